@@ -1,0 +1,169 @@
+"""The errors of armillary, and the text of every "no such name"."""
+
+from __future__ import annotations
+
+import difflib
+import heapq
+import itertools
+import operator
+from collections.abc import Iterable
+from typing import Any, Final
+
+__all__ = [
+    "ArmillaryError",
+    "FormatError",
+    "JointError",
+    "KernelError",
+    "ModelError",
+    "ShapeError",
+    "StateError",
+    "TraceError",
+    "UnknownName",
+    "quote",
+    "unknown",
+]
+
+MOST_NAMES_LISTED: Final = 12
+LONGEST_NAME_SHOWN: Final = 60
+LEAST_LIKENESS: Final = 0.6
+MOST_NAMES_COMPARED: Final = 1000
+
+
+class ArmillaryError(Exception):
+    """The base of every error that armillary raises on purpose."""
+
+
+class UnknownName(ArmillaryError, LookupError):
+    """A name was asked for that does not exist; made by `unknown`."""
+
+
+class TraceError(ArmillaryError):
+    """A formula did something that cannot be recorded."""
+
+
+class ShapeError(ArmillaryError, ValueError):
+    """An array has a shape or a dtype that does not fit."""
+
+
+class ModelError(ArmillaryError, ValueError):
+    """A description of a workcell contradicts itself."""
+
+
+class JointError(ModelError):
+    """A joint breaks the joint contract."""
+
+
+class KernelError(ArmillaryError):
+    """A program could not be turned into machine code."""
+
+
+class StateError(ArmillaryError):
+    """A state does not fit its cell, or a change of it is not allowed."""
+
+
+class FormatError(ArmillaryError):
+    """A file or text could not be read or written; says everything that was found.
+
+    Made from one or more diagnostics; anything whose `str` is a readable line will
+    do. The text of the error has one of them per line.
+    """
+
+    @property
+    def diagnostics(self) -> tuple[Any, ...]:
+        """Return what was found, in the order in which it was found."""
+        return self.args
+
+    def __str__(self) -> str:
+        return "\n".join(str(diagnostic) for diagnostic in self.args)
+
+
+def unknown(
+    kind: str,
+    name: object,
+    known: Iterable[str],
+    *,
+    owner: str = "",
+    hint: str = "",
+) -> UnknownName:
+    """Make the error for a name that does not exist, naming the nearest and the known.
+
+    kind: What was asked for, in the singular: `"frame"`.
+    name: The name that was asked for.
+    known: The names that exist, in the order in which they shall be listed.
+    owner: Where it was looked for, ready to print: `"cell 'lab'"`.
+    hint: A last sentence that tells the mend.
+    """
+    names = list(known)
+    place = f" in {owner}" if owner else ""
+    sentences = [f"no {kind} named {quote(name)}{place}."]
+    nearest = _nearest(name, names)
+    if nearest is not None:
+        sentences.append(f"Did you mean {quote(nearest)}?")
+    sentences.append(_listing(_plural(kind), names))
+    if hint:
+        sentences.append(hint)
+    return UnknownName(" ".join(sentences))
+
+
+def quote(name: object) -> str:
+    """Return a name in quotes, unprintable characters escaped, the middle cut if long."""
+    if isinstance(name, str) and len(name) > LONGEST_NAME_SHOWN:
+        head = LONGEST_NAME_SHOWN * 2 // 3
+        tail = LONGEST_NAME_SHOWN - head - 3
+        name = f"{name[:head]}...{name[-tail:]}"
+    text = repr(name)
+    if not isinstance(name, str) and len(text) > LONGEST_NAME_SHOWN:
+        return text[: LONGEST_NAME_SHOWN - 3] + "..."
+    return text
+
+
+def _nearest(name: object, names: list[str]) -> str | None:
+    """Return the known name most like the one asked for, ignoring case, if any is."""
+    if not isinstance(name, str) or len(name) > LONGEST_NAME_SHOWN:
+        return None
+    folded = name.casefold()
+    by_folded = {
+        known.casefold(): known
+        for known in reversed(names)
+        if len(known) <= 2 * LONGEST_NAME_SHOWN
+    }
+    candidates = list(by_folded)
+    if len(candidates) > MOST_NAMES_COMPARED:
+        # A full comparison of 100 000 names takes seconds; similar ends are cheap.
+        candidates = heapq.nlargest(
+            MOST_NAMES_COMPARED, candidates, key=lambda known: _ends(folded, known)
+        )
+    matches = difflib.get_close_matches(folded, candidates, n=1, cutoff=LEAST_LIKENESS)
+    return by_folded[matches[0]] if matches else None
+
+
+def _ends(a: str, b: str) -> int:
+    """Return how many leading plus how many trailing characters two texts share."""
+    leading = itertools.takewhile(bool, map(operator.eq, a, b))
+    trailing = itertools.takewhile(bool, map(operator.eq, reversed(a), reversed(b)))
+    return sum(leading) + sum(trailing)
+
+
+def _listing(plural: str, names: list[str]) -> str:
+    """Return the sentence that lists the known names, as many as can be read."""
+    if not names:
+        return f"There are no {plural}."
+    listed = ", ".join(map(_bare, itertools.islice(names, MOST_NAMES_LISTED)))
+    more = len(names) - MOST_NAMES_LISTED
+    return f"Known {plural}: {listed}{f' and {more} more' if more > 0 else ''}."
+
+
+def _bare(name: str) -> str:
+    """Return a name without quotes where it cannot be misread, quoted elsewhere."""
+    text = quote(name)
+    plain = text[1:-1] == name and not any(c in name for c in " ,;'\"")
+    return name if plain and name else text
+
+
+def _plural(kind: str) -> str:
+    """Return the plural of an English noun as it is used for kinds of things."""
+    if kind.endswith(("s", "x", "ch", "sh")):
+        return f"{kind}es"
+    if kind.endswith("y") and kind[-2:-1] not in "aeiou":
+        return f"{kind[:-1]}ies"
+    return f"{kind}s"
