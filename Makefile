@@ -1,0 +1,62 @@
+# The commands of a checkout. Each makes the environment in .venv that it needs.
+#   make demo    install armillary and run its main job
+#   make test    install what the tests need and run them
+#   make lint    ruff and pyright
+#   make bench   the figures, beside other libraries (large downloads)
+#   make clean   remove the environment and every cache
+# Another interpreter: make PYTHON=/path/to/python3.12 demo
+# More arguments:      make test ARGS="-k kernel"
+
+PYTHON ?= python3.11 python3
+VENV := .venv
+PY := $(VENV)/bin/python
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint bench clean
+unexport PYTHONPATH
+unexport PYTHONHOME
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+demo: $(VENV)/.has-demo
+	$(PY) examples/demo.py $(ARGS)
+
+test: $(VENV)/.has-test
+	$(PY) -m pytest -n 2 -m "not peers" $(ARGS)
+
+lint: $(VENV)/.has-dev
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m pyright --pythonpath $(PY)
+
+bench: $(VENV)/.has-bench
+	$(PY) -m benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# .has-demo is the package alone; .has-NAME adds the extra NAME of pyproject.toml.
+$(VENV)/.has-%: pyproject.toml
+	@$(PY) -m pip --version >/dev/null 2>&1 || { $(find-python); \
+	    echo "making $(VENV) with $$python"; "$$python" -m venv --clear $(VENV); }
+	$(PY) -m pip install --quiet --disable-pip-version-check \
+	    --editable ".$(if $(filter-out demo,$*),[$*])"
+	@touch $@
+
+# Leaves the first of $(PYTHON) that is new enough in $$python.
+define find-python
+for python in $(PYTHON) none; do \
+    "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+        && break; \
+done; \
+if [ "$$python" = none ]; then \
+    echo "armillary needs Python 3.11 or newer; none of these is: $(PYTHON)." >&2; \
+    echo "Install one, or name it: make PYTHON=/path/to/python3.11" >&2; \
+    exit 1; \
+fi
+endef

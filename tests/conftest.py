@@ -1,0 +1,58 @@
+"""What every test may use: golden texts, and the reference data beside a checkout."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# The same examples in every run; a busy machine is no failure.
+hypothesis.settings.register_profile(
+    "armillary", derandomize=True, deadline=None, database=None
+)
+hypothesis.settings.load_profile("armillary")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update", action="store_true", help="accept what differs from tests/golden"
+    )
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of reference data beside the checkout."""
+    folder = ROOT.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip(f"no reference data: {folder} is absent")
+    return folder
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare a text with ``tests/golden/<name>``, or rewrite it under ``--update``."""
+    update = bool(request.config.getoption("--update"))
+
+    def compare(name: str, text: str) -> None:
+        path = ROOT / "tests" / "golden" / name
+        if update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
+            return
+        if not path.exists():
+            pytest.fail(f"{path} is missing; write it with --update", pytrace=False)
+        old = path.read_text(encoding="utf-8")
+        if old != text:
+            lines = difflib.unified_diff(
+                old.splitlines(), text.splitlines(), name, "now", lineterm=""
+            )
+            # Texts that differ in their last line end alone have an empty diff.
+            diff = "\n".join(lines) or f"{len(old)} and {len(text)} characters"
+            pytest.fail(f"{diff}\naccept it with --update", pytrace=False)
+
+    return compare

@@ -1,0 +1,165 @@
+"""What the documentation shows is what happens.
+
+Each ``python`` block of README.md and docs/ runs, in order, one namespace per file;
+one marked ``python no-run`` is only compiled. Of each ``console`` block the commands
+``$ armillary ...`` run. All happens in a fresh folder that holds a copy of examples/.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# A misspelt language would not run and nobody would know.
+LANGUAGES = {"python", "console", "text", "json", "xml", "toml", "yaml", "csv", "llvm"}
+
+
+class Block(NamedTuple):
+    language: str
+    runs: bool
+    text: str
+    line: int  # of its first line of text
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The fenced blocks of a Markdown text."""
+    lines = enumerate(text.splitlines(), start=1)
+    for line, start in lines:
+        fence = re.fullmatch(r"(\s*)(```+|~~~+)\s*(\S*)\s*(.*)", start)
+        if not fence:
+            continue
+        indent, ticks, language, mark = fence.groups()
+        assert mark in {"", "no-run"}, f"line {line}: {mark!r} is not 'no-run'"
+        inside: list[str] = []
+        for _, each in lines:
+            if each.strip() == ticks:
+                break
+            inside.append(each.removeprefix(indent))
+        else:
+            raise AssertionError(f"line {line}: the block never ends")
+        yield Block(language, not mark, "\n".join(inside) + "\n", line + 1)
+
+
+def commands(text: str) -> list[str]:
+    """The armillary commands of a console block, continued lines joined."""
+    joined = text.replace("\\\n", " ")
+    return re.findall(r"^\$ (armillary\b.*)$", joined, re.MULTILINE)
+
+
+def run_python(block: Block, page: Path, module: ModuleType) -> None:
+    """Run a block in a module, its lines numbered as in the page."""
+    # The class of a user's joint may be asked for its source: keep the real place.
+    padded = "\n" * (block.line - 1) + block.text
+    code = compile(padded, str(page), "exec", dont_inherit=True)
+    if block.runs:
+        exec(code, vars(module))
+
+
+def run_console(block: Block, page: Path) -> None:
+    """Run the commands of a console block in a shell."""
+    for command in commands(block.text) if block.runs else []:
+        done = subprocess.run(
+            command, shell=True, capture_output=True, text=True, check=False
+        )
+        where = f"{page.name}:{block.line}: {command}"
+        assert done.returncode == 0, f"{where}\n{done.stdout}{done.stderr}"
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the examples, and `armillary` of this interpreter on the path."""
+    if (ROOT / "examples").is_dir():
+        shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    program = tmp_path / "bin" / "armillary"
+    program.parent.mkdir()
+    main = "import sys; from armillary.cli.main import main; sys.exit(main())"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{main}" "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("workplace")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch):
+    module = ModuleType(f"page_{page.stem.lower().replace('-', '_')}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for block in blocks(page.read_text("utf-8")):
+        if block.language == "python":
+            run_python(block, page, module)
+        elif block.language == "console":
+            run_console(block, page)
+
+
+def test_readme_begins_with_code():
+    found = blocks((ROOT / "README.md").read_text("utf-8"))
+    assert any(block.language == "python" and block.runs for block in found)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_languages_are_known(page: Path):
+    found = {block.language for block in blocks(page.read_text("utf-8"))} - {""}
+    assert found <= LANGUAGES
+
+
+@pytest.mark.parametrize(
+    "page", sorted([*ROOT.glob("*.md"), *PAGES[1:]]), ids=lambda page: page.name
+)
+def test_links_lead_somewhere(page: Path):
+    links = re.findall(r"\]\(([^)\s#]+)[^)]*\)", page.read_text("utf-8"))
+    local = [link for link in links if not re.match(r"\w+:", link)]
+    assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+SAMPLE = """
+```python
+a = 1
+```
+text
+```console
+$ ls
+$ armillary info x \\
+    --long
+output
+```
+```python no-run
+a = undefined
+```
+"""
+
+
+def test_blocks_are_found():
+    first, console, last = blocks(SAMPLE)
+    assert first == Block("python", True, "a = 1\n", 3)
+    assert [each.split() for each in commands(console.text)] == [
+        ["armillary", "info", "x", "--long"]
+    ]
+    assert not last.runs
+
+
+def test_a_failing_block_fails_at_its_line():
+    module = ModuleType("sample")
+    page = ROOT / "sample.md"
+    run_python(Block("python", False, "1 / 0\n", 7), page, module)
+    with pytest.raises(ZeroDivisionError) as caught:
+        run_python(Block("python", True, "1 / 0\n", 7), page, module)
+    assert caught.traceback[-1].lineno == 6  # counted from 0
+
+
+@pytest.mark.usefixtures("workplace")
+def test_a_failing_command_fails():
+    block = Block("console", True, "$ armillary no-such-verb\n", 1)
+    with pytest.raises(AssertionError, match=r"sample\.md:1: armillary no-such-verb"):
+        run_console(block, Path("sample.md"))
