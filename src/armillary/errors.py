@@ -19,6 +19,7 @@ __all__ = [
     "StateError",
     "TraceError",
     "UnknownName",
+    "printable",
     "quote",
     "unknown",
 ]
@@ -105,8 +106,15 @@ def unknown(
     return UnknownName(" ".join(sentences))
 
 
+def printable(text: str) -> str:
+    """Return a text as one line, with unprintable characters escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def quote(name: object) -> str:
-    """Return a name in quotes, unprintable characters escaped, the middle cut if long."""
+    """Return a name in quotes, escaped, with the middle cut out where it is long."""
     if isinstance(name, str) and len(name) > LONGEST_NAME_SHOWN:
         head = LONGEST_NAME_SHOWN * 2 // 3
         tail = LONGEST_NAME_SHOWN - head - 3

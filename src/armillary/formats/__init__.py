@@ -1,0 +1,1 @@
+"""Files to model and back, one file for each format."""
