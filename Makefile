@@ -44,9 +44,11 @@ clean:
 $(VENV)/.has-%: pyproject.toml
 	@$(PY) -m pip --version >/dev/null 2>&1 || { $(find-python); \
 	    echo "making $(VENV) with $$python"; "$$python" -m venv --clear $(VENV); }
-	$(PY) -m pip install --quiet --disable-pip-version-check \
-	    --editable ".$(if $(filter-out demo,$*),[$*])"
+	@echo "installing armillary$(extra) in $(VENV)"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable ".$(extra)"
 	@touch $@
+
+extra = $(if $(filter-out demo,$*),[$*])
 
 # Leaves the first of $(PYTHON) that is new enough in $$python.
 define find-python
