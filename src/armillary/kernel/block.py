@@ -1,0 +1,205 @@
+"""A stretch of straight-line LLVM IR under construction, on vectors or scalars.
+
+A value is the text that stands for it in the IR: `%12` or a constant. There are three
+kinds: reals (`<4 x double>`), integers as wide as the reals (`<4 x i64>`), and truths
+(`<4 x i1>`). With one lane they are plain scalars, as a GPU wants them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Value = str
+
+# What may be rearranged: never `nnan` or `ninf`, so that NaN in is NaN out.
+FAST = "contract reassoc nsz "
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The machine type of the values: the bits of a real and the number of lanes."""
+
+    bits: int
+    lanes: int
+
+    @property
+    def scalar(self) -> str:
+        """Return the IR type of one real."""
+        return "double" if self.bits == 64 else "float"
+
+    def _wide(self, scalar: str) -> str:
+        return scalar if self.lanes == 1 else f"<{self.lanes} x {scalar}>"
+
+    @property
+    def real(self) -> str:
+        """Return the IR type of a value of reals."""
+        return self._wide(self.scalar)
+
+    @property
+    def integer(self) -> str:
+        """Return the IR type of a value of integers."""
+        return self._wide(f"i{self.bits}")
+
+    @property
+    def truth(self) -> str:
+        """Return the IR type of a value of truths."""
+        return self._wide("i1")
+
+    @property
+    def suffix(self) -> str:
+        """Return the ending of an intrinsic's name for reals, such as `v4f64`."""
+        return f"f{self.bits}" if self.lanes == 1 else f"v{self.lanes}f{self.bits}"
+
+    @property
+    def bytes(self) -> int:
+        """Return the size of one real."""
+        return self.bits // 8
+
+
+class Block:
+    """Collect instructions and hand out names.
+
+    The methods are named after LLVM's instructions. Those with `fast=True` may be
+    reassociated and contracted; the intrinsics, which rely on exact rounding, leave
+    it off and ask for `fma` by name.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        """Start an empty block for values of `shape`."""
+        self.shape = shape
+        self.lines: list[str] = []
+        self.declared: dict[str, str] = {}
+        self.shared: dict[tuple[str, Value], tuple[Value, Value]] = {}
+        self.flagged: Value | None = None
+        self._count = 0
+
+    def fresh(self) -> Value:
+        """Return a new name."""
+        self._count += 1
+        return f"%v{self._count}"
+
+    def emit(self, text: str) -> Value:
+        """Append an instruction and return the name of its result."""
+        name = self.fresh()
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    # constants
+
+    def _splat(self, text: str, scalar: str) -> Value:
+        return text if self.shape.lanes == 1 else f"splat ({scalar} {text})"
+
+    def real(self, number: float) -> Value:
+        """Return a constant real, rounded to the block's precision."""
+        if self.shape.bits == 32:
+            number = _as_float32(number)
+        bits = struct.unpack("<Q", struct.pack("<d", number))[0]
+        return self._splat(f"0x{bits:016X}", self.shape.scalar)
+
+    def integer(self, number: int) -> Value:
+        """Return a constant integer."""
+        return self._splat(str(number), f"i{self.shape.bits}")
+
+    def truth(self, value: bool) -> Value:
+        """Return a constant truth."""
+        return self._splat("true" if value else "false", "i1")
+
+    # reals
+
+    def _arithmetic(self, name: str, x: Value, y: Value, fast: bool) -> Value:
+        return self.emit(f"{name} {FAST if fast else ''}{self.shape.real} {x}, {y}")
+
+    def fadd(self, x: Value, y: Value, *, fast: bool = False) -> Value:
+        """Return x + y."""
+        return self._arithmetic("fadd", x, y, fast)
+
+    def fsub(self, x: Value, y: Value, *, fast: bool = False) -> Value:
+        """Return x - y."""
+        return self._arithmetic("fsub", x, y, fast)
+
+    def fmul(self, x: Value, y: Value, *, fast: bool = False) -> Value:
+        """Return x y."""
+        return self._arithmetic("fmul", x, y, fast)
+
+    def fdiv(self, x: Value, y: Value, *, fast: bool = False) -> Value:
+        """Return x / y."""
+        return self._arithmetic("fdiv", x, y, fast)
+
+    def fneg(self, x: Value, *, fast: bool = False) -> Value:
+        """Return -x."""
+        return self.emit(f"fneg {FAST if fast else ''}{self.shape.real} {x}")
+
+    def call(self, intrinsic: str, *args: Value) -> Value:
+        """Return an LLVM intrinsic of reals, such as `sqrt`, `floor`, `fabs`."""
+        real = self.shape.real
+        name = f"@llvm.{intrinsic}.{self.shape.suffix}"
+        kinds = ", ".join([real] * len(args))
+        self.declared[name] = f"declare {real} {name}({kinds})"
+        return self.emit(
+            f"call {real} {name}({', '.join(f'{real} {arg}' for arg in args)})"
+        )
+
+    def fma(self, x: Value, y: Value, z: Value) -> Value:
+        """Return x y + z, rounded once."""
+        return self.call("fma", x, y, z)
+
+    def polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
+        """Return sum_k coefficients[k] x^k by Horner's rule with fused steps."""
+        *rest, top = coefficients
+        result = self.real(top)
+        for coefficient in reversed(rest):
+            result = self.fma(result, x, self.real(coefficient))
+        return result
+
+    def fcmp(self, relation: str, x: Value, y: Value) -> Value:
+        """Return a comparison: `olt`, `ole`, `oeq`, `une`, `uno`, ..."""
+        return self.emit(f"fcmp {relation} {self.shape.real} {x}, {y}")
+
+    def select(self, truth: Value, x: Value, y: Value, *, kind: str = "real") -> Value:
+        """Return x where `truth` holds, else y; `kind` is their kind."""
+        wide = getattr(self.shape, kind)
+        return self.emit(
+            f"select {self.shape.truth} {truth}, {wide} {x}, {wide} {y}"
+        )
+
+    # integers and bits
+
+    def bits(self, x: Value) -> Value:
+        """Return the bits of a real as an integer."""
+        return self.emit(f"bitcast {self.shape.real} {x} to {self.shape.integer}")
+
+    def from_bits(self, x: Value) -> Value:
+        """Return the real with these bits."""
+        return self.emit(f"bitcast {self.shape.integer} {x} to {self.shape.real}")
+
+    def integers(self, name: str, x: Value, y: Value) -> Value:
+        """Return an integer operation: `add`, `sub`, `and`, `or`, `xor`, `shl`, ..."""
+        return self.emit(f"{name} {self.shape.integer} {x}, {y}")
+
+    def icmp(self, relation: str, x: Value, y: Value) -> Value:
+        """Return a comparison of integers: `eq`, `ne`, `slt`, ..."""
+        return self.emit(f"icmp {relation} {self.shape.integer} {x}, {y}")
+
+    # truths
+
+    def truths(self, name: str, x: Value, y: Value) -> Value:
+        """Return `and`, `or` or `xor` of truths."""
+        return self.emit(f"{name} {self.shape.truth} {x}, {y}")
+
+    def flag(self, truth: Value) -> None:
+        """Note lanes for which a formula is not good enough.
+
+        The finished kernel computes a block with flagged lanes again, by the slower
+        evaluator that is right everywhere.
+        """
+        known = self.flagged
+        self.flagged = truth if known is None else self.truths("or", known, truth)
+
+
+def _as_float32(number: float) -> float:
+    try:
+        return struct.unpack("<f", struct.pack("<f", number))[0]
+    except OverflowError:
+        return number * float("inf")
