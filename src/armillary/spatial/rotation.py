@@ -1,0 +1,155 @@
+"""Rotations as three rows: about axes, from and to rotation vectors."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from armillary.spatial.quaternion import (
+    Quaternion,
+    quaternion_from_rows,
+    rows_from_unit_quaternion,
+)
+from armillary.spatial.stumpff import c0, c1
+from armillary.spatial.vector import (
+    EYE,
+    Number,
+    Rows,
+    Vector3,
+    determinant,
+    dot,
+    largest,
+    multiply,
+    rows,
+    scale,
+    sine_cosine,
+    snap_rows,
+    transpose,
+    unit,
+)
+from armillary.trace.functions import atan2, select, sqrt
+
+SMALL_SINE_SQUARE: Final = 1e-3
+NO_SINE_SQUARE: Final = 1e-300
+
+# asin(s) / s in powers of s^2.
+_ARC_SINE_RATIO: Final = (
+    1.0,
+    1.0 / 6.0,
+    3.0 / 40.0,
+    15.0 / 336.0,
+    105.0 / 3456.0,
+    945.0 / 42240.0,
+)
+
+
+def about_x(angle: Number) -> Rows:
+    """Return the rotation by `angle` [rad] about the x axis."""
+    s, c = sine_cosine(angle)
+    return (1.0, 0.0, 0.0), (0.0, c, 0.0 - s), (0.0, s, c)
+
+
+def about_y(angle: Number) -> Rows:
+    """Return the rotation by `angle` [rad] about the y axis."""
+    s, c = sine_cosine(angle)
+    return (c, 0.0, s), (0.0, 1.0, 0.0), (0.0 - s, 0.0, c)
+
+
+def about_z(angle: Number) -> Rows:
+    """Return the rotation by `angle` [rad] about the z axis."""
+    s, c = sine_cosine(angle)
+    return (c, 0.0 - s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)
+
+
+def about_axis(axis: Vector3, angle: Number) -> Rows:
+    """Return the rotation by `angle` [rad] about `axis`, of any length but zero.
+
+    R = a a' + c (1 - a a') + s [a], where the diagonal of 1 - a a' is written as
+    squares of the other two entries: about a coordinate axis nothing has to cancel.
+
+    Raises:
+        ModelError: `axis` is zero or not finite.
+    """
+    x, y, z = unit(axis)
+    s, c = sine_cosine(angle)
+    v = 1.0 - c
+    xx, yy, zz = x * x, y * y, z * z
+    xy, xz, yz = x * y * v, x * z * v, y * z * v
+    return snap_rows(
+        (
+            (xx + c * (yy + zz), xy - z * s, xz + y * s),
+            (xy + z * s, yy + c * (xx + zz), yz - x * s),
+            (xz - y * s, yz + x * s, zz + c * (xx + yy)),
+        )
+    )
+
+
+def exp(rotation_vector: Vector3) -> Rows:
+    """Return the rotation by |v| [rad] about v."""
+    return rows_from_unit_quaternion(quaternion_exp(rotation_vector))
+
+
+def log(m: Rows) -> Vector3:
+    """Return the rotation vector of `m` [rad], of length at most pi."""
+    return quaternion_log(quaternion_from_rows(m))
+
+
+def quaternion_exp(rotation_vector: Vector3) -> Quaternion:
+    """Return the unit quaternion (cos t/2, sin t/2 v/t) with t = |v| [rad]."""
+    quarter = 0.25 * dot(rotation_vector, rotation_vector)
+    x, y, z = scale(0.5 * c1(quarter), rotation_vector)
+    return c0(quarter), x, y, z
+
+
+def quaternion_log(q: Quaternion) -> Vector3:
+    """Return the rotation vector [rad] of a unit quaternion with w >= 0."""
+    v = q[1:]
+    sine_square = dot(v, v)
+    is_small = sine_square < SMALL_SINE_SQUARE
+    near = select(is_small, sine_square, 0.0)
+    series: Number = 0.0
+    for coefficient in reversed(_ARC_SINE_RATIO):
+        series = series * near + coefficient
+    sine = sqrt(select(is_small, 1.0, sine_square))
+    ratio = select(is_small, series, atan2(sine, q[0]) / sine)
+    return scale(2.0 * ratio, v)
+
+
+def axis_angle(m: Rows) -> tuple[Vector3, Number]:
+    """Return the unit axis and the angle [rad] in [0, pi] of `m`.
+
+    The axis of no rotation is z.
+    """
+    w, *v = quaternion_from_rows(m)
+    sine_square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2]
+    is_none = sine_square < NO_SINE_SQUARE
+    sine = sqrt(select(is_none, 1.0, sine_square))
+    axis = (
+        select(is_none, 0.0, v[0] / sine),
+        select(is_none, 0.0, v[1] / sine),
+        select(is_none, 1.0, v[2] / sine),
+    )
+    return axis, select(is_none, 0.0, 2.0 * atan2(sine, w))
+
+
+def orthonormality_error(m: Rows) -> Number:
+    """Return the largest entry of |m m' - 1|."""
+    product = multiply(m, transpose(m))
+    return largest(product[i][j] - EYE[i][j] for i in range(3) for j in range(3))
+
+
+def is_proper(m: Rows) -> bool:
+    """Return whether `m` keeps right-handed what is right-handed."""
+    return determinant(m) > 0.0
+
+
+def nearest_rotation(m: Rows) -> Rows:
+    """Return the rotation nearest to the floats `m`, `m` itself where it is one.
+
+    By the singular value decomposition m = u s v, of which it is u v.
+    """
+    if orthonormality_error(m) <= 1e-15 and is_proper(m):
+        return m
+    u, _, v = np.linalg.svd(np.array(m, dtype=np.float64))
+    return snap_rows(rows(u @ v))

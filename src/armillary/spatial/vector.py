@@ -1,0 +1,195 @@
+"""Vectors of three numbers and matrices of three rows, on floats or traced scalars.
+
+Constants are Python floats, so that the tracer folds their zeros and ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from armillary.errors import ModelError, ShapeError
+from armillary.trace import Traced
+from armillary.trace.functions import absolute, cos, hypot, maximum, sin, sqrt
+
+Number: TypeAlias = Any
+"""A float or a traced scalar."""
+
+Vector3: TypeAlias = tuple[Number, Number, Number]
+"""Three numbers."""
+
+Rows: TypeAlias = tuple[Vector3, Vector3, Vector3]
+"""A 3x3 matrix, row by row."""
+
+ZERO: Final[Vector3] = (0.0, 0.0, 0.0)
+EYE: Final[Rows] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+SNAP_DISTANCE: Final = 1e-15
+
+
+def number(value: Any) -> Number:
+    """Return a traced scalar as it is, anything else as a float.
+
+    Raises:
+        ShapeError: It is no number.
+    """
+    if isinstance(value, Traced):
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"A number was expected, not {value!r}.") from error
+
+
+def are_floats(values: Iterable[Number]) -> bool:
+    """Return whether none of `values` is traced."""
+    return not any(isinstance(value, Traced) for value in values)
+
+
+def vector(values: Any) -> Vector3:
+    """Return three numbers as a tuple; `values` has shape (3,).
+
+    Raises:
+        ShapeError: They are not three numbers.
+    """
+    array = np.asarray(values, dtype=object)
+    if array.shape != (3,):
+        raise ShapeError(f"A vector has shape (3,), not {array.shape}.")
+    return number(array[0]), number(array[1]), number(array[2])
+
+
+def rows(values: Any) -> Rows:
+    """Return a matrix as a tuple of rows; `values` has shape (3, 3).
+
+    Raises:
+        ShapeError: They are not three rows of three numbers.
+    """
+    try:
+        array = np.asarray(values, dtype=object)
+    except ValueError as error:
+        raise ShapeError("A rotation has three rows of three numbers.") from error
+    if array.shape != (3, 3):
+        raise ShapeError(f"A rotation has shape (3, 3), not {array.shape}.")
+    return vector(array[0]), vector(array[1]), vector(array[2])
+
+
+def add(a: Vector3, b: Vector3) -> Vector3:
+    """Return a + b."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
+def subtract(a: Vector3, b: Vector3) -> Vector3:
+    """Return a - b."""
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+def negate(a: Vector3) -> Vector3:
+    """Return -a, without making negative zeros."""
+    return 0.0 - a[0], 0.0 - a[1], 0.0 - a[2]
+
+
+def scale(factor: Number, a: Vector3) -> Vector3:
+    """Return factor a."""
+    return factor * a[0], factor * a[1], factor * a[2]
+
+
+def dot(a: Vector3, b: Vector3) -> Number:
+    """Return a . b."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def cross(a: Vector3, b: Vector3) -> Vector3:
+    """Return a x b."""
+    return (
+        a[1] * b[2] - a[2] * b[1],
+        a[2] * b[0] - a[0] * b[2],
+        a[0] * b[1] - a[1] * b[0],
+    )
+
+
+def norm(a: Vector3) -> Number:
+    """Return the length of `a`; it has no derivative at zero."""
+    return sqrt(dot(a, a))
+
+
+def unit(a: Vector3) -> Vector3:
+    """Return a / |a|, for lengths of any size; a traced `a` must not become zero.
+
+    Raises:
+        ModelError: `a` is zero or not finite.
+    """
+    length = snap(hypot(hypot(a[0], a[1]), a[2]))
+    if not isinstance(length, Traced) and not 0.0 < length < np.inf:
+        raise ModelError(f"The direction {a} is zero or not finite.")
+    return a[0] / length, a[1] / length, a[2] / length
+
+
+def transpose(m: Rows) -> Rows:
+    """Return the transpose of `m`, the inverse of a rotation."""
+    x, y, z = m
+    return (x[0], y[0], z[0]), (x[1], y[1], z[1]), (x[2], y[2], z[2])
+
+
+def apply(m: Rows, a: Vector3) -> Vector3:
+    """Return m a."""
+    return dot(m[0], a), dot(m[1], a), dot(m[2], a)
+
+
+def multiply(m: Rows, n: Rows) -> Rows:
+    """Return m n."""
+    x, y, z = transpose(n)
+    return (
+        (dot(m[0], x), dot(m[0], y), dot(m[0], z)),
+        (dot(m[1], x), dot(m[1], y), dot(m[1], z)),
+        (dot(m[2], x), dot(m[2], y), dot(m[2], z)),
+    )
+
+
+def skew(a: Vector3) -> Rows:
+    """Return [a], the matrix with [a] b = a x b."""
+    x, y, z = a
+    return (0.0, 0.0 - z, y), (z, 0.0, 0.0 - x), (0.0 - y, x, 0.0)
+
+
+def determinant(m: Rows) -> Number:
+    """Return the determinant of `m`."""
+    return dot(m[0], cross(m[1], m[2]))
+
+
+def largest(values: Iterable[Number]) -> Number:
+    """Return the largest absolute value, NaN where one is NaN, 0 of nothing."""
+    result: Number = 0.0
+    for value in values:
+        result = maximum(result, absolute(value))
+    return result
+
+
+def snap(x: Number) -> Number:
+    """Return 0, 1 or -1 where the float `x` lies within 1e-15 of it, else `x`.
+
+    Right angles have no exact float: cos(pi / 2) is 6e-17. Left in a model, such
+    numbers keep the tracer from removing the products that they stand in. A traced
+    scalar is returned as it is.
+    """
+    if isinstance(x, Traced):
+        return x
+    for exact in (0.0, 1.0, -1.0):
+        if abs(x - exact) <= SNAP_DISTANCE:
+            return exact
+    return x
+
+
+def snap_rows(m: Rows) -> Rows:
+    """Return `m` with each of its floats snapped."""
+    x, y, z = m
+    return (
+        (snap(x[0]), snap(x[1]), snap(x[2])),
+        (snap(y[0]), snap(y[1]), snap(y[2])),
+        (snap(z[0]), snap(z[1]), snap(z[2])),
+    )
+
+
+def sine_cosine(angle: Number) -> tuple[Number, Number]:
+    """Return sine and cosine of `angle` [rad], exact at right angles of floats."""
+    return snap(sin(angle)), snap(cos(angle))
