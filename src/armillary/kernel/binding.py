@@ -1,0 +1,161 @@
+"""Machine code as Python callables, through NumPy's and Python's C interfaces.
+
+A generalised ufunc is registered for @loop; for single calls a builtin function is made
+of @call. The latter reads arrays at fixed offsets, which are checked on a known array
+first: where they differ only the ufunc is used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.kernel import entry
+
+_UFUNC_FROM_SIGNATURE = 31  # PyUFunc_FromFuncAndDataAndSignature in NumPy's ufunc table
+_ARRAY_TYPE, _ARRAY_NEW = 2, 93  # PyArray_Type and PyArray_New in its array table
+_FASTCALL_WITH_KEYWORDS = 0x0080 | 0x0002
+
+
+def _table(name: str) -> Any:
+    """Return a table of C addresses of NumPy."""
+    from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
+
+    read = ctypes.pythonapi.PyCapsule_GetPointer
+    read.restype, read.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address = read(getattr(umath, name), None)
+    return ctypes.cast(address, ctypes.POINTER(ctypes.c_void_p))
+
+
+@lru_cache(maxsize=1)
+def _make_ufunc() -> Callable[..., Any]:
+    prototype = ctypes.PYFUNCTYPE(
+        ctypes.py_object,
+        *[ctypes.c_void_p] * 2,
+        ctypes.c_char_p,
+        *[ctypes.c_int] * 4,
+        *[ctypes.c_char_p] * 2,
+        ctypes.c_int,
+        ctypes.c_char_p,
+    )
+    return prototype(_table("_UFUNC_API")[_UFUNC_FROM_SIGNATURE])
+
+
+class MethodDefinition(ctypes.Structure):
+    """Python's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def make_ufunc(
+    loop: int,
+    context: int,
+    dtype: np.dtype[Any],
+    counts: tuple[int, int],
+    signature: str,
+    name: str,
+) -> tuple[Any, tuple[object, ...]]:
+    """Return a generalised ufunc and what must live as long as it does.
+
+    Args:
+        loop: Address of a function with NumPy's inner-loop signature.
+        context: Address handed to it as its data.
+        dtype: Type of every input and output.
+        counts: Number of inputs and of outputs.
+        signature: Core dimensions, such as `(7)->(4,4)`.
+        name: Its name.
+    """
+    functions = (ctypes.c_void_p * 1)(loop)
+    data = (ctypes.c_void_p * 1)(context)
+    types = (ctypes.c_char * sum(counts))(*[dtype.num] * sum(counts))
+    texts = name.encode(), b"", signature.encode()
+    ufunc = _make_ufunc()(
+        ctypes.addressof(functions),
+        ctypes.addressof(data),
+        ctypes.cast(types, ctypes.c_char_p),
+        1,
+        *counts,
+        -1,
+        texts[0],
+        texts[1],
+        0,
+        texts[2],
+    )
+    return ufunc, (functions, data, types, *texts)
+
+
+def make_function(
+    call: int,
+    exact: int,
+    dtype: np.dtype[Any],
+    slow: Callable[..., Any],
+    name: str,
+) -> tuple[Callable[..., Any], tuple[object, ...]]:
+    """Return a builtin function whose body is @call, and what must outlive it.
+
+    Args:
+        call: Address of @call.
+        exact: Address of the function that recomputes flagged blocks.
+        dtype: Type of the arrays it takes as they are.
+        slow: What gets every other call.
+        name: Its name.
+    """
+    api = _table("_ARRAY_API")
+    vectorcall = ctypes.cast(ctypes.pythonapi.PyObject_Vectorcall, ctypes.c_void_p)
+    words = {
+        "exact": exact,
+        "array_type": api[_ARRAY_TYPE],
+        "dtype": id(dtype),
+        "new_array": api[_ARRAY_NEW],
+        "type_number": dtype.num,
+        "vectorcall": vectorcall.value,
+        "slow": id(slow),
+    }
+    context: npt.NDArray[np.int64] = np.array(
+        [words[word] for word in entry.WORDS], dtype=np.int64
+    )
+    text = name.encode()
+    definition = MethodDefinition(text, call, _FASTCALL_WITH_KEYWORDS, None)
+    make = ctypes.PYFUNCTYPE(
+        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+    )(("PyCFunction_NewEx", ctypes.pythonapi))
+    function = make(ctypes.addressof(definition), context, None)
+    return function, (definition, context, text, dtype, slow)
+
+
+@lru_cache(maxsize=1)
+def arrays_are_as_expected() -> bool:
+    """Tell whether NumPy's arrays lie in memory as @call reads them."""
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return False
+    known = np.arange(12, dtype=np.float64).reshape(3, 4)[:, 1:]
+    address = id(known)
+
+    def word(offset: int) -> int:
+        return ctypes.c_int64.from_address(address + offset).value
+
+    def pair(offset: int) -> tuple[int, int]:
+        values = (ctypes.c_int64 * 2).from_address(word(offset))
+        return values[0], values[1]
+
+    return (
+        word(8) == id(np.ndarray) == _table("_ARRAY_API")[_ARRAY_TYPE]
+        and word(entry.DATA) == known.ctypes.data
+        and ctypes.c_int32.from_address(address + entry.NDIM).value == 2
+        and pair(entry.DIMENSIONS) == (3, 3)
+        and pair(entry.STRIDES) == (32, 8)
+        and word(entry.DESCRIPTION) == id(known.dtype)
+    )

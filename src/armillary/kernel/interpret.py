@@ -1,0 +1,38 @@
+"""Program evaluated one float at a time: the first reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.kernel.arguments import broadcast
+from armillary.trace import Program, replay
+
+Array = npt.NDArray[np.float64]
+
+
+def interpret(program: Program, *inputs: Any) -> Array | tuple[Array, ...]:
+    """Compute a program's outputs with Python floats, row by row.
+
+    Args:
+        program: What to compute.
+        inputs: An array for each input, shape (..., *input shape), broadcast together.
+
+    Returns:
+        Its output, shape (..., *output shape), or a tuple of them.
+
+    Raises:
+        ShapeError: An input has the wrong shape.
+    """
+    arrays, batch = broadcast(program, inputs)
+    outputs = [np.empty((*batch, *port.shape)) for port in program.outputs]
+    for row in np.ndindex(*batch):
+        scalars = [float(x) for array in arrays for x in array[row].flat]
+        numbers = iter(replay(program, scalars))
+        for output in outputs:
+            place = output[row]
+            values = [next(numbers) for _ in range(place.size)]
+            output[row] = np.reshape(np.array(values, dtype=np.float64), place.shape)
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)

@@ -1,0 +1,69 @@
+"""LLVM IR text to machine code, and machine code into this process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from armillary.errors import KernelError
+from armillary.kernel.target import Target, machine
+
+
+def optimised(text: str, target: Target) -> Any:
+    """Return the parsed, checked module; the tracer has done the optimising.
+
+    Raises:
+        KernelError: LLVM refuses the text, which is a fault of ours.
+    """
+    try:
+        module = llvm.parse_assembly(text)
+        module.verify()
+    except RuntimeError as error:
+        raise KernelError(
+            f"LLVM refuses the code that was made; please report this. {error}"
+        ) from error
+    module.triple = target.triple
+    return module
+
+
+def to_object(text: str, target: Target) -> bytes:
+    """Compile LLVM IR text to the bytes of an object file for `target`.
+
+    Raises:
+        KernelError: LLVM refuses the text, which is a fault of ours.
+    """
+    code: bytes = machine(target).emit_object(optimised(text, target))
+    return code
+
+
+def to_assembly(text: str, target: Target) -> str:
+    """Compile LLVM IR text to assembly for `target`, for people to read."""
+    assembly: str = machine(target).emit_assembly(optimised(text, target))
+    return assembly
+
+
+class Code:
+    """Machine code that lives in this process as long as this object does."""
+
+    def __init__(self, code: bytes, target: Target) -> None:
+        """Load the bytes of an object file.
+
+        Raises:
+            KernelError: LLVM cannot load them.
+        """
+        empty = llvm.parse_assembly("")
+        empty.triple = target.triple
+        try:
+            self._engine = llvm.create_mcjit_compiler(empty, machine(target))
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+            self._engine.finalize_object()
+        except RuntimeError as error:
+            raise KernelError(f"LLVM cannot load compiled code: {error}") from error
+
+    def address(self, name: str) -> int:
+        """Return where the function called `name` starts."""
+        address = int(self._engine.get_function_address(name))
+        if address == 0:
+            raise KernelError(f"Compiled code has no function '{name}'.")
+        return address

@@ -1,0 +1,59 @@
+"""Program evaluated with NumPy, all rows at once: the second reference."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.kernel.arguments import broadcast
+from armillary.trace import OPS, Program
+
+Array = npt.NDArray[np.float64]
+
+
+def vectorize(program: Program, *inputs: Any) -> Array | tuple[Array, ...]:
+    """Compute a program's outputs with NumPy functions on whole columns.
+
+    Args:
+        program: What to compute.
+        inputs: An array for each input, shape (..., *input shape), broadcast together.
+
+    Returns:
+        Its output, shape (..., *output shape), or a tuple of them.
+
+    Raises:
+        ShapeError: An input has the wrong shape.
+    """
+    arrays, batch = broadcast(program, inputs)
+    count = math.prod(batch)
+    columns = [
+        column
+        for array, port in zip(arrays, program.inputs, strict=True)
+        for column in array.reshape(count, port.size).T
+    ]
+    numbers = iter(_columns(program, columns, count))
+    outputs: list[Array] = []
+    for port in program.outputs:
+        output = np.empty((count, port.size))
+        for k in range(port.size):
+            output[:, k] = next(numbers)
+        outputs.append(output.reshape(*batch, *port.shape))
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def _columns(program: Program, inputs: list[Array], count: int) -> list[Any]:
+    values: list[Any] = []
+    with np.errstate(all="ignore"):
+        for step in program.instructions:
+            if step.name == "input":
+                values.append(inputs[int(step.value)])
+            elif step.name == "const":
+                kind = np.bool_ if step.kind == "truth" else np.float64
+                values.append(np.full(count, step.value, dtype=kind))
+            else:
+                meaning = OPS[step.name].on_arrays
+                values.append(meaning(*(values[arg] for arg in step.args)))
+    return [values[k] for k in program.results]
