@@ -224,9 +224,9 @@ def _check(pose: Pose, last: list[Number], tolerance: float) -> None:
     error = rot.orthonormality_error(pose.rotation)
     if error > tolerance:
         raise ModelError(
-            f"The rotation of a pose is sheared or scaled: R R' differs from 1 by "
-            f"{error:.3g}, more than {tolerance:.3g}. If that is rounding, raise tolerance= "
-            "and take the nearest rotation with Pose.normalised()."
+            "The rotation of a pose is sheared or scaled: R R' differs from 1 by "
+            f"{error:.3g}, more than {tolerance:.3g}. If that is rounding, raise "
+            "tolerance= and take the nearest rotation with Pose.normalised()."
         )
     if not rot.is_proper(pose.rotation):
         raise ModelError(

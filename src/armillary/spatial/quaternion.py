@@ -23,6 +23,7 @@ from armillary.trace.functions import select, sqrt
 Quaternion: TypeAlias = tuple[Number, Number, Number, Number]
 """Four numbers, w first."""
 
+SMALLEST_SQUARE: Final = 1e-300
 ONE: Final[Quaternion] = (1.0, 0.0, 0.0, 0.0)
 
 
@@ -131,8 +132,10 @@ def quaternion_from_rows(m: Rows) -> Quaternion:
 
 def _square(q: Quaternion) -> Number:
     square = inner(q, q)
-    if not isinstance(square, Traced) and not 0.0 < square < np.inf:
-        raise ModelError(f"The quaternion {q} is zero or not finite.")
+    if not isinstance(square, Traced) and not SMALLEST_SQUARE <= square < np.inf:
+        raise ModelError(
+            f"The quaternion {q} stands for no rotation: it is zero or not finite."
+        )
     return square
 
 

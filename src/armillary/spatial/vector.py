@@ -119,9 +119,13 @@ def unit(a: Vector3) -> Vector3:
     Raises:
         ModelError: `a` is zero or not finite.
     """
-    length = snap(hypot(hypot(a[0], a[1]), a[2]))
-    if not isinstance(length, Traced) and not 0.0 < length < np.inf:
+    if not are_floats(a):  # hypot of hypot has no derivative along z
+        return scale(1.0 / norm(a), a)
+    length = hypot(hypot(a[0], a[1]), a[2])
+    if not 0.0 < length < np.inf:
         raise ModelError(f"The direction {a} is zero or not finite.")
+    if abs(length - 1.0) <= SNAP_DISTANCE:  # rounding: keep the entries
+        return a
     return a[0] / length, a[1] / length, a[2] / length
 
 

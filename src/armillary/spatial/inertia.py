@@ -1,0 +1,239 @@
+"""Spatial inertia: mass, first moment and rotational inertia of a rigid body."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError, ShapeError
+from armillary.spatial.pose import Pose
+from armillary.spatial.twist import Vector6, halves
+from armillary.spatial.vector import (
+    ZERO,
+    Number,
+    Rows,
+    Vector3,
+    add,
+    apply,
+    are_floats,
+    cross,
+    dot,
+    largest,
+    multiply,
+    number,
+    rows,
+    scale,
+    skew,
+    vector,
+)
+from armillary.trace import Traced
+
+TOLERANCE: Final = 1e-9
+
+
+class SpatialInertia(msgspec.Struct, frozen=True):
+    """The inertia of a body, all about the origin of one frame and in its axes.
+
+    Attributes:
+        mass: [kg].
+        first_moment: Mass times centre of mass [kg m].
+        rotational: Rotational inertia about the origin [kg m^2], symmetric.
+    """
+
+    mass: Number
+    first_moment: Vector3
+    rotational: Rows
+
+    @staticmethod
+    def zero() -> SpatialInertia:
+        """Return the inertia of nothing."""
+        return SpatialInertia(0.0, ZERO, (ZERO, ZERO, ZERO))
+
+    @staticmethod
+    def from_centre(mass: Number, centre: Any, rotational: Any) -> SpatialInertia:
+        """Return the inertia of a body from that about its centre of mass.
+
+        Args:
+            mass: [kg].
+            centre: Centre of mass [m], shape (3,).
+            rotational: About the centre, in the frame's axes [kg m^2], shape (3, 3).
+
+        Raises:
+            ShapeError: A shape differs.
+        """
+        m, c = number(mass), vector(centre)
+        moment = scale(m, c)
+        return SpatialInertia(m, moment, _add(rows(rotational), _of_point(c, moment)))
+
+    @staticmethod
+    def from_second_moment(
+        mass: Number, first_moment: Any, second_moment: Any
+    ) -> SpatialInertia:
+        """Return the inertia of a body from its moments about the origin.
+
+        Args:
+            mass: [kg].
+            first_moment: Mass times centre [kg m], shape (3,).
+            second_moment: Sums of x x, y y, z z, x y, x z, y z over the mass [kg m^2],
+                shape (6,): I = trace(J) 1 - J.
+
+        Raises:
+            ShapeError: A shape differs.
+        """
+        moments = np.asarray(second_moment, dtype=object)
+        if moments.shape != (6,):
+            raise ShapeError(f"A second moment has shape (6,), not {moments.shape}.")
+        xx, yy, zz, xy, xz, yz = map(number, moments)
+        rotational = _symmetric(yy + zz, xx + zz, xx + yy, 0.0 - xy, 0.0 - xz, 0.0 - yz)
+        return SpatialInertia(number(mass), vector(first_moment), rotational)
+
+    def __add__(self, other: SpatialInertia) -> SpatialInertia:
+        """Return the inertia of both bodies fixed to each other; same frame."""
+        return SpatialInertia(
+            self.mass + other.mass,
+            add(self.first_moment, other.first_moment),
+            _add(self.rotational, other.rotational),
+        )
+
+    def transformed(self, X_AB: Pose) -> SpatialInertia:
+        """Return this inertia, given in B, about the origin and in the axes of A.
+
+        h_A = R h + m p,  I_A = R I R' + (p . u) 1 - (p u' + u p') / 2,  u = 2 R h + m p
+        """
+        p = X_AB.position
+        turned = apply(X_AB.rotation, self.first_moment)
+        shift = scale(self.mass, p)
+        return SpatialInertia(
+            self.mass,
+            add(turned, shift),
+            _add(
+                _turned(X_AB.rotation, self.rotational),
+                _of_point(p, add(scale(2.0, turned), shift)),
+            ),
+        )
+
+    def apply(self, V: Vector6) -> Vector6:
+        """Return the momentum of a twist, (m v + w x h, h x v + I w)."""
+        v, w = halves(V)
+        h = self.first_moment
+        linear = add(scale(self.mass, v), cross(w, h))
+        return (*linear, *add(cross(h, v), apply(self.rotational, w)))
+
+    def matrix(self) -> npt.NDArray[Any]:
+        """Return [m 1, -[h]; [h], I], shape (6, 6), linear first."""
+        h = skew(self.first_moment)
+        result = np.zeros((6, 6), dtype=np.float64 if self.is_float else object)
+        result[:3, :3] = np.eye(3) * self.mass
+        result[:3, 3:] = np.transpose(h)
+        result[3:, :3] = h
+        result[3:, 3:] = self.rotational
+        return result
+
+    @property
+    def is_float(self) -> bool:
+        """Return whether nothing in it is traced."""
+        i = self.rotational
+        return are_floats((self.mass, *self.first_moment, *i[0], *i[1], *i[2]))
+
+    def centre(self) -> Vector3:
+        """Return the centre of mass [m].
+
+        Raises:
+            ModelError: There is no mass.
+        """
+        m = self.mass
+        if not isinstance(m, Traced) and m == 0.0:
+            raise ModelError("A body without mass has no centre of mass.")
+        x, y, z = self.first_moment
+        return x / m, y / m, z / m
+
+    def about_centre(self) -> Rows:
+        """Return the rotational inertia about the centre of mass [kg m^2].
+
+        Raises:
+            ModelError: There is no mass.
+        """
+        back = scale(-1.0, self.first_moment)
+        return _add(self.rotational, _of_point(self.centre(), back))
+
+    def faults(self, tolerance: float = TOLERANCE) -> list[str]:
+        """Return in words why no body has this inertia of floats; empty if one has.
+
+        tolerance: Allowed error of moments, relative to the largest about the origin.
+        """
+        i = self.rotational
+        numbers = (self.mass, *self.first_moment, *i[0], *i[1], *i[2])
+        if not np.all(np.isfinite(np.array(numbers, dtype=np.float64))):
+            return ["it has an entry that is not finite"]
+        if self.mass < 0.0:
+            return [f"its mass is negative: {self.mass:g} kg"]
+        if self.mass == 0.0:
+            is_something = largest(numbers) > 0.0
+            return ["it has moments without mass"] if is_something else []
+        margin = tolerance * largest(numbers[4:])
+        matrix = np.array(i, dtype=np.float64)
+        if np.max(np.abs(matrix - matrix.T)) > margin:
+            return ["its rotational inertia is not symmetric"]
+        return _moment_faults(np.array(self.about_centre(), dtype=np.float64), margin)
+
+    def check(self, tolerance: float = TOLERANCE) -> None:
+        """Refuse an inertia of floats that no body has.
+
+        Raises:
+            ModelError: One of `faults`.
+        """
+        for fault in self.faults(tolerance):
+            raise ModelError(f"No body has this inertia: {fault}.")
+
+
+def _moment_faults(matrix: npt.NDArray[np.float64], margin: float) -> list[str]:
+    """Judge the principal moments about the centre of mass."""
+    low, middle, high = (float(x) for x in np.linalg.eigvalsh(matrix))
+    shown = f"{low:.6g}, {middle:.6g}, {high:.6g} kg m^2"
+    if low < -margin:
+        return [f"a principal moment is negative: {shown}"]
+    if low + middle < high - margin:
+        return [
+            f"its principal moments break the triangle inequality: {shown}, the last "
+            "is more than the others together"
+        ]
+    return []
+
+
+def _symmetric(
+    xx: Number, yy: Number, zz: Number, xy: Number, xz: Number, yz: Number
+) -> Rows:
+    return (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
+
+
+def _add(m: Rows, n: Rows) -> Rows:
+    return add(m[0], n[0]), add(m[1], n[1]), add(m[2], n[2])
+
+
+def _of_point(p: Vector3, u: Vector3) -> Rows:
+    """Return (p . u) 1 - (p u' + u p') / 2; with u = m p the inertia of a point."""
+    xx, yy, zz = p[0] * u[0], p[1] * u[1], p[2] * u[2]
+    return _symmetric(
+        yy + zz,
+        xx + zz,
+        xx + yy,
+        0.0 - 0.5 * (p[0] * u[1] + p[1] * u[0]),
+        0.0 - 0.5 * (p[0] * u[2] + p[2] * u[0]),
+        0.0 - 0.5 * (p[1] * u[2] + p[2] * u[1]),
+    )
+
+
+def _turned(m: Rows, inertia: Rows) -> Rows:
+    """Return m I m', each of its six numbers once."""
+    x, y, z = multiply(m, inertia)
+    return _symmetric(
+        dot(x, m[0]),
+        dot(y, m[1]),
+        dot(z, m[2]),
+        dot(x, m[1]),
+        dot(x, m[2]),
+        dot(y, m[2]),
+    )

@@ -1,0 +1,323 @@
+"""Laws of every function here: traced it computes what it computes on floats.
+
+The table names each public function of the layer once; a new one that is missing here
+fails the first test.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import armillary.spatial
+from armillary.spatial import dh, dual_quaternion, euler, stumpff, twist, vector
+from armillary.spatial import quaternion as quat
+from armillary.spatial import rotation as rot
+from armillary.spatial.inertia import SpatialInertia
+from armillary.spatial.pose import Pose
+from armillary.trace import replay, tangent, trace, verify
+
+FLOATS_ONLY = {
+    "vector.number",
+    "vector.are_floats",
+    "vector.snap",
+    "rotation.nearest_rotation",
+    "inertia.SpatialInertia.faults",
+    "inertia.SpatialInertia.check",
+    "inertia.SpatialInertia.is_float",
+    "inertia.SpatialInertia.zero",
+    "pose.Pose.identity",
+    "pose.Pose.normalised",
+    "pose.Pose.is_float",
+    "pose.Pose.is_identity",
+}
+
+
+def unit4(q: Any) -> quat.Quaternion:
+    return quat.normalised((q[0] + 2.0, q[1], q[2], q[3]))
+
+
+def pose6(x: Any) -> Pose:
+    return Pose(rot.exp(tuple(x[3:6])), tuple(x[:3]))
+
+
+def dual6(x: Any) -> dual_quaternion.DualQuaternion:
+    return dual_quaternion.from_pose(pose6(x))
+
+
+def inertia10(x: Any) -> SpatialInertia:
+    return SpatialInertia.from_second_moment(2.0 + x[0], x[1:4], x[4:10])
+
+
+def flat6(x: Any) -> twist.Vector6:
+    return tuple(x[:6])
+
+
+# Name: size of the input, and the function of a tuple of that many numbers.
+TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
+    "vector.vector": (3, vector.vector),
+    "vector.rows": (9, lambda x: vector.rows([x[:3], x[3:6], x[6:]])),
+    "vector.add": (6, lambda x: vector.add(x[:3], x[3:])),
+    "vector.subtract": (6, lambda x: vector.subtract(x[:3], x[3:])),
+    "vector.negate": (3, vector.negate),
+    "vector.scale": (4, lambda x: vector.scale(x[3], x[:3])),
+    "vector.dot": (6, lambda x: vector.dot(x[:3], x[3:])),
+    "vector.cross": (6, lambda x: vector.cross(x[:3], x[3:])),
+    "vector.norm": (3, lambda x: vector.norm((x[0], x[1], x[2] + 3.0))),
+    "vector.unit": (3, lambda x: vector.unit((x[0], x[1], x[2] + 3.0))),
+    "vector.transpose": (3, lambda x: vector.transpose(rot.exp(x))),
+    "vector.apply": (6, lambda x: vector.apply(rot.exp(x[:3]), x[3:])),
+    "vector.multiply": (
+        6,
+        lambda x: vector.multiply(rot.exp(x[:3]), vector.skew(x[3:])),
+    ),
+    "vector.skew": (3, vector.skew),
+    "vector.determinant": (6, lambda x: vector.determinant((x[:3], x[3:], x[:3]))),
+    "vector.largest": (3, lambda x: vector.largest((x[0], x[1] - 9.0, x[2]))),
+    "vector.snap_rows": (3, lambda x: vector.snap_rows(vector.skew(x))),
+    "vector.sine_cosine": (1, lambda x: vector.sine_cosine(x[0])),
+    "stumpff.c0": (1, lambda x: stumpff.c0(x[0] * x[0])),
+    "stumpff.c1": (1, lambda x: stumpff.c1(x[0] * x[0])),
+    "stumpff.c2": (1, lambda x: stumpff.c2(x[0] * x[0])),
+    "stumpff.c3": (1, lambda x: stumpff.c3(x[0] * x[0])),
+    "stumpff.inverse_coefficient": (
+        1,
+        lambda x: stumpff.inverse_coefficient(x[0] * x[0]),
+    ),
+    "quaternion.quaternion": (4, quat.quaternion),
+    "quaternion.product": (8, lambda x: quat.product(x[:4], x[4:])),
+    "quaternion.conjugate": (4, quat.conjugate),
+    "quaternion.rotate": (7, lambda x: quat.rotate(unit4(x[:4]), x[4:])),
+    "quaternion.inner": (8, lambda x: quat.inner(x[:4], x[4:])),
+    "quaternion.normalised": (4, unit4),
+    "quaternion.with_positive_w": (
+        4,
+        lambda x: quat.with_positive_w((x[0] - 3.0, x[1], x[2], x[3])),
+    ),
+    "quaternion.rows_from_quaternion": (
+        4,
+        lambda x: quat.rows_from_quaternion((x[0] + 2.0, x[1], x[2], x[3])),
+    ),
+    "quaternion.rows_from_unit_quaternion": (
+        4,
+        lambda x: quat.rows_from_unit_quaternion(unit4(x)),
+    ),
+    "quaternion.quaternion_from_rows": (
+        3,
+        lambda x: quat.quaternion_from_rows(rot.exp(x)),
+    ),
+    "rotation.about_x": (1, lambda x: rot.about_x(x[0])),
+    "rotation.about_y": (1, lambda x: rot.about_y(x[0])),
+    "rotation.about_z": (1, lambda x: rot.about_z(x[0])),
+    "rotation.about_axis": (
+        4,
+        lambda x: rot.about_axis((x[0], x[1] - 3.0, x[2]), x[3]),
+    ),
+    "rotation.exp": (3, rot.exp),
+    "rotation.log": (3, lambda x: rot.log(rot.exp(x))),
+    "rotation.quaternion_exp": (3, rot.quaternion_exp),
+    "rotation.quaternion_log": (4, lambda x: rot.quaternion_log(unit4(x))),
+    "rotation.axis_angle": (
+        3,
+        lambda x: rot.axis_angle(rot.exp((x[0], x[1], x[2] + 2.0))),
+    ),
+    "rotation.orthonormality_error": (
+        3,
+        lambda x: rot.orthonormality_error(
+            ((2.0 + x[0], 0.0, 0.0), (0.0, 1.0, x[1]), (0.0, x[2], 1.0))
+        ),
+    ),
+    "rotation.is_proper": (3, lambda x: rot.is_proper(rot.exp(x)) * 1.0),
+    "euler.rows_from_moving_zyx": (3, lambda x: euler.rows_from_moving_zyx(*x)),
+    "euler.rows_from_fixed_xyz": (3, lambda x: euler.rows_from_fixed_xyz(*x)),
+    "euler.rows_from_moving_xyz": (3, lambda x: euler.rows_from_moving_xyz(*x)),
+    "euler.rows_from_moving_zyz": (3, lambda x: euler.rows_from_moving_zyz(*x)),
+    "euler.moving_zyx": (3, lambda x: euler.moving_zyx(rot.exp(x))),
+    "euler.fixed_xyz": (3, lambda x: euler.fixed_xyz(rot.exp(x))),
+    "euler.moving_xyz": (3, lambda x: euler.moving_xyz(rot.exp(x))),
+    "euler.moving_zyz": (
+        3,
+        lambda x: euler.moving_zyz(rot.exp((0.2 * x[0], 1.0 + 0.2 * x[1], x[2]))),
+    ),
+    "pose.Pose.translation": (3, lambda x: Pose.translation(*x).matrix()),
+    "pose.Pose.rotation_x": (1, lambda x: Pose.rotation_x(x[0]).matrix()),
+    "pose.Pose.rotation_y": (1, lambda x: Pose.rotation_y(x[0]).matrix()),
+    "pose.Pose.rotation_z": (1, lambda x: Pose.rotation_z(x[0]).matrix()),
+    "pose.Pose.rotation_about": (
+        1,
+        lambda x: Pose.rotation_about((1.0, 2.0, -2.0), x[0]).matrix(),
+    ),
+    "pose.Pose.from_rotation_position": (
+        6,
+        lambda x: Pose.from_rotation_position(rot.exp(x[:3]), x[3:]).matrix(),
+    ),
+    "pose.Pose.from_matrix": (6, lambda x: Pose.from_matrix(pose6(x).matrix()).entries),
+    "pose.Pose.from_quaternion": (
+        7,
+        lambda x: Pose.from_quaternion(unit4(x[:4]), x[4:]).matrix(),
+    ),
+    "pose.Pose.from_rpy": (6, lambda x: Pose.from_rpy(*x[:3], x[3:]).matrix()),
+    "pose.Pose.__matmul__": (12, lambda x: (pose6(x[:6]) @ pose6(x[6:])).matrix()),
+    "pose.Pose.inverse": (6, lambda x: pose6(x).inverse().matrix()),
+    "pose.Pose.rotate": (9, lambda x: pose6(x[:6]).rotate(x[6:])),
+    "pose.Pose.matrix": (6, lambda x: pose6(x).matrix()),
+    "pose.Pose.quaternion": (6, lambda x: pose6(x).quaternion()),
+    "pose.Pose.scaled": (7, lambda x: pose6(x[:6]).scaled(x[6]).matrix()),
+    "pose.Pose.approx_equal": (
+        6,
+        lambda x: pose6(x).approx_equal(Pose.identity(), 1e-3) * 1.0,
+    ),
+    "pose.Pose.entries": (6, lambda x: pose6(x).entries),
+    "twist.vector6": (6, twist.vector6),
+    "twist.halves": (6, lambda x: twist.halves(flat6(x))),
+    "twist.transform_twist": (
+        12,
+        lambda x: twist.transform_twist(pose6(x), flat6(x[6:])),
+    ),
+    "twist.transform_wrench": (
+        12,
+        lambda x: twist.transform_wrench(pose6(x), flat6(x[6:])),
+    ),
+    "twist.turn": (9, lambda x: twist.turn(rot.exp(x[6:]), flat6(x))),
+    "twist.move_twist": (9, lambda x: twist.move_twist(flat6(x), x[6:])),
+    "twist.move_wrench": (9, lambda x: twist.move_wrench(flat6(x), x[6:])),
+    "twist.adjoint": (6, lambda x: twist.adjoint(pose6(x))),
+    "twist.coadjoint": (6, lambda x: twist.coadjoint(pose6(x))),
+    "twist.cross_twist": (12, lambda x: twist.cross_twist(x[:6], x[6:])),
+    "twist.cross_wrench": (12, lambda x: twist.cross_wrench(x[:6], x[6:])),
+    "twist.power": (12, lambda x: twist.power(x[:6], x[6:])),
+    "twist.exp": (6, lambda x: twist.exp(flat6(x)).matrix()),
+    "twist.log": (6, lambda x: twist.log(pose6(x))),
+    "inertia.SpatialInertia.from_centre": (
+        13,
+        lambda x: SpatialInertia.from_centre(
+            x[0], x[1:4], [x[4:7], x[7:10], x[10:]]
+        ).matrix(),
+    ),
+    "inertia.SpatialInertia.from_second_moment": (10, lambda x: inertia10(x).matrix()),
+    "inertia.SpatialInertia.__add__": (
+        20,
+        lambda x: (inertia10(x[:10]) + inertia10(x[10:])).matrix(),
+    ),
+    "inertia.SpatialInertia.transformed": (
+        16,
+        lambda x: inertia10(x[:10]).transformed(pose6(x[10:])).matrix(),
+    ),
+    "inertia.SpatialInertia.apply": (16, lambda x: inertia10(x).apply(x[10:])),
+    "inertia.SpatialInertia.matrix": (10, lambda x: inertia10(x).matrix()),
+    "inertia.SpatialInertia.centre": (
+        3,
+        lambda x: SpatialInertia(2.0, x, vector.EYE).centre(),
+    ),
+    "inertia.SpatialInertia.about_centre": (
+        3,
+        lambda x: SpatialInertia(2.0, x, vector.EYE).about_centre(),
+    ),
+    "dual_quaternion.dual_quaternion": (8, dual_quaternion.dual_quaternion),
+    "dual_quaternion.parts": (8, dual_quaternion.parts),
+    "dual_quaternion.from_pose": (6, dual6),
+    "dual_quaternion.to_pose": (
+        8,
+        lambda x: dual_quaternion.to_pose((*unit4(x[:4]), *x[4:])).matrix(),
+    ),
+    "dual_quaternion.product": (
+        16,
+        lambda x: dual_quaternion.product(x[:8], x[8:]),
+    ),
+    "dual_quaternion.conjugate": (8, dual_quaternion.conjugate),
+    "dual_quaternion.normalised": (
+        8,
+        lambda x: dual_quaternion.normalised((x[0] + 3.0, *x[1:])),
+    ),
+    "dual_quaternion.difference": (
+        12,
+        lambda x: dual_quaternion.difference(dual6(x[:6]), dual6(x[6:])),
+    ),
+    "dh.paul": (
+        4,
+        lambda x: dh.paul(theta=x[0], d=x[1], a=x[2], alpha=x[3]).matrix(),
+    ),
+    "dh.craig": (
+        4,
+        lambda x: dh.craig(theta=x[0], d=x[1], a=x[2], alpha=x[3]).matrix(),
+    ),
+    "dh.parallel": (
+        4,
+        lambda x: dh.parallel(alpha=x[0], a=x[1], beta=x[2], b=x[3]).matrix(),
+    ),
+}
+
+
+def public_functions() -> Iterable[str]:
+    for info in pkgutil.iter_modules(armillary.spatial.__path__):
+        module = importlib.import_module(f"armillary.spatial.{info.name}")
+        for name, value in vars(module).items():
+            if getattr(value, "__module__", "") != module.__name__:
+                continue
+            if inspect.isfunction(value) and not name.startswith("_"):
+                yield f"{info.name}.{name}"
+            elif inspect.isclass(value):
+                yield from (
+                    f"{info.name}.{name}.{key}"
+                    for key, method in vars(value).items()
+                    if key in {"__matmul__", "__add__"}
+                    or (
+                        not key.startswith("_")
+                        and isinstance(
+                            method, (staticmethod, property, type(public_functions))
+                        )
+                    )
+                )
+
+
+def flatten(value: Any) -> list[Any]:
+    if isinstance(value, (tuple, list, np.ndarray)):
+        return [number for item in value for number in flatten(item)]
+    return [value]
+
+
+def test_the_table_names_every_public_function() -> None:
+    assert set(public_functions()) == FLOATS_ONLY | TABLE.keys()
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_traced_is_the_same_as_on_floats(name: str, sample) -> None:
+    size, function = TABLE[name]
+    program = trace(lambda x: flatten(function(tuple(x))), x=(size,))
+    verify(program)
+    for numbers in sample(size, count=5):
+        expected = flatten(function(numbers))
+        np.testing.assert_allclose(
+            replay(program, numbers), expected, rtol=1e-12, atol=1e-14
+        )
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_derivatives_are_those_of_the_slope(name: str) -> None:
+    """The error of a central difference falls as h squared, at zero and elsewhere."""
+    size, function = TABLE[name]
+
+    def derivative(x: Any, rate: Any) -> list[Any]:
+        seeds = list(zip(x, rate, strict=True))
+        return tangent(flatten(function(tuple(x))), seeds)
+
+    program = trace(derivative, x=(size,), rate=(size,))
+    rng = np.random.default_rng(5)
+    for centre in (np.zeros(size), rng.uniform(-0.6, 0.6, size)):
+        rate = rng.uniform(-1.0, 1.0, size)
+        exact = np.array(replay(program, [*centre.tolist(), *rate.tolist()]))
+        errors = []
+        for h in (4e-3, 2e-3, 1e-3):
+            ahead, behind = (
+                np.array(flatten(function(tuple(map(float, centre + s * rate)))))
+                for s in (h, -h)
+            )
+            errors.append(float(np.max(np.abs((ahead - behind) / (2 * h) - exact))))
+        for coarse, fine in zip(errors, errors[1:], strict=False):
+            assert fine < 0.27 * coarse + 1e-11, errors
