@@ -19,6 +19,7 @@ __all__ = [
     "StateError",
     "TraceError",
     "UnknownName",
+    "nearest",
     "printable",
     "quote",
     "unknown",
@@ -97,13 +98,33 @@ def unknown(
     names = list(known)
     place = f" in {owner}" if owner else ""
     sentences = [f"no {kind} named {quote(name)}{place}."]
-    nearest = _nearest(name, names)
-    if nearest is not None:
-        sentences.append(f"Did you mean {quote(nearest)}?")
+    likely = nearest(name, names)
+    if likely is not None:
+        sentences.append(f"Did you mean {quote(likely)}?")
     sentences.append(_listing(_plural(kind), names))
     if hint:
         sentences.append(hint)
     return UnknownName(" ".join(sentences))
+
+
+def nearest(name: object, known: Iterable[str]) -> str | None:
+    """Return the known name most like the one asked for, ignoring case, if any is."""
+    if not isinstance(name, str) or len(name) > LONGEST_NAME_SHOWN:
+        return None
+    folded = name.casefold()
+    by_folded = {
+        other.casefold(): other
+        for other in reversed(list(known))
+        if len(other) <= 2 * LONGEST_NAME_SHOWN
+    }
+    candidates = list(by_folded)
+    if len(candidates) > MOST_NAMES_COMPARED:
+        # A full comparison of 100 000 names takes seconds; similar ends are cheap.
+        candidates = heapq.nlargest(
+            MOST_NAMES_COMPARED, candidates, key=lambda other: _ends(folded, other)
+        )
+    matches = difflib.get_close_matches(folded, candidates, n=1, cutoff=LEAST_LIKENESS)
+    return by_folded[matches[0]] if matches else None
 
 
 def printable(text: str) -> str:
@@ -113,36 +134,13 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def quote(name: object) -> str:
+def quote(name: object, *, longest: int = LONGEST_NAME_SHOWN) -> str:
     """Return a name in quotes, escaped, with the middle cut out where it is long."""
-    if isinstance(name, str) and len(name) > LONGEST_NAME_SHOWN:
-        head = LONGEST_NAME_SHOWN * 2 // 3
-        tail = LONGEST_NAME_SHOWN - head - 3
-        name = f"{name[:head]}...{name[-tail:]}"
-    text = repr(name)
-    if not isinstance(name, str) and len(text) > LONGEST_NAME_SHOWN:
-        return text[: LONGEST_NAME_SHOWN - 3] + "..."
-    return text
-
-
-def _nearest(name: object, names: list[str]) -> str | None:
-    """Return the known name most like the one asked for, ignoring case, if any is."""
-    if not isinstance(name, str) or len(name) > LONGEST_NAME_SHOWN:
-        return None
-    folded = name.casefold()
-    by_folded = {
-        known.casefold(): known
-        for known in reversed(names)
-        if len(known) <= 2 * LONGEST_NAME_SHOWN
-    }
-    candidates = list(by_folded)
-    if len(candidates) > MOST_NAMES_COMPARED:
-        # A full comparison of 100 000 names takes seconds; similar ends are cheap.
-        candidates = heapq.nlargest(
-            MOST_NAMES_COMPARED, candidates, key=lambda known: _ends(folded, known)
-        )
-    matches = difflib.get_close_matches(folded, candidates, n=1, cutoff=LEAST_LIKENESS)
-    return by_folded[matches[0]] if matches else None
+    text = name if isinstance(name, str) else repr(name)
+    if len(text) > longest:
+        head = longest * 2 // 3
+        text = f"{text[:head]}...{text[-(longest - head - 3) :]}"
+    return repr(text) if isinstance(name, str) else printable(text)
 
 
 def _ends(a: str, b: str) -> int:

@@ -25,9 +25,12 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A spot in a file; lines and columns count from 1, and 0 stands for unknown."""
+    """A spot in a file; lines and columns count from 1, and 0 stands for unknown.
 
-    path: str
+    An empty path stands for what is in no file, such as a tree about to be written.
+    """
+
+    path: str = ""
     line: int = 0
     column: int = 0
 
@@ -56,7 +59,8 @@ class Diagnostic:
         if self.hint:
             stop = "" if text.endswith((".", "?", "!")) else "."
             text = f"{text}{stop} {printable(self.hint)}"
-        return f"{self.place}: {self.severity.value}[{self.code}]: {text}"
+        where = f"{self.place}: " if self.place.path else ""
+        return f"{where}{self.severity.value}[{self.code}]: {text}"
 
 
 class Report:
