@@ -1,0 +1,90 @@
+"""Decimal numbers in text files: strict to read, exact to write."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+from armillary.errors import FormatError, quote
+from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
+
+__all__ = ["WHITE_SPACE", "number_text", "read_numbers"]
+
+WHITE_SPACE: Final = " \t\r\n"
+LONGEST_NUMBER: Final = 1000
+
+# What `float` takes beyond this is refused: nan, inf, 1_000, digits of other scripts.
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_GAP: Final = re.compile(f"[{WHITE_SPACE}]+")
+_NO_NUMBER_YET: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+
+
+def read_numbers(
+    text: str, count: int | None, *, what: str, place: Place, report: Report
+) -> tuple[float, ...] | None:
+    """Return the finite numbers of a text, separated by white space.
+
+    count: How many there must be, or None where any number of them will do.
+    what: What the text is, for messages: `"attribute 'xyz' of <origin>"`.
+    report: Receives an error if the text is anything else; the result is then None.
+    """
+    words = [word for word in _GAP.split(text) if word]
+    if count is not None and len(words) != count and not _has_decimal_comma(words):
+        report.error(
+            place,
+            "wrong-count",
+            f"{what} must hold {count} number{'s' if count != 1 else ''}, "
+            f"not {len(words)}: {quote(text)}",
+        )
+        return None
+    faults = [(word, fault) for word in words if (fault := _fault(word)) is not None]
+    if faults:
+        word, (reason, hint) = faults[0]
+        report.error(place, "bad-number", f"{what}: {quote(word)} {reason}", hint=hint)
+        return None
+    return tuple(map(float, words))
+
+
+def number_text(value: float) -> str:
+    """Return the shortest text that reads back as exactly this number.
+
+    Raises FormatError for NaN and infinities, which no format has a word for.
+    """
+    if type(value) is int:
+        return str(value)
+    number = float(value)
+    if math.isfinite(number):
+        return repr(number)
+    raise FormatError(
+        Diagnostic(
+            place=Place(),
+            severity=Severity.ERROR,
+            code="bad-number",
+            message=f"{number!r} cannot be written",
+            hint="Only finite numbers can.",
+        )
+    )
+
+
+def _has_decimal_comma(words: list[str]) -> bool:
+    """Return whether commas are what is wrong, rather than the count."""
+    return any("," in word for word in words)
+
+
+def _fault(word: str) -> tuple[str, str] | None:
+    """Return what is wrong with a number, and the mend."""
+    if len(word) > LONGEST_NUMBER:
+        return f"has {len(word)} characters", f"Use at most {LONGEST_NUMBER}."
+    if _DECIMAL.fullmatch(word):
+        if math.isfinite(float(word)):
+            return None
+        return "is too large for a double", ""
+    if _NO_NUMBER_YET.fullmatch(word):
+        return "is not finite", "Give a finite number, or leave it out."
+    if "," in word:
+        return (
+            "is not a number",
+            "Write a decimal point, not a comma, and separate numbers by spaces.",
+        )
+    return "is not a number", ""

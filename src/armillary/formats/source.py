@@ -1,0 +1,106 @@
+"""The bytes of a file, under a cap, from plain files only."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from armillary.errors import FormatError, nearest, quote
+from armillary.formats.diagnostic import Diagnostic, Place, Severity
+
+__all__ = ["SIZE_CAP", "likely_file", "read_bytes"]
+
+SIZE_CAP: Final = 64 << 20
+MOST_NEIGHBOURS: Final = 1000
+
+# A pipe with no writer would block the opening; a terminal must not become ours.
+_OPEN_FLAGS: Final = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_KINDS: Final = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def read_bytes(path: str | os.PathLike[str], cap: int = SIZE_CAP) -> bytes:
+    """Return all bytes of a plain file.
+
+    cap: The most bytes that the file may have; a larger one is not even begun.
+
+    Raises FormatError for a missing file, one too large or not readable, and for
+    folders, pipes, devices and sockets, none of which is opened.
+    """
+    name = os.fspath(path)
+    try:
+        # Looked at before it is opened, since opening alone can act on a device.
+        _check(os.stat(name), name, cap)
+        descriptor = os.open(name, _OPEN_FLAGS)
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            _check(status, name, cap)
+            data = file.read(status.st_size + 1)
+            if len(data) > status.st_size:
+                # The file grew, or is of a kind that hides its size.
+                data += file.read(cap + 1 - len(data))
+    except (OSError, ValueError) as error:
+        raise _unreadable(name, error) from error
+    if len(data) > cap:
+        raise _error(name, "file-too-large", f"the file has more than {cap} bytes")
+    return data
+
+
+def likely_file(path: str | os.PathLike[str]) -> str | None:
+    """Return the name in the same folder that is most like that of a missing file."""
+    missing = Path(path)
+    try:
+        with os.scandir(missing.parent) as entries:
+            names = [entry.name for entry in itertools.islice(entries, MOST_NEIGHBOURS)]
+    except (OSError, ValueError):
+        return None
+    return nearest(missing.name, sorted(names))
+
+
+def _check(status: os.stat_result, name: str, cap: int) -> None:
+    """Raise unless the file is a plain one of at most `cap` bytes."""
+    if not stat.S_ISREG(status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no plain file")
+        raise _error(name, "not-a-file", f"this is {kind}", "Name a plain file.")
+    if status.st_size > cap:
+        raise _error(
+            name,
+            "file-too-large",
+            f"the file has {status.st_size} bytes, more than {cap}",
+        )
+
+
+def _unreadable(name: str, error: OSError | ValueError) -> FormatError:
+    """Return the error for a file that the system does not hand out."""
+    if isinstance(error, FileNotFoundError):
+        likely = likely_file(name)
+        hint = f"Did you mean {quote(likely)}?" if likely else ""
+        return _error(name, "no-such-file", "no such file", hint)
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return _error(name, "unreadable-file", f"the file cannot be read: {reason}")
+
+
+def _error(name: str, code: str, message: str, hint: str = "") -> FormatError:
+    return FormatError(
+        Diagnostic(
+            place=Place(name),
+            severity=Severity.ERROR,
+            code=code,
+            message=message,
+            hint=hint,
+        )
+    )

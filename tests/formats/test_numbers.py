@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from armillary.errors import FormatError
+from armillary.formats.diagnostic import Place, Report
+from armillary.formats.numbers import number_text, read_numbers
+
+PLACE = Place("a.urdf", 3, 7)
+
+
+def read(text: str, count: int | None = None):
+    report = Report()
+    values = read_numbers(text, count, what="'xyz'", place=PLACE, report=report)
+    return values, [str(diagnostic) for diagnostic in report.diagnostics]
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
+def test_numbers_survive_writing_and_reading_bit_for_bit(numbers):
+    values, findings = read(" ".join(map(number_text, numbers)), len(numbers))
+    assert findings == []
+    assert values is not None
+    assert list(map(float.hex, values)) == list(map(float.hex, numbers))
+
+
+@given(st.text(st.sampled_from("+-.,0123456789eE_naifx \t\n\u00a0\u0663"), max_size=12))
+def test_what_is_read_is_finite_and_means_what_python_means(text):
+    values, findings = read(text)
+    if values is None:
+        assert len(findings) == 1
+    else:
+        assert findings == []
+        assert values == tuple(float(word) for word in text.split())
+        assert all(map(math.isfinite, values))
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("1 2\t3\n4\r5", (1, 2, 3, 4, 5)),
+        ("  -1.5e-3  ", (-0.0015,)),
+        ("+.5 5. 1E2", (0.5, 5, 100)),
+        ("", ()),
+        ("1e-999", (0,)),
+        ("0.1" + "0" * 900, (0.1,)),
+    ],
+)
+def test_decimal_numbers_are_read(text, numbers):
+    assert read(text) == (numbers, [])
+
+
+@pytest.mark.parametrize("text", ["nan", "NaN", "inf", "-inf", "Infinity", "1e999"])
+def test_what_is_not_finite_is_refused(text):
+    assert_refused(text)
+
+
+@pytest.mark.parametrize("text", ["1e", "--1", "1..2", "1e5.0", "0x10", "1_000"])
+def test_what_is_nearly_a_number_is_refused(text):
+    assert_refused(text)
+
+
+@pytest.mark.parametrize("text", ["one", "1.0f", "\u0661", "1\u00a02", "1;2", "\x00"])
+def test_what_is_no_number_is_refused(text):
+    assert_refused(text)
+
+
+def assert_refused(text: str) -> None:
+    values, findings = read(f"0 {text} 1", 3)
+    assert values is None
+    assert len(findings) == 1
+    assert findings[0].startswith("a.urdf:3:7: error[bad-number]: 'xyz': ")
+
+
+@pytest.mark.parametrize(("text", "count"), [("1,5", 1), ("0,0,0", 3), ("1, 2, 3", 3)])
+def test_commas_get_the_advice_they_need(text, count):
+    _, findings = read(text, count)
+    advice = "Write a decimal point, not a comma, and separate numbers by spaces."
+    assert findings[0].endswith(advice)
+
+
+def test_a_wrong_count_says_both_counts_and_the_text():
+    assert read("1 2", 3)[1] == [
+        "a.urdf:3:7: error[wrong-count]: 'xyz' must hold 3 numbers, not 2: '1 2'"
+    ]
+    assert "must hold 1 number, not 0: ''" in read("", 1)[1][0]
+
+
+def test_a_number_as_long_as_a_book_is_refused_shortly():
+    values, findings = read("1" * 5_000_000, 1)
+    assert values is None
+    assert "has 5000000 characters. Use at most 1000." in findings[0]
+    assert len(findings[0]) < 200
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.1, "0.1"),
+        (3, "3"),
+        (-0.0, "-0.0"),
+        (1e-7, "1e-07"),
+        (np.float64(0.1), "0.1"),
+        (np.float32(0.5), "0.5"),
+        (sys.float_info.max, "1.7976931348623157e+308"),
+    ],
+)
+def test_numbers_are_written_shortest(value, text):
+    assert number_text(value) == text
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, np.float64("nan")])
+def test_what_is_not_finite_is_not_written(value):
+    with pytest.raises(FormatError, match="Only finite numbers can"):
+        number_text(value)
