@@ -1,0 +1,18 @@
+"""Strict, bounded XML: trees whose every element knows its line and column."""
+
+from __future__ import annotations
+
+from armillary.formats.xml.element import Element, Leftover, report_unused, unused
+from armillary.formats.xml.parse import Limits, parse
+from armillary.formats.xml.write import tag, to_text
+
+__all__ = [
+    "Element",
+    "Leftover",
+    "Limits",
+    "parse",
+    "report_unused",
+    "tag",
+    "to_text",
+    "unused",
+]

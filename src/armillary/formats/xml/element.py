@@ -1,0 +1,300 @@
+"""XML elements that remember what a reader asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal, final, overload
+
+from armillary.errors import nearest, quote
+from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
+from armillary.formats.numbers import WHITE_SPACE, read_numbers
+
+__all__ = ["Element", "Leftover", "report_unused", "unused"]
+
+_NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@final
+class Element:
+    """One XML element: its content never changes, its questions are remembered.
+
+    The properties only look. The methods that take a name also note that the name is
+    known to the reader, so that `unused` can tell what no reader has asked for.
+
+    name: As written, prefix included; the local name where namespaces were resolved.
+    namespace: The namespace's URI where namespaces were resolved.
+    text: All character data directly inside, joined; empty if there is only white
+        space around children.
+    """
+
+    __slots__ = (
+        "_asked_attributes",
+        "_asked_children",
+        "_asked_text",
+        "_attributes",
+        "_children",
+        "_column",
+        "_line",
+        "_name",
+        "_namespace",
+        "_path",
+        "_text",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        attributes: Mapping[str, str] = _NO_ATTRIBUTES,
+        *,
+        children: tuple[Element, ...] = (),
+        text: str = "",
+        namespace: str = "",
+        place: tuple[str, int, int] = ("", 0, 0),
+    ) -> None:
+        self._name = name
+        self._namespace = namespace
+        self._attributes = attributes or _NO_ATTRIBUTES
+        self._children = children
+        self._text = text
+        self._path, self._line, self._column = place
+        self._asked_attributes: tuple[str, ...] = ()
+        self._asked_children: tuple[str, ...] = ()
+        self._asked_text = False
+
+    def __repr__(self) -> str:
+        return f"<Element {self.label} at {self.place}>"
+
+    @property
+    def name(self) -> str:
+        """Return the element's name."""
+        return self._name
+
+    @property
+    def namespace(self) -> str:
+        """Return the URI of the name's namespace, empty without one."""
+        return self._namespace
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """Return all attributes, as written."""
+        return MappingProxyType(self._attributes)
+
+    @property
+    def children(self) -> tuple[Element, ...]:
+        """Return the child elements in document order."""
+        return self._children
+
+    @property
+    def text(self) -> str:
+        """Return the character data directly inside."""
+        return self._text
+
+    @property
+    def place(self) -> Place:
+        """Return where the element's tag begins."""
+        return Place(self._path, self._line, self._column)
+
+    @property
+    def label(self) -> str:
+        """Return the element as messages show it: `<joint name='elbow'>`."""
+        name = self._attributes.get("name")
+        tail = f" name={quote(name)}" if name is not None else ""
+        return f"<{quote(self._name)[1:-1]}{tail}>"
+
+    def walk(self) -> Iterator[Element]:
+        """Return this element and all below it, each before its children."""
+        pending: list[Element] = [self]
+        while pending:
+            element = pending.pop()
+            yield element
+            pending.extend(reversed(element.children))
+
+    def attribute(self, name: str) -> str | None:
+        """Return an attribute's value, or None without it."""
+        if name not in self._asked_attributes:
+            self._asked_attributes += (name,)
+        return self._attributes.get(name)
+
+    def required_attribute(self, name: str, report: Report) -> str | None:
+        """Return an attribute's value; without it report an error and return None."""
+        value = self.attribute(name)
+        if value is None:
+            report.error(
+                self.place,
+                "missing-attribute",
+                f"{self.label} has no attribute {quote(name)}",
+            )
+        return value
+
+    @overload
+    def numbers(
+        self,
+        name: str,
+        count: int | None,
+        report: Report,
+        *,
+        default: tuple[float, ...],
+    ) -> tuple[float, ...]: ...
+
+    @overload
+    def numbers(
+        self,
+        name: str,
+        count: int | None,
+        report: Report,
+        *,
+        default: None = None,
+        required: bool = False,
+    ) -> tuple[float, ...] | None: ...
+
+    def numbers(
+        self,
+        name: str,
+        count: int | None,
+        report: Report,
+        *,
+        default: tuple[float, ...] | None = None,
+        required: bool = False,
+    ) -> tuple[float, ...] | None:
+        """Return the finite numbers that an attribute lists.
+
+        count: How many there must be, or None where any number of them will do.
+        default: The result without the attribute, and after an error in it.
+        required: Whether it is an error that the attribute is missing.
+        """
+        ask = self.required_attribute if required else self._optional
+        text = ask(name, report)
+        if text is None:
+            return default
+        what = f"attribute {quote(name)} of {self.label}"
+        values = read_numbers(text, count, what=what, place=self.place, report=report)
+        return default if values is None else values
+
+    @overload
+    def number(self, name: str, report: Report, *, default: float) -> float: ...
+
+    @overload
+    def number(
+        self,
+        name: str,
+        report: Report,
+        *,
+        default: None = None,
+        required: bool = False,
+    ) -> float | None: ...
+
+    def number(
+        self,
+        name: str,
+        report: Report,
+        *,
+        default: float | None = None,
+        required: bool = False,
+    ) -> float | None:
+        """Return the finite number in an attribute; arguments as in `numbers`."""
+        values = self.numbers(name, 1, report, required=required)
+        return default if values is None else values[0]
+
+    def read_text(self) -> str:
+        """Return the character data directly inside, without white space around it."""
+        self._asked_text = True
+        return self._text.strip(WHITE_SPACE)
+
+    def text_numbers(
+        self, count: int | None, report: Report
+    ) -> tuple[float, ...] | None:
+        """Return the finite numbers of the element's text, as `numbers` does."""
+        what = f"the text of {self.label}"
+        return read_numbers(
+            self.read_text(), count, what=what, place=self.place, report=report
+        )
+
+    def children_named(self, name: str) -> tuple[Element, ...]:
+        """Return the children of one name, in document order."""
+        if name not in self._asked_children:
+            self._asked_children += (name,)
+        return tuple(child for child in self._children if child.name == name)
+
+    def only_child(self, name: str, report: Report) -> Element | None:
+        """Return the one child of a name, or None; report an error for a second one."""
+        found = self.children_named(name)
+        for extra in found[1:]:
+            report.error(
+                extra.place,
+                "repeated-element",
+                f"{self.label} has more than one <{name}>",
+                hint=f"Keep one; the first is at line {found[0].place.line}.",
+            )
+        return found[0] if found else None
+
+    def required_child(self, name: str, report: Report) -> Element | None:
+        """Return the one child of a name; report an error unless there is just one."""
+        child = self.only_child(name, report)
+        if child is None:
+            report.error(self.place, "missing-element", f"{self.label} has no <{name}>")
+        return child
+
+    def asked(self, kind: Literal["attribute", "element"]) -> tuple[str, ...]:
+        """Return the names that readers have asked for, found or not."""
+        return self._asked_attributes if kind == "attribute" else self._asked_children
+
+    def asked_text(self) -> bool:
+        """Return whether a reader has asked for the text."""
+        return self._asked_text
+
+    def _optional(self, name: str, _report: Report) -> str | None:
+        return self.attribute(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """Something in an element that no reader has asked for."""
+
+    kind: Literal["attribute", "element", "text"]
+    name: str
+    place: Place
+
+
+def unused(element: Element) -> Iterator[Leftover]:
+    """Return what nobody asked for: attributes, children, and text, in that order.
+
+    Declarations of namespaces are never listed. Children of children are not looked
+    into; those of a child that was read are that child's own.
+    """
+    for name in element.attributes:
+        declares = name == "xmlns" or name.startswith("xmlns:")
+        if not declares and name not in element.asked("attribute"):
+            yield Leftover("attribute", name, element.place)
+    for child in element.children:
+        if child.name not in element.asked("element"):
+            yield Leftover("element", child.name, child.place)
+    text = element.text.strip(WHITE_SPACE)
+    if text and not element.asked_text():
+        yield Leftover("text", text, element.place)
+
+
+def report_unused(
+    element: Element, report: Report, *, severity: Severity = Severity.WARNING
+) -> None:
+    """Report what `unused` finds, with the known name that is most like it."""
+    for leftover in unused(element):
+        shown = quote(leftover.name)
+        if leftover.kind == "text":
+            likely = None
+            message = f"the text {shown} in {element.label} was not understood"
+        else:
+            likely = nearest(leftover.name, element.asked(leftover.kind))
+            message = (
+                f"the {leftover.kind} {shown} of {element.label} was not understood"
+            )
+        report.add(
+            Diagnostic(
+                place=leftover.place,
+                severity=severity,
+                code=f"unknown-{leftover.kind}",
+                message=message,
+                hint=f"Did you mean {quote(likely)}?" if likely else "",
+            )
+        )

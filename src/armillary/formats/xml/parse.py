@@ -1,0 +1,338 @@
+"""Bytes to a tree of elements, in one bounded, linear pass of expat."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+from typing import Final, NoReturn
+from xml.parsers import expat
+
+from armillary.errors import FormatError, quote
+from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
+from armillary.formats.numbers import WHITE_SPACE
+from armillary.formats.xml.element import Element
+
+__all__ = ["Limits", "parse"]
+
+MEBIBYTE: Final = 1 << 20
+# A newline cannot stand in a URI, whereas a space does stand in real ones.
+_SEPARATOR: Final = "\n"
+_ENCODINGS: Final = frozenset(
+    ("utf-8", "utf-16", "iso-8859-1", "us-ascii", "windows-1252")
+)
+_VERSIONS: Final = frozenset(("1.0", "1.1"))
+_BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# How a document begins in each byte order of UTF-16, with a mark and without.
+_UTF_16_STARTS: Final = {
+    "utf-16-le": (codecs.BOM_UTF16_LE, b"<\0"),
+    "utf-16-be": (codecs.BOM_UTF16_BE, b"\0<"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much one document may ask for before it is refused.
+
+    size: Bytes of the whole document.
+    depth: Elements inside each other.
+    elements: Elements in all.
+    attributes: Attributes of one element.
+    attribute_length: Characters of one attribute's value.
+    markup: Bytes, to the next mebibyte, of one tag, comment or instruction.
+    """
+
+    size: int = 64 * MEBIBYTE
+    depth: int = 10_000
+    elements: int = 2_000_000
+    attributes: int = 256
+    attribute_length: int = MEBIBYTE
+    markup: int = 8 * MEBIBYTE
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+
+def parse(
+    data: bytes,
+    path: str,
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    namespaces: bool = False,
+    report: Report | None = None,
+) -> Element:
+    """Return the root element of an XML document.
+
+    Only plain documents are read: no DOCTYPE, so no entities but the five that XML
+    has itself. Comments are dropped.
+
+    data: The document, in UTF-8, UTF-16, ISO-8859-1, US-ASCII or windows-1252.
+    path: What to call it in messages.
+    namespaces: Whether prefixes are resolved and must be declared. If not, as for the
+        many files that use a prefix without declaring it, names stay as written.
+    report: Receives warnings on what had no effect.
+
+    Raises FormatError, with line and column, for everything else.
+    """
+    pass_ = _Parse(data, path, limits, namespaces, report)
+    try:
+        return pass_.run()
+    finally:
+        # The parser holds its handlers, and they hold the parser.
+        del pass_.expat
+
+
+@dataclass(slots=True)
+class _Open:
+    """An element whose end has not been seen."""
+
+    name: str
+    namespace: str
+    attributes: dict[str, str]
+    line: int
+    column: int
+    children: list[Element]
+    texts: list[str]
+
+    @property
+    def label(self) -> str:
+        return f"<{quote(self.name)[1:-1]}> of line {self.line}"
+
+
+class _Parse:
+    """One parse: expat calls `start`, `end`, `characters`; the open elements wait."""
+
+    def __init__(
+        self,
+        data: bytes,
+        path: str,
+        limits: Limits,
+        namespaces: bool,
+        report: Report | None,
+    ) -> None:
+        self.data = data
+        self.path = path
+        self.limits = limits
+        self.report = report
+        self.root: Element | None = None
+        self.count = 0
+        self.open: list[_Open] = []
+        self.expat = expat.ParserCreate(
+            namespace_separator=_SEPARATOR if namespaces else None
+        )
+        self.expat.buffer_text = True
+        self.expat.buffer_size = 1 << 16
+        # Newer versions put off scanning unfinished markup again, which would blur how
+        # long it is; `run` bounds that work by itself.
+        undefer = getattr(self.expat, "SetReparseDeferralEnabled", None)
+        if undefer is not None:
+            undefer(False)
+        self.expat.StartElementHandler = (
+            self.start_resolved if namespaces else self.start
+        )
+        self.expat.EndElementHandler = self.end
+        self.expat.CharacterDataHandler = self.characters
+        self.expat.XmlDeclHandler = self.declaration
+        self.expat.StartDoctypeDeclHandler = self.doctype
+        self.expat.ProcessingInstructionHandler = self.instruction
+
+    def run(self) -> Element:
+        """Feed the document piece by piece, and watch that no piece of markup grows."""
+        size = len(self.data)
+        if size > self.limits.size:
+            self.refuse("xml-limit", f"{size} bytes, more than {self.limits.size}")
+        self.check_utf_16()
+        view = memoryview(self.data)
+        try:
+            for begin in range(0, size, MEBIBYTE):
+                fed = min(begin + MEBIBYTE, size)
+                self.expat.Parse(view[begin:fed], False)
+                # Expat scans unfinished markup again from its start for each piece.
+                # Without a bound a long attribute would take quadratic time.
+                if fed - self.expat.CurrentByteIndex > self.limits.markup:
+                    self.refuse(
+                        "xml-limit",
+                        f"one tag or comment has more than {self.limits.markup} bytes",
+                    )
+            self.expat.Parse(b"", True)
+        except expat.ExpatError as error:
+            self.explain(error)
+        assert self.root is not None, "expat accepts no document without a root"
+        return self.root
+
+    def check_utf_16(self) -> None:
+        """Refuse broken UTF-16, some of which expat would read as other characters."""
+        for encoding, starts in _UTF_16_STARTS.items():
+            if self.data.startswith(starts):
+                try:
+                    self.data.decode(encoding)
+                except UnicodeDecodeError as error:
+                    text = self.data[: error.start].decode(encoding)
+                    line = text.count("\n") + 1
+                    self.refuse(
+                        "xml-encoding",
+                        f"broken UTF-16 in line {line}: {error.reason}",
+                        hint="Save the file again as UTF-8.",
+                    )
+
+    def start(self, name: str, attributes: dict[str, str], namespace: str = "") -> None:
+        """Open an element, if that keeps within the limits."""
+        limits = self.limits
+        self.count += 1
+        if self.count > limits.elements:
+            self.refuse("xml-limit", f"more than {limits.elements} elements")
+        if len(self.open) >= limits.depth:
+            self.refuse("xml-limit", f"elements nested more than {limits.depth} deep")
+        if len(attributes) > limits.attributes:
+            self.refuse(
+                "xml-limit",
+                f"<{quote(name)[1:-1]}> has more than {limits.attributes} attributes",
+            )
+        for key, value in attributes.items():
+            if len(value) > limits.attribute_length:
+                self.refuse(
+                    "xml-limit",
+                    f"attribute {quote(key)} has {len(value)} characters, "
+                    f"more than {limits.attribute_length}",
+                )
+        line, column = self.spot()
+        self.open.append(_Open(name, namespace, attributes, line, column, [], []))
+
+    def start_resolved(self, name: str, attributes: dict[str, str]) -> None:
+        """Open an element whose names come as `uri, separator, local name`."""
+        resolved = {
+            f"{{{uri}}}{local}" if uri else local: value
+            for key, value in attributes.items()
+            for uri, _, local in [key.rpartition(_SEPARATOR)]
+        }
+        uri, _, local = name.rpartition(_SEPARATOR)
+        self.start(local, resolved, uri)
+
+    def characters(self, text: str) -> None:
+        """Add character data to the innermost open element."""
+        self.open[-1].texts.append(text)
+
+    def end(self, _name: str) -> None:
+        """Close the innermost element and hand it to the one around it."""
+        closed = self.open.pop()
+        text = "".join(closed.texts)
+        if closed.children and not text.strip(WHITE_SPACE):
+            text = ""
+        element = Element(
+            closed.name,
+            closed.attributes,
+            children=tuple(closed.children),
+            text=text,
+            namespace=closed.namespace,
+            place=(self.path, closed.line, closed.column),
+        )
+        if self.open:
+            self.open[-1].children.append(element)
+        else:
+            self.root = element
+
+    def declaration(self, version: str, encoding: str | None, _standalone: int) -> None:
+        """Refuse encodings in which expat or Python would guess."""
+        if version not in _VERSIONS:
+            self.refuse(
+                "xml-declaration",
+                f"no XML version is named {quote(version)}",
+                hint='Write version="1.0".',
+            )
+        if encoding is not None and encoding.lower() not in _ENCODINGS:
+            self.refuse(
+                "xml-encoding",
+                f"the encoding {quote(encoding)} is not read",
+                hint='Save the file as UTF-8 and write encoding="UTF-8".',
+            )
+
+    def doctype(self, name: str, *_: object) -> None:
+        """Refuse document types, before anything they declare is looked at."""
+        self.refuse(
+            "xml-doctype",
+            f"the document type {quote(name)} is not read, nor any entity it declares",
+            hint="Remove <!DOCTYPE ...> and write out the entities.",
+        )
+
+    def instruction(self, target: str, _data: str) -> None:
+        """Tell that a processing instruction does nothing."""
+        if self.report is not None:
+            self.report.warning(
+                Place(self.path, *self.spot()),
+                "xml-instruction",
+                f"the processing instruction {quote(target)} has no effect",
+            )
+
+    def spot(self) -> tuple[int, int]:
+        """Return the line and column where expat stands, counted from 1."""
+        line = self.expat.CurrentLineNumber
+        column = self.expat.CurrentColumnNumber + 1
+        if line == 1 and self.data.startswith(_BYTE_ORDER_MARKS):
+            column = max(1, column - 1)
+        return line, column
+
+    def refuse(self, code: str, message: str, *, hint: str = "") -> NoReturn:
+        """Raise the error of something that is not read."""
+        raise self.error(code, message, hint)
+
+    def explain(self, error: expat.ExpatError) -> NoReturn:
+        """Raise expat's error with what its own words leave open."""
+        message, hint = self.explanation(error.code)
+        raise self.error("xml-syntax", message, hint) from error
+
+    def error(self, code: str, message: str, hint: str) -> FormatError:
+        return FormatError(
+            Diagnostic(
+                place=Place(self.path, *self.spot()),
+                severity=Severity.ERROR,
+                code=code,
+                message=message,
+                hint=hint,
+            )
+        )
+
+    def explanation(self, code: int) -> tuple[str, str]:
+        """Return what is wrong with the document, and the mend where there is one."""
+        words = expat.ErrorString(code) or "not well-formed"
+        if words in _AT_THE_END and self.open:
+            return f"the document ends inside {self.open[-1].label}", ""
+        if words == _errors.XML_ERROR_NO_ELEMENTS:
+            return "the document has no element", ""
+        if words == _errors.XML_ERROR_TAG_MISMATCH:
+            return f"mismatched tag; {self.open[-1].label} is still open", ""
+        if words == _errors.XML_ERROR_INVALID_TOKEN:
+            return f"{words}{self.odd_byte()}", ""
+        return words, _MENDS.get(words, "")
+
+    def odd_byte(self) -> str:
+        """Return the byte at which expat stopped, if no text editor shows it."""
+        index = self.expat.CurrentByteIndex
+        byte = self.data[index : index + 1]
+        if byte >= b"\x80":
+            return f": the byte 0x{byte.hex()} does not belong to the encoding"
+        if byte and byte < b"\x20":
+            return f": the byte 0x{byte.hex()} is not allowed"
+        return ""
+
+
+_errors: Final = expat.errors
+_AT_THE_END: Final = frozenset(
+    (
+        _errors.XML_ERROR_NO_ELEMENTS,
+        _errors.XML_ERROR_UNCLOSED_TOKEN,
+        _errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
+        _errors.XML_ERROR_PARTIAL_CHAR,
+    )
+)
+_MENDS: Final[dict[str, str]] = {
+    _errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT: "A document has one root element.",
+    _errors.XML_ERROR_UNDEFINED_ENTITY: (
+        "Only &lt; &gt; &amp; &quot; &apos; and numbers such as &#181; can be used."
+    ),
+    _errors.XML_ERROR_MISPLACED_XML_PI: (
+        "<?xml ...?> must be the very first thing in the file, and only once."
+    ),
+    _errors.XML_ERROR_INCORRECT_ENCODING: (
+        "Declare the encoding in which the file is saved; mostly that is UTF-8."
+    ),
+    _errors.XML_ERROR_UNBOUND_PREFIX: 'Declare the prefix: xmlns:prefix="...".',
+}
