@@ -1,0 +1,241 @@
+"""References to other files, followed only into folders that the caller allows."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, final
+from urllib.parse import unquote
+
+from armillary.errors import nearest, quote
+from armillary.formats.diagnostic import Diagnostic, Place, Severity
+from armillary.formats.source import likely_file
+
+__all__ = ["Roots"]
+
+LONGEST_REFERENCE: Final = 4096
+MOST_SHOWN: Final = 4
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+_DRIVE: Final = re.compile(r"[A-Za-z]:")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_SCHEMES: Final = ("package", "file")
+_NO_NAMES: Final = ("", ".", "..")
+
+
+@final
+class Roots:
+    """The folders into which files may refer.
+
+    packages: The folder of each package, for `package://name/...`.
+    folders: Folders in which a package that `packages` does not name is a folder of
+        that name, and in which relative references are looked up.
+
+    A file's own folder needs no permission. Everything is compared after symbolic
+    links are followed, so that no link leads out.
+    """
+
+    __slots__ = ("_folders", "_packages")
+
+    def __init__(
+        self,
+        *,
+        packages: Mapping[str, str | os.PathLike[str]] | None = None,
+        folders: Iterable[str | os.PathLike[str]] = (),
+    ) -> None:
+        self._packages = {
+            name: Path(os.path.realpath(folder))
+            for name, folder in (packages or {}).items()
+        }
+        self._folders = tuple(Path(os.path.realpath(folder)) for folder in folders)
+
+    @property
+    def packages(self) -> Mapping[str, Path]:
+        """Return the folder of each package."""
+        return MappingProxyType(self._packages)
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Return the other folders."""
+        return self._folders
+
+    def find(
+        self, reference: str, *, base: str | os.PathLike[str], place: Place
+    ) -> Path | Diagnostic:
+        """Return the plain file that a reference names, or why it is not followed.
+
+        reference: `package://name/rest`, `package:///name/rest`, `file:///path`, or
+            a relative or absolute path.
+        base: The folder of the file that refers.
+        place: Where it does.
+        """
+        home = Path(os.path.realpath(base))
+        try:
+            return self._follow(reference, home)
+        except _Refusal as refusal:
+            code, message, hint = refusal.args
+            return Diagnostic(
+                place=place,
+                severity=Severity.ERROR,
+                code=code,
+                message=message,
+                hint=hint,
+            )
+
+    def _follow(self, reference: str, home: Path) -> Path:
+        _check_plain(reference)
+        scheme = _SCHEME.match(reference)
+        if scheme is None:
+            candidates = self._by_path(reference, home)
+        elif scheme[1].lower() == "package":
+            candidates = self._in_package(reference, reference[scheme.end() :])
+        elif scheme[1].lower() == "file":
+            candidates = [Path(_local_path(reference, reference[scheme.end() :]))]
+        else:
+            raise _Refusal(
+                "reference-scheme",
+                f"{quote(reference)} is not followed: {scheme[1]} is no known scheme",
+                f"Copy the file and use a path, or one of {', '.join(_SCHEMES)}.",
+            )
+        return self._first_allowed(reference, candidates, home)
+
+    def _by_path(self, reference: str, home: Path) -> list[Path]:
+        """Return where a path may lead: an absolute one to itself alone."""
+        path = Path(reference)
+        if path.is_absolute():
+            return [path]
+        return [folder / path for folder in (home, *self._folders)]
+
+    def _in_package(self, reference: str, tail: str) -> list[Path]:
+        """Return where the file of a package may be."""
+        name, _, rest = tail.lstrip("/").partition("/")
+        if not tail.startswith("//") or name in _NO_NAMES or not rest.strip("/"):
+            raise _Refusal(
+                "reference-package",
+                f"{quote(reference)} does not name a file of a package",
+                "Write package://name/path/of/the/file.",
+            )
+        folders = (
+            [self._packages[name]]
+            if name in self._packages
+            else [folder / name for folder in self._folders]
+        )
+        if folders:
+            # Some tools write a space as %20 here, some write it as it is.
+            ways = dict.fromkeys((rest, unquote(rest).replace("\0", "")))
+            return [folder / way.lstrip("/") for folder in folders for way in ways]
+        likely = nearest(name, self._packages)
+        guess = f"Did you mean {quote(likely)}? If not, give" if likely else "Give"
+        raise _Refusal(
+            "reference-package",
+            f"{quote(reference)}: the folder of package {quote(name)} is not known",
+            f"{guess} its folder: packages={{{quote(name)}: ...}}.",
+        )
+
+    def _first_allowed(
+        self, reference: str, candidates: list[Path], home: Path
+    ) -> Path:
+        """Return the first candidate that is a plain file inside an allowed root."""
+        allowed = (home, *self._packages.values(), *self._folders)
+        inside: list[Path] = []
+        outside: list[Path] = []
+        barred: list[Path] = []
+        for candidate in candidates:
+            exists, real = _real(candidate)
+            if not any(real.is_relative_to(root) for root in allowed):
+                (barred if exists else outside).append(real)
+            elif exists and os.path.isfile(real):
+                return real
+            else:
+                inside.append(real)
+        if inside and not barred:
+            raise _missing(reference, inside)
+        raise _Refusal(
+            "reference-outside",
+            f"{quote(reference)} leads to {_shown((barred or outside)[0])}, "
+            "outside of the folders that may be read",
+            "Allow its folder: folders=[...].",
+        )
+
+
+def _real(path: Path) -> tuple[bool, Path]:
+    """Return whether a path exists, and what it is once links are followed.
+
+    Only an existing path is followed to its end; in one that does not exist, or that
+    goes in circles, links may remain, so it must not be opened.
+    """
+    try:
+        return True, Path(os.path.realpath(path, strict=True))
+    except OSError:
+        return False, Path(os.path.realpath(path))
+
+
+class _Refusal(Exception):
+    """Why a reference is not followed: code, message, hint."""
+
+
+def _check_plain(reference: str) -> None:
+    """Refuse what is no path on any system, or one that only another system has."""
+    for code, message, hint in _oddities(reference):
+        raise _Refusal(code, f"{quote(reference)} {message}", hint)
+
+
+def _oddities(reference: str) -> Iterator[tuple[str, str, str]]:
+    """Return what speaks against a reference before it is looked up."""
+    path, syntax = "Write a path relative to this file.", "reference-syntax"
+    if not reference.strip():
+        yield syntax, "names no file", path
+    if len(reference) > LONGEST_REFERENCE:
+        yield syntax, f"has more than {LONGEST_REFERENCE} characters", path
+    if "$(" in reference or "${" in reference:
+        yield syntax, "holds an unexpanded substitution", "Run xacro over the file."
+    if _CONTROL.search(reference):
+        yield syntax, "holds control characters", path
+    if reference.startswith(("//", "\\\\")):
+        yield "reference-network", "is on another machine", "Copy the file here."
+    if _DRIVE.match(reference):
+        yield syntax, "is a path of a Windows drive", path
+    if "\\" in reference:
+        yield syntax, "holds a backslash", "Write / between folders."
+
+
+def _local_path(reference: str, tail: str) -> str:
+    """Return the path of a `file:` reference, which must be of this machine."""
+    if tail.startswith("//"):
+        host, slash, rest = tail[2:].partition("/")
+        if host not in ("", "localhost"):
+            raise _Refusal(
+                "reference-network",
+                f"{quote(reference)} is on the machine {quote(host)}",
+                "Copy the file here, or write file:/// with three slashes.",
+            )
+        tail = slash + rest
+    path = unquote(tail)
+    if not path.startswith("/") or "\0" in path:
+        raise _Refusal(
+            "reference-syntax",
+            f"{quote(reference)} holds no absolute path",
+            "Write file:///path/of/the/file.",
+        )
+    return path
+
+
+def _shown(path: Path) -> str:
+    return quote(str(path), longest=LONGEST_REFERENCE)
+
+
+def _missing(reference: str, looked_at: list[Path]) -> _Refusal:
+    """Return the refusal of a file that does not exist where it may."""
+    places = ", ".join(map(_shown, looked_at[:MOST_SHOWN]))
+    more = len(looked_at) - MOST_SHOWN
+    guesses = (likely_file(path) for path in looked_at)
+    likely = next((name for name in guesses if name), None)
+    return _Refusal(
+        "reference-missing",
+        f"{quote(reference)} does not exist: "
+        f"no plain file {places}{f' and {more} more' if more > 0 else ''}",
+        f"Did you mean {quote(likely)}?" if likely else "",
+    )
