@@ -1,0 +1,56 @@
+"""Links: a joint and the body behind it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from armillary.model.coupling import Coupling
+from armillary.model.frame import Frame
+from armillary.model.joint import Joint
+from armillary.model.joints.fixed import Fixed
+from armillary.model.limits import UNLIMITED, Limits
+from armillary.model.shape import Shape
+from armillary.spatial.inertia import SpatialInertia
+from armillary.spatial.pose import IDENTITY, Pose
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """A body and the joint that carries it.
+
+    The link's name also names the outer frame of its joint.
+
+    Attributes:
+        name: Unique in its manipulator.
+        parent: Name of the link that carries it; None for the base.
+        joint: How it moves in its parent's outer frame.
+        joint_name: Name of the coordinate; that of the link if empty.
+        limits: Of the coordinate.
+        coupling: Where the coordinate follows that of another joint.
+        primary: The primary frame in the joint's outer frame; what follows is in it.
+        inertia: Mass properties about the primary frame's origin; None if unknown.
+        frames: Named frames, end effectors among them.
+        visuals: What is drawn.
+        collisions: What may touch.
+    """
+
+    name: str
+    parent: str | None = None
+    joint: Joint = Fixed()
+    joint_name: str = ""
+    limits: Limits = UNLIMITED
+    coupling: Coupling | None = None
+    primary: Pose = IDENTITY
+    inertia: SpatialInertia | None = None
+    frames: tuple[Frame, ...] = ()
+    visuals: tuple[Shape, ...] = ()
+    collisions: tuple[Shape, ...] = ()
+
+    @property
+    def coordinate(self) -> str:
+        """Return the name of the joint."""
+        return self.joint_name or self.name
+
+    @property
+    def moves(self) -> bool:
+        """Return whether its joint has a coordinate at all, its own or a followed one."""
+        return not isinstance(self.joint, Fixed)

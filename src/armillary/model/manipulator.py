@@ -1,0 +1,185 @@
+"""Manipulators: trees of links."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError, unknown
+from armillary.model.link import Link
+from armillary.model.validate import check_manipulator
+from armillary.spatial.pose import IDENTITY, Pose
+
+Array = npt.NDArray[np.float64]
+
+
+class Place(NamedTuple):
+    """Where a frame is fixed: to a link, at a pose in its outer frame."""
+
+    link: int
+    pose: Pose
+
+
+class Drive(NamedTuple):
+    """What moves a joint: coordinate number `of`, as q = multiplier q_of + offset."""
+
+    of: int
+    multiplier: float
+    offset: float
+
+
+class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A tree of links; a part or a fixture is one without moving joints.
+
+    Attributes:
+        name: Unique in its cell, without "/".
+        links: In any order; exactly one, the base, has no parent.
+    """
+
+    name: str
+    links: tuple[Link, ...]
+
+    def __post_init__(self) -> None:
+        """Check every rule of a legal tree.
+
+        Raises:
+            ModelError: One or more are broken; the message lists all.
+        """
+        if not isinstance(self.links, tuple):
+            msgspec.structs.force_setattr(self, "links", tuple(self.links))
+        check_manipulator(self.name, self.links)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remake, (self.name, self.links)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Return the position of each link by name."""
+        return {link.name: k for k, link in enumerate(self.links)}
+
+    @cached_property
+    def parents(self) -> tuple[int, ...]:
+        """Return the position of each link's parent, -1 for the base."""
+        index = self.index
+        return tuple(
+            -1 if link.parent is None else index[link.parent] for link in self.links
+        )
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """Return the positions of each link's children, in their given order."""
+        found: list[list[int]] = [[] for _ in self.links]
+        for k, parent in enumerate(self.parents):
+            if parent >= 0:
+                found[parent].append(k)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """Return the links depth first: parents before children, children as given."""
+        waiting = [self.base]
+        found: list[int] = []
+        while waiting:
+            k = waiting.pop()
+            found.append(k)
+            waiting.extend(reversed(self.children[k]))
+        return tuple(found)
+
+    @cached_property
+    def base(self) -> int:
+        """Return the position of the base link."""
+        return self.parents.index(-1)
+
+    @cached_property
+    def coordinates(self) -> tuple[int, ...]:
+        """Return the links whose joints have a place in q, in the order of q."""
+        return tuple(
+            k
+            for k in self.order
+            if self.links[k].moves and self.links[k].coupling is None
+        )
+
+    @cached_property
+    def joint_names(self) -> tuple[str, ...]:
+        """Return the names of the joints that have a place in q."""
+        return tuple(self.links[k].coordinate for k in self.coordinates)
+
+    @cached_property
+    def drives(self) -> tuple[Drive | None, ...]:
+        """Return what moves the joint of each link, None where it is fixed."""
+        place = {k: i for i, k in enumerate(self.coordinates)}
+        by_joint = {
+            link.coordinate: k for k, link in enumerate(self.links) if link.moves
+        }
+        return tuple(
+            self._drive(k, place, by_joint) if link.moves else None
+            for k, link in enumerate(self.links)
+        )
+
+    def _drive(self, k: int, place: dict[int, int], by_joint: dict[str, int]) -> Drive:
+        """Follow couplings to a joint that has a place in q."""
+        multiplier, offset = 1.0, 0.0
+        coupling = self.links[k].coupling
+        while coupling is not None:
+            offset += multiplier * coupling.offset
+            multiplier *= coupling.multiplier
+            k = by_joint[coupling.of]
+            coupling = self.links[k].coupling
+        return Drive(place[k], multiplier, offset)
+
+    @cached_property
+    def places(self) -> dict[str, Place]:
+        """Return where each named frame and each link's outer frame is fixed."""
+        found = {link.name: Place(k, IDENTITY) for k, link in enumerate(self.links)}
+        for k, link in enumerate(self.links):
+            for frame in link.frames:
+                found[frame.name] = Place(k, link.primary @ frame.pose)
+        return found
+
+    def link(self, name: str) -> Link:
+        """Return the link called `name`.
+
+        Raises:
+            UnknownName: There is none.
+        """
+        if name not in self.index:
+            raise unknown("link", name, self.index, owner=f"manipulator '{self.name}'")
+        return self.links[self.index[name]]
+
+    @cached_property
+    def limits(self) -> tuple[Array, Array]:
+        """Return the least and greatest q, each of shape (n,) [m or rad].
+
+        The limits of joints that follow another narrow those of the followed one.
+
+        Raises:
+            ModelError: They leave a joint nothing.
+        """
+        count = len(self.coordinates)
+        lower, upper = np.full(count, -math.inf), np.full(count, math.inf)
+        for link, drive in zip(self.links, self.drives, strict=True):
+            if drive is None or drive.multiplier == 0.0:
+                continue
+            ends = [
+                (limit - drive.offset) / drive.multiplier
+                for limit in (link.limits.lower, link.limits.upper)
+            ]
+            lower[drive.of] = max(lower[drive.of], min(ends))
+            upper[drive.of] = min(upper[drive.of], max(ends))
+        for k, name in enumerate(self.joint_names):
+            if lower[k] > upper[k]:
+                raise ModelError(
+                    f"Joint '{name}' of '{self.name}' has no coordinate left: the limits "
+                    "of the joints that follow it exclude its own."
+                )
+        lower.flags.writeable = upper.flags.writeable = False
+        return lower, upper
+
+
+def _remake(name: str, links: tuple[Link, ...]) -> Manipulator:
+    return Manipulator(name=name, links=links)

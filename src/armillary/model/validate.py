@@ -1,0 +1,165 @@
+"""Every rule of a legal manipulator, each with an id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from armillary.errors import ModelError, quote
+from armillary.model.link import Link
+
+MOST_REPORTED = 20
+
+
+class Problem(NamedTuple):
+    """A broken rule.
+
+    Attributes:
+        rule: Its id.
+        subject: Name of the link, joint or frame it is about.
+        message: What is wrong, and the mend.
+    """
+
+    rule: str
+    subject: str
+    message: str
+
+
+def check_manipulator(name: str, links: Sequence[Link]) -> None:
+    """Check every rule.
+
+    Raises:
+        ModelError: One or more are broken; the message lists them.
+    """
+    problems = list(problems_of(links))
+    if not name or "/" in name:
+        text = f"A manipulator's name is {quote(name)}; it needs one, without '/'."
+        problems.insert(0, Problem("name", name, text))
+    if not problems:
+        return
+    lines = [f"[{problem.rule}] {problem.message}" for problem in problems]
+    if len(lines) > MOST_REPORTED:
+        lines[MOST_REPORTED:] = [f"... and {len(lines) - MOST_REPORTED} more."]
+    heading = f"Manipulator {quote(name)} breaks {len(problems)} rule(s):"
+    raise ModelError("\n  ".join([heading, *lines]))
+
+
+def problems_of(links: Sequence[Link]) -> Iterator[Problem]:
+    """Yield the broken rules of a tree of links; later rules need the earlier ones."""
+    for rules in (NAMING, STRUCTURE):
+        found = [problem for rule in rules for problem in rule(links)]
+        yield from found
+        if found:
+            return
+
+
+def _link_names(links: Sequence[Link]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for link in links:
+        if not link.name:
+            yield Problem("link-name", "", "A link has no name.")
+        for name in (link.name, *(frame.name for frame in link.frames)):
+            if name in seen:
+                text = f"Two links or frames are called {quote(name)}; rename one."
+                yield Problem("unique-frame", name, text)
+            seen.add(name)
+
+
+def _joint_names(links: Sequence[Link]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for link in links:
+        if link.parent is None:
+            continue
+        if link.coordinate in seen:
+            text = f"Two joints are called {quote(link.coordinate)}; rename one."
+            yield Problem("unique-joint", link.coordinate, text)
+        seen.add(link.coordinate)
+
+
+def _one_base(links: Sequence[Link]) -> Iterator[Problem]:
+    bases = [link for link in links if link.parent is None]
+    if not links:
+        yield Problem("base", "", "It has no links; it needs at least a base.")
+    elif not bases:
+        text = "No link is the base: all have parents, so they form a cycle."
+        yield Problem("base", links[0].name, text)
+    for extra in bases[1:]:
+        text = (
+            f"{quote(bases[0].name)} and {quote(extra.name)} both have no parent; a "
+            "manipulator has one base. Give one of them a parent, or make it a "
+            "manipulator of its own."
+        )
+        yield Problem("one-base", extra.name, text)
+    for base in bases:
+        if base.moves:
+            text = (
+                f"The base {quote(base.name)} has a moving joint, but nothing to move "
+                "in; put a fixed base link in front of it."
+            )
+            yield Problem("fixed-base", base.name, text)
+
+
+def _parents(links: Sequence[Link]) -> Iterator[Problem]:
+    names = {link.name for link in links}
+    for link in links:
+        if link.parent is not None and link.parent not in names:
+            text = (
+                f"Link {quote(link.name)} has the parent {quote(link.parent)}, which "
+                "does not exist."
+            )
+            yield Problem("parent", link.name, text)
+
+
+def _reached(links: Sequence[Link]) -> Iterator[Problem]:
+    """Find links that no path from the base reaches: they form a cycle."""
+    parent = {link.name: link.parent for link in links}
+    rooted: set[str | None] = {None}
+    for link in links:
+        path: list[str] = []
+        on_path: set[str] = set()
+        name: str | None = link.name
+        while name is not None and name not in rooted and name not in on_path:
+            path.append(name)
+            on_path.add(name)
+            name = parent.get(name)
+        if name is not None and name in on_path:
+            text = f"Link {quote(name)} is its own ancestor; the links form a cycle."
+            yield Problem("cycle", name, text)
+        rooted.update(path)
+
+
+def _couplings(links: Sequence[Link]) -> Iterator[Problem]:
+    moving = {link.coordinate: link for link in links if link.moves}
+    for link in links:
+        coupling = link.coupling
+        if coupling is None:
+            continue
+        if not link.moves:
+            text = f"Joint {quote(link.coordinate)} is fixed, so it cannot follow."
+            yield Problem("coupling-fixed", link.coordinate, text)
+        elif coupling.of not in moving:
+            text = (
+                f"Joint {quote(link.coordinate)} follows {quote(coupling.of)}, which is "
+                "no moving joint of this manipulator."
+            )
+            yield Problem("coupling-unknown", link.coordinate, text)
+        elif _follows_itself(link, moving):
+            text = f"Joint {quote(link.coordinate)} follows itself, in a cycle."
+            yield Problem("coupling-cycle", link.coordinate, text)
+
+
+def _follows_itself(link: Link, moving: dict[str, Link]) -> bool:
+    seen: set[str] = set()
+    follower: Link | None = link
+    while follower is not None and follower.coupling is not None:
+        if follower.coordinate in seen:
+            return True
+        seen.add(follower.coordinate)
+        follower = moving.get(follower.coupling.of)
+    return False
+
+
+Rule = Callable[[Sequence[Link]], Iterator[Problem]]
+
+NAMING: tuple[Rule, ...] = (_link_names, _joint_names, _one_base, _parents)
+STRUCTURE: tuple[Rule, ...] = (_reached, _couplings)

@@ -1,0 +1,228 @@
+"""Workcells: manipulators, and what they stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError, quote, unknown
+from armillary.model.manipulator import Manipulator
+from armillary.spatial.pose import IDENTITY, Pose
+
+WORLD = "world"
+
+
+class Mount(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the base of a manipulator stands.
+
+    Attributes:
+        manipulator: Name of what stands.
+        on: A frame of another manipulator, or `world`.
+        pose: Of the base in that frame.
+    """
+
+    manipulator: str
+    on: str = WORLD
+    pose: Pose = IDENTITY
+
+
+class FrameAt(NamedTuple):
+    """A frame of the cell: fixed to a link of a manipulator, -1 and -1 for the world."""
+
+    manipulator: int
+    link: int
+    pose: Pose
+
+
+class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A cell as data: any number of manipulators, and the mounts between them.
+
+    Attributes:
+        name: For messages and files.
+        manipulators: Their order gives the order of q.
+        mounts: Of manipulators that do not stand at the origin of the world.
+    """
+
+    name: str = "cell"
+    manipulators: tuple[Manipulator, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check names and mounts.
+
+        Raises:
+            ModelError: Two manipulators share a name, or a mount is not possible.
+            UnknownName: A mount names what does not exist.
+        """
+        for field in ("manipulators", "mounts"):
+            value = getattr(self, field)
+            if not isinstance(value, tuple):
+                msgspec.structs.force_setattr(self, field, tuple(value))
+        taken = {WORLD}
+        for manipulator in self.manipulators:
+            if manipulator.name in taken:
+                raise ModelError(
+                    f"The name {quote(manipulator.name)} is taken; manipulators need "
+                    "distinct names, and 'world' is the cell's own."
+                )
+            taken.add(manipulator.name)
+        self._check_mounts()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remake, (type(self), self.name, self.manipulators, self.mounts)
+
+    def _check_mounts(self) -> None:
+        standing: set[str] = set()
+        for mount in self.mounts:
+            if mount.manipulator not in self.index:
+                raise unknown(
+                    "manipulator", mount.manipulator, self.index, owner=self._owner
+                )
+            if mount.manipulator in standing:
+                raise ModelError(
+                    f"Manipulator {quote(mount.manipulator)} is mounted twice."
+                )
+            standing.add(mount.manipulator)
+        for k in range(len(self.manipulators)):
+            seen = {k}
+            below = self.supports[k].manipulator
+            while below >= 0:
+                if below in seen:
+                    raise ModelError(
+                        f"Manipulator {quote(self.manipulators[k].name)} would stand "
+                        "on itself: the mounts form a cycle."
+                    )
+                seen.add(below)
+                below = self.supports[below].manipulator
+
+    @property
+    def _owner(self) -> str:
+        return f"cell {quote(self.name)}"
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Return the position of each manipulator by name."""
+        return {m.name: k for k, m in enumerate(self.manipulators)}
+
+    @cached_property
+    def supports(self) -> tuple[FrameAt, ...]:
+        """Return the frame that each manipulator's base stands at."""
+        mounts = {mount.manipulator: mount for mount in self.mounts}
+        found: list[FrameAt] = []
+        for manipulator in self.manipulators:
+            mount = mounts.get(manipulator.name)
+            if mount is None:
+                found.append(FrameAt(-1, -1, IDENTITY))
+            else:
+                at = self.frame(mount.on)
+                found.append(at._replace(pose=at.pose @ mount.pose))
+        return tuple(found)
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """Return where the joints of each manipulator start in q."""
+        starts = [0]
+        for manipulator in self.manipulators:
+            starts.append(starts[-1] + len(manipulator.coordinates))
+        return tuple(starts[:-1])
+
+    @cached_property
+    def joint_names(self) -> tuple[str, ...]:
+        """Return the names of all joints in the order of q.
+
+        They are `manipulator/joint` where the cell has more than one manipulator.
+        """
+        if len(self.manipulators) == 1:
+            return self.manipulators[0].joint_names
+        return tuple(f"{m.name}/{j}" for m in self.manipulators for j in m.joint_names)
+
+    @cached_property
+    def limits(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return the least and the greatest q, each of shape (n,) [m or rad]."""
+        pairs = [manipulator.limits for manipulator in self.manipulators]
+        lower = np.concatenate([pair[0] for pair in pairs] or [np.empty(0)])
+        upper = np.concatenate([pair[1] for pair in pairs] or [np.empty(0)])
+        lower.flags.writeable = upper.flags.writeable = False
+        return lower, upper
+
+    @cached_property
+    def frame_names(self) -> tuple[str, ...]:
+        """Return the names of all frames as `manipulator/frame`, the world's first."""
+        named = (f"{m.name}/{f}" for m in self.manipulators for f in m.places)
+        return (WORLD, *named)
+
+    @cached_property
+    def _bare(self) -> dict[str, list[int]]:
+        """Return the manipulators that have a frame of each bare name."""
+        found: dict[str, list[int]] = {}
+        for k, manipulator in enumerate(self.manipulators):
+            for name in manipulator.places:
+                found.setdefault(name, []).append(k)
+        return found
+
+    def frame(self, name: str) -> FrameAt:
+        """Return where the frame called `name` is fixed.
+
+        Raises:
+            UnknownName: There is none.
+            ModelError: The bare name is not unique; qualify it.
+        """
+        if name == WORLD:
+            return FrameAt(-1, -1, IDENTITY)
+        owners = self._bare.get(name, [])
+        if len(owners) > 1:
+            choices = ", ".join(f"'{self.manipulators[k].name}/{name}'" for k in owners)
+            raise ModelError(f"Frame {quote(name)} is not unique; say {choices}.")
+        if owners:
+            place = self.manipulators[owners[0]].places[name]
+            return FrameAt(owners[0], place.link, place.pose)
+        return self._qualified_frame(name)
+
+    def _qualified_frame(self, name: str) -> FrameAt:
+        owner, _, bare = str(name).partition("/")
+        k = self.index.get(owner)
+        if k is not None and bare in self.manipulators[k].places:
+            place = self.manipulators[k].places[bare]
+            return FrameAt(k, place.link, place.pose)
+        if k is not None and bare:
+            known = self.manipulators[k].places
+            raise unknown("frame", bare, known, owner=f"manipulator '{owner}'")
+        raise unknown("frame", str(name), self._known_frames(), owner=self._owner)
+
+    def _known_frames(self) -> Iterator[str]:
+        yield WORLD
+        yield from self._bare
+
+    def joint(self, name: str) -> int:
+        """Return the place in q of the joint called `name`, bare or qualified.
+
+        Raises:
+            UnknownName: There is none.
+            ModelError: The bare name is not unique; qualify it.
+        """
+        found = [
+            start + k
+            for m, start in zip(self.manipulators, self.offsets, strict=True)
+            for k, joint in enumerate(m.joint_names)
+            if name in {joint, f"{m.name}/{joint}"}
+        ]
+        if not found:
+            raise unknown("joint", name, self.joint_names, owner=self._owner)
+        if len(found) > 1:
+            choices = ", ".join(quote(self.joint_names[k]) for k in found)
+            raise ModelError(f"Joint {quote(name)} is not unique; say {choices}.")
+        return found[0]
+
+
+def _remake(
+    kind: type[Workcell],
+    name: str,
+    manipulators: tuple[Manipulator, ...],
+    mounts: tuple[Mount, ...],
+) -> Workcell:
+    return kind(name=name, manipulators=manipulators, mounts=mounts)
