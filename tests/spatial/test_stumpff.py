@@ -12,7 +12,7 @@ from armillary.spatial import stumpff
 from armillary.trace import replay, tangent, trace
 
 FUNCTIONS = {
-    "c0": (stumpff.c0, lambda t: mpmath.cos(t)),
+    "c0": (stumpff.c0, mpmath.cos),
     "c1": (stumpff.c1, lambda t: mpmath.sin(t) / t),
     "c2": (stumpff.c2, lambda t: (1 - mpmath.cos(t)) / t**2),
     "c3": (stumpff.c3, lambda t: (t - mpmath.sin(t)) / t**3),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import pkgutil
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -319,5 +320,5 @@ def test_derivatives_are_those_of_the_slope(name: str) -> None:
                 for s in (h, -h)
             )
             errors.append(float(np.max(np.abs((ahead - behind) / (2 * h) - exact))))
-        for coarse, fine in zip(errors, errors[1:], strict=False):
+        for coarse, fine in itertools.pairwise(errors):
             assert fine < 0.27 * coarse + 1e-11, errors

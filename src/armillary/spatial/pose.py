@@ -40,6 +40,9 @@ TOLERANCE: Final = 1e-6
 class Pose(msgspec.Struct, frozen=True):
     """The pose X_AB of a frame B in a frame A; maps coordinates in B to those in A.
 
+    Its static methods make plain floats of any numbers; the fields themselves are
+    taken as they are.
+
     Attributes:
         rotation: R_AB, three rows.
         position: p_AB, the origin of B in A [m].
@@ -212,8 +215,8 @@ IDENTITY: Final = Pose(EYE, ZERO)
 
 def _check(pose: Pose, last: list[Number], tolerance: float) -> None:
     """Refuse floats that are no pose."""
-    for value in filter(lambda entry: are_floats([entry]), (*pose.entries, *last)):
-        if not np.isfinite(value):
+    for value in (*pose.entries, *last):
+        if isinstance(value, float) and not abs(value) < np.inf:
             raise ModelError(f"A pose has an entry {value}; all must be finite.")
     if last and are_floats(last):
         error = largest(subtract(vector(last[:3]), ZERO))
