@@ -1,0 +1,232 @@
+"""The table of formats, and files in and out by their names and contents."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast
+
+from armillary.errors import FormatError, ModelError, quote, unknown
+from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
+from armillary.formats.format import Format, ReadOptions, fault
+from armillary.formats.paths import Roots
+from armillary.formats.source import read_bytes
+from armillary.formats.target import write_bytes
+from armillary.model.joint import Joint
+from armillary.model.joints import JOINT_TYPES
+from armillary.model.workcell import Workcell
+
+__all__ = ["FORMATS", "load", "read", "save", "write"]
+
+Folder = str | os.PathLike[str]
+
+# A format is a file in this folder and its row here. Where the contents of a file look
+# like several, the first row wins.
+FORMATS: Final[tuple[Format, ...]] = ()
+
+_log = logging.getLogger("armillary.formats")
+
+
+def load(
+    path: Folder,
+    *,
+    format: str | None = None,
+    packages: Mapping[str, Folder] | None = None,
+    folders: Iterable[Folder] = (),
+    joints: Mapping[str, type[Joint]] | Iterable[type[Joint]] = (),
+    strict_order: bool = False,
+) -> Workcell:
+    """Return the cell in a file; warnings go to the log `armillary.formats`.
+
+    Use `read` to have the warnings as values. The arguments are those of `read`.
+
+    Raises:
+        FormatError: The file cannot be read, or is faulty; it lists all that was found.
+        UnknownName: There is no such format.
+    """
+    cell, report = read(
+        path,
+        format=format,
+        packages=packages,
+        folders=folders,
+        joints=joints,
+        strict_order=strict_order,
+    )
+    for found in report.diagnostics:
+        if found.severity is Severity.WARNING:
+            _log.warning("%s", found)
+        else:
+            _log.info("%s", found)
+    return cell
+
+
+def read(
+    path: Folder,
+    *,
+    format: str | None = None,
+    packages: Mapping[str, Folder] | None = None,
+    folders: Iterable[Folder] = (),
+    joints: Mapping[str, type[Joint]] | Iterable[type[Joint]] = (),
+    strict_order: bool = False,
+) -> tuple[Workcell, Report]:
+    """Return the cell in a file, and what was found in it that is no error.
+
+    Args:
+        path: A plain file.
+        format: Name of its format; by default told from its name and contents.
+        packages: The folder of each package, for references `package://name/...`.
+        folders: Further folders that the file may refer to.
+        joints: Your own classes of joints, or a mapping from their tags. A joint of a
+            type that nobody knows is kept as it is, but cannot move.
+        strict_order: Refuse a link that stands before its parent, as Isaac does.
+
+    Raises:
+        FormatError: The file cannot be read, or is faulty; it lists all that was found.
+        UnknownName: There is no such format.
+        ModelError: `joints` are no classes of joints, or two share a tag.
+    """
+    chosen = None if format is None else _named(format)
+    options = ReadOptions(
+        roots=Roots(packages=packages, folders=folders),
+        joints=_by_tag(joints),
+        strict_order=strict_order,
+    )
+    name = os.fspath(path)
+    data = read_bytes(name)
+    report = Report()
+    cell = (chosen or _recognised(name, data)).read(data, name, options, report)
+    report.raise_if_errors()
+    return cell, report
+
+
+def save(
+    cell: Workcell, path: Folder, *, format: str | None = None, lossless: bool = False
+) -> Report:
+    """Write a cell to a file, as a whole or not at all.
+
+    Args:
+        cell: What to write.
+        path: The file, which is replaced where it exists.
+        format: Name of the format; by default told from the ending of the path.
+        lossless: Raise instead of writing where the format cannot hold everything.
+
+    Returns:
+        What was found: a warning for each thing that the format could not hold.
+
+    Raises:
+        FormatError: The format cannot hold this cell, or the file cannot be written.
+        UnknownName: There is no such format.
+    """
+    name = os.fspath(path)
+    chosen = _by_suffix(name) if format is None else _named(format)
+    if chosen is None:
+        raise fault(
+            name,
+            "unknown-format",
+            f"the ending of {quote(os.path.basename(name))} names no format",
+            hint=f"Name a format with format=..., or end the name in {_endings()}.",
+        )
+    data, report = write(cell, format=chosen.name, lossless=lossless)
+    write_bytes(name, data)
+    return report
+
+
+def write(
+    cell: Workcell, *, format: str, lossless: bool = False
+) -> tuple[bytes, Report]:
+    """Return the bytes of a cell in a format, and what the format could not hold.
+
+    Raises:
+        FormatError: The format cannot hold this cell; with `lossless`, not all of it.
+        UnknownName: There is no such format.
+    """
+    chosen = _named(format)
+    report = Report()
+    data = chosen.write(cell, report)
+    report.raise_if_errors()
+    losses = report.count(Severity.WARNING)
+    if lossless and losses:
+        summary = Diagnostic(
+            place=Place(),
+            severity=Severity.ERROR,
+            code="lossy",
+            message=f"{chosen.title} cannot hold all of cell {quote(cell.name)}",
+            hint="What would be lost follows.",
+        )
+        raise FormatError(summary, *report.diagnostics)
+    return data, report
+
+
+def _named(name: str) -> Format:
+    """Return the format of a name."""
+    for each in FORMATS:
+        if each.name == name:
+            return each
+    raise unknown("format", name, [each.name for each in FORMATS])
+
+
+def _by_suffix(path: str) -> Format | None:
+    """Return the format that the ending of a path stands for."""
+    name = os.path.basename(path).lower()
+    matches = [
+        (len(suffix), each)
+        for each in FORMATS
+        for suffix in each.suffixes
+        if name.endswith(suffix)
+    ]
+    return max(matches, key=lambda match: match[0])[1] if matches else None
+
+
+def _recognised(path: str, data: bytes) -> Format:
+    """Return the format of a file, which its name and contents must agree on."""
+    named = _by_suffix(path)
+    if named is not None and named.sniff(data):
+        return named
+    seen = next((each for each in FORMATS if each.sniff(data)), None)
+    if named is not None and seen is not None:
+        raise fault(
+            path,
+            "wrong-content",
+            f"the name stands for {named.title}, but this looks like {seen.title}",
+            hint=f"Rename the file, or say format={seen.name!r}.",
+        )
+    if named is None and seen is None:
+        raise fault(
+            path,
+            "unknown-format",
+            "neither the ending nor the contents of this file are of a known format",
+            hint=f"Name it with format=...; known are {_endings()}.",
+        )
+    # A file without the marks of its format is for that format's reader to explain.
+    found = named or seen
+    assert found is not None
+    return found
+
+
+def _endings() -> str:
+    return ", ".join(f"{each.suffixes[0]} ({each.name})" for each in FORMATS)
+
+
+def _by_tag(
+    joints: Mapping[str, type[Joint]] | Iterable[type[Joint]],
+) -> dict[str, type[Joint]]:
+    """Return a caller's classes of joints by their tags."""
+    pairs: list[tuple[str, Any]]
+    if isinstance(joints, Mapping):
+        pairs = list(cast(Mapping[str, Any], joints).items())
+    else:
+        pairs = [(getattr(kind, "tag", ""), kind) for kind in joints]
+    found: dict[str, type[Joint]] = {}
+    for tag, given in pairs:
+        if not (isinstance(given, type) and issubclass(given, Joint)):
+            raise ModelError(f"joints= takes subclasses of Joint, not {quote(given)}.")
+        kind: type[Joint] = given
+        taken = found.get(tag, JOINT_TYPES.get(tag, kind))
+        if taken is not kind:
+            raise ModelError(
+                f"Joint type {quote(tag)} is {taken.__module__}.{taken.__qualname__} "
+                f"already; give {kind.__qualname__} another tag."
+            )
+        found[tag] = kind
+    return found
