@@ -1,8 +1,12 @@
-"""Programs to fast callables, for any formula; the layer knows no robots."""
+"""Programs to fast callables, for any formula; the layer knows no robots.
+
+LLVM is imported when the first kernel is compiled.
+"""
 
 from __future__ import annotations
 
 from armillary.kernel.interpret import interpret
+from armillary.kernel.kernel import Kernel, compile, shared_kernel
 from armillary.kernel.vectorize import vectorize
 
-__all__ = ["interpret", "vectorize"]
+__all__ = ["Kernel", "compile", "interpret", "shared_kernel", "vectorize"]

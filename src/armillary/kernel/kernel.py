@@ -15,7 +15,6 @@ import numpy.typing as npt
 from armillary.errors import KernelError, ShapeError
 from armillary.kernel import binding
 from armillary.kernel.arguments import as_inputs, batch_shape
-from armillary.kernel.compiler import compiled
 from armillary.kernel.entry import ufunc_signature
 from armillary.kernel.vectorize import vectorize
 from armillary.trace import Program
@@ -46,6 +45,8 @@ class Kernel:
         self.program = program
         self.dtype = dtype
         self.lanes = lanes
+        from armillary.kernel.compiler import compiled  # imports LLVM
+
         code, shape = compiled(program, dtype.itemsize * 8, lanes)
         self.lanes = shape.lanes
         exact = _exact_function(program, dtype, shape.lanes)
@@ -260,3 +261,13 @@ def _with_fast_call(kernel: Kernel) -> Kernel:
         setattr(fast, name, getattr(kernel, name))
     fast._owned = (*kernel._owned, *owned)
     return fast
+
+
+@lru_cache(maxsize=512)
+def _shared(program: Program, dtype: str) -> Kernel:
+    return compile(program, dtype=dtype)
+
+
+def shared_kernel(program: Program, *, dtype: npt.DTypeLike = np.float64) -> Kernel:
+    """Return the kernel of `program`, the same one for equal programs."""
+    return _shared(program, np.dtype(dtype).str)

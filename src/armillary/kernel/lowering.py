@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from armillary.kernel.block import Block, Value
-from armillary.kernel.intrinsics import circular
+from armillary.kernel.intrinsics import (
+    arc,
+    circular,
+    exponential,
+    length,
+    logarithm,
+    order,
+    power,
+    remainder,
+)
 
 Rule = Callable[..., Value]
 
@@ -19,10 +28,23 @@ LOWERING: dict[str, Rule] = {
     "div": lambda b, x, y: b.fdiv(x, y),
     "neg": lambda b, x: b.fneg(x, fast=True),
     "sqrt": lambda b, x: b.call("sqrt", x),
-    "floor": lambda b, x: b.call("floor", x),
-    "abs": lambda b, x: b.call("fabs", x),
     "sin": circular.sin,
     "cos": circular.cos,
+    "tan": circular.tan,
+    "asin": arc.asin,
+    "acos": arc.acos,
+    "atan": arc.atan,
+    "atan2": arc.atan2,
+    "exp": exponential.exp,
+    "log": logarithm.log,
+    "pow": power.power,
+    "hypot": length.hypot,
+    "abs": lambda b, x: b.call("fabs", x),
+    "sign": order.sign,
+    "min": order.minimum,
+    "max": order.maximum,
+    "floor": lambda b, x: b.call("floor", x),
+    "fmod": remainder.fmod,
     "lt": lambda b, x, y: b.fcmp("olt", x, y),
     "le": lambda b, x, y: b.fcmp("ole", x, y),
     "eq": lambda b, x, y: b.fcmp("oeq", x, y),

@@ -89,5 +89,5 @@ def machine(target: Target, level: int = 2) -> Any:
         features=features,
         opt=level,
         reloc="pic",
-        codemodel="jitdefault",
+        codemodel="small",
     )

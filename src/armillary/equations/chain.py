@@ -1,0 +1,125 @@
+"""Poses along the tree: every link's pose from the coordinates, each computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from armillary.model.workcell import FrameAt, Workcell
+from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.twist import Vector6
+from armillary.spatial.vector import Number
+
+Key = tuple[int, int]
+"""A link of the cell: its manipulator and its place in there; (-1, -1) is the world."""
+
+WORLD_KEY: Key = (-1, -1)
+
+
+class Carried(NamedTuple):
+    """A link's pose as that of the joint that moves it, and a constant behind it."""
+
+    moving: Pose
+    constant: Pose
+
+    @property
+    def pose(self) -> Pose:
+        """Return the pose of the link's outer frame."""
+        return self.moving @ self.constant
+
+
+class Chains:
+    """The poses of links in one frame of reference, at one vector of coordinates.
+
+    Constant poses are multiplied with each other before they meet moving ones, so that
+    fixed joints cost nothing.
+    """
+
+    def __init__(self, cell: Workcell, q: Sequence[Number], root: Key) -> None:
+        """Start with the link `root`, whose outer frame is the frame of reference."""
+        self._cell = cell
+        self._q = q
+        self._known: dict[Key, Carried] = {root: Carried(IDENTITY, IDENTITY)}
+
+    def pose(self, at: FrameAt) -> Pose:
+        """Return the pose of a frame fixed to `root` or to what it carries."""
+        carried = self.carried((at.manipulator, at.link))
+        return carried.moving @ (carried.constant @ at.pose)
+
+    def carried(self, key: Key) -> Carried:
+        """Return the pose of a link's outer frame."""
+        path: list[Key] = []
+        while key not in self._known:
+            path.append(key)
+            key = parent_of(self._cell, key)
+        for step in reversed(path):
+            self._known[step] = self._next(step)
+            key = step
+        return self._known[key]
+
+    def _next(self, key: Key) -> Carried:
+        """Return the pose of a link whose parent's is known."""
+        manipulator, k = key
+        before = self._known[parent_of(self._cell, key)]
+        if self._cell.manipulators[manipulator].parents[k] < 0:
+            support = self._cell.supports[manipulator].pose
+            before = Carried(before.moving, before.constant @ support)
+        joint = self._cell.manipulators[manipulator].links[k].joint
+        constant = before.constant @ joint.precursor
+        q = self.coordinate(key)
+        if q is None:
+            return Carried(before.moving, constant)
+        return Carried(before.moving @ constant @ joint.motion.pose(q), IDENTITY)
+
+    def coordinate(self, key: Key) -> Number | None:
+        """Return the coordinate of a link's joint, None where it is fixed."""
+        manipulator, k = key
+        drive = self._cell.manipulators[manipulator].drives[k]
+        if drive is None:
+            return None
+        q = self._q[self._cell.offsets[manipulator] + drive.of]
+        return drive.multiplier * q + drive.offset
+
+    def subspace(self, key: Key) -> Vector6:
+        """Return the twist of a link per unit rate of its own joint, in its frame."""
+        manipulator, k = key
+        joint = self._cell.manipulators[manipulator].links[k].joint
+        return joint.motion.subspace(self.coordinate(key))
+
+
+def parent_of(cell: Workcell, key: Key) -> Key:
+    """Return the link that carries a link, across mounts, up to the world."""
+    manipulator, k = key
+    parent = cell.manipulators[manipulator].parents[k]
+    if parent >= 0:
+        return manipulator, parent
+    support = cell.supports[manipulator]
+    return support.manipulator, support.link
+
+
+def ancestry(cell: Workcell, key: Key) -> list[Key]:
+    """Return a link and all that carry it, the world last."""
+    found = [key]
+    while found[-1] != WORLD_KEY:
+        found.append(parent_of(cell, found[-1]))
+    return found
+
+
+def common_ancestor(cell: Workcell, keys: Sequence[Key]) -> Key:
+    """Return the nearest link that carries all of `keys`, itself one of them maybe."""
+    shared = ancestry(cell, keys[0])
+    for key in keys[1:]:
+        line = set(ancestry(cell, key))
+        shared = [link for link in shared if link in line]
+    return shared[0]
+
+
+def path_below(cell: Workcell, root: Key, key: Key) -> list[Key]:
+    """Return the links from `key` up to `root`, that one left out."""
+    line = ancestry(cell, key)
+    return line[: line.index(root)]
+
+
+def link_of(at: FrameAt) -> Key:
+    """Return the link that a frame is fixed to."""
+    return at.manipulator, at.link

@@ -1,0 +1,71 @@
+"""Poses of frames relative to a frame, as programs of the coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from armillary.equations.chain import Chains, common_ancestor, link_of
+from armillary.equations.selection import Selection
+from armillary.model.workcell import FrameAt, Workcell
+from armillary.spatial import dual_quaternion
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import Number
+from armillary.trace import Program, trace
+
+FORMS: dict[str, Callable[[Pose], Any]] = {
+    "matrix": lambda X: [*([*r, p] for r, p in _rows(X)), [0.0, 0.0, 0.0, 1.0]],
+    "quaternion": lambda X: [*X.quaternion(), *X.position],
+    "dual_quaternion": lambda X: list(dual_quaternion.from_pose(X)),
+}
+"""How a pose leaves a program: (4, 4), (7,) as wxyz xyz, (8,) real part first."""
+
+
+def _rows(X: Pose) -> list[tuple[tuple[Number, ...], Number]]:
+    return list(zip(X.rotation, X.position, strict=True))
+
+
+def poses_program(
+    cell: Workcell,
+    frames: Sequence[FrameAt],
+    relative_to: FrameAt,
+    *,
+    single: bool,
+    form: str,
+    selection: Selection,
+) -> Program:
+    """Return the program q -> poses of `frames` in `relative_to`.
+
+    Args:
+        cell: What moves.
+        frames: Whose poses.
+        relative_to: In which frame.
+        single: Whether the output is one pose, rather than a list of them.
+        form: A key of `FORMS`.
+        selection: Which joints are inputs.
+    """
+    write = FORMS[form]
+
+    def equations(q: Sequence[Number]) -> Any:
+        poses = poses_of(cell, selection.expand(q), frames, relative_to)
+        written = [write(X) for X in poses]
+        return written[0] if single else written
+
+    shape = {"q": (len(selection.inputs),)}
+    return trace(equations, name="fk", outputs=("pose" if single else "poses",), **shape)
+
+
+def poses_of(
+    cell: Workcell,
+    q: Sequence[Number],
+    frames: Sequence[FrameAt],
+    relative_to: FrameAt,
+) -> list[Pose]:
+    """Return the poses of `frames` in `relative_to` at the whole vector q."""
+    keys = [link_of(at) for at in (relative_to, *frames)]
+    root = common_ancestor(cell, keys)
+    chains = Chains(cell, q, root)
+    if link_of(relative_to) == root and relative_to.pose.is_identity:
+        return [chains.pose(at) for at in frames]
+    X_AR = chains.pose(relative_to).inverse()
+    return [X_AR @ chains.pose(at) for at in frames]

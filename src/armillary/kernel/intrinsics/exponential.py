@@ -1,0 +1,77 @@
+"""The exponential: within 2 ulp, with gradual underflow.
+
+    k = round(x / ln 2),  r = x - k ln 2,  exp x = 2^k (1 + (r + r^2 E(r)))
+
+E is minimax in the relative error of exp r on |r| <= ln(2)/2 (Remez exchange in 250
+bits, then rounded; error below 2**-57 and 2**-28). The scaling by 2^k is done in two
+halves, so that only the last product overflows or underflows, and rounds once.
+"""
+
+from __future__ import annotations
+
+import math
+
+from armillary.kernel.block import Block, Value
+from armillary.kernel.intrinsics.ieee import layout, nearest_whole, power_of_two
+from armillary.kernel.intrinsics.order import at_least, at_most
+from armillary.kernel.intrinsics.polynomial import paired
+
+EXP = {
+    64: (
+        0.5000000000000004,
+        0.16666666666666424,
+        0.041666666666572066,
+        0.008333333333497181,
+        0.001388888893430474,
+        0.00019841269485077007,
+        2.4801501560376492e-05,
+        2.7557615375118053e-06,
+        2.762754724492434e-07,
+        2.49886189211079e-08,
+    ),
+    32: (
+        0.4999999403953552,
+        0.1666651964187622,
+        0.04166839271783829,
+        0.008368778973817825,
+        0.0013814532430842519,
+    ),
+}
+# ln 2 and what its rounding leaves.
+LN_2 = {
+    64: (math.log(2.0), 2.3190468138462996e-17),
+    32: (0.6931471824645996, -1.904654323148236e-09),
+}
+# Where the result is 0 or infinite, and a little further.
+RANGE = {64: (-746.0, 710.0), 32: (-104.0, 89.0)}
+
+
+def exp(b: Block, x: Value) -> Value:
+    """Return e to the power x."""
+    return exp_of_sum(b, x, None)
+
+
+def exp_of_sum(b: Block, x: Value, rest: Value | None) -> Value:
+    """Return e to the power x + rest, for a rest small beside 1.
+
+    The rest must be finite also where x is far out of the range of the exponential.
+    """
+    lowest, highest = RANGE[b.shape.bits]
+    x = at_least(b, at_most(b, x, highest), lowest)
+    shifted, k = nearest_whole(b, x, 1.0 / math.log(2.0))
+    high, low = LN_2[b.shape.bits]
+    r = b.fma(k, b.real(-high), x)  # exact
+    r = b.fma(k, b.real(-low), r)
+    if rest is not None:
+        r = b.fadd(r, rest)
+    series = b.fma(b.fmul(r, r), paired(b, r, EXP[b.shape.bits]), r)
+    return _scale(b, b.fadd(series, b.real(1.0)), shifted)
+
+
+def _scale(b: Block, x: Value, shifted: Value) -> Value:
+    """Return 2^k x, given k as the bits of k + magic."""
+    form = layout(b)
+    biased = b.integers("sub", shifted, b.integer(form.magic_bits - 2 * form.bias))
+    half = b.integers("lshr", biased, b.integer(1))
+    other = b.integers("sub", biased, half)
+    return b.fmul(b.fmul(x, power_of_two(b, half)), power_of_two(b, other))

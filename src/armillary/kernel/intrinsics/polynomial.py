@@ -1,0 +1,18 @@
+"""Long polynomials in half the time of Horner's rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from armillary.kernel.block import Block, Value
+
+
+def paired(b: Block, x: Value, coefficients: Sequence[float]) -> Value:
+    """Return sum_k coefficients[k] x^k as e(x^2) + x o(x^2), two chains side by side.
+
+    One product more than `Block.polynomial`; worth it from some ten coefficients on.
+    """
+    square = b.fmul(x, x)
+    even = b.polynomial(square, coefficients[0::2])
+    odd = b.polynomial(square, coefficients[1::2])
+    return b.fma(odd, x, even)

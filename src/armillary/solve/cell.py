@@ -1,0 +1,277 @@
+"""The cell: a workcell that answers questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.equations.jacobian import (
+    Twist,
+    acceleration_program,
+    jacobian_program,
+    velocity_program,
+)
+from armillary.equations.poses import FORMS, poses_program
+from armillary.equations.selection import Selection
+from armillary.errors import ModelError, StateError, unknown
+from armillary.kernel import Kernel, shared_kernel
+from armillary.model.workcell import WORLD, Workcell
+from armillary.solve.poses import Poses
+from armillary.solve.state import State
+from armillary.trace import Program
+
+Array = npt.NDArray[np.float64]
+Joints = Sequence[str] | None
+
+
+class Cell(Workcell, frozen=True, kw_only=True, dict=True):
+    """A workcell that answers questions, each by a kernel made on first use.
+
+    A kernel is a function of arrays: `fk(q)` for one vector, `fk(Q)` for any batch,
+    `fk(Q, out=X)` into memory of yours. Cells are immutable; threads may share them.
+    """
+
+    @classmethod
+    def of(cls, workcell: Workcell) -> Self:
+        """Return a cell of the same content as `workcell`."""
+        return cls(
+            name=workcell.name,
+            manipulators=workcell.manipulators,
+            mounts=workcell.mounts,
+        )
+
+    # kernels
+
+    def fk(
+        self,
+        frames: str | Sequence[str],
+        *,
+        relative_to: str = WORLD,
+        joints: Joints = None,
+        form: str = "matrix",
+        dtype: npt.DTypeLike = np.float64,
+    ) -> Kernel:
+        """Return the kernel of forward kinematics: q to the poses of frames.
+
+        Args:
+            frames: A frame, `name` or `manipulator/name`, or a list of them.
+            relative_to: The frame in which the poses are given.
+            joints: Names of the joints that q holds, in that order; the others stay at
+                home. By default all, in the order of `joint_names`.
+            form: `matrix`, `quaternion` (w x y z, then the origin) or
+                `dual_quaternion` (real part, then dual part, each w x y z).
+            dtype: float64, or float32 for twice the rate at single precision.
+
+        Returns:
+            A kernel (..., n) -> (..., 4, 4) for one frame, (..., k, 4, 4) for a list of
+            k; (7,) or (8,) in place of (4, 4) in the other forms. q in m or rad.
+
+        Raises:
+            UnknownName: A frame, joint or form does not exist.
+            ModelError: A bare name is not unique, or `frames` is an empty list.
+        """
+        single = isinstance(frames, str)
+        names = (frames,) if isinstance(frames, str) else tuple(frames)
+        if not names:
+            raise ModelError("fk needs at least one frame.")
+        if form not in FORMS:
+            raise unknown("form of a pose", form, FORMS)
+        key = ("fk", names, single, relative_to, _key(joints), form, np.dtype(dtype).str)
+
+        def make() -> Program:
+            return poses_program(
+                self,
+                [self.frame(name) for name in names],
+                self.frame(relative_to),
+                single=single,
+                form=form,
+                selection=self._selection(joints),
+            )
+
+        return self._kernel(key, make, dtype)
+
+    def jacobian(
+        self,
+        frame: str,
+        *,
+        relative_to: str = WORLD,
+        point: str | None = None,
+        axes: str | None = None,
+        joints: Joints = None,
+        dtype: npt.DTypeLike = np.float64,
+    ) -> Kernel:
+        """Return the kernel of a Jacobian: q to the twist per unit rate of each joint.
+
+        Args:
+            frame: Whose twist.
+            relative_to: Relative to which frame.
+            point: The frame whose origin, taken as fixed to `frame`, gives the linear
+                part; by default the origin of `frame`.
+            axes: The frame in whose axes it is written; by default `relative_to`.
+            joints: As for `fk`; they give the columns.
+            dtype: As for `fk`.
+
+        Returns:
+            A kernel (..., n) -> (..., 6, n): linear [m/s], then angular [rad/s].
+
+        Raises:
+            UnknownName: A frame or joint does not exist.
+            ModelError: A bare name is not unique.
+        """
+        twist = self._twist(frame, relative_to, point, axes)
+        key = ("jacobian", twist, _key(joints), np.dtype(dtype).str)
+        return self._kernel(
+            key, lambda: jacobian_program(self, twist, self._selection(joints)), dtype
+        )
+
+    def velocity(
+        self,
+        frame: str,
+        *,
+        relative_to: str = WORLD,
+        point: str | None = None,
+        axes: str | None = None,
+        joints: Joints = None,
+    ) -> Kernel:
+        """Return the kernel of a twist: (q, qd) to J qd; arguments as for `jacobian`.
+
+        Returns:
+            A kernel (..., n), (..., n) -> (..., 6): linear [m/s], angular [rad/s].
+        """
+        twist = self._twist(frame, relative_to, point, axes)
+        return self._kernel(
+            ("velocity", twist, _key(joints)),
+            lambda: velocity_program(self, twist, self._selection(joints)),
+        )
+
+    def acceleration(
+        self,
+        frame: str,
+        *,
+        relative_to: str = WORLD,
+        point: str | None = None,
+        axes: str | None = None,
+        joints: Joints = None,
+    ) -> Kernel:
+        """Return the kernel of an acceleration: (q, qd, qdd) to J qdd + J' qd.
+
+        The derivative is that seen in `relative_to`: the linear part is the second
+        derivative of the point's position there.
+
+        Returns:
+            A kernel of three (..., n) -> (..., 6): linear [m/s^2], angular [rad/s^2].
+        """
+        twist = self._twist(frame, relative_to, point, axes)
+        return self._kernel(
+            ("acceleration", twist, _key(joints)),
+            lambda: acceleration_program(
+                self, twist, self._selection(joints), bias=False
+            ),
+        )
+
+    def bias_acceleration(
+        self,
+        frame: str,
+        *,
+        relative_to: str = WORLD,
+        point: str | None = None,
+        axes: str | None = None,
+        joints: Joints = None,
+    ) -> Kernel:
+        """Return the kernel of J' qd: the acceleration at steady joint rates.
+
+        Returns:
+            A kernel (..., n), (..., n) -> (..., 6): linear [m/s^2], angular [rad/s^2].
+        """
+        twist = self._twist(frame, relative_to, point, axes)
+        return self._kernel(
+            ("bias_acceleration", twist, _key(joints)),
+            lambda: acceleration_program(
+                self, twist, self._selection(joints), bias=True
+            ),
+        )
+
+    # states
+
+    @cached_property
+    def home(self) -> State:
+        """Return the state with every joint at zero, or at its limit nearest to zero."""
+        lower, upper = self.limits
+        return State(q=tuple(np.clip(0.0, lower, upper).tolist()))
+
+    def pose(self, frame: str, state: State, *, relative_to: str = WORLD) -> Array:
+        """Return the pose of a frame in a state, shape (4, 4).
+
+        Raises:
+            UnknownName: A frame does not exist.
+            StateError: The state is not one of this cell.
+        """
+        return self.fk(frame, relative_to=relative_to)(self._q(state))
+
+    def poses(self, state: State) -> Poses:
+        """Return the poses of all frames in a state, each computed once.
+
+        Raises:
+            StateError: The state is not one of this cell.
+        """
+        names = self.frame_names[1:]
+        if not names:
+            return Poses(self, {}, np.empty((0, 4, 4)))
+        matrices = self.fk(names)(self._q(state))
+        matrices.flags.writeable = False
+        return Poses(self, {name: k for k, name in enumerate(names)}, matrices)
+
+    def _q(self, state: State) -> Array:
+        if len(state.q) != len(self.joint_names):
+            raise StateError(
+                f"The state has {len(state.q)} joint positions; cell '{self.name}' has "
+                f"{len(self.joint_names)} joints. Start from cell.home."
+            )
+        return np.array(state.q)
+
+    # how a question becomes a kernel
+
+    @cached_property
+    def _kernels(self) -> dict[Any, Kernel]:
+        return {}
+
+    def _kernel(
+        self,
+        key: Any,
+        make: Callable[[], Program],
+        dtype: npt.DTypeLike = np.float64,
+    ) -> Kernel:
+        """Return the kernel of a question, made once."""
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            kernel = self._kernels.setdefault(key, shared_kernel(make(), dtype=dtype))
+        return kernel
+
+    def _selection(self, joints: Joints) -> Selection:
+        rest = self.home.q
+        if joints is None:
+            return Selection(tuple(range(len(rest))), rest)
+        if isinstance(joints, str):
+            raise ModelError(f"joints= takes a list of names, not the text '{joints}'.")
+        places = tuple(self.joint(name) for name in joints)
+        if len(set(places)) < len(places):
+            raise ModelError(f"joints= names a joint twice: {list(joints)}.")
+        return Selection(places, rest)
+
+    def _twist(
+        self, frame: str, relative_to: str, point: str | None, axes: str | None
+    ) -> Twist:
+        return Twist(
+            frame=self.frame(frame),
+            relative_to=self.frame(relative_to),
+            point=self.frame(frame if point is None else point),
+            axes=self.frame(relative_to if axes is None else axes),
+        )
+
+
+def _key(joints: Joints) -> tuple[str, ...] | str | None:
+    return joints if joints is None or isinstance(joints, str) else tuple(joints)

@@ -1,0 +1,52 @@
+"""The poses of all frames in one state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.model.workcell import WORLD, FrameAt, Workcell
+
+Array = npt.NDArray[np.float64]
+
+
+class Poses(Mapping[str, Array]):
+    """The pose of every frame in the world, each computed once; arrays are read-only.
+
+    Keys are `manipulator/frame`, or bare names while they are unique.
+    """
+
+    def __init__(self, cell: Workcell, rows: dict[str, int], matrices: Array) -> None:
+        """Hold the poses `matrices`, shape (k, 4, 4), of the frames named in `rows`."""
+        self._cell = cell
+        self._rows = rows
+        self._matrices = matrices
+
+    def __getitem__(self, name: str) -> Array:
+        """Return the pose of a frame in the world, shape (4, 4).
+
+        Raises:
+            UnknownName: There is no such frame.
+            ModelError: The bare name is not unique.
+        """
+        if name == WORLD:
+            return np.eye(4)
+        row = self._rows.get(name)
+        if row is None:
+            row = self._rows[self._qualified(name, self._cell.frame(name))]
+        return self._matrices[row]
+
+    def _qualified(self, name: str, at: FrameAt) -> str:
+        return f"{self._cell.manipulators[at.manipulator].name}/{name}"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def relative(self, frame: str, to: str) -> Array:
+        """Return the pose of `frame` in the frame `to`, shape (4, 4)."""
+        return np.linalg.solve(self[to], self[frame])
