@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from armillary.model.workcell import FrameAt, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.twist import Vector6
 from armillary.spatial.vector import Number
+
+class Layout(NamedTuple):
+    """A cell, and the frames that its manipulators' bases stand at just now.
+
+    Attributes:
+        cell: What there is.
+        supports: For each manipulator the frame of its base; as `cell.supports` unless
+            a state has moved or attached some.
+    """
+
+    cell: Workcell
+    supports: tuple[FrameAt, ...]
+
+    @classmethod
+    def of(cls, cell: Workcell) -> Self:
+        """Return the layout in which the cell was built."""
+        return cls(cell, cell.supports)
+
 
 Key = tuple[int, int]
 """A link of the cell: its manipulator and its place in there; (-1, -1) is the world."""
@@ -35,9 +53,10 @@ class Chains:
     fixed joints cost nothing.
     """
 
-    def __init__(self, cell: Workcell, q: Sequence[Number], root: Key) -> None:
+    def __init__(self, layout: Layout, q: Sequence[Number], root: Key) -> None:
         """Start with the link `root`, whose outer frame is the frame of reference."""
-        self._cell = cell
+        self._layout = layout
+        self._cell = layout.cell
         self._q = q
         self._known: dict[Key, Carried] = {root: Carried(IDENTITY, IDENTITY)}
 
@@ -51,7 +70,7 @@ class Chains:
         path: list[Key] = []
         while key not in self._known:
             path.append(key)
-            key = parent_of(self._cell, key)
+            key = parent_of(self._layout, key)
         for step in reversed(path):
             self._known[step] = self._next(step)
             key = step
@@ -60,9 +79,9 @@ class Chains:
     def _next(self, key: Key) -> Carried:
         """Return the pose of a link whose parent's is known."""
         manipulator, k = key
-        before = self._known[parent_of(self._cell, key)]
+        before = self._known[parent_of(self._layout, key)]
         if self._cell.manipulators[manipulator].parents[k] < 0:
-            support = self._cell.supports[manipulator].pose
+            support = self._layout.supports[manipulator].pose
             before = Carried(before.moving, before.constant @ support)
         joint = self._cell.manipulators[manipulator].links[k].joint
         constant = before.constant @ joint.precursor
@@ -87,36 +106,36 @@ class Chains:
         return joint.motion.subspace(self.coordinate(key))
 
 
-def parent_of(cell: Workcell, key: Key) -> Key:
+def parent_of(layout: Layout, key: Key) -> Key:
     """Return the link that carries a link, across mounts, up to the world."""
     manipulator, k = key
-    parent = cell.manipulators[manipulator].parents[k]
+    parent = layout.cell.manipulators[manipulator].parents[k]
     if parent >= 0:
         return manipulator, parent
-    support = cell.supports[manipulator]
+    support = layout.supports[manipulator]
     return support.manipulator, support.link
 
 
-def ancestry(cell: Workcell, key: Key) -> list[Key]:
+def ancestry(layout: Layout, key: Key) -> list[Key]:
     """Return a link and all that carry it, the world last."""
     found = [key]
     while found[-1] != WORLD_KEY:
-        found.append(parent_of(cell, found[-1]))
+        found.append(parent_of(layout, found[-1]))
     return found
 
 
-def common_ancestor(cell: Workcell, keys: Sequence[Key]) -> Key:
+def common_ancestor(layout: Layout, keys: Sequence[Key]) -> Key:
     """Return the nearest link that carries all of `keys`, itself one of them maybe."""
-    shared = ancestry(cell, keys[0])
+    shared = ancestry(layout, keys[0])
     for key in keys[1:]:
-        line = set(ancestry(cell, key))
+        line = set(ancestry(layout, key))
         shared = [link for link in shared if link in line]
     return shared[0]
 
 
-def path_below(cell: Workcell, root: Key, key: Key) -> list[Key]:
+def path_below(layout: Layout, root: Key, key: Key) -> list[Key]:
     """Return the links from `key` up to `root`, that one left out."""
-    line = ancestry(cell, key)
+    line = ancestry(layout, key)
     return line[: line.index(root)]
 
 

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 from armillary.equations.chain import (
     Chains,
     Key,
+    Layout,
     common_ancestor,
     link_of,
     path_below,
 )
 from armillary.equations.selection import Selection
-from armillary.model.workcell import FrameAt, Workcell
+from armillary.model.workcell import FrameAt
 from armillary.spatial.twist import Vector6, halves
 from armillary.spatial.vector import (
     Number,
@@ -44,29 +45,29 @@ class Twist(NamedTuple):
     axes: FrameAt
 
 
-def jacobian_program(cell: Workcell, twist: Twist, selection: Selection) -> Program:
+def jacobian_program(layout: Layout, twist: Twist, selection: Selection) -> Program:
     """Return the program q -> J, shape (6, n)."""
 
     def equations(q: Sequence[Number]) -> Any:
-        columns = jacobian(cell, selection.expand(q), twist)
+        columns = jacobian(layout, selection.expand(q), twist)
         return [[columns[i][row] for i in selection.inputs] for row in range(6)]
 
     size = len(selection.inputs)
     return trace(equations, name="jacobian", outputs=("jacobian",), q=(size,))
 
 
-def velocity_program(cell: Workcell, twist: Twist, selection: Selection) -> Program:
+def velocity_program(layout: Layout, twist: Twist, selection: Selection) -> Program:
     """Return the program q, qd -> J qd, shape (6,)."""
 
     def equations(q: Sequence[Number], qd: Sequence[Number]) -> Any:
-        return velocity(cell, selection, q, qd, twist)
+        return velocity(layout, selection, q, qd, twist)
 
     size = (len(selection.inputs),)
     return trace(equations, name="velocity", outputs=("twist",), q=size, qd=size)
 
 
 def acceleration_program(
-    cell: Workcell, twist: Twist, selection: Selection, *, bias: bool
+    layout: Layout, twist: Twist, selection: Selection, *, bias: bool
 ) -> Program:
     """Return the program q, qd, qdd -> J qdd + J' qd, or with `bias` q, qd -> J' qd.
 
@@ -77,14 +78,14 @@ def acceleration_program(
     def equations(
         q: Sequence[Scalar], qd: Sequence[Number], qdd: Sequence[Number] = ()
     ) -> Any:
-        v = velocity(cell, selection, q, qd, own_axes)
+        v = velocity(layout, selection, q, qd, own_axes)
         total: list[Number] = tangent(v, zip(q, qd, strict=True))
         if not bias:
-            steady = velocity(cell, selection, q, qdd, own_axes)
+            steady = velocity(layout, selection, q, qdd, own_axes)
             total = [a + b for a, b in zip(total, steady, strict=True)]
         if twist.axes == twist.relative_to:
             return total
-        turn = _turn_to_axes(cell, selection.expand(q), twist)
+        turn = _turn_to_axes(layout, selection.expand(q), twist)
         linear, angular = total[:3], total[3:]
         return [*apply(turn, _three(linear)), *apply(turn, _three(angular))]
 
@@ -95,14 +96,14 @@ def acceleration_program(
 
 
 def velocity(
-    cell: Workcell,
+    layout: Layout,
     selection: Selection,
     q: Sequence[Number],
     qd: Sequence[Number],
     twist: Twist,
 ) -> list[Number]:
     """Return the twist J qd, six numbers."""
-    columns = jacobian(cell, selection.expand(q), twist)
+    columns = jacobian(layout, selection.expand(q), twist)
     total: list[Number] = [0.0] * 6
     for place, rate in zip(selection.inputs, qd, strict=True):
         total = [t + c * rate for t, c in zip(total, columns[place], strict=True)]
@@ -110,7 +111,7 @@ def velocity(
 
 
 def jacobian(
-    cell: Workcell, q: Sequence[Number], twist: Twist
+    layout: Layout, q: Sequence[Number], twist: Twist
 ) -> list[tuple[Number, ...]]:
     """Return the column of each joint of the cell.
 
@@ -119,24 +120,24 @@ def jacobian(
     of the path L to `relative_to` take theirs away.
     """
     at = twist.frame, twist.relative_to, twist.point, twist.axes
-    root = common_ancestor(cell, [link_of(frame) for frame in at])
-    chains = Chains(cell, q, root)
+    root = common_ancestor(layout, [link_of(frame) for frame in at])
+    chains = Chains(layout, q, root)
     point = chains.pose(twist.point).position
     turn = transpose(chains.pose(twist.axes).rotation)
-    columns: list[list[Number]] = [[0.0] * 6 for _ in cell.joint_names]
-    forward = path_below(cell, root, link_of(twist.frame))
-    backward = path_below(cell, root, link_of(twist.relative_to))
+    columns: list[list[Number]] = [[0.0] * 6 for _ in layout.cell.joint_names]
+    forward = path_below(layout, root, link_of(twist.frame))
+    backward = path_below(layout, root, link_of(twist.relative_to))
     for path, sign in ((forward, 1.0), (backward, -1.0)):
         other = backward if path is forward else forward
         for key in path:
             if key not in other:
-                _add_column(columns, cell, chains, key, point, turn, sign)
+                _add_column(columns, layout, chains, key, point, turn, sign)
     return [tuple(column) for column in columns]
 
 
 def _add_column(
     columns: list[list[Number]],
-    cell: Workcell,
+    layout: Layout,
     chains: Chains,
     key: Key,
     point: Vector3,
@@ -145,12 +146,12 @@ def _add_column(
 ) -> None:
     """Add the twist of one joint to the column of the coordinate that drives it."""
     manipulator, k = key
-    drive = cell.manipulators[manipulator].drives[k]
+    drive = layout.cell.manipulators[manipulator].drives[k]
     if drive is None:
         return
     V = _at_point(chains, key, point)
     linear, angular = (apply(turn, half) for half in halves(V))
-    column = columns[cell.offsets[manipulator] + drive.of]
+    column = columns[layout.cell.offsets[manipulator] + drive.of]
     factor = sign * drive.multiplier
     for row, number in enumerate((*linear, *angular)):
         column[row] = column[row] + factor * number
@@ -165,10 +166,10 @@ def _at_point(chains: Chains, key: Key, point: Vector3) -> Vector6:
     return (*add(apply(X.rotation, v), cross(w_L, arm)), *w_L)
 
 
-def _turn_to_axes(cell: Workcell, q: Sequence[Number], twist: Twist) -> Rows:
+def _turn_to_axes(layout: Layout, q: Sequence[Number], twist: Twist) -> Rows:
     """Return the rotation from the axes of `relative_to` to those asked for."""
     keys = [link_of(twist.axes), link_of(twist.relative_to)]
-    chains = Chains(cell, q, common_ancestor(cell, keys))
+    chains = Chains(layout, q, common_ancestor(layout, keys))
     X_EA = chains.pose(twist.axes).inverse() @ chains.pose(twist.relative_to)
     return X_EA.rotation
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from armillary.equations.chain import Chains, common_ancestor, link_of
+from armillary.equations.chain import Chains, Layout, common_ancestor, link_of
 from armillary.equations.selection import Selection
-from armillary.model.workcell import FrameAt, Workcell
+from armillary.model.workcell import FrameAt
 from armillary.spatial import dual_quaternion
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
@@ -26,7 +26,7 @@ def _rows(X: Pose) -> list[tuple[tuple[Number, ...], Number]]:
 
 
 def poses_program(
-    cell: Workcell,
+    layout: Layout,
     frames: Sequence[FrameAt],
     relative_to: FrameAt,
     *,
@@ -37,7 +37,7 @@ def poses_program(
     """Return the program q -> poses of `frames` in `relative_to`.
 
     Args:
-        cell: What moves.
+        layout: What moves.
         frames: Whose poses.
         relative_to: In which frame.
         single: Whether the output is one pose, rather than a list of them.
@@ -47,7 +47,7 @@ def poses_program(
     write = FORMS[form]
 
     def equations(q: Sequence[Number]) -> Any:
-        poses = poses_of(cell, selection.expand(q), frames, relative_to)
+        poses = poses_of(layout, selection.expand(q), frames, relative_to)
         written = [write(X) for X in poses]
         return written[0] if single else written
 
@@ -56,15 +56,15 @@ def poses_program(
 
 
 def poses_of(
-    cell: Workcell,
+    layout: Layout,
     q: Sequence[Number],
     frames: Sequence[FrameAt],
     relative_to: FrameAt,
 ) -> list[Pose]:
     """Return the poses of `frames` in `relative_to` at the whole vector q."""
     keys = [link_of(at) for at in (relative_to, *frames)]
-    root = common_ancestor(cell, keys)
-    chains = Chains(cell, q, root)
+    root = common_ancestor(layout, keys)
+    chains = Chains(layout, q, root)
     if link_of(relative_to) == root and relative_to.pose.is_identity:
         return [chains.pose(at) for at in frames]
     X_AR = chains.pose(relative_to).inverse()

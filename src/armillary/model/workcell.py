@@ -24,11 +24,13 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
         manipulator: Name of what stands.
         on: A frame of another manipulator, or `world`.
         pose: Of the base in that frame.
+        bolted: Whether it stays there in every state; parts that are gripped do not.
     """
 
     manipulator: str
     on: str = WORLD
     pose: Pose = IDENTITY
+    bolted: bool = True
 
 
 class FrameAt(NamedTuple):
@@ -193,6 +195,20 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             known = self.manipulators[k].places
             raise unknown("frame", bare, known, owner=f"manipulator '{owner}'")
         raise unknown("frame", str(name), self._known_frames(), owner=self._owner)
+
+    def qualified(self, name: str) -> str:
+        """Return the unique name `manipulator/frame` of a frame; `world` stays.
+
+        Raises:
+            UnknownName: There is no such frame.
+            ModelError: The bare name is not unique.
+        """
+        at = self.frame(name)
+        if at.manipulator < 0:
+            return WORLD
+        owner = self.manipulators[at.manipulator]
+        bare = name if name in owner.places else name.partition("/")[2]
+        return f"{owner.name}/{bare}"
 
     def _known_frames(self) -> Iterator[str]:
         yield WORLD

@@ -9,19 +9,21 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from armillary.equations.chain import Layout
 from armillary.equations.jacobian import (
     Twist,
     acceleration_program,
     jacobian_program,
     velocity_program,
 )
-from armillary.equations.poses import FORMS, poses_program
+from armillary.equations.poses import FORMS, poses_of, poses_program
 from armillary.equations.selection import Selection
-from armillary.errors import ModelError, StateError, unknown
+from armillary.errors import ModelError, unknown
 from armillary.kernel import Kernel, shared_kernel
 from armillary.model.workcell import WORLD, Workcell
 from armillary.solve.poses import Poses
 from armillary.solve.state import State
+from armillary.solve.survey import Survey
 from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
@@ -84,7 +86,7 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
 
         def make() -> Program:
             return poses_program(
-                self,
+                self._layout,
                 [self.frame(name) for name in names],
                 self.frame(relative_to),
                 single=single,
@@ -125,7 +127,7 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
         twist = self._twist(frame, relative_to, point, axes)
         key = ("jacobian", twist, _key(joints), np.dtype(dtype).str)
         return self._kernel(
-            key, lambda: jacobian_program(self, twist, self._selection(joints)), dtype
+            key, lambda: jacobian_program(self._layout, twist, self._selection(joints)), dtype
         )
 
     def velocity(
@@ -145,7 +147,7 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
         twist = self._twist(frame, relative_to, point, axes)
         return self._kernel(
             ("velocity", twist, _key(joints)),
-            lambda: velocity_program(self, twist, self._selection(joints)),
+            lambda: velocity_program(self._layout, twist, self._selection(joints)),
         )
 
     def acceleration(
@@ -169,7 +171,7 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
         return self._kernel(
             ("acceleration", twist, _key(joints)),
             lambda: acceleration_program(
-                self, twist, self._selection(joints), bias=False
+                self._layout, twist, self._selection(joints), bias=False
             ),
         )
 
@@ -191,7 +193,7 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
         return self._kernel(
             ("bias_acceleration", twist, _key(joints)),
             lambda: acceleration_program(
-                self, twist, self._selection(joints), bias=True
+                self._layout, twist, self._selection(joints), bias=True
             ),
         )
 
@@ -201,16 +203,30 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
     def home(self) -> State:
         """Return the state with every joint at zero, or at its limit nearest to zero."""
         lower, upper = self.limits
-        return State(q=tuple(np.clip(0.0, lower, upper).tolist()))
+        return State(q=tuple(np.clip(0.0, lower, upper).tolist())).bound(self)
+
+    def bind(self, state: State) -> State:
+        """Return a state that came from elsewhere as one of this cell.
+
+        Raises:
+            StateError: It has another number of joints.
+            UnknownName: It names a manipulator or frame that is not here.
+        """
+        return state.bound(self)
 
     def pose(self, frame: str, state: State, *, relative_to: str = WORLD) -> Array:
         """Return the pose of a frame in a state, shape (4, 4).
+
+        It is computed without a kernel, so that no state asks for compilation.
 
         Raises:
             UnknownName: A frame does not exist.
             StateError: The state is not one of this cell.
         """
-        return self.fk(frame, relative_to=relative_to)(self._q(state))
+        state = state.bound(self)
+        at = [self.frame(frame)]
+        (X,) = poses_of(state.layout, state.q, at, self.frame(relative_to))
+        return X.matrix()
 
     def poses(self, state: State) -> Poses:
         """Return the poses of all frames in a state, each computed once.
@@ -218,22 +234,18 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
         Raises:
             StateError: The state is not one of this cell.
         """
-        names = self.frame_names[1:]
-        if not names:
-            return Poses(self, {}, np.empty((0, 4, 4)))
-        matrices = self.fk(names)(self._q(state))
-        matrices.flags.writeable = False
-        return Poses(self, {name: k for k, name in enumerate(names)}, matrices)
+        survey = self._survey
+        return Poses(self, survey.rows, survey(state.bound(self)))
 
-    def _q(self, state: State) -> Array:
-        if len(state.q) != len(self.joint_names):
-            raise StateError(
-                f"The state has {len(state.q)} joint positions; cell '{self.name}' has "
-                f"{len(self.joint_names)} joints. Start from cell.home."
-            )
-        return np.array(state.q)
+    @cached_property
+    def _survey(self) -> Survey:
+        return Survey(self)
 
     # how a question becomes a kernel
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return Layout.of(self)
 
     @cached_property
     def _kernels(self) -> dict[Any, Kernel]:

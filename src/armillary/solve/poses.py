@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from armillary.model.workcell import WORLD, FrameAt, Workcell
+from armillary.model.workcell import WORLD, Workcell
 
 Array = npt.NDArray[np.float64]
 
@@ -18,7 +18,7 @@ class Poses(Mapping[str, Array]):
     Keys are `manipulator/frame`, or bare names while they are unique.
     """
 
-    def __init__(self, cell: Workcell, rows: dict[str, int], matrices: Array) -> None:
+    def __init__(self, cell: Workcell, rows: Mapping[str, int], matrices: Array) -> None:
         """Hold the poses `matrices`, shape (k, 4, 4), of the frames named in `rows`."""
         self._cell = cell
         self._rows = rows
@@ -31,15 +31,12 @@ class Poses(Mapping[str, Array]):
             UnknownName: There is no such frame.
             ModelError: The bare name is not unique.
         """
-        if name == WORLD:
-            return np.eye(4)
         row = self._rows.get(name)
         if row is None:
-            row = self._rows[self._qualified(name, self._cell.frame(name))]
+            if name == WORLD:
+                return np.eye(4)
+            row = self._rows[self._cell.qualified(name)]
         return self._matrices[row]
-
-    def _qualified(self, name: str, at: FrameAt) -> str:
-        return f"{self._cell.manipulators[at.manipulator].name}/{name}"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)

@@ -1,59 +1,362 @@
-"""States: where everything of a cell is at a moment."""
+"""States: where everything of a cell is at a moment, and who holds whom."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
-from armillary.errors import StateError
+from armillary.errors import FormatError, StateError, quote, unknown
+from armillary.equations.chain import Layout
+from armillary.equations.poses import poses_of
+from armillary.model.workcell import WORLD, FrameAt, Workcell
+from armillary.solve.placement import BaseVelocity, Placement
+from armillary.spatial.pose import IDENTITY, Pose
+
+Array = npt.NDArray[np.float64]
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
-    """The joint positions and rates of a cell; immutable, equal by value.
+class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
+    """Joint positions and rates, moved bases and attachments; immutable.
+
+    States are equal by value, hashable, small to pickle and to send. A state knows its
+    cell as long as it stays in the process; one that was sent is bound again by
+    `cell.bind(state)`.
 
     Attributes:
         q: Joint positions [m or rad], in the order of the cell's `joint_names`.
         qd: Joint rates [m/s or rad/s]; empty where nothing moves.
+        placements: The bases that do not stand where the cell was built, by name.
+        base_velocities: Of bases that move freely in the world, by name.
     """
 
     q: tuple[float, ...] = ()
     qd: tuple[float, ...] = ()
+    placements: tuple[Placement, ...] = ()
+    base_velocities: tuple[BaseVelocity, ...] = ()
 
     def __post_init__(self) -> None:
-        """Store plain numbers.
+        """Store plain numbers, and placements in the order of their names.
 
         Raises:
-            StateError: A number is not finite, or there are fewer rates than positions.
+            StateError: A number is not finite, or rates and positions differ in number.
         """
         for name in ("q", "qd"):
             msgspec.structs.force_setattr(self, name, _numbers(getattr(self, name), name))
         if self.qd and len(self.qd) != len(self.q):
             raise StateError(f"{len(self.qd)} rates for {len(self.q)} positions.")
+        for name in ("placements", "base_velocities"):
+            ordered = tuple(sorted(getattr(self, name), key=lambda p: p.manipulator))
+            msgspec.structs.force_setattr(self, name, ordered)
 
-    def replace(self, **changes: Any) -> Self:
-        """Return the state with other joint positions or rates.
+    # the cell
+
+    def bound(self, cell: Workcell) -> Self:
+        """Return this state as one of `cell`.
+
+        Raises:
+            StateError: It has another number of joints, or names what is not there.
+        """
+        if len(self.q) != len(cell.joint_names):
+            raise StateError(
+                f"The state has {len(self.q)} joint positions; cell '{cell.name}' has "
+                f"{len(cell.joint_names)} joints. Start from cell.home."
+            )
+        for placement in self.placements:
+            _known(cell, placement.manipulator)
+            cell.frame(placement.on)
+        if self.__dict__.get("cell") is cell:
+            return self
+        copy = msgspec.structs.replace(self)
+        copy.__dict__["cell"] = cell
+        return copy
+
+    @property
+    def cell(self) -> Workcell:
+        """Return the cell that this is a state of.
+
+        Raises:
+            StateError: The state has been sent from elsewhere; bind it first.
+        """
+        cell = self.__dict__.get("cell")
+        if cell is None:
+            raise StateError("This state does not know its cell: use cell.bind(state).")
+        return cell
+
+    @property
+    def layout(self) -> Layout:
+        """Return the frames at which the bases stand in this state."""
+        layout = self.__dict__.get("layout")
+        if layout is None:
+            supports = list(self.cell.supports)
+            for placement in self.placements:
+                at = self.cell.frame(placement.on)
+                k = self.cell.index[placement.manipulator]
+                supports[k] = at._replace(pose=at.pose @ placement.pose)
+            layout = Layout(self.cell, tuple(supports))
+            self.__dict__["layout"] = layout
+        return layout
+
+    # joints
+
+    def replace(self, *, q: Any = None, qd: Any = None) -> Self:
+        """Return the state with other joint positions or rates, shape (n,) each.
 
         Raises:
             StateError: The number of joints changes, or a number is not finite.
         """
-        changed = msgspec.structs.replace(self, **changes)
-        if len(changed.q) != len(self.q):
+        positions = self.q if q is None else _numbers(q, "q")
+        if len(positions) != len(self.q):
             raise StateError(
-                f"q has {len(changed.q)} numbers; this state has {len(self.q)} joints."
+                f"q has {len(positions)} numbers; this state has {len(self.q)} joints."
             )
+        return self._with(q=positions, qd=self.qd if qd is None else qd)
+
+    def joints(self, positions: Mapping[str, float]) -> Self:
+        """Return the state with some joints moved, by name [m or rad].
+
+        Raises:
+            UnknownName: A joint does not exist.
+        """
+        q = list(self.q)
+        for name, position in positions.items():
+            q[self.cell.joint(name)] = position
+        return self._with(q=tuple(q))
+
+    # bases and attachments
+
+    @property
+    def attachments(self) -> dict[str, str]:
+        """Return the frame that holds each attached manipulator."""
+        return {p.manipulator: p.on for p in self.placements if p.on != WORLD}
+
+    def place(self, name: str, pose: Any, *, relative_to: str = WORLD) -> Self:
+        """Return the state with a free base moved.
+
+        Args:
+            name: A manipulator that nothing holds.
+            pose: Of its base in `relative_to`, shape (4, 4) or a `Pose`.
+            relative_to: Any frame.
+
+        Raises:
+            StateError: It is held or bolted down.
+            UnknownName: The manipulator or the frame does not exist.
+        """
+        self._check_movable(name)
+        if name in self.attachments:
+            raise StateError(
+                f"{quote(name)} is held by {quote(self.attachments[name])}; release it "
+                "before you move it."
+            )
+        X_WF = self._pose(self.cell.frame(relative_to))
+        return self._placed(Placement(manipulator=name, pose=X_WF @ _pose(pose)))
+
+    def attach(
+        self, part: str, to: str, *, pose: Any = None, replace: bool = False
+    ) -> Self:
+        """Return the state with a manipulator attached to a frame, not moved in it.
+
+        As RobWork's `attachTo`: the pose of the base relative to what holds it stays
+        the same number, so the part jumps with its new parent; see `grip`.
+
+        Args:
+            part: The manipulator.
+            to: The frame that will hold it.
+            pose: Of the base in that frame; by default that in its present parent.
+            replace: Whether it may be taken from what holds it now.
+
+        Raises:
+            StateError: The part is bolted, held already, or would hold itself.
+            UnknownName: The part or the frame does not exist.
+        """
+        self._check_attachable(part, to, replace)
+        X = self._base_in_parent(part) if pose is None else _pose(pose)
+        return self._placed(
+            Placement(manipulator=part, on=self.cell.qualified(to), pose=X)
+        )
+
+    def grip(self, part: str, *, by: str, replace: bool = False) -> Self:
+        """Return the state with a manipulator held by a frame where it is just now.
+
+        Args:
+            part: The manipulator; its pose in the world is kept.
+            by: The frame that takes it.
+            replace: Whether it may be taken from what holds it now.
+
+        Raises:
+            StateError: The part is bolted, held already, or would hold itself.
+            UnknownName: The part or the frame does not exist.
+        """
+        self._check_attachable(part, by, replace)
+        base = self.cell.manipulators[self.cell.index[part]]
+        held = FrameAt(self.cell.index[part], base.base, IDENTITY)
+        (X,) = poses_of(self.layout, self.q, [held], self.cell.frame(by))
+        on = self.cell.qualified(by)
+        return self._placed(Placement(manipulator=part, on=on, pose=X.normalised()))
+
+    def release(self, part: str) -> Self:
+        """Return the state with a manipulator let go where it is in the world.
+
+        Raises:
+            StateError: Nothing holds it.
+            UnknownName: It does not exist.
+        """
+        k = _known(self.cell, part)
+        if part not in self.attachments:
+            held = ", ".join(map(quote, self.attachments)) or "nothing"
+            raise StateError(f"Nothing holds {quote(part)}; held are: {held}.")
+        X = self._pose(FrameAt(k, self.cell.manipulators[k].base, IDENTITY))
+        return self._placed(Placement(manipulator=part, pose=X.normalised()))
+
+    def parent(self, name: str) -> str:
+        """Return the frame that a manipulator's base stands on in this state."""
+        _known(self.cell, name)
+        for placement in self.placements:
+            if placement.manipulator == name:
+                return placement.on
+        for mount in self.cell.mounts:
+            if mount.manipulator == name:
+                return self.cell.qualified(mount.on)
+        return WORLD
+
+    def children(self, frame: str) -> tuple[str, ...]:
+        """Return the manipulators whose bases stand on a frame in this state."""
+        wanted = self.cell.qualified(frame)
+        names = (m.name for m in self.cell.manipulators)
+        return tuple(name for name in names if self.parent(name) == wanted)
+
+    # sending and comparing
+
+    def to_json(self) -> str:
+        """Return the state as JSON; equal states give equal texts."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return the state that `to_json` wrote; bind it to its cell.
+
+        Raises:
+            FormatError: The text is no state.
+        """
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise FormatError(f"This JSON is no state: {error}") from error
+
+    def difference(self, other: State) -> dict[str, tuple[Any, Any]]:
+        """Return what differs: name to the value here and there.
+
+        Keys are joints (by name, or by place in q for a state that knows no cell),
+        `rate of <joint>` and `base of <manipulator>`.
+        """
+        return dict(_differences(self, other))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remake, (type(self), self.q, self.qd, self.placements, self.base_velocities)
+
+    # inside
+
+    def _with(self, **changes: Any) -> Self:
+        changed = msgspec.structs.replace(self, **changes)
+        if "cell" in self.__dict__:
+            changed.__dict__["cell"] = self.__dict__["cell"]
+            if "layout" in self.__dict__ and "placements" not in changes:
+                changed.__dict__["layout"] = self.__dict__["layout"]
         return changed
+
+    def _placed(self, placement: Placement) -> Self:
+        others = [p for p in self.placements if p.manipulator != placement.manipulator]
+        return self._with(placements=(*others, placement))
+
+    def _pose(self, at: FrameAt) -> Pose:
+        (X,) = poses_of(self.layout, self.q, [at], FrameAt(-1, -1, IDENTITY))
+        return X
+
+    def _base_in_parent(self, part: str) -> Pose:
+        for thing in (*self.placements, *self.cell.mounts):
+            if thing.manipulator == part:
+                return thing.pose
+        return IDENTITY
+
+    def _check_movable(self, name: str) -> None:
+        _known(self.cell, name)
+        for mount in self.cell.mounts:
+            if mount.manipulator == name and mount.bolted:
+                raise StateError(
+                    f"{quote(name)} is bolted to {quote(mount.on)}; a mount with "
+                    "bolted=False would let it move."
+                )
+
+    def _check_attachable(self, part: str, to: str, replace: bool) -> None:
+        self._check_movable(part)
+        target = self.cell.frame(to)
+        if not replace and part in self.attachments:
+            raise StateError(
+                f"{quote(part)} is held by {quote(self.attachments[part])} already; "
+                "release it first, or pass replace=True."
+            )
+        holder = target.manipulator
+        while holder >= 0:
+            if holder == self.cell.index[part]:
+                raise StateError(
+                    f"{quote(part)} cannot be attached to {quote(to)}: that frame is "
+                    "carried by the part itself."
+                )
+            holder = self.layout.supports[holder].manipulator
+
+
+def _known(cell: Workcell, name: str) -> int:
+    k = cell.index.get(name)
+    if k is None:
+        raise unknown("manipulator", name, cell.index, owner=f"cell '{cell.name}'")
+    return k
+
+
+def _pose(value: Any) -> Pose:
+    return value if isinstance(value, Pose) else Pose.from_matrix(value)
 
 
 def _numbers(values: Any, name: str) -> tuple[float, ...]:
     try:
-        numbers = tuple(np.asarray(values, dtype=np.float64).tolist())
+        numbers = np.asarray(values, dtype=np.float64).tolist()
     except (TypeError, ValueError) as error:
         raise StateError(f"{name} must be a vector of numbers, not {values!r}.") from error
-    if not all(isinstance(number, float) for number in numbers):
+    if not isinstance(numbers, list) or any(isinstance(n, list) for n in numbers):
         raise StateError(f"{name} must be one vector; a state holds no batch.")
-    if not all(map(math.isfinite, numbers)):
-        raise StateError(f"{name} holds a number that is not finite: {numbers}.")
-    return numbers
+    result: tuple[float, ...] = tuple(numbers)
+    if not all(map(math.isfinite, result)):
+        raise StateError(f"{name} holds a number that is not finite: {result}.")
+    return result
+
+
+def _differences(a: State, b: State) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    cell = a.__dict__.get("cell")
+    names = [str(k) for k in range(len(a.q))] if cell is None else cell.joint_names
+    for what, here, there in (("", a.q, b.q), ("rate of ", a.qd, b.qd)):
+        if len(here) != len(there) or len(here) > len(names):
+            yield f"{what}q".strip(), (here, there)
+            continue
+        for name, x, y in zip(names, here, there, strict=False):
+            if x != y:
+                yield f"{what}{name}", (x, y)
+    left = {p.manipulator: p for p in a.placements}
+    right = {p.manipulator: p for p in b.placements}
+    for name in sorted({*left, *right}):
+        if left.get(name) != right.get(name):
+            yield f"base of {name}", (left.get(name), right.get(name))
+
+
+def _remake(
+    kind: type[State],
+    q: tuple[float, ...],
+    qd: tuple[float, ...],
+    placements: tuple[Placement, ...],
+    base_velocities: tuple[BaseVelocity, ...],
+) -> State:
+    return kind(
+        q=q, qd=qd, placements=placements, base_velocities=base_velocities
+    )

@@ -1,0 +1,1 @@
+"""Figures beside peers, as ratios; `python -m benchmarks` prints the table."""

@@ -1,0 +1,32 @@
+"""Run the benchmarks: `python -m benchmarks [kinematics joints costs agreement]`."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+
+from armillary.kernel.target import host
+from benchmarks import agreement, costs, joints, kinematics
+from benchmarks.measure import table
+
+GROUPS = {"kinematics": kinematics, "joints": joints, "costs": costs}
+
+
+def main() -> None:
+    """Measure the groups named on the command line, all by default."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    names = [*GROUPS, "agreement"]
+    parser.add_argument("groups", nargs="*", choices=[[], *names], default=names)
+    groups = parser.parse_args().groups
+    target = host()
+    print(f"{platform.machine()} {target.cpu}, {target.vector_bits}-bit vectors\n")
+    figures = [f for name in groups if name in GROUPS for f in GROUPS[name].figures()]
+    if figures:
+        print(table(figures))
+    if "agreement" in groups:
+        for line in agreement.report():
+            print(line)
+
+
+if __name__ == "__main__":
+    main()

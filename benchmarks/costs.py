@@ -1,0 +1,102 @@
+"""What it costs to begin: importing, compiling, memory."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+import armillary as arm
+from armillary.kernel.target import host
+from benchmarks.measure import Figure, within
+from benchmarks.robots import ROBOTS, panda, talos
+
+ROUNDS = 5
+
+
+def figures() -> Iterator[Figure]:
+    """Yield the figures of starting costs."""
+    yield within("import armillary", import_time(), at_most=0.25)
+    host()
+    arm_robot, humanoid = panda(), talos()
+    tip = lambda cell: cell.fk("panda_link8", joints=arm_robot.joints)  # noqa: E731
+    cold, cached = first_kernel(ROBOTS / "panda_description/urdf/panda.urdf", tip)
+    yield within("Panda, first FK kernel, cold", cold, at_most=0.150)
+    yield within("Panda, first FK kernel, cached", cached, at_most=0.015)
+
+    def everything(cell: arm.Cell) -> None:
+        cell.fk(list(cell.manipulators[0].index), joints=humanoid.joints)
+        cell.jacobian(humanoid.tip, joints=humanoid.joints)
+
+    path = ROBOTS / "talos_data/robots/talos_reduced.urdf"
+    cold, cached = first_kernel(path, everything)
+    yield within("Talos, all poses + Jacobian, cold", cold, at_most=2.0)
+    yield within("Talos, all poses + Jacobian, cached", cached, at_most=2.0)
+    grown = memory_of_a_million()
+    yield Figure(
+        "memory of a million poses beyond in and out",
+        f"{grown:.1f} MB",
+        "",
+        "< 50 MB",
+        f"{grown:.1f} MB",
+        grown < 50.0,
+    )
+
+
+def import_time() -> float:
+    """Return the shortest time of several fresh imports [s]."""
+    code = (
+        "import time; t = time.perf_counter(); import armillary;"
+        "print(time.perf_counter() - t)"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        for _ in range(ROUNDS)
+    ]
+    return min(float(run.stdout) for run in runs)
+
+
+def first_kernel(
+    path: os.PathLike[str], ask: Callable[[arm.Cell], object]
+) -> tuple[float, float]:
+    """Return the time of a cell's first kernel, cold and from the cache [s]."""
+    from armillary.kernel import kernel
+    from armillary.model.motion import motion_of
+
+    before = os.environ.get("ARMILLARY_CACHE")
+    cold, cached = [], []
+    try:
+        for _ in range(ROUNDS):
+            with tempfile.TemporaryDirectory() as folder:
+                os.environ["ARMILLARY_CACHE"] = folder
+                for times in (cold, cached):
+                    cell = arm.load(path)
+                    motion_of.cache_clear()
+                    kernel._shared.cache_clear()
+                    start = time.perf_counter()
+                    ask(cell)
+                    times.append(time.perf_counter() - start)
+    finally:
+        os.environ.pop("ARMILLARY_CACHE")
+        if before is not None:
+            os.environ["ARMILLARY_CACHE"] = before
+    return min(cold), min(cached)
+
+
+def memory_of_a_million() -> float:
+    """Return by how much a million poses raise the peak beyond their arrays [MB]."""
+    robot = panda()
+    fk = robot.cell.fk(robot.tip, joints=robot.joints)
+    Q = robot.random_q(1_000_000)
+    X = np.zeros((1_000_000, 4, 4))
+    fk(Q[:100_000], out=X[:100_000])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    fk(Q, out=X)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return (after - before) / 1024

@@ -1,0 +1,156 @@
+"""Forward kinematics and Jacobians, batch and single, beside Pinocchio and JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from benchmarks.measure import Figure, best_times, cheaper, faster
+from benchmarks.robots import Robot, panda, talos, ur5
+
+BATCH = 100_000
+LOOP = 2_000
+
+
+def figures() -> Iterator[Figure]:
+    """Yield the figures of kinematics."""
+    for name, make in (("Panda", panda), ("UR5", ur5)):
+        yield from arm_figures(name, make())
+    yield from talos_figures(talos())
+
+
+def arm_figures(name: str, robot: Robot) -> Iterator[Figure]:
+    """Yield the figures of one arm."""
+    import pinocchio as pin
+
+    model, data = robot.model, robot.data
+    tip = model.getFrameId(robot.tip)
+    Q = robot.random_q(BATCH)
+    fk = robot.cell.fk(robot.tip, joints=robot.joints)
+    X = np.empty((BATCH, 4, 4))
+
+    def pin_pose(q: np.ndarray) -> np.ndarray:
+        pin.forwardKinematics(model, data, q)
+        return pin.updateFramePlacement(model, data, tip).homogeneous
+
+    def pin_loop() -> None:
+        for q in Q[:LOOP]:
+            pin_pose(q)
+
+    assert np.abs(fk(Q[0]) - pin_pose(Q[0])).max() < 1e-9
+    ours, peer = best_times(lambda: fk(Q, out=X, threads=1), pin_loop)
+    yield faster(f"{name} FK, batch", ours / BATCH, peer / LOOP, at_least=70)
+
+    jax_fk = jax_forward_kinematics(robot)
+    Q32 = Q.astype(np.float32)
+    error = np.abs(np.asarray(jax_fk(Q32[:100])) - fk(Q[:100])).max()
+    assert error < 1e-4, error
+    ours, peer = best_times(
+        lambda: fk(Q, out=X, threads=1), lambda: jax_fk(Q32).block_until_ready()
+    )
+    yield faster(f"{name} FK, JAX float32", ours / BATCH, peer / BATCH, at_least=20)
+
+    jacobian = robot.cell.jacobian(robot.tip, joints=robot.joints)
+    J = np.empty((BATCH, 6, len(robot.joints)))
+    frame = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+
+    def pin_jacobians() -> None:
+        for q in Q[:LOOP]:
+            pin.computeFrameJacobian(model, data, q, tip, frame)
+
+    expected = pin.computeFrameJacobian(model, data, Q[0], tip, frame)
+    assert np.abs(jacobian(Q[0]) - expected).max() < 1e-9
+    ours, peer = best_times(lambda: jacobian(Q, out=J, threads=1), pin_jacobians)
+    yield faster(f"{name} Jacobian, batch", ours / BATCH, peer / LOOP, at_least=40)
+
+    q = Q[0].copy()
+    ours, peer = best_times(repeated(lambda: fk(q)), repeated(lambda: pin_pose(q)))
+    yield cheaper(f"{name} FK, one call", ours / 5000, peer / 5000, at_most=0.35)
+
+
+def repeated(call: Callable[[], object]) -> Callable[[], None]:
+    """Return a task of 5000 calls."""
+
+    def task() -> None:
+        for _ in range(5000):
+            call()
+
+    return task
+
+
+def talos_figures(robot: Robot) -> Iterator[Figure]:
+    """Yield the figure of all link poses of a humanoid."""
+    import pinocchio as pin
+
+    model, data = robot.model, robot.data
+    links = [f.name for f in model.frames if f.type == pin.FrameType.BODY]
+    places = [model.getFrameId(name, pin.FrameType.BODY) for name in links]
+    fk = robot.cell.fk(links, joints=robot.joints)
+    count = 5_000
+    Q = robot.random_q(count)
+    X = np.empty((count, len(links), 4, 4))
+
+    def pin_poses(q: np.ndarray) -> list[np.ndarray]:
+        pin.framesForwardKinematics(model, data, q)
+        return [data.oMf[place].homogeneous for place in places]
+
+    def pin_loop() -> None:
+        for q in Q[:300]:
+            pin_poses(q)
+
+    assert np.abs(fk(Q[0]) - np.array(pin_poses(Q[0]))).max() < 1e-9
+    ours, peer = best_times(lambda: fk(Q, out=X, threads=1), pin_loop)
+    what = f"Talos, all {len(links)} link poses"
+    yield faster(what, ours / count, peer / 300, at_least=20)
+
+
+def jax_forward_kinematics(robot: Robot) -> Callable[[np.ndarray], object]:
+    """Return a jitted, vmapped float32 FK, unrolled into scalars by hand."""
+    import jax
+    import jax.numpy as jnp
+
+    model = robot.model
+    tip = model.frames[model.getFrameId(robot.tip)]
+    steps = []
+    joint = tip.parentJoint
+    while joint:
+        X = model.jointPlacements[joint].homogeneous
+        axis = np.asarray(model.joints[joint].createData().S).ravel()[3:]
+        steps.insert(0, (joint - 1, X, axis))
+        joint = model.parents[joint]
+    end = tip.placement.homogeneous
+
+    def product(A: list, B: list) -> list:
+        def entry(i: int, j: int) -> object:
+            total = A[i][3] if j == 3 else 0.0
+            for k in range(3):
+                if not (isinstance(B[k][j], float) and B[k][j] == 0.0):
+                    total = total + A[i][k] * B[k][j]
+            return total
+
+        return [[entry(i, j) for j in range(4)] for i in range(3)]
+
+    def rows(matrix: np.ndarray) -> list:
+        clean = np.where(np.abs(matrix) < 1e-8, 0.0, matrix)
+        return [[float(x) for x in row] for row in clean[:3]]
+
+    def forward(q: jax.Array) -> jax.Array:
+        X = rows(np.eye(4))
+        for k, placement, axis in steps:
+            X = product(X, rows(placement))
+            turn = axis @ np.ones(3)
+            c, s = jnp.cos(q[k]), jnp.sin(q[k]) * turn
+            if abs(axis[2]) > 0.5:
+                R = [[c, -s, 0.0, 0.0], [s, c, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]
+            elif abs(axis[1]) > 0.5:
+                R = [[c, 0.0, s, 0.0], [0.0, 1.0, 0.0, 0.0], [-s, 0.0, c, 0.0]]
+            else:
+                R = [[1.0, 0.0, 0.0, 0.0], [0.0, c, -s, 0.0], [0.0, s, c, 0.0]]
+            X = product(X, R)
+        X = product(X, rows(end))
+        flat = [jnp.asarray(x, jnp.float32) for row in X for x in row]
+        last = [jnp.float32(x) for x in (0, 0, 0, 1)]
+        return jnp.stack([*flat, *last]).reshape(4, 4)
+
+    return jax.jit(jax.vmap(forward))

@@ -1,0 +1,90 @@
+"""Fair timing on a shared machine: rivals take turns, the best turn of each counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+TURNS = 12
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table: what was measured, what is asked, what came out."""
+
+    what: str
+    ours: str
+    peer: str
+    asked: str
+    got: str
+    holds: bool
+
+
+def best_times(*tasks: Callable[[], object], turns: int = TURNS) -> list[float]:
+    """Return the shortest time of each task [s], all having taken turns."""
+    for task in tasks:
+        task()
+    best = [float("inf")] * len(tasks)
+    for _ in range(turns):
+        for k, task in enumerate(tasks):
+            start = time.perf_counter()
+            task()
+            best[k] = min(best[k], time.perf_counter() - start)
+    return best
+
+
+def faster(what: str, ours: float, peer: float, *, at_least: float) -> Figure:
+    """Return the line for a rate that is to be a multiple of the peer's."""
+    ratio = peer / ours
+    return Figure(
+        what,
+        duration(ours),
+        duration(peer),
+        f">= {at_least:g} times",
+        f"{ratio:.1f} times",
+        ratio >= at_least,
+    )
+
+
+def cheaper(what: str, ours: float, peer: float, *, at_most: float) -> Figure:
+    """Return the line for a time that is to be a fraction of the peer's."""
+    ratio = ours / peer
+    return Figure(
+        what,
+        duration(ours),
+        duration(peer),
+        f"<= {at_most:g} of its time",
+        f"{ratio:.2f}",
+        ratio <= at_most,
+    )
+
+
+def within(what: str, ours: float, *, at_most: float) -> Figure:
+    """Return the line for a time with a bound of its own [s]."""
+    limit = f"<= {duration(at_most)}"
+    return Figure(what, duration(ours), "", limit, duration(ours), ours <= at_most)
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people read it."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def table(figures: list[Figure]) -> str:
+    """Return the figures as a Markdown table."""
+    rows = [("what", "ours", "peer", "asked", "got", "")]
+    rows += [
+        (f.what, f.ours, f.peer, f.asked, f.got, "" if f.holds else "falls short")
+        for f in figures
+    ]
+    widths = [max(len(row[k]) for row in rows) for k in range(6)]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |"
+        for row in rows
+    ]
+    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    return "\n".join(lines)
