@@ -19,13 +19,11 @@ from armillary.kernel.intrinsics import (
     remainder,
 )
 
-Rule = Callable[..., Value]
+Unary = Callable[[Block, Value], Value]
+Binary = Callable[[Block, Value, Value], Value]
+Ternary = Callable[[Block, Value, Value, Value], Value]
 
-LOWERING: dict[str, Rule] = {
-    "add": lambda b, x, y: b.fadd(x, y, fast=True),
-    "sub": lambda b, x, y: b.fsub(x, y, fast=True),
-    "mul": lambda b, x, y: b.fmul(x, y, fast=True),
-    "div": lambda b, x, y: b.fdiv(x, y),
+UNARY: dict[str, Unary] = {
     "neg": lambda b, x: b.fneg(x, fast=True),
     "sqrt": lambda b, x: b.call("sqrt", x),
     "sin": circular.sin,
@@ -34,25 +32,34 @@ LOWERING: dict[str, Rule] = {
     "asin": arc.asin,
     "acos": arc.acos,
     "atan": arc.atan,
-    "atan2": arc.atan2,
     "exp": exponential.exp,
     "log": logarithm.log,
-    "pow": power.power,
-    "hypot": length.hypot,
     "abs": lambda b, x: b.call("fabs", x),
     "sign": order.sign,
+    "floor": lambda b, x: b.call("floor", x),
+    "not": lambda b, x: b.truths("xor", x, b.truth(True)),
+}
+BINARY: dict[str, Binary] = {
+    "add": lambda b, x, y: b.fadd(x, y, fast=True),
+    "sub": lambda b, x, y: b.fsub(x, y, fast=True),
+    "mul": lambda b, x, y: b.fmul(x, y, fast=True),
+    "div": lambda b, x, y: b.fdiv(x, y),
+    "atan2": arc.atan2,
+    "pow": power.power,
+    "hypot": length.hypot,
     "min": order.minimum,
     "max": order.maximum,
-    "floor": lambda b, x: b.call("floor", x),
     "fmod": remainder.fmod,
     "lt": lambda b, x, y: b.fcmp("olt", x, y),
     "le": lambda b, x, y: b.fcmp("ole", x, y),
     "eq": lambda b, x, y: b.fcmp("oeq", x, y),
     "and": lambda b, x, y: b.truths("and", x, y),
     "or": lambda b, x, y: b.truths("or", x, y),
-    "not": lambda b, x: b.truths("xor", x, b.truth(True)),
+}
+TERNARY: dict[str, Ternary] = {
     "select": lambda b, truth, x, y: b.select(truth, x, y),
 }
+LOWERING: dict[str, Callable[..., Value]] = {**UNARY, **BINARY, **TERNARY}
 
 
 def lower(b: Block, key: str, args: list[Value]) -> Value:

