@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Final
 
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
@@ -14,8 +12,6 @@ from armillary.model.joint import Joint
 from armillary.model.workcell import Workcell
 
 __all__ = ["Format", "ReadOptions", "fault"]
-
-_NO_JOINTS: Final[Mapping[str, type[Joint]]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +26,7 @@ class ReadOptions:
     """
 
     roots: Roots = field(default_factory=Roots)
-    joints: Mapping[str, type[Joint]] = _NO_JOINTS
+    joints: Mapping[str, type[Joint]] = field(default_factory=dict[str, type[Joint]])
     strict_order: bool = False
 
 
