@@ -16,21 +16,31 @@ Y: Axis = (0.0, 1.0, 0.0)
 Z: Axis = (0.0, 0.0, 1.0)
 
 ROUNDING = 4e-16
+SHORTEST = 1e-12
 
 
 def unit_axis(joint: Any) -> None:
     """Give the `axis` of a joint length 1, once, while the joint is being made.
 
     Raises:
-        JointError: The axis is no direction: not three numbers, or all zero.
+        JointError: The axis is no direction: all zero.
     """
-    axis: tuple[Any, ...] = joint.axis
-    kind = type(joint).__name__
-    if not isinstance(axis, tuple) or len(axis) != 3:
-        raise JointError(f"{kind}.axis must be three numbers, not {axis!r}.")
-    length = math.hypot(*axis)
-    if length < 1e-12:
-        raise JointError(f"{kind}.axis is {axis}, which has no direction.")
-    if abs(length - 1.0) > ROUNDING:
-        axis = tuple(component / length for component in axis)
-    msgspec.structs.force_setattr(joint, "axis", tuple(float(a) + 0.0 for a in axis))
+    axis = direction(joint.axis, f"{type(joint).__name__}.axis")
+    if axis is not joint.axis:
+        msgspec.structs.force_setattr(joint, "axis", axis)
+
+
+def direction(vector: Axis, name: str) -> Axis:
+    """Return a vector of finite numbers with length 1, itself where it has that.
+
+    Raises:
+        JointError: It has no direction; the message calls it `name`.
+    """
+    size = max(map(abs, vector))
+    if size < SHORTEST:
+        raise JointError(f"{name} is {vector}, which has no direction.")
+    if abs(math.hypot(*vector) - 1.0) <= ROUNDING:
+        return vector
+    x, y, z = (component / size for component in vector)
+    length = math.hypot(x, y, z)
+    return (x / length + 0.0, y / length + 0.0, z / length + 0.0)

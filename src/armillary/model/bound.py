@@ -5,74 +5,208 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from armillary.model.motion import Motion
 from armillary.spatial.pose import Pose
-from armillary.trace import Op, Program, replay, tangent, trace
-from armillary.trace.interval import Interval, add, mul, sub
+from armillary.spatial.vector import Number, Vector3, apply, dot, transpose
+from armillary.trace import Op, Program, Scalar, replay, tangent, trace
+from armillary.trace.interval import (
+    ALWAYS,
+    NEVER,
+    Interval,
+    add,
+    mul,
+    square,
+    sub,
+)
 from armillary.trace.program import evaluate
 
-RELATIVE_GAP = 1e-7
-MOST_BOXES = 4000
+FINE_GAP, COARSE_GAP = 1e-9, 1e-6
+FINE_BOXES, MOST_BOXES = 200, 4000
+FARTHEST_SPLIT = 1e12
+NARROW = 2.0**-43
 
 
 def largest_distance(motion: Motion, precursor: Pose, low: float, high: float) -> float:
     """Return an upper bound of |p_FM(q)| for q in [low, high] [m].
 
-    It is within 1e-7 relative of the largest distance where the range is finite and the
-    motion is smooth; infinite ranges may give a looser bound, or infinity.
+    Where the range is finite and the motion smooth it is within 1e-6 relative of the
+    largest distance, and mostly much nearer. Infinite ranges may give a looser bound,
+    or infinity.
     """
-
-    def square(q: Any) -> Any:
-        x, y, z = (precursor @ motion.pose(q)).position
-        return x * x + y * y + z * z
-
-    height = trace(square, name="squared distance", q=())
-    slope = trace(lambda q: tangent([square(q)], [(q, 1.0)])[0], name="slope", q=())
-    return math.sqrt(max(0.0, _maximum(height, slope, low, high)))
+    hill = _Hill(motion, precursor)
+    return math.sqrt(max(0.0, _maximum(hill, low, high)))
 
 
-def _maximum(height: Program, slope: Program, low: float, high: float) -> float:
-    """Return an upper bound of the height over [low, high]."""
+def _maximum(hill: _Hill, low: float, high: float) -> float:
+    """Return an upper bound of the height over [low, high].
 
-    def ceiling(box: Interval) -> float:
-        whole = _enclosed(height, box).high
-        if not math.isfinite(box.low + box.high):
-            return whole
-        middle = 0.5 * (box.low + box.high)
-        point = Interval(middle, middle)
-        rise = mul(_enclosed(slope, box), sub(box, point))
-        return min(whole, add(_enclosed(height, point), rise).high)
-
-    boxes = [(-ceiling(box), box.low, box.high) for box in (Interval(low, high),)]
-    heapq.heapify(boxes)
-    best = max(_at(height, low), _at(height, high))
-    for _ in range(MOST_BOXES):
+    The box with the highest ceiling is halved until that is hardly above a height that
+    is reached. A ceiling over an edge, such as that of q % lap, never comes down to the
+    heights on both sides of it: where a box is as narrow as rounding, those count.
+    """
+    boxes = [(-hill.ceiling(low, high), low, high)]
+    best = max(hill.at(low), hill.at(high))
+    for count in range(MOST_BOXES):
         top, a, b = boxes[0]
-        best = max(best, _at(height, 0.5 * (a + b)))
-        done = -top <= best + RELATIVE_GAP * abs(best) + 1e-300
-        if done or not math.isfinite(a + b) or not a < 0.5 * (a + b) < b:
+        middle = _middle(a, b)
+        best = max(best, hill.at(middle))
+        gap = FINE_GAP if count < FINE_BOXES else COARSE_GAP
+        if -top <= best * (1.0 + gap) + 1e-300 or not a < middle < b:
             break
         heapq.heappop(boxes)
-        middle = 0.5 * (a + b)
-        for half in (Interval(a, middle), Interval(middle, b)):
-            heapq.heappush(boxes, (-ceiling(half), half.low, half.high))
+        if b - a <= NARROW * max(1.0, abs(a), abs(b)) and top > -math.inf:
+            sides = max(hill.at(q) for q in (a, middle, b))
+            heapq.heappush(boxes, (max(top, -sides * (1.0 + FINE_GAP)), b, b))
+            continue
+        for left, right in ((a, middle), (middle, b)):
+            heapq.heappush(boxes, (-hill.ceiling(left, right), left, right))
     return -boxes[0][0]
 
 
-
-def _at(program: Program, q: float) -> float:
-    if not math.isfinite(q):
+def _middle(a: float, b: float) -> float:
+    """Return a number between two ends, an end itself where there is none."""
+    if math.isfinite(a) and math.isfinite(b):
+        return 0.5 * a + 0.5 * b
+    if a == -b:
         return 0.0
-    (value,) = replay(program, [q])
-    return value if math.isfinite(value) else 0.0
+    near = a if math.isfinite(a) else b
+    if abs(near) > FARTHEST_SPLIT:
+        return near
+    return max(1.0, 2.0 * near) if b == math.inf else min(-1.0, 2.0 * near)
 
 
-def _enclosed(program: Program, box: Interval) -> Interval:
-    (result,) = evaluate(program, [box], _interval_meaning)
-    return result
+class _Hill:
+    """The squared distance h(q), its slope h' and its bend h''."""
+
+    def __init__(self, motion: Motion, precursor: Pose) -> None:
+        def square(q: Any) -> Any:
+            return _square_distance(precursor, motion.pose(q).position)
+
+        def slope(q: Any) -> Any:
+            return tangent([square(q)], [(q, 1.0)])[0]
+
+        def bend(q: Any) -> Any:
+            return tangent([slope(q)], [(q, 1.0)])[0]
+
+        self._height = trace(square, name="squared distance", q=())
+        self._slope = trace(slope, name="its slope", q=())
+        self._bend = trace(bend, name="its bend", q=())
+
+    def at(self, q: float) -> float:
+        """Return the height at `q`, 0 where it has none."""
+        if not math.isfinite(q):
+            return 0.0
+        (value,) = replay(self._height, [q])
+        return value if math.isfinite(value) else 0.0
+
+    def ceiling(self, low: float, high: float) -> float:
+        """Return an upper bound of the height over a box.
+
+        It is the best of: the enclosure itself; where the height cannot jump, that of
+        an end to which it rises, or of the middle m, h(m) + h'(box) (box - m); where
+        the slope cannot jump either, h(m) + h'(m) (box - m) + h''(box) (box - m)^2 / 2.
+        """
+        box = Interval(low, high)
+        whole, may_jump = _enclosed(self._height, box)
+        if may_jump or not math.isfinite(low + high):
+            return whole.high
+        slope, slope_may_jump = _enclosed(self._slope, box)
+        if slope.undefined:
+            return whole.high
+        if slope.low >= 0.0 or slope.high <= 0.0:
+            return min(whole.high, self._ceiling_at(high if slope.low >= 0.0 else low))
+        middle = _exactly(0.5 * low + 0.5 * high)
+        base, _ = _enclosed(self._height, middle)
+        away = sub(box, middle)
+        ceilings = [whole.high, add(base, mul(slope, away)).high]
+        if not slope_may_jump:
+            tilt, _ = _enclosed(self._slope, middle)
+            bend, _ = _enclosed(self._bend, box)
+            curved = mul(mul(bend, _exactly(0.5)), square(away))
+            ceilings.append(add(add(base, mul(tilt, away)), curved).high)
+        return min(ceilings)
+
+    def _ceiling_at(self, q: float) -> float:
+        return _enclosed(self._height, _exactly(q))[0].high
 
 
-def _interval_meaning(thing: Op | float) -> Callable[..., Interval] | Interval:
-    return thing.on_intervals if isinstance(thing, Op) else Interval(thing, thing)
+def _square_distance(precursor: Pose, p: Vector3) -> Number:
+    """Return |t + R p|^2 as |t|^2 + 2 (R' t) . p + |p|^2.
+
+    The last is written so that what turns about the origin shows no change at all:
+    equal factors of its terms are taken out, and sin^2 + cos^2 is 1.
+    """
+    t = precursor.position
+    lever = apply(transpose(precursor.rotation), t)
+    squares: dict[float, Number] = {}
+    for factor, rest in map(_factored, p):
+        squares[factor] = squares.get(factor, 0.0) + rest * rest
+    return dot(t, t) + sum(
+        (factor * factor * total for factor, total in squares.items()),
+        2.0 * dot(lever, p),
+    )
+
+
+def _factored(x: Number) -> tuple[float, Number]:
+    """Return a number as the size of its constant factor and what that multiplies."""
+    if isinstance(x, Scalar) and x.name == "neg":
+        return _factored(x.args[0])
+    if isinstance(x, Scalar) and x.name == "mul" and x.args[0].name == "const":
+        return abs(x.args[0].value), x.args[1]
+    return 1.0, x
+
+
+STEPS = frozenset({"select", "floor", "sign", "fmod", "atan2"})
+
+
+def _exactly(number: float) -> Interval:
+    return Interval(number, number)
+
+
+def _enclosed(program: Program, box: Interval) -> tuple[Interval, bool]:
+    """Return an enclosure over a box, and whether a jump or a gap may lie inside."""
+    may_jump = False
+
+    def meaning(thing: Op | float) -> Any:
+        if not isinstance(thing, Op):
+            return _exactly(thing)
+        return watched(thing) if thing.name in STEPS else thing.on_intervals
+
+    def watched(op: Op) -> Callable[..., Interval]:
+        def apply(*args: Interval) -> Interval:
+            nonlocal may_jump
+            result = op.on_intervals(*args)
+            may_jump = may_jump or _is_step(op.name, args, result)
+            return result
+
+        return apply
+
+    (result,) = evaluate(program, [replace(box)], meaning)
+    return result, may_jump or result.undefined
+
+
+def _is_step(name: str, args: tuple[Interval, ...], result: Interval) -> bool:
+    """Tell whether an operation may jump where its arguments do not."""
+    match name:
+        case "select":
+            return args[0] not in {ALWAYS, NEVER}
+        case "floor" | "sign":
+            return result.low != result.high
+        case "fmod":
+            return not _is_one_tooth(args[0], args[1], result)
+        case _:
+            y, x = args
+            return x.low <= 0.0 and y.contains(0.0)
+
+
+def _is_one_tooth(x: Interval, y: Interval, remainder: Interval) -> bool:
+    """Tell whether y goes into all of x the same number of times."""
+    if remainder == x:
+        return True
+    if y.low != y.high or not x.width < abs(y.low):
+        return False
+    ends = (math.fmod(x.low, y.low), math.fmod(x.high, y.low))
+    return (remainder.low, remainder.high) == ends

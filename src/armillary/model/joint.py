@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache, wraps
 from typing import Any, ClassVar, Self
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import JointError
+from armillary.errors import JointError, ShapeError
+from armillary.model import parameters
 from armillary.model.bound import largest_distance
 from armillary.model.motion import Motion, motion_of
-from armillary.model.parameters import approx_equal, canonical
 from armillary.model.scaling import scaled_parameters
 from armillary.model.unit import Unit
 from armillary.spatial import twist
 from armillary.spatial.inertia import SpatialInertia
-from armillary.spatial.pose import Pose
+from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Number
 
 Array = npt.NDArray[np.float64]
@@ -40,12 +42,13 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True):
     follow from it. Joints are values: frozen, hashable, equal by their parameters.
 
     Attributes:
-        precursor: A constant pose in front of the motion, X_FM(q) = precursor pose(q).
+        precursor: A constant pose in front of the motion, X_FM(q) = precursor pose(q);
+            a `Pose` or a 4x4 array.
         unit: What q is measured in (of the class).
         tag: The name under which files know the class; by default that of the class.
     """
 
-    precursor: Pose = Pose.identity()
+    precursor: Pose = IDENTITY
 
     unit: ClassVar[Unit] = Unit.RADIAN
     tag: ClassVar[str] = ""
@@ -55,26 +58,29 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True):
         super().__init_subclass__(**options)
         if "tag" not in cls.__dict__:
             cls.tag = cls.__name__
-        if not isinstance(cls.unit, Unit):
+        unit: Any = cls.unit
+        if not isinstance(unit, Unit):
             raise JointError(
-                f"{cls.__name__}.unit is {cls.unit!r}; it must be METRE, RADIAN or "
-                "OTHER of armillary."
+                f"{cls.__name__}.unit is {unit!r}; it must be METRE, RADIAN or OTHER "
+                "of armillary."
             )
+        if "__post_init__" in cls.__dict__:
+            followed: Any = _followed_by_checks(cls.__dict__["__post_init__"])
+            cls.__post_init__ = followed
 
     def __post_init__(self) -> None:
         """Bring the parameters into their stored form and check them.
 
         Raises:
-            JointError: A parameter is not finite, or of a kind that cannot be stored.
+            JointError: A parameter is not finite, not what its annotation says, or of
+                a kind that cannot be stored; or the class makes no joint.
         """
-        if type(self).pose is Joint.pose:
-            raise JointError(
-                f"{type(self).__name__} has no pose(self, q). That method is the joint: "
-                "it returns the pose of the outer frame in the inner one."
-            )
+        _check_class(type(self))
+        types = parameters.parameter_types(type(self))
         for name in self.__struct_fields__:
             value = getattr(self, name)
-            stored = canonical(value, f"{type(self).__name__}.{name}")
+            label = f"{type(self).__name__}.{name}"
+            stored = parameters.stored(value, types.get(name), label)
             if stored is not value:
                 msgspec.structs.force_setattr(self, name, stored)
         self.check()
@@ -101,8 +107,19 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True):
         """
         return None
 
+    @property
+    def period(self) -> float | None:
+        """Return the step of q [`unit`] after which the pose repeats, None if none.
+
+        Override it where there is one: bounds over infinite ranges are tight then.
+        """
+        return None
+
     def check(self) -> None:
-        """Raise JointError where the parameters make no joint; override to add rules."""
+        """Raise JointError where the parameters make no joint; override to add rules.
+
+        It is called whenever a joint is made.
+        """
 
     # What follows from it.
 
@@ -111,15 +128,16 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True):
         """Return the traced motion of this joint, made once for equal joints."""
         if self.precursor.is_identity:
             return motion_of(self)
-        return motion_of(msgspec.structs.replace(self, precursor=Pose.identity()))
+        return motion_of(msgspec.structs.replace(self, precursor=IDENTITY))
 
     def placement(self, q: float) -> Pose:
         """Return X_FM(q), the outer frame in the inner one, precursor included.
 
         Raises:
             JointError: `pose` does not return a pose.
+            ShapeError: `q` is not one number.
         """
-        return self.precursor @ self.motion.pose(float(q))
+        return self.precursor @ self.motion.pose(_one_number(q))
 
     def velocity(self, q: float, qd: float) -> Array:
         """Return the twist of M relative to F, written in M, at rate `qd`.
@@ -127,7 +145,7 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True):
         Returns:
             Linear [m/s], then angular [rad/s], shape (6,).
         """
-        return np.array([s * qd for s in self.motion.subspace(float(q))])
+        return self._unit_twist(q) * _one_number(qd)
 
     def acceleration(self, q: float, qd: float, qdd: float) -> Array:
         """Return the acceleration of M relative to F, written in M.
@@ -139,11 +157,10 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True):
         Returns:
             Linear [m/s^2], then angular [rad/s^2], shape (6,).
         """
-        S = np.array(self.motion.subspace(float(q)))
-        rate = np.array(self.motion.subspace_rate(float(q)))
-        result = S * qdd + rate * qd**2
-        result[:3] += np.cross(S[3:], S[:3]) * qd**2
-        return result
+        S, speed = self._unit_twist(q), _one_number(qd)
+        rate = np.array(self.motion.subspace_rate(_one_number(q)), dtype=np.float64)
+        rate[:3] += np.cross(S[3:], S[:3])
+        return S * _one_number(qdd) + rate * speed**2
 
     def torque_to_exert(self, q: float, wrench: Sequence[float]) -> float:
         """Return S' F: the joint force that exerts a wrench on the outer body.
@@ -152,36 +169,75 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True):
             q: Coordinate [`unit`].
             wrench: Force [N], then moment about M's origin [N m], in M; shape (6,).
         """
-        return float(
-            twist.power(tuple(self.motion.subspace(float(q))), twist.vector6(wrench))
-        )
+        S = self.motion.subspace(_one_number(q))
+        return float(twist.power(S, twist.vector6(wrench)))
 
-    def unit_acceleration_torque(self, q: float, inertia: SpatialInertia) -> float:
+    def unit_acceleration_torque(
+        self, q: float, inertia: SpatialInertia | npt.ArrayLike
+    ) -> float:
         """Return S' I S: the joint force for a unit of qdd on a body at rest.
 
         Args:
             q: Coordinate [`unit`].
-            inertia: Inertia about M's origin, in M; articulated-body inertias too.
+            inertia: About M's origin, in M; a matrix, shape (6, 6), linear first, where
+                it is that of an articulated body.
         """
-        S = np.array(self.motion.subspace(float(q)))
-        return float(S @ inertia.matrix() @ S)
+        S = self._unit_twist(q)
+        return float(S @ _inertia_matrix(inertia) @ S)
+
+    def articulated_inertia(
+        self, q: float, inertia: SpatialInertia | npt.ArrayLike
+    ) -> Array:
+        """Return the inertia that the inner body feels, this joint being free to move.
+
+        I_a = I - I S (S' I S)^-1 S' I, then from M to F: the step of the articulated
+        body algorithm (Featherstone, Rigid Body Dynamics Algorithms, section 7.2).
+
+        Args:
+            q: Coordinate [`unit`].
+            inertia: As for `unit_acceleration_torque`.
+
+        Returns:
+            About F's origin, in F, linear first, shape (6, 6).
+        """
+        S, matrix = self._unit_twist(q), _inertia_matrix(inertia)
+        momentum = matrix @ S
+        unit_torque = S @ momentum
+        if unit_torque != 0.0:  # it is zero where nothing moves: all of it counts then
+            matrix = matrix - np.outer(momentum, momentum) / unit_torque
+        carry = np.array(twist.coadjoint(self.placement(q)), dtype=np.float64)
+        return carry @ matrix @ carry.T
 
     def origin_bound(self, lower: float, upper: float) -> float:
         """Return an upper bound of the distance between the origins of F and M [m].
 
         It holds for every q between the limits, in whichever order they are given and
         also where they are infinite, and is proved by interval arithmetic.
+
+        Raises:
+            JointError: A limit is NaN.
         """
-        low, high = min(lower, upper), max(lower, upper)
+        low, high = sorted((_one_number(lower), _one_number(upper)))
+        if math.isnan(low) or math.isnan(high):
+            raise JointError(f"The range [{lower}, {upper}] has a limit that is NaN.")
+        if self.period is not None and not high - low < self.period:
+            low = low if math.isfinite(low) else 0.0
+            high = low + self.period
         return largest_distance(self.motion, self.precursor, low, high)
 
     def prepend(self, X: Pose) -> Self:
-        """Return the joint with precursor X @ precursor: another pose in front of it."""
-        return msgspec.structs.replace(self, precursor=X @ self.precursor)
+        """Return the joint with precursor X @ precursor: another pose in front of it.
+
+        X: A `Pose` or a 4x4 array.
+        """
+        return msgspec.structs.replace(self, precursor=_pose(X) @ self.precursor)
 
     def offset_inboard(self, offset: Pose) -> Self:
-        """Return the joint with precursor precursor @ offset, a corrected inner frame."""
-        return msgspec.structs.replace(self, precursor=self.precursor @ offset)
+        """Return the joint with precursor precursor @ offset, a corrected inner frame.
+
+        offset: A `Pose` or a 4x4 array.
+        """
+        return msgspec.structs.replace(self, precursor=self.precursor @ _pose(offset))
 
     def scaled(self, factor: float) -> Self:
         """Return the joint with all its lengths `factor` times as long.
@@ -193,7 +249,8 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True):
             JointError: `factor` is not above zero, or no choice of parameters scales
                 the motion; then override `scaled`.
         """
-        if not 0.0 < factor < float("inf"):
+        factor = _one_number(factor)
+        if not 0.0 < factor < math.inf:
             raise JointError(f"A model is scaled by a number above 0, not {factor!r}.")
         scaled = msgspec.structs.replace(self, precursor=self.precursor.scaled(factor))
         return scaled_parameters(scaled, factor)
@@ -201,6 +258,72 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True):
     def approx_equal(self, other: object, tolerance: float) -> bool:
         """Return whether `other` is such a joint and no parameter differs by more."""
         return type(other) is type(self) and all(
-            approx_equal(getattr(self, name), getattr(other, name), tolerance)
+            parameters.approx_equal(
+                getattr(self, name), getattr(other, name), tolerance
+            )
             for name in self.__struct_fields__
         )
+
+    def _unit_twist(self, q: float) -> Array:
+        """Return S(q) as an array, shape (6,)."""
+        return np.array(self.motion.subspace(_one_number(q)), dtype=np.float64)
+
+
+RESERVED = frozenset(name for name in dir(Joint) if name[0] != "_") - {"precursor"}
+
+
+@lru_cache(maxsize=1024)
+def _check_class(kind: type[Joint]) -> None:
+    """Refuse a class without a pose, or with a parameter where a method must be."""
+    for name in kind.__struct_fields__:
+        if name in {"unit", "tag"}:
+            raise JointError(
+                f"{kind.__name__}.{name} belongs to the class, not to each joint: "
+                f"write it without an annotation, {name} = ..."
+            )
+        if name in RESERVED:
+            raise JointError(
+                f"{kind.__name__} has a parameter '{name}', which is the name of a "
+                f"method of every joint; call it something else, such as '{name}_'."
+            )
+    if kind.pose is Joint.pose:
+        raise JointError(
+            f"{kind.__name__} has no pose(self, q). That method is the joint: it "
+            "returns the pose of the outer frame in the inner one."
+        )
+
+
+def _followed_by_checks(user: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return a subclass's own __post_init__ with the checks of every joint after it."""
+
+    @wraps(user)
+    def both(self: Any) -> None:
+        user(self)
+        Joint.__post_init__(self)
+
+    return both
+
+
+def _one_number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        shape = getattr(value, "shape", None)
+        given = f"an array of shape {shape}" if shape else repr(value)
+        raise ShapeError(
+            f"One number was expected, not {given}. For many coordinates at once use "
+            "the functions of a cell, such as cell.fk(frame)(Q)."
+        ) from error
+
+
+def _pose(X: Any) -> Pose:
+    return X if isinstance(X, Pose) else Pose.from_matrix(X)
+
+
+def _inertia_matrix(inertia: SpatialInertia | npt.ArrayLike) -> Array:
+    if isinstance(inertia, SpatialInertia):
+        inertia = inertia.matrix()
+    matrix = np.asarray(inertia, dtype=np.float64)
+    if matrix.shape != (6, 6):
+        raise ShapeError(f"An inertia has shape (6, 6), not {matrix.shape}.")
+    return matrix

@@ -1,23 +1,27 @@
-"""A joint's motion as programs: its pose, its twist per unit rate, and that one's rate."""
+"""A joint's motion as programs: its pose, its twist per unit rate, the rate of that."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, JointError
 from armillary.spatial.pose import Pose
-from armillary.spatial.rotation import is_proper, orthonormality_error
 from armillary.spatial.twist import Vector6, vector6
 from armillary.spatial.vector import Number, Rows, apply, transpose
-from armillary.trace import Program, Scalar, replay, tangent, trace
+from armillary.trace import Op, Program, Scalar, Traced, replay, tangent, trace
+from armillary.trace.program import evaluate
+
+Array = npt.NDArray[np.float64]
 
 ORTHONORMALITY = 1e-9
-SAMPLES = (0.0, 0.3, -0.4, 1.1, -2.3)
+SAMPLES = np.array(
+    [0.0, *(sign * 0.0071 * 2.9**k for k in range(9) for sign in (1, -1))]
+)
 
 
 class MovingFrame(Protocol):
@@ -44,13 +48,18 @@ class Motion:
         """
         self._name = type(joint).__name__
         self._closed_form = joint.subspace
-        self._pose = self._traced(lambda q: as_pose(joint.pose(q), self._name).entries)
+        self._pose = self._traced_pose(joint)
         self._check_rotations()
 
     @property
     def program(self) -> Program:
         """Return the program from q to the twelve entries of the pose."""
         return self._pose
+
+    @property
+    def subspace_program(self) -> Program:
+        """Return the program from q to S(q)."""
+        return self._twist
 
     def pose(self, q: Number) -> Pose:
         """Return the pose at `q`."""
@@ -61,51 +70,88 @@ class Motion:
         return _six(replay(self._twist, [q]))
 
     def traced_subspace(self, q: Number) -> Vector6:
-        """Return S(q) from the traced pose, also where the joint gives a closed form."""
+        """Return S(q) from the pose, also where the joint gives a closed form."""
         return _six(replay(self._traced_twist, [q]))
 
     def subspace_rate(self, q: Number) -> Vector6:
         """Return dS/dq."""
         return _six(replay(self._twist_rate, [q]))
 
+    def poses(self, q: Array) -> Array:
+        """Return the poses at many coordinates.
+
+        Args:
+            q: Coordinates, shape (n,).
+
+        Returns:
+            Rotations and origins, shape (n, 3, 4).
+        """
+        with np.errstate(all="ignore"):
+            entries = evaluate(self._pose, [q], _on_arrays)
+        table = np.stack([np.broadcast_to(entry, q.shape) for entry in entries], -1)
+        rotation = table[:, :9].reshape(-1, 3, 3)
+        return np.concatenate([rotation, table[:, 9:, np.newaxis]], axis=2)
+
     @cached_property
     def _twist(self) -> Program:
-        if self._closed_form(0.0) is None:
-            return self._traced_twist
-        return self._traced(lambda q: vector6(self._closed_form(q)))
+        return self._traced(self._given_twist, "subspace")
+
+    def _given_twist(self, q: Scalar) -> Sequence[Number]:
+        """Return the joint's closed form where it has one."""
+        given = self._closed_form(q)
+        return self.traced_subspace(q) if given is None else vector6(given)
 
     @cached_property
     def _traced_twist(self) -> Program:
-        return self._traced(lambda q: _twist_of(self.pose(q), q))
+        return self._traced(lambda q: _twist_of(self.pose(q), q), "pose")
 
     @cached_property
     def _twist_rate(self) -> Program:
-        return self._traced(lambda q: tangent(list(self.subspace(q)), [(q, 1.0)]))
+        return self._traced(
+            lambda q: tangent(list(self.subspace(q)), [(q, 1.0)]), "subspace"
+        )
 
-    def _traced(self, function: Callable[[Scalar], Any]) -> Program:
+    def _traced_pose(self, joint: MovingFrame) -> Program:
+        """Trace the pose, twice, for it must depend on q and the parameters alone."""
+        first, second = (
+            self._traced(lambda q: as_pose(joint.pose(q), self._name).entries, "pose")
+            for _ in range(2)
+        )
+        if first.fingerprint != second.fingerprint:
+            raise JointError(
+                f"{self._name}.pose did something else when it was called again. It "
+                "must depend on q and on the joint's parameters alone: no random "
+                "numbers, no clocks, nothing kept from call to call."
+            )
+        return first
+
+    def _traced(self, function: Callable[[Scalar], Any], method: str) -> Program:
+        name = f"{self._name}.{method}"
         try:
-            return trace(function, name=f"{self._name}.pose", q=())
+            return trace(function, name=name, q=())
         except JointError:
             raise
         except ArmillaryError as error:
-            raise JointError(f"{self._name}.pose cannot be traced: {error}") from error
+            raise JointError(f"{name} cannot be traced. {error}") from error
 
     def _check_rotations(self) -> None:
         """Refuse a pose that is sheared or reflected wherever it is defined."""
-        poses = [self.pose(q) for q in SAMPLES]
-        defined = [X for X in poses if all(map(math.isfinite, X.entries))]
-        for X in defined:
-            error = orthonormality_error(X.rotation)
-            if error > ORTHONORMALITY:
-                raise JointError(
-                    f"{self._name}.pose returns no pose: its rotation is sheared or "
-                    f"scaled, R R' differs from 1 by {error:.3g}."
-                )
-            if not is_proper(X.rotation):
-                raise JointError(
-                    f"{self._name}.pose returns no pose: its rotation is a reflection "
-                    "(determinant -1)."
-                )
+        poses = self.poses(SAMPLES)
+        R = poses[np.isfinite(poses).all(axis=(1, 2)), :, :3]
+        if not len(R):
+            return
+        errors = np.abs(R @ R.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
+        if errors.max() > ORTHONORMALITY:
+            self._refuse(
+                f"its rotation is sheared or scaled, R R' differs from 1 by "
+                f"{errors.max():.3g}. Write constants with all their digits, or turn "
+                "by Pose.rotation_x, rotation_y, rotation_z or rotation_about"
+            )
+        if np.linalg.det(R).min() < 0.0:
+            self._refuse("its rotation is a reflection (determinant -1)")
+
+    def _refuse(self, reason: str) -> NoReturn:
+        raise JointError(f"{self._name}.pose returns no pose: {reason}.")
 
 
 @lru_cache(maxsize=4096)
@@ -120,20 +166,26 @@ def as_pose(value: Any, name: str) -> Pose:
     Raises:
         JointError: It is none of the accepted forms.
     """
-    if isinstance(value, Pose):
-        return value
     try:
-        if isinstance(value, tuple) and len(value) == 2:
+        if isinstance(value, Pose):
+            if type(value.rotation) is tuple and type(value.position) is tuple:
+                return value
+            return Pose.from_rotation_position(value.rotation, value.position)
+        if isinstance(value, (tuple, list)) and len(cast(Sequence[Any], value)) == 2:
             return Pose.from_rotation_position(value[0], value[1])
         return Pose.from_matrix(value)
     except (ArmillaryError, TypeError, ValueError) as error:
         raise JointError(
-            f"{name}.pose must return a Pose, a 4x4 array, or a pair of rotation (3, 3) "
-            f"and position (3,); it returned {_described(value)}. {error}"
+            f"{name}.pose must return a Pose, a 4x4 array, or a pair of rotation "
+            f"(3, 3) and position (3,); it returned {_described(value)}. {error}"
         ) from error
 
 
 def _described(value: Any) -> str:
+    if value is None:
+        return "None (is a return missing?)"
+    if isinstance(value, (Traced, int, float)):
+        return "one number"
     if isinstance(value, (list, tuple, np.ndarray)):
         try:
             return f"an array of shape {np.asarray(value, dtype=object).shape}"
@@ -142,8 +194,12 @@ def _described(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
+def _on_arrays(thing: Op | float) -> Any:
+    return thing.on_arrays if isinstance(thing, Op) else thing
+
+
 def _twist_of(X: Pose, q: Scalar) -> list[Number]:
-    """Return S = (R' p', vee(R' R')) with ' the derivative by q on the right factors."""
+    """Return S = (R^T dp/dq, vee(R^T dR/dq))."""
     rates = tangent(list(X.entries), [(q, 1.0)])
     inverse = transpose(X.rotation)
     spin = _pose_of_entries(rates).rotation

@@ -3,48 +3,45 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+import types
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from armillary.errors import JointError
+from armillary.errors import ArmillaryError, JointError
 from armillary.spatial.pose import Pose
+from armillary.spatial.rotation import is_proper, orthonormality_error
+
+DEEPEST = 8
+ROTATION_TOLERANCE = 1e-6
 
 
-def canonical(value: Any, name: str) -> Any:
+@lru_cache(maxsize=1024)
+def parameter_types(kind: type) -> dict[str, Any]:
+    """Return the annotation of each parameter of a class, none where unresolvable."""
+    try:
+        return get_type_hints(kind)
+    except (NameError, TypeError, AttributeError, SyntaxError):  # of the user's
+        return {}
+
+
+def stored(value: Any, annotation: Any, name: str) -> Any:
     """Return a parameter in its stored form: numbers, texts, poses, tuples of them.
 
     Args:
-        value: What was given: NumPy numbers, arrays and lists become plain ones.
+        value: What was given: NumPy numbers, arrays and lists become plain ones, whole
+            numbers become floats and arrays poses where `annotation` says so.
+        annotation: Of the parameter; kinds other than those above are not checked.
         name: What messages call it.
 
     Raises:
-        JointError: A number is not finite, or the value is of another kind.
+        JointError: It is not finite, not what is annotated, or cannot be stored.
     """
-    if isinstance(value, (bool, str)) or value is None:
+    if type(value) is float and annotation is float and math.isfinite(value):
         return value
-    if isinstance(value, Pose):
-        if not all(math.isfinite(entry) for entry in value.entries):
-            raise JointError(f"{name} is a pose with an entry that is not finite.")
-        return value
-    if isinstance(value, (int, float, np.number)):
-        number = int(value) if isinstance(value, (int, np.integer)) else float(value)
-        if not math.isfinite(number):
-            raise JointError(f"{name} is {number}; it must be finite.")
-        return number
-    if isinstance(value, np.ndarray):
-        return canonical(value.tolist(), name)
-    if isinstance(value, (list, tuple)):
-        items: Sequence[Any] = value
-        stored = tuple(
-            canonical(item, f"{name}[{k}]") for k, item in enumerate(items)
-        )
-        return value if isinstance(value, tuple) and stored == value else stored
-    raise JointError(
-        f"{name} is a {type(value).__name__}. A joint's parameters are numbers, texts, "
-        "poses, and sequences of them, so that joints can be compared and saved."
-    )
+    return _typed(_plain(value, name), annotation, name)
 
 
 def approx_equal(a: Any, b: Any, tolerance: float) -> bool:
@@ -52,11 +49,169 @@ def approx_equal(a: Any, b: Any, tolerance: float) -> bool:
     if isinstance(a, Pose) and isinstance(b, Pose):
         return a.approx_equal(b, tolerance)
     if isinstance(a, tuple) and isinstance(b, tuple):
-        left: tuple[Any, ...] = a
-        right: tuple[Any, ...] = b
+        left, right = cast(Sequence[Any], a), cast(Sequence[Any], b)
         return len(left) == len(right) and all(
             approx_equal(x, y, tolerance) for x, y in zip(left, right, strict=True)
         )
-    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+    if _is_number(a) and _is_number(b):
         return abs(a - b) <= tolerance
-    return bool(a == b)
+    return bool(type(a) is type(b) and a == b)
+
+
+def is_numeric(value: Any) -> bool:
+    """Return whether a stored parameter is numbers or poses throughout."""
+    if isinstance(value, tuple):
+        return all(map(is_numeric, cast(Sequence[Any], value)))
+    return isinstance(cast(Any, value), Pose) or _is_number(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _plain(value: Any, name: str, depth: int = 0) -> Any:
+    """Return a value as finite numbers, texts, poses and tuples."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(cast(Any, value))
+    if isinstance(value, (int, float, np.integer, np.floating)):
+        return _number(value, name)
+    if isinstance(value, Pose):
+        return _pose(value, name)
+    if isinstance(value, np.ndarray):
+        return _plain(cast(Any, value).tolist(), name, depth)
+    if isinstance(value, (list, tuple)):
+        if depth > DEEPEST:
+            raise JointError(f"{name} is nested more than {DEEPEST} deep.")
+        items = cast(Sequence[Any], value)
+        return tuple(
+            _plain(item, f"{name}[{k}]", depth + 1) for k, item in enumerate(items)
+        )
+    raise JointError(
+        f"{name} is {_described(value)}. The parameters of a joint are numbers, texts, "
+        "poses, and sequences of them, so that joints can be compared and saved."
+    )
+
+
+def _number(value: Any, name: str) -> int | float:
+    """Return a finite number as int or float, -0.0 as 0.0."""
+    try:
+        number = float(value) + 0.0
+    except OverflowError:  # of a huge int
+        number = math.inf
+    if not math.isfinite(number):
+        raise JointError(f"{name} is {number}; it must be finite.")
+    return int(cast(Any, value)) if isinstance(value, (int, np.integer)) else number
+
+
+def _pose(pose: Pose, name: str) -> Pose:
+    """Return a pose of plain finite floats, checked."""
+    if not _has_plain_floats(pose):
+        try:
+            pose = Pose.from_rotation_position(pose.rotation, pose.position)
+        except ArmillaryError as error:
+            raise JointError(f"{name} is no pose of numbers. {error}") from error
+    if pose.is_identity:
+        return pose
+    if not (pose.is_float and all(map(math.isfinite, pose.entries))):
+        raise JointError(f"{name} is a pose with an entry that is not finite.")
+    error = orthonormality_error(pose.rotation)
+    if error > ROTATION_TOLERANCE:
+        raise JointError(
+            f"The rotation of {name} is sheared or scaled, R R' differs from 1 by "
+            f"{error:.3g}. Take the nearest rotation with Pose.normalised()."
+        )
+    if not is_proper(pose.rotation):
+        raise JointError(f"The rotation of {name} is a reflection (determinant -1).")
+    return pose
+
+
+def _has_plain_floats(pose: Pose) -> bool:
+    rows: Any = pose.rotation
+    parts: Any = (rows, *rows, pose.position) if type(rows) is tuple else (rows,)
+    return all(type(part) is tuple for part in parts) and all(
+        type(entry) is float for entry in pose.entries
+    )
+
+
+# What annotations ask for.
+
+
+def _typed(value: Any, annotation: Any, name: str) -> Any:
+    """Return a plain value as what `annotation` says, where that is understood."""
+    if annotation is Pose and isinstance(value, tuple):
+        return _pose_of_array(cast(Sequence[Any], value), name)
+    rule = _RULES.get(annotation) if isinstance(annotation, type) else None
+    if rule is not None:
+        fits, wanted, convert = rule
+        if not fits(value):
+            raise JointError(f"{name} must be {wanted}, not {_described(value)}.")
+        return convert(value)
+    origin: Any = get_origin(annotation)
+    arguments = get_args(annotation)
+    if origin in {Union, types.UnionType}:
+        return _one_of(value, arguments, name)
+    if origin is tuple:
+        return _tuple(value, arguments, name)
+    if origin in {list, Sequence} and isinstance(value, tuple):
+        return _tuple(value, (*arguments, ...), name)
+    return value
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+_RULES: dict[type, tuple[Callable[[Any], bool], str, Callable[[Any], Any]]] = {
+    float: (_is_number, "a number", float),
+    int: (lambda v: _is_number(v) and v == int(v), "a whole number", int),
+    bool: (lambda v: isinstance(v, bool), "True or False", _itself),
+    str: (lambda v: isinstance(v, str), "a text", _itself),
+    Pose: (lambda v: isinstance(v, Pose), "a Pose or a 4x4 array", _itself),
+    type(None): (lambda v: v is None, "None", _itself),
+}
+
+
+def _one_of(value: Any, annotations: tuple[Any, ...], name: str) -> Any:
+    fault: JointError | None = None
+    for annotation in annotations:
+        try:
+            return _typed(value, annotation, name)
+        except JointError as error:
+            fault = fault or error
+    assert fault is not None
+    raise fault
+
+
+def _tuple(value: Any, annotations: tuple[Any, ...], name: str) -> tuple[Any, ...]:
+    is_open = len(annotations) == 2 and annotations[1] is ...
+    wanted = "several values" if is_open else f"{len(annotations)} values"
+    if not isinstance(value, tuple):
+        raise JointError(f"{name} must be {wanted}, not {_described(value)}.")
+    items = cast(Sequence[Any], value)
+    if is_open:
+        annotations = annotations[:1] * len(items)
+    elif len(items) != len(annotations):
+        raise JointError(f"{name} must be {wanted}, not {len(items)}: {value!r}.")
+    return tuple(
+        _typed(item, annotation, f"{name}[{k}]")
+        for k, (item, annotation) in enumerate(zip(items, annotations, strict=True))
+    )
+
+
+def _pose_of_array(value: Sequence[Any], name: str) -> Pose:
+    try:
+        return Pose.from_matrix(value)
+    except ArmillaryError as error:
+        raise JointError(f"{name} is no pose. {error}") from error
+
+
+def _described(value: Any) -> str:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return (
+            repr(value) if len(repr(value)) < 60 else f"a long {type(value).__name__}"
+        )
+    if callable(value):
+        return "a function" if not isinstance(value, type) else "a class"
+    return f"a {type(value).__name__}"

@@ -7,19 +7,28 @@ choices of parameters, the smallest that obeys the law holds the lengths.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import combinations
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, JointError
-from armillary.spatial.pose import Pose
+from armillary.model.motion import Motion
+from armillary.model.parameters import is_numeric
+from armillary.model.unit import Unit
+from armillary.spatial.pose import IDENTITY, Pose
 
-PROBES = tuple(sign * 0.0173 * 2.37**k for k in range(10) for sign in (1.0, -1.0))
+Array = npt.NDArray[np.float64]
+
+TRIAL_FACTOR = 2.0
 TOLERANCE = 1e-9
 MOST_PARAMETERS = 10
+PROBES = 512
+TINY = 1e-300
 
 J = TypeVar("J", bound=msgspec.Struct)
 
@@ -30,36 +39,57 @@ def scaled_parameters(joint: J, factor: float) -> J:
     Raises:
         JointError: No choice of parameters obeys the law.
     """
+    names = _lengths(msgspec.structs.replace(joint, precursor=IDENTITY))
+    scaled = _with_scaled(joint, names, factor)
+    if scaled is None or not _obeys(joint, scaled, factor):
+        raise _unscalable(joint, factor)
+    return scaled
+
+
+@lru_cache(maxsize=1024)
+def _lengths(joint: Any) -> tuple[str, ...]:
+    """Return the names of the parameters that are lengths."""
+    names = _candidates(joint)
+    for count in range(len(names) + 1):
+        for chosen in combinations(names, count):
+            candidate = _with_scaled(joint, chosen, TRIAL_FACTOR)
+            if candidate is not None and _obeys(joint, candidate, TRIAL_FACTOR):
+                return chosen
+    raise _unscalable(joint, TRIAL_FACTOR)
+
+
+def _candidates(joint: Any) -> list[str]:
     names = [
         name
         for name in joint.__struct_fields__
-        if name != "precursor" and _is_numeric(getattr(joint, name))
+        if name != "precursor" and is_numeric(getattr(joint, name))
     ]
-    for chosen in _choices(names[:MOST_PARAMETERS]):
-        candidate = _with_scaled(joint, chosen, factor)
-        if candidate is not None and _obeys(joint, candidate, factor):
-            return candidate
+    if len(names) > MOST_PARAMETERS:
+        kind = type(joint).__name__
+        raise JointError(
+            f"{kind} has {len(names)} numeric parameters; which of them are lengths is "
+            f"found only for up to {MOST_PARAMETERS}. Override {kind}.scaled(factor)."
+        )
+    return names
+
+
+def _unscalable(joint: Any, factor: float) -> JointError:
     kind = type(joint).__name__
-    raise JointError(
+    return JointError(
         f"{kind} cannot be scaled by {factor:g}: no choice of its parameters "
-        f"({', '.join(names) or 'it has none'}) gives a motion {factor:g} times as "
-        f"large. Override {kind}.scaled(factor)."
+        f"({', '.join(_candidates(joint)) or 'it has none'}) gives a motion "
+        f"{factor:g} times as large. {_likely_reason(joint)} Otherwise override "
+        f"{kind}.scaled(factor)."
     )
 
 
-def _choices(names: list[str]) -> Iterator[tuple[str, ...]]:
-    for count in range(len(names) + 1):
-        yield from combinations(names, count)
+def _likely_reason(joint: Any) -> str:
+    if joint.unit is Unit.METRE:
+        return "If q is no length, its unit is not METRE; lengths must be parameters."
+    return "If q is a length, write unit = METRE; lengths must be parameters."
 
 
-def _is_numeric(value: Any) -> bool:
-    if isinstance(value, tuple):
-        items: tuple[Any, ...] = value
-        return all(map(_is_numeric, items))
-    return isinstance(value, (int, float, Pose)) and not isinstance(value, bool)
-
-
-def _with_scaled(joint: J, names: tuple[str, ...], factor: float) -> J | None:
+def _with_scaled(joint: J, names: Sequence[str], factor: float) -> J | None:
     changes = {name: _scaled(getattr(joint, name), factor) for name in names}
     try:
         return msgspec.structs.replace(joint, **changes)
@@ -69,21 +99,49 @@ def _with_scaled(joint: J, names: tuple[str, ...], factor: float) -> J | None:
 
 def _scaled(value: Any, factor: float) -> Any:
     if isinstance(value, tuple):
-        items: tuple[Any, ...] = value
-        return tuple(_scaled(item, factor) for item in items)
+        return tuple(_scaled(item, factor) for item in cast(Sequence[Any], value))
     return value.scaled(factor) if isinstance(value, Pose) else value * factor
 
 
 def _obeys(joint: Any, candidate: Any, factor: float) -> bool:
-    """Tell whether the law holds at the probes where the motion is defined."""
+    """Tell whether the law holds at the probes, as far as the motion is defined."""
+    q = _probes(joint)
+    motion: Motion = joint.motion
+    expected = motion.poses(q)
+    expected[:, :, 3] *= factor
     coordinate = factor if joint.unit.scales_with_length else 1.0
-    for q in PROBES:
-        X = joint.motion.pose(q)
-        Y = candidate.motion.pose(q * coordinate)
-        expected = X.scaled(factor)
-        size = 1.0 + max(map(abs, expected.position))
-        if all(map(math.isfinite, (*expected.entries, *Y.entries))) and not (
-            expected.approx_equal(Y, TOLERANCE * size)
-        ):
-            return False
-    return True
+    try:
+        actual = candidate.motion.poses(coordinate * q)
+    except JointError:  # it makes no motion at all
+        return False
+    defined = np.isfinite(expected).all(axis=(1, 2))
+    if not defined.any() or (defined != np.isfinite(actual).all(axis=(1, 2))).any():
+        return False
+    error = np.abs(actual - expected)[defined]
+    distance = np.abs(expected[defined, :, 3]).max(axis=1)
+    error[:, :, 3] /= (distance + np.median(distance) + TINY)[:, np.newaxis]
+    return bool(error.max() <= TOLERANCE)
+
+
+def _probes(joint: Any) -> Array:
+    """Return coordinates where the motion is likely to show all that it depends on.
+
+    They lie evenly over several times what the parameters add up to, and finely about
+    zero; lengths of tracks, angles of stops and the like are in there.
+    """
+    values = [getattr(joint, name) for name in _candidates(joint)]
+    size = 1.0 + sum(abs(number) for number in _numbers(values))
+    random = np.random.default_rng(0)
+    signs = random.choice([-1.0, 1.0], PROBES)
+    near = signs * size * 10.0 ** random.uniform(-6.0, 1.0, PROBES)
+    return np.concatenate([random.uniform(-4.0 * size, 4.0 * size, PROBES), near])
+
+
+def _numbers(values: Any) -> Iterator[float]:
+    for value in values:
+        if isinstance(value, Pose):
+            yield max(map(abs, value.position))
+        elif isinstance(value, tuple):
+            yield from _numbers(value)
+        else:
+            yield value

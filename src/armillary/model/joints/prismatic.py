@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 from armillary.model.axis import Axis, Z, unit_axis
 from armillary.model.joint import Joint
 from armillary.model.unit import Unit
 from armillary.spatial.pose import Pose
 from armillary.spatial.twist import Vector6
-from armillary.spatial.vector import ZERO, Number, norm, scale
+from armillary.spatial.vector import ZERO, Number, scale
 
 
 class Prismatic(Joint, frozen=True):
@@ -22,9 +20,8 @@ class Prismatic(Joint, frozen=True):
     axis: Axis = Z
     unit = Unit.METRE
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Give the axis length 1."""
-        super().__post_init__()
         unit_axis(self)
 
     def pose(self, q: Number) -> Pose:
@@ -34,10 +31,3 @@ class Prismatic(Joint, frozen=True):
     def subspace(self, q: Number) -> Vector6:
         """Return (axis, 0)."""
         return (*self.axis, *ZERO)
-
-
-    def origin_bound(self, lower: float, upper: float) -> float:
-        """Return the larger distance at the two limits: it is convex between [m]."""
-        if not math.isfinite(lower + upper):
-            return math.inf
-        return max(float(norm(self.placement(q).position)) for q in (lower, upper))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from armillary.model.axis import Axis, Z, unit_axis
 from armillary.model.joint import Joint
 from armillary.spatial.pose import Pose
 from armillary.spatial.twist import Vector6
-from armillary.spatial.vector import ZERO, Number, norm
+from armillary.spatial.vector import ZERO, Number
 
 
 class Revolute(Joint, frozen=True):
@@ -18,10 +20,14 @@ class Revolute(Joint, frozen=True):
 
     axis: Axis = Z
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Give the axis length 1."""
-        super().__post_init__()
         unit_axis(self)
+
+    @property
+    def period(self) -> float:
+        """Return a turn [rad]."""
+        return 2.0 * math.pi
 
     def pose(self, q: Number) -> Pose:
         """Return the rotation by q about the axis."""
@@ -30,7 +36,3 @@ class Revolute(Joint, frozen=True):
     def subspace(self, q: Number) -> Vector6:
         """Return (0, axis)."""
         return (*ZERO, *self.axis)
-
-    def origin_bound(self, lower: float, upper: float) -> float:
-        """Return |p_P|, the same for all q [m]."""
-        return float(norm(self.precursor.position))
