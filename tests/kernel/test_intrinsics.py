@@ -64,7 +64,7 @@ class Evaluator:
         result = lower(b, OPS[name].lowering, args)
         if OPS[name].result == "truth":
             result = b.select(result, b.real(1.0), b.real(0.0))
-        flags = b.select(b.flagged or b.truth(False), b.real(1.0), b.real(0.0))
+        flags = b.select(b.flagged_lanes(), b.real(1.0), b.real(0.0))
         for value, into in ((result, "%result"), (flags, "%flags")):
             at = b.emit(f"getelementptr {self.shape.scalar}, ptr {into}, i64 %i")
             b.lines.append(f"  store {real} {value}, ptr {at}, align 4")

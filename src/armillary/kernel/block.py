@@ -73,6 +73,7 @@ class Block:
         self.declared: dict[str, str] = {}
         self.shared: dict[tuple[str, Value], tuple[Value, Value]] = {}
         self.flagged: Value | None = None
+        self.largest: dict[float, Value] = {}
         self._count = 0
 
     def fresh(self) -> Value:
@@ -160,9 +161,7 @@ class Block:
     def select(self, truth: Value, x: Value, y: Value, *, kind: str = "real") -> Value:
         """Return x where `truth` holds, else y; `kind` is their kind."""
         wide = getattr(self.shape, kind)
-        return self.emit(
-            f"select {self.shape.truth} {truth}, {wide} {x}, {wide} {y}"
-        )
+        return self.emit(f"select {self.shape.truth} {truth}, {wide} {x}, {wide} {y}")
 
     # integers and bits
 
@@ -182,6 +181,26 @@ class Block:
         """Return a comparison of integers: `eq`, `ne`, `slt`, ..."""
         return self.emit(f"icmp {relation} {self.shape.integer} {x}, {y}")
 
+    # memory
+
+    def load_slot(self, pointer: Value, slot: int, kind: str) -> Value:
+        """Return the value of a slot of scratch memory; truths are kept as reals."""
+        address = self._slot(pointer, slot)
+        align = f"align {self.shape.bytes * self.shape.lanes}"
+        real = self.emit(f"load {self.shape.real}, ptr {address}, {align}")
+        return real if kind == "real" else self.fcmp("une", real, self.real(0.0))
+
+    def store_slot(self, pointer: Value, slot: int, value: Value, kind: str) -> None:
+        """Keep a value in a slot of scratch memory."""
+        if kind == "truth":
+            value = self.select(value, self.real(1.0), self.real(0.0))
+        address = self._slot(pointer, slot)
+        align = f"align {self.shape.bytes * self.shape.lanes}"
+        self.lines.append(f"  store {self.shape.real} {value}, ptr {address}, {align}")
+
+    def _slot(self, pointer: Value, slot: int) -> Value:
+        return self.emit(f"getelementptr {self.shape.real}, ptr {pointer}, i64 {slot}")
+
     # truths
 
     def truths(self, name: str, x: Value, y: Value) -> Value:
@@ -196,6 +215,34 @@ class Block:
         """
         known = self.flagged
         self.flagged = truth if known is None else self.truths("or", known, truth)
+
+    def limit(self, x: Value, bound: float) -> None:
+        """Flag the lanes in which |x| exceeds `bound`; NaN does not.
+
+        The largest |x| noted for a bound is compared once, at the end.
+        """
+        size = self.call("fabs", x)
+        largest = self.largest.get(bound, self.real(0.0))
+        greater = self.fcmp("ogt", size, largest)
+        self.largest[bound] = self.select(greater, size, largest)
+
+    def flagged_lanes(self) -> Value:
+        """Return which lanes were flagged, a truth."""
+        for bound, largest in self.largest.items():
+            self.flag(self.fcmp("ogt", largest, self.real(bound)))
+        self.largest.clear()
+        return self.flagged or self.truth(False)
+
+    def any_flagged(self) -> Value:
+        """Return whether a lane was flagged, one bit."""
+        lanes = self.flagged_lanes()
+        if self.flagged is None:
+            return "false"
+        if self.shape.lanes == 1:
+            return lanes
+        name = f"@llvm.vector.reduce.or.v{self.shape.lanes}i1"
+        self.declared[name] = f"declare i1 {name}({self.shape.truth})"
+        return self.emit(f"call i1 {name}({self.shape.truth} {lanes})")
 
 
 def _as_float32(number: float) -> float:

@@ -11,6 +11,7 @@ from armillary.kernel.block import Shape
 from armillary.kernel.emit import emit_block
 from armillary.kernel.entry import emit_call, emit_loop
 from armillary.kernel.native import Code, to_assembly, to_object
+from armillary.kernel.segments import LENGTH
 from armillary.kernel.target import Target, host
 from armillary.trace import Program
 
@@ -25,12 +26,17 @@ def module_text(program: Program, shape: Shape) -> str:
 
 def assembly_text(program: Program, shape: Shape) -> str:
     """Return the machine code of a kernel as assembly."""
-    return to_assembly(module_text(program, shape), host())
+    return to_assembly(module_text(program, shape), host(), level_of(program))
 
 
 def native_shape(bits: int, lanes: int = 0) -> Shape:
     """Return the shape of values on this machine; `lanes` 0 fills a register."""
     return Shape(bits, lanes or host().lanes(bits))
+
+
+def level_of(program: Program) -> int:
+    """Return how hard code generation tries: long programs would take too long."""
+    return 2 if len(program.instructions) <= 2 * LENGTH else 1
 
 
 def compiled(program: Program, bits: int, lanes: int = 0) -> tuple[Code, Shape]:
@@ -40,7 +46,7 @@ def compiled(program: Program, bits: int, lanes: int = 0) -> tuple[Code, Shape]:
     key = _key(program, shape, target)
     code = cache.load(key)
     if code is None:
-        code = to_object(module_text(program, shape), target)
+        code = to_object(module_text(program, shape), target, level_of(program))
         cache.store(key, code)
     return Code(code, target), shape
 

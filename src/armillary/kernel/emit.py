@@ -2,95 +2,165 @@
 
     @block(ptr in..., ptr out..., ptr context)
 
-reads `lanes` compact rows of every input and writes as many of every output. It is one
-straight line, but for its end: where an operation flagged a lane, the block is handed
-to the function at `context`, which computes it again, slowly and right.
+reads `lanes` compact rows of every input and writes as many of every output. It is a
+line of calls to its segments, one for a short program. At its end, where an operation
+flagged a lane, it is handed to the function at `context`, which computes it again,
+slowly and right.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from armillary.kernel.block import Block, Shape, Value
 from armillary.kernel.lowering import lower
-from armillary.kernel.rows import load_rows, store_rows
-from armillary.trace import OPS, Port, Program
+from armillary.kernel.rows import load_rows, squares_of, store_square
+from armillary.kernel.segments import Segment, cut
+from armillary.trace import OPS, Program
 
 
 def emit_block(program: Program, shape: Shape) -> str:
-    """Return the text of @block for `program`, with the declarations it needs."""
-    b = Block(shape)
-    values = _compute(b, program)
-    done = 0
-    for k, port in enumerate(program.outputs):
-        results = program.results[done : done + port.size]
-        store_rows(b, f"%out{k}", [values[result] for result in results])
-        done += port.size
-    tail = _recompute(b, program) if b.flagged is not None else "  ret void\n}"
-    header = f"define internal void @block({signature(program)}) {{\nentry:"
-    return "\n".join([*sorted(b.declared.values()), header, *b.lines, tail])
+    """Return the text of @block for `program`, with all that it needs."""
+    segments, slot_count = cut(program, _squares(program, shape.lanes))
+    declared: dict[str, str] = {}
+    functions: list[str] = []
+    for k, segment in enumerate(segments):
+        b = Block(shape)
+        _emit_segment(b, program, segment)
+        declared.update(b.declared)
+        functions.append(_segment_text(b, program, k))
+    main = _main(program, shape, len(segments), slot_count)
+    return "\n".join([*sorted(declared.values()), *functions, main, BRANCH_WEIGHTS])
 
 
-def signature(program: Program, prefix: str = "ptr noalias ") -> str:
-    """Return the parameters of @block."""
+BRANCH_WEIGHTS = '!0 = !{!"branch_weights", i32 1, i32 100000}'
+
+
+def pointers(program: Program) -> list[str]:
+    """Return the names of the parameters of @block for the inputs and outputs."""
     names = [f"%in{k}" for k in range(len(program.inputs))]
-    names += [f"%out{k}" for k in range(len(program.outputs))]
-    return ", ".join([*(prefix + name for name in names), "ptr %context"])
+    return names + [f"%out{k}" for k in range(len(program.outputs))]
 
 
-def _compute(b: Block, program: Program) -> list[Value]:
-    loaded = iter(_load(b, program))
-    inputs = list(loaded)
-    values: list[Value] = []
-    for step in program.instructions:
-        if step.name == "input":
-            values.append(inputs[int(step.value)])
-        elif step.name == "const":
-            constant = (
-                b.real(step.value) if step.kind == "real" else b.truth(step.value != 0)
-            )
-            values.append(constant)
-        else:
+def _squares(program: Program, lanes: int) -> list[tuple[int, ...]]:
+    """Return the groups of output scalars that are written together."""
+    found: list[tuple[int, ...]] = []
+    start = 0
+    for port in program.outputs:
+        found += [
+            tuple(start + k for k in square) for square in squares_of(port.size, lanes)
+        ]
+        start += port.size
+    return found
+
+
+def _emit_segment(b: Block, program: Program, segment: Segment) -> None:
+    """Append the instructions of one segment."""
+    values = _Values(b, program)
+    for step, slot in segment.loads.items():
+        values.known[step] = b.load_slot("%scratch", slot, _kind(program, step))
+    _load_inputs(b, program, segment, values)
+    for k in segment.steps:
+        step = program.instructions[k]
+        if step.name not in {"input", "const"}:
             args = [values[arg] for arg in step.args]
-            values.append(lower(b, OPS[step.name].lowering, args))
-    return values
+            values.known[k] = lower(b, OPS[step.name].lowering, args)
+    for step, slot in segment.stores.items():
+        b.store_slot("%scratch", slot, values[step], _kind(program, step))
+    for square in segment.squares:
+        _store(b, program, square, values)
 
 
-def _load(b: Block, program: Program) -> list[Value]:
-    used = {int(s.value) for s in program.instructions if s.name == "input"}
-    values: list[Value] = []
-    for k, port in enumerate(program.inputs):
-        start = len(values)
-        needed = {e for e in range(port.size) if start + e in used}
-        values += load_rows(b, f"%in{k}", port.size, needed)
-    return values
+class _Values:
+    """The value of each instruction; constants are written where they are used."""
+
+    def __init__(self, b: Block, program: Program) -> None:
+        self._b = b
+        self._program = program
+        self.known: dict[int, Value] = {}
+
+    def __getitem__(self, k: int) -> Value:
+        value = self.known.get(k)
+        if value is None:
+            step = self._program.instructions[k]
+            assert step.name == "const", f"%{k} is used before it is made"
+            real = step.kind == "real"
+            value = self._b.real(step.value) if real else self._b.truth(step.value != 0)
+            self.known[k] = value
+        return value
 
 
-def _recompute(b: Block, program: Program) -> str:
-    """Return the end of a block that may have flagged lanes."""
-    flagged = b.flagged
-    lines: list[str] = []
-    if b.shape.lanes > 1:
-        name = f"@llvm.vector.reduce.or.v{b.shape.lanes}i1"
-        b.declared[name] = f"declare i1 {name}({b.shape.truth})"
-        lines.append(f"  %any = call i1 {name}({b.shape.truth} {flagged})")
-        flagged = "%any"
-    ports: list[Port] = [*program.inputs, *program.outputs]
-    names = [f"%in{k}" for k in range(len(program.inputs))]
-    names += [f"%out{k}" for k in range(len(program.outputs))]
+def _kind(program: Program, step: int) -> str:
+    return program.instructions[step].kind
+
+
+def _load_inputs(b: Block, program: Program, segment: Segment, values: _Values) -> None:
+    wanted = {
+        int(program.instructions[k].value): k
+        for k in segment.steps
+        if program.instructions[k].name == "input"
+    }
+    start = 0
+    for number, port in enumerate(program.inputs):
+        needed = {p - start for p in wanted if start <= p < start + port.size}
+        if needed:
+            loaded = load_rows(b, f"%in{number}", port.size, needed)
+            for element in needed:
+                values.known[wanted[start + element]] = loaded[element]
+        start += port.size
+
+
+def _store(b: Block, program: Program, square: Sequence[int], values: _Values) -> None:
+    start = 0
+    for number, port in enumerate(program.outputs):
+        if start <= square[0] < start + port.size:
+            elements = [k - start for k in square]
+            row = [values[program.results[k]] for k in square]
+            store_square(b, f"%out{number}", port.size, elements, row)
+            return
+        start += port.size
+
+
+def _segment_text(b: Block, program: Program, k: int) -> str:
+    """Return a segment as a function that tells whether a lane was flagged."""
+    parameters = ", ".join(f"ptr noalias {name}" for name in pointers(program))
+    parameters = ", ".join(filter(None, [parameters, "ptr noalias %scratch"]))
+    flagged = b.any_flagged()
+    return "\n".join(
+        [
+            f"define internal i1 @segment{k}({parameters}) {{",
+            "entry:",
+            *b.lines,
+            f"  ret i1 {flagged}",
+            "}",
+        ]
+    )
+
+
+def _main(program: Program, shape: Shape, segment_count: int, slots: int) -> str:
+    """Return @block: its segments in turn, then the flagged lanes once more."""
+    names = pointers(program)
+    arguments = ", ".join([*(f"ptr {name}" for name in names), "ptr %scratch"])
+    parameters = ", ".join([*(f"ptr {name}" for name in names), "ptr %context"])
+    lines = [
+        f"define internal void @block({parameters}) {{",
+        "entry:",
+        f"  %scratch = alloca {shape.real}, i64 {max(1, slots)}, align 64",
+    ]
+    flagged = "false"
+    for k in range(segment_count):
+        lines.append(f"  %f{k} = call i1 @segment{k}({arguments})")
+        lines.append(f"  %any{k} = or i1 {flagged}, %f{k}")
+        flagged = f"%any{k}"
     lines += [
         f"  br i1 {flagged}, label %again, label %done, !prof !0",
         "done:",
         "  ret void",
         "again:",
-        f"  %rows = alloca ptr, i64 {len(ports)}",
+        f"  %rows = alloca ptr, i64 {max(1, len(names))}",
     ]
     for k, name in enumerate(names):
         lines.append(f"  %row{k} = getelementptr ptr, ptr %rows, i64 {k}")
         lines.append(f"  store ptr {name}, ptr %row{k}")
-    lines += [
-        "  %exact = load ptr, ptr %context",
-        "  call void %exact(ptr %rows)",
-        "  ret void",
-        "}",
-        '!0 = !{!"branch_weights", i32 1, i32 100000}',
-    ]
-    return "\n".join(lines)
+    lines += ["  %exact = load ptr, ptr %context", "  call void %exact(ptr %rows)"]
+    return "\n".join([*lines, "  ret void", "}"])

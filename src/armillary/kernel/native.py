@@ -27,19 +27,24 @@ def optimised(text: str, target: Target) -> Any:
     return module
 
 
-def to_object(text: str, target: Target) -> bytes:
+def to_object(text: str, target: Target, level: int) -> bytes:
     """Compile LLVM IR text to the bytes of an object file for `target`.
+
+    Args:
+        text: The IR.
+        target: Machine to compile for.
+        level: How hard code generation tries, 0 to 3.
 
     Raises:
         KernelError: LLVM refuses the text, which is a fault of ours.
     """
-    code: bytes = machine(target).emit_object(optimised(text, target))
+    code: bytes = machine(target, level).emit_object(optimised(text, target))
     return code
 
 
-def to_assembly(text: str, target: Target) -> str:
+def to_assembly(text: str, target: Target, level: int) -> str:
     """Compile LLVM IR text to assembly for `target`, for people to read."""
-    assembly: str = machine(target).emit_assembly(optimised(text, target))
+    assembly: str = machine(target, level).emit_assembly(optimised(text, target))
     return assembly
 
 

@@ -29,23 +29,31 @@ def load_rows(b: Block, pointer: Value, size: int, needed: set[int]) -> list[Val
     return values
 
 
-def store_rows(b: Block, pointer: Value, values: Sequence[Value]) -> None:
-    """Write a value for each element to the rows at `pointer`."""
-    size, lanes = len(values), b.shape.lanes
-    written: set[int] = set()
-    for start in _squares(size, lanes) if lanes > 1 else ():
-        span = range(start, start + lanes)
-        rows = transposed(b, [values[k] for k in span])
-        for lane, row in enumerate(rows):
-            _store(b, pointer, lane * size + start, row)
-        written.update(span)
-    for k in range(size):
-        if k not in written:
-            _scatter(b, pointer, size, k, values[k])
+def store_square(
+    b: Block,
+    pointer: Value,
+    size: int,
+    elements: Sequence[int],
+    values: Sequence[Value],
+) -> None:
+    """Write the values of consecutive elements to the rows at `pointer`."""
+    if len(elements) < b.shape.lanes or b.shape.lanes == 1:
+        for element, value in zip(elements, values, strict=True):
+            _scatter(b, pointer, size, element, value)
+        return
+    for lane, row in enumerate(transposed(b, values)):
+        _store(b, pointer, lane * size + elements[0], row)
+
+
+def squares_of(size: int, lanes: int) -> list[range]:
+    """Return the elements of a row in groups that are written together."""
+    if lanes == 1 or size < lanes:
+        return [range(k, k + 1) for k in range(size)]
+    return [range(start, start + lanes) for start in _squares(size, lanes)]
 
 
 def _squares(size: int, lanes: int) -> list[int]:
-    """Return where squares start so that they cover 0..size; none if it is too small."""
+    """Return where squares start so that they cover 0..size; none if too small."""
     if size < lanes:
         return []
     starts = list(range(0, size - lanes + 1, lanes))

@@ -73,15 +73,17 @@ def sincos(b: Block, x: Value) -> tuple[Value, Value]:
 
 
 def _sincos(b: Block, x: Value) -> tuple[Value, Value]:
-    b.flag(b.fcmp("ogt", b.call("fabs", x), b.real(LIMIT[b.shape.bits])))
+    b.limit(x, LIMIT[b.shape.bits])
     quadrant, r = _reduce(b, x)
     sine, cosine = _kernels(b, r)
-    swapped = b.icmp("ne", b.integers("and", quadrant, b.integer(1)), b.integer(0))
-    sign = b.integer(b.shape.bits - 2)
-    two = b.integer(2)
-    sine_sign = b.integers("shl", b.integers("and", quadrant, two), sign)
-    next_quadrant = b.integers("add", quadrant, b.integer(1))
-    cosine_sign = b.integers("shl", b.integers("and", next_quadrant, two), sign)
+    # Odd quadrants swap the two; signs are bit 1 (sine), bit 1 xor bit 0 (cosine).
+    top = b.shape.bits - 1
+    low_bit = b.integers("shl", quadrant, b.integer(top))
+    next_bit = b.integers("shl", quadrant, b.integer(top - 1))
+    swapped = b.icmp("slt", low_bit, b.integer(0))
+    sign = b.integer(-(1 << top))
+    sine_sign = b.integers("and", next_bit, sign)
+    cosine_sign = b.integers("and", b.integers("xor", next_bit, low_bit), sign)
     return (
         flip_sign(b, b.select(swapped, cosine, sine), sine_sign),
         flip_sign(b, b.select(swapped, sine, cosine), cosine_sign),

@@ -1,0 +1,102 @@
+"""Long programs in pieces: LLVM's time grows faster than a function's length.
+
+(A survey of 1700 operations and 1600 outputs compiled in 4.1 s as one function and in
+0.6 s in pieces of 300 with less of code generation, at the same speed.)
+
+A program is cut into segments of bounded length. A value that a later segment needs
+waits in a slot of scratch memory; slots are used again when nobody needs them any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from armillary.trace import Instruction, Program
+
+LENGTH = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A piece of a program.
+
+    Attributes:
+        steps: Positions of the instructions that it computes.
+        squares: Groups of output scalars, by position in `results`, that it writes.
+        loads: Instructions of earlier segments that it uses, and their slots.
+        stores: Its instructions that later segments use, and their slots.
+    """
+
+    steps: range
+    squares: tuple[tuple[int, ...], ...]
+    loads: dict[int, int]
+    stores: dict[int, int]
+
+
+def cut(
+    program: Program, squares: Sequence[tuple[int, ...]], length: int = LENGTH
+) -> tuple[list[Segment], int]:
+    """Return the segments of a program and the number of slots they need.
+
+    Args:
+        program: What to cut.
+        squares: Groups of output scalars that are written together, each by the
+            segment that computes the last of them.
+        length: Instructions in a segment.
+    """
+    count = len(program.instructions)
+    bounds = [range(k, min(k + length, count)) for k in range(0, count, length)]
+    written: list[list[tuple[int, ...]]] = [[] for _ in bounds]
+    for square in squares:
+        last = max(program.results[k] for k in square)
+        written[last // length].append(square)
+    uses = [
+        _uses(program, steps, group)
+        for steps, group in zip(bounds, written, strict=True)
+    ]
+    last_use = {value: k for k, used in enumerate(uses) for value in used}
+    return _with_slots(bounds, written, uses, last_use)
+
+
+def _uses(
+    program: Program, steps: range, squares: Sequence[tuple[int, ...]]
+) -> set[int]:
+    """Return the values from before `steps` that a segment uses, constants left out."""
+    wanted = {arg for k in steps for arg in program.instructions[k].args}
+    wanted.update(program.results[k] for square in squares for k in square)
+    return {
+        value
+        for value in wanted
+        if value < steps.start and not is_constant(program.instructions[value])
+    }
+
+
+def is_constant(step: Instruction) -> bool:
+    """Tell whether an instruction is a constant, which is written where it is used."""
+    return step.name == "const"
+
+
+def _with_slots(
+    bounds: Sequence[range],
+    written: Sequence[Sequence[tuple[int, ...]]],
+    uses: Sequence[set[int]],
+    last_use: dict[int, int],
+) -> tuple[list[Segment], int]:
+    free: list[int] = []
+    slots: dict[int, int] = {}
+    count = 0
+    segments: list[Segment] = []
+    for k, steps in enumerate(bounds):
+        loads = {value: slots[value] for value in sorted(uses[k])}
+        free += [slots.pop(value) for value in loads if last_use[value] == k]
+        stores: dict[int, int] = {}
+        for value in steps:
+            if last_use.get(value, -1) > k:
+                if free:
+                    slot = free.pop()
+                else:
+                    slot, count = count, count + 1
+                slots[value] = stores[value] = slot
+        segments.append(Segment(steps, tuple(written[k]), loads, stores))
+    return segments, count
