@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from armillary.trace.derive import tangent
+from armillary.trace.interval import Interval
 from armillary.trace.ops import OPS, Op, Traced
-from armillary.trace.program import Instruction, Port, Program, listing, replay, trace
+from armillary.trace.program import (
+    Instruction,
+    Port,
+    Program,
+    enclose,
+    listing,
+    replay,
+    trace,
+)
 from armillary.trace.scalar import Scalar, Truth
 from armillary.trace.spec import verify
 
 __all__ = [
     "OPS",
     "Instruction",
+    "Interval",
     "Op",
     "Port",
     "Program",
     "Scalar",
     "Traced",
     "Truth",
+    "enclose",
     "listing",
     "replay",
     "tangent",

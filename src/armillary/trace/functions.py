@@ -1,7 +1,8 @@
 """Mathematics that works on floats and on traced scalars alike.
 
 The names are those of Python's `math`. Each computes on numbers and records on traced
-scalars; angles are in radians.
+scalars; angles are in radians. Unlike those of `math` they are total: outside of its
+domain a function is NaN.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ sin, cos, tan = ops.SIN, ops.COS, ops.TAN
 asin, acos, atan, atan2 = ops.ASIN, ops.ACOS, ops.ATAN, ops.ATAN2
 sqrt, exp, log, hypot = ops.SQRT, ops.EXP, ops.LOG, ops.HYPOT
 absolute, sign, floor, fmod = ops.ABS, ops.SIGN, ops.FLOOR, ops.FMOD
-minimum, maximum = ops.MIN, ops.MAX
+minimum, maximum, power = ops.MIN, ops.MAX, ops.POW
 
 
 def select(truth: Any, x: Any, y: Any) -> Any:
@@ -22,34 +23,31 @@ def select(truth: Any, x: Any, y: Any) -> Any:
     return ops.SELECT(truth, x, y)
 
 
+def ceil(x: Any) -> Any:
+    """Return the smallest whole number that is not below `x`."""
+    return ops.NEG(ops.FLOOR(ops.NEG(x)))
+
+
+def truncate(x: Any) -> Any:
+    """Return the whole number next to `x` on the side of zero."""
+    return ops.SELECT(ops.LT(x, 0.0), ceil(x), ops.FLOOR(x))
+
+
 def modulo(x: Any, y: Any) -> Any:
     """Return x - y floor(x / y), the remainder with the sign of `y`, as Python's %."""
     remainder = ops.FMOD(x, y)
-    if isinstance(remainder, ops.Traced):
-        opposite = ops.LT(ops.MUL(remainder, y), 0.0)
-        return ops.SELECT(opposite, ops.ADD(remainder, y), remainder)
-    return remainder + y if remainder * y < 0.0 else remainder
+    below = _is_opposite(remainder, y)
+    return ops.SELECT(below, ops.ADD(remainder, y), remainder)
 
 
-def power(x: Any, y: Any) -> Any:
-    """Return x to the power `y`; whole powers become products."""
-    if isinstance(y, ops.Traced) or not isinstance(x, ops.Traced):
-        return ops.POW(x, y)
-    if float(y) == 0.5:
-        return ops.SQRT(x)
-    if float(y).is_integer() and abs(y) <= 64:
-        return _whole_power(x, int(y))
-    return ops.POW(x, y)
+def floor_divide(x: Any, y: Any) -> Any:
+    """Return floor(x / y), the quotient that belongs to `modulo`, as Python's //."""
+    remainder = ops.FMOD(x, y)
+    quotient = ops.DIV(ops.SUB(x, remainder), y)  # whole, but for rounding
+    whole = ops.FLOOR(ops.ADD(quotient, 0.5))
+    below = _is_opposite(remainder, y)
+    return ops.SELECT(below, ops.SUB(whole, 1.0), whole)
 
 
-def _whole_power(x: Any, n: int) -> Any:
-    if n < 0:
-        return ops.DIV(1.0, _whole_power(x, -n))
-    result, square = 1.0, x
-    while n:
-        if n & 1:
-            result = ops.MUL(result, square)
-        n >>= 1
-        if n:
-            square = ops.MUL(square, square)
-    return result
+def _is_opposite(x: Any, y: Any) -> Any:
+    return ops.LT(ops.MUL(ops.SIGN(y), x), 0.0)

@@ -7,15 +7,19 @@ numbers it computes, on traced scalars it records.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 
 from armillary.trace import interval as on
 
 type_real, type_truth = "real", "truth"
+
+Unary = Callable[[Any], Any]
+Binary = Callable[[Any, Any], Any]
 
 
 class Recorder(Protocol):
@@ -37,34 +41,42 @@ class Traced:
     tape: Recorder
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Op:
     """One operation.
 
     Attributes:
         name: Its name in listings.
-        arity: Number of arguments.
-        on_floats: Meaning on floats: total, with IEEE infinities and NaN.
-        on_arrays: Meaning on NumPy arrays.
-        on_intervals: An enclosure of all results.
-        partials: Arguments to the partial derivative by each of them; None where the
-            result is a truth value.
-        lowering: Key of the rule that writes it as LLVM IR.
         args: Kind of each argument, `real` or `truth`.
         result: Kind of the result.
+        on_floats: Meaning on floats: total, with IEEE infinities and NaN. The sign of
+            a zero is not kept.
+        on_arrays: Meaning on NumPy arrays.
+        on_intervals: An enclosure of all results that are numbers.
+        partials: For each argument the partial derivative by it, as a function of all
+            arguments; empty where the result is a truth value.
+        choice: For an operation that picks one of its arguments: the arguments of the
+            `select` that picks the same. Its rate is the rate of the one picked,
+            whatever the other's is: that may be infinite.
+        lowering: Key of the rule that writes it as LLVM IR.
         commutes: Whether the order of two arguments is immaterial.
     """
 
     name: str
-    arity: int
+    args: tuple[str, ...]
+    result: str = type_real
     on_floats: Callable[..., Any]
     on_arrays: Callable[..., Any]
     on_intervals: Callable[..., on.Interval]
-    partials: Callable[..., tuple[Any, ...]] | None
+    partials: tuple[Callable[..., Any], ...] = ()
+    choice: Callable[..., tuple[Any, Any, Any]] | None = None
     lowering: str
-    args: tuple[str, ...]
-    result: str = type_real
     commutes: bool = False
+
+    @property
+    def arity(self) -> int:
+        """Return the number of arguments."""
+        return len(self.args)
 
     def __call__(self, *args: Any) -> Any:
         """Compute on numbers; record where an argument is traced."""
@@ -80,47 +92,99 @@ class Op:
 OPS: dict[str, Op] = {}
 
 
-def _op(
+# Rows of the table, by the kinds of arguments and result.
+
+
+def _unary(
     name: str,
-    floats: Callable[..., Any],
+    floats: Unary,
     arrays: Callable[..., Any],
-    intervals: Callable[..., on.Interval],
-    partials: Callable[..., tuple[Any, ...]] | None,
-    *,
-    args: tuple[str, ...] = (type_real,),
-    result: str = type_real,
-    commutes: bool = False,
-    lowering: str | None = None,
+    intervals: Callable[[on.Interval], on.Interval],
+    partial: Unary,
 ) -> Op:
-    op = Op(
+    OPS[name] = op = Op(
         name=name,
-        arity=len(args),
+        args=(type_real,),
+        on_floats=floats,
+        on_arrays=arrays,
+        on_intervals=intervals,
+        partials=(partial,),
+        lowering=name,
+    )
+    return op
+
+
+def _binary(
+    name: str,
+    floats: Binary,
+    arrays: Callable[..., Any],
+    intervals: Callable[[on.Interval, on.Interval], on.Interval],
+    partials: tuple[Binary, Binary],
+    *,
+    commutes: bool = False,
+    choice: Binary | None = None,
+) -> Op:
+    OPS[name] = op = Op(
+        name=name,
+        args=(type_real, type_real),
         on_floats=floats,
         on_arrays=arrays,
         on_intervals=intervals,
         partials=partials,
-        lowering=lowering or name,
-        args=args,
-        result=result,
+        choice=choice,
+        lowering=name,
         commutes=commutes,
     )
-    OPS[name] = op
+    return op
+
+
+def _truth(
+    name: str,
+    args: tuple[str, ...],
+    floats: Callable[..., bool],
+    arrays: Callable[..., Any],
+    intervals: Callable[..., on.Interval],
+    *,
+    commutes: bool = False,
+) -> Op:
+    OPS[name] = op = Op(
+        name=name,
+        args=args,
+        result=type_truth,
+        on_floats=floats,
+        on_arrays=arrays,
+        on_intervals=intervals,
+        lowering=name,
+        commutes=commutes,
+    )
     return op
 
 
 # Meaning on floats: Python's own mathematics, made total as IEEE 754 has it.
 
 
-def _total(function: Callable[..., float]) -> Callable[..., float]:
-    def evaluate(*args: float) -> float:
+def _total(function: Callable[[float], float]) -> Unary:
+    def evaluate(x: float) -> float:
         try:
-            return function(*args)
+            return function(x)
         except ValueError:  # outside the domain
             return math.nan
         except OverflowError:
             return math.inf
 
     return evaluate
+
+
+def _add(x: float, y: float) -> float:
+    return x + y
+
+
+def _subtract(x: float, y: float) -> float:
+    return x - y
+
+
+def _multiply(x: float, y: float) -> float:
+    return x * y
 
 
 def _divide(x: float, y: float) -> float:
@@ -132,17 +196,27 @@ def _divide(x: float, y: float) -> float:
 
 
 def _log(x: float) -> float:
-    if x == 0.0:
-        return -math.inf
-    return math.log(x) if x > 0.0 or math.isnan(x) else math.nan
+    return -math.inf if x == 0.0 else _log_of_nonzero(x)
+
+
+_log_of_nonzero = _total(math.log)
 
 
 def _sign(x: float) -> float:
-    return x if math.isnan(x) else float((x > 0.0) - (x < 0.0))
+    if x == 0.0:
+        return 0.0
+    return x if math.isnan(x) else math.copysign(1.0, x)
 
 
 def _floor(x: float) -> float:
     return float(math.floor(x)) if math.isfinite(x) else x
+
+
+def _fmod(x: float, y: float) -> float:
+    try:
+        return math.fmod(x, y)
+    except ValueError:
+        return math.nan
 
 
 def _minimum(x: float, y: float) -> float:
@@ -157,213 +231,204 @@ def _hypot(x: float, y: float) -> float:
     return math.nan if math.isnan(x) or math.isnan(y) else math.hypot(x, y)
 
 
-def _power(x: float, y: float) -> float:
-    with np.errstate(all="ignore"):
-        return float(np.power(np.float64(x), np.float64(y)))
-
-
-def _hypot_arrays(x: Any, y: Any) -> Any:
+def _hypot_of_arrays(x: Any, y: Any) -> Any:
     return np.where(np.isnan(x) | np.isnan(y), np.nan, np.hypot(x, y))
 
 
-_two = (type_real, type_real)
-_two_truths = (type_truth, type_truth)
+def _power(x: float, y: float) -> float:
+    try:
+        return math.pow(x, y)
+    except OverflowError:
+        return -math.inf if x < 0.0 and _is_odd(y) else math.inf
+    except ValueError:
+        if x != 0.0:  # below zero, and y no whole number
+            return math.nan
+        return math.copysign(math.inf, x) if _is_odd(y) else math.inf
 
-ADD = _op(
+
+def _is_odd(x: float) -> bool:
+    return math.fmod(abs(x), 2.0) == 1.0
+
+
+def _both(x: bool, y: bool) -> bool:
+    return bool(x) and bool(y)
+
+
+def _either(x: bool, y: bool) -> bool:
+    return bool(x) or bool(y)
+
+
+def _pick(truth: bool, x: float, y: float) -> float:
+    return x if truth else y
+
+
+# The table. The partial derivatives are written with its own operations.
+
+ADD = _binary(
     "add",
-    lambda x, y: x + y,
+    _add,
     np.add,
     on.add,
-    lambda x, y: (1.0, 1.0),
-    args=_two,
+    (lambda x, y: 1.0, lambda x, y: 1.0),
     commutes=True,
 )
-SUB = _op(
-    "sub", lambda x, y: x - y, np.subtract, on.sub, lambda x, y: (1.0, -1.0), args=_two
+SUB = _binary(
+    "sub", _subtract, np.subtract, on.sub, (lambda x, y: 1.0, lambda x, y: -1.0)
 )
-MUL = _op(
+MUL = _binary(
     "mul",
-    lambda x, y: x * y,
+    _multiply,
     np.multiply,
     on.mul,
-    lambda x, y: (y, x),
-    args=_two,
+    (lambda x, y: y, lambda x, y: x),
     commutes=True,
 )
-DIV = _op(
+DIV = _binary(
     "div",
     _divide,
     np.divide,
     on.div,
-    lambda x, y: (1.0 / y, -x / (y * y)),
-    args=_two,
+    (
+        lambda x, y: DIV(1.0, y),
+        lambda x, y: NEG(MUL(DIV(x, y), DIV(1.0, y))),
+    ),
 )
-NEG = _op("neg", lambda x: -x, np.negative, on.neg, lambda x: (-1.0,))
-SQRT = _op(
-    "sqrt", _total(math.sqrt), np.sqrt, on.sqrt, lambda x: (DIV(0.5, SQRT(x)),)
+NEG = _unary("neg", lambda x: -x, np.negative, on.neg, lambda x: -1.0)
+SQRT = _unary("sqrt", _total(math.sqrt), np.sqrt, on.sqrt, lambda x: DIV(0.5, SQRT(x)))
+SIN = _unary("sin", _total(math.sin), np.sin, on.sin, lambda x: COS(x))  # noqa: PLW0108
+COS = _unary("cos", _total(math.cos), np.cos, on.cos, lambda x: NEG(SIN(x)))
+
+
+def _tan_partial(x: Any) -> Any:
+    tangent = TAN(x)
+    return ADD(1.0, MUL(tangent, tangent))
+
+
+def _asin_partial(x: Any) -> Any:
+    return DIV(1.0, SQRT(MUL(SUB(1.0, x), ADD(1.0, x))))
+
+
+TAN = _unary("tan", _total(math.tan), np.tan, on.tan, _tan_partial)
+ASIN = _unary("asin", _total(math.asin), np.arcsin, on.asin, _asin_partial)
+ACOS = _unary(
+    "acos", _total(math.acos), np.arccos, on.acos, lambda x: NEG(_asin_partial(x))
 )
-SIN = _op("sin", _total(math.sin), np.sin, on.sin, lambda x: (COS(x),))
-COS = _op("cos", _total(math.cos), np.cos, on.cos, lambda x: (NEG(SIN(x)),))
-TAN = _op(
-    "tan",
-    _total(math.tan),
-    np.tan,
-    on.tan,
-    lambda x: (ADD(1.0, MUL(TAN(x), TAN(x))),),
-)
-ASIN = _op(
-    "asin",
-    _total(math.asin),
-    np.arcsin,
-    on.asin,
-    lambda x: (DIV(1.0, SQRT(MUL(SUB(1.0, x), ADD(1.0, x)))),),
-)
-ACOS = _op(
-    "acos",
-    _total(math.acos),
-    np.arccos,
-    on.acos,
-    lambda x: (DIV(-1.0, SQRT(MUL(SUB(1.0, x), ADD(1.0, x)))),),
-)
-ATAN = _op(
-    "atan",
-    math.atan,
-    np.arctan,
-    on.atan,
-    lambda x: (DIV(1.0, ADD(1.0, MUL(x, x))),),
+ATAN = _unary(
+    "atan", math.atan, np.arctan, on.atan, lambda x: DIV(1.0, ADD(1.0, MUL(x, x)))
 )
 
 
-def _atan2_partials(y: Any, x: Any) -> tuple[Any, Any]:
-    square = ADD(MUL(x, x), MUL(y, y))
-    return DIV(x, square), NEG(DIV(y, square))
+def _square_length(x: Any, y: Any) -> Any:
+    return ADD(MUL(x, x), MUL(y, y))
 
 
-ATAN2 = _op("atan2", math.atan2, np.arctan2, on.atan2, _atan2_partials, args=_two)
-EXP = _op("exp", _total(math.exp), np.exp, on.exp, lambda x: (EXP(x),))
-LOG = _op("log", _log, np.log, on.log, lambda x: (DIV(1.0, x),))
-POW = _op(
-    "pow",
-    _power,
-    np.power,
-    on.power,
-    lambda x, y: (MUL(y, POW(x, SUB(y, 1.0))), MUL(POW(x, y), LOG(x))),
-    args=_two,
+ATAN2 = _binary(
+    "atan2",
+    math.atan2,
+    np.arctan2,
+    on.atan2,
+    (
+        lambda y, x: DIV(x, _square_length(x, y)),
+        lambda y, x: NEG(DIV(y, _square_length(x, y))),
+    ),
 )
+EXP = _unary("exp", _total(math.exp), np.exp, on.exp, lambda x: EXP(x))  # noqa: PLW0108
+LOG = _unary("log", _log, np.log, on.log, lambda x: DIV(1.0, x))
 
 
-def _hypot_partials(x: Any, y: Any) -> tuple[Any, Any]:
-    length = HYPOT(x, y)
-    return DIV(x, length), DIV(y, length)
+def _power_by_base(x: Any, y: Any) -> Any:
+    """Return y x^(y - 1), which is zero for y = 0 even where x is zero."""
+    return SELECT(EQ(y, 0.0), 0.0, MUL(y, POW(x, SUB(y, 1.0))))
 
 
-HYPOT = _op(
+def _power_by_exponent(x: Any, y: Any) -> Any:
+    """Return x^y log x, which is zero for x = 0 and y above zero."""
+    return MUL(POW(x, y), LOG(SELECT(EQ(x, 0.0), 1.0, x)))
+
+
+POW = _binary("pow", _power, np.power, on.power, (_power_by_base, _power_by_exponent))
+HYPOT = _binary(
     "hypot",
     _hypot,
-    _hypot_arrays,
+    _hypot_of_arrays,
     on.hypot,
-    _hypot_partials,
-    args=_two,
+    (lambda x, y: DIV(x, HYPOT(x, y)), lambda x, y: DIV(y, HYPOT(x, y))),
     commutes=True,
 )
-ABS = _op("abs", abs, np.abs, on.absolute, lambda x: (SIGN(x),))
-SIGN = _op("sign", _sign, np.sign, on.sign, lambda x: (0.0,))
-MIN = _op(
+ABS = _unary("abs", abs, np.abs, on.absolute, lambda x: SIGN(x))  # noqa: PLW0108
+SIGN = _unary("sign", _sign, np.sign, on.sign, lambda x: 0.0)
+MIN = _binary(
     "min",
     _minimum,
     np.minimum,
     on.minimum,
-    lambda x, y: (SELECT(LE(x, y), 1.0, 0.0), SELECT(LE(x, y), 0.0, 1.0)),
-    args=_two,
+    (
+        lambda x, y: SELECT(LE(x, y), 1.0, 0.0),
+        lambda x, y: SELECT(LE(x, y), 0.0, 1.0),
+    ),
     commutes=True,
+    choice=lambda x, y: (LE(x, y), x, y),
 )
-MAX = _op(
+MAX = _binary(
     "max",
     _maximum,
     np.maximum,
     on.maximum,
-    lambda x, y: (SELECT(LE(y, x), 1.0, 0.0), SELECT(LE(y, x), 0.0, 1.0)),
-    args=_two,
+    (
+        lambda x, y: SELECT(LE(x, y), 0.0, 1.0),
+        lambda x, y: SELECT(LE(x, y), 1.0, 0.0),
+    ),
     commutes=True,
+    choice=lambda x, y: (LE(x, y), y, x),
 )
-FLOOR = _op("floor", _floor, np.floor, on.floor, lambda x: (0.0,))
-FMOD = _op(
+FLOOR = _unary("floor", _floor, np.floor, on.floor, lambda x: 0.0)
+FMOD = _binary(
     "fmod",
-    _total(math.fmod),
+    _fmod,
     np.fmod,
     on.fmod,
-    lambda x, y: (1.0, NEG(DIV(SUB(x, FMOD(x, y)), y))),
-    args=_two,
+    (lambda x, y: 1.0, lambda x, y: NEG(DIV(SUB(x, FMOD(x, y)), y))),
 )
 
-LT = _op(
-    "lt",
-    lambda x, y: x < y,
-    np.less,
-    on.less,
-    None,
-    args=_two,
-    result=type_truth,
-)
-LE = _op(
-    "le",
-    lambda x, y: x <= y,
-    np.less_equal,
-    on.less_equal,
-    None,
-    args=_two,
-    result=type_truth,
-)
-EQ = _op(
-    "eq",
-    lambda x, y: x == y,
-    np.equal,
-    on.equal,
-    None,
-    args=_two,
-    result=type_truth,
-    commutes=True,
-)
-AND = _op(
-    "and",
-    lambda x, y: bool(x) and bool(y),
-    np.logical_and,
-    on.both,
-    None,
-    args=_two_truths,
-    result=type_truth,
-    commutes=True,
-)
-OR = _op(
-    "or",
-    lambda x, y: bool(x) or bool(y),
-    np.logical_or,
-    on.either,
-    None,
-    args=_two_truths,
-    result=type_truth,
-    commutes=True,
-)
-NOT = _op(
-    "not",
-    lambda x: not x,
-    np.logical_not,
-    on.inverted,
-    None,
-    args=(type_truth,),
-    result=type_truth,
-)
-SELECT = _op(
-    "select",
-    lambda truth, x, y: x if truth else y,
-    np.where,
-    on.select,
-    lambda truth, x, y: (0.0, SELECT(truth, 1.0, 0.0), SELECT(truth, 0.0, 1.0)),
+_reals, _truths = (type_real, type_real), (type_truth, type_truth)
+
+LT = _truth("lt", _reals, operator.lt, np.less, on.less)
+LE = _truth("le", _reals, operator.le, np.less_equal, on.less_equal)
+EQ = _truth("eq", _reals, operator.eq, np.equal, on.equal, commutes=True)
+AND = _truth("and", _truths, _both, np.logical_and, on.both, commutes=True)
+OR = _truth("or", _truths, _either, np.logical_or, on.either, commutes=True)
+NOT = _truth("not", (type_truth,), operator.not_, np.logical_not, on.inverted)
+
+
+def _rate_of_truth(truth: Any, x: Any, y: Any) -> Any:
+    return 0.0
+
+
+def _rate_of_first(truth: Any, x: Any, y: Any) -> Any:
+    return SELECT(truth, 1.0, 0.0)
+
+
+def _rate_of_second(truth: Any, x: Any, y: Any) -> Any:
+    return SELECT(truth, 0.0, 1.0)
+
+
+def _itself(truth: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    return truth, x, y
+
+
+OPS["select"] = SELECT = Op(
+    name="select",
     args=(type_truth, type_real, type_real),
+    on_floats=_pick,
+    on_arrays=np.where,
+    on_intervals=on.select,
+    partials=(_rate_of_truth, _rate_of_first, _rate_of_second),
+    choice=_itself,
+    lowering="select",
 )
 
 
 def partial_derivatives(op: Op, args: Sequence[Any]) -> tuple[Any, ...]:
     """Return the partial derivative of `op` at `args` by each argument."""
-    assert op.partials is not None, f"{op.name} has no derivative"
-    return cast("tuple[Any, ...]", op.partials(*args))
+    assert op.partials, f"{op.name} has no derivative"
+    return tuple(partial(*args) for partial in op.partials)

@@ -2,101 +2,130 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from armillary.errors import ArmillaryError, TraceError
+from armillary.trace import place
+from armillary.trace.place import fault
 from armillary.trace.scalar import Node, Truth
 from armillary.trace.tape import Tape
 
 PATH_LIMIT = 512
 DECISION_LIMIT = 256
+QUESTION_LIMIT = 1_000_000
+
+NUMPYS_WORDS = re.compile(r"\bufunc\b|unorderable types")
 
 Flat = list[Any]
+Decision = tuple[Truth, bool]
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What was answered on one path, and what came out at its end."""
+
+    decisions: list[Decision]
+    outputs: Flat
+
+
+@dataclass(slots=True)
 class _Explorer:
     """Answer the truth values of one run: first as planned, then with yes."""
 
-    def __init__(self, planned: list[tuple[Truth, bool]], name: str) -> None:
-        self.decisions: list[tuple[Truth, bool]] = []
-        self.answers: dict[int, bool] = {}
-        self.planned = planned
-        self.name = name
+    name: str
+    defined: str
+    planned: list[Decision]
+    places: dict[int, str]  # where each truth value was first asked for
+    decisions: list[Decision] = field(default_factory=list[Decision])
+    answers: dict[int, bool] = field(default_factory=dict[int, bool])
+    questions: int = 0
 
     def __call__(self, truth: Truth) -> bool:
         known = self.answers.get(truth.index)
-        if known is not None:
-            return known
+        return self._decide(truth) if known is None else self._repeat(known)
+
+    def _decide(self, truth: Truth) -> bool:
         step = len(self.decisions)
         if step >= DECISION_LIMIT:
-            raise TraceError(
-                f"'{self.name}' asked for more than {DECISION_LIMIT} answers of "
-                f"traced values on one path, last at {_users_line()}. A loop must not "
-                "end on a traced value; bound it by plain numbers."
+            raise fault(
+                f"'{self.name}' asked for more than {DECISION_LIMIT} answers of traced "
+                "values on one path. A loop must not end on a traced value; bound it "
+                "by plain numbers."
             )
         answer = True
         if step < len(self.planned):
             expected, answer = self.planned[step]
             if expected is not truth:
-                raise TraceError(
-                    f"'{self.name}' did something else when it was run again "
-                    f"({_users_line()}): it must depend on its arguments alone."
-                )
+                raise _changed(self.name)
+        elif truth.index not in self.places:
+            self.places[truth.index] = place.running()
         self.decisions.append((truth, answer))
         self.answers[truth.index] = answer
         return answer
 
+    def _repeat(self, answer: bool) -> bool:
+        self.questions += 1
+        if self.questions > QUESTION_LIMIT:
+            raise fault(
+                f"'{self.name}' asks for the same answer again and again: it loops "
+                "without end on a traced value. Bound the loop by plain numbers."
+            )
+        return answer
 
-def explore(tape: Tape, function: Callable[[], Flat], name: str) -> Flat:
+
+def explore(
+    tape: Tape, function: Callable[[], Flat], name: str, defined: str = ""
+) -> Flat:
     """Return the flat outputs of `function`, joined over all its branches.
 
     Args:
         tape: Where `function` records.
         function: Called once for each path; returns equally many numbers or scalars.
         name: What messages call it.
+        defined: The `file:line` of its definition, for messages.
 
     Raises:
         TraceError: Too many paths, an exception on one of them, unequal outputs.
     """
-    runs: list[tuple[list[tuple[Truth, bool]], Flat]] = []
-    planned: list[tuple[Truth, bool]] = []
-    while True:
-        explorer = _Explorer(planned, name)
-        outputs = _run(tape, function, explorer)
-        runs.append((explorer.decisions, outputs))
-        planned = _next_plan(explorer.decisions)
-        if not planned:
-            return _join(tape, runs, name)
+    places: dict[int, str] = {}
+    runs: list[_Run] = []
+    planned: list[Decision] = []
+    while planned or not runs:
         if len(runs) >= PATH_LIMIT:
-            raise TraceError(
-                f"'{name}' branches on traced values in more than {PATH_LIMIT} ways; "
-                "use numpy.where or armillary.trace.functions.select in place of some "
-                "of its ifs."
-            )
+            raise _too_many(runs, places, name)
+        explorer = _Explorer(name, defined, planned, places)
+        outputs = _run(tape, function, explorer)
+        runs.append(_Run(explorer.decisions, outputs))
+        planned = _next_plan(explorer.decisions)
+    return _join(tape, runs, name)
 
 
 def _run(tape: Tape, function: Callable[[], Flat], explorer: _Explorer) -> Flat:
     before, tape.decision = tape.decision, explorer
     try:
-        return function()
+        outputs = function()
     except ArmillaryError:
         raise
     except RecursionError as error:
-        raise TraceError(
-            f"'{explorer.name}' recurses without end while it is traced."
+        raise fault(
+            f"'{explorer.name}' recurses without end while it is traced, or nests "
+            "operations too deeply.",
+            place.raised(error) or explorer.defined,
         ) from error
     except Exception as error:
-        raise TraceError(
-            f"'{explorer.name}' raised {type(error).__name__}: {error} "
-            f"({_raising_line(error)}){_described(explorer.decisions)}."
-        ) from error
+        raise _raised(error, explorer) from error
     finally:
         tape.decision = before
+    if len(explorer.decisions) < len(explorer.planned):
+        raise _changed(explorer.name, explorer.defined)
+    return outputs
 
 
-def _next_plan(decisions: list[tuple[Truth, bool]]) -> list[tuple[Truth, bool]]:
+def _next_plan(decisions: list[Decision]) -> list[Decision]:
     """Return the decisions with the last yes turned to no, nothing after it."""
     for step in range(len(decisions) - 1, -1, -1):
         truth, answer = decisions[step]
@@ -105,28 +134,25 @@ def _next_plan(decisions: list[tuple[Truth, bool]]) -> list[tuple[Truth, bool]]:
     return []
 
 
-def _join(
-    tape: Tape, runs: list[tuple[list[tuple[Truth, bool]], Flat]], name: str
-) -> Flat:
+def _join(tape: Tape, runs: list[_Run], name: str) -> Flat:
     """Fold the runs, which come in depth-first order, from the deepest branch up."""
-    stack: list[tuple[list[tuple[Truth, bool]], Flat]] = []
+    stack: list[_Run] = []
     for run in runs:
         stack.append(run)
-        while len(stack) > 1 and _are_siblings(stack[-2][0], stack[-1][0]):
-            decisions, no = stack.pop()
-            _, yes = stack.pop()
-            stack.append((decisions[:-1], _select(tape, decisions[-1][0], yes, no, name)))
-    assert len(stack) == 1 and not stack[0][0]
-    return stack[0][1]
+        while len(stack) > 1 and _are_siblings(
+            stack[-2].decisions, stack[-1].decisions
+        ):
+            no, yes = stack.pop(), stack.pop()
+            truth = no.decisions[-1][0]
+            outputs = _select(tape, truth, yes.outputs, no.outputs, name)
+            stack.append(_Run(no.decisions[:-1], outputs))
+    assert len(stack) == 1 and not stack[0].decisions
+    return stack[0].outputs
 
 
-def _are_siblings(yes: list[tuple[Truth, bool]], no: list[tuple[Truth, bool]]) -> bool:
-    return (
-        len(yes) == len(no) > 0
-        and yes[-1][0] is no[-1][0]
-        and yes[-1][1]
-        and not no[-1][1]
-    )
+def _are_siblings(yes: list[Decision], no: list[Decision]) -> bool:
+    """Tell whether two paths are the answers to one question; they come in order."""
+    return len(yes) == len(no) > 0 and yes[-1][1] and not no[-1][1]
 
 
 def _select(tape: Tape, truth: Node, yes: Flat, no: Flat, name: str) -> Flat:
@@ -141,31 +167,45 @@ def _select(tape: Tape, truth: Node, yes: Flat, no: Flat, name: str) -> Flat:
     ]
 
 
-def _described(decisions: list[tuple[Truth, bool]]) -> str:
-    if not decisions:
-        return ""
-    count = len(decisions)
-    return (
-        f" on a path of {count} branch{'es' if count > 1 else ''}; every branch is "
-        "run while tracing, so none may raise"
+def _raised(error: Exception, explorer: _Explorer) -> TraceError:
+    message = f"'{explorer.name}' raised {type(error).__name__}: {error}."
+    if isinstance(error, TypeError) and NUMPYS_WORDS.search(str(error)):
+        message += (
+            " NumPy cannot take this function of arrays that hold traced scalars, or "
+            "traced scalars beside numbers: take it of single scalars, or write it out."
+        )
+    if explorer.decisions:
+        path = _described(explorer.decisions, explorer.places)
+        message += (
+            f" It did so where {path}. Every branch is run while tracing, so none may "
+            "raise."
+        )
+    return fault(message, place.raised(error) or explorer.defined)
+
+
+def _described(decisions: Sequence[Decision], places: dict[int, str]) -> str:
+    """Return the last few answers of a path in words."""
+    shown = [
+        f"the condition at {places[truth.index]} is {'true' if answer else 'false'}"
+        for truth, answer in decisions[-3:]
+    ]
+    return " and ".join(shown)
+
+
+def _too_many(runs: list[_Run], places: dict[int, str], name: str) -> TraceError:
+    asked = {truth.index for run in runs for truth, _ in run.decisions}
+    ((busiest, _),) = Counter(places[index] for index in asked).most_common(1)
+    return fault(
+        f"'{name}' branches on traced values in more than {PATH_LIMIT} ways, most of "
+        "them here; use numpy.where or armillary.trace.functions.select in place of "
+        "some of its ifs.",
+        busiest,
     )
 
 
-def _users_line() -> str:
-    """Return file and line of the innermost caller outside of this package."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if not frame.f_globals.get("__name__", "").startswith("armillary."):
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        frame = frame.f_back
-    return "an unknown line"
-
-
-def _raising_line(error: BaseException) -> str:
-    trace = error.__traceback__
-    place = "an unknown line"
-    while trace is not None:
-        if not trace.tb_frame.f_globals.get("__name__", "").startswith("armillary."):
-            place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return place
+def _changed(name: str, where: str | None = None) -> TraceError:
+    return fault(
+        f"'{name}' did something else when it was run again for another branch. It "
+        "must depend on its arguments alone: no random numbers, no memory of calls.",
+        where,
+    )

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import numbers
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from armillary.errors import TraceError
-from armillary.trace.ops import OPS, type_real, type_truth
+from armillary.trace.interval import Interval, exactly
+from armillary.trace.ops import OPS, Op, type_real, type_truth
 from armillary.trace.paths import explore
+from armillary.trace.place import defined, fault
 from armillary.trace.scalar import Node
 from armillary.trace.tape import Tape
 
 Shape = tuple[int, ...]
+Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,9 @@ class Program:
         for port in (*self.inputs, None, *self.outputs):
             text.update(f"{port and (port.name, port.shape)};".encode())
         for step in self.instructions:
-            text.update(f"{step.name}{step.args}{step.value.hex()};".encode())
+            text.update(
+                f"{step.name}{step.args}{step.value.hex()}{step.kind};".encode()
+            )
         text.update(repr(self.results).encode())
         return text.hexdigest()
 
@@ -83,6 +92,9 @@ class Program:
     def operation_count(self) -> int:
         """Return the number of instructions that compute something."""
         return sum(step.name in OPS for step in self.instructions)
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
 
     def __str__(self) -> str:
         return listing(self)
@@ -96,7 +108,7 @@ def trace(
     outputs: Sequence[str] = ("result",),
     **shapes: Shape,
 ) -> Program:
-    """Run `function` once on traced scalars and return what it computes.
+    """Run `function` on traced scalars, once a path, and return what it computes.
 
     Args:
         function: Takes its inputs by position, in the order of `shapes`: a traced
@@ -110,27 +122,19 @@ def trace(
         TraceError: The function cannot be traced; the message says where and why.
     """
     name = name or getattr(function, "__name__", "function")
+    names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+    ports = tuple(_input_port(key, shape) for key, shape in shapes.items())
     tape = Tape()
-    ports = tuple(Port(key, tuple(shape)) for key, shape in shapes.items())
     arguments = _arguments(tape, ports)
-    shapes_out: list[Shape] = []
+    where = defined(function)
+    returned = _Returned(f"'{name}' returns", where, names)
 
     def run() -> list[Any]:
-        values = function(*arguments)
-        parts = [values] if len(outputs) == 1 else list(values)
-        if len(parts) != len(outputs):
-            raise TraceError(
-                f"'{name}' returns {len(parts)} values where {len(outputs)} were "
-                f"announced: {', '.join(outputs)}."
-            )
-        flats = [_flatten(part, name) for part in parts]
-        shapes_out[:] = [shape for _, shape in flats]
-        return [number for flat, _ in flats for number in flat]
+        return returned.flat(function(*map(copy.copy, arguments)))
 
-    flat = explore(tape, run, name)
+    flat = explore(tape, run, name, where)
     results = [tape.lift(value, type_real) for value in flat]
-    ports_out = tuple(map(Port, outputs, shapes_out))
-    return assemble(name, ports, ports_out, results)
+    return assemble(name, ports, tuple(map(Port, names, returned.shapes)), results)
 
 
 def assemble(
@@ -147,7 +151,7 @@ def assemble(
             node.name,
             tuple(place[arg.index] for arg in node.args),
             node.value,
-            type_truth if node.is_truth else type_real,
+            node.kind,
         )
         for node in live
     )
@@ -172,11 +176,24 @@ def reachable(results: Iterable[Node]) -> list[Node]:
     return [found[index] for index in sorted(found)]
 
 
+def _input_port(name: str, shape: Any) -> Port:
+    try:
+        port = Port(name, tuple(operator.index(size) for size in shape))
+    except TypeError:
+        port = None
+    if port is None or any(size < 0 for size in port.shape):
+        raise fault(
+            f"input '{name}' has the shape {shape!r}; give a tuple: () for a scalar, "
+            "(3,) for three numbers."
+        )
+    return port
+
+
 def _arguments(tape: Tape, ports: tuple[Port, ...]) -> list[Any]:
     arguments: list[Any] = []
     start = 0
     for port in ports:
-        array = np.empty(port.shape, dtype=object)
+        array: Array = np.empty(port.shape, dtype=object)
         for k in range(port.size):
             array.flat[k] = tape.input(start + k)
         start += port.size
@@ -184,26 +201,86 @@ def _arguments(tape: Tape, ports: tuple[Port, ...]) -> list[Any]:
     return arguments
 
 
-def _flatten(value: Any, name: str) -> tuple[list[Any], Shape]:
-    """Return the scalars of a number or nested sequence, row-major, and its shape."""
-    if isinstance(value, Node):
-        return [value], ()
-    try:
-        array = np.asarray(value, dtype=object)
-    except ValueError as error:
-        raise TraceError(f"'{name}' returns rows of unequal length.") from error
-    flat = list(array.flat)
-    for item in flat:
-        if not isinstance(item, (Node, float, int, np.floating, np.integer)):
-            raise TraceError(
-                f"'{name}' returns {type(item).__name__} {item!r} where a number was "
-                "expected."
+NUMBERS = (Node, numbers.Real, np.bool_)
+
+
+@dataclass(slots=True)
+class _Returned:
+    """What the runs of a function return, which must have the same shapes in all.
+
+    Attributes:
+        subject: The beginning of every message.
+        place: Where the function is defined.
+        names: The name of each output.
+        shapes: The shape of each output in the first run.
+        is_first: Whether there was no run yet.
+    """
+
+    subject: str
+    place: str
+    names: tuple[str, ...]
+    shapes: tuple[Shape, ...] = ()
+    is_first: bool = True
+
+    def flat(self, values: Any) -> list[Any]:
+        """Return all scalars of what one run returned, row-major.
+
+        Raises:
+            TraceError: They are no numbers, or do not have the shapes they should.
+        """
+        arrays = [self._array(part) for part in self._parts(values)]
+        shapes = tuple(array.shape for array in arrays)
+        if self.is_first:
+            self.shapes, self.is_first = shapes, False
+        if shapes != self.shapes:
+            first, second = (" and ".join(map(str, s)) for s in (self.shapes, shapes))
+            raise self._fault(
+                f"the shape {first} on one branch and {second} on another; all "
+                "branches must return the same."
             )
-    return flat, array.shape
+        return [scalar for array in arrays for scalar in array.flat]
+
+    def _parts(self, values: Any) -> list[Any]:
+        if len(self.names) == 1:
+            return [values]
+        if isinstance(values, (Node, numbers.Real)):
+            raise self._fault(f"one number where {self._announced()}.")
+        parts = list(values)
+        if len(parts) != len(self.names):
+            raise self._fault(f"{len(parts)} values where {self._announced()}.")
+        return parts
+
+    def _announced(self) -> str:
+        return f"{len(self.names)} were announced: {', '.join(self.names)}"
+
+    def _array(self, value: Any) -> Array:
+        if isinstance(value, Node):  # NumPy would ask it for its shape
+            array: Array = np.empty((), dtype=object)
+            array[()] = value
+            return array
+        array = np.array(value, dtype=object)
+        for k, entry in enumerate(array.flat):
+            item = _unboxed(entry)
+            array.flat[k] = item
+            if isinstance(item, (list, tuple, np.ndarray)):
+                raise self._fault("rows of unequal length.")
+            if not isinstance(item, NUMBERS):
+                shown = f"{type(item).__name__} {item!r}"
+                raise self._fault(f"{shown} where a number was expected.")
+        return array
+
+    def _fault(self, message: str) -> TraceError:
+        return fault(f"{self.subject} {message}", self.place)
+
+
+def _unboxed(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and cast("Array", value).shape == ():
+        return cast("Array", value).item()
+    return cast("Any", value)
 
 
 def replay(program: Program, inputs: Sequence[Any]) -> list[Any]:
-    """Compute the output scalars from input scalars: floats, traced, or intervals' kin.
+    """Compute the output scalars from input scalars, floats or traced.
 
     On floats this is the reference interpreter; on traced scalars it records the
     program again, inside another one.
@@ -212,26 +289,35 @@ def replay(program: Program, inputs: Sequence[Any]) -> list[Any]:
         program: What to compute.
         inputs: One scalar for each input position.
     """
-    values: list[Any] = []
-    for step in program.instructions:
-        if step.name == "input":
-            values.append(inputs[int(step.value)])
-        elif step.name == "const":
-            values.append(step.value)
-        else:
-            values.append(OPS[step.name](*(values[k] for k in step.args)))
-    return [values[k] for k in program.results]
+    return evaluate(program, inputs, lambda meaning: meaning)
+
+
+def enclose(program: Program, ranges: Sequence[Interval]) -> list[Interval]:
+    """Return an interval for each output scalar, for inputs anywhere in `ranges`.
+
+    It holds every number that the output can be, roundings included.
+
+    Args:
+        program: What to compute.
+        ranges: One interval for each input position.
+    """
+    separate = [replace(each) for each in ranges]  # see interval.mul
+    return evaluate(program, separate, _on_intervals)
+
+
+def _on_intervals(thing: Op | float) -> Any:
+    return thing.on_intervals if isinstance(thing, Op) else exactly(thing)
 
 
 def evaluate(
-    program: Program, inputs: Sequence[Any], meaning: Callable[..., Any]
+    program: Program, inputs: Sequence[Any], meaning: Callable[[Any], Any]
 ) -> list[Any]:
-    """Compute the output scalars with another meaning of each operation.
+    """Compute the output scalars with another meaning of operations and constants.
 
     Args:
         program: What to compute.
         inputs: One value for each input position.
-        meaning: From an `Op` or a constant's number to its function or value.
+        meaning: From an `Op` to its function, from a constant's number to its value.
     """
     values: list[Any] = []
     for step in program.instructions:
@@ -246,27 +332,38 @@ def evaluate(
 
 
 def listing(program: Program) -> str:
-    """Return the program as text that a person can read, one instruction a line."""
-    names = [
-        f"{port.name}[{k}]" if port.shape else port.name
-        for port in program.inputs
-        for k in range(port.size)
-    ]
-
-    def ports(group: tuple[Port, ...]) -> str:
-        return ", ".join(f"{p.name}{list(p.shape) if p.shape else ''}" for p in group)
-
-    lines = [f"{program.name}({ports(program.inputs)}) -> {ports(program.outputs)}"]
+    """Return the program as text that a person can read, one operation a line."""
+    shown = _shown(program)
+    inputs, outputs = (
+        ", ".join(f"{port.name}{list(port.shape) or ''}" for port in ports)
+        for ports in (program.inputs, program.outputs)
+    )
+    lines = [f"{program.name}({inputs}) -> {outputs}"]
     for k, step in enumerate(program.instructions):
-        if step.name == "input":
-            text = names[int(step.value)]
-        elif step.name == "const":
-            text = repr(bool(step.value) if step.kind == type_truth else step.value)
-        else:
-            text = f"{step.name} " + " ".join(f"%{arg}" for arg in step.args)
-        lines.append(f"  %{k} = {text}")
+        if step.args:
+            args = " ".join(shown[arg] for arg in step.args)
+            lines.append(f"  {shown[k]} = {step.name} {args}")
     results = iter(program.results)
     for port in program.outputs:
-        shown = " ".join(f"%{next(results)}" for _ in range(port.size))
-        lines.append(f"  {port.name} = {shown}")
+        scalars = " ".join(shown[next(results)] for _ in range(port.size))
+        lines.append(f"  {port.name} = {scalars}")
     return "\n".join(lines)
+
+
+def _shown(program: Program) -> list[str]:
+    """Return how a listing names each instruction's value."""
+    names = [
+        f"{port.name}[{','.join(map(str, index))}]" if port.shape else port.name
+        for port in program.inputs
+        for index in np.ndindex(port.shape)
+    ]
+    texts: list[str] = []
+    for k, step in enumerate(program.instructions):
+        if step.name == "input":
+            texts.append(names[int(step.value)])
+        elif step.name == "const":
+            is_truth = step.kind == type_truth
+            texts.append(str(bool(step.value)) if is_truth else repr(step.value))
+        else:
+            texts.append(f"%{k}")
+    return texts

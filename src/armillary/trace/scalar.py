@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import numbers
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
-from armillary.errors import TraceError
 from armillary.trace import functions as f
-from armillary.trace import ops
-from armillary.trace.ops import Recorder, Traced
+from armillary.trace import numpy_meaning, ops
+from armillary.trace.ops import Recorder, Traced, type_real, type_truth
+from armillary.trace.place import fault
+
+Method = Callable[[Any, Any], Any]
+OPERANDS = (Traced, float, int, numbers.Real, np.bool_)
+
+
+def _operator(function: Method) -> tuple[Method, Method]:
+    """Make the methods for `self + other` and `other + self`."""
+
+    def forward(self: Any, other: Any) -> Any:
+        if isinstance(other, OPERANDS):
+            return function(self, other)
+        if isinstance(other, np.ndarray):
+            return numpy_meaning.elementwise(function, self, other)
+        return NotImplemented
+
+    def reflected(self: Any, other: Any) -> Any:
+        if isinstance(other, OPERANDS):
+            return function(other, self)
+        if isinstance(other, np.ndarray):
+            return numpy_meaning.elementwise(function, other, self)
+        return NotImplemented
+
+    return forward, reflected
 
 
 class Node(Traced):
@@ -23,10 +46,11 @@ class Node(Traced):
         args: The nodes it is computed from.
         value: The number of a constant, the position of an input.
         index: Its place on the tape; arguments come first.
+        kind: `real` or `truth`.
     """
 
     __slots__ = ("args", "index", "name", "tape", "value")
-    is_truth = False
+    kind = type_real
 
     def __init__(
         self,
@@ -55,99 +79,79 @@ class Node(Traced):
         Raises:
             TraceError: NumPy's function has no traced meaning.
         """
-        function = NUMPY_MEANING.get(ufunc)
-        if function is None or method != "__call__" or options:
-            raise TraceError(
-                f"numpy.{ufunc.__name__} has no meaning for a traced scalar. "
-                f"These have: {', '.join(sorted(u.__name__ for u in NUMPY_MEANING))}."
-            )
-        if any(isinstance(value, np.ndarray) for value in inputs):
-            return np.frompyfunc(function, len(inputs), 1)(
-                *(_boxed(value) for value in inputs)
-            )
-        return function(*inputs)
+        return numpy_meaning.call_ufunc(ufunc, method, inputs, options)
 
-    def _no_number(self, wanted: str) -> NoReturn:
-        raise TraceError(
-            f"{wanted} was asked of a traced scalar, which has no value yet. Use the "
-            "functions of numpy or of armillary.trace.functions in place of those of "
-            "math, and plain numbers for counts and indices."
+    def __array_function__(
+        self,
+        function: Callable[..., Any],
+        types: object,
+        args: tuple[Any, ...],
+        options: Mapping[str, Any],
+    ) -> Any:
+        """Call a function of NumPy that is no ufunc, such as `where`."""
+        return numpy_meaning.call_function(function, args, options)
+
+    __eq__ = _operator(ops.EQ)[0]
+    __ne__ = _operator(numpy_meaning.not_equal)[0]
+    __add__, __radd__ = _operator(ops.ADD)
+    __sub__, __rsub__ = _operator(ops.SUB)
+    __mul__, __rmul__ = _operator(ops.MUL)
+    __truediv__, __rtruediv__ = _operator(ops.DIV)
+
+    def __hash__(self) -> int:
+        raise fault(
+            "a traced scalar was used as a key of a dict, set or cache, but has no "
+            "value yet. Compare it with == in place of looking it up."
         )
 
-    def __float__(self) -> float:
-        self._no_number("A plain float")
-
-    def __int__(self) -> int:
-        self._no_number("An int")
-
-    def __index__(self) -> int:
-        self._no_number("An index")
+    def __round__(self, digits: int = 0) -> NoReturn:
+        raise self._no_number("a rounded number")
 
     def __complex__(self) -> complex:
-        self._no_number("A complex number")
+        raise self._no_number("a complex number")
 
-    def __round__(self, digits: int = 0) -> NoReturn:
-        self._no_number("A rounded number")
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise self._no_number(f"a number in the format {spec!r}")
+        return repr(self)
+
+    def _no_number(self, wanted: str) -> Exception:
+        return fault(
+            f"{wanted} was asked of a traced scalar, which has no value yet. Use the "
+            "functions of numpy or of armillary.trace.functions in place of those of "
+            "math, plain numbers for counts and indices, and dtype=object for arrays "
+            "that are filled with traced scalars."
+        )
+
+    def __copy__(self) -> Node:
+        return self
 
     def __deepcopy__(self, memo: object) -> Node:
         return self
 
     def __reduce__(self) -> NoReturn:
-        raise TraceError("A traced scalar cannot be pickled; it lives in one trace.")
+        raise fault("a traced scalar cannot be pickled; it lives in one trace.")
 
 
 class Scalar(Node):
     """A real number that records arithmetic, comparisons and mathematics.
 
-    Its methods carry NumPy's names, so that object arrays of traced scalars work too.
+    Its methods carry NumPy's names: NumPy calls them for the elements of an array.
     """
 
     __slots__ = ()
 
-    def __add__(self, other: Any) -> Any:
-        return _apply(ops.ADD, self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return _apply(ops.ADD, other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return _apply(ops.SUB, self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _apply(ops.SUB, other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return _apply(ops.MUL, self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return _apply(ops.MUL, other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return _apply(ops.DIV, self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return _apply(ops.DIV, other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return _apply(f.modulo, self, other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return _apply(f.modulo, other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return _apply(_floor_divide, self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return _apply(_floor_divide, other, self)
+    __mod__, __rmod__ = _operator(f.modulo)
+    __floordiv__, __rfloordiv__ = _operator(f.floor_divide)
+    __pow__, __rpow__ = _operator(f.power)
+    __lt__, __gt__ = _operator(ops.LT)
+    __le__, __ge__ = _operator(ops.LE)
 
     def __divmod__(self, other: Any) -> tuple[Any, Any]:
         return self // other, self % other
 
-    def __pow__(self, other: Any) -> Any:
-        return _apply(f.power, self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return _apply(f.power, other, self)
+    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
+        return other // self, other % self
 
     def __neg__(self) -> Scalar:
         return ops.NEG(self)
@@ -161,28 +165,23 @@ class Scalar(Node):
     def __floor__(self) -> Scalar:
         return ops.FLOOR(self)
 
-    def __lt__(self, other: Any) -> Any:
-        return _apply(ops.LT, self, other)
+    def __ceil__(self) -> Scalar:
+        return f.ceil(self)
 
-    def __le__(self, other: Any) -> Any:
-        return _apply(ops.LE, self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return _apply(ops.LT, other, self)
-
-    def __ge__(self, other: Any) -> Any:
-        return _apply(ops.LE, other, self)
-
-    def __eq__(self, other: object) -> Any:
-        return _apply(ops.EQ, self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return ops.NOT(_apply(ops.EQ, self, other))
-
-    __hash__ = object.__hash__
+    def __trunc__(self) -> Scalar:
+        return f.truncate(self)
 
     def __bool__(self) -> bool:
         return bool(self != 0.0)
+
+    def __float__(self) -> float:
+        raise self._no_number("a plain float")
+
+    def __int__(self) -> int:
+        raise self._no_number("an int")
+
+    def __index__(self) -> int:
+        raise self._no_number("an index")
 
     def sin(self) -> Scalar:
         """Return the sine."""
@@ -228,6 +227,10 @@ class Scalar(Node):
         """Return the length of the vector (self, other)."""
         return ops.HYPOT(self, other)
 
+    def fmod(self, other: Any) -> Scalar:
+        """Return the remainder of self / other with the sign of self."""
+        return ops.FMOD(self, other)
+
     def fabs(self) -> Scalar:
         """Return the absolute value."""
         return ops.ABS(self)
@@ -242,11 +245,13 @@ class Scalar(Node):
 
     def radians(self) -> Scalar:
         """Return degrees as radians."""
-        return ops.MUL(self, np.pi / 180.0)
+        return numpy_meaning.radians(self)
 
     def degrees(self) -> Scalar:
         """Return radians as degrees."""
-        return ops.MUL(self, 180.0 / np.pi)
+        return numpy_meaning.degrees(self)
+
+    deg2rad, rad2deg = radians, degrees
 
     def clip(self, low: Any, high: Any) -> Scalar:
         """Return the nearest number within [low, high]."""
@@ -258,10 +263,20 @@ class Scalar(Node):
 
 
 class Truth(Node):
-    """A truth value; asked for its answer by `if`, the tracer explores both."""
+    """A truth value; asked for its answer by `if`, the tracer explores both.
+
+    In arithmetic it is 1 or 0, as Python's bool is.
+    """
 
     __slots__ = ()
-    is_truth = True
+    kind = type_truth
+
+    __and__, __rand__ = _operator(ops.AND)
+    __or__, __ror__ = _operator(ops.OR)
+    __xor__, __rxor__ = _operator(numpy_meaning.exclusive_or)
+
+    def __invert__(self) -> Any:
+        return ops.NOT(self)
 
     def __bool__(self) -> bool:
         """Return the answer of the path being explored.
@@ -271,109 +286,14 @@ class Truth(Node):
         """
         if self.name == "const":
             return bool(self.value)
+        if self.name == "not":
+            return not self.args[0]
         return self.tape.decide(self)
 
-    def __and__(self, other: Any) -> Any:
-        return ops.AND(self, other)
+    def __int__(self) -> int:
+        return int(bool(self))
 
-    __rand__ = __and__
+    __index__ = __int__
 
-    def __or__(self, other: Any) -> Any:
-        return ops.OR(self, other)
-
-    __ror__ = __or__
-
-    def __invert__(self) -> Any:
-        return ops.NOT(self)
-
-    def __add__(self, other: Any) -> Any:
-        return _apply(ops.ADD, self, other)
-
-    __radd__ = __add__
-
-    def __mul__(self, other: Any) -> Any:
-        return _apply(ops.MUL, self, other)
-
-    __rmul__ = __mul__
-
-    def __rsub__(self, other: Any) -> Any:
-        return _apply(ops.SUB, other, self)
-
-
-def _apply(function: Callable[..., Any], *args: Any) -> Any:
-    """Record, or step back where the other operand is an array or a stranger."""
-    for arg in args:
-        if not isinstance(arg, _OPERANDS):
-            return _apply_foreign(function, args)
-    return function(*args)
-
-
-_OPERANDS = (Traced, float, int, np.floating, np.integer)
-
-
-def _apply_foreign(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    if any(isinstance(arg, np.ndarray) for arg in args):
-        return np.frompyfunc(function, len(args), 1)(*(_boxed(arg) for arg in args))
-    return NotImplemented
-
-
-def _boxed(value: Any) -> Any:
-    """Hide a scalar in an array, so that NumPy does not dispatch on it again."""
-    if isinstance(value, np.ndarray):
-        return value
-    box: npt.NDArray[Any] = np.empty((), dtype=object)
-    box[()] = value
-    return box
-
-
-def _floor_divide(x: Any, y: Any) -> Any:
-    return ops.FLOOR(ops.DIV(x, y))
-
-
-NUMPY_MEANING: dict[np.ufunc, Callable[..., Any]] = {
-    np.add: ops.ADD,
-    np.subtract: ops.SUB,
-    np.multiply: ops.MUL,
-    np.divide: ops.DIV,
-    np.negative: ops.NEG,
-    np.positive: lambda x: x,
-    np.power: f.power,
-    np.float_power: f.power,
-    np.square: lambda x: ops.MUL(x, x),
-    np.reciprocal: lambda x: ops.DIV(1.0, x),
-    np.sqrt: ops.SQRT,
-    np.sin: ops.SIN,
-    np.cos: ops.COS,
-    np.tan: ops.TAN,
-    np.arcsin: ops.ASIN,
-    np.arccos: ops.ACOS,
-    np.arctan: ops.ATAN,
-    np.arctan2: ops.ATAN2,
-    np.exp: ops.EXP,
-    np.log: ops.LOG,
-    np.hypot: ops.HYPOT,
-    np.absolute: ops.ABS,
-    np.fabs: ops.ABS,
-    np.sign: ops.SIGN,
-    np.minimum: ops.MIN,
-    np.maximum: ops.MAX,
-    np.floor: ops.FLOOR,
-    np.ceil: lambda x: ops.NEG(ops.FLOOR(ops.NEG(x))),
-    np.fmod: ops.FMOD,
-    np.remainder: f.modulo,
-    np.floor_divide: _floor_divide,
-    np.radians: lambda x: ops.MUL(x, np.pi / 180.0),
-    np.deg2rad: lambda x: ops.MUL(x, np.pi / 180.0),
-    np.degrees: lambda x: ops.MUL(x, 180.0 / np.pi),
-    np.rad2deg: lambda x: ops.MUL(x, 180.0 / np.pi),
-    np.less: ops.LT,
-    np.less_equal: ops.LE,
-    np.greater: lambda x, y: ops.LT(y, x),
-    np.greater_equal: lambda x, y: ops.LE(y, x),
-    np.equal: ops.EQ,
-    np.not_equal: lambda x, y: ops.NOT(ops.EQ(x, y)),
-    np.logical_and: ops.AND,
-    np.logical_or: ops.OR,
-    np.logical_not: ops.NOT,
-    np.conjugate: lambda x: x,
-}
+    def __float__(self) -> float:
+        return float(bool(self))

@@ -1,14 +1,17 @@
 """Identities applied as nodes are made, so that no pass is needed afterwards.
 
 A rule takes the tape and the arguments of a new node and returns the node that stands
-for the result, or None where nothing simpler is known. Rules may merge roundings but
-never assume that a number is finite, with one exception: a product with the constant
-zero is zero, and a difference of equal terms too.
+for the result, or None where nothing simpler is known. Rules may merge roundings and
+drop the sign of a zero. They never assume that a number is finite, with the exception
+of identities without which nothing would ever cancel:
+
+    0 x = 0,   0 / x = 0,   x - x = 0,   x + (y - x) = y,   sin^2 + cos^2 = 1.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Protocol
 
@@ -26,6 +29,10 @@ class Tape(Protocol):
         """Return the node of a real constant."""
         ...
 
+    def truth(self, value: bool) -> Node:
+        """Return the node of a constant truth value."""
+        ...
+
 
 Rule = Callable[..., Node | None]
 RULES: dict[str, Rule] = {}
@@ -39,36 +46,49 @@ def _rule(name: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def _is(node: Node, name: str) -> bool:
-    return node.name == name
+def _is_normal(number: float) -> bool:
+    """Tell whether a merged constant is as exact as those it was merged from."""
+    return sys.float_info.min <= abs(number) < math.inf
+
+
+# Sums. On a tape a constant is the last argument of a sum.
 
 
 @_rule("add")
 def _add(tape: Tape, x: Node, y: Node) -> Node | None:
-    if _is(x, "const"):
+    if x.name == "const":
         x, y = y, x
-    if _is(y, "const"):
-        if y.value == 0.0:
-            return x
-        return _add_constant(tape, x, y)
-    if _is(y, "neg"):
+    if y.name == "const":
+        return x if y.value == 0.0 else _add_constant(tape, x, y.value)
+    if y.name == "neg":
         return tape.make("sub", x, y.args[0])
-    if _is(x, "neg"):
+    if x.name == "neg":
         return tape.make("sub", y, x.args[0])
+    if y.name == "sub" and y.args[1] is x:
+        return y.args[0]
+    if x.name == "sub" and x.args[1] is y:
+        return x.args[0]
     if _is_sine_cosine_pair(x, y):
         return tape.constant(1.0)
     return None
 
 
-def _add_constant(tape: Tape, x: Node, y: Node) -> Node | None:
-    if _is(x, "add") and _is(x.args[1], "const"):  # (a + 1) + 2 = a + 3
-        return tape.make("add", x.args[0], tape.constant(x.args[1].value + y.value))
+def _add_constant(tape: Tape, x: Node, number: float) -> Node | None:
+    """Merge (a + 1) + 2 = a + 3 and (1 - a) + 2 = 3 - a."""
+    if x.name == "add" and x.args[1].name == "const":
+        total = x.args[1].value + number
+        if math.isfinite(total):
+            return tape.make("add", x.args[0], tape.constant(total))
+    if x.name == "sub" and x.args[0].name == "const":
+        total = x.args[0].value + number
+        if math.isfinite(total):
+            return tape.make("sub", tape.constant(total), x.args[1])
     return None
 
 
 def _is_sine_cosine_pair(x: Node, y: Node) -> bool:
     """Recognise sin(a) sin(a) + cos(a) cos(a)."""
-    if not (_is(x, "mul") and _is(y, "mul")):
+    if x.name != "mul" or y.name != "mul":
         return False
     a, b = x.args[0], y.args[0]
     if a is not x.args[1] or b is not y.args[1] or not (a.args and b.args):
@@ -80,79 +100,136 @@ def _is_sine_cosine_pair(x: Node, y: Node) -> bool:
 def _sub(tape: Tape, x: Node, y: Node) -> Node | None:
     if x is y:
         return tape.constant(0.0)
-    if _is(y, "const"):
+    if y.name == "const":
         return tape.make("add", x, tape.constant(-y.value))
-    if _is(x, "const") and x.value == 0.0:
-        return tape.make("neg", y)
-    if _is(y, "neg"):
+    if x.name == "const":
+        return _subtract_from_constant(tape, x.value, y)
+    if y.name == "neg":
         return tape.make("add", x, y.args[0])
-    if _is(x, "neg"):  # -a - b = -(a + b)
+    if x.name == "neg":  # -a - b = -(a + b)
         return tape.make("neg", tape.make("add", x.args[0], y))
     return None
 
 
+def _subtract_from_constant(tape: Tape, number: float, y: Node) -> Node | None:
+    """Merge 3 - (a + 1) = 2 - a and 3 - (1 - a) = a + 2."""
+    if y.name == "add" and y.args[1].name == "const":
+        total = number - y.args[1].value
+        if math.isfinite(total):
+            return tape.make("sub", tape.constant(total), y.args[0])
+    if y.name == "sub" and y.args[0].name == "const":
+        total = number - y.args[0].value
+        if math.isfinite(total):
+            return tape.make("add", y.args[1], tape.constant(total))
+    if y.name == "neg":
+        return tape.make("add", y.args[0], tape.constant(number))
+    return tape.make("neg", y) if number == 0.0 else None
+
+
+@_rule("neg")
+def _neg(tape: Tape, x: Node) -> Node | None:
+    if x.name == "neg":
+        return x.args[0]
+    if x.name == "sub":
+        return tape.make("sub", x.args[1], x.args[0])
+    if x.name == "mul" and x.args[0].name == "const":
+        return tape.make("mul", tape.constant(-x.args[0].value), x.args[1])
+    return None
+
+
+# Products. On a tape a constant is the first argument of a product.
+
+
 @_rule("mul")
 def _mul(tape: Tape, x: Node, y: Node) -> Node | None:
-    if _is(y, "const"):
+    if y.name == "const":
         x, y = y, x
-    if _is(x, "const"):
-        return _scale(tape, x, y)
-    if _is(x, "neg"):
+    if x.name == "const":
+        return _scale(tape, x.value, y)
+    if x.name == "neg":
         return tape.make("neg", tape.make("mul", x.args[0], y))
-    if _is(y, "neg"):
+    if y.name == "neg":
         return tape.make("neg", tape.make("mul", x, y.args[0]))
     return None
 
 
-def _scale(tape: Tape, factor: Node, y: Node) -> Node | None:
-    if factor.value == 0.0:
+def _scale(tape: Tape, factor: float, y: Node) -> Node | None:
+    if factor == 0.0:
         return tape.constant(0.0)
-    if factor.value == 1.0:
+    if factor == 1.0:
         return y
-    if factor.value == -1.0:
+    if factor == -1.0:
         return tape.make("neg", y)
-    if _is(y, "neg"):
-        return tape.make("mul", tape.constant(-factor.value), y.args[0])
-    if _is(y, "mul") and _is(y.args[0], "const"):  # 2 (3 a) = 6 a
-        merged = factor.value * y.args[0].value
-        return tape.make("mul", tape.constant(merged), y.args[1])
+    if y.name == "neg":
+        return tape.make("mul", tape.constant(-factor), y.args[0])
+    if y.name == "mul" and y.args[0].name == "const":  # 2 (3 a) = 6 a
+        merged = factor * y.args[0].value
+        if _is_normal(merged):
+            return tape.make("mul", tape.constant(merged), y.args[1])
     return None
 
 
 @_rule("div")
 def _div(tape: Tape, x: Node, y: Node) -> Node | None:
-    if _is(y, "const") and y.value != 0.0:
+    if y.name == "const" and y.value != 0.0:
         inverse = 1.0 / y.value
-        if math.isfinite(inverse) and inverse != 0.0:
+        if _is_normal(inverse):
             return tape.make("mul", tape.constant(inverse), x)
-    if _is(x, "const") and x.value == 0.0:
+    if x.name == "const" and x.value == 0.0:
         return tape.constant(0.0)
-    if _is(x, "neg"):
+    if x.name == "neg":
         return tape.make("neg", tape.make("div", x.args[0], y))
-    if _is(y, "neg"):
+    if y.name == "neg":
         return tape.make("neg", tape.make("div", x, y.args[0]))
     return None
 
 
-@_rule("neg")
-def _neg(tape: Tape, x: Node) -> Node | None:
-    if _is(x, "neg"):
-        return x.args[0]
-    if _is(x, "sub"):
-        return tape.make("sub", x.args[1], x.args[0])
+LARGEST_PRODUCT = 64
+
+
+@_rule("pow")
+def _pow(tape: Tape, x: Node, y: Node) -> Node | None:
+    """Turn whole powers into products, and a power of a half into a root."""
+    if y.name != "const":
+        return None
+    exponent = y.value
+    if exponent.is_integer() and abs(exponent) <= LARGEST_PRODUCT:
+        return _whole_power(tape, x, int(exponent))
+    if exponent == 0.5:
+        root = tape.make("sqrt", x)
+        if _is_not_negative(x):
+            return root
+        infinite = tape.make("eq", x, tape.constant(-math.inf))  # whose power is inf
+        return tape.make("select", infinite, tape.constant(math.inf), root)
     return None
+
+
+def _whole_power(tape: Tape, x: Node, n: int) -> Node:
+    if n < 0:
+        return tape.make("div", tape.constant(1.0), _whole_power(tape, x, -n))
+    result, square = tape.constant(1.0), x
+    while n:
+        if n & 1:
+            result = tape.make("mul", result, square)
+        n >>= 1
+        if n:
+            square = tape.make("mul", square, square)
+    return result
+
+
+# Functions of one argument.
 
 
 def _odd(name: str) -> Rule:
     def rule(tape: Tape, x: Node) -> Node | None:
-        return tape.make("neg", tape.make(name, x.args[0])) if _is(x, "neg") else None
+        return tape.make("neg", tape.make(name, x.args[0])) if x.name == "neg" else None
 
     return rule
 
 
 def _even(name: str) -> Rule:
     def rule(tape: Tape, x: Node) -> Node | None:
-        return tape.make(name, x.args[0]) if _is(x, "neg") else None
+        return tape.make(name, x.args[0]) if x.name == "neg" else None
 
     return rule
 
@@ -164,53 +241,85 @@ RULES["cos"] = _even("cos")
 
 @_rule("abs")
 def _abs(tape: Tape, x: Node) -> Node | None:
-    if _is(x, "neg"):
+    if x.name == "neg":
         return tape.make("abs", x.args[0])
-    return x if x.name in {"abs", "sqrt", "hypot", "exp"} else None
+    return x if _is_not_negative(x) else None
 
 
-@_rule("pow")
-def _pow(tape: Tape, x: Node, y: Node) -> Node | None:
-    if not _is(y, "const"):
-        return None
-    if y.value == 1.0:
-        return x
-    if y.value == 2.0:
-        return tape.make("mul", x, x)
-    return tape.make("sqrt", x) if y.value == 0.5 else None
+def _is_not_negative(x: Node) -> bool:
+    """Tell whether x cannot be below zero, from its last operation alone."""
+    return x.name in {"abs", "sqrt", "hypot", "exp"} or _is_square(x)
+
+
+def _is_square(x: Node) -> bool:
+    return x.name == "mul" and x.args[0] is x.args[1]
+
+
+@_rule("hypot")
+def _hypot(tape: Tape, x: Node, y: Node) -> Node | None:
+    if x.name == "const":
+        x, y = y, x
+    if y.name == "const" and y.value == 0.0:
+        return tape.make("abs", x)
+    if x.name == "neg" or y.name == "neg":
+        a, b = _without_sign(x), _without_sign(y)
+        return tape.make("hypot", a, b)
+    return None
 
 
 def _same(tape: Tape, x: Node, y: Node) -> Node | None:
     return x if x is y else None
 
 
-for _name in ("min", "max", "and", "or"):
-    RULES[_name] = _same
+RULES["min"] = RULES["max"] = _same
+
+
+# Truth values.
+
+
+@_rule("lt")
+def _lt(tape: Tape, x: Node, y: Node) -> Node | None:
+    return tape.truth(False) if x is y else None
+
+
+@_rule("and")
+def _and(tape: Tape, x: Node, y: Node) -> Node | None:
+    if y.name == "const":
+        x, y = y, x
+    if x.name == "const":
+        return y if x.value else x
+    return x if x is y else None
+
+
+@_rule("or")
+def _or(tape: Tape, x: Node, y: Node) -> Node | None:
+    if y.name == "const":
+        x, y = y, x
+    if x.name == "const":
+        return x if x.value else y
+    return x if x is y else None
 
 
 @_rule("not")
 def _not(tape: Tape, x: Node) -> Node | None:
-    return x.args[0] if _is(x, "not") else None
+    return x.args[0] if x.name == "not" else None
 
 
 @_rule("select")
 def _select(tape: Tape, truth: Node, x: Node, y: Node) -> Node | None:
     if x is y:
         return x
-    if _is(truth, "const"):
+    if truth.name == "const":
         return x if truth.value else y
-    if _is(truth, "not"):
+    if truth.name == "not":
         return tape.make("select", truth.args[0], y, x)
-    if _is(x, "neg") and _is(y, "neg"):
-        return tape.make("neg", tape.make("select", truth, x.args[0], y.args[0]))
-    shared = _select_arguments(tape, truth, x, y)
-    if shared is not None:
-        return shared
-    if _is(x, "select") and x.args[0] is truth:
+    if x.name == "select" and x.args[0] is truth:
         return tape.make("select", truth, x.args[1], y)
-    if _is(y, "select") and y.args[0] is truth:
+    if y.name == "select" and y.args[0] is truth:
         return tape.make("select", truth, x, y.args[2])
-    return None
+    if x.name == "neg" and y.name == "neg":
+        return tape.make("neg", tape.make("select", truth, x.args[0], y.args[0]))
+    return _select_arguments(tape, truth, x, y)
 
 
 COSTLY = frozenset({"sin", "cos", "tan", "asin", "acos", "atan", "exp", "log", "sqrt"})
@@ -219,15 +328,17 @@ COSTLY = frozenset({"sin", "cos", "tan", "asin", "acos", "atan", "exp", "log", "
 def _select_arguments(tape: Tape, truth: Node, x: Node, y: Node) -> Node | None:
     """Turn a choice of costly results, f(a) or -f(b), into f of a choice."""
     a, b = _without_sign(x), _without_sign(y)
-    if a.name != b.name or a.name not in COSTLY:
+    if a is b or a.name != b.name or a.name not in COSTLY:
         return None
     chosen = tape.make("select", truth, a.args[0], b.args[0])
     result = tape.make(a.name, chosen)
     if (a is x) == (b is y):
         return result if a is x else tape.make("neg", result)
-    signs = tape.constant(1.0 if a is x else -1.0), tape.constant(1.0 if b is y else -1.0)
-    return tape.make("mul", tape.make("select", truth, *signs), result)
+    negated = tape.make("neg", result)
+    if a is x:
+        return tape.make("select", truth, result, negated)
+    return tape.make("select", truth, negated, result)
 
 
 def _without_sign(x: Node) -> Node:
-    return x.args[0] if _is(x, "neg") else x
+    return x.args[0] if x.name == "neg" else x

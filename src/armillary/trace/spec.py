@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from armillary.trace.ops import OPS, type_real
-from armillary.trace.program import Program
+from armillary.trace.ops import OPS, type_real, type_truth
+from armillary.trace.program import Instruction, Port, Program
 
 
 def verify(program: Program) -> None:
@@ -16,21 +16,50 @@ def verify(program: Program) -> None:
     input_count = sum(port.size for port in program.inputs)
     for k, step in enumerate(steps):
         where = f"{program.name} %{k} {step.name}"
-        if step.name == "input":
-            assert not step.args and step.value in range(input_count), where
-        elif step.name == "const":
-            assert not step.args, where
+        if step.name in {"input", "const"}:
+            _verify_leaf(step, input_count, where)
         else:
-            op = OPS.get(step.name)
-            assert op is not None, f"{where}: unknown operation"
-            assert len(step.args) == op.arity, f"{where}: {len(step.args)} arguments"
-            assert all(0 <= arg < k for arg in step.args), f"{where}: used before made"
-            kinds = tuple(steps[arg].kind for arg in step.args)
-            assert kinds == op.args, f"{where}: arguments are {kinds}"
-            assert step.kind == op.result, f"{where}: result is {step.kind}"
-    assert len({port.name for port in program.inputs}) == len(program.inputs)
-    assert len({port.name for port in program.outputs}) == len(program.outputs)
-    assert len(program.results) == sum(port.size for port in program.outputs)
+            _verify_operation(step, steps, k, where)
+    _verify_ports(program.inputs, f"{program.name} inputs")
+    _verify_ports(program.outputs, f"{program.name} outputs")
+    _verify_results(program)
+
+
+def _verify_leaf(step: Instruction, input_count: int, where: str) -> None:
+    assert not step.args, f"{where}: has arguments"
+    if step.name == "input":
+        assert step.kind == type_real, f"{where}: is a {step.kind}"
+        assert step.value in range(input_count), f"{where}: no input {step.value}"
+    elif step.kind == type_truth:
+        assert step.value in {0.0, 1.0}, f"{where}: no truth {step.value}"
+    else:
+        assert step.kind == type_real, f"{where}: is a {step.kind}"
+
+
+def _verify_operation(
+    step: Instruction, steps: tuple[Instruction, ...], k: int, where: str
+) -> None:
+    op = OPS.get(step.name)
+    assert op is not None, f"{where}: unknown operation"
+    assert len(step.args) == op.arity, f"{where}: {len(step.args)} arguments"
+    assert all(0 <= arg < k for arg in step.args), f"{where}: used before made"
+    kinds = tuple(steps[arg].kind for arg in step.args)
+    assert kinds == op.args, f"{where}: arguments are {kinds}"
+    assert step.kind == op.result, f"{where}: result is {step.kind}"
+
+
+def _verify_ports(ports: tuple[Port, ...], where: str) -> None:
+    assert len({port.name for port in ports}) == len(ports), f"{where}: equal names"
+
+
+def _verify_results(program: Program) -> None:
+    size = sum(port.size for port in program.outputs)
+    assert len(program.results) == size, (
+        f"{program.name}: {len(program.results)} results for {size} output scalars"
+    )
     for result in program.results:
-        assert 0 <= result < len(steps), f"{program.name}: result %{result} is missing"
-        assert steps[result].kind == type_real, f"{program.name}: a result is a truth"
+        assert 0 <= result < len(program.instructions), (
+            f"{program.name}: result %{result} is missing"
+        )
+        kind = program.instructions[result].kind
+        assert kind == type_real, f"{program.name}: result %{result} is a {kind}"

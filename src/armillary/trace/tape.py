@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
-from armillary.errors import TraceError
+import numpy as np
+import numpy.typing as npt
+
 from armillary.trace.ops import OPS, Op, type_truth
+from armillary.trace.place import fault
 from armillary.trace.scalar import Node, Scalar, Truth
 from armillary.trace.simplify import RULES
 
-NODE_LIMIT = 4_000_000
+Array = npt.NDArray[Any]
+
+NODE_LIMIT = 1_000_000
 
 
 class Tape:
@@ -23,27 +29,26 @@ class Tape:
         self.limit = limit
         self.decision: Callable[[Truth], bool] = _no_paths
         self._known: dict[tuple[Any, ...], Node] = {}
-        self._constants: dict[float | str, Node] = {}
+        self._constants: dict[float, Node] = {}
 
     def input(self, position: int) -> Node:
         """Return the node of input number `position`."""
-        return self._append(("input", position), "input", (), float(position))
+        return self._leaf(("input", position), Scalar, float(position))
 
     def constant(self, number: float) -> Node:
-        """Return the node of a real constant."""
-        number = float(number) + 0.0  # one zero is enough
+        """Return the node of a real constant; there is one zero and one NaN."""
         node = self._constants.get(number)
-        if node is None:
-            key = "nan" if number != number else number
-            node = self._constants.get(key)
-            if node is None:
-                node = self._append(("const", key), "const", (), number)
-                self._constants[key] = node
+        if node is not None:
+            return node
+        if math.isnan(number):
+            return self._leaf(("const", "nan"), Scalar, math.nan)
+        number = float(number) + 0.0
+        self._constants[number] = node = self._leaf(("const", number), Scalar, number)
         return node
 
     def truth(self, value: bool) -> Node:
         """Return the node of a constant truth value."""
-        return self._append(("true", value), "const", (), float(value), truth=True)
+        return self._leaf(("const", "yes" if value else "no"), Truth, float(value))
 
     def record(self, op: Op, args: Sequence[Any]) -> Node:
         """Return the node for `op` of `args`, numbers among them lifted.
@@ -51,13 +56,13 @@ class Tape:
         Raises:
             TraceError: An argument is no number, or belongs to another trace.
         """
-        if len(args) != op.arity:
-            raise TraceError(
-                f"'{op.name}' takes {op.arity} arguments, {len(args)} given."
-            )
-        nodes = [
-            self.lift(arg, kind) for arg, kind in zip(args, op.args, strict=True)
-        ]
+        kinds = op.args
+        if len(args) != len(kinds):
+            raise fault(f"'{op.name}' takes {op.arity} arguments, {len(args)} given.")
+        nodes: list[Node] = []
+        for arg, kind in zip(args, kinds, strict=True):
+            fits = isinstance(arg, Node) and arg.tape is self and arg.kind == kind
+            nodes.append(arg if fits else self.lift(arg, kind))
         return self._record(op, nodes)
 
     def decide(self, truth: Truth) -> bool:
@@ -80,88 +85,106 @@ class Tape:
         """
         if isinstance(value, Node):
             if value.tape is not self:
-                raise TraceError(
-                    "A traced scalar of another trace was used. A joint's function "
-                    "must compute from its own arguments alone; do not keep traced "
-                    "scalars between calls."
+                raise fault(
+                    "a traced scalar of another trace was used. A traced function must "
+                    "compute from its own arguments alone; do not keep traced scalars "
+                    "between calls."
                 )
-            if isinstance(value, Truth) and kind != type_truth:
-                return self.make(
-                    "select", value, self.constant(1.0), self.constant(0.0)
-                )
-            if kind == type_truth and not isinstance(value, Truth):
-                zero = self.constant(0.0)
-                return self.make("not", self.make("eq", value, zero))
-            return value
-        if kind == type_truth:
-            return self.truth(bool(value))
-        return self.constant(_number(value))
+            return value if value.kind == kind else self._converted(value)
+        number = _number(value)
+        return (
+            self.truth(number != 0.0) if kind == type_truth else self.constant(number)
+        )
+
+    def _converted(self, node: Node) -> Node:
+        if isinstance(node, Truth):
+            return self.make("select", node, self.constant(1.0), self.constant(0.0))
+        return self.make("not", self.make("eq", node, self.constant(0.0)))
 
     def _record(self, op: Op, nodes: Sequence[Node]) -> Node:
-        if all(node.name == "const" for node in nodes):
-            result = op.on_floats(*(node.value for node in nodes))
-            return (
-                self.truth(result)
-                if op.result == type_truth
-                else self.constant(result)
-            )
-        rule = RULES.get(op.name)
+        for node in nodes:
+            if node.name != "const":
+                break
+        else:
+            return self._folded(op, nodes)
+        name = op.name
+        rule = RULES.get(name)
         if rule is not None:
             simpler = rule(self, *nodes)
             if simpler is not None:
                 return simpler
-        if op.commutes:  # a constant comes last in sums, first in products
-            const_rank = math.inf if op.name == "add" else -1.0
-            if _rank(nodes[0], const_rank) > _rank(nodes[1], const_rank):
-                nodes = (nodes[1], nodes[0])
-        key = (op.name, *[node.index for node in nodes])
+        if len(nodes) == 2:
+            x, y = nodes
+            if op.commutes and _come_in_wrong_order(name, x, y):
+                nodes = x, y = y, x
+            key = (name, x.index, y.index)
+        else:
+            key = (name, *[node.index for node in nodes])
         known = self._known.get(key)
         if known is not None:
             return known
-        return self._append(
-            key, op.name, tuple(nodes), 0.0, truth=op.result == type_truth
-        )
+        kind = Truth if op.result == type_truth else Scalar
+        return self._append(key, kind, tuple(nodes), 0.0)
+
+    def _folded(self, op: Op, constants: Sequence[Node]) -> Node:
+        """Return the constant that an operation of constants is."""
+        result = op.on_floats(*[node.value for node in constants])
+        is_truth = op.result == type_truth
+        return self.truth(result) if is_truth else self.constant(result)
+
+    def _leaf(self, key: tuple[Any, ...], kind: type[Node], value: float) -> Node:
+        known = self._known.get(key)
+        return self._append(key, kind, (), value) if known is None else known
 
     def _append(
         self,
         key: tuple[Any, ...],
-        name: str,
+        kind: type[Node],
         args: tuple[Node, ...],
         value: float,
-        *,
-        truth: bool = False,
     ) -> Node:
-        node = self._known.get(key)
-        if node is not None:
-            return node
-        if len(self.nodes) >= self.limit:
-            raise TraceError(
-                f"The trace has more than {self.limit} operations: the function "
+        index = len(self.nodes)
+        if index >= self.limit:
+            raise fault(
+                f"the trace has more than {self.limit} operations: the function "
                 "probably loops without end on a traced value. Bound the loop by "
                 "plain numbers."
             )
-        kind = Truth if truth else Scalar
-        node = kind(self, name, args, value, len(self.nodes))
+        node = kind(self, key[0], args, value, index)
         self.nodes.append(node)
         self._known[key] = node
         return node
 
 
 def _no_paths(truth: Truth) -> bool:
-    raise TraceError(
-        "A traced truth value was asked for its answer outside of trace(); use "
+    raise fault(
+        "a traced truth value was asked for its answer outside of trace(); use "
         "armillary.trace.functions.select."
     )
 
 
-def _rank(node: Node, const_rank: float) -> float:
-    return const_rank if node.name == "const" else node.index
+def _come_in_wrong_order(name: str, x: Node, y: Node) -> bool:
+    """Tell whether to swap: a constant comes last in sums, else first."""
+    if x.name == "const":
+        return name == "add"
+    if y.name == "const":
+        return name != "add"
+    return x.index > y.index
 
 
 def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        raise TraceError(
-            f"A traced scalar was combined with {value!r}, which is no number."
-        ) from error
+    """Return a plain number as a float.
+
+    Raises:
+        TraceError: It is none.
+    """
+    if type(value) is float:
+        return value
+    if isinstance(value, np.ndarray) and cast("Array", value).shape == ():
+        value = cast("Array", value).item()
+    if isinstance(value, (numbers.Real, np.bool_)):
+        try:
+            return float(cast("Any", value))
+        except OverflowError as error:
+            raise fault("a number beyond the range of floats was used.") from error
+    raise fault(f"a traced scalar was combined with {value!r}, which is no number.")

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import math
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+from armillary.errors import TraceError
+from armillary.trace import Scalar, replay, trace
+from armillary.trace.numpy_meaning import UFUNCS
+from armillary.trace.tape import Tape
+
+POINTS = [-2.5, -1.0, -0.25, 0.0, 0.5, 1.0, 3.0, math.inf, -math.inf, math.nan]
+UNARY = [u for u in UFUNCS if u.nin == 1]
+BINARY = [u for u in UFUNCS if u.nin == 2]
+
+
+def is_other_on_purpose(ufunc, x: float, y: float) -> bool:
+    """Tell where a traced function is not NumPy's."""
+    if ufunc is np.floor_divide:  # NaN, as the remainder
+        return y == 0.0
+    if ufunc is np.power:  # of numbers NumPy takes the root, of arrays it does not
+        return (x, y) == (-math.inf, 0.5)
+    return ufunc is np.hypot and math.isnan(x + y)  # NaN in, NaN out
+
+
+def agree(program, function, *args: float) -> None:
+    with np.errstate(all="ignore"):
+        expected = np.asarray(function(*args), dtype=float).ravel()
+    np.testing.assert_allclose(replay(program, args), expected, rtol=1e-14, atol=1e-300)
+
+
+@pytest.mark.parametrize("ufunc", UNARY, ids=lambda u: u.__name__)
+def test_functions_of_one_number_are_numpys(ufunc):
+    program = trace(ufunc, q=())
+    for x in POINTS:
+        agree(program, ufunc, np.float64(x))
+
+
+@pytest.mark.parametrize("ufunc", BINARY, ids=lambda u: u.__name__)
+def test_functions_of_two_numbers_are_numpys(ufunc):
+    program = trace(ufunc, x=(), y=())
+    by_constant = trace(lambda x: ufunc(x, 1.5), x=())
+    of_constant = trace(lambda y: ufunc(np.float64(-0.75), y), y=())
+    for x in POINTS:
+        agree(by_constant, lambda x: ufunc(x, 1.5), x)
+        if not is_other_on_purpose(ufunc, -0.75, x):
+            agree(of_constant, lambda y: ufunc(-0.75, y), x)
+        for y in POINTS:
+            if not is_other_on_purpose(ufunc, x, y):
+                agree(program, ufunc, x, y)
+
+
+def test_a_nan_makes_the_length_nan():
+    program = trace(np.hypot, x=(), y=())
+    assert math.isnan(replay(program, [math.inf, math.nan])[0])
+
+
+ARRAYS = {
+    "scale": lambda q, a: np.array([1.0, 2.0]) * q + a,
+    "by array": lambda q, a: q * np.array([1.0, 2.0]) / a - np.array([3.0, 1.0]),
+    "power": lambda q, a: q ** np.array([1.0, 2.0]),
+    "compare": lambda q, a: (np.array([1.0, 2.0]) < q) * 1.0,
+    "unequal": lambda q, a: (q != np.array([1.0, 2.0])) * 1.0,
+    "truths": lambda q, a: ((q > 1) & np.array([True, False])) * 1.0,
+    "where": lambda q, a: np.where(q > 0, q, -q),
+    "where arrays": lambda q, a: np.where(q > 0, np.array([1.0, 2.0]), [q, 1.0]),
+    "where of an array": lambda q, a: np.where(a > 0, a, -a),
+    "clip": lambda q, a: [np.clip(q, -1, 1), np.clip(q, None, 1), np.clip(q, 0, None)],
+    "clip by name": lambda q, a: np.clip(q, a_min=-1, a_max=1),
+    "clip array": lambda q, a: np.clip(a, -1, q),
+    "cross": lambda q, a: np.cross([q, a[0], 1.0], [0.0, q, a[1]]),
+    "dot": lambda q, a: np.dot(a, a) + np.dot(a, [1.0, 2.0]),
+    "norm": lambda q, a: np.linalg.norm(a) + np.linalg.norm([q, 1.0]),
+    "norms": lambda q, a: np.linalg.norm(np.outer(a, a), axis=1),
+    "matmul": lambda q, a: np.array([[q, 1.0], [-1.0, q]]) @ a,
+    "matmul of numbers": lambda q, a: np.eye(2) @ a @ np.array([[1.0, q], [q, 2.0]]),
+    "einsum": lambda q, a: np.einsum("i,j,k->ik", a, a, a),
+    "einsum optimized": lambda q, a: np.einsum(
+        "i,j,ij->", a, a, np.eye(2), optimize=True
+    ),
+    "inner": lambda q, a: [np.inner(a, a), np.vdot(a, a), np.outer(a, a)[0, 1]],
+    "kron": lambda q, a: np.kron(a, a),
+    "tensordot": lambda q, a: np.tensordot(np.outer(a, a), a, 1),
+    "stack": lambda q, a: np.stack([q, 2 * q, a[0]]),
+    "concatenate": lambda q, a: np.concatenate([a, [q, 1.0]]),
+    "hstack": lambda q, a: np.hstack([a, q, 3.0]),
+    "vstack": lambda q, a: np.vstack([a, a]),
+    "block": lambda q, a: np.block([[q, 1.0], [0.0, q]]),
+    "sin of array": lambda q, a: np.sin(a) + np.cos(a) * np.tan(q),
+    "roots": lambda q, a: np.sqrt(np.square(a)) + np.hypot(a, a[::-1]),
+    "angles": lambda q, a: np.arctan2(a, q) + np.radians(a) + np.rad2deg(a),
+    "remainders": lambda q, a: np.fmod(a, 0.3) + np.remainder(a, 0.3) + np.floor(a),
+    "sums": lambda q, a: [np.sum(a), a.mean(), np.prod(a), np.cumsum(a)[1]],
+    "trace": lambda q, a: np.trace(np.outer(a, a)),
+    "largest": lambda q, a: [np.max(a), np.argmax(a), max(q, 0.0), min(a)],
+    "sort": lambda q, a: np.sort([a[0], q, a[1]]),
+    "in place": lambda q, a: np.multiply(a, q, out=np.ones(2, dtype=a.dtype)),
+    "close": lambda q, a: [np.isclose(q, 0.5), np.allclose(q, 0.5, atol=1.0)],
+    "polynomial": lambda q, a: np.polyval([1.0, 2.0, 3.0], q),
+    "linspace": lambda q, a: np.linspace(0.0, q, 3),
+    "sizes": lambda q, a: [np.size(q), np.ndim(q), np.real(q)],
+    "vectorized": lambda q, a: np.vectorize(lambda x: x * x)(a),
+    "homogeneous": lambda q, a: np.r_[a, 1.0] @ np.diag([q, 1.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("function", ARRAYS.values(), ids=ARRAYS)
+def test_arrays_of_scalars_do_what_arrays_of_numbers_do(function):
+    program = trace(function, q=(), a=(2,))
+    for q, a in ((0.5, (0.25, -1.5)), (-1.5, (2.0, 0.75)), (2.0, (1.0, 1.0))):
+        expected = np.asarray(function(q, np.array(a)), dtype=float)
+        assert program.outputs[0].shape == expected.shape
+        np.testing.assert_allclose(
+            replay(program, [q, *a]), expected.ravel(), rtol=1e-14, atol=1e-15
+        )
+
+
+def test_where_and_clip_of_a_scalar_need_no_branch():
+    def formula(q):
+        for k in range(20):
+            q = np.where(q > k, q - k, np.clip(q, -k, k) + 1.0)
+        return q
+
+    program = trace(formula, q=())
+    for x in (-3.0, 2.5, 40.0):
+        assert replay(program, [x]) == [pytest.approx(float(formula(x)))]
+
+
+def test_closeness_knows_infinity_and_nan():
+    program = trace(lambda x, y: np.isclose(x, y, equal_nan=True), x=(), y=())
+    for x in POINTS:
+        for y in (*POINTS, 0.5 + 1e-9):
+            agree(program, lambda x, y: np.isclose(x, y, equal_nan=True), x, y)
+
+
+MISUSES = {
+    r"numpy\.sinh has no meaning for a traced scalar. These have: absolute": np.sinh,
+    r"numpy\.multiply\.outer has no meaning": lambda q: np.multiply.outer(q, [1.0]),
+    r"numpy\.add with options has no meaning": lambda q: np.add(q, 1.0, dtype=float),
+    r"numpy\.multiply was to be written into an array of float64": lambda q: (
+        np.multiply(q, 2.0, out=np.ones(1))
+    ),
+    r"does not support argument 1 of type float.*take it of single scalars": lambda q: (
+        np.sin(np.array([q, 1.0]))
+    ),
+    r"Cannot cast ufunc 'inv'.*or write it out": lambda q: np.linalg.inv([[q]]),
+    r"unorderable types.*take it of single scalars": lambda q: np.sign(np.array([q])),
+    "has no callable rint method.*NumPy cannot take": np.round,
+    "raised TypeError: Cannot cast": lambda q: np.interp(q, [0.0, 1.0], [2.0, 3.0]),
+}
+
+
+@pytest.mark.parametrize("message", MISUSES)
+def test_what_cannot_be_traced_is_told_with_its_line(message: str):
+    misuse = MISUSES[message]
+
+    def formula(q):
+        return misuse(q)
+
+    with pytest.raises(TraceError, match=f"^{re.escape(__file__)}:\\d+: .*{message}"):
+        trace(formula, q=())
+
+
+def test_an_array_of_numbers_cannot_be_scaled_in_place():
+    q = Tape().input(0)
+    numbers = np.ones(2)
+    with pytest.raises(TraceError, match="make that array with dtype=object"):
+        numbers *= q
+    objects = np.ones(2, dtype=object)
+    kept = objects
+    objects *= q
+    assert objects is kept
+    assert all(type(x) is Scalar for x in objects)
+
+
+def test_no_warning_is_given():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        q = Tape().input(0)
+        assert type(np.float64(1e308) * (q * np.float64(1e308))) is Scalar
+        assert type(np.array(2.0) * q) in {Scalar, np.ndarray}
