@@ -1,0 +1,122 @@
+"""`armillary bench`: how fast this machine computes the pose of a frame."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import timeit
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.cli.frame import add_frame, chosen_frame
+from armillary.cli.opening import add_file, open_cell
+from armillary.cli.table import plural
+from armillary.errors import KernelError, printable
+from armillary.kernel.kernel import Kernel, default_threads
+from armillary.solve.cell import Cell
+
+BATCH = 100_000
+SHORTEST = 0.02  # [s] of one measurement
+REPEATS = 7
+WIDEST = 3.0  # [m or rad], where a joint has no limit
+
+# In a process of its own, where nothing is in memory; imports are not counted.
+FIRST_KERNEL = """
+import pickle, sys, time
+import armillary.kernel.compiler
+cell, frame = pickle.load(sys.stdin.buffer)
+start = time.perf_counter()
+cell.fk(frame)
+print(time.perf_counter() - start)
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "bench",
+        help="how fast this machine computes the pose of a frame",
+        description="Measure the first kernel of a frame's pose, without and with the "
+        "cache on disk, one call, and a batch on one and on all threads.",
+    )
+    add_file(parser)
+    add_frame(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure and print."""
+    cell = open_cell(options)
+    frame = chosen_frame(cell, options)
+    fk = cell.fk(frame)
+    print(
+        f"pose of {printable(frame)}: {plural(len(cell.joint_names), 'joint')}, "
+        f"{plural(fk.program.operation_count, 'operation')}, {fk.lanes} poses at once"
+    )
+    for what, figure in _figures(cell, frame, fk):
+        print(f"  {what:<32}{figure}", flush=True)
+    return 0
+
+
+def _figures(cell: Cell, frame: str, fk: Kernel) -> Iterator[tuple[str, str]]:
+    """Yield what was measured, and the figure."""
+    cold, cached = _first_kernels(cell, frame)
+    yield "first kernel, compiled", f"{1e3 * cold:9.1f} ms"
+    yield "first kernel, from the cache", f"{1e3 * cached:9.1f} ms"
+    q = np.array(cell.home.q)
+    yield "one call", f"{1e6 * _seconds(lambda: fk(q)):9.2f} us"
+    Q = random_vectors(cell, BATCH)
+    out = np.empty((BATCH, 4, 4))
+    for threads in sorted({1, default_threads()}):
+        each = _seconds(lambda: fk(Q, out=out, threads=threads)) / BATCH  # noqa: B023
+        what = f"each of {BATCH:,}, {plural(threads, 'thread')}"
+        yield what, f"{1e9 * each:9.1f} ns   {1e-6 / each:.1f} million/s"
+
+
+def _first_kernels(cell: Cell, frame: str) -> tuple[float, float]:
+    """Return how long the first kernel takes [s], without and with the cache."""
+    with tempfile.TemporaryDirectory() as folder:
+        cold, cached = (_first_kernel(cell, frame, folder) for _ in range(2))
+    return cold, cached
+
+
+def _first_kernel(cell: Cell, frame: str, cache: str) -> float:
+    paths = [path for path in sys.path if path]
+    environment = {
+        **os.environ,
+        "ARMILLARY_CACHE": cache,
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_KERNEL],
+        input=pickle.dumps((cell, frame)),
+        env=environment,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise KernelError(f"The first kernel could not be measured: {said}")
+    return float(done.stdout)
+
+
+def random_vectors(cell: Cell, count: int) -> npt.NDArray[np.float64]:
+    """Return joint vectors within the limits, shape (count, n), always the same."""
+    lower, upper = (np.clip(limit, -WIDEST, WIDEST) for limit in cell.limits)
+    return np.random.default_rng(0).uniform(lower, upper, (count, len(lower)))
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    """Return the least time of one call [s]."""
+    timer = timeit.Timer(call)
+    count = 1
+    while (took := timer.timeit(count)) < SHORTEST:
+        count = max(2 * count, int(1.2 * count * SHORTEST / max(took, 1e-9)))
+    return min(took, *timer.repeat(REPEATS, count)) / count

@@ -1,0 +1,52 @@
+"""`armillary check`: everything that is wrong or doubtful in a file."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from armillary.cli.opening import add_file, read
+from armillary.cli.table import plural
+from armillary.errors import FormatError, ModelError, printable
+from armillary.formats.diagnostic import Severity
+
+FAULTY = 1
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "check",
+        help="everything that is wrong or doubtful in a file",
+        description="Print all findings, each with its place and its id. The exit code "
+        "is 0 where none is an error, else 1.",
+    )
+    add_file(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the findings and return 1 where one is an error."""
+    errors = 0
+    findings: Sequence[Any] = ()
+    try:
+        cell, report = read(options)
+        findings = report.diagnostics
+        _ = cell.limits
+    except FormatError as error:
+        findings = error.diagnostics
+        errors = sum(_severity(each) is Severity.ERROR for each in findings)
+    except ModelError as error:
+        findings = [*findings, error]
+        errors = 1
+    for found in findings:
+        print(found)
+    warnings = sum(_severity(each) is Severity.WARNING for each in findings)
+    counted = f"{plural(errors, 'error')}, {plural(warnings, 'warning')}"
+    print(f"{printable(options.file)}: {counted}")
+    return FAULTY if errors else 0
+
+
+def _severity(finding: Any) -> Severity:
+    return getattr(finding, "severity", Severity.ERROR)

@@ -1,0 +1,126 @@
+"""`armillary fk`: the pose of a frame, for one joint vector or a file of them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.cli.frame import add_frame
+from armillary.cli.joints import si_factors
+from armillary.cli.npy import NpyWriter
+from armillary.cli.opening import add_file, open_cell
+from armillary.cli.progress import Progress
+from armillary.cli.vectors import Vectors, open_vectors, vector_of_text
+from armillary.errors import ShapeError, quote
+from armillary.model.workcell import WORLD
+from armillary.solve.cell import Cell
+
+Array = npt.NDArray[np.float64]
+Write = Callable[[Array], None]
+
+DESCRIPTION = """\
+Print the pose of a frame, a 4x4 matrix [m]. The joint vector is in m and rad, in the
+order that 'info' shows; without one, the cell is at home. A CSV file holds one vector
+a line; a first line of joint names picks joints, the others stay at home. Poses of a
+file are printed one a line, row by row, or written with --out: shape (..., 4, 4).
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "fk",
+        help="the pose of a frame, once or a million times",
+        description=DESCRIPTION,
+    )
+    add_file(parser)
+    add_frame(parser, required=True)
+    parser.add_argument(
+        "--relative-to", metavar="G", default=WORLD, help="in which frame; else world"
+    )
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--q", metavar="Q1,Q2,...", help="a joint vector")
+    source.add_argument("--q-file", metavar="FILE", help="joint vectors, CSV or NPY")
+    parser.add_argument(
+        "--degrees", action="store_true", help="angles of q are in degrees"
+    )
+    parser.add_argument("--out", metavar="X.npy", help="write the poses to this file")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compute the poses and print or write them."""
+    if options.out is not None and not options.out.endswith(".npy"):
+        raise ShapeError(f"--out writes NPY: end {quote(options.out)} in '.npy'.")
+    cell = open_cell(options)
+    if options.q_file is not None:
+        return _many(cell, options)
+    pose = cell.fk(options.frame, relative_to=options.relative_to)(_q(cell, options))
+    with _sink(options.out, ()) as write:
+        write(pose)
+    return 0
+
+
+def _q(cell: Cell, options: argparse.Namespace) -> Array:
+    if options.q is None:
+        return np.array(cell.home.q)
+    q = vector_of_text(options.q)
+    names = cell.joint_names
+    if len(q) != len(names):
+        raise ShapeError(
+            f"--q has {len(q)} numbers; cell {quote(cell.name)} has {len(names)} "
+            f"joints: {', '.join(names)}."
+        )
+    return q * si_factors(cell, names) if options.degrees else q
+
+
+def _many(cell: Cell, options: argparse.Namespace) -> int:
+    with open_vectors(options.q_file) as vectors:
+        joints = vectors.joints or cell.joint_names
+        fk = cell.fk(options.frame, relative_to=options.relative_to, joints=joints)
+        factors = si_factors(cell, joints)
+        batch = (0,) if vectors.batch is None else vectors.batch
+        with _sink(options.out, batch) as write:
+            for q in _checked(vectors, joints, options.q_file):
+                write(fk(q * factors if options.degrees else q))
+    return 0
+
+
+def _checked(
+    vectors: Vectors, joints: tuple[str, ...], path: str
+) -> Iterator[npt.NDArray[Any]]:
+    """Yield the chunks of a file, showing the progress."""
+    with Progress(vectors.size) as progress:
+        for q, done in vectors.chunks:
+            if q.shape[-1] != len(joints):
+                raise ShapeError(
+                    f"{path}: the vectors have {q.shape[-1]} numbers; "
+                    f"{len(joints)} are expected, for the joints {', '.join(joints)}."
+                )
+            yield q
+            progress.at(done)
+
+
+@contextmanager
+def _sink(path: str | None, batch: tuple[int, ...]) -> Generator[Write, None, None]:
+    """Give a function that writes poses to a file, or prints them."""
+    if path is None:
+        yield _print_rows if batch else _print_matrix
+        return
+    with NpyWriter(path, (*batch, 4, 4)) as writer:
+        yield writer.append
+
+
+def _print_matrix(pose: Array) -> None:
+    for row in pose + 0.0:
+        print(" ".join(f"{entry:16.12f}" for entry in row))
+
+
+def _print_rows(poses: Array) -> None:
+    for row in (poses + 0.0).reshape(-1, 16).tolist():
+        print(",".join(map(repr, row)))

@@ -1,0 +1,76 @@
+"""`armillary info`: what a cell holds, as a tree and a table of joints."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from armillary.cli.joints import DEGREES_PER_RADIAN, moving_links
+from armillary.cli.opening import add_file, open_cell
+from armillary.cli.table import number, plural, table
+from armillary.cli.tree import tree_rows
+from armillary.errors import printable
+from armillary.model.unit import Unit
+from armillary.solve.cell import Cell
+
+TREE = ("frame", "joint type", "joint")
+JOINTS = (">q", "joint", "unit", ">lower", ">upper", ">rate", ">effort")
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "info",
+        help="what a cell holds: its tree, joints, limits",
+        description="Print the tree of frames, and the joints in the order of q with "
+        "their units and limits; '-' stands for no limit. Rates are per second, "
+        "efforts in N or N m.",
+    )
+    add_file(parser)
+    parser.add_argument(
+        "--degrees", action="store_true", help="print angles in degrees"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the tree and the joints."""
+    cell = open_cell(options)
+    print(f"{printable(cell.name)}: {_counts(cell)}\n")
+    for line in table(TREE, tree_rows(cell)):
+        print(line)
+    if cell.joint_names:
+        print()
+        for line in table(JOINTS, _joint_rows(cell, in_degrees=options.degrees)):
+            print(line)
+    return 0
+
+
+def _counts(cell: Cell) -> str:
+    links = sum(len(m.links) for m in cell.manipulators)
+    return ", ".join(
+        [
+            plural(len(cell.manipulators), "manipulator"),
+            plural(links, "link"),
+            plural(len(cell.joint_names), "joint"),
+        ]
+    )
+
+
+def _joint_rows(cell: Cell, *, in_degrees: bool) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of the joints; those that follow a joint narrow its limits."""
+    lower, upper = cell.limits
+    for k, (name, link) in enumerate(
+        zip(cell.joint_names, moving_links(cell), strict=True)
+    ):
+        turned = in_degrees and link.joint.unit is Unit.RADIAN
+        factor = DEGREES_PER_RADIAN if turned else 1.0
+        bounds = float(lower[k]), float(upper[k]), link.limits.velocity
+        yield (
+            str(k),
+            name,
+            "deg" if turned else link.joint.unit.value or "-",
+            *(number(bound * factor) for bound in bounds),
+            number(link.limits.effort),
+        )

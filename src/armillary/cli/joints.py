@@ -1,0 +1,34 @@
+"""The joints of a cell as people read them: in the order of q, with their units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.model.link import Link
+from armillary.model.unit import Unit
+from armillary.model.workcell import Workcell
+
+DEGREES_PER_RADIAN = 180.0 / math.pi
+
+
+def moving_links(cell: Workcell) -> list[Link]:
+    """Return the link that each coordinate of q moves, in the order of q."""
+    return [m.links[k] for m in cell.manipulators for k in m.coordinates]
+
+
+def si_factors(cell: Workcell, joints: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Return what makes degrees radians, 1 for joints of other units, shape (n,).
+
+    Raises:
+        UnknownName: A joint does not exist.
+        ModelError: A bare name is not unique.
+    """
+    links = moving_links(cell)
+    units = [links[cell.joint(name)].joint.unit for name in joints]
+    return np.array(
+        [1.0 / DEGREES_PER_RADIAN if unit is Unit.RADIAN else 1.0 for unit in units]
+    )

@@ -1,0 +1,90 @@
+"""The command `armillary`: verbs in, exit codes out, errors as one readable text."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+from armillary.cli import bench, check, convert, fk, info, show
+from armillary.cli.vectors import join_numbers
+from armillary.errors import ArmillaryError, printable
+
+VERBS = (info, check, fk, convert, show, bench)
+
+DONE, FAILED, INTERRUPTED = 0, 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; the epilog of the help lists them.
+
+    Args:
+        arguments: What follows the name of the program; by default that of the process.
+    """
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    _accept_any_text()
+    try:
+        options = parser().parse_args(join_numbers(given))
+        code: int = options.run(options)
+        sys.stdout.flush()
+        return code
+    except SystemExit as end:  # of argparse, which has said why
+        return end.code if isinstance(end.code, int) else FAILED
+    except BrokenPipeError:  # the reader has seen enough
+        _discard_output()
+        return DONE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except ArmillaryError as error:
+        return _failed(str(error))
+    except MemoryError:
+        return _failed("There is not enough memory for this.")
+    except OSError as error:
+        where = f"{printable(str(error.filename))}: " if error.filename else ""
+        return _failed(f"{where}{error.strerror or error}")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all verbs."""
+    found = argparse.ArgumentParser(
+        prog="armillary",
+        description="Robot workcells: look at them, check, convert and compute them.",
+        epilog="Exit codes: 0 well, 1 'check' found errors, 2 it could not be done.",
+    )
+    found.add_argument("--version", action="version", version=_version())
+    verbs = found.add_subparsers(metavar="VERB", required=True)
+    for verb in VERBS:
+        verb.add(verbs)
+    return found
+
+
+def _version() -> str:
+    try:
+        return f"armillary {version('armillary')}"
+    except PackageNotFoundError:
+        return "armillary, not installed"
+
+
+def _failed(text: str) -> int:
+    print(f"armillary: {text}", file=sys.stderr)
+    return FAILED
+
+
+def _accept_any_text() -> None:
+    """Let terminals that lack a character show another in its place."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _discard_output() -> None:
+    """Send what is still buffered nowhere, so that the end of the process is quiet."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):  # no such descriptor, so nothing to discard
+        return

@@ -1,0 +1,77 @@
+"""An NPY file that grows row by row, and appears only when it is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import secrets
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+
+class NpyWriter:
+    """Write an array of float64 whose first dimension need not be known before.
+
+    The file is written beside its place and moved there at the end. As a context, it
+    is removed where an error leaves the block.
+    """
+
+    def __init__(self, path: str, shape: tuple[int, ...]) -> None:
+        """Begin; of `shape`, the first number counts only if nothing is appended.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        self._path = path
+        self._shape = shape
+        self._draft = f"{path}.{secrets.token_hex(4)}.part"
+        self._rows = 0
+        self._row = math.prod(shape[1:])
+        self._file = Path(self._draft).open("xb")  # noqa: SIM115
+        self._write_header(shape)
+        self._start = self._file.tell()
+
+    def append(self, array: npt.NDArray[np.float64]) -> None:
+        """Write further rows, shape (m, *shape[1:])."""
+        assert array.dtype == np.float64, array.dtype
+        self._file.write(np.ascontiguousarray(array).data)
+        self._rows += array.size // self._row if self._row else len(array)
+
+    def close(self) -> None:
+        """Finish the file and move it to its place."""
+        shape = (self._rows, *self._shape[1:]) if self._shape else ()
+        self._file.seek(0)
+        self._write_header(shape)
+        assert self._file.tell() == self._start, "the header has grown"
+        self._file.close()
+        os.replace(self._draft, self._path)
+
+    def _write_header(self, shape: tuple[int, ...]) -> None:
+        header: dict[str, Any] = {
+            "descr": np.lib.format.dtype_to_descr(np.dtype("<f8")),
+            "fortran_order": False,
+            "shape": shape,
+        }
+        np.lib.format.write_array_header_1_0(self._file, header)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if error is None:
+                self.close()
+        finally:
+            self._file.close()
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._draft)

@@ -1,0 +1,83 @@
+"""The file that a verb is about, and where it may refer to."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from armillary.errors import quote
+from armillary.formats import registry
+from armillary.formats.diagnostic import Report, Severity
+from armillary.model.workcell import Workcell
+from armillary.solve.cell import Cell
+
+
+def add_file(parser: argparse.ArgumentParser, name: str = "FILE") -> None:
+    """Add the file to read, and the options that say how."""
+    parser.add_argument("file", metavar=name, help="a file of any known format")
+    parser.add_argument(
+        "--format", metavar="NAME", help="its format; by default told from the file"
+    )
+    parser.add_argument(
+        "--package",
+        metavar="NAME=DIR",
+        action="append",
+        default=[],
+        type=_package,
+        help="the folder of a package that the file refers to; may be repeated",
+    )
+    parser.add_argument(
+        "--folder",
+        metavar="DIR",
+        action="append",
+        default=[],
+        type=_folder,
+        help="a further folder that the file may refer to; may be repeated",
+    )
+
+
+def read(options: argparse.Namespace) -> tuple[Workcell, Report]:
+    """Return the cell in the file that was named, and what was found in it.
+
+    Raises:
+        ArmillaryError: It cannot be read, or is faulty.
+    """
+    return registry.read(
+        options.file,
+        format=options.format,
+        packages=dict(options.package),
+        folders=options.folder,
+    )
+
+
+def open_cell(options: argparse.Namespace) -> Cell:
+    """Return the cell in the file that was named; warnings go to stderr.
+
+    Raises:
+        ArmillaryError: It cannot be read, or is faulty.
+    """
+    workcell, report = read(options)
+    warn(report)
+    return Cell.of(workcell)
+
+
+def warn(report: Report) -> None:
+    """Print the warnings of a report to stderr."""
+    for found in report.diagnostics:
+        if found.severity is Severity.WARNING:
+            print(found, file=sys.stderr)
+
+
+def _package(text: str) -> tuple[str, Path]:
+    name, equals, folder = text.partition("=")
+    if not (name and equals and folder):
+        raise argparse.ArgumentTypeError(f"{quote(text)} is not of the form NAME=DIR")
+    return name, _folder(folder)
+
+
+def _folder(text: str) -> Path:
+    if not os.path.isdir(text):
+        raise argparse.ArgumentTypeError(f"there is no folder {quote(text)}")
+    return Path(text)

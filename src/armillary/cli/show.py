@@ -1,0 +1,53 @@
+"""`armillary show`: a cell at each stage of its way to machine code."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from armillary.cli.frame import add_frame, chosen_frame
+from armillary.cli.opening import add_file, open_cell
+from armillary.formats import registry
+from armillary.solve.cell import Cell
+from armillary.trace import Program, listing
+
+STAGES = ("model", "program", "llvm", "asm")
+BITS = 64
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "show",
+        help="a cell on its way to machine code",
+        description="Print the model as it was understood, in the native format, or "
+        "the kernel of a frame's pose: the traced program, its LLVM code, or its "
+        "assembly for this machine.",
+    )
+    add_file(parser)
+    parser.add_argument("--stage", choices=STAGES, default="program")
+    add_frame(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the cell at a stage."""
+    cell = open_cell(options)
+    if options.stage == "model":
+        print(_model(cell), end="")
+        return 0
+    program: Program = cell.fk(chosen_frame(cell, options)).program
+    print(listing(program) if options.stage == "program" else _code(program, options))
+    return 0
+
+
+def _model(cell: Cell) -> str:
+    data, _ = registry.write(cell, format="cell")
+    return data.decode()
+
+
+def _code(program: Program, options: argparse.Namespace) -> str:
+    from armillary.kernel.compiler import assembly_text, module_text, native_shape
+
+    text = module_text if options.stage == "llvm" else assembly_text
+    return text(program, native_shape(BITS)).rstrip("\n")
