@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Mapping
+from importlib.resources import as_file, files
+from typing import TYPE_CHECKING
+
 from armillary.errors import (
     ArmillaryError,
     FormatError,
@@ -12,9 +17,13 @@ from armillary.errors import (
     StateError,
     TraceError,
     UnknownName,
+    unknown,
 )
 from armillary.model import joints
+from armillary.model.coupling import Coupling
+from armillary.model.frame import Frame
 from armillary.model.joint import Joint
+from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.unit import Unit
@@ -22,6 +31,10 @@ from armillary.model.workcell import Mount
 from armillary.solve.cell import Cell
 from armillary.solve.state import State
 from armillary.spatial.pose import Pose
+
+if TYPE_CHECKING:
+    from armillary.formats.diagnostic import Report
+    from armillary.model.workcell import Workcell
 
 METRE, RADIAN, OTHER = Unit.METRE, Unit.RADIAN, Unit.OTHER
 
@@ -31,10 +44,13 @@ __all__ = [
     "RADIAN",
     "ArmillaryError",
     "Cell",
+    "Coupling",
     "FormatError",
+    "Frame",
     "Joint",
     "JointError",
     "KernelError",
+    "Limits",
     "Link",
     "Manipulator",
     "ModelError",
@@ -45,5 +61,87 @@ __all__ = [
     "StateError",
     "TraceError",
     "UnknownName",
+    "example",
     "joints",
+    "load",
+    "save",
 ]
+
+_Folder = str | os.PathLike[str]
+
+
+def load(
+    path: _Folder,
+    *,
+    format: str | None = None,
+    packages: Mapping[str, _Folder] | None = None,
+    folders: Iterable[_Folder] = (),
+    joints: Mapping[str, type[Joint]] | Iterable[type[Joint]] = (),
+    strict_order: bool = False,
+) -> Cell:
+    """Return the cell in a file of any known format.
+
+    Warnings go to the log `armillary.formats`.
+
+    Args:
+        path: A plain file.
+        format: Name of its format; by default told from its name and contents.
+        packages: The folder of each package, for references `package://name/...`.
+        folders: Further folders that the file may refer to.
+        joints: Your own classes of joints that the file may hold.
+        strict_order: Refuse a link that stands before its parent, as Isaac does.
+
+    Raises:
+        FormatError: The file cannot be read, or is faulty; it lists all that was found.
+        UnknownName: There is no such format.
+    """
+    from armillary.formats import registry
+
+    workcell = registry.load(
+        path,
+        format=format,
+        packages=packages,
+        folders=folders,
+        joints=joints,
+        strict_order=strict_order,
+    )
+    return Cell.of(workcell)
+
+
+def save(
+    cell: Workcell, path: _Folder, *, format: str | None = None, lossless: bool = False
+) -> Report:
+    """Write a cell to a file, as a whole or not at all.
+
+    Args:
+        cell: What to write.
+        path: The file, which is replaced where it exists.
+        format: Name of the format; by default told from the ending of the path.
+        lossless: Raise instead of writing where the format cannot hold everything.
+
+    Returns:
+        A warning for each thing that the format could not hold, in `.diagnostics`.
+
+    Raises:
+        FormatError: The format cannot hold this cell, or the file cannot be written.
+        UnknownName: There is no such format.
+    """
+    from armillary.formats import registry
+
+    return registry.save(cell, path, format=format, lossless=lossless)
+
+
+def example(name: str) -> Cell:
+    """Return a cell that comes with armillary, such as `ur5e_on_oval`.
+
+    Raises:
+        UnknownName: There is none of this name; the message lists them.
+    """
+    ending = ".cell.json"
+    folder = files("armillary") / "cells"
+    names = [each.name for each in folder.iterdir() if each.name.endswith(ending)]
+    known = sorted(each.removesuffix(ending) for each in names)
+    if name not in known:
+        raise unknown("example cell", name, known)
+    with as_file(folder / f"{name}{ending}") as path:
+        return load(path)
