@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
 from armillary.errors import FormatError, ModelError, quote, unknown
+from armillary.formats import native
 from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
 from armillary.formats.format import Format, ReadOptions, fault
 from armillary.formats.paths import Roots
@@ -23,7 +24,7 @@ Folder = str | os.PathLike[str]
 
 # A format is a file in this folder and its row here. Where the contents of a file look
 # like several, the first row wins.
-FORMATS: Final[tuple[Format, ...]] = ()
+FORMATS: Final[tuple[Format, ...]] = (native.FORMAT,)
 
 _log = logging.getLogger("armillary.formats")
 
@@ -220,7 +221,8 @@ def _by_tag(
     found: dict[str, type[Joint]] = {}
     for tag, given in pairs:
         if not (isinstance(given, type) and issubclass(given, Joint)):
-            raise ModelError(f"joints= takes subclasses of Joint, not {quote(given)}.")
+            shown = quote(cast(object, given))
+            raise ModelError(f"joints= takes subclasses of Joint, not {shown}.")
         kind: type[Joint] = given
         taken = found.get(tag, JOINT_TYPES.get(tag, kind))
         if taken is not kind:

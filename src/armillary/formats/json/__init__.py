@@ -1,0 +1,9 @@
+"""Strict JSON whose findings have a line and a column, and a readable layout."""
+
+from __future__ import annotations
+
+from armillary.formats.json.document import Document
+from armillary.formats.json.layout import Record, to_text
+from armillary.formats.json.places import Steps
+
+__all__ = ["Document", "Record", "Steps", "to_text"]

@@ -1,0 +1,233 @@
+"""A JSON file while it is read: its values, and what is found in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cached_property
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+
+import msgspec
+
+from armillary.errors import FormatError, quote
+from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
+from armillary.formats.json.places import (
+    Steps,
+    find_duplicate,
+    find_odd,
+    place,
+    places,
+)
+
+__all__ = ["Document"]
+
+T = TypeVar("T")
+
+_BOM: Final = b"\xef\xbb\xbf"
+_BYTE: Final = re.compile(r"\(byte (\d+)\)$")
+_AT: Final = re.compile(r"(?:^| - )at `(\$[^`]*)`$|$")
+_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_JSON_NAMES: Final = {
+    "`str`": "a text",
+    "`float`": "a number",
+    "`int`": "a whole number",
+    "`bool`": "true or false",
+    "`array`": "an array",
+    "`object`": "an object",
+}
+
+
+class Finding(NamedTuple):
+    """A finding whose line and column are not looked up yet."""
+
+    steps: Steps
+    severity: Severity
+    code: str
+    message: str
+    hint: str
+
+
+class Document:
+    """The text of a JSON file, and what is found in it.
+
+    Findings name parts by their steps from the root; lines and columns are looked up
+    once, at the end, and only where there are findings.
+    """
+
+    def __init__(self, data: bytes, path: str, report: Report) -> None:
+        """Take the bytes of the file, the name it goes by, and who is told."""
+        self._data = data.removeprefix(_BOM)
+        self._path = path
+        self._report = report
+        self._findings: list[Finding] = []
+
+    @property
+    def path(self) -> str:
+        """Return the name that the file goes by."""
+        return self._path
+
+    # What readers find.
+
+    def error(self, steps: Steps, code: str, message: str, *, hint: str = "") -> None:
+        """Add a finding that makes the file unusable."""
+        self._findings.append(Finding(steps, Severity.ERROR, code, message, hint))
+
+    def warning(self, steps: Steps, code: str, message: str, *, hint: str = "") -> None:
+        """Add a finding that people should know of: doubtful, or left out."""
+        self._findings.append(Finding(steps, Severity.WARNING, code, message, hint))
+
+    def note(self, steps: Steps, code: str, message: str, *, hint: str = "") -> None:
+        """Add a finding that is no fault."""
+        self._findings.append(Finding(steps, Severity.NOTE, code, message, hint))
+
+    def tell(self) -> None:
+        """Hand the findings to the report, and raise if one of them is an error.
+
+        Raises:
+            FormatError: There are errors.
+        """
+        wanted = {finding.steps for finding in self._findings}
+        known = places(self._text, wanted, self._path) if wanted else {}
+        for steps, severity, code, message, hint in self._findings:
+            self._report.add(
+                Diagnostic(
+                    place=known.get(steps, Place(self._path)),
+                    severity=severity,
+                    code=code,
+                    message=message,
+                    hint=hint,
+                )
+            )
+        self._findings.clear()
+        self._report.raise_if_errors()
+
+    # Its values.
+
+    def decode(self, kind: type[T]) -> T:
+        """Return the whole file as a value of this kind.
+
+        Raises:
+            FormatError: The file is no JSON, or another value.
+        """
+        try:
+            return msgspec.json.decode(self._data, type=kind)
+        except msgspec.ValidationError as error:
+            self.fail(error, ())
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self._malformed(error)
+
+    def check_keys(self) -> None:
+        """Refuse objects with two members of one name, of which one would be lost.
+
+        Raises:
+            FormatError: There is one.
+        """
+        try:
+            json.loads(self._data, object_pairs_hook=_distinct)
+        except _Duplicate:
+            found = find_duplicate(self._text)
+            assert found is not None
+            key, offset = found
+            message = f"the key {quote(key)} stands twice in one object"
+            self._stop("duplicate-key", message, offset=offset, hint="Remove one.")
+        except RecursionError as error:
+            self._malformed(error)
+
+    def fail(self, error: msgspec.ValidationError, steps: Steps) -> NoReturn:
+        """Raise what the decoder found in the part at `steps`.
+
+        Raises:
+            FormatError: Always.
+        """
+        self.mismatch(error, steps)
+        self.tell()
+        raise AssertionError(error)
+
+    def mismatch(self, error: msgspec.ValidationError, steps: Steps) -> None:
+        """Add what the decoder found in the part at `steps`."""
+        text = str(error)
+        where = _AT.search(text)
+        assert where is not None
+        message = text[: where.start()]
+        for key, index in _STEP.findall(where[1] or ""):
+            steps = (*steps, key or int(index))
+        unknown = _UNKNOWN.fullmatch(message)
+        if unknown:
+            name = unknown[1]
+            message = f"{_described(steps)} has no field {quote(name)}"
+            self.error((*steps, name), "unknown-field", message)
+            return
+        if "out of range" in message:
+            odd = find_odd(self._text)
+            if odd is not None:
+                self._stop("bad-number", odd[0], offset=odd[1])
+        for name, words in _JSON_NAMES.items():
+            message = message.replace(name, words)
+        message = f"{_described(steps)}: {message[:1].lower()}{message[1:]}"
+        self.error(steps, "wrong-type", message)
+
+    # What is no JSON.
+
+    @cached_property
+    def _text(self) -> str:
+        return self._data.decode("utf-8", errors="replace")
+
+    def _malformed(self, error: Exception) -> NoReturn:
+        """Raise the error for bytes that are no JSON, with the best explanation."""
+        try:
+            text = self._data.decode("utf-8")
+            json.loads(text)
+        except UnicodeDecodeError as wrong:
+            offset = len(self._data[: wrong.start].decode("utf-8"))
+            message = f"byte 0x{self._data[wrong.start]:02x} is no UTF-8"
+            self._stop("encoding", message, offset=offset, hint="Save it as UTF-8.")
+        except RecursionError:
+            message = "objects and arrays are nested too deeply"
+            self._stop("too-deep", message)
+        except json.JSONDecodeError as wrong:
+            self._stop_at(wrong)
+        except ValueError:  # a whole number of too many digits
+            pass
+        odd = find_odd(self._text)
+        if odd is not None:
+            self._stop("malformed", odd[0], offset=odd[1])
+        spot = _BYTE.search(str(error))
+        offset = None
+        if spot:
+            offset = len(self._data[: int(spot[1])].decode("utf-8", errors="replace"))
+        reason = _BYTE.sub("", str(error)).strip()
+        self._stop("malformed", f"this is no JSON: {reason}", offset=offset)
+
+    def _stop_at(self, wrong: json.JSONDecodeError) -> NoReturn:
+        """Raise the error for a text that is no JSON from one spot on."""
+        cut = len(self._text.rstrip())
+        is_cut = wrong.pos >= cut or wrong.msg.startswith("Unterminated string")
+        what = "the file is empty" if not cut else "the file ends too early"
+        message = what if is_cut else f"this is no JSON: {wrong.msg.lower()}"
+        self._stop("truncated" if is_cut else "malformed", message, offset=wrong.pos)
+
+    def _stop(
+        self, code: str, message: str, *, offset: int | None = None, hint: str = ""
+    ) -> NoReturn:
+        spot = Place(self._path)
+        if offset is not None:
+            spot = place(self._text, offset, self._path)
+        self._report.error(spot, code, message, hint=hint)
+        self._report.raise_if_errors()
+        raise FormatError(message)
+
+
+class _Duplicate(Exception):
+    """An object has two members of one name."""
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) != len(pairs):
+        raise _Duplicate
+
+
+def _described(steps: Steps) -> str:
+    """Return the path of a part as people write it: `links[3].limits`."""
+    text = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps)
+    return text.lstrip(".") or "the file"

@@ -1,0 +1,98 @@
+"""JSON for people: what is short stands on one line, and nothing else decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from types import GeneratorType
+from typing import Any, Final, TypeAlias, cast
+
+import msgspec
+
+from armillary.errors import FormatError
+from armillary.formats.diagnostic import Diagnostic, Place, Severity
+
+__all__ = ["Record", "to_text"]
+
+Record: TypeAlias = Any
+"""What JSON can hold: dicts with texts as keys, lists or tuples, texts, finite numbers,
+bools, None. A generator is an array whose items are made one after the other; it is
+always split, and so is an object that has one."""
+
+LINE: Final = 88
+INDENT: Final = b"  "
+
+_encode = msgspec.json.encode
+_format = msgspec.json.format
+
+
+def to_text(record: Record, *, depth: int) -> bytes:
+    """Return a record as UTF-8: the same bytes for equal records, numbers exactly.
+
+    Objects and arrays that do not fit on a line are split, one member to a line, down
+    to this depth below the root; what is deeper always stands on one line.
+
+    Raises:
+        FormatError: A text holds half a character, which UTF-8 has no bytes for.
+    """
+    lines: list[bytes] = []
+    try:
+        _lay(record, b"", b"", b"\n", depth, lines)
+    except UnicodeEncodeError as error:
+        raise FormatError(
+            Diagnostic(
+                place=Place(),
+                severity=Severity.ERROR,
+                code="bad-text",
+                message=f"the text {error.object!a} holds half a character",
+                hint="Rename it.",
+            )
+        ) from error
+    return b"".join(lines)
+
+
+def _lay(
+    record: Record,
+    margin: bytes,
+    head: bytes,
+    end: bytes,
+    depth: int,
+    lines: list[bytes],
+) -> None:
+    """Add the lines of a record; `head` begins the first and `end` ends the last."""
+    if isinstance(record, (int, float, str)) or record is None:
+        lines.append(margin + head + _encode(record) + end)
+        return
+    if not (depth and _is_lazy(record)):
+        flat = _encode(record)
+        if not depth or len(flat) < LINE:
+            line = margin + head + _format(flat, indent=0) + end
+            if not depth or len(line) <= LINE + 1:
+                lines.append(line)
+                return
+    items: Iterable[tuple[bytes, Any]]
+    if isinstance(record, dict):
+        members = cast(dict[str, Any], record).items()
+        items = ((_head(key), item) for key, item in members)
+        opening, closing = b"{", b"}"
+    else:
+        items = ((b"", item) for item in cast(Iterable[Any], record))
+        opening, closing = b"[", b"]"
+    lines.append(margin + head + opening + b"\n")
+    for key, item in items:
+        _lay(item, margin + INDENT, key, b",\n", depth - 1, lines)
+    # The last member has no comma behind it.
+    lines[-1] = lines[-1][:-2] + b"\n"
+    lines.append(margin + closing + end)
+
+
+def _is_lazy(record: Record) -> bool:
+    if isinstance(record, dict):
+        values = cast(dict[str, Any], record).values()
+        return any(isinstance(value, GeneratorType) for value in values)
+    return isinstance(record, GeneratorType)
+
+
+@lru_cache(maxsize=256)
+def _head(key: str) -> bytes:
+    return _encode(key) + b": "

@@ -1,0 +1,133 @@
+"""Where the parts of a JSON text stand: a walk over its tokens, made only on faults.
+
+A part is named by its steps from the root: keys of objects, and places in arrays.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+from armillary.formats.diagnostic import Place
+
+__all__ = ["Part", "Steps", "find_duplicate", "find_odd", "parts", "place", "places"]
+
+Steps: TypeAlias = tuple[str | int, ...]
+
+LONGEST_WALK: Final = 16 << 20
+
+_TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]|[^\s\[\]{},:"]+', re.S)
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+class Part(NamedTuple):
+    """The beginning of a value, or the key of a member.
+
+    Attributes:
+        steps: From the root; the same list for all parts, so it must not be kept.
+        offset: Of its first character in the text.
+        token: Its text, of which arrays and objects show only the bracket.
+        is_key: Whether it is the key of a member.
+    """
+
+    steps: list[str | int]
+    offset: int
+    token: str
+    is_key: bool
+
+
+def parts(text: str) -> Iterator[Part]:
+    """Yield the keys and values of a well-formed JSON text in their order."""
+    steps: list[str | int] = []
+    awaits_key = False
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if token in "]}":
+            steps.pop()
+        elif token == ":":
+            awaits_key = False
+        elif token == ",":
+            last = steps[-1]
+            if isinstance(last, int):
+                steps[-1] = last + 1
+            else:
+                awaits_key = True
+            continue
+        elif awaits_key:
+            steps[-1] = json.loads(token)
+            yield Part(steps, match.start(), token, True)
+        else:
+            yield Part(steps, match.start(), token, False)
+            if token in "[{":
+                steps.append("" if token == "{" else 0)
+                awaits_key = token == "{"
+                continue
+        awaits_key = False
+
+
+def place(text: str, offset: int, path: str) -> Place:
+    """Return the line and column of a character."""
+    line = text.count("\n", 0, offset) + 1
+    return Place(path, line, offset - text.rfind("\n", 0, offset))
+
+
+def places(text: str, wanted: Iterable[Steps], path: str) -> dict[Steps, Place]:
+    """Return where parts stand: members at their keys, all else at the values.
+
+    Texts of more than 16 MiB are not walked; nothing is found in them.
+    """
+    missing = set(wanted)
+    found: dict[Steps, Place] = {}
+    if len(text) > LONGEST_WALK or not missing:
+        return found
+    deepest = max(map(len, missing))
+    for part in parts(text):
+        if len(part.steps) > deepest:
+            continue
+        steps = tuple(part.steps)
+        if steps in missing:
+            missing.remove(steps)
+            found[steps] = place(text, part.offset, path)
+            if not missing:
+                break
+    return found
+
+
+def find_duplicate(text: str) -> tuple[str, int] | None:
+    """Return the first key that its object already has, and where it stands."""
+    open_objects: list[set[str]] = []
+    for part in parts(text):
+        if not part.is_key:
+            continue
+        depth = len(part.steps)
+        key = str(part.steps[-1])
+        del open_objects[depth:]
+        open_objects += [set() for _ in range(depth - len(open_objects))]
+        if key in open_objects[-1]:
+            return key, part.offset
+        open_objects[-1].add(key)
+    return None
+
+
+def find_odd(text: str) -> tuple[str, int] | None:
+    """Return what is well-formed but no value, and where: half characters, too much."""
+    for part in parts(text):
+        token = part.token
+        if token[0] == '"' and "\\u" in token:
+            if _SURROGATE.search(json.loads(token)):
+                return "a text has half of a surrogate pair", part.offset
+        elif token[0] in "-0123456789" and _is_too_large(token):
+            return "the number is too large for a double", part.offset
+        elif token in {"NaN", "Infinity", "-Infinity"}:
+            return f"{token} is no number of JSON", part.offset
+    return None
+
+
+def _is_too_large(token: str) -> bool:
+    try:
+        return not math.isfinite(float(token))
+    except ValueError:
+        return False

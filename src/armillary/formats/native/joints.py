@@ -1,0 +1,155 @@
+"""Joints in native files: the tag of their type, and its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final, cast
+
+import msgspec
+
+from armillary.errors import JointError, ModelError, nearest, quote
+from armillary.formats.json import Record
+from armillary.formats.native.poses import pose_of, pose_record
+from armillary.formats.native.wire import PoseInFile
+from armillary.model.joint import Joint
+from armillary.model.joints import JOINT_TYPES
+from armillary.model.joints.opaque import OpaqueJoint
+from armillary.spatial.pose import Pose
+
+__all__ = ["joint_of", "joint_record"]
+
+TYPE: Final = "type"
+PRECURSOR: Final = "precursor"
+DEEPEST: Final = 32
+
+
+def joint_of(record: dict[str, Any], own: Mapping[str, type[Joint]]) -> Joint:
+    """Return the joint that a file gives; opaque where nobody knows its type.
+
+    Raises:
+        ModelError: Its parameters are not those of its type.
+        msgspec.ValidationError: A pose among them has another form.
+    """
+    tag = record.get(TYPE)
+    if not isinstance(tag, str) or not tag:
+        raise JointError(
+            "A joint has no type, or one that is no text; give it one of "
+            f"{', '.join(JOINT_TYPES)}, or the tag of your own class."
+        )
+    kind = JOINT_TYPES.get(tag) or own.get(tag)
+    if kind is None:
+        return _opaque(tag, record)
+    parameters = {key: _value(given) for key, given in record.items() if key != TYPE}
+    _check_names(kind, parameters)
+    return kind(**parameters)
+
+
+def joint_record(joint: Joint) -> Record:
+    """Return a joint as files hold it.
+
+    Raises:
+        ModelError: Its class cannot be told apart, or a pose is none.
+    """
+    if isinstance(joint, OpaqueJoint):
+        parameters = msgspec.json.decode(joint.parameters)
+        return {TYPE: joint.kind, **_precursor(joint), **parameters}
+    kind = type(joint)
+    record = {TYPE: kind.tag, **_precursor(joint)}
+    for name in _parameters(kind):
+        record[name] = _record(getattr(joint, name))
+    return record
+
+
+@cache
+def _parameters(kind: type[Joint]) -> tuple[str, ...]:
+    """Return the names of the parameters of a class but its precursor.
+
+    Raises:
+        JointError: Files cannot tell the class, or one of its parameters.
+    """
+    if JOINT_TYPES.get(kind.tag, kind) is not kind:
+        raise JointError(
+            f"Class {kind.__qualname__} has the tag of the built-in {kind.tag}; give "
+            "it another one: tag = '...'."
+        )
+    names = tuple(name for name in kind.__struct_fields__ if name != PRECURSOR)
+    if TYPE in names:
+        raise JointError(
+            f"A parameter of {kind.__qualname__} is called 'type', as is what tells "
+            "its class in files; rename it."
+        )
+    return names
+
+
+def _precursor(joint: Joint) -> Record:
+    record = pose_record(joint.precursor)
+    return {PRECURSOR: record} if record else {}
+
+
+def _record(value: Any) -> Record:
+    """Return a stored parameter as files hold it."""
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, Pose):
+        return pose_record(value)
+    if isinstance(value, tuple):
+        return tuple(map(_record, cast(tuple[Any, ...], value)))
+    return value
+
+
+def _value(record: Record) -> Any:
+    """Return a parameter that a file gives: an object is a pose."""
+    if isinstance(record, dict):
+        return pose_of(msgspec.convert(record, PoseInFile))
+    if isinstance(record, list):
+        return tuple(map(_value, cast(list[Any], record)))
+    return record
+
+
+def _check_names(kind: type[Joint], given: Mapping[str, Any]) -> None:
+    """Refuse parameters that the class does not have, and missing ones."""
+    names, required = _fields(kind)
+    for name in given:
+        if name not in names:
+            likely = nearest(name, names)
+            guess = f" Did you mean {quote(likely)}?" if likely else ""
+            raise JointError(
+                f"{kind.__name__} has no parameter {quote(name)}.{guess} It has "
+                f"{', '.join(names)}."
+            )
+    for name in required:
+        if name not in given:
+            raise JointError(f"{kind.__name__} needs the parameter {quote(name)}.")
+
+
+@cache
+def _fields(kind: type[Joint]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of all parameters of a class, and of those without a default."""
+    names, defaults = kind.__struct_fields__, kind.__struct_defaults__
+    bare = len(names) - len(defaults)
+    given = zip(names[bare:], defaults, strict=True)
+    missing = [name for name, default in given if default is msgspec.NODEFAULT]
+    return names, (*names[:bare], *missing)
+
+
+def _opaque(tag: str, record: dict[str, Any]) -> OpaqueJoint:
+    """Return the joint of an unknown type, its parameters as they are."""
+    precursor: Any = _value(record.get(PRECURSOR, {}))
+    if not isinstance(precursor, Pose):
+        raise JointError(f"The precursor of a joint is a pose, not {precursor!r}.")
+    rest = {key: item for key, item in record.items() if key not in {TYPE, PRECURSOR}}
+    _check_depth(rest, 0)
+    text = msgspec.json.encode(rest).decode()
+    return OpaqueJoint(kind=tag, precursor=precursor, parameters=text)
+
+
+def _check_depth(record: Record, depth: int) -> None:
+    """Refuse what is nested too deeply to be written again."""
+    if depth > DEEPEST:
+        raise ModelError(f"A parameter is nested more than {DEEPEST} deep.")
+    if isinstance(record, dict):
+        record = list(cast(dict[str, Any], record).values())
+    if isinstance(record, list):
+        for item in cast(list[Any], record):
+            _check_depth(item, depth + 1)

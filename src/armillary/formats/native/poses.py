@@ -1,0 +1,92 @@
+"""Poses in native files: exact in rows, or as people write them."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from armillary.errors import ModelError
+from armillary.formats.json import Record
+from armillary.formats.native.wire import PoseInFile
+from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import EYE, ZERO
+
+__all__ = ["pose_of", "pose_record"]
+
+ROTATION_TOLERANCE: Final = 1e-6
+_ROTATIONS: Final = ("rotation", "quaternion_wxyz", "rpy")
+# -0.0 equals 0.0 but is written; their texts differ.
+_ZERO_TEXT: Final = str(ZERO)
+_EYE_TEXT: Final = str(EYE)
+
+
+def pose_of(given: PoseInFile) -> Pose:
+    """Return the pose that a file gives.
+
+    Raises:
+        ModelError: It has two rotations, or none that is one.
+    """
+    forms = [name for name in _ROTATIONS if getattr(given, name) is not UNSET]
+    if len(forms) > 1:
+        raise ModelError(f"A pose has {' and '.join(forms)}; give one of them.")
+    position = ZERO if given.position is UNSET else given.position
+    if given.rotation is not UNSET:
+        _check(given.rotation)
+        return Pose(given.rotation, position)
+    if given.quaternion_wxyz is not UNSET:
+        return Pose.from_quaternion(given.quaternion_wxyz, position)
+    if given.rpy is not UNSET:
+        return Pose.from_rpy(*given.rpy, position)
+    return Pose(EYE, position)
+
+
+def pose_record(pose: Pose) -> Record:
+    """Return a pose as files hold it, empty for the identity.
+
+    Raises:
+        ModelError: An entry is not finite, or the rotation is none.
+    """
+    record: Record = {}
+    if pose is IDENTITY:
+        return record
+    px, py, pz = pose.position
+    x, y, z = position = (float(px), float(py), float(pz))
+    if x or y or z or str(position) != _ZERO_TEXT:
+        # The difference of a number to itself is 0 only where that is finite.
+        if x - x + y - y + z - z != 0.0:
+            raise ModelError(f"A pose has the origin {position}, which is not finite.")
+        record["position"] = position
+    if pose.rotation is not EYE:
+        rx, ry, rz = pose.rotation
+        rows = (tuple(map(float, rx)), tuple(map(float, ry)), tuple(map(float, rz)))
+        if rows != EYE or str(rows) != _EYE_TEXT:
+            _check(rows)
+            record["rotation"] = rows
+    return record
+
+
+def _check(rotation: Any) -> None:
+    """Refuse three rows of floats that are no rotation R: R R' = 1, det R = 1."""
+    (a, b, c), (d, e, f), (g, h, i) = rotation
+    errors = (
+        abs(a * a + b * b + c * c - 1.0),
+        abs(d * d + e * e + f * f - 1.0),
+        abs(g * g + h * h + i * i - 1.0),
+        abs(a * d + b * e + c * f),
+        abs(d * g + e * h + f * i),
+        abs(g * a + h * b + i * c),
+    )
+    worst = max(errors)
+    # A sum, unlike a maximum, is never finite where one of them is not.
+    if worst > ROTATION_TOLERANCE or not isfinite(sum(errors)):
+        raise ModelError(
+            "The rotation of a pose is sheared or scaled: R R' differs from 1 by "
+            f"{worst:.3g}, more than {ROTATION_TOLERANCE:g}."
+        )
+    if a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g) < 0.0:
+        raise ModelError(
+            "The rotation of a pose is a reflection (determinant -1); a frame is "
+            "right-handed. Swap or reverse one axis."
+        )

@@ -1,0 +1,269 @@
+"""Native files in: strict structs, then values of the model, then its rules."""
+
+from __future__ import annotations
+
+import contextlib
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from armillary.errors import ArmillaryError, nearest, quote
+from armillary.formats.diagnostic import Report
+from armillary.formats.format import ReadOptions
+from armillary.formats.json import Document, Steps
+from armillary.formats.native.joints import joint_of
+from armillary.formats.native.poses import pose_of
+from armillary.formats.native.wire import (
+    FORMAT_NAME,
+    VERSION,
+    Head,
+    Holds,
+    cell_in_file,
+    holds,
+)
+from armillary.model.joint import Joint
+from armillary.model.joints import JOINT_TYPES
+from armillary.model.joints.opaque import OpaqueJoint
+from armillary.model.link import Link
+from armillary.model.manipulator import Manipulator
+from armillary.model.validate import Problem, problems_of
+from armillary.model.workcell import Workcell
+from armillary.spatial.pose import Pose
+
+__all__ = ["read"]
+
+
+def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workcell:
+    """Return the cell in a native file.
+
+    Raises:
+        FormatError: The file is faulty.
+    """
+    document = Document(data, path, report)
+    _check_head(document)
+    wire = document.decode(cell_in_file())
+    document.check_keys()
+    cell = _Building(document, options.joints).whole(wire)
+    document.tell()
+    assert cell is not None
+    return cell
+
+
+def _check_head(document: Document) -> None:
+    """Refuse files of other formats, and of versions that are not known yet."""
+    head = document.decode(Head)
+    if head.format != FORMAT_NAME:
+        document.error(
+            ("format",) if head.format else (),
+            "wrong-format",
+            f"the format is {quote(head.format)}, not {quote(FORMAT_NAME)}",
+            hint=f'The file must begin with "format": "{FORMAT_NAME}".',
+        )
+    elif head.version != VERSION:
+        newer = head.version > VERSION
+        document.error(
+            ("version",) if head.version else (),
+            "wrong-version",
+            f"the version is {head.version}; this armillary reads version {VERSION}",
+            hint="Update armillary." if newer else f'Write "version": {VERSION}.',
+        )
+    document.tell()
+
+
+class _Faulty(Exception):
+    """A part cannot be made; why is among the findings."""
+
+
+class _Building:
+    """Makes values of the model from the structs of a file."""
+
+    def __init__(self, document: Document, own: Mapping[str, type[Joint]]) -> None:
+        self._document = document
+        self._own = own
+        self._unknown: dict[str, list[Steps]] = {}
+
+    def whole(self, wire: Struct) -> Workcell | None:
+        """Return the cell, or None where the findings say why there is none."""
+        try:
+            return self.value(wire, ())
+        except _Faulty:
+            return None
+        finally:
+            self._tell_unknown_types()
+
+    def value(self, wire: Any, steps: Steps) -> Any:
+        """Return the value of the model that a struct of the file stands for."""
+        model = wire.model
+        values: dict[str, Any] = {}
+        is_faulty = False
+        for name, convert in _plan(model):
+            given = getattr(wire, name)
+            if given is UNSET:
+                continue
+            if convert is not None and given is not None:
+                try:
+                    given = convert(self, given, (*steps, name))
+                except _Faulty:
+                    is_faulty = True
+            values[name] = given
+        if is_faulty:
+            raise _Faulty
+        try:
+            return model(**values)
+        except ArmillaryError as error:
+            explain = _EXPLANATIONS.get(model, _explain_struct)
+            explain(self._document, model, values, steps, error)
+            raise _Faulty from error
+
+    def values(self, wires: Sequence[Any], steps: Steps) -> tuple[Any, ...]:
+        """Return the values of an array, after a look at all of them."""
+        found: list[Any] = []
+        for k, wire in enumerate(wires):
+            with contextlib.suppress(_Faulty):
+                found.append(self.value(wire, (*steps, k)))
+        if len(found) < len(wires):
+            raise _Faulty
+        return tuple(found)
+
+    def pose(self, given: Any, steps: Steps) -> Pose:
+        """Return the pose that a file gives."""
+        try:
+            return pose_of(given)
+        except ArmillaryError as error:
+            self._document.error(steps, "bad-pose", _clause(error))
+            raise _Faulty from error
+
+    def joint(self, given: dict[str, Any], steps: Steps) -> Joint:
+        """Return the joint that a file gives."""
+        try:
+            joint = joint_of(given, self._own)
+        except ArmillaryError as error:
+            self._document.error(steps, "bad-joint", _clause(error))
+            raise _Faulty from error
+        except msgspec.ValidationError as error:
+            self._document.mismatch(error, steps)
+            raise _Faulty from error
+        if isinstance(joint, OpaqueJoint):
+            self._unknown.setdefault(joint.kind, []).append((*steps, "type"))
+        return joint
+
+    def _tell_unknown_types(self) -> None:
+        """Warn of each unknown type once."""
+        known = [*JOINT_TYPES, *self._own]
+        for kind, places in self._unknown.items():
+            likely = nearest(kind, known)
+            guess = f"Did you mean {quote(likely)}? If not, give" if likely else "Give"
+            count = f" in {len(places)} joints" if len(places) > 1 else ""
+            self._document.warning(
+                places[0],
+                "unknown-joint-type",
+                f"joint type {quote(kind)} is not known{count}; it is kept as it is, "
+                "but cannot move",
+                hint=f"{guess} its class when loading: joints=[...].",
+            )
+
+
+Converter = Callable[[_Building, Any, Steps], Any]
+
+_CONVERTERS: Final[dict[Holds, Converter]] = {
+    Holds.POSE: _Building.pose,
+    Holds.JOINT: _Building.joint,
+    Holds.STRUCT: _Building.value,
+    Holds.STRUCTS: _Building.values,
+}
+
+
+@cache
+def _plan(model: type[Struct]) -> tuple[tuple[str, Converter | None], ...]:
+    """Return the fields of a struct of the model, and how each is made."""
+    fields = msgspec.structs.fields(model)
+    return tuple((field.name, _CONVERTERS.get(holds(field.type))) for field in fields)
+
+
+# Why a value of the model could not be made.
+
+
+def _explain_struct(
+    document: Document,
+    model: type[Any],
+    values: dict[str, Any],
+    steps: Steps,
+    error: ArmillaryError,
+) -> None:
+    document.error(steps, f"bad-{model.__name__.lower()}", _clause(error))
+
+
+def _explain_manipulator(
+    document: Document,
+    model: type[Any],
+    values: dict[str, Any],
+    steps: Steps,
+    error: ArmillaryError,
+) -> None:
+    """Tell which rules a manipulator breaks, at the links that break them."""
+    links: tuple[Link, ...] = values["links"]
+    problems = list(problems_of(links))
+    for problem in problems:
+        k = _link_of(problem, links)
+        at = (*steps, "links") if k is None else (*steps, "links", k)
+        document.error(at, problem.rule, problem.message.removesuffix("."))
+    if not problems:
+        document.error((*steps, "name"), "name", _clause(error))
+
+
+def _explain_cell(
+    document: Document,
+    model: type[Any],
+    values: dict[str, Any],
+    steps: Steps,
+    error: ArmillaryError,
+) -> None:
+    """Tell which manipulator, or which mount, is the first that does not fit."""
+    for name, rest in (("manipulators", {"mounts": ()}), ("mounts", {})):
+        items: tuple[Any, ...] = values.get(name, ())
+        fails = partial(_fails, model, {**values, **rest}, name)
+        count = bisect_left(range(len(items) + 1), True, key=fails)
+        if count <= len(items):
+            at = (*steps, name, count - 1)
+            document.error(at, f"bad-{name[:-1]}", _clause(error))
+            return
+    document.error(steps, "bad-cell", _clause(error))
+
+
+def _fails(model: type[Any], values: dict[str, Any], name: str, count: int) -> bool:
+    """Tell whether no cell can be made with the first items of a field."""
+    try:
+        model(**{**values, name: values.get(name, ())[:count]})
+    except ArmillaryError:
+        return True
+    return False
+
+
+_EXPLANATIONS: Final[dict[type, Callable[..., None]]] = {
+    Manipulator: _explain_manipulator,
+    Workcell: _explain_cell,
+}
+
+
+def _link_of(problem: Problem, links: Sequence[Link]) -> int | None:
+    """Return the last link that a broken rule is about."""
+    about_joint = problem.rule == "unique-joint" or problem.rule.startswith("coupling")
+    for k in range(len(links) - 1, -1, -1):
+        link = links[k]
+        names = (
+            [link.coordinate]
+            if about_joint
+            else [link.name, *(frame.name for frame in link.frames)]
+        )
+        if problem.subject in names:
+            return k
+    return None
+
+
+def _clause(error: ArmillaryError) -> str:
+    """Return the sentence of an error without its full stop, as findings are."""
+    return str(error).removesuffix(".")

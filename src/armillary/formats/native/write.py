@@ -1,0 +1,143 @@
+"""Cells to native files: everything, in one canonical text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from types import GeneratorType
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec import NODEFAULT, Struct
+
+from armillary.errors import ArmillaryError, quote
+from armillary.formats.diagnostic import Place, Report
+from armillary.formats.json import Record, to_text
+from armillary.formats.native.joints import joint_record
+from armillary.formats.native.poses import pose_record
+from armillary.formats.native.wire import FORMAT_NAME, VERSION, Holds, holds
+from armillary.model.joint import Joint
+from armillary.model.link import Link
+from armillary.model.manipulator import Manipulator
+from armillary.model.workcell import Workcell
+from armillary.spatial.pose import Pose
+
+__all__ = ["write"]
+
+# Cell, manipulators, manipulator, links, link: these are split where they are long.
+DEPTH: Final = 5
+
+_encode = msgspec.json.encode
+
+
+def write(cell: Workcell, report: Report) -> bytes:
+    """Return the text of a native file, the same for equal cells.
+
+    Raises:
+        FormatError: A number is not finite, a pose has no rotation, or the class of a
+            joint cannot be told apart.
+    """
+    record: Record = {"format": FORMAT_NAME, "version": VERSION}
+    record.update(_Writing(report).struct(cell))
+    text = to_text(record, depth=DEPTH)
+    report.raise_if_errors()
+    return text
+
+
+class _Writing:
+    """Makes records of values of the model, and says of links where that fails."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+
+    def struct(self, value: Struct) -> Record:
+        """Return a struct as files hold it: what has its default is left out."""
+        record: Record = {}
+        config = value.__struct_config__
+        if config.tag_field:
+            record[config.tag_field] = config.tag
+        for name, default, default_text, write in _plan(type(value)):
+            given = getattr(value, name)
+            # Infinite limits are defaults that no file could hold.
+            if given is default or (type(given) is float and given == default != 0.0):
+                continue
+            if write is not None and given is not None:
+                given = write(self, given)
+            is_default = (
+                default_text is not None
+                and not isinstance(given, GeneratorType)
+                and _encode(given) == default_text
+            )
+            if not is_default:
+                record[name] = given
+        return record
+
+    def structs(self, values: tuple[Struct, ...]) -> Record:
+        """Return the structs of an array as files hold them."""
+        if not values:
+            return []
+        if isinstance(values[0], Link):
+            return (self.link(value) for value in cast(tuple[Link, ...], values))
+        if isinstance(values[0], Manipulator):
+            return (self.struct(value) for value in values)
+        return [self.struct(value) for value in values]
+
+    def link(self, link: Link) -> Record:
+        """Return a link as files hold it, or tell what about it cannot be written."""
+        try:
+            return self.struct(link)
+        except (ArmillaryError, TypeError, ValueError) as error:
+            message = f"link {quote(link.name)}: {str(error).removesuffix('.')}"
+            self._report.error(Place(), "unwritable", message)
+            return {}
+
+    def pose(self, pose: Pose) -> Record:
+        """Return a pose as files hold it."""
+        return pose_record(pose)
+
+    def joint(self, joint: Joint) -> Record:
+        """Return a joint as files hold it."""
+        return joint_record(joint)
+
+    def numbers(self, value: Any) -> Record:
+        """Return a number, or numbers in tuples, as floats."""
+        if isinstance(value, (tuple, list)):
+            return tuple(map(self.numbers, cast(list[Any], value)))
+        number = float(value)
+        if not math.isfinite(number):
+            raise ValueError(f"{number} cannot be written; only finite numbers can")
+        return number
+
+
+Writer = Callable[[_Writing, Any], Record]
+
+_WRITERS: Final[dict[Holds, Writer]] = {
+    Holds.POSE: _Writing.pose,
+    Holds.JOINT: _Writing.joint,
+    Holds.STRUCT: _Writing.struct,
+    Holds.STRUCTS: _Writing.structs,
+    Holds.NUMBERS: _Writing.numbers,
+}
+
+
+@cache
+def _plan(
+    kind: type[Struct],
+) -> tuple[tuple[str, Any, bytes | None, Writer | None], ...]:
+    """Return for each field its name, default, that one's text, and what writes it."""
+    found: list[tuple[str, Any, bytes | None, Writer | None]] = []
+    for field in msgspec.structs.fields(kind):
+        write = _WRITERS.get(holds(field.type))
+        text = None
+        if field.default is not NODEFAULT and not _is_infinite(field.default):
+            record = field.default
+            if write is not None and record is not None:
+                record = write(_Writing(Report()), record)
+            text = _encode(record)
+        found.append((field.name, field.default, text, write))
+    return tuple(found)
+
+
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float) and math.isinf(value)
