@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from armillary.model.motion import Motion
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number, Vector3, apply, dot, transpose
-from armillary.trace import Op, Program, Scalar, replay, tangent, trace
+from armillary.trace import OPS, Program, Scalar, replay, tangent, trace
 from armillary.trace.interval import (
     ALWAYS,
     NEVER,
     Interval,
     add,
+    exactly,
+    hull,
     mul,
     square,
     sub,
 )
-from armillary.trace.program import evaluate
+from armillary.trace.program import Instruction
 
 FINE_GAP, COARSE_GAP = 1e-9, 1e-6
 FINE_BOXES, MOST_BOXES = 200, 4000
@@ -118,19 +118,19 @@ class _Hill:
             return whole.high
         if slope.low >= 0.0 or slope.high <= 0.0:
             return min(whole.high, self._ceiling_at(high if slope.low >= 0.0 else low))
-        middle = _exactly(0.5 * low + 0.5 * high)
+        middle = exactly(0.5 * low + 0.5 * high)
         base, _ = _enclosed(self._height, middle)
         away = sub(box, middle)
         ceilings = [whole.high, add(base, mul(slope, away)).high]
         if not slope_may_jump:
             tilt, _ = _enclosed(self._slope, middle)
             bend, _ = _enclosed(self._bend, box)
-            curved = mul(mul(bend, _exactly(0.5)), square(away))
+            curved = mul(mul(bend, exactly(0.5)), square(away))
             ceilings.append(add(add(base, mul(tilt, away)), curved).high)
         return min(ceilings)
 
     def _ceiling_at(self, q: float) -> float:
-        return _enclosed(self._height, _exactly(q))[0].high
+        return _enclosed(self._height, exactly(q))[0].high
 
 
 def _square_distance(precursor: Pose, p: Vector3) -> Number:
@@ -159,47 +159,68 @@ def _factored(x: Number) -> tuple[float, Number]:
     return 1.0, x
 
 
-STEPS = frozenset({"select", "floor", "sign", "fmod", "atan2"})
-
-
-def _exactly(number: float) -> Interval:
-    return Interval(number, number)
-
-
 def _enclosed(program: Program, box: Interval) -> tuple[Interval, bool]:
-    """Return an enclosure over a box, and whether a jump or a gap may lie inside."""
+    """Return an enclosure over a box, and whether a jump or a gap may lie inside.
+
+    Of a select whose truth is known only the branch that it takes is computed.
+    """
+    steps = program.instructions
+    values: dict[int, Interval] = {}
     may_jump = False
-
-    def meaning(thing: Op | float) -> Any:
-        if not isinstance(thing, Op):
-            return _exactly(thing)
-        return watched(thing) if thing.name in STEPS else thing.on_intervals
-
-    def watched(op: Op) -> Callable[..., Interval]:
-        def apply(*args: Interval) -> Interval:
-            nonlocal may_jump
-            result = op.on_intervals(*args)
-            may_jump = may_jump or _is_step(op.name, args, result)
-            return result
-
-        return apply
-
-    (result,) = evaluate(program, [replace(box)], meaning)
+    waiting = [program.results[0]]
+    while waiting:
+        k = waiting[-1]
+        if k not in values:
+            missing = [arg for arg in _needed(steps[k], values) if arg not in values]
+            if missing:
+                waiting += missing
+                continue
+            values[k] = _value(steps[k], values, box)
+            may_jump = may_jump or _is_step(steps[k], values, values[k])
+        waiting.pop()
+    result = values[program.results[0]]
     return result, may_jump or result.undefined
 
 
-def _is_step(name: str, args: tuple[Interval, ...], result: Interval) -> bool:
-    """Tell whether an operation may jump where its arguments do not."""
-    match name:
+def _needed(step: Instruction, values: dict[int, Interval]) -> tuple[int, ...]:
+    """Return the positions that an instruction needs, as far as that is known."""
+    if step.name != "select":
+        return step.args
+    truth, x, y = step.args
+    known = values.get(truth)
+    if known == ALWAYS:
+        return (x,)
+    return (y,) if known == NEVER else step.args if known is not None else (truth,)
+
+
+def _value(step: Instruction, values: dict[int, Interval], box: Interval) -> Interval:
+    if step.name == "input":
+        return box
+    if step.name == "const":
+        return exactly(step.value)
+    if step.name == "select":
+        branches = [
+            values[arg] for arg in step.args[1:] if arg in _needed(step, values)
+        ]
+        return branches[0] if len(branches) == 1 else hull(*branches)
+    return OPS[step.name].on_intervals(*(values[arg] for arg in step.args))
+
+
+def _is_step(step: Instruction, values: dict[int, Interval], result: Interval) -> bool:
+    """Tell whether an instruction may jump where its arguments do not."""
+    match step.name:
         case "select":
-            return args[0] not in {ALWAYS, NEVER}
+            return values[step.args[0]] not in {ALWAYS, NEVER}
         case "floor" | "sign":
             return result.low != result.high
         case "fmod":
-            return not _is_one_tooth(args[0], args[1], result)
-        case _:
-            y, x = args
+            x, y = (values[arg] for arg in step.args)
+            return not _is_one_tooth(x, y, result)
+        case "atan2":
+            y, x = (values[arg] for arg in step.args)
             return x.low <= 0.0 and y.contains(0.0)
+        case _:
+            return False
 
 
 def _is_one_tooth(x: Interval, y: Interval, remainder: Interval) -> bool:

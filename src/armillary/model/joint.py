@@ -46,18 +46,23 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True):
             a `Pose` or a 4x4 array.
         unit: What q is measured in (of the class).
         tag: The name under which files know the class; by default that of the class.
+        lengths: The parameters that are lengths (of the class); found by trying where
+            it is None.
     """
 
     precursor: Pose = IDENTITY
 
     unit: ClassVar[Unit] = Unit.RADIAN
     tag: ClassVar[str] = ""
+    lengths: ClassVar[tuple[str, ...] | None] = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Give the class its tag and check its unit."""
         super().__init_subclass__(**options)
         if "tag" not in cls.__dict__:
             cls.tag = cls.__name__
+        if "lengths" not in cls.__dict__:
+            cls.lengths = None
         unit: Any = cls.unit
         if not isinstance(unit, Unit):
             raise JointError(
@@ -217,12 +222,7 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             JointError: A limit is NaN.
         """
-        low, high = sorted((_one_number(lower), _one_number(upper)))
-        if math.isnan(low) or math.isnan(high):
-            raise JointError(f"The range [{lower}, {upper}] has a limit that is NaN.")
-        if self.period is not None and not high - low < self.period:
-            low = low if math.isfinite(low) else 0.0
-            high = low + self.period
+        low, high = self._range(lower, upper)
         return largest_distance(self.motion, self.precursor, low, high)
 
     def prepend(self, X: Pose) -> Self:
@@ -243,7 +243,8 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True):
         """Return the joint with all its lengths `factor` times as long.
 
         A coordinate in metres must then be scaled too. Which parameters are lengths
-        follows from the law that a scaled joint moves a scaled path.
+        follows from the law that a scaled joint moves a scaled path, where the class
+        does not say so in `lengths`.
 
         Raises:
             JointError: `factor` is not above zero, or no choice of parameters scales
@@ -264,6 +265,16 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True):
             for name in self.__struct_fields__
         )
 
+    def _range(self, lower: float, upper: float) -> tuple[float, float]:
+        """Return a range in order, cut down to one period where it has more."""
+        low, high = sorted((_one_number(lower), _one_number(upper)))
+        if math.isnan(low) or math.isnan(high):
+            raise JointError(f"The range [{lower}, {upper}] has a limit that is NaN.")
+        if self.period is not None and not high - low < self.period:
+            low = low if math.isfinite(low) else 0.0
+            high = low + self.period
+        return low, high
+
     def _unit_twist(self, q: float) -> Array:
         """Return S(q) as an array, shape (6,)."""
         return np.array(self.motion.subspace(_one_number(q)), dtype=np.float64)
@@ -276,7 +287,7 @@ RESERVED = frozenset(name for name in dir(Joint) if name[0] != "_") - {"precurso
 def _check_class(kind: type[Joint]) -> None:
     """Refuse a class without a pose, or with a parameter where a method must be."""
     for name in kind.__struct_fields__:
-        if name in {"unit", "tag"}:
+        if name in {"unit", "tag", "lengths"}:
             raise JointError(
                 f"{kind.__name__}.{name} belongs to the class, not to each joint: "
                 f"write it without an annotation, {name} = ..."

@@ -58,11 +58,11 @@ def approx_equal(a: Any, b: Any, tolerance: float) -> bool:
     return bool(type(a) is type(b) and a == b)
 
 
-def is_numeric(value: Any) -> bool:
+def is_numeric(value: object) -> bool:
     """Return whether a stored parameter is numbers or poses throughout."""
     if isinstance(value, tuple):
         return all(map(is_numeric, cast(Sequence[Any], value)))
-    return isinstance(cast(Any, value), Pose) or _is_number(value)
+    return isinstance(value, (Pose, int, float)) and not isinstance(value, bool)
 
 
 def _is_number(value: Any) -> bool:

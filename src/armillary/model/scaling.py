@@ -39,9 +39,12 @@ def scaled_parameters(joint: J, factor: float) -> J:
     Raises:
         JointError: No choice of parameters obeys the law.
     """
+    declared: tuple[str, ...] | None = cast(Any, joint).lengths
+    if declared is not None:
+        return _with_scaled(joint, declared, factor)
     names = _lengths(msgspec.structs.replace(joint, precursor=IDENTITY))
     scaled = _with_scaled(joint, names, factor)
-    if scaled is None or not _obeys(joint, scaled, factor):
+    if not _obeys(joint, scaled, factor):
         raise _unscalable(joint, factor)
     return scaled
 
@@ -52,8 +55,12 @@ def _lengths(joint: Any) -> tuple[str, ...]:
     names = _candidates(joint)
     for count in range(len(names) + 1):
         for chosen in combinations(names, count):
-            candidate = _with_scaled(joint, chosen, TRIAL_FACTOR)
-            if candidate is not None and _obeys(joint, candidate, TRIAL_FACTOR):
+            try:
+                candidate = _with_scaled(joint, chosen, TRIAL_FACTOR)
+                is_right = _obeys(joint, candidate, TRIAL_FACTOR)
+            except ArmillaryError:  # the joint's own rules refuse it
+                continue
+            if is_right:
                 return chosen
     raise _unscalable(joint, TRIAL_FACTOR)
 
@@ -89,12 +96,9 @@ def _likely_reason(joint: Any) -> str:
     return "If q is a length, write unit = METRE; lengths must be parameters."
 
 
-def _with_scaled(joint: J, names: Sequence[str], factor: float) -> J | None:
+def _with_scaled(joint: J, names: Sequence[str], factor: float) -> J:
     changes = {name: _scaled(getattr(joint, name), factor) for name in names}
-    try:
-        return msgspec.structs.replace(joint, **changes)
-    except ArmillaryError:  # the joint's own rules refuse it, so it is not the one
-        return None
+    return msgspec.structs.replace(joint, **changes)
 
 
 def _scaled(value: Any, factor: float) -> Any:
@@ -110,10 +114,7 @@ def _obeys(joint: Any, candidate: Any, factor: float) -> bool:
     expected = motion.poses(q)
     expected[:, :, 3] *= factor
     coordinate = factor if joint.unit.scales_with_length else 1.0
-    try:
-        actual = candidate.motion.poses(coordinate * q)
-    except JointError:  # it makes no motion at all
-        return False
+    actual = candidate.motion.poses(coordinate * q)
     defined = np.isfinite(expected).all(axis=(1, 2))
     if not defined.any() or (defined != np.isfinite(actual).all(axis=(1, 2))).any():
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from armillary.model.joint import Joint
 from armillary.model.joints.circle_track import CircleTrack
 from armillary.model.joints.craig import CraigPrismatic, CraigRevolute
+from armillary.model.joints.curve import Curve
 from armillary.model.joints.fixed import Fixed
 from armillary.model.joints.oval_track import OvalTrack
 from armillary.model.joints.paul import PaulPrismatic, PaulRevolute
@@ -17,6 +18,7 @@ __all__ = [
     "CircleTrack",
     "CraigPrismatic",
     "CraigRevolute",
+    "Curve",
     "Fixed",
     "OvalTrack",
     "PaulPrismatic",
@@ -39,6 +41,7 @@ JOINT_TYPES: dict[str, type[Joint]] = {
         CraigPrismatic,
         CircleTrack,
         OvalTrack,
+        Curve,
     )
 }
 """The built-in joints by the tag under which files know them."""

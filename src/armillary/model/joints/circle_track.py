@@ -26,6 +26,7 @@ class CircleTrack(Joint, frozen=True):
     radius: float
     inward: bool = False
     unit = Unit.METRE
+    lengths = ("radius",)
 
     def check(self) -> None:
         """Refuse a radius that is not above zero."""

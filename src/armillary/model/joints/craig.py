@@ -27,6 +27,7 @@ class CraigRevolute(Joint, frozen=True):
     a: float = 0.0
     theta: float = 0.0
     d: float = 0.0
+    lengths = ("a", "d")
 
     @property
     def period(self) -> float:
@@ -57,6 +58,7 @@ class CraigPrismatic(Joint, frozen=True):
     theta: float = 0.0
     d: float = 0.0
     unit = Unit.METRE
+    lengths = ("a", "d")
 
     def pose(self, q: Number) -> Pose:
         """Return the pose with d + q in place of d."""

@@ -12,6 +12,7 @@ class Fixed(Joint, frozen=True):
     """Hold the outer frame at the precursor; takes no place in q."""
 
     unit = Unit.OTHER
+    lengths = ()
 
     def pose(self, q: Number) -> Pose:
         """Return the identity."""

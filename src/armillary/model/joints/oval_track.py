@@ -28,6 +28,7 @@ class OvalTrack(Joint, frozen=True):
     straight: float
     radius: float
     unit = Unit.METRE
+    lengths = ("straight", "radius")
 
     def check(self) -> None:
         """Refuse a negative straight and a radius that is not above zero."""

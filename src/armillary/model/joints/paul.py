@@ -26,6 +26,7 @@ class PaulRevolute(Joint, frozen=True):
     d: float = 0.0
     a: float = 0.0
     alpha: float = 0.0
+    lengths = ("d", "a")
 
     @property
     def period(self) -> float:
@@ -57,6 +58,7 @@ class PaulPrismatic(Joint, frozen=True):
     a: float = 0.0
     alpha: float = 0.0
     unit = Unit.METRE
+    lengths = ("d", "a")
 
     def pose(self, q: Number) -> Pose:
         """Return the pose with d + q in place of d."""

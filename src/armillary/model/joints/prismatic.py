@@ -19,6 +19,7 @@ class Prismatic(Joint, frozen=True):
 
     axis: Axis = Z
     unit = Unit.METRE
+    lengths = ()
 
     def check(self) -> None:
         """Give the axis length 1."""

@@ -19,6 +19,7 @@ class Revolute(Joint, frozen=True):
     """
 
     axis: Axis = Z
+    lengths = ()
 
     def check(self) -> None:
         """Give the axis length 1."""

@@ -22,6 +22,7 @@ class Screw(Joint, frozen=True):
 
     pitch: float
     axis: Axis = Z
+    lengths = ("pitch",)
 
     def check(self) -> None:
         """Give the axis length 1."""
