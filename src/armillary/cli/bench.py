@@ -27,7 +27,7 @@ SHORTEST = 0.02  # [s] of one measurement
 REPEATS = 7
 WIDEST = 3.0  # [m or rad], where a joint has no limit
 
-# In a process of its own, where nothing is in memory; imports are not counted.
+# What the new process runs.
 FIRST_KERNEL = """
 import pickle, sys, time
 import armillary.kernel.compiler
@@ -67,21 +67,24 @@ def run(options: argparse.Namespace) -> int:
 
 def _figures(cell: Cell, frame: str, fk: Kernel) -> Iterator[tuple[str, str]]:
     """Yield what was measured, and the figure."""
-    cold, cached = _first_kernels(cell, frame)
+    cold, cached = first_kernels(cell, frame)
     yield "first kernel, compiled", f"{1e3 * cold:9.1f} ms"
     yield "first kernel, from the cache", f"{1e3 * cached:9.1f} ms"
     q = np.array(cell.home.q)
-    yield "one call", f"{1e6 * _seconds(lambda: fk(q)):9.2f} us"
+    yield "one call", f"{1e6 * seconds(lambda: fk(q)):9.2f} us"
     Q = random_vectors(cell, BATCH)
     out = np.empty((BATCH, 4, 4))
     for threads in sorted({1, default_threads()}):
-        each = _seconds(lambda: fk(Q, out=out, threads=threads)) / BATCH  # noqa: B023
+        each = seconds(lambda: fk(Q, out=out, threads=threads)) / BATCH  # noqa: B023
         what = f"each of {BATCH:,}, {plural(threads, 'thread')}"
         yield what, f"{1e9 * each:9.1f} ns   {1e-6 / each:.1f} million/s"
 
 
-def _first_kernels(cell: Cell, frame: str) -> tuple[float, float]:
-    """Return how long the first kernel takes [s], without and with the cache."""
+def first_kernels(cell: Cell, frame: str) -> tuple[float, float]:
+    """Return how long the first kernel takes [s], compiled and from the cache.
+
+    Both in new processes, where nothing is in memory; imports are not counted.
+    """
     with tempfile.TemporaryDirectory() as folder:
         cold, cached = (_first_kernel(cell, frame, folder) for _ in range(2))
     return cold, cached
@@ -113,7 +116,7 @@ def random_vectors(cell: Cell, count: int) -> npt.NDArray[np.float64]:
     return np.random.default_rng(0).uniform(lower, upper, (count, len(lower)))
 
 
-def _seconds(call: Callable[[], Any]) -> float:
+def seconds(call: Callable[[], Any]) -> float:
     """Return the least time of one call [s]."""
     timer = timeit.Timer(call)
     count = 1

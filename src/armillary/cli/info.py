@@ -36,15 +36,19 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the tree and the joints."""
-    cell = open_cell(options)
-    print(f"{printable(cell.name)}: {_counts(cell)}\n")
-    for line in table(TREE, tree_rows(cell)):
+    for line in described(open_cell(options), in_degrees=options.degrees):
         print(line)
-    if cell.joint_names:
-        print()
-        for line in table(JOINTS, _joint_rows(cell, in_degrees=options.degrees)):
-            print(line)
     return 0
+
+
+def described(cell: Cell, *, in_degrees: bool = False) -> Iterator[str]:
+    """Yield the lines that tell what a cell holds."""
+    yield f"{printable(cell.name)}: {_counts(cell)}"
+    yield ""
+    yield from table(TREE, tree_rows(cell))
+    if cell.joint_names:
+        yield ""
+        yield from table(JOINTS, _joint_rows(cell, in_degrees=in_degrees))
 
 
 def _counts(cell: Cell) -> str:
