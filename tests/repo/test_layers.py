@@ -86,6 +86,8 @@ def nearest(name: str, known: dict[str, Path]) -> str | None:
 
 def layer(module: str) -> str | None:
     """The layer of a module; None for the package itself, the public face of all."""
+    if module == "armillary.__main__":  # what `python -m armillary` runs
+        return "cli"
     return module.split(".")[1] if "." in module else None
 
 

@@ -1,0 +1,47 @@
+"""`armillary bench`: figures of this machine, each a plausible one."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.cli import bench
+
+
+def test_bench_prints_every_figure(run, file: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bench, "BATCH", 1000)
+    monkeypatch.setattr(bench, "SHORTEST", 1e-4)
+    result = run("bench", file)
+    assert result.code == 0, result.err
+    head, *lines = result.out.splitlines()
+    assert head.startswith("pose of hand/tip: 3 joints, ")
+    figures = {
+        line[:34].strip(): float(re.findall(r"[\d.]+", line[34:])[0]) for line in lines
+    }
+    assert 1.0 < figures["first kernel, compiled"] < 60_000.0
+    assert (
+        0.0
+        < figures["first kernel, from the cache"]
+        < figures["first kernel, compiled"]
+    )
+    assert figures["one call"] > 0.0
+    assert figures["each of 1,000, 1 thread"] > 0.0
+
+
+def test_a_child_that_fails_is_told(run, file: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bench, "FIRST_KERNEL", "raise RuntimeError('no luck')")
+    result = run("bench", file)
+    assert result.code == 2
+    assert "RuntimeError: no luck" in result.err
+
+
+def test_random_vectors_stay_within_the_limits(cell: arm.Cell):
+    Q = bench.random_vectors(cell, 500)
+    assert Q.shape == (500, 3)
+    lower, upper = cell.limits
+    assert np.all((lower <= Q) & (upper >= Q))
+    assert np.all(np.ptp(Q, axis=0) > 1.0)
+    assert np.array_equal(Q, bench.random_vectors(cell, 500))

@@ -1,0 +1,116 @@
+"""`armillary check`: all findings, and an exit code that scripts can use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import armillary as arm
+from armillary.errors import FormatError, ModelError
+from armillary.formats import registry
+from armillary.formats.diagnostic import Place, Report
+
+
+def stub(monkeypatch: pytest.MonkeyPatch, *kinds: str, cell: arm.Cell) -> None:
+    """Have every file read as `cell`, with findings of these kinds."""
+
+    def read(path: str, **_: object) -> tuple[arm.Cell, Report]:
+        report = Report()
+        for k, kind in enumerate(kinds, start=1):
+            getattr(report, kind)(Place(path, k, 7), f"code-{k}", f"finding {k}")
+        report.raise_if_errors()
+        return cell, report
+
+    monkeypatch.setattr(registry, "read", read)
+
+
+def test_a_clean_file(run, file: str):
+    result = run("check", file)
+    assert (result.code, result.err) == (0, "")
+    assert result.out == f"{file}: 0 errors, 0 warnings\n"
+
+
+def test_warnings_are_no_errors(run, cell: arm.Cell, monkeypatch: pytest.MonkeyPatch):
+    stub(monkeypatch, "warning", "note", "warning", cell=cell)
+    result = run("check", "x.urdf")
+    assert result.code == 0
+    assert result.out.splitlines() == [
+        "x.urdf:1:7: warning[code-1]: finding 1",
+        "x.urdf:2:7: note[code-2]: finding 2",
+        "x.urdf:3:7: warning[code-3]: finding 3",
+        "x.urdf: 0 errors, 2 warnings",
+    ]
+
+
+def test_errors_are_all_told(run, cell: arm.Cell, monkeypatch: pytest.MonkeyPatch):
+    stub(monkeypatch, "warning", "error", "error", cell=cell)
+    result = run("check", "x.urdf")
+    assert result.code == 1
+    assert result.out.splitlines() == [
+        "x.urdf:2:7: error[code-2]: finding 2",
+        "x.urdf:3:7: error[code-3]: finding 3",
+        "x.urdf:1:7: warning[code-1]: finding 1",
+        "x.urdf: 2 errors, 1 warning",
+    ]
+
+
+def test_plain_texts_among_the_findings_are_errors(
+    run, monkeypatch: pytest.MonkeyPatch
+):
+    def read(path: str, **_: object) -> object:
+        raise FormatError("it is broken")
+
+    monkeypatch.setattr(registry, "read", read)
+    result = run("check", "x.urdf")
+    assert result.code == 1
+    assert result.out == "it is broken\nx.urdf: 1 error, 0 warnings\n"
+
+
+def test_a_cell_that_cannot_be(run, monkeypatch: pytest.MonkeyPatch):
+    def read(path: str, **_: object) -> object:
+        raise ModelError("two bases")
+
+    monkeypatch.setattr(registry, "read", read)
+    result = run("check", "x.urdf")
+    assert (result.code, result.out) == (1, "two bases\nx.urdf: 1 error, 0 warnings\n")
+
+
+def test_limits_that_leave_nothing(run, monkeypatch: pytest.MonkeyPatch):
+    def finger(name: str, low: float, **more: object) -> arm.Link:
+        return arm.Link(
+            name=name,
+            parent="palm",
+            joint=arm.joints.Revolute(),
+            limits=arm.Limits(lower=low, upper=low + 0.5),
+            **more,  # type: ignore[arg-type]
+        )
+
+    links = [
+        arm.Link(name="palm"),
+        finger("a", 0.0),
+        finger("b", 2.0, coupling=arm.Coupling(of="a")),
+    ]
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="hand", links=links)])
+    stub(monkeypatch, "warning", cell=cell)
+    result = run("check", "x.urdf")
+    assert result.code == 1
+    first, second, last = result.out.splitlines()
+    assert "warning" in first
+    assert "'a'" in second
+    assert last == "x.urdf: 1 error, 1 warning"
+
+
+def test_a_file_that_breaks_off(run, tmp_path: Path, file: str):
+    text = Path(file).read_bytes()
+    cut = tmp_path / "cut.cell.json"
+    cut.write_bytes(text[: len(text) // 2])
+    result = run("check", str(cut))
+    assert result.code == 1
+    assert result.out.splitlines()[-1].endswith("cut.cell.json: 1 error, 0 warnings")
+
+
+def test_a_missing_file(run):
+    result = run("check", "nowhere.urdf")
+    assert result.code == 1
+    assert "error[no-such-file]" in result.out

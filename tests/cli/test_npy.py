@@ -1,0 +1,49 @@
+"""NPY files that grow: what NumPy reads back, and nothing left of a failure."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from armillary.cli.npy import NpyWriter
+
+
+@pytest.mark.parametrize("parts", [[], [1], [3, 4], [0, 2, 0]])
+@pytest.mark.parametrize("rest", [(), (4, 4), (2, 0)])
+def test_rows_are_read_back(tmp_path: Path, parts: list[int], rest: tuple[int, ...]):
+    generator = np.random.default_rng(3)
+    arrays = [generator.normal(size=(count, *rest)) for count in parts]
+    path = str(tmp_path / "x.npy")
+    with NpyWriter(path, (0, *rest)) as writer:
+        for array in arrays:
+            writer.append(array)
+        assert not os.path.exists(path)
+    expected = np.concatenate([np.empty((0, *rest)), *arrays])
+    found = np.load(path)
+    assert found.shape == expected.shape
+    assert np.array_equal(found, expected)
+    assert os.listdir(tmp_path) == ["x.npy"]
+
+
+def test_the_order_in_memory_does_not_matter(tmp_path: Path):
+    array = np.random.default_rng(4).normal(size=(4, 4, 6)).T
+    path = str(tmp_path / "x.npy")
+    with NpyWriter(path, (0, 4, 4)) as writer:
+        writer.append(array)
+    assert np.array_equal(np.load(path), array)
+
+
+def test_a_failure_leaves_the_old_file(tmp_path: Path):
+    path = tmp_path / "x.npy"
+    path.write_text("old")
+    with (
+        pytest.raises(RuntimeError, match="on the way"),
+        NpyWriter(str(path), (0, 4)) as writer,
+    ):
+        writer.append(np.zeros((2, 4)))
+        raise RuntimeError("on the way")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["x.npy"]

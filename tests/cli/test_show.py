@@ -1,0 +1,62 @@
+"""`armillary show`: every stage from the model to assembly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import armillary as arm
+from armillary.trace import listing
+
+
+def test_model(run, file: str, cell: arm.Cell):
+    result = run("show", file, "--stage", "model")
+    assert result.code == 0, result.err
+    Path("again.cell.json").write_text(result.out)
+    assert arm.load("again.cell.json") == cell
+
+
+def test_program(run, file: str, cell: arm.Cell):
+    result = run("show", file, "--frame", "thumb")
+    assert result.code == 0, result.err
+    assert result.out == listing(cell.fk("thumb").program) + "\n"
+
+
+def test_the_end_effector_comes_first(run, file: str):
+    named = run("show", file, "--stage", "program", "--frame", "hand/tip")
+    assert run("show", file, "--stage", "program") == named
+
+
+def test_llvm(run, file: str):
+    result = run("show", file, "--stage", "llvm")
+    assert result.code == 0, result.err
+    assert "define internal void @block(" in result.out
+
+
+def test_asm(run, file: str):
+    result = run("show", file, "--stage", "asm")
+    assert result.code == 0, result.err
+    assert "block:" in result.out
+    assert "ret" in result.out
+
+
+def test_unknown_frame(run, file: str):
+    result = run("show", file, "--frame", "tpi")
+    assert (result.code, result.out) == (2, "")
+    assert "Did you mean 'tip'?" in result.err
+
+
+def test_a_cell_without_end_effector_shows_its_last_link(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    slide = arm.Link(name="slide", parent="base", joint=arm.joints.Prismatic())
+    body = arm.Manipulator(name="body", links=[slide, arm.Link(name="base")])
+    arm.save(arm.Cell(manipulators=[body]), "x.cell.json")
+    named = run("show", "x.cell.json", "--frame", "slide")
+    assert run("show", "x.cell.json") == named
+
+
+def test_an_empty_cell_has_no_frame(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arm.save(arm.Cell(name="void"), "void.cell.json")
+    result = run("show", "void.cell.json")
+    assert result.code == 2
+    assert result.err == "armillary: Cell 'void' is empty; it has no frame.\n"
