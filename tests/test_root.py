@@ -1,0 +1,116 @@
+"""What the root adds itself: load, save, and the cells that come along."""
+
+from __future__ import annotations
+
+import runpy
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.formats import registry
+from armillary.model.workcell import Workcell
+
+ROOT = Path(__file__).resolve().parents[1]
+ENDING = ".cell.json"
+SHIPPED = sorted(
+    path.name.removesuffix(ENDING)
+    for path in (files("armillary") / "cells").iterdir()
+    if path.name.endswith(ENDING)
+)
+
+
+def test_there_are_shipped_cells():
+    assert "ur5e_on_oval" in SHIPPED
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_cells_are_as_armillary_writes_them(name: str, tmp_path: Path):
+    cell = arm.example(name)
+    assert isinstance(cell, arm.Cell)
+    assert cell.name == name
+    report = arm.save(cell, tmp_path / "again.cell.json")
+    assert report.diagnostics == ()
+    shipped = files("armillary") / "cells" / f"{name}{ENDING}"
+    assert (tmp_path / "again.cell.json").read_bytes() == shipped.read_bytes()
+    assert arm.load(tmp_path / "again.cell.json") == cell
+
+
+def test_unknown_example():
+    with pytest.raises(arm.UnknownName) as caught:
+        arm.example("ur5_on_oval")
+    text = str(caught.value)
+    assert text.startswith("no example cell named 'ur5_on_oval'.")
+    assert "Did you mean 'ur5e_on_oval'?" in text
+
+
+@pytest.mark.parametrize("name", ["../cells/ur5e_on_oval", "", "/etc/passwd"])
+def test_examples_are_names_not_paths(name: str):
+    with pytest.raises(arm.UnknownName):
+        arm.example(name)
+
+
+def test_load_gives_a_cell_that_answers(tmp_path: Path):
+    body = arm.Manipulator(name="body", links=[arm.Link(name="base")])
+    path = tmp_path / "x.cell.json"
+    arm.save(Workcell(name="x", manipulators=(body,)), path)
+    cell = arm.load(path)
+    assert type(cell) is arm.Cell
+    assert np.array_equal(cell.pose("base", cell.home), np.eye(4))
+
+
+def test_load_and_save_pass_on_what_they_are_told(monkeypatch: pytest.MonkeyPatch):
+    seen: list[dict[str, object]] = []
+
+    def load(path: str, **options: object) -> Workcell:
+        seen.append(options)
+        return Workcell()
+
+    def save(cell: Workcell, path: str, **options: object) -> str:
+        seen.append(options)
+        return "report"
+
+    monkeypatch.setattr(registry, "load", load)
+    monkeypatch.setattr(registry, "save", save)
+    told = {
+        "format": "urdf",
+        "packages": {"a": "b"},
+        "folders": ["c"],
+        "joints": [arm.joints.Revolute],
+        "strict_order": True,
+    }
+    arm.load("x", **told)  # type: ignore[arg-type]
+    assert arm.save(arm.Cell(), "y", format="cell", lossless=True) == "report"
+    assert seen == [told, {"format": "cell", "lossless": True}]
+
+
+def test_ur5e_is_that_of_the_data_sheet():
+    cell = arm.example("ur5e_on_oval")
+    X = cell.fk("tool0", relative_to="ur5e/base")(np.zeros(7))
+    expected = [
+        [1, 0, 0, -0.425 - 0.3922],
+        [0, 0, -1, -0.1333 - 0.0996],
+        [0, 1, 0, 0.1625 - 0.0997],
+        [0, 0, 0, 1],
+    ]
+    assert np.abs(X - expected).max() < 1e-15
+
+
+def test_the_script_makes_the_shipped_cell():
+    script = runpy.run_path(str(ROOT / "examples" / "ur5e_on_oval.py"))
+    assert script["build"]() == arm.example("ur5e_on_oval")
+
+
+def test_the_track_carries_the_arm_around():
+    cell = arm.example("ur5e_on_oval")
+    lap = 2 * 3.0 + 2 * np.pi
+    q = np.zeros((5, 7))
+    q[:, 0] = np.linspace(0.0, lap, 5)
+    X = cell.fk("ur5e/base")(q)
+    where = [[0, -1], [2.5, 0], [0, 1], [-2.5, 0], [0, -1]]
+    assert np.allclose(X[:, :2, 3], where, atol=1e-12)
+    assert np.allclose(X[:, 2, 3], 0.5)
+    ahead = [[1, 0], [0, 1], [-1, 0], [0, -1], [1, 0]]
+    assert np.allclose(X[:, :2, 0], ahead, atol=1e-12)
