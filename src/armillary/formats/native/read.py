@@ -25,12 +25,11 @@ from armillary.formats.native.wire import (
     cell_in_file,
     holds,
 )
+from armillary.formats.rules import broken_rules
 from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES
 from armillary.model.joints.opaque import OpaqueJoint
-from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
-from armillary.model.validate import Problem, problems_of
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
 
@@ -205,10 +204,8 @@ def _explain_manipulator(
     error: ArmillaryError,
 ) -> None:
     """Tell which rules a manipulator breaks, at the links that break them."""
-    links: tuple[Link, ...] = values["links"]
-    problems = list(problems_of(links))
-    for problem in problems:
-        k = _link_of(problem, links)
+    problems = broken_rules(values["links"])
+    for problem, k in problems:
         at = (*steps, "links") if k is None else (*steps, "links", k)
         document.error(at, problem.rule, problem.message.removesuffix("."))
     if not problems:
@@ -247,21 +244,6 @@ _EXPLANATIONS: Final[dict[type, Callable[..., None]]] = {
     Manipulator: _explain_manipulator,
     Workcell: _explain_cell,
 }
-
-
-def _link_of(problem: Problem, links: Sequence[Link]) -> int | None:
-    """Return the last link that a broken rule is about."""
-    about_joint = problem.rule == "unique-joint" or problem.rule.startswith("coupling")
-    for k in range(len(links) - 1, -1, -1):
-        link = links[k]
-        names = (
-            [link.coordinate]
-            if about_joint
-            else [link.name, *(frame.name for frame in link.frames)]
-        )
-        if problem.subject in names:
-            return k
-    return None
 
 
 def _clause(error: ArmillaryError) -> str:

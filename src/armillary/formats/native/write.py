@@ -39,7 +39,7 @@ def write(cell: Workcell, report: Report) -> bytes:
             joint cannot be told apart.
     """
     record: Record = {"format": FORMAT_NAME, "version": VERSION}
-    record.update(_Writing(report).struct(cell))
+    record.update(_Writing(report).struct(cell, Workcell))
     text = to_text(record, depth=DEPTH)
     report.raise_if_errors()
     return text
@@ -51,13 +51,16 @@ class _Writing:
     def __init__(self, report: Report) -> None:
         self._report = report
 
-    def struct(self, value: Struct) -> Record:
-        """Return a struct as files hold it: what has its default is left out."""
+    def struct(self, value: Struct, kind: type[Struct] | None = None) -> Record:
+        """Return a struct as files hold it: what has its default is left out.
+
+        kind: The struct whose fields count, where `value` may be of a subclass.
+        """
         record: Record = {}
         config = value.__struct_config__
         if config.tag_field:
             record[config.tag_field] = config.tag
-        for name, default, default_text, write in _plan(type(value)):
+        for name, default, default_text, write in _plan(kind or type(value)):
             given = getattr(value, name)
             # Infinite limits are defaults that no file could hold.
             if given is default or (type(given) is float and given == default != 0.0):

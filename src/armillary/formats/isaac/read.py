@@ -1,0 +1,258 @@
+"""Isaac's kinematic trees in."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+import msgspec
+
+from armillary.errors import ArmillaryError, nearest, quote
+from armillary.formats.diagnostic import Report
+from armillary.formats.format import ReadOptions
+from armillary.formats.isaac.poses import numbers_of, pose_of, warn_of_unknown
+from armillary.formats.json import Document, Record, Steps
+from armillary.formats.rules import broken_rules
+from armillary.model.joint import Joint
+from armillary.model.joints import Fixed, Prismatic, Revolute
+from armillary.model.limits import INFINITE, UNLIMITED, Limits
+from armillary.model.link import Link
+from armillary.model.manipulator import Manipulator
+from armillary.model.workcell import WORLD, Workcell
+
+__all__ = ["read"]
+
+ENDING: Final = ".kinematic.json"
+MOTORS: Final = ("constant", "revolute", "prismatic")
+UNIT_TOLERANCE: Final = 1e-3
+
+
+def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workcell:
+    """Return the tree in a file as a cell of one manipulator, named after the file.
+
+    Raises:
+        FormatError: The file is faulty.
+    """
+    document = Document(data, path, report)
+    tree = document.decode(object)
+    document.check_keys()
+    links = _links(document, tree)
+    document.tell()
+    _check_order(document, links, is_strict=options.strict_order)
+    links = _with_fixed_base(document, links)
+    for problem, k in broken_rules(links):
+        steps = ("links",) if k is None else ("links", k)
+        document.error(steps, problem.rule, problem.message.removesuffix("."))
+    document.tell()
+    name = _name(path)
+    manipulator = Manipulator(name=name, links=tuple(links))
+    _note_joint_order(document, links, manipulator)
+    document.tell()
+    return Workcell(name=name, manipulators=(manipulator,))
+
+
+def _links(document: Document, tree: Record) -> list[Link]:
+    """Return the links of a file, those that could be read."""
+    if not isinstance(tree, dict):
+        document.error((), "wrong-type", "a kinematic tree is an object with links")
+        return []
+    top = cast(dict[str, Any], tree)
+    warn_of_unknown(document, top, ("links",), ())
+    given = top.get("links")
+    if not isinstance(given, list) or not given:
+        at = ("links",) if "links" in top else ()
+        document.error(at, "no-links", "a kinematic tree needs an array of links")
+        return []
+    items = enumerate(cast(list[Any], given))
+    found = [_link(document, item, ("links", k)) for k, item in items]
+    return [link for link in found if link is not None]
+
+
+def _link(document: Document, given: Record, steps: Steps) -> Link | None:
+    """Return a link; None where it is none, which is then among the findings."""
+    if not isinstance(given, dict):
+        document.error(steps, "wrong-type", "a link is an object")
+        return None
+    members = cast(dict[str, Any], given)
+    warn_of_unknown(document, members, ("name", "parent", "motor"), steps)
+    name, parent = members.get("name"), members.get("parent")
+    if not isinstance(name, str) or not name:
+        document.error(steps, "no-name", "a link needs a name, which is a text")
+        return None
+    if "parent" in members and not isinstance(parent, str):
+        document.error((*steps, "parent"), "wrong-type", "a parent is named by a text")
+        return None
+    if "motor" not in members:
+        return Link(name=name, parent=parent)
+    motor = _motor(document, members["motor"], (*steps, "motor"))
+    if motor is None:
+        return None
+    return Link(name=name, parent=parent, joint=motor[0], limits=motor[1])
+
+
+def _motor(
+    document: Document, given: Record, steps: Steps
+) -> tuple[Joint, Limits] | None:
+    """Return the joint of a motor and its limits."""
+    members = cast(dict[str, Any], given) if isinstance(given, dict) else {}
+    kind = members.get("type")
+    if not isinstance(kind, str) or kind not in MOTORS:
+        likely = nearest(kind, MOTORS)
+        document.error(
+            (*steps, "type") if "type" in members else steps,
+            "unknown-motor",
+            "a motor needs a type" if kind is None else f"no motor type {quote(kind)}",
+            hint=f"Did you mean {quote(likely)}?"
+            if likely
+            else f"Known types: {', '.join(MOTORS)}.",
+        )
+        return None
+    warn_of_unknown(document, members, ("type", "properties"), steps)
+    properties = members.get("properties")
+    if not isinstance(properties, dict):
+        document.error(steps, "no-properties", f"a {kind} motor needs properties")
+        return None
+    at = (*steps, "properties")
+    known = cast(dict[str, Any], properties)
+    if kind == "constant":
+        return _constant(document, known, at)
+    return _moving(document, kind, known, at)
+
+
+def _constant(
+    document: Document, given: dict[str, Any], steps: Steps
+) -> tuple[Joint, Limits] | None:
+    warn_of_unknown(document, given, ("pose",), steps)
+    if "pose" not in given:
+        document.error(steps, "no-pose", "a constant motor needs a pose")
+        return None
+    pose = pose_of(document, given["pose"], (*steps, "pose"))
+    return None if pose is None else (Fixed(precursor=pose), UNLIMITED)
+
+
+def _moving(
+    document: Document, kind: str, given: dict[str, Any], steps: Steps
+) -> tuple[Joint, Limits] | None:
+    """Return a motor about or along an axis."""
+    warn_of_unknown(document, given, ("axis", "limits"), steps)
+    axis = numbers_of(given.get("axis"), 3)
+    at = (*steps, "axis") if "axis" in given else steps
+    if axis is None:
+        document.error(at, "bad-axis", f"a {kind} motor needs an axis of three numbers")
+        return None
+    try:
+        x, y, z = axis
+        joint = (Revolute if kind == "revolute" else Prismatic)(axis=(x, y, z))
+        limits = _limits(document, given, (*steps, "limits"))
+    except ArmillaryError as error:
+        document.error(at, "bad-motor", str(error).removesuffix("."))
+        return None
+    if isinstance(joint, Prismatic):
+        _warn_of_prismatic(document, axis, steps)
+    return joint, limits
+
+
+def _warn_of_prismatic(
+    document: Document, axis: tuple[float, ...], steps: Steps
+) -> None:
+    document.warning(
+        steps[:-1],
+        "not-of-isaac",
+        "a prismatic motor is an extension: Isaac's own reader refuses it",
+    )
+    if abs(math.hypot(*axis) - 1.0) > UNIT_TOLERANCE:
+        document.warning(
+            (*steps, "axis"),
+            "axis-length",
+            f"the axis has length {math.hypot(*axis):g}; it is taken with length 1, so "
+            "that q is in metres",
+        )
+
+
+def _limits(document: Document, given: dict[str, Any], steps: Steps) -> Limits:
+    """Return inclusive limits [rad or m]; Isaac's largest numbers stand for none.
+
+    Raises:
+        ModelError: They are swapped.
+    """
+    if "limits" not in given:
+        return UNLIMITED
+    limits = numbers_of(given["limits"], 2)
+    if limits is None:
+        document.warning(
+            steps,
+            "ignored-limits",
+            "these limits are no array of two numbers; the joint has none, as in Isaac",
+        )
+        return UNLIMITED
+    lower, upper = limits
+    return Limits(
+        lower=-INFINITE if lower <= -sys.float_info.max else lower,
+        upper=INFINITE if upper >= sys.float_info.max else upper,
+    )
+
+
+def _check_order(document: Document, links: list[Link], *, is_strict: bool) -> None:
+    """Tell of links before their parents: Isaac refuses them, though it need not."""
+    names = {link.name for link in links}
+    seen: set[str] = set()
+    for k, link in enumerate(links):
+        if link.parent in names and link.parent not in seen:
+            message = (
+                f"link {quote(link.name)} stands before its parent {quote(link.parent)}"
+            )
+            if is_strict:
+                document.error(("links", k), "order", message)
+            else:
+                hint = "Isaac's own reader refuses this file."
+                document.note(("links", k), "order", message, hint=hint)
+        seen.add(link.name)
+
+
+def _with_fixed_base(document: Document, links: list[Link]) -> list[Link]:
+    """Return the links with a base behind a root that moves: ours must stand still."""
+    roots = [k for k, link in enumerate(links) if link.parent is None]
+    if len(roots) != 1 or not links[roots[0]].moves:
+        return links
+    names = {link.name for link in links}
+    base = next(name for name in _base_names() if name not in names)
+    root = msgspec.structs.replace(links[roots[0]], parent=base)
+    document.note(
+        ("links", roots[0]),
+        "added-base",
+        f"the root {quote(root.name)} moves; it stands on an added link {quote(base)}",
+    )
+    found = list(links)
+    found[roots[0]] = root
+    return [*found, Link(name=base)]
+
+
+def _base_names() -> Iterator[str]:
+    yield "base"
+    for count in itertools.count(2):
+        yield f"base_{count}"
+
+
+def _note_joint_order(
+    document: Document, links: list[Link], manipulator: Manipulator
+) -> None:
+    in_file = tuple(link.name for link in links if link.moves)
+    if in_file != manipulator.joint_names:
+        document.note(
+            ("links",),
+            "joint-order",
+            "Isaac's state holds the joints in the order of the file; here they are "
+            "ordered depth first, so go by their names",
+        )
+
+
+def _name(path: str) -> str:
+    """Return what a file is called, without its ending."""
+    name = os.path.basename(path)
+    stem = name[: -len(ENDING)] if name.lower().endswith(ENDING) else None
+    stem = os.path.splitext(name)[0] if stem is None else stem
+    return "robot" if stem in {"", WORLD} else stem
