@@ -10,7 +10,7 @@ slowly and right.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from armillary.kernel.block import Block, Shape, Value
 from armillary.kernel.lowering import lower
@@ -36,6 +36,33 @@ def emit_block(program: Program, shape: Shape) -> str:
 BRANCH_WEIGHTS = '!0 = !{!"branch_weights", i32 1, i32 100000}'
 
 
+def emit_step(program: Program, shape: Shape) -> str:
+    """Return the text of @step, the same computation on columns.
+
+    @step(ptr in..., ptr out...) reads and writes one vector for each scalar of a port,
+    as loops keep them that run on many problems at once. Nothing is recomputed.
+    """
+    singles = [(k,) for k in range(len(program.results))]
+    segments, slot_count = cut(program, singles)
+    declared: dict[str, str] = {}
+    functions: list[str] = []
+    for k, segment in enumerate(segments):
+        b = Block(shape)
+        _emit_segment(b, program, segment, columns=True)
+        declared.update(b.declared)
+        functions.append(_segment_text(b, program, k))
+    names = pointers(program)
+    arguments = ", ".join([*(f"ptr {name}" for name in names), "ptr %scratch"])
+    lines = [
+        f"define internal void @step({', '.join(f'ptr {name}' for name in names)}) {{",
+        f"  %scratch = alloca {shape.real}, i64 {max(1, slot_count)}, align 64",
+        *(f"  call i1 @segment{k}({arguments})" for k in range(len(segments))),
+        "  ret void",
+        "}",
+    ]
+    return "\n".join([*sorted(declared.values()), *functions, *lines])
+
+
 def pointers(program: Program) -> list[str]:
     """Return the names of the parameters of @block for the inputs and outputs."""
     names = [f"%in{k}" for k in range(len(program.inputs))]
@@ -54,12 +81,14 @@ def _squares(program: Program, lanes: int) -> list[tuple[int, ...]]:
     return found
 
 
-def _emit_segment(b: Block, program: Program, segment: Segment) -> None:
-    """Append the instructions of one segment."""
+def _emit_segment(
+    b: Block, program: Program, segment: Segment, *, columns: bool = False
+) -> None:
+    """Append the instructions of one segment, on rows or on columns."""
     values = _Values(b, program)
     for step, slot in segment.loads.items():
         values.known[step] = b.load_slot("%scratch", slot, _kind(program, step))
-    _load_inputs(b, program, segment, values)
+    _load_inputs(b, program, segment, values, columns=columns)
     for k in segment.steps:
         step = program.instructions[k]
         if step.name not in {"input", "const"}:
@@ -68,7 +97,7 @@ def _emit_segment(b: Block, program: Program, segment: Segment) -> None:
     for step, slot in segment.stores.items():
         b.store_slot("%scratch", slot, values[step], _kind(program, step))
     for square in segment.squares:
-        _store(b, program, square, values)
+        _store(b, program, square, values, columns=columns)
 
 
 class _Values:
@@ -94,7 +123,9 @@ def _kind(program: Program, step: int) -> str:
     return program.instructions[step].kind
 
 
-def _load_inputs(b: Block, program: Program, segment: Segment, values: _Values) -> None:
+def _load_inputs(
+    b: Block, program: Program, segment: Segment, values: _Values, *, columns: bool
+) -> None:
     wanted = {
         int(program.instructions[k].value): k
         for k in segment.steps
@@ -104,18 +135,33 @@ def _load_inputs(b: Block, program: Program, segment: Segment, values: _Values) 
     for number, port in enumerate(program.inputs):
         needed = {p - start for p in wanted if start <= p < start + port.size}
         if needed:
-            loaded = load_rows(b, f"%in{number}", port.size, needed)
+            pointer = f"%in{number}"
+            loaded: Mapping[int, Value] | list[Value]
+            if columns:
+                loaded = {e: b.load_slot(pointer, e, "real") for e in needed}
+            else:
+                loaded = load_rows(b, pointer, port.size, needed)
             for element in needed:
                 values.known[wanted[start + element]] = loaded[element]
         start += port.size
 
 
-def _store(b: Block, program: Program, square: Sequence[int], values: _Values) -> None:
+def _store(
+    b: Block,
+    program: Program,
+    square: Sequence[int],
+    values: _Values,
+    *,
+    columns: bool,
+) -> None:
     start = 0
     for number, port in enumerate(program.outputs):
         if start <= square[0] < start + port.size:
             elements = [k - start for k in square]
             row = [values[program.results[k]] for k in square]
+            if columns:
+                b.store_slot(f"%out{number}", elements[0], row[0], "real")
+                return
             store_square(b, f"%out{number}", port.size, elements, row)
             return
         start += port.size
