@@ -68,10 +68,8 @@ def arm_of(kind: type[arm.Joint]) -> arm.Manipulator:
 
 def on_rail(joint: arm.Joint) -> arm.Cell:
     """Return the same arm on a cart that another joint carries."""
-    rail = arm.Manipulator(
-        name="track",
-        links=(arm.Link(name="rail"), arm.Link(name="cart", parent="rail", joint=joint)),
-    )
+    cart = arm.Link(name="cart", parent="rail", joint=joint)
+    rail = arm.Manipulator(name="track", links=(arm.Link(name="rail"), cart))
     return arm.Cell(
         manipulators=(rail, arm_of(arm.joints.Revolute)),
         mounts=(arm.Mount(manipulator="ur5e", on="cart"),),

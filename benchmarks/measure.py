@@ -82,9 +82,11 @@ def table(figures: list[Figure]) -> str:
         for f in figures
     ]
     widths = [max(len(row[k]) for row in rows) for k in range(6)]
-    lines = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |"
-        for row in rows
-    ]
+    lines = [_line(row, widths) for row in rows]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)
+
+
+def _line(cells: tuple[str, ...], widths: list[int]) -> str:
+    padded = (c.ljust(width) for c, width in zip(cells, widths, strict=True))
+    return "| " + " | ".join(padded) + " |"

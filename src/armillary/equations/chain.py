@@ -10,6 +10,7 @@ from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.twist import Vector6
 from armillary.spatial.vector import Number
 
+
 class Layout(NamedTuple):
     """A cell, and the frames that its manipulators' bases stand at just now.
 

@@ -51,8 +51,9 @@ def poses_program(
         written = [write(X) for X in poses]
         return written[0] if single else written
 
-    shape = {"q": (len(selection.inputs),)}
-    return trace(equations, name="fk", outputs=("pose" if single else "poses",), **shape)
+    output = "pose" if single else "poses"
+    size = len(selection.inputs)
+    return trace(equations, name="fk", outputs=(output,), q=(size,))
 
 
 def poses_of(

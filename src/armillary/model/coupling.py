@@ -33,5 +33,5 @@ class Coupling(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, name, value)
             if not math.isfinite(value):
                 raise ModelError(
-                    f"The coupling to '{self.of}' has {name} {value}; it must be finite."
+                    f"The coupling to '{self.of}' has {name} {value}, not a finite one."
                 )

@@ -52,5 +52,5 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def moves(self) -> bool:
-        """Return whether its joint has a coordinate at all, its own or a followed one."""
+        """Return whether its joint has a coordinate, its own or a followed one."""
         return not isinstance(self.joint, Fixed)

@@ -50,8 +50,7 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             ModelError: One or more are broken; the message lists all.
         """
-        if not isinstance(self.links, tuple):
-            msgspec.structs.force_setattr(self, "links", tuple(self.links))
+        msgspec.structs.force_setattr(self, "links", tuple(self.links))
         check_manipulator(self.name, self.links)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -174,8 +173,8 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         for k, name in enumerate(self.joint_names):
             if lower[k] > upper[k]:
                 raise ModelError(
-                    f"Joint '{name}' of '{self.name}' has no coordinate left: the limits "
-                    "of the joints that follow it exclude its own."
+                    f"Joint '{name}' of '{self.name}' has no coordinate left: the "
+                    "limits of the joints that follow it exclude its own."
                 )
         lower.flags.writeable = upper.flags.writeable = False
         return lower, upper

@@ -139,8 +139,8 @@ def _couplings(links: Sequence[Link]) -> Iterator[Problem]:
             yield Problem("coupling-fixed", link.coordinate, text)
         elif coupling.of not in moving:
             text = (
-                f"Joint {quote(link.coordinate)} follows {quote(coupling.of)}, which is "
-                "no moving joint of this manipulator."
+                f"Joint {quote(link.coordinate)} follows {quote(coupling.of)}, which "
+                "is no moving joint of this manipulator."
             )
             yield Problem("coupling-unknown", link.coordinate, text)
         elif _follows_itself(link, moving):

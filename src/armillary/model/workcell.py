@@ -34,7 +34,7 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FrameAt(NamedTuple):
-    """A frame of the cell: fixed to a link of a manipulator, -1 and -1 for the world."""
+    """A frame of the cell, fixed to a link of a manipulator; -1, -1 is the world."""
 
     manipulator: int
     link: int

@@ -82,7 +82,8 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
             raise ModelError("fk needs at least one frame.")
         if form not in FORMS:
             raise unknown("form of a pose", form, FORMS)
-        key = ("fk", names, single, relative_to, _key(joints), form, np.dtype(dtype).str)
+        kind = np.dtype(dtype).str
+        key = ("fk", names, single, relative_to, _key(joints), form, kind)
 
         def make() -> Program:
             return poses_program(
@@ -127,7 +128,9 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
         twist = self._twist(frame, relative_to, point, axes)
         key = ("jacobian", twist, _key(joints), np.dtype(dtype).str)
         return self._kernel(
-            key, lambda: jacobian_program(self._layout, twist, self._selection(joints)), dtype
+            key,
+            lambda: jacobian_program(self._layout, twist, self._selection(joints)),
+            dtype,
         )
 
     def velocity(
@@ -201,7 +204,7 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def home(self) -> State:
-        """Return the state with every joint at zero, or at its limit nearest to zero."""
+        """Return the state with each joint at zero, or at its limit nearest to zero."""
         lower, upper = self.limits
         return State(q=tuple(np.clip(0.0, lower, upper).tolist())).bound(self)
 

@@ -18,7 +18,9 @@ class Poses(Mapping[str, Array]):
     Keys are `manipulator/frame`, or bare names while they are unique.
     """
 
-    def __init__(self, cell: Workcell, rows: Mapping[str, int], matrices: Array) -> None:
+    def __init__(
+        self, cell: Workcell, rows: Mapping[str, int], matrices: Array
+    ) -> None:
         """Hold the poses `matrices`, shape (k, 4, 4), of the frames named in `rows`."""
         self._cell = cell
         self._rows = rows
@@ -46,4 +48,5 @@ class Poses(Mapping[str, Array]):
 
     def relative(self, frame: str, to: str) -> Array:
         """Return the pose of `frame` in the frame `to`, shape (4, 4)."""
-        return np.linalg.solve(self[to], self[frame])
+        pose: Array = np.linalg.solve(self[to], self[frame]).astype(np.float64)
+        return pose

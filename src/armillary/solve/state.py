@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import FormatError, StateError, quote, unknown
 from armillary.equations.chain import Layout
 from armillary.equations.poses import poses_of
+from armillary.errors import FormatError, StateError, quote, unknown
 from armillary.model.workcell import WORLD, FrameAt, Workcell
 from armillary.solve.placement import BaseVelocity, Placement
 from armillary.spatial.pose import IDENTITY, Pose
@@ -46,7 +46,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
             StateError: A number is not finite, or rates and positions differ in number.
         """
         for name in ("q", "qd"):
-            msgspec.structs.force_setattr(self, name, _numbers(getattr(self, name), name))
+            numbers = _numbers(getattr(self, name), name)
+            msgspec.structs.force_setattr(self, name, numbers)
         if self.qd and len(self.qd) != len(self.q):
             raise StateError(f"{len(self.qd)} rates for {len(self.q)} positions.")
         for name in ("placements", "base_velocities"):
@@ -72,7 +73,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
         if self.__dict__.get("cell") is cell:
             return self
         copy = msgspec.structs.replace(self)
-        copy.__dict__["cell"] = cell
+        vars(copy)["cell"] = cell
         return copy
 
     @property
@@ -98,7 +99,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
                 k = self.cell.index[placement.manipulator]
                 supports[k] = at._replace(pose=at.pose @ placement.pose)
             layout = Layout(self.cell, tuple(supports))
-            self.__dict__["layout"] = layout
+            vars(self)["layout"] = layout
         return layout
 
     # joints
@@ -256,16 +257,17 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
         return dict(_differences(self, other))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remake, (type(self), self.q, self.qd, self.placements, self.base_velocities)
+        parts = self.q, self.qd, self.placements, self.base_velocities
+        return _remake, (type(self), *parts)
 
     # inside
 
     def _with(self, **changes: Any) -> Self:
         changed = msgspec.structs.replace(self, **changes)
         if "cell" in self.__dict__:
-            changed.__dict__["cell"] = self.__dict__["cell"]
+            vars(changed)["cell"] = self.__dict__["cell"]
             if "layout" in self.__dict__ and "placements" not in changes:
-                changed.__dict__["layout"] = self.__dict__["layout"]
+                vars(changed)["layout"] = self.__dict__["layout"]
         return changed
 
     def _placed(self, placement: Placement) -> Self:
@@ -322,12 +324,13 @@ def _pose(value: Any) -> Pose:
 
 def _numbers(values: Any, name: str) -> tuple[float, ...]:
     try:
-        numbers = np.asarray(values, dtype=np.float64).tolist()
+        array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise StateError(f"{name} must be a vector of numbers, not {values!r}.") from error
-    if not isinstance(numbers, list) or any(isinstance(n, list) for n in numbers):
+        text = f"{name} must be a vector of numbers, not {values!r}."
+        raise StateError(text) from error
+    if array.ndim != 1:
         raise StateError(f"{name} must be one vector; a state holds no batch.")
-    result: tuple[float, ...] = tuple(numbers)
+    result = tuple(float(number) for number in array)
     if not all(map(math.isfinite, result)):
         raise StateError(f"{name} holds a number that is not finite: {result}.")
     return result
@@ -357,6 +360,4 @@ def _remake(
     placements: tuple[Placement, ...],
     base_velocities: tuple[BaseVelocity, ...],
 ) -> State:
-    return kind(
-        q=q, qd=qd, placements=placements, base_velocities=base_velocities
-    )
+    return kind(q=q, qd=qd, placements=placements, base_velocities=base_velocities)
