@@ -1,0 +1,107 @@
+"""`<link>`: what a link weighs, looks like and touches with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from armillary.formats.diagnostic import Place, Report
+from armillary.formats.urdf.origin import read_pose
+from armillary.formats.urdf.shapes import ShapeReader
+from armillary.formats.urdf.unkept import Unkept, report_leftovers
+from armillary.formats.xml import Element
+from armillary.model.shape import Shape
+from armillary.spatial.inertia import SpatialInertia
+from armillary.spatial.vector import ZERO
+
+__all__ = ["Body", "read_body"]
+
+# What simulators and planners add to links.
+FOREIGN: Final = ("contact", "sensor", "surface", "self_filter", "collision_checking")
+MOMENTS: Final = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """A link as the file gives it, without the joint that carries it."""
+
+    name: str
+    place: Place
+    inertia: SpatialInertia | None
+    visuals: tuple[Shape, ...]
+    collisions: tuple[Shape, ...]
+
+    @property
+    def is_bare(self) -> bool:
+        """Return whether the link is but a frame."""
+        return self.inertia is None and not (self.visuals or self.collisions)
+
+
+def read_body(
+    link: Element, shapes: ShapeReader, unkept: Unkept, report: Report
+) -> Body:
+    """Return what a `<link>` says; after an error in its name, the name is empty."""
+    name = link.required_attribute("name", report)
+    if name == "":
+        report.error(link.place, "empty-name", "a <link> has an empty name")
+    if link.attribute("type") is not None:
+        unkept.add("attribute 'type' of <link>", link.place)
+    body = Body(
+        name=name or "",
+        place=link.place,
+        inertia=_inertia(link, report),
+        visuals=shapes.read_all(link, "visual"),
+        collisions=shapes.read_all(link, "collision"),
+    )
+    unkept.add_children(link, FOREIGN)
+    report_leftovers(link, report)
+    return body
+
+
+def _inertia(link: Element, report: Report) -> SpatialInertia | None:
+    """Return the inertia about the link's origin, None without one or after an error.
+
+    A file gives it about the centre of mass, in the axes of `<origin>`.
+    """
+    inertial = link.only_child("inertial", report)
+    if inertial is None:
+        return None
+    X_LC = read_pose(inertial, report)
+    mass_element = inertial.required_child("mass", report)
+    moments_element = inertial.required_child("inertia", report)
+    report_leftovers(inertial, report)
+    if mass_element is None or moments_element is None:
+        return None
+    mass = mass_element.number("value", report, required=True)
+    moments = [moments_element.number(name, report, required=True) for name in MOMENTS]
+    report_leftovers(mass_element, report)
+    report_leftovers(moments_element, report)
+    xx, yy, zz, xy, xz, yz = (m if m is not None else math.nan for m in moments)
+    if mass is None or None in moments:
+        return None
+    if mass < 0.0:
+        report.error(
+            mass_element.place,
+            "negative-mass",
+            f"{link.label} has the mass {mass:g} kg; it cannot be below 0",
+        )
+        return None
+    rows = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
+    central = SpatialInertia.from_centre(mass, ZERO, rows)
+    for fault in central.faults():
+        report.warning(
+            moments_element.place,
+            "bad-inertia",
+            f"no body has the inertia of {link.label}: {fault}",
+        )
+    inertia = central.transformed(X_LC)
+    rotational = [value for row in inertia.rotational for value in row]
+    if not all(map(math.isfinite, (*inertia.first_moment, *rotational))):
+        report.error(
+            inertial.place,
+            "bad-number",
+            f"the inertia of {link.label} is too large for a double",
+        )
+        return None
+    return inertia

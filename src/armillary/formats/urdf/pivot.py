@@ -1,0 +1,155 @@
+"""The line that a joint turns about or slides along, for any joint that has one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from armillary.errors import JointError
+from armillary.model.joint import Joint
+from armillary.model.joints.prismatic import Prismatic
+from armillary.model.joints.revolute import Revolute
+from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import Vector3, cross, dot, norm, scale, snap
+from armillary.trace import Instruction, trace
+
+__all__ = ["Pivot", "pivot_of"]
+
+TOLERANCE: Final = 1e-12
+SAMPLES: Final = (-2.5, -1.0, 0.3, 1.7, 2.9)
+
+_Part = tuple[float, float, float, float]
+"""a + b q + c cos q + d sin q."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pivot:
+    """A joint as before, a motion by q along or about `axis`, then after.
+
+    Attributes:
+        slides: Whether it slides, rather than turns.
+        axis: Of length 1, in the frame between.
+        before: Pose of that frame in the joint's inner frame.
+        after: Pose of the joint's outer frame in that frame once it has moved.
+    """
+
+    slides: bool
+    axis: Vector3
+    before: Pose
+    after: Pose = IDENTITY
+
+
+def pivot_of(joint: Joint) -> Pivot | None:
+    """Return the pivot of a joint that turns or slides by q itself, None of others.
+
+    The pose's formula must be made of 1, q, cos q and sin q alone, with constant
+    factors; then it is equal to a rotation or translation everywhere if it is at five
+    places. A screw, a track, a joint with a gear are none.
+    """
+    if type(joint) in {Revolute, Prismatic}:
+        assert isinstance(joint, (Revolute, Prismatic))
+        slides = type(joint) is Prismatic
+        return Pivot(slides=slides, axis=joint.axis, before=joint.precursor)
+    try:
+        if not _is_plain(joint):
+            return None
+        pivot = _about_origin(joint)
+        return pivot if pivot is not None and _is_same(pivot, joint) else None
+    except JointError:
+        return None
+
+
+def _about_origin(joint: Joint) -> Pivot | None:
+    """Return the pivot whose twist the joint has at q = 0.
+
+    With w the axis and v the velocity of M's origin, the line passes through w x v.
+    """
+    x, y, z, *spin = map(snap, joint.motion.subspace(0.0))
+    v, w = (x, y, z), (spin[0], spin[1], spin[2])
+    start = joint.placement(0.0)
+    turning, sliding = float(norm(w)), float(norm(v))
+    if turning < TOLERANCE and abs(sliding - 1.0) < TOLERANCE:
+        return Pivot(slides=True, axis=scale(1.0 / sliding, v), before=start)
+    if abs(turning - 1.0) > TOLERANCE or abs(dot(v, w)) > TOLERANCE * (1.0 + sliding):
+        return None
+    axis = scale(1.0 / turning, w)
+    p = cross(w, v)
+    if norm(p) < TOLERANCE:
+        return Pivot(slides=False, axis=axis, before=start)
+    return Pivot(
+        slides=False,
+        axis=axis,
+        before=start @ Pose.translation(*p),
+        after=Pose.translation(0.0 - p[0], 0.0 - p[1], 0.0 - p[2]),
+    )
+
+
+def _is_same(pivot: Pivot, joint: Joint) -> bool:
+    kind = Prismatic if pivot.slides else Revolute
+    plain = kind(axis=pivot.axis, precursor=pivot.before)
+    size = 1.0 + float(norm(joint.placement(0.0).position))
+    return all(
+        (plain.placement(q) @ pivot.after).approx_equal(
+            joint.placement(q), TOLERANCE * (size + abs(q))
+        )
+        for q in SAMPLES
+    )
+
+
+def _is_plain(joint: Joint) -> bool:
+    """Return whether every entry of the pose is a part in the sense of `_Part`."""
+
+    def entries(q: Any) -> tuple[Any, ...]:
+        return joint.motion.pose(q).entries
+
+    program = trace(entries, name="pose", q=())
+    parts: list[_Part | None] = []
+    for step in program.instructions:
+        arguments = [parts[k] for k in step.args]
+        parts.append(None if None in arguments else _part(step, arguments))
+    return all(parts[k] is not None for k in program.results)
+
+
+def _part(step: Instruction, arguments: Sequence[_Part | None]) -> _Part | None:
+    """Return what a step computes, None where that is no part."""
+    given = [part for part in arguments if part is not None]
+    found: _Part | None = None
+    match step.name, given:
+        case "const", _:
+            found = step.value, 0.0, 0.0, 0.0
+        case "input", _:
+            found = 0.0, 1.0, 0.0, 0.0
+        case "add", [a, b]:
+            found = _sum(a, b)
+        case "sub", [a, b]:
+            found = _sum(a, _scaled(b, -1.0))
+        case "neg", [a]:
+            found = _scaled(a, -1.0)
+        case "mul", [a, b] if _is_constant(a):
+            found = _scaled(b, a[0])
+        case "mul", [a, b] if _is_constant(b):
+            found = _scaled(a, b[0])
+        case "div", [a, b] if _is_constant(b) and b[0] != 0.0:
+            found = _scaled(a, 1.0 / b[0])
+        case (("sin" | "cos"), [a]) if a[2:] == (0.0, 0.0) and a[1] in {1.0, -1.0}:
+            # sin(a + q) = sin a cos q + cos a sin q, and so on.
+            s, c = math.sin(a[0]), math.cos(a[0])
+            sine, cosine = (0.0, 0.0, s, a[1] * c), (0.0, 0.0, c, -a[1] * s)
+            found = sine if step.name == "sin" else cosine
+        case _:
+            pass
+    return found
+
+
+def _sum(a: _Part, b: _Part) -> _Part:
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]
+
+
+def _scaled(a: _Part, factor: float) -> _Part:
+    return factor * a[0], factor * a[1], factor * a[2], factor * a[3]
+
+
+def _is_constant(part: _Part) -> bool:
+    return part[1:] == (0.0, 0.0, 0.0)

@@ -1,0 +1,185 @@
+"""Visuals and collisions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+from armillary.errors import quote
+from armillary.formats.diagnostic import Diagnostic, Report
+from armillary.formats.paths import Roots
+from armillary.formats.urdf.materials import Materials
+from armillary.formats.urdf.origin import read_pose
+from armillary.formats.urdf.unkept import Guesses, Unkept, report_leftovers
+from armillary.formats.xml import Element
+from armillary.model.shape import Box, Cylinder, Mesh, Shape, Sphere
+from armillary.spatial.pose import Pose
+
+__all__ = ["Meshes", "ShapeReader"]
+
+MOST_MISSING: Final = 50
+ONES: Final = (1.0, 1.0, 1.0)
+
+
+class Meshes:
+    """Look up the files of meshes, where the caller has told folders to look in."""
+
+    def __init__(self, path: str, roots: Roots, report: Report) -> None:
+        self._base = os.path.dirname(os.path.abspath(path))
+        self._roots = roots
+        self._report = report
+        self._seen: set[str] = set()
+        self._missing = 0
+        self._is_looking = bool(roots.packages or roots.folders)
+
+    def check(self, reference: str, element: Element) -> None:
+        """Warn, once for each file, of one that is not where it may be."""
+        if not self._is_looking or reference in self._seen:
+            return
+        self._seen.add(reference)
+        found = self._roots.find(reference, base=self._base, place=element.place)
+        if not isinstance(found, Diagnostic):
+            return
+        self._report.warning(found.place, found.code, found.message, hint=found.hint)
+        self._missing += 1
+        if self._missing >= MOST_MISSING:
+            self._is_looking = False
+            self._report.warning(
+                element.place,
+                "reference-missing",
+                f"{MOST_MISSING} meshes are missing; no more are looked up",
+            )
+
+
+class ShapeReader:
+    """Read `<visual>` and `<collision>` into shapes."""
+
+    def __init__(
+        self,
+        *,
+        materials: Materials,
+        meshes: Meshes,
+        report: Report,
+        unkept: Unkept,
+        guesses: Guesses,
+    ) -> None:
+        self._materials = materials
+        self._meshes = meshes
+        self._report = report
+        self._unkept = unkept
+        self._guesses = guesses
+
+    def read_all(self, link: Element, name: str) -> tuple[Shape, ...]:
+        """Return the shapes of a link's children of one name."""
+        found: list[Shape] = []
+        for element in link.children_named(name):
+            found.extend(self._read(element))
+        return tuple(found)
+
+    def _read(self, element: Element) -> list[Shape]:
+        looks = {
+            "name": element.attribute("name") or "",
+            "pose": read_pose(element, self._report),
+            "colour": self._materials.colour(element),
+        }
+        if element.name == "collision":
+            self._unkept.add_children(element, ("verbose",))
+        geometry = element.required_child("geometry", self._report)
+        report_leftovers(element, self._report)
+        return [] if geometry is None else self._shapes(element, geometry, looks)
+
+    def _shapes(
+        self, owner: Element, geometry: Element, looks: dict[str, Any]
+    ) -> list[Shape]:
+        readers: dict[str, Callable[[Element, dict[str, Any]], list[Shape]]] = {
+            "box": self._box,
+            "sphere": self._sphere,
+            "cylinder": self._cylinder,
+            "capsule": self._capsule,
+            "mesh": self._mesh,
+        }
+        found = [c for kind in readers for c in geometry.children_named(kind)]
+        if len(found) != 1:
+            other = next((c.name for c in geometry.children), "")
+            known = ", ".join(readers)
+            guess = self._guesses.hint(other, readers) if other and not found else ""
+            self._report.error(
+                geometry.place,
+                "bad-geometry",
+                f"<geometry> of {owner.label} must hold one of {known}; it has "
+                + (f"{len(found)} of them" if found or not other else quote(other)),
+                hint=guess,
+            )
+            return []
+        report_leftovers(geometry, self._report)
+        shapes = readers[found[0].name](found[0], looks)
+        report_leftovers(found[0], self._report)
+        return shapes
+
+    def _box(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
+        size = element.numbers("size", 3, self._report, required=True)
+        if size is None or not self._is_size(element, *size):
+            return []
+        return [Box(size=(size[0], size[1], size[2]), **looks)]
+
+    def _sphere(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
+        radius = element.number("radius", self._report, required=True)
+        if radius is None or not self._is_size(element, radius):
+            return []
+        return [Sphere(radius=radius, **looks)]
+
+    def _cylinder(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
+        radius = element.number("radius", self._report, required=True)
+        length = element.number("length", self._report, required=True)
+        if radius is None or length is None:
+            return []
+        if not self._is_size(element, radius, length):
+            return []
+        return [Cylinder(radius=radius, length=length, **looks)]
+
+    def _capsule(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
+        """Return a cylinder and the two spheres around the middles of its ends."""
+        made = self._cylinder(element, looks)
+        for cylinder in made:
+            assert isinstance(cylinder, Cylinder)
+            self._report.note(
+                element.place,
+                "capsule",
+                "the capsule becomes a cylinder and two spheres, the same body",
+            )
+            for z in (-0.5 * cylinder.length, 0.5 * cylinder.length):
+                pose = looks["pose"] @ Pose.translation(0.0, 0.0, z)
+                ball = Sphere(radius=cylinder.radius, **{**looks, "pose": pose})
+                made = [*made, ball]
+        return made
+
+    def _mesh(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
+        file = element.required_attribute("filename", self._report)
+        x, y, z = element.numbers("scale", 3, self._report, default=ONES)
+        if 0.0 in (x, y, z):
+            self._report.warning(
+                element.place, "no-volume", f"{element.label} has a scale of zero"
+            )
+        if file is None:
+            return []
+        if not file.strip():
+            self._report.error(
+                element.place, "empty-reference", f"{element.label} names no file"
+            )
+            return []
+        self._meshes.check(file, element)
+        return [Mesh(file=file, scale=(x, y, z), **looks)]
+
+    def _is_size(self, element: Element, *sizes: float) -> bool:
+        """Return whether no size is negative; warn of zeros."""
+        if min(sizes) < 0.0:
+            self._report.error(
+                element.place, "negative-size", f"{element.label} has a negative size"
+            )
+            return False
+        if min(sizes) == 0.0:
+            self._report.warning(
+                element.place, "no-volume", f"{element.label} has a size of zero"
+            )
+        return True

@@ -1,0 +1,70 @@
+"""What a reader leaves aside: known but not kept, told once a kind; or not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from armillary.errors import nearest, quote
+from armillary.formats.diagnostic import Place, Report, Severity
+from armillary.formats.xml import Element, report_unused, unused
+
+__all__ = ["Guesses", "Unkept", "report_leftovers"]
+
+MOST_EXPLAINED: Final = 200
+MOST_GUESSES: Final = 12
+
+
+class Unkept:
+    """Count what has no place in the model, and tell each kind once.
+
+    report: Receives one warning for each kind, with its first place.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._found: dict[str, tuple[Place, int]] = {}
+
+    def add(self, kind: str, place: Place) -> None:
+        """Count one more of a kind: `"<gazebo>"`."""
+        first, count = self._found.get(kind, (place, 0))
+        self._found[kind] = first, count + 1
+
+    def add_children(self, element: Element, names: Iterable[str]) -> None:
+        """Count the children of these names."""
+        for name in names:
+            for child in element.children_named(name):
+                self.add(f"<{name}>", child.place)
+
+    def tell(self) -> None:
+        """Report what was counted."""
+        for kind, (place, count) in self._found.items():
+            times = f"; there are {count}, and this is the first" if count > 1 else ""
+            self._report.warning(place, "not-kept", f"{kind} is not kept{times}")
+
+
+class Guesses:
+    """Say which name may have been meant, for as long as that is worth its time.
+
+    A file with thousands of wrong names has one fault, not thousands of them.
+    """
+
+    def __init__(self) -> None:
+        self._left = MOST_GUESSES
+
+    def hint(self, name: str, known: Iterable[str]) -> str:
+        """Return the sentence that names the nearest known name, or nothing."""
+        self._left -= 1
+        likely = nearest(name, known) if self._left >= 0 else None
+        return f"Did you mean {quote(likely)}?" if likely is not None else ""
+
+
+def report_leftovers(element: Element, report: Report) -> None:
+    """Warn of all in an element that was not asked for; the first ones with a guess."""
+    if report.count(Severity.WARNING) < MOST_EXPLAINED:
+        report_unused(element, report)
+        return
+    for leftover in unused(element):
+        report.warning(
+            leftover.place, f"unknown-{leftover.kind}", "this was not understood"
+        )

@@ -1,0 +1,305 @@
+"""A cell to URDF."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Final
+
+from armillary.errors import quote
+from armillary.formats.diagnostic import Place, Report
+from armillary.formats.urdf.elements import Palette, inertial_element, origin_element
+from armillary.formats.urdf.freedom import FreeNames
+from armillary.formats.urdf.pivot import Pivot, pivot_of
+from armillary.formats.urdf.tree import depth_first
+from armillary.formats.xml import Element, tag, to_text
+from armillary.model.limits import UNLIMITED, Limits
+from armillary.model.link import Link
+from armillary.model.manipulator import Manipulator
+from armillary.model.workcell import WORLD, FrameAt, Workcell
+from armillary.spatial.pose import Pose
+
+__all__ = ["write"]
+
+UNBOUNDED: Final = 1e9
+"""What stands for an infinite limit where URDF needs a number."""
+
+MOST: Final = ("effort", "velocity", "acceleration")
+NOWHERE: Final = Place()
+DEFAULT_NAME: Final = Workcell().name
+
+
+def write(cell: Workcell, report: Report) -> bytes:
+    """Return the URDF of a cell.
+
+    Raises FormatError for a cell that URDF cannot hold: each joint that neither turns
+    nor slides about a line is listed.
+    """
+    if not cell.manipulators:
+        report.error(
+            NOWHERE,
+            "no-links",
+            "the cell has no manipulator; URDF needs a link",
+        )
+        report.raise_if_errors()
+    draft = _Draft(cell, report)
+    for number in range(len(cell.manipulators)):
+        draft.add_manipulator(number)
+    draft.tell()
+    report.raise_if_errors()
+    return to_text(draft.robot()).encode()
+
+
+class _Draft:
+    """The links and joints of a URDF in the making."""
+
+    def __init__(self, cell: Workcell, report: Report) -> None:
+        self.cell = cell
+        self.report = report
+        self.is_single = len(cell.manipulators) == 1
+        links = {self.name(m, place) for m in cell.manipulators for place in m.places}
+        joints = {
+            self.name(m, link.coordinate)
+            for m in cell.manipulators
+            for link in m.links
+            if link.parent is not None
+        }
+        self.link_names, self.joint_names = FreeNames(links), FreeNames(joints)
+        self.palette = Palette(report)
+        self.losses: Counter[str] = Counter()
+        self.unbounded: Counter[str] = Counter()
+        self.links: list[Element] = []
+        self.joints: list[Element] = []
+        self.children: dict[str, list[str]] = {}
+        self.coordinates: dict[str, str] = {}
+        self.world = ""
+
+    def name(self, manipulator: Manipulator, name: str) -> str:
+        """Return what a link, frame or joint is called in the file."""
+        return name if self.is_single else f"{manipulator.name}/{name}"
+
+    def add_manipulator(self, number: int) -> None:
+        """Add all links of a manipulator, and what carries its base."""
+        manipulator = self.cell.manipulators[number]
+        support = self.cell.supports[number]
+        for k in manipulator.order:
+            link = manipulator.links[k]
+            if link.parent is not None:
+                self._add_joint(manipulator, link)
+            else:
+                self._add_base(manipulator, link, support)
+            self._add_link(manipulator, link)
+
+    def _add_base(self, manipulator: Manipulator, base: Link, at: FrameAt) -> None:
+        """Fix a base to what it stands on; the one of a single robot is the root."""
+        X_SB = at.pose @ base.joint.precursor
+        if self.is_single and X_SB.is_identity:
+            return
+        if at.manipulator >= 0:
+            carrier = self.cell.manipulators[at.manipulator]
+            parent = self.name(carrier, carrier.links[at.link].name)
+        else:
+            parent = self._world()
+        name = self.joint_names.derive(self.name(manipulator, f"{base.name}_mount"))
+        self._fix(name, parent, self.name(manipulator, base.name), X_SB)
+
+    def _world(self) -> str:
+        """Return the name of the root link, which stands for the world."""
+        if not self.world:
+            self.world = self.link_names.derive(WORLD)
+            self.links.insert(0, tag("link", {"name": self.world}))
+        return self.world
+
+    def _add_link(self, manipulator: Manipulator, link: Link) -> None:
+        """Add a link's body, and its frames as links of their own."""
+        name = self.name(manipulator, link.name)
+        parts = inertial_element(name, link, self.report)
+        for kind, shapes in (("visual", link.visuals), ("collision", link.collisions)):
+            for shape in shapes:
+                element = self.palette.shape_element(kind, shape, link.primary)
+                if element is None:
+                    self.losses[f"a {kind} of type {type(shape).__name__}"] += 1
+                else:
+                    parts.append(element)
+        self.links.append(tag("link", {"name": name}, *parts))
+        if not link.primary.is_identity:
+            self.report.note(
+                NOWHERE,
+                "primary-frame",
+                f"the origins in link {quote(name)} hold its primary frame too",
+            )
+        for frame in link.frames:
+            child = self.name(manipulator, frame.name)
+            self.links.append(tag("link", {"name": child}))
+            joint = self.joint_names.derive(f"{child}_frame")
+            self._fix(joint, name, child, link.primary @ frame.pose)
+            self.report.note(
+                NOWHERE,
+                "frame-link",
+                f"frame {quote(child)} becomes a link on fixed joint {quote(joint)}",
+            )
+            if frame.end_effector:
+                self.losses["that a frame is an end effector"] += 1
+
+    def _add_joint(self, manipulator: Manipulator, link: Link) -> None:
+        """Add the joint that carries a link, and a fixed one behind it where needed."""
+        name = self.name(manipulator, link.coordinate)
+        parent = self.name(manipulator, link.parent or "")
+        child = self.name(manipulator, link.name)
+        if not link.moves:
+            self._fix(name, parent, child, link.joint.precursor)
+            if link.limits != UNLIMITED:
+                self.losses["a limit of a fixed joint"] += 1
+            return
+        pivot = pivot_of(link.joint)
+        if pivot is None:
+            self.report.error(
+                NOWHERE,
+                "joint-type",
+                f"joint {quote(name)} is a {type(link.joint).__name__}, which URDF "
+                "cannot hold: it only has joints that turn by q about a line, or slide "
+                "by q along one",
+            )
+            return
+        between = child
+        if not pivot.after.is_identity:
+            between = self.link_names.derive(f"{child}_pivot")
+            self.links.append(tag("link", {"name": between}))
+        self._move(manipulator, link, pivot, parent, between)
+        if between != child:
+            joint = self.joint_names.derive(f"{name}_offset")
+            self._fix(joint, between, child, pivot.after)
+            self.report.note(
+                NOWHERE,
+                "offset-link",
+                f"joint {quote(name)} turns about a line beside its link; link "
+                f"{quote(between)} and fixed joint {quote(joint)} stand between",
+            )
+
+    def _move(
+        self,
+        manipulator: Manipulator,
+        link: Link,
+        pivot: Pivot,
+        parent: str,
+        child: str,
+    ) -> None:
+        """Add a joint that moves."""
+        name = self.name(manipulator, link.coordinate)
+        type_ = "prismatic" if pivot.slides else "revolute"
+        if not pivot.slides and not _is_bounded(link.limits):
+            type_ = "continuous"
+        parts = [
+            tag("axis", {"xyz": pivot.axis}),
+            *self._limit(type_, link.limits),
+        ]
+        if link.coupling is None:
+            self.coordinates[child] = name
+        else:
+            parts.append(
+                tag(
+                    "mimic",
+                    {
+                        "joint": self.name(manipulator, link.coupling.of),
+                        "multiplier": link.coupling.multiplier,
+                        "offset": link.coupling.offset,
+                    },
+                )
+            )
+        self._join(name, type_, parent, child, pivot.before, *parts)
+
+    def _limit(self, type_: str, limits: Limits) -> list[Element]:
+        """Return the limit of a joint; URDF needs a number for most of its parts."""
+        if type_ == "continuous" and limits == UNLIMITED:
+            return []
+        values = {name: getattr(limits, name) for name in ("lower", "upper", *MOST)}
+        if type_ == "continuous":
+            del values["lower"], values["upper"]
+        if values["acceleration"] == UNLIMITED.acceleration:
+            del values["acceleration"]
+        for name, value in values.items():
+            if math.isinf(value):
+                values[name] = UNBOUNDED if value > 0.0 else -UNBOUNDED
+                self.unbounded[name] += 1
+        return [tag("limit", values)]
+
+    def _fix(self, name: str, parent: str, child: str, X_PC: Pose) -> None:
+        self._join(name, "fixed", parent, child, X_PC)
+
+    def _join(
+        self,
+        name: str,
+        type_: str,
+        parent: str,
+        child: str,
+        origin: Pose,
+        *parts: Element,
+    ) -> None:
+        self.children.setdefault(parent, []).append(child)
+        self.joints.append(
+            tag(
+                "joint",
+                {"name": name, "type": type_},
+                tag("parent", {"link": parent}),
+                tag("child", {"link": child}),
+                *origin_element(origin, f"joint {quote(name)}", self.report),
+                *parts,
+            )
+        )
+
+    def tell(self) -> None:
+        """Report what the file says in another way, or does not say."""
+        name = self.cell.name
+        known = (DEFAULT_NAME, self.cell.manipulators[0].name)
+        if self.is_single and name not in known:
+            self.losses[f"the cell's name {quote(name)}"] += 1
+        for kind, count in self.losses.items():
+            times = f" ({count} times)" if count > 1 else ""
+            self.report.warning(NOWHERE, "not-kept", f"{kind} is not kept{times}")
+        for kind, count in self.unbounded.items():
+            joints = "joints have" if count > 1 else "joint has"
+            self.report.warning(
+                NOWHERE,
+                "unbounded",
+                f"{count} {joints} no limit {quote(kind)}, but URDF needs one: "
+                f"{-UNBOUNDED if kind == 'lower' else UNBOUNDED:g} is written",
+            )
+        if not self.is_single:
+            self._tell_division()
+
+    def _tell_division(self) -> None:
+        """Report that manipulators become one, and what that does to q."""
+        self.report.warning(
+            NOWHERE,
+            "one-robot",
+            f"{len(self.cell.manipulators)} manipulators become one robot; their "
+            "frames and joints are called 'manipulator/name' in it",
+        )
+        order = [
+            self.coordinates[child]
+            for child in depth_first(self._world(), self.children)
+            if child in self.coordinates
+        ]
+        if tuple(order) != self.cell.joint_names:
+            self.report.warning(
+                NOWHERE,
+                "joint-order",
+                "the order of the joints changes, for one manipulator stands on "
+                f"another; it becomes {', '.join(order)}",
+            )
+
+    def robot(self) -> Element:
+        """Return the root element."""
+        manipulators = self.cell.manipulators
+        name = manipulators[0].name if self.is_single else self.cell.name
+        return tag(
+            "robot",
+            {"name": name},
+            *self.palette.elements(),
+            *self.links,
+            *self.joints,
+        )
+
+
+def _is_bounded(limits: Limits) -> bool:
+    return math.isfinite(limits.lower) or math.isfinite(limits.upper)
