@@ -26,6 +26,8 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         joint_name: Name of the coordinate; that of the link if empty.
         limits: Of the coordinate.
         coupling: Where the coordinate follows that of another joint.
+        passive: Whether no motor drives the joint: it has a place in q all the same,
+            but what closes a loop or lets a finger give way sets it.
         primary: The primary frame in the joint's outer frame; what follows is in it.
         inertia: Mass properties about the primary frame's origin; None if unknown.
         frames: Named frames, end effectors among them.
@@ -39,6 +41,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     joint_name: str = ""
     limits: Limits = UNLIMITED
     coupling: Coupling | None = None
+    passive: bool = False
     primary: Pose = IDENTITY
     inertia: SpatialInertia | None = None
     frames: tuple[Frame, ...] = ()

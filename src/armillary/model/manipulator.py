@@ -10,8 +10,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, unknown
+from armillary.errors import ModelError, quote, unknown
 from armillary.model.link import Link
+from armillary.model.posture import Posture, posture_faults
+from armillary.model.property import Property
 from armillary.model.validate import check_manipulator
 from armillary.spatial.pose import IDENTITY, Pose
 
@@ -39,10 +41,17 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     Attributes:
         name: Unique in its cell, without "/".
         links: In any order; exactly one, the base, has no parent.
+        postures: Named joint positions.
+        home: Name of the posture in which it starts; without one it starts at zero, or
+            at the limits nearest to that.
+        properties: What else files say of it, or of its links and frames.
     """
 
     name: str
     links: tuple[Link, ...]
+    postures: tuple[Posture, ...] = ()
+    home: str = ""
+    properties: tuple[Property, ...] = ()
 
     def __post_init__(self) -> None:
         """Check every rule of a legal tree.
@@ -50,11 +59,26 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             ModelError: One or more are broken; the message lists all.
         """
-        msgspec.structs.force_setattr(self, "links", tuple(self.links))
+        for field in ("links", "postures", "properties"):
+            msgspec.structs.force_setattr(self, field, tuple(getattr(self, field)))
         check_manipulator(self.name, self.links)
+        if self.postures or self.home or self.properties:
+            self._check_notes()
+
+    def _check_notes(self) -> None:
+        """Refuse postures and properties that are about what does not exist."""
+        faults = list(posture_faults(self.postures, self.home, self.joint_names))
+        for each in self.properties:
+            if each.of and each.of not in self.places:
+                faults.append(
+                    f"Property {quote(each.name)} is about {quote(each.of)}, which is "
+                    "no link or frame here."
+                )
+        if faults:
+            raise ModelError(f"Manipulator {quote(self.name)}: {' '.join(faults)}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remake, (self.name, self.links)
+        return _remake, tuple(getattr(self, f) for f in self.__struct_fields__)
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -140,6 +164,18 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 found[frame.name] = Place(k, link.primary @ frame.pose)
         return found
 
+    def posture(self, name: str) -> Posture:
+        """Return the posture called `name`.
+
+        Raises:
+            UnknownName: There is none.
+        """
+        for each in self.postures:
+            if each.name == name:
+                return each
+        known = [each.name for each in self.postures]
+        raise unknown("posture", name, known, owner=f"manipulator '{self.name}'")
+
     def link(self, name: str) -> Link:
         """Return the link called `name`.
 
@@ -180,5 +216,6 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return lower, upper
 
 
-def _remake(name: str, links: tuple[Link, ...]) -> Manipulator:
-    return Manipulator(name=name, links=links)
+def _remake(*values: Any) -> Manipulator:
+    fields = Manipulator.__struct_fields__
+    return Manipulator(**dict(zip(fields, values, strict=True)))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, quote, unknown
 from armillary.model.manipulator import Manipulator
+from armillary.model.property import Property
 from armillary.spatial.pose import IDENTITY, Pose
 
 WORLD = "world"
@@ -48,20 +49,22 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         name: For messages and files.
         manipulators: Their order gives the order of q.
         mounts: Of manipulators that do not stand at the origin of the world.
+        properties: What else files say of the cell as a whole.
     """
 
     name: str = "cell"
     manipulators: tuple[Manipulator, ...] = ()
     mounts: tuple[Mount, ...] = ()
+    properties: tuple[Property, ...] = ()
 
     def __post_init__(self) -> None:
         """Check names and mounts.
 
         Raises:
             ModelError: Two manipulators share a name, or a mount is not possible.
-            UnknownName: A mount names what does not exist.
+            UnknownName: A mount or a property names what does not exist.
         """
-        for field in ("manipulators", "mounts"):
+        for field in ("manipulators", "mounts", "properties"):
             value = getattr(self, field)
             if not isinstance(value, tuple):
                 msgspec.structs.force_setattr(self, field, tuple(value))
@@ -74,9 +77,13 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 )
             taken.add(manipulator.name)
         self._check_mounts()
+        for each in self.properties:
+            if each.of:
+                self.frame(each.of)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remake, (type(self), self.name, self.manipulators, self.mounts)
+        values = tuple(getattr(self, name) for name in self.__struct_fields__)
+        return _remake, (type(self), *values)
 
     def _check_mounts(self) -> None:
         standing: set[str] = set()
@@ -235,10 +242,5 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return found[0]
 
 
-def _remake(
-    kind: type[Workcell],
-    name: str,
-    manipulators: tuple[Manipulator, ...],
-    mounts: tuple[Mount, ...],
-) -> Workcell:
-    return kind(name=name, manipulators=manipulators, mounts=mounts)
+def _remake(kind: type[Workcell], *values: Any) -> Workcell:
+    return kind(**dict(zip(kind.__struct_fields__, values, strict=True)))

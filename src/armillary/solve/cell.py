@@ -40,11 +40,8 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
     @classmethod
     def of(cls, workcell: Workcell) -> Self:
         """Return a cell of the same content as `workcell`."""
-        return cls(
-            name=workcell.name,
-            manipulators=workcell.manipulators,
-            mounts=workcell.mounts,
-        )
+        values = {name: getattr(workcell, name) for name in workcell.__struct_fields__}
+        return cls(**values)
 
     # kernels
 
@@ -204,9 +201,19 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def home(self) -> State:
-        """Return the state with each joint at zero, or at its limit nearest to zero."""
+        """Return the state in which the cell starts.
+
+        Joints are where the manipulator's home posture has them; the others at zero, or
+        at their limit nearest to zero.
+        """
         lower, upper = self.limits
-        return State(q=tuple(np.clip(0.0, lower, upper).tolist())).bound(self)
+        q: list[float] = np.clip(0.0, lower, upper).tolist()
+        for manipulator, start in zip(self.manipulators, self.offsets, strict=True):
+            if manipulator.home:
+                posture = manipulator.posture(manipulator.home)
+                for name, position in zip(posture.joints, posture.q, strict=True):
+                    q[start + manipulator.joint_names.index(name)] = position
+        return State(q=tuple(q)).bound(self)
 
     def bind(self, state: State) -> State:
         """Return a state that came from elsewhere as one of this cell.
