@@ -26,7 +26,7 @@ from armillary.trace.program import Instruction
 FINE_GAP, COARSE_GAP = 1e-9, 1e-6
 FINE_BOXES, MOST_BOXES = 200, 4000
 FARTHEST_SPLIT = 1e12
-NARROW = 2.0**-43
+NARROW = 2.0**-30
 
 
 def largest_distance(motion: Motion, precursor: Pose, low: float, high: float) -> float:
@@ -45,7 +45,7 @@ def _maximum(hill: _Hill, low: float, high: float) -> float:
 
     The box with the highest ceiling is halved until that is hardly above a height that
     is reached. A ceiling over an edge, such as that of q % lap, never comes down to the
-    heights on both sides of it: where a box is as narrow as rounding, those count.
+    heights on both sides of it: in a box of a billionth part those count, and slopes.
     """
     boxes = [(-hill.ceiling(low, high), low, high)]
     best = max(hill.at(low), hill.at(high))
@@ -58,8 +58,7 @@ def _maximum(hill: _Hill, low: float, high: float) -> float:
             break
         heapq.heappop(boxes)
         if b - a <= NARROW * max(1.0, abs(a), abs(b)) and top > -math.inf:
-            sides = max(hill.at(q) for q in (a, middle, b))
-            heapq.heappush(boxes, (max(top, -sides * (1.0 + FINE_GAP)), b, b))
+            heapq.heappush(boxes, (max(top, -hill.beside(a, b)), b, b))
             continue
         for left, right in ((a, middle), (middle, b)):
             heapq.heappush(boxes, (-hill.ceiling(left, right), left, right))
@@ -97,10 +96,13 @@ class _Hill:
 
     def at(self, q: float) -> float:
         """Return the height at `q`, 0 where it has none."""
-        if not math.isfinite(q):
-            return 0.0
-        (value,) = replay(self._height, [q])
-        return value if math.isfinite(value) else 0.0
+        return _number(self._height, q)
+
+    def beside(self, a: float, b: float) -> float:
+        """Return what the height can come to between neighbours, from both of them."""
+        heights = max(self.at(q) for q in (a, 0.5 * (a + b), b))
+        slopes = max(abs(_number(self._slope, q)) for q in (a, b))
+        return heights * (1.0 + FINE_GAP) + slopes * (b - a)
 
     def ceiling(self, low: float, high: float) -> float:
         """Return an upper bound of the height over a box.
@@ -131,6 +133,14 @@ class _Hill:
 
     def _ceiling_at(self, q: float) -> float:
         return _enclosed(self._height, exactly(q))[0].high
+
+
+def _number(program: Program, q: float) -> float:
+    """Return what a program gives, 0 where that is no finite number."""
+    if not math.isfinite(q):
+        return 0.0
+    (value,) = replay(program, [q])
+    return value if math.isfinite(value) else 0.0
 
 
 def _square_distance(precursor: Pose, p: Vector3) -> Number:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
@@ -48,14 +48,14 @@ def approx_equal(a: Any, b: Any, tolerance: float) -> bool:
     """Return whether two stored parameters differ by no more than `tolerance`."""
     if isinstance(a, Pose) and isinstance(b, Pose):
         return a.approx_equal(b, tolerance)
-    if isinstance(a, tuple) and isinstance(b, tuple):
+    if _is_number(a) and _is_number(b):
+        return abs(a - b) <= tolerance
+    if type(a) is tuple and type(b) is tuple:
         left, right = cast(Sequence[Any], a), cast(Sequence[Any], b)
         return len(left) == len(right) and all(
             approx_equal(x, y, tolerance) for x, y in zip(left, right, strict=True)
         )
-    if _is_number(a) and _is_number(b):
-        return abs(a - b) <= tolerance
-    return bool(type(a) is type(b) and a == b)
+    return bool(a == b) and isinstance(a, bool) == isinstance(b, bool)
 
 
 def is_numeric(value: object) -> bool:
@@ -65,7 +65,18 @@ def is_numeric(value: object) -> bool:
     return isinstance(value, (Pose, int, float)) and not isinstance(value, bool)
 
 
-def _is_number(value: Any) -> bool:
+def numbers_of(value: Any) -> Iterator[float]:
+    """Yield the numbers in a numeric parameter; of a pose those of its position."""
+    if isinstance(value, Pose):
+        yield from value.position
+    elif isinstance(value, tuple):
+        for item in cast(Sequence[Any], value):
+            yield from numbers_of(item)
+    else:
+        yield float(value)
+
+
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

@@ -7,7 +7,7 @@ choices of parameters, the smallest that obeys the law holds the lengths.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import Any, TypeVar, cast
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, JointError
 from armillary.model.motion import Motion
-from armillary.model.parameters import is_numeric
+from armillary.model.parameters import is_numeric, numbers_of
 from armillary.model.unit import Unit
 from armillary.spatial.pose import IDENTITY, Pose
 
@@ -130,19 +130,9 @@ def _probes(joint: Any) -> Array:
     They lie evenly over several times what the parameters add up to, and finely about
     zero; lengths of tracks, angles of stops and the like are in there.
     """
-    values = [getattr(joint, name) for name in _candidates(joint)]
-    size = 1.0 + sum(abs(number) for number in _numbers(values))
+    values = tuple(getattr(joint, name) for name in _candidates(joint))
+    size = 1.0 + sum(map(abs, numbers_of(values)))
     random = np.random.default_rng(0)
     signs = random.choice([-1.0, 1.0], PROBES)
     near = signs * size * 10.0 ** random.uniform(-6.0, 1.0, PROBES)
     return np.concatenate([random.uniform(-4.0 * size, 4.0 * size, PROBES), near])
-
-
-def _numbers(values: Any) -> Iterator[float]:
-    for value in values:
-        if isinstance(value, Pose):
-            yield max(map(abs, value.position))
-        elif isinstance(value, tuple):
-            yield from _numbers(value)
-        else:
-            yield value

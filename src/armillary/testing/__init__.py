@@ -1,0 +1,8 @@
+"""Public checks of a user's own parts: does this joint keep the joint contract?"""
+
+from __future__ import annotations
+
+from armillary.testing.joint import check_joint
+from armillary.testing.samples import random_direction, random_joint, random_pose
+
+__all__ = ["check_joint", "random_direction", "random_joint", "random_pose"]
