@@ -396,6 +396,7 @@ entry:
   %max_tries = call i64 @word(ptr %numbers, i64 4)
   %together = call i64 @word(ptr %numbers, i64 7)
   %one = icmp ne i64 %together, 0
+  %used = call i64 @word(ptr %numbers, i64 8)
   %factor = load double, ptr %reals
   %floor_at = getelementptr double, ptr %reals, i64 1
   %floor = load double, ptr %floor_at
@@ -429,7 +430,7 @@ own:
   br label %begun
 begun:
   %b_next = add i64 %b, 1
-  %b_more = icmp slt i64 %b_next, LANES
+  %b_more = icmp slt i64 %b_next, %used
   br i1 %b_more, label %begin, label %ready
 ready:
   %left0 = load i64, ptr %left_at

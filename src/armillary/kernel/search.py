@@ -30,6 +30,8 @@ Array = npt.NDArray[np.float64]
 PACK = 8
 SOLVED, UNSOLVED, INVALID = 0, 1, 2
 
+Answers = tuple[Array, Array, npt.NDArray[np.int64]]
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -119,6 +121,18 @@ class Patience:
     starts: int = 200
     table_starts: int = 24
 
+    @property
+    def numbers(self) -> list[int]:
+        """Return the whole numbers in the order in which the loop reads them."""
+        return [
+            self.steps,
+            self.stale_from,
+            self.patient_after,
+            self.patient_steps,
+            self.starts,
+            self.table_starts,
+        ]
+
 
 class Search:
     """A compiled search for the unknowns of a step that make its errors small."""
@@ -149,7 +163,7 @@ class Search:
         patience: Patience,
         seeds: Array | None = None,
         salt: int = 0,
-    ) -> tuple[Array, Array, npt.NDArray[np.int64]]:
+    ) -> Answers:
         """Solve problems, shape (count, m).
 
         Args:
@@ -168,36 +182,64 @@ class Search:
         """
         count = len(problems)
         q = np.full((count, self.n), np.nan)
+        options = [salt, int(count == 1), self.shape.lanes]
+        arrays = {1: problems, 2: seeds, 3: q, 10: tolerances, 11: lower}
+        arrays[12] = upper - lower
+        errors, info = self._run(count, arrays, table, patience, options)
+        return q, errors, info
+
+    def chain(
+        self,
+        problems: Array,
+        *,
+        table: Table,
+        tolerances: Array,
+        lower: Array,
+        upper: Array,
+        patience: Patience,
+        first: Array | None = None,
+    ) -> Answers:
+        """Solve problems one after the other, each from the answer before.
+
+        Args:
+            problems: Their parameters, shape (count, m).
+            table: Where to start when that does not lead there.
+            tolerances: As for a call.
+            lower: As for a call.
+            upper: As for a call.
+            patience: As for a call.
+            first: Where to start the first, shape (n,).
+        """
+        count = len(problems)
+        # Answer i - 1 lies where the seed of problem i is looked for.
+        q = np.full((count + 1, self.n), np.nan)
+        q[0] = 0.5 * (lower + upper) if first is None else first
+        arrays = {1: problems, 2: q, 3: q[1:], 10: tolerances, 11: lower}
+        arrays[12] = upper - lower
+        errors, info = self._run(count, arrays, table, patience, [0, 0, 1])
+        return q[1:], errors, info
+
+    def _run(
+        self,
+        count: int,
+        arrays: Mapping[int, npt.NDArray[Any] | None],
+        table: Table,
+        patience: Patience,
+        options: list[int],
+    ) -> tuple[Array, npt.NDArray[np.int64]]:
+        """Put a job together and run it; returns errors and endings."""
         errors = np.full((count, self.k), np.nan)
         info = np.zeros((count, 3), np.int64)
-        span = upper - lower
-        numbers = np.array(
-            [
-                patience.steps,
-                patience.stale_from,
-                patience.patient_after,
-                patience.patient_steps,
-                patience.starts,
-                patience.table_starts,
-                salt,
-                int(count == 1),
-            ],
-            np.int64,
-        )
+        numbers = np.array([*patience.numbers, *options], np.int64)
         reals = np.array([patience.stale_factor, patience.stale_floor])
-        arrays: Mapping[int, npt.NDArray[Any] | None] = {
-            1: problems,
-            2: seeds,
-            3: q,
+        words: dict[int, npt.NDArray[Any] | None] = {
+            **arrays,
             4: errors,
             5: info,
             6: table.features,
             7: table.starts,
             8: table.offsets,
             9: table.grid,
-            10: tolerances,
-            11: lower,
-            12: span,
             13: numbers,
             14: reals,
             15: table.scales,
@@ -205,10 +247,10 @@ class Search:
         }
         job = np.zeros(17, np.int64)
         job[0] = count
-        for word, array in arrays.items():
+        for word, array in words.items():
             job[word] = 0 if array is None else array.ctypes.data
         self._search(job.ctypes.data)
-        return q, errors, info
+        return errors, info
 
 
 def search_text(step: Program, shape: Shape) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.equations.chain import Layout
+from armillary.equations.inverse import Goal
 from armillary.equations.jacobian import (
     Twist,
     acceleration_program,
@@ -21,6 +22,7 @@ from armillary.equations.selection import Selection
 from armillary.errors import ModelError, unknown
 from armillary.kernel import Kernel, shared_kernel
 from armillary.model.workcell import WORLD, Workcell
+from armillary.solve.ik.solver import Solver
 from armillary.solve.poses import Poses
 from armillary.solve.state import State
 from armillary.solve.survey import Survey
@@ -197,6 +199,70 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
             ),
         )
 
+    def ik(
+        self,
+        frames: str | Sequence[str],
+        *,
+        relative_to: str = WORLD,
+        joints: Joints = None,
+        position: str = "xyz",
+        rotation: str = "xyz",
+        axes: str = "target",
+    ) -> Solver:
+        """Return the solver of inverse kinematics: targets to joint positions.
+
+        Args:
+            frames: The frame to place, or a list of frames to place at once.
+            relative_to: The frame in which targets are given.
+            joints: Names of the joints that may move, in the order of q; the others stay
+                at home. By default all.
+            position: Which of x, y and z count, such as `xy`; empty for none.
+            rotation: Rotations about which axes count: `xy` leaves the tool free to spin
+                about its z; empty leaves the direction free.
+            axes: Whether these axes are those of the `target` or of `relative_to`.
+
+        Returns:
+            A solver to call with targets (..., 4, 4), or (..., k, 4, 4) for k frames.
+
+        Raises:
+            UnknownName: A frame or joint does not exist.
+            ModelError: A bare name is not unique, nothing is asked for, or no joint
+                moves a frame.
+        """
+        names = (frames,) if isinstance(frames, str) else tuple(frames)
+        if not names:
+            raise ModelError("ik needs at least one frame.")
+        if axes not in {"target", "relative_to"}:
+            raise unknown("choice of axes", axes, ("target", "relative_to"))
+        goals = [
+            Goal(
+                frame=self.frame(name),
+                relative_to=self.frame(relative_to),
+                position=_axes(position, "position"),
+                rotation=_axes(rotation, "rotation"),
+                in_target=axes == "target",
+            )
+            for name in names
+        ]
+        key = ("ik", tuple(goals), _key(joints))
+        solver = self._solvers.get(key)
+        if solver is None:
+            selection = self._selection(joints)
+            chosen = tuple(self.joint_names[k] for k in selection.inputs)
+            solver = Solver(
+                self._layout,
+                goals,
+                selection,
+                chosen,
+                lambda: self.fk(list(names), relative_to=relative_to, joints=chosen),
+            )
+            solver = self._solvers.setdefault(key, solver)
+        return solver
+
+    @cached_property
+    def _solvers(self) -> dict[Any, Solver]:
+        return {}
+
     # states
 
     @cached_property
@@ -293,6 +359,12 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
             point=self.frame(frame if point is None else point),
             axes=self.frame(relative_to if axes is None else axes),
         )
+
+
+def _axes(text: str, what: str) -> tuple[bool, bool, bool]:
+    if not set(text) <= set("xyz") or len(set(text)) < len(text):
+        raise ModelError(f"{what}= takes letters of 'xyz', each once; not '{text}'.")
+    return "x" in text, "y" in text, "z" in text
 
 
 def _key(joints: Joints) -> tuple[str, ...] | str | None:

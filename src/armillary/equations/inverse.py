@@ -1,0 +1,252 @@
+"""One damped Gauss-Newton step towards a target, as a program.
+
+With the errors e(q) of all rows, their Jacobian J and H = J J' + (c e'e + c0) 1, the step
+is q' = q + J' H^-1 (e - J g) + g, g = gain (q_near - q) where the answer is to stay near a
+given vector, cut to a greatest change and to the limits (Levenberg 1944; the choice of
+damping is Sugihara's, IEEE T-RO 27, 2011).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from armillary.equations.chain import Layout
+from armillary.equations.jacobian import Twist, jacobian
+from armillary.equations.poses import poses_of
+from armillary.equations.selection import Selection
+from armillary.model.workcell import FrameAt
+from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import (
+    Number,
+    Rows,
+    Vector3,
+    add,
+    apply,
+    cross,
+    dot,
+    scale,
+    subtract,
+    transpose,
+)
+from armillary.trace import Program, trace
+from armillary.trace.functions import maximum, minimum, select, sqrt
+
+DAMPING, LEAST_DAMPING = 0.01, 1e-9
+LARGEST_CHANGE = 1.0
+GAIN = 0.5
+POSE_SIZE = 12
+
+
+class Goal(NamedTuple):
+    """What one frame is to reach.
+
+    Attributes:
+        frame: Which frame.
+        relative_to: In which frame the target is given.
+        position: Which of x, y, z count.
+        rotation: Which rotations about x, y, z count.
+        in_target: Whether these axes are the target's, else those of `relative_to`.
+    """
+
+    frame: FrameAt
+    relative_to: FrameAt
+    position: tuple[bool, bool, bool] = (True, True, True)
+    rotation: tuple[bool, bool, bool] = (True, True, True)
+    in_target: bool = True
+
+    @property
+    def has_position(self) -> bool:
+        """Return whether any direction counts."""
+        return any(self.position)
+
+    @property
+    def has_rotation(self) -> bool:
+        """Return whether any rotation counts."""
+        return any(self.rotation)
+
+
+class Residual(NamedTuple):
+    """The rows of one goal: errors, their Jacobian, and two squared sizes."""
+
+    errors: list[Number]
+    jacobian: list[list[Number]]
+    position: Number
+    rotation: Number
+
+
+def step_program(
+    layout: Layout,
+    goals: Sequence[Goal],
+    selection: Selection,
+    limits: tuple[Sequence[float], Sequence[float]],
+    *,
+    near: bool = False,
+) -> Program:
+    """Return the program q, targets -> the next q, and the errors of this one.
+
+    Args:
+        layout: What moves.
+        goals: What is to be reached, all at once.
+        selection: Which joints may move, n of them.
+        limits: Least and greatest coordinate of each of those.
+        near: Whether the answer is to stay near a given vector.
+
+    Returns:
+        Inputs q (n,) and `target`: for each goal twelve numbers, the rows of [R p], then
+        with `near` that vector (n,). Outputs q (n,) and for each goal its squared
+        distance [m^2] and squared sine of its angle, 4 more beyond a right angle.
+    """
+    n = len(selection.inputs)
+    size = POSE_SIZE * len(goals) + (n if near else 0)
+
+    def equations(q: Sequence[Number], target: Sequence[Number]) -> Any:
+        residuals = [
+            _residual(layout, selection, q, goal, _target(target, k))
+            for k, goal in enumerate(goals)
+        ]
+        errors = [e for r in residuals for e in r.errors]
+        rows = [row for r in residuals for row in r.jacobian]
+        pull = [0.0] * n
+        if near:
+            there = target[POSE_SIZE * len(goals) :]
+            pull = [GAIN * (b - a) for a, b in zip(q, there, strict=True)]
+        change = _change(rows, errors, pull)
+        moved = [
+            _limited(q[k] + _limited(change[k], -LARGEST_CHANGE, LARGEST_CHANGE), *ends)
+            for k, ends in enumerate(zip(*limits, strict=True))
+        ]
+        return moved, [x for r in residuals for x in (r.position, r.rotation)]
+
+    return trace(
+        equations, name="ik_step", outputs=("q", "errors"), q=(n,), target=(size,)
+    )
+
+
+def _limited(x: Number, low: float, high: float) -> Number:
+    x = maximum(x, low) if low > -float("inf") else x
+    return minimum(x, high) if high < float("inf") else x
+
+
+def _target(numbers: Sequence[Number], k: int) -> Pose:
+    rows = [
+        numbers[POSE_SIZE * k + 4 * i : POSE_SIZE * k + 4 * i + 4] for i in range(3)
+    ]
+    return Pose.from_matrix(rows)
+
+
+def _residual(
+    layout: Layout,
+    selection: Selection,
+    q: Sequence[Number],
+    goal: Goal,
+    target: Pose,
+) -> Residual:
+    """Return the rows of one goal, written in the axes that its choices are about."""
+    whole = selection.expand(q)
+    (X,) = poses_of(layout, whole, [goal.frame], goal.relative_to)
+    twist = Twist(goal.frame, goal.relative_to, goal.frame, goal.relative_to)
+    columns = jacobian(layout, whole, twist)
+    chosen = [columns[i] for i in selection.inputs]
+    linear = subtract(target.position, X.position)
+    angular, aligned = _rotation_error(X.rotation, target.rotation, goal)
+    turn: Rows = transpose(target.rotation) if goal.in_target else IDENTITY.rotation
+    parts = (
+        (goal.position, linear, [_three(column[:3]) for column in chosen]),
+        (goal.rotation, angular, [_three(column[3:]) for column in chosen]),
+    )
+    errors: list[Number] = []
+    rows: list[list[Number]] = []
+    squares: list[Number] = []
+    for counts, error, halves in parts:
+        if not any(counts):
+            squares.append(0.0)
+            continue
+        whole_turn = all(counts)  # then the axes do not matter
+        turned = error if whole_turn else apply(turn, error)
+        ways = [half if whole_turn else apply(turn, half) for half in halves]
+        kept = [k for k in range(3) if counts[k]]
+        errors += [turned[k] for k in kept]
+        rows += [[way[k] for way in ways] for k in kept]
+        squares.append(sum((turned[k] * turned[k] for k in kept), 0.0))
+    guard = select(aligned > 0.0, 0.0, 4.0) if goal.has_rotation else 0.0
+    return Residual(errors, rows, squares[0], squares[1] + guard)
+
+
+def _rotation_error(R: Rows, R_T: Rows, goal: Goal) -> tuple[Vector3, Number]:
+    """Return a rotation vector towards the target, and a number above 0 when near.
+
+    With all rotations it is 1/2 sum_k r_k x t_k, of length sin(angle), and the second
+    is the trace of R' R_T less 1. With one axis free it is a x t of that axis, so that
+    the rotation about it does not matter however far the frames are turned.
+    """
+    ours, theirs = transpose(R), transpose(R_T)
+    free = [k for k in range(3) if not goal.rotation[k]]
+    if goal.in_target and len(free) == 1:
+        k = free[0]
+        return cross(ours[k], theirs[k]), dot(ours[k], theirs[k])
+    total: Vector3 = (0.0, 0.0, 0.0)
+    trace_: Number = -1.0
+    for a, b in zip(ours, theirs, strict=True):
+        total = add(total, cross(a, b))
+        trace_ = trace_ + dot(a, b)
+    if len(free) == 2:  # no single measure of nearness is left
+        return scale(0.5, total), 1.0
+    return scale(0.5, total), trace_
+
+
+def _change(J: list[list[Number]], e: list[Number], g: list[Number]) -> list[Number]:
+    """Return J' H^-1 (e - J g) + g, by the smaller of two equal forms."""
+    damping = LEAST_DAMPING + DAMPING * sum((x * x for x in e), 0.0)
+    wanted = [
+        x - sum((a * b for a, b in zip(row, g, strict=True)), 0.0)
+        for x, row in zip(e, J, strict=True)
+    ]
+    n = len(g)
+    columns = [[row[k] for row in J] for k in range(n)]
+    if len(e) <= n:
+        x = solve_symmetric(_gram(J, damping), wanted)
+        step = [_dot(column, x) for column in columns]
+    else:
+        right = [_dot(column, wanted) for column in columns]
+        step = solve_symmetric(_gram(columns, damping), right)
+    return [a + b for a, b in zip(step, g, strict=True)]
+
+
+def _dot(a: Sequence[Number], b: Sequence[Number]) -> Number:
+    return sum((x * y for x, y in zip(a, b, strict=True)), 0.0)
+
+
+def _gram(rows: list[list[Number]], damping: Number) -> list[list[Number]]:
+    """Return the lower half of rows rows' + damping 1."""
+    return [
+        [_dot(rows[i], rows[k]) + (damping if i == k else 0.0) for k in range(i + 1)]
+        for i in range(len(rows))
+    ]
+
+
+def solve_symmetric(H: list[list[Number]], b: Sequence[Number]) -> list[Number]:
+    """Return x with H x = b for a positive H given by its lower half (Cholesky)."""
+    size = len(b)
+    L: list[list[Number]] = []
+    inverse: list[Number] = []
+    for i in range(size):
+        row: list[Number] = []
+        for k in range(i):
+            row.append((H[i][k] - _dot(row[:k], L[k][:k])) * inverse[k])
+        pivot = maximum(H[i][i] - _dot(row, row), 1e-14)
+        inverse.append(1.0 / sqrt(pivot))
+        L.append(row)
+    y: list[Number] = []
+    for i in range(size):
+        y.append((b[i] - _dot(L[i], y)) * inverse[i])
+    x: list[Number] = [0.0] * size
+    for i in reversed(range(size)):
+        below = [L[k][i] for k in range(i + 1, size)]
+        x[i] = (y[i] - _dot(below, x[i + 1 :])) * inverse[i]
+    return x
+
+
+def _three(values: Sequence[Number]) -> Vector3:
+    a, b, c = values
+    return (a, b, c)

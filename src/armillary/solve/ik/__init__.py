@@ -1,0 +1,3 @@
+"""Inverse kinematics: targets to joint positions, with reasons."""
+
+from __future__ import annotations

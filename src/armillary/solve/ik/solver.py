@@ -1,0 +1,388 @@
+"""The numeric solver: targets in, joint positions out, for any tree of joints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from armillary.equations.chain import Layout, common_ancestor, link_of, path_below
+from armillary.equations.inverse import POSE_SIZE, Goal, step_program
+from armillary.equations.selection import Selection
+from armillary.errors import ModelError, ShapeError
+from armillary.kernel import Kernel
+from armillary.kernel.search import Patience, Search, Table, make_table, shared_search
+from armillary.solve.ik.reason import Reason
+from armillary.solve.ik.solution import Solution
+from armillary.spatial.pose import IDENTITY, Pose
+
+Array = npt.NDArray[np.float64]
+
+TABLE_SIZE = 32768
+PER_CELL = 48
+ROTATION_SCALE = 0.3
+RIGID = 1e-6
+RELAXED = 4.0 * math.pi
+
+
+class Solver:
+    """Inverse kinematics of chosen frames; call it with targets.
+
+    It is made by `cell.ik`. The first call compiles one native loop: forward kinematics,
+    Jacobian, a damped step, limits, convergence and restarts for as many targets at
+    once as a register has lanes. Starts come from a table of sampled poses of the very
+    cell, nearest first.
+
+    Attributes:
+        joints: Names of the joints in q.
+        goals: What is reached.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        goals: Sequence[Goal],
+        selection: Selection,
+        joints: tuple[str, ...],
+        fk: Callable[[], Kernel],
+    ) -> None:
+        """Prepare the solver of `goals`; see `cell.ik`.
+
+        Raises:
+            ModelError: None of the chosen joints moves a frame, or a goal is empty.
+        """
+        self.joints = joints
+        self.goals = tuple(goals)
+        self._layout = layout
+        self._selection = selection
+        self._fk = fk
+        lower, upper = (
+            np.array([limit[k] for k in selection.inputs])
+            for limit in layout.cell.limits
+        )
+        self._lower, self._upper = lower, upper
+        self._check()
+        self._searches: dict[bool, Search] = {}
+        self._table: Table | None = None
+
+    def _check(self) -> None:
+        cell = self._layout.cell
+        for goal in self.goals:
+            if not (goal.has_position or goal.has_rotation):
+                raise ModelError("A goal of ik must ask for something.")
+            ends = [link_of(goal.frame), link_of(goal.relative_to)]
+            root = common_ancestor(self._layout, ends)
+            path = [k for end in ends for k in path_below(self._layout, root, end)]
+            drives = [
+                (cell.offsets[m], cell.manipulators[m].drives[k]) for m, k in path
+            ]
+            moved = {start + drive.of for start, drive in drives if drive is not None}
+            if not moved & set(self._selection.inputs):
+                raise ModelError(
+                    "None of the joints moves the frame that ik is to place: "
+                    f"{', '.join(self.joints) or 'there are no joints'}."
+                )
+
+    def __call__(
+        self,
+        targets: Any,
+        *,
+        seed: Any = None,
+        near: Any = None,
+        tolerance: tuple[float, float] = (1e-6, 1e-6),
+        patience: Patience | None = None,
+        random_seed: int = 0,
+    ) -> Solution:
+        """Find joint positions that reach targets.
+
+        Args:
+            targets: Poses, shape (..., 4, 4); with k > 1 frames (..., k, 4, 4).
+            seed: Where to start first, shape (..., n); by default the nearest poses of
+                a table.
+            near: Joint positions that the answer is to stay near, shape (..., n); it
+                starts there, and what the targets leave free is drawn to them.
+            tolerance: Largest distance [m] and angle [rad] that remain.
+            patience: When to give a start up, and when a target.
+            random_seed: Another number gives other random starts.
+
+        Returns:
+            The answers; those of a batch do not depend on its order.
+
+        Raises:
+            ShapeError: A shape does not fit, or a tolerance is not above 0.
+        """
+        rows, batch = self._rows(targets)
+        limit = _tolerances(tolerance, len(self.goals))
+        first = self._vectors(seed if near is None else near, "seed", batch)
+        if near is not None and first is not None:
+            rows = np.ascontiguousarray(np.hstack([rows, first]))
+        rigid = self._rigid(rows)
+        rows[~rigid] = np.nan
+        q, errors, info = self._search(near is not None)(
+            rows,
+            table=self._known(),
+            tolerances=limit,
+            lower=self._start_range[0],
+            upper=self._start_range[1],
+            patience=patience or Patience(),
+            seeds=first,
+            salt=random_seed,
+        )
+        return self._solution(q, errors, info, rows, batch)
+
+    def path(
+        self,
+        targets: Any,
+        *,
+        start: Any = None,
+        tolerance: tuple[float, float] = (1e-6, 1e-6),
+        largest_step: float = 0.5,
+    ) -> tuple[Solution, npt.NDArray[np.int64]]:
+        """Follow a sequence of targets, each from the answer before.
+
+        Args:
+            targets: Poses, shape (k, 4, 4).
+            start: Joint positions to come from, shape (n,).
+            tolerance: As for a call.
+            largest_step: A joint that moves by more between neighbours has jumped
+                [m or rad].
+
+        Returns:
+            The answers, and the positions in `targets` that could only be reached by a
+            jump from the one before, or not at all.
+
+        Raises:
+            ShapeError: A shape does not fit.
+        """
+        rows, batch = self._rows(targets)
+        if len(batch) != 1:
+            raise ShapeError(f"A path is one sequence of targets, not {batch}.")
+        rigid = self._rigid(rows)
+        rows[~rigid] = np.nan
+        first = self._vectors(start, "start", ())
+        q, errors, info = self._search(False).chain(
+            rows,
+            table=self._known(),
+            tolerances=_tolerances(tolerance, len(self.goals)),
+            lower=self._start_range[0],
+            upper=self._start_range[1],
+            patience=Patience(),
+            first=None if first is None else first[0],
+        )
+        solution = self._solution(q, errors, info, rows, batch)
+        moves = np.abs(np.diff(q, axis=0)).max(axis=1, initial=0.0)
+        broken = np.concatenate([[False], ~(moves <= largest_step)])
+        return solution, np.flatnonzero(broken | ~solution.success)
+
+    # inside
+
+    def _rows(self, targets: Any) -> tuple[Array, tuple[int, ...]]:
+        """Return targets as rows of twelve numbers for each goal, and the batch."""
+        array = np.asarray(targets, dtype=np.float64)
+        count = len(self.goals)
+        core = (4, 4) if count == 1 else (count, 4, 4)
+        if array.shape[array.ndim - len(core) :] != core or array.ndim < len(core):
+            shape = ", ".join(map(str, core))
+            raise ShapeError(
+                f"ik needs targets of shape (..., {shape}); an array of shape "
+                f"{array.shape} was given."
+            )
+        batch = array.shape[: array.ndim - len(core)]
+        rows = array[..., :3, :].reshape(math.prod(batch), POSE_SIZE * count)
+        return np.array(rows), batch
+
+    def _vectors(self, values: Any, name: str, batch: tuple[int, ...]) -> Array | None:
+        """Return joint vectors for every target, within the limits."""
+        if values is None:
+            return None
+        array = np.asarray(values, dtype=np.float64)
+        n = len(self.joints)
+        if array.shape[-1:] != (n,):
+            raise ShapeError(
+                f"{name} needs shape (..., {n}); an array of shape {array.shape} was "
+                "given."
+            )
+        try:
+            whole = np.broadcast_to(array, (*batch, n)).reshape(-1, n)
+        except ValueError as error:
+            raise ShapeError(
+                f"{name} of shape {array.shape} does not fit a batch {batch} of targets."
+            ) from error
+        return np.ascontiguousarray(np.clip(whole, self._lower, self._upper))
+
+    def _rigid(self, rows: Array) -> npt.NDArray[np.bool_]:
+        """Tell which targets are rigid poses: finite, orthonormal, right-handed."""
+        good = np.ones(len(rows), np.bool_)
+        with np.errstate(invalid="ignore", over="ignore"):
+            for k in range(len(self.goals)):
+                block = rows[:, POSE_SIZE * k : POSE_SIZE * (k + 1)]
+                x, y, z = (block[:, i : i + 3] for i in (0, 4, 8))
+                for a, b, product in ((x, x, 1.0), (y, y, 1.0), (x, y, 0.0)):
+                    good &= np.abs((a * b).sum(axis=1) - product) < RIGID
+                third = x[:, [1, 2, 0]] * y[:, [2, 0, 1]]
+                third -= x[:, [2, 0, 1]] * y[:, [1, 2, 0]]
+                good &= (np.abs(third - z) < RIGID).all(axis=1)
+                good &= np.isfinite(block[:, 3::4]).all(axis=1)
+        return good
+
+    @property
+    def _start_range(self) -> tuple[Array, Array]:
+        """Return where random starts lie: within limits, or one turn without any."""
+        lower = np.where(np.isfinite(self._lower), self._lower, -math.pi)
+        upper = np.where(np.isfinite(self._upper), self._upper, math.pi)
+        return np.minimum(lower, upper), np.maximum(lower, upper)
+
+    def _search(self, near: bool) -> Search:
+        if near not in self._searches:
+            self._searches[near] = shared_search(self._step(near=near))
+        return self._searches[near]
+
+    def _step(self, *, near: bool = False, limited: bool = True) -> Any:
+        n = len(self.joints)
+        limits = (
+            (self._lower.tolist(), self._upper.tolist())
+            if limited
+            else ([-RELAXED] * n, [RELAXED] * n)
+        )
+        return step_program(
+            self._layout, self.goals, self._selection, limits, near=near
+        )
+
+    def _known(self) -> Table:
+        """Return the table of sampled poses of the first goal's frame, made once."""
+        if self._table is None:
+            lower, upper = self._start_range
+            rng = np.random.default_rng(0)
+            q = rng.uniform(lower, upper, (TABLE_SIZE, len(self.joints)))
+            poses = self._fk()(q).reshape(TABLE_SIZE, len(self.goals), 4, 4)
+            rows = poses[:, :, :3, :].reshape(TABLE_SIZE, -1)
+            self._table = make_table(rows, q, (3, 7, 11), self._scales(), PER_CELL)
+        return self._table
+
+    def _scales(self) -> Array:
+        scales: list[float] = []
+        for goal in self.goals:
+            p = 1.0 if goal.has_position else 0.0
+            r = ROTATION_SCALE if all(goal.rotation) else 0.0
+            scales += [r, r, r, p] * 3
+        return np.array(scales)
+
+    def _solution(
+        self,
+        q: Array,
+        errors: Array,
+        info: npt.NDArray[np.int64],
+        rows: Array,
+        batch: tuple[int, ...],
+    ) -> Solution:
+        reason = info[:, 0].astype(np.int8)
+        unsolved = np.flatnonzero(reason == Reason.NOT_FOUND)
+        if unsolved.size:
+            reason[unsolved] = self._why_not(rows[unsolved])
+        n = len(self.joints)
+        return Solution(
+            q=q.reshape(*batch, n),
+            success=(reason == Reason.SOLVED).reshape(batch),
+            residual=_residuals(errors).reshape(*batch, 2),
+            reason=reason.reshape(batch),
+            steps=info[:, 1].reshape(batch),
+            starts=info[:, 2].reshape(batch),
+        )
+
+    def _why_not(self, rows: Array) -> npt.NDArray[np.int8]:
+        """Return why targets were not reached: proof of distance, limits, or unknown."""
+        reason = np.full(len(rows), Reason.NOT_FOUND, np.int8)
+        rows = rows[:, : POSE_SIZE * len(self.goals)]
+        for k, goal in enumerate(self.goals):
+            if all(goal.position):
+                centre, reach = self._reach(goal)
+                p = rows[:, POSE_SIZE * k + 3 : POSE_SIZE * (k + 1) : 4]
+                far = np.linalg.norm(p - centre, axis=1) > reach * (1.0 + 1e-9)
+                reason[far] = Reason.OUT_OF_REACH
+        left = np.flatnonzero(reason == Reason.NOT_FOUND)
+        if left.size and np.isfinite(self._upper - self._lower).any():
+            n = len(self.joints)
+            relaxed = shared_search(self._step(limited=False))
+            _, _, info = relaxed(
+                np.ascontiguousarray(rows[left]),
+                table=self._known(),
+                tolerances=_tolerances((1e-6, 1e-6), len(self.goals)),
+                lower=np.full(n, -math.pi),
+                upper=np.full(n, math.pi),
+                patience=Patience(starts=40),
+            )
+            reason[left[info[:, 0] == 0]] = Reason.LIMITS
+        return reason
+
+    def _reach(self, goal: Goal) -> tuple[Array, float]:
+        """Return a point and a distance from it that the frame cannot exceed.
+
+        The point is the inner origin of the first joint that may move on the path; the
+        distance sums true upper bounds of all that follows. It is infinite where the
+        frame in which targets are given moves itself.
+        """
+        cell = self._layout.cell
+        ends = [link_of(goal.frame), link_of(goal.relative_to)]
+        root = common_ancestor(self._layout, ends)
+        if root != ends[1]:
+            return np.zeros(3), math.inf
+        pose = goal.relative_to.pose.inverse()
+        reach, moving = 0.0, False
+
+        def follow(X: Pose) -> None:
+            nonlocal pose, reach
+            if moving:
+                reach += float(np.linalg.norm(X.position))
+            else:
+                pose = pose @ X
+
+        for m, k in reversed(path_below(self._layout, root, ends[0])):
+            manipulator = cell.manipulators[m]
+            if manipulator.parents[k] < 0:
+                follow(self._layout.supports[m].pose)
+            joint, drive = manipulator.links[k].joint, manipulator.drives[k]
+            follow(joint.precursor)
+            if drive is None:
+                continue
+            low, high = (
+                drive.multiplier * q + drive.offset
+                for q in self._range(cell.offsets[m] + drive.of)
+            )
+            if low == high:
+                follow(joint.motion.pose(low))
+            else:
+                moving = True
+                bare = msgspec.structs.replace(joint, precursor=IDENTITY)
+                reach += bare.origin_bound(low, high)
+        reach += float(np.linalg.norm(goal.frame.pose.position))
+        return np.array(pose.position, dtype=np.float64), reach
+
+    def _range(self, place: int) -> tuple[float, float]:
+        if place in self._selection.inputs:
+            k = self._selection.inputs.index(place)
+            return float(self._lower[k]), float(self._upper[k])
+        rest = self._selection.rest[place]
+        return rest, rest
+
+
+def _tolerances(tolerance: tuple[float, float], goals: int) -> Array:
+    distance, angle = tolerance
+    if not (distance > 0.0 and angle > 0.0):
+        raise ShapeError(
+            f"The tolerances are {distance} m and {angle} rad; both must be above 0."
+        )
+    return np.array([distance**2, math.sin(min(angle, 1.5)) ** 2] * goals)
+
+
+def _residuals(errors: Array) -> Array:
+    """Return distance and angle of the worst goal from the squares of the search."""
+    distance = np.sqrt(errors[:, 0::2].max(axis=1))
+    square = errors[:, 1::2].max(axis=1)
+    beyond = square >= 4.0
+    sine = np.sqrt(np.clip(np.where(beyond, square - 4.0, square), 0.0, 1.0))
+    angle = np.where(beyond, math.pi - np.arcsin(sine), np.arcsin(sine))
+    return np.stack([distance, angle], axis=1)
