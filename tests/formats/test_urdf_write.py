@@ -33,6 +33,8 @@ from armillary.model.joints.screw import Screw
 from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.posture import Posture
+from armillary.model.property import Property
 from armillary.model.shape import Box, Cylinder, Mesh, Shape, Sphere
 from armillary.model.workcell import Mount, Workcell
 from armillary.spatial.inertia import SpatialInertia
@@ -478,16 +480,34 @@ def test_losses_are_told():
         inertia=SpatialInertia.from_centre(1.0, (0, 0, 0), np.diag([1.0, 1.0, 3.0])),
     )
     tip = Link(name="tip", parent="base", limits=LIMITED)
-    manipulator = Manipulator(name="arm", links=(base, tip))
-    _, report = write(Workcell(name="lab", manipulators=(manipulator,)))
+    wheels = (
+        Link(name=name, parent="tip", joint=Revolute(), passive=True)
+        for name in ("left", "right")
+    )
+    manipulator = Manipulator(
+        name="arm",
+        links=(base, tip, *wheels),
+        postures=(Posture(name="rest", joints=("left",), q=(1.0,)),),
+        home="rest",
+        properties=(Property(name="colour"),),
+    )
+    lab = Workcell(
+        name="lab", manipulators=(manipulator,), properties=(Property(name="room"),)
+    )
+    _, report = write(lab)
     found = [line for line in lines(report) if line.startswith("warning")]
     assert found == [
         "warning[bad-inertia]: no body has the inertia of 'base': its principal "
         "moments break the triangle inequality: 1, 1, 3 kg m^2, the last is more than "
         "the others together",
+        "warning[not-kept]: 'properties' of a cell is not kept",
+        "warning[not-kept]: 'postures' of a manipulator is not kept",
+        "warning[not-kept]: 'home' of a manipulator is not kept",
+        "warning[not-kept]: 'properties' of a manipulator is not kept",
         "warning[not-kept]: a visual of type Cone is not kept (2 times)",
-        "warning[not-kept]: that a frame is an end effector is not kept",
+        "warning[not-kept]: 'end effector' of a frame is not kept",
         "warning[not-kept]: a limit of a fixed joint is not kept",
+        "warning[not-kept]: 'passive' of a link is not kept (2 times)",
         "warning[not-kept]: the cell's name 'lab' is not kept",
     ]
 

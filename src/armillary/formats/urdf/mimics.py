@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -119,13 +120,17 @@ def _next(hinge: Hinge, drive: _Drive | None, report: Report) -> _Drive | None:
             hint=f"Let it mimic {quote(drive.leader)} directly.",
         )
         return None
-    mimic = hinge.mimic
-    return _Drive(
-        drive.leader,
-        mimic.multiplier * drive.multiplier,
-        mimic.multiplier * drive.offset + mimic.offset,
-        drive.steps + 1,
-    )
+    multiplier = hinge.mimic.multiplier * drive.multiplier
+    offset = hinge.mimic.multiplier * drive.offset + hinge.mimic.offset
+    if not (math.isfinite(multiplier) and math.isfinite(offset)):
+        report.error(
+            hinge.places["mimic"],
+            "bad-number",
+            f"joint {quote(hinge.name)} follows {quote(drive.leader)} by a multiplier "
+            "or offset that is too large for a double",
+        )
+        return None
+    return _Drive(drive.leader, multiplier, offset, drive.steps + 1)
 
 
 def _contradicting(

@@ -10,6 +10,7 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.urdf.elements import Palette, inertial_element, origin_element
 from armillary.formats.urdf.freedom import FreeNames
+from armillary.formats.urdf.losses import Losses
 from armillary.formats.urdf.pivot import Pivot, pivot_of
 from armillary.formats.urdf.tree import depth_first
 from armillary.formats.xml import Element, tag, to_text
@@ -66,7 +67,8 @@ class _Draft:
         }
         self.link_names, self.joint_names = FreeNames(links), FreeNames(joints)
         self.palette = Palette(report)
-        self.losses: Counter[str] = Counter()
+        self.losses = Losses()
+        self.losses.add_others("cell", cell)
         self.unbounded: Counter[str] = Counter()
         self.links: list[Element] = []
         self.joints: list[Element] = []
@@ -82,6 +84,7 @@ class _Draft:
         """Add all links of a manipulator, and what carries its base."""
         manipulator = self.cell.manipulators[number]
         support = self.cell.supports[number]
+        self.losses.add_others("manipulator", manipulator)
         for k in manipulator.order:
             link = manipulator.links[k]
             if link.parent is not None:
@@ -113,14 +116,16 @@ class _Draft:
     def _add_link(self, manipulator: Manipulator, link: Link) -> None:
         """Add a link's body, and its frames as links of their own."""
         name = self.name(manipulator, link.name)
+        self.losses.add_others("link", link)
         parts = inertial_element(name, link, self.report)
         for kind, shapes in (("visual", link.visuals), ("collision", link.collisions)):
             for shape in shapes:
                 element = self.palette.shape_element(kind, shape, link.primary)
                 if element is None:
-                    self.losses[f"a {kind} of type {type(shape).__name__}"] += 1
+                    self.losses.add(f"a {kind} of type {type(shape).__name__}")
                 else:
                     parts.append(element)
+                    self.losses.add_others("shape", shape)
         self.links.append(tag("link", {"name": name}, *parts))
         if not link.primary.is_identity:
             self.report.note(
@@ -138,8 +143,7 @@ class _Draft:
                 "frame-link",
                 f"frame {quote(child)} becomes a link on fixed joint {quote(joint)}",
             )
-            if frame.end_effector:
-                self.losses["that a frame is an end effector"] += 1
+            self.losses.add_others("frame", frame)
 
     def _add_joint(self, manipulator: Manipulator, link: Link) -> None:
         """Add the joint that carries a link, and a fixed one behind it where needed."""
@@ -149,7 +153,7 @@ class _Draft:
         if not link.moves:
             self._fix(name, parent, child, link.joint.precursor)
             if link.limits != UNLIMITED:
-                self.losses["a limit of a fixed joint"] += 1
+                self.losses.add("a limit of a fixed joint")
             return
         pivot = pivot_of(link.joint)
         if pivot is None:
@@ -193,9 +197,11 @@ class _Draft:
             tag("axis", {"xyz": pivot.axis}),
             *self._limit(type_, link.limits),
         ]
+        self.losses.add_others("limit", link.limits)
         if link.coupling is None:
             self.coordinates[child] = name
         else:
+            self.losses.add_others("coupling", link.coupling)
             parts.append(
                 tag(
                     "mimic",
@@ -252,10 +258,8 @@ class _Draft:
         name = self.cell.name
         known = (DEFAULT_NAME, self.cell.manipulators[0].name)
         if self.is_single and name not in known:
-            self.losses[f"the cell's name {quote(name)}"] += 1
-        for kind, count in self.losses.items():
-            times = f" ({count} times)" if count > 1 else ""
-            self.report.warning(NOWHERE, "not-kept", f"{kind} is not kept{times}")
+            self.losses.add(f"the cell's name {quote(name)}")
+        self.losses.tell(self.report)
         for kind, count in self.unbounded.items():
             joints = "joints have" if count > 1 else "joint has"
             self.report.warning(
