@@ -13,7 +13,7 @@ from armillary.cli import bench
 
 def test_bench_prints_every_figure(run, file: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bench, "BATCH", 1000)
-    monkeypatch.setattr(bench, "SHORTEST", 1e-4)
+    monkeypatch.setattr(bench, "PATIENCE", 0.01)
     result = run("bench", file)
     assert result.code == 0, result.err
     head, *lines = result.out.splitlines()
@@ -45,3 +45,32 @@ def test_random_vectors_stay_within_the_limits(cell: arm.Cell):
     assert np.all((lower <= Q) & (upper >= Q))
     assert np.all(np.ptp(Q, axis=0) > 1.0)
     assert np.array_equal(Q, bench.random_vectors(cell, 500))
+
+
+class Stopwatch:
+    """Stands for `timeit.Timer`: each measurement takes what was planned."""
+
+    planned: list[float]
+
+    def __init__(self, call: object) -> None: ...
+
+    def timeit(self, count: int) -> float:
+        return count * (self.planned.pop(0) if self.planned else 9.0)
+
+
+@pytest.mark.parametrize(
+    ("planned", "expected"),
+    [
+        ([0.004, 0.002, 0.003], 0.002),
+        ([1e-6] * 50, 1e-6),
+        ([1e-9, 5e-4, 6e-4, 4e-4, 3e-4], 4e-4),
+        ([0.0, *[1e-6] * 50], 1e-6),
+    ],
+)
+def test_seconds_are_those_of_the_quickest_call(
+    monkeypatch: pytest.MonkeyPatch, planned: list[float], expected: float
+):
+    monkeypatch.setattr(Stopwatch, "planned", [*planned], raising=False)
+    monkeypatch.setattr(bench.timeit, "Timer", Stopwatch)
+    monkeypatch.setattr(bench, "PATIENCE", 0.0)
+    assert bench.seconds(lambda: None) == pytest.approx(expected)

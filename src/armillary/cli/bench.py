@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import time
 import timeit
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,8 +24,9 @@ from armillary.kernel.kernel import Kernel, default_threads
 from armillary.solve.cell import Cell
 
 BATCH = 100_000
-SHORTEST = 0.02  # [s] of one measurement
-REPEATS = 7
+SHORTEST = 0.001  # [s] of one measurement; short ones fit between other work
+PATIENCE = 0.25  # [s] for all measurements of one figure
+FEWEST = 3  # measurements
 WIDEST = 3.0  # [m or rad], where a joint has no limit
 
 # What the new process runs.
@@ -117,9 +119,14 @@ def random_vectors(cell: Cell, count: int) -> npt.NDArray[np.float64]:
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """Return the least time of one call [s]."""
+    """Return the least time of one call [s], over many measurements."""
     timer = timeit.Timer(call)
-    count = 1
-    while (took := timer.timeit(count)) < SHORTEST:
+    count, took = 1, timer.timeit(1)
+    while took < SHORTEST:
         count = max(2 * count, int(1.2 * count * SHORTEST / max(took, 1e-9)))
-    return min(took, *timer.repeat(REPEATS, count)) / count
+        took = timer.timeit(count)
+    end = time.perf_counter() + PATIENCE
+    times = [took]
+    while len(times) < FEWEST or time.perf_counter() < end:
+        times.append(timer.timeit(count))
+    return min(times) / count
