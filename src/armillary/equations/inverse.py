@@ -1,9 +1,9 @@
 """One damped Gauss-Newton step towards a target, as a program.
 
-With the errors e(q) of all rows, their Jacobian J and H = J J' + (c e'e + c0) 1, the step
-is q' = q + J' H^-1 (e - J g) + g, g = gain (q_near - q) where the answer is to stay near a
-given vector, cut to a greatest change and to the limits (Levenberg 1944; the choice of
-damping is Sugihara's, IEEE T-RO 27, 2011).
+With the errors e(q) of all rows, their Jacobian J and H = J J' + (c e'e + c0) 1, the
+step is q' = q + J' H^-1 (e - J g) + g, with g = gain (q_near - q) where the answer is
+to stay near a given vector, cut to a greatest change and to the limits (Levenberg
+1944; the choice of damping is Sugihara's, IEEE T-RO 27, 2011).
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def step_program(
         near: Whether the answer is to stay near a given vector.
 
     Returns:
-        Inputs q (n,) and `target`: for each goal twelve numbers, the rows of [R p], then
-        with `near` that vector (n,). Outputs q (n,) and for each goal its squared
+        Inputs q (n,) and `target`: for each goal twelve numbers, the rows of [R p],
+        then with `near` that vector (n,). Outputs q (n,) and for each goal its squared
         distance [m^2] and squared sine of its angle, 4 more beyond a right angle.
     """
     n = len(selection.inputs)

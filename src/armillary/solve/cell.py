@@ -214,11 +214,11 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
         Args:
             frames: The frame to place, or a list of frames to place at once.
             relative_to: The frame in which targets are given.
-            joints: Names of the joints that may move, in the order of q; the others stay
-                at home. By default all.
+            joints: Names of the joints that may move, in the order of q; the others
+                stay at home. By default all.
             position: Which of x, y and z count, such as `xy`; empty for none.
-            rotation: Rotations about which axes count: `xy` leaves the tool free to spin
-                about its z; empty leaves the direction free.
+            rotation: Rotations about which axes count: `xy` leaves the tool free to
+                spin about its z; empty leaves the direction free.
             axes: Whether these axes are those of the `target` or of `relative_to`.
 
         Returns:

@@ -1,0 +1,289 @@
+"""Inverse kinematics against forward kinematics, whose answers it must reproduce."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary import Cell, Link, Manipulator, ModelError, Mount, Pose, ShapeError
+from armillary.model.limits import Limits
+from armillary.solve.ik.reason import Reason
+from armillary.solve.ik.solution import Solution
+
+A = (0.0, -0.425, -0.3922, 0.0, 0.0, 0.0)
+D = (0.1625, 0.0, 0.0, 0.1333, 0.0997, 0.0996)
+ALPHA = (np.pi / 2, 0.0, 0.0, np.pi / 2, -np.pi / 2, 0.0)
+
+
+def ur5e(limit: float = np.pi) -> Manipulator:
+    """Return a UR5e from its published Denavit-Hartenberg parameters."""
+    behind = Pose.identity()
+    links = [Link(name="base")]
+    for k in range(6):
+        links.append(
+            Link(
+                name=f"link{k + 1}",
+                parent=links[-1].name,
+                joint=arm.joints.Revolute(precursor=behind),
+                limits=Limits(lower=-limit, upper=limit),
+            )
+        )
+        behind = Pose.translation(A[k], 0.0, D[k]) @ Pose.rotation_x(ALPHA[k])
+    tool = arm.joints.Fixed(precursor=behind)
+    links.append(Link(name="tool", parent="link6", joint=tool))
+    return Manipulator(name="ur5e", links=tuple(links))
+
+
+@pytest.fixture(scope="module")
+def cell() -> Cell:
+    """Return the arm alone."""
+    return Cell(manipulators=(ur5e(),))
+
+
+@pytest.fixture(scope="module")
+def on_track() -> Cell:
+    """Return the arm on an oval track."""
+    track = Manipulator(
+        name="track",
+        links=(
+            Link(name="rail"),
+            Link(
+                name="cart",
+                parent="rail",
+                joint=arm.joints.OvalTrack(straight=3.0, radius=1.0),
+            ),
+        ),
+    )
+    return Cell(
+        manipulators=(track, ur5e()), mounts=(Mount(manipulator="ur5e", on="cart"),)
+    )
+
+
+def random_targets(cell: Cell, count: int, seed: int = 0) -> tuple[np.ndarray, ...]:
+    """Return joint positions within limits and the tool's poses there."""
+    lower, upper = (np.clip(limit, -3.0, 3.0) for limit in cell.limits)
+    q = np.random.default_rng(seed).uniform(lower, upper, (count, len(lower)))
+    return q, cell.fk("tool")(q)
+
+
+def met(cell: Cell, answer: Solution, targets: np.ndarray) -> np.ndarray:
+    """Return the error of each answer by forward kinematics."""
+    return np.abs(cell.fk("tool")(answer.q) - targets).max(axis=(-2, -1))
+
+
+def test_every_reachable_target_is_solved_within_limits(cell: Cell) -> None:
+    _, targets = random_targets(cell, 2000)
+    answer = cell.ik("tool")(targets)
+    assert answer.success.all()
+    assert met(cell, answer, targets).max() < 5e-6
+    assert (answer.residual <= 1e-6 * (1 + 1e-9)).all()
+    lower, upper = cell.limits
+    assert ((answer.q >= lower) & (answer.q <= upper)).all()
+    assert answer.summary() == {"SOLVED": 2000}
+    assert str(answer) == "2000 of 2000 solved"
+
+
+def test_batch_shapes_go_through(cell: Cell) -> None:
+    _, targets = random_targets(cell, 6)
+    ik = cell.ik("tool")
+    assert ik(targets.reshape(3, 1, 2, 4, 4)).q.shape == (3, 1, 2, 6)
+    assert ik(targets[0]).q.shape == (6,)
+    assert ik(targets[0]).success
+    empty = ik(np.empty((0, 4, 4)))
+    assert empty.q.shape == (0, 6)
+    assert empty.summary() == {}
+
+
+def test_answers_do_not_depend_on_the_order_of_the_batch(cell: Cell) -> None:
+    _, targets = random_targets(cell, 501)
+    ik = cell.ik("tool")
+    order = np.random.default_rng(1).permutation(501)
+    assert np.array_equal(ik(targets).q[order], ik(targets[order]).q)
+    assert np.array_equal(ik(targets).q, ik(targets).q)
+
+
+def test_tighter_and_looser_tolerances_hold(cell: Cell) -> None:
+    _, targets = random_targets(cell, 200)
+    for tolerance in ((1e-3, 1e-2), (1e-9, 1e-9)):
+        answer = cell.ik("tool")(targets, tolerance=tolerance)
+        assert answer.success.all()
+        assert (answer.residual <= np.array(tolerance)).all()
+
+
+def test_a_seed_leads_to_the_answer_next_to_it(cell: Cell) -> None:
+    q, targets = random_targets(cell, 300)
+    answer = cell.ik("tool")(targets, seed=q + 1e-3)
+    assert answer.success.all()
+    close = np.abs(answer.q - q).max(axis=1) < 0.05
+    assert close.mean() > 0.95  # the others stand at a singularity
+
+
+def test_near_draws_the_free_motion_of_a_redundant_arm(on_track: Cell) -> None:
+    q, targets = random_targets(on_track, 200)
+    ik = on_track.ik("tool")
+    near = q + 0.05
+    drawn = ik(targets, near=near)
+    plain = ik(targets)
+    assert drawn.success.all()
+    assert plain.success.all()
+    distance = np.linalg.norm(drawn.q - near, axis=1)
+    assert np.median(distance) < 0.3
+    assert np.median(distance) < 0.3 * np.median(np.linalg.norm(plain.q - near, axis=1))
+
+
+def test_the_oval_track_needs_no_special_case(on_track: Cell) -> None:
+    _, targets = random_targets(on_track, 500)
+    answer = on_track.ik("tool")(targets)
+    assert answer.success.all()
+    assert met(on_track, answer, targets).max() < 5e-6
+
+
+def test_frozen_joints_stay_at_home(on_track: Cell) -> None:
+    names = [name for name in on_track.joint_names if name != "track/cart"]
+    solver = on_track.ik("tool", joints=names)
+    assert solver.joints == tuple(names)
+    q = np.random.default_rng(0).uniform(-2.0, 2.0, (100, 6))
+    targets = on_track.fk("tool", joints=names)(q)
+    answer = solver(targets)
+    assert answer.success.all()
+    found = on_track.fk("tool", joints=names)(answer.q)
+    np.testing.assert_allclose(found, targets, atol=5e-6)
+
+
+@pytest.mark.parametrize(
+    ("position", "rotation"),
+    [("xyz", ""), ("", "xyz"), ("xyz", "xy"), ("xy", "xyz"), ("z", "")],
+)
+def test_only_what_is_asked_for_counts(
+    cell: Cell, position: str, rotation: str
+) -> None:
+    _, targets = random_targets(cell, 200)
+    answer = cell.ik("tool", position=position, rotation=rotation)(targets)
+    assert answer.success.all()
+    X = np.linalg.inv(targets) @ cell.fk("tool")(answer.q)  # the tool in the target
+    for letter, axis in zip("xyz", range(3), strict=True):
+        if letter in position:
+            assert np.abs(X[:, axis, 3]).max() < 5e-6
+    if rotation == "xyz":
+        assert np.abs(X[:, :3, :3] - np.eye(3)).max() < 5e-6
+    if rotation == "xy":  # free to spin about z
+        assert np.abs(X[:, 2, 2] - 1.0).max() < 5e-6
+        assert np.abs(X[:, 0, 0] - 1.0).max() > 0.1
+    if not rotation:
+        assert np.abs(X[:, :3, :3] - np.eye(3)).max() > 0.1
+
+
+def test_targets_relative_to_a_moving_frame(on_track: Cell) -> None:
+    q, _ = random_targets(on_track, 100)
+    targets = on_track.fk("tool", relative_to="cart")(q)
+    answer = on_track.ik("tool", relative_to="cart")(targets)
+    assert answer.success.all()
+    found = on_track.fk("tool", relative_to="cart")(answer.q)
+    np.testing.assert_allclose(found, targets, atol=5e-6)
+
+
+def test_several_frames_at_once() -> None:
+    left, right = ur5e(), ur5e()
+    pair = tuple(
+        Manipulator(name=name, links=source.links)
+        for name, source in (("left", left), ("right", right))
+    )
+    offset = Pose.translation(0.8, 0.0, 0.0)
+    cell = Cell(manipulators=pair, mounts=(Mount(manipulator="right", pose=offset),))
+    q = np.random.default_rng(0).uniform(-2.0, 2.0, (50, 12))
+    frames = ["left/tool", "right/tool"]
+    targets = cell.fk(frames)(q)
+    answer = cell.ik(frames)(targets)
+    assert answer.success.mean() > 0.9
+    good = answer.success
+    found = cell.fk(frames)(answer.q[good])
+    np.testing.assert_allclose(found, targets[good], atol=5e-6)
+
+
+def test_out_of_reach_is_proven_by_distance(cell: Cell) -> None:
+    _, targets = random_targets(cell, 50)
+    reach = sum(map(abs, A)) + sum(D)
+    targets[:, :3, 3] *= (
+        3.0 * reach / np.linalg.norm(targets[:, :3, 3], axis=1)[:, None]
+    )
+    answer = cell.ik("tool")(targets)
+    assert not answer.success.any()
+    assert (answer.reason == Reason.OUT_OF_REACH).all()
+    assert "out of reach" in str(answer)
+
+
+def test_out_of_reach_is_never_claimed_of_a_reachable_target(cell: Cell) -> None:
+    stretched = np.zeros((20, 6))
+    stretched[:, 0] = np.linspace(-3.0, 3.0, 20)
+    targets = cell.fk("tool")(stretched)
+    answer = cell.ik("tool")(targets)
+    assert (answer.reason != Reason.OUT_OF_REACH).all()
+
+
+def test_limits_are_named_where_they_alone_forbid() -> None:
+    tight = Cell(manipulators=(ur5e(0.3),))
+    free = Cell(manipulators=(ur5e(),))
+    q = np.full((20, 6), 1.5) + np.random.default_rng(0).normal(size=(20, 6)) * 0.1
+    answer = tight.ik("tool")(free.fk("tool")(q))
+    blocked = answer.reason == Reason.LIMITS
+    assert blocked.mean() > 0.9
+    lower, upper = tight.limits
+    assert ((answer.q >= lower) & (answer.q <= upper)).all()
+
+
+def test_rows_that_are_no_pose_fail_alone(cell: Cell) -> None:
+    _, targets = random_targets(cell, 6)
+    bad = targets.copy()
+    bad[0, 0, 0] = np.nan
+    bad[1, :3, :3] *= 1.1
+    bad[2, :3, 0] *= -1.0
+    bad[3, 0, 3] = np.inf
+    answer = cell.ik("tool")(bad)
+    assert list(answer.reason[:4]) == [Reason.INVALID_TARGET] * 4
+    assert np.isnan(answer.q[:4]).all()
+    assert answer.success[4:].all()
+
+
+def test_bad_questions_are_refused(cell: Cell) -> None:
+    ik = cell.ik("tool")
+    with pytest.raises(ShapeError, match=r"\(\.\.\., 4, 4\)"):
+        ik(np.eye(3))
+    with pytest.raises(ShapeError, match="above 0"):
+        ik(np.eye(4), tolerance=(0.0, 1e-6))
+    with pytest.raises(ShapeError, match="seed needs shape"):
+        ik(np.eye(4), seed=np.zeros(5))
+    with pytest.raises(ModelError, match="ask for something"):
+        cell.ik("tool", position="", rotation="")
+    with pytest.raises(ModelError, match="letters of 'xyz'"):
+        cell.ik("tool", position="up")
+    with pytest.raises(ModelError, match="None of the joints moves"):
+        cell.ik("base")
+
+
+def test_a_path_is_followed_without_jumps(on_track: Cell) -> None:
+    u = np.linspace(0.0, 1.0, 2000)[:, None]
+    start, end = np.array(
+        [
+            [0.0, 0.2, -1.2, 1.4, -1.0, -1.3, 0.3],
+            [9.0, -0.6, -0.8, 1.0, -0.4, -1.6, 0.1],
+        ]
+    )
+    targets = on_track.fk("tool")(start + (end - start) * u)
+    answer, breaks = on_track.ik("tool").path(targets, start=start)
+    assert answer.success.all()
+    assert breaks.size == 0
+    assert met(on_track, answer, targets).max() < 5e-6
+    assert np.abs(np.diff(answer.q, axis=0)).max() < 0.1
+
+
+def test_a_path_reports_where_it_must_break(cell: Cell) -> None:
+    q, targets = random_targets(cell, 4)
+    far = targets[0].copy()
+    far[:3, 3] = 10.0
+    answer, breaks = cell.ik("tool").path(
+        np.array([targets[0], targets[0], far, targets[0]]), start=q[0]
+    )
+    assert 2 in breaks
+    assert answer.reason[2] == Reason.OUT_OF_REACH
+    assert answer.success[[0, 1]].all()

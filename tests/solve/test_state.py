@@ -1,0 +1,164 @@
+"""States: values, attachments, and the laws that gripping obeys."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from armillary import FormatError, Pose, State, StateError, UnknownName
+from armillary.testing.samples import random_pose
+
+SEEDS = range(5)
+
+
+def moved(cell: Any, seed: int) -> State:
+    """Return a random state of a cell with nothing held."""
+    random = np.random.default_rng(seed)
+    state = cell.home.replace(q=random.normal(size=len(cell.joint_names)))
+    return state.place("part", random_pose(random)).place("tray", random_pose(random))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_grip_keeps_the_pose_in_the_world_and_then_follows(
+    random_cell: Any, seed: int
+) -> None:
+    cell = random_cell(seed)
+    state = moved(cell, seed)
+    held = state.grip("part", by="arm_tool4")
+    before = cell.pose("part_top", state)
+    np.testing.assert_allclose(cell.pose("part_top", held), before, atol=1e-12)
+    offset = cell.pose("part_top", held, relative_to="arm_tool4")
+    random = np.random.default_rng(seed + 1)
+    later = held.replace(q=random.normal(size=len(held.q)))
+    after = cell.pose("part_top", later, relative_to="arm_tool4")
+    np.testing.assert_allclose(after, offset, atol=1e-12)
+    assert np.abs(cell.pose("part_top", later) - before).max() > 1e-3
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_release_leaves_the_part_where_it_is(random_cell: Any, seed: int) -> None:
+    cell = random_cell(seed)
+    held = moved(cell, seed).grip("part", by="arm_tool4")
+    random = np.random.default_rng(seed + 1)
+    later = held.replace(q=random.normal(size=len(held.q)))
+    free = later.release("part")
+    expected = cell.pose("part_top", later)
+    np.testing.assert_allclose(cell.pose("part_top", free), expected, atol=1e-12)
+    assert free.attachments == {}
+    gone = free.replace(q=np.zeros(len(free.q)))
+    np.testing.assert_allclose(cell.pose("part_top", gone), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_attach_keeps_the_pose_in_the_parent(random_cell: Any, seed: int) -> None:
+    cell = random_cell(seed)
+    state = moved(cell, seed)
+    before = cell.pose("part_body", state)  # relative to the world, its parent
+    held = state.attach("part", "arm_tool4")
+    after = cell.pose("part_body", held, relative_to="arm_tool4")
+    np.testing.assert_allclose(after, before, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_all_poses_at_once_are_the_single_poses(random_cell: Any, seed: int) -> None:
+    cell = random_cell(seed)
+    state = moved(cell, seed).grip("part", by="arm_tool4").grip("tray", by="part_top")
+    random = np.random.default_rng(seed + 2)
+    for current in (state, state.replace(q=random.normal(size=len(state.q)))):
+        poses = cell.poses(current)
+        assert list(poses) == list(cell.frame_names[1:])
+        for name, X in poses.items():
+            np.testing.assert_allclose(X, cell.pose(name, current), atol=1e-11)
+        assert np.array_equal(poses["part_top"], poses["part/part_top"])
+        with pytest.raises(ValueError, match="read-only"):
+            poses["part_top"][0, 0] = 2.0
+
+
+def test_fk_and_the_state_agree(random_cell: Any) -> None:
+    cell = random_cell(0)
+    q = np.random.default_rng(0).normal(size=len(cell.joint_names))
+    state = cell.home.replace(q=q)
+    np.testing.assert_allclose(
+        cell.pose("arm_tool4", state), cell.fk("arm_tool4")(q), atol=1e-12
+    )
+
+
+def test_refusals_say_why_and_change_nothing(random_cell: Any) -> None:
+    cell = random_cell(0)
+    state = cell.home.grip("part", by="arm_tool4").grip("tray", by="part_top")
+    copy = pickle.loads(pickle.dumps(state))
+    refusals = [
+        (lambda: state.grip("part", by="arm0"), StateError, "held by 'arm/arm_tool4'"),
+        (
+            lambda: state.grip("part", by="tray_top", replace=True),
+            StateError,
+            "carried by the part itself",
+        ),
+        (lambda: state.grip("tray", by="tray_top", replace=True), StateError, "itself"),
+        (lambda: state.grip("arm", by="part_top"), StateError, "bolted"),
+        (lambda: state.place("part", Pose.identity()), StateError, "release it"),
+        (lambda: state.release("arm"), StateError, "Nothing holds 'arm'"),
+        (lambda: state.grip("prt", by="arm0"), UnknownName, "Did you mean 'part'"),
+        (lambda: state.grip("part", by="arm99"), UnknownName, "no frame named"),
+        (lambda: state.replace(q=[1.0]), StateError, "1 numbers"),
+        (lambda: state.replace(q=[np.nan] * len(state.q)), StateError, "not finite"),
+        (lambda: state.replace(q=np.zeros((2, 3))), StateError, "one vector"),
+        (lambda: state.replace(q="up"), StateError, "vector of numbers"),
+    ]
+    for attempt, kind, text in refusals:
+        with pytest.raises(kind, match=text):
+            attempt()
+    assert state == copy
+
+
+def test_states_are_values(random_cell: Any) -> None:
+    cell = random_cell(2)
+    a = moved(cell, 3).grip("part", by="arm_tool4")
+    b = moved(cell, 3).grip("part", by="arm/arm_tool4")
+    assert a == b
+    assert hash(a) == hash(b)
+    sent = pickle.loads(pickle.dumps(a))
+    assert sent == a
+    assert len(pickle.dumps(a)) < 4000
+    with pytest.raises(StateError, match=r"cell\.bind"):
+        sent.grip("tray", by="arm0")
+    assert cell.bind(sent).release("part") == a.release("part")
+
+
+def test_json_round_trip_is_equal_and_byte_stable(random_cell: Any) -> None:
+    state = moved(random_cell(2), 3).grip("part", by="arm_tool4")
+    text = state.to_json()
+    assert State.from_json(text) == state
+    assert State.from_json(text).to_json() == text
+    with pytest.raises(FormatError, match="no state"):
+        State.from_json("{")
+
+
+def test_difference_names_what_differs(random_cell: Any) -> None:
+    cell = random_cell(1)
+    a = cell.home
+    b = a.joints({cell.joint_names[2]: 0.25}).grip("part", by="arm_tool4")
+    difference = a.difference(b)
+    assert set(difference) == {cell.joint_names[2], "base of part"}
+    assert difference[cell.joint_names[2]] == (a.q[2], 0.25)
+    assert a.difference(a) == {}
+
+
+def test_parents_and_children_follow_the_state(random_cell: Any) -> None:
+    cell = random_cell(1)
+    state = cell.home.grip("part", by="arm_tool4")
+    assert state.parent("part") == "arm/arm_tool4"
+    assert state.parent("arm") == "track/track1"
+    assert state.children("arm_tool4") == ("part",)
+    assert "part" in cell.home.children("world")
+
+
+def test_history_is_kept_states(random_cell: Any) -> None:
+    cell = random_cell(1)
+    history = [cell.home]
+    for k in range(5):
+        history.append(history[-1].joints({cell.joint_names[0]: 0.1 * k}))
+    assert [state.q[0] for state in history[1:]] == [0.1 * k for k in range(5)]
