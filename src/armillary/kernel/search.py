@@ -19,10 +19,7 @@ import numpy.typing as npt
 
 from armillary.kernel import cache
 from armillary.kernel.block import Shape
-from armillary.kernel.compiler import emitter_fingerprint, level_of, native_shape
 from armillary.kernel.emit import emit_step
-from armillary.kernel.native import Code, to_object
-from armillary.kernel.target import host
 from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
@@ -147,8 +144,7 @@ class Search:
         self.step = step
         self.n, self.m = (port.size for port in step.inputs)
         self.k = step.outputs[1].size
-        self.shape = native_shape(64)
-        self._code = _compiled(step, self.shape)
+        self._code, self.shape = _compiled(step)
         prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
         self._search = prototype(self._code.address("search"))
 
@@ -277,17 +273,18 @@ def _filled(hole: re.Match[str], holes: dict[str, int]) -> str:
     return str(holes.get(hole.group(), hole.group()))
 
 
-def _compiled(step: Program, shape: Shape) -> Code:
-    target = host()
+def _compiled(step: Program) -> tuple[Any, Shape]:
+    """Return the code of the loop around `step`, and the shape of its values."""
+    from armillary.kernel import compiler, native, target  # they import LLVM
+
+    machine, shape = target.host(), compiler.native_shape(64)
     text = search_text(step, shape)
-    key = hashlib.sha256(
-        f"search|{text}|{target.identity}|{emitter_fingerprint()}".encode()
-    ).hexdigest()
+    key = hashlib.sha256(f"{text}|{machine.identity}".encode()).hexdigest()
     code = cache.load(key)
     if code is None:
-        code = to_object(text, target, level_of(step))
+        code = native.to_object(text, machine, compiler.level_of(step))
         cache.store(key, code)
-    return Code(code, target)
+    return native.Code(code, machine), shape
 
 
 @lru_cache(maxsize=64)
