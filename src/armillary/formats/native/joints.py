@@ -17,7 +17,7 @@ from armillary.model.joints import JOINT_TYPES
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.spatial.pose import Pose
 
-__all__ = ["joint_of", "joint_record"]
+__all__ = ["PRECURSOR", "TYPE", "joint_of", "joint_record"]
 
 TYPE: Final = "type"
 PRECURSOR: Final = "precursor"

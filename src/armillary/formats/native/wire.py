@@ -7,8 +7,9 @@ Only poses and joints look different in a file, and what has its default is left
 from __future__ import annotations
 
 import enum
+import inspect
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Annotated, Any, Final, TypeAlias, Union, cast, get_args, get_origin
 
@@ -29,6 +30,7 @@ __all__ = [
     "JointInFile",
     "PoseInFile",
     "cell_in_file",
+    "derived",
     "holds",
     "in_file",
     "struct_in_file",
@@ -71,35 +73,47 @@ class PoseInFile(Struct, kw_only=True, forbid_unknown_fields=True):
     rpy: Three | UnsetType = UNSET
 
 
-@cache
-def struct_in_file(model: type[Struct]) -> type[Struct]:
-    """Return the struct that files hold in place of a struct of the model.
+def derived(
+    model: type[Struct],
+    name: str,
+    *,
+    head: Sequence[tuple[str, Any]] = (),
+    tag_field: str | None = None,
+    tag: str | int | None = None,
+) -> type[Struct]:
+    """Return a struct with the fields of a struct of the model, as files hold them.
 
     Its `model` is that struct. Every field with a default is UNSET where it is absent.
+    head: Further fields, which stand in front.
     """
-    config = model.__struct_config__
     return msgspec.defstruct(
-        model.__name__,
-        [_field(field) for field in msgspec.structs.fields(model)],
+        name,
+        [*head, *(_field(field) for field in msgspec.structs.fields(model))],
         kw_only=True,
         forbid_unknown_fields=True,
-        tag_field=config.tag_field,
-        tag=config.tag,
-        namespace={"__doc__": model.__doc__, "model": model},
+        tag_field=tag_field,
+        tag=tag,
+        namespace={"__doc__": _documentation(model), "model": model},
     )
+
+
+def _documentation(model: type[Struct]) -> str:
+    """Return the docstrings of a struct and of those that it inherits from."""
+    bases = model.__mro__[: model.__mro__.index(Struct)]
+    return "\n\n".join(inspect.cleandoc(base.__doc__ or "") for base in bases)
+
+
+@cache
+def struct_in_file(model: type[Struct]) -> type[Struct]:
+    """Return the struct that files hold in place of a struct of the model."""
+    config = model.__struct_config__
+    return derived(model, model.__name__, tag_field=config.tag_field, tag=config.tag)
 
 
 @cache
 def cell_in_file() -> type[Struct]:
     """Return the struct of a whole file: a cell, with the name of the format."""
-    cell = [_field(field) for field in msgspec.structs.fields(Workcell)]
-    return msgspec.defstruct(
-        "Cell",
-        [("format", str), ("version", int), *cell],
-        kw_only=True,
-        forbid_unknown_fields=True,
-        namespace={"__doc__": Workcell.__doc__, "model": Workcell},
-    )
+    return derived(Workcell, "Cell", head=[("format", str), ("version", int)])
 
 
 class Holds(enum.Enum):
