@@ -19,6 +19,7 @@ from armillary.cli.vectors import Vectors, open_vectors, vector_of_text
 from armillary.errors import ShapeError, quote
 from armillary.model.workcell import WORLD
 from armillary.solve.cell import Cell
+from armillary.solve.state import State
 
 Array = npt.NDArray[np.float64]
 Write = Callable[[Array], None]
@@ -60,15 +61,16 @@ def run(options: argparse.Namespace) -> int:
     cell = open_cell(options)
     if options.q_file is not None:
         return _many(cell, options)
-    pose = cell.fk(options.frame, relative_to=options.relative_to)(_q(cell, options))
+    state = _state(cell, options)
+    pose = cell.pose(options.frame, state, relative_to=options.relative_to)
     with _sink(options.out, ()) as write:
         write(pose)
     return 0
 
 
-def _q(cell: Cell, options: argparse.Namespace) -> Array:
+def _state(cell: Cell, options: argparse.Namespace) -> State:
     if options.q is None:
-        return np.array(cell.home.q)
+        return cell.home
     q = vector_of_text(options.q)
     names = cell.joint_names
     if len(q) != len(names):
@@ -76,7 +78,8 @@ def _q(cell: Cell, options: argparse.Namespace) -> Array:
             f"--q has {len(q)} numbers; cell {quote(cell.name)} has {len(names)} "
             f"joints: {', '.join(names)}."
         )
-    return q * si_factors(cell, names) if options.degrees else q
+    factors = si_factors(cell, names) if options.degrees else 1.0
+    return cell.home.replace(q=q * factors)
 
 
 def _many(cell: Cell, options: argparse.Namespace) -> int:
