@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import msgspec
 import numpy as np
@@ -25,6 +26,7 @@ from armillary.spatial.vector import Number
 Array = npt.NDArray[np.float64]
 
 
+@dataclass_transform(frozen_default=True)  # users' classes need not say frozen=True
 class Joint(msgspec.Struct, frozen=True, kw_only=True):
     """A joint of one coordinate q, between an inner frame F and an outer frame M.
 
@@ -64,6 +66,8 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True):
         if "lengths" not in cls.__dict__:
             cls.lengths = None
         unit: Any = cls.unit
+        if inspect.ismemberdescriptor(unit):  # it was annotated
+            raise _of_the_class(cls, "unit")
         if not isinstance(unit, Unit):
             raise JointError(
                 f"{cls.__name__}.unit is {unit!r}; it must be METRE, RADIAN or OTHER "
@@ -142,7 +146,8 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True):
             JointError: `pose` does not return a pose.
             ShapeError: `q` is not one number.
         """
-        return self.precursor @ self.motion.pose(_one_number(q))
+        moved = self.motion.pose(_one_number(q))
+        return moved if self.precursor.is_identity else self.precursor @ moved
 
     def velocity(self, q: float, qd: float) -> Array:
         """Return the twist of M relative to F, written in M, at rate `qd`.
@@ -271,8 +276,7 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True):
         if math.isnan(low) or math.isnan(high):
             raise JointError(f"The range [{lower}, {upper}] has a limit that is NaN.")
         if self.period is not None and not high - low < self.period:
-            low = low if math.isfinite(low) else 0.0
-            high = low + self.period
+            low, high = 0.0, self.period
         return low, high
 
     def _unit_twist(self, q: float) -> Array:
@@ -288,10 +292,7 @@ def _check_class(kind: type[Joint]) -> None:
     """Refuse a class without a pose, or with a parameter where a method must be."""
     for name in kind.__struct_fields__:
         if name in {"unit", "tag", "lengths"}:
-            raise JointError(
-                f"{kind.__name__}.{name} belongs to the class, not to each joint: "
-                f"write it without an annotation, {name} = ..."
-            )
+            raise _of_the_class(kind, name)
         if name in RESERVED:
             raise JointError(
                 f"{kind.__name__} has a parameter '{name}', which is the name of a "
@@ -302,6 +303,13 @@ def _check_class(kind: type[Joint]) -> None:
             f"{kind.__name__} has no pose(self, q). That method is the joint: it "
             "returns the pose of the outer frame in the inner one."
         )
+
+
+def _of_the_class(kind: type[Joint], name: str) -> JointError:
+    return JointError(
+        f"{kind.__name__}.{name} belongs to the class, not to each joint: write it "
+        f"without an annotation, {name} = ..."
+    )
 
 
 def _followed_by_checks(user: Callable[[Any], None]) -> Callable[[Any], None]:

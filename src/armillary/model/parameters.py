@@ -39,7 +39,7 @@ def stored(value: Any, annotation: Any, name: str) -> Any:
     Raises:
         JointError: It is not finite, not what is annotated, or cannot be stored.
     """
-    if type(value) is float and annotation is float and math.isfinite(value):
+    if type(value) is float and annotation is float and 0.0 < abs(value) < math.inf:
         return value
     return _typed(_plain(value, name), annotation, name)
 
