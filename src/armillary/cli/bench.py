@@ -20,7 +20,8 @@ from armillary.cli.frame import add_frame, chosen_frame
 from armillary.cli.opening import add_file, open_cell
 from armillary.cli.table import plural
 from armillary.errors import KernelError, printable
-from armillary.kernel.kernel import Kernel, default_threads
+from armillary.kernel.kernel import Kernel
+from armillary.kernel.threads import default_threads
 from armillary.solve.cell import Cell
 
 BATCH = 100_000

@@ -1,9 +1,9 @@
-"""The arrays that a call hands to a program: their shapes checked, their batch found."""
+"""The arrays that a call hands to a program: checked, and their batch found."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,13 @@ from armillary.errors import ShapeError
 from armillary.trace import Port, Program
 
 Array = npt.NDArray[Any]
+Batch = tuple[int, ...]
+
+FLOAT64 = np.dtype(np.float64)
 
 
 def as_inputs(
-    program: Program, values: Sequence[Any], dtype: npt.DTypeLike = np.float64
+    program: Program, values: Sequence[Any], dtype: np.dtype[Any] = FLOAT64
 ) -> list[Array]:
     """Return `values` as arrays of `dtype` whose last dimensions fit the inputs.
 
@@ -23,16 +26,22 @@ def as_inputs(
         ShapeError: The number of inputs, a shape or a type is wrong; the message says
             what is expected.
     """
-    if len(values) != len(program.inputs):
-        expected = ", ".join(described(port) for port in program.inputs)
+    ports = program.inputs
+    if len(values) != len(ports):
         raise ShapeError(
-            f"'{program.name}' takes {len(program.inputs)} array(s) ({expected}); "
-            f"{len(values)} given."
+            f"'{program.name}' takes {_counted(ports)}; {len(values)} given."
         )
     return [
         _as_input(program.name, value, port, dtype)
-        for value, port in zip(values, program.inputs, strict=True)
+        for value, port in zip(values, ports, strict=True)
     ]
+
+
+def _counted(ports: Sequence[Port]) -> str:
+    if not ports:
+        return "no arrays"
+    listed = ", ".join(map(described, ports))
+    return f"{len(ports)} {'array' if len(ports) == 1 else 'arrays'}, {listed}"
 
 
 def described(port: Port) -> str:
@@ -40,66 +49,96 @@ def described(port: Port) -> str:
     return f"{port.name} of shape ({', '.join(['...', *map(str, port.shape)])})"
 
 
-def _as_input(name: str, value: Any, port: Port, dtype: npt.DTypeLike) -> Array:
+def _as_input(name: str, value: Any, port: Port, dtype: np.dtype[Any]) -> Array:
     try:
         given = np.asarray(value)
     except ValueError as error:
         raise ShapeError(
             f"'{name}' needs {described(port)}; rows of unequal length were given."
         ) from error
-    if given.dtype.kind not in "fiub" and given.size:
+    if given.dtype.kind not in "fiub":
         raise ShapeError(
             f"'{name}' needs {described(port)} of real numbers; an array of "
-            f"{given.dtype} was given."
+            f"{given.dtype} was given. {_real_mend(given.dtype)}"
+        )
+    if type(value) is not np.ndarray and _hides_numbers(value):
+        raise ShapeError(
+            f"'{name}' needs {described(port)}; a masked array was given, some of "
+            "whose numbers are masked. Say what they shall be: array.filled(np.nan)."
         )
     rank = len(port.shape)
     if given.shape[given.ndim - rank :] != port.shape or given.ndim < rank:
         raise ShapeError(
             f"'{name}' needs {described(port)}; an array of shape {given.shape} was "
-            f"given.{_mend(given, port)}"
+            f"given.{_shape_mend(given, port)}"
         )
-    return given.astype(dtype, copy=False)
+    return given if given.dtype == dtype else given.astype(dtype)
 
 
-def _mend(given: Array, port: Port) -> str:
-    rank = len(port.shape)
-    if rank == 1 and given.ndim and given.shape[0] == port.size:
+def _real_mend(dtype: np.dtype[Any]) -> str:
+    if dtype.kind == "c":
+        return "Pass its real part: array.real."
+    return "Convert it first: np.asarray(array, dtype=float)."
+
+
+def _hides_numbers(value: Any) -> bool:
+    if not isinstance(value, np.ndarray):  # numpy.ma is slow to import
+        return False
+    array = cast("Array", value)
+    return isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array)
+
+
+def _shape_mend(given: Array, port: Port) -> str:
+    """Return a last sentence that tells how to make an array fit, if it is known."""
+    shape, rank = given.shape, len(port.shape)
+    if rank == 0 or given.ndim < rank:
+        return ""
+    if rank == 1 and shape[0] == port.size:
         return " Its first dimension fits: pass its transpose."
-    if rank == 1 and given.ndim:
-        return f" The last dimension must be {port.size}, not {given.shape[-1]}."
-    return ""
+    noun = "dimension" if rank == 1 else "dimensions"
+    wanted, found = (", ".join(map(str, part)) for part in (port.shape, shape[-rank:]))
+    return f" The last {noun} must be {wanted}, not {found}."
 
 
-def broadcast(
-    program: Program, values: Sequence[Any]
-) -> tuple[list[Array], tuple[int, ...]]:
+def broadcast(program: Program, values: Sequence[Any]) -> tuple[list[Array], Batch]:
     """Return the inputs as arrays of one batch shape, and that shape.
 
     Raises:
         ShapeError: A shape is wrong or the batches do not fit together.
     """
     arrays = as_inputs(program, values)
-    batches = [
-        array.shape[: array.ndim - len(port.shape)]
-        for array, port in zip(arrays, program.inputs, strict=True)
-    ]
-    batch = batch_shape(program.name, batches)
-    return [
-        np.broadcast_to(array, (*batch, *port.shape))
-        for array, port in zip(arrays, program.inputs, strict=True)
-    ], batch
+    batch = batch_shape(program, arrays)
+    return spread_out(program, arrays, batch), batch
 
 
-def batch_shape(name: str, batches: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the shape that `batches` broadcast to.
+def batch_shape(program: Program, arrays: Sequence[Array]) -> Batch:
+    """Return the leading shape that the inputs of a program broadcast to.
 
     Raises:
         ShapeError: They do not fit together.
     """
+    batches = [
+        array.shape[: array.ndim - len(port.shape)]
+        for array, port in zip(arrays, program.inputs, strict=True)
+    ]
+    if batches.count(batches[0] if batches else ()) == len(batches):
+        return batches[0] if batches else ()
     try:
         return np.broadcast_shapes(*batches)
     except ValueError as error:
-        shown = " and ".join(map(str, batches))
+        shown = ", ".join(
+            f"{port.name} has {batch}"
+            for port, batch in zip(program.inputs, batches, strict=True)
+        )
         raise ShapeError(
-            f"'{name}' was given batches that do not fit together: {shown}."
+            f"'{program.name}' was given batches that do not fit together: {shown}. "
+            "Each dimension must be the same in all of them, or 1."
         ) from error
+
+
+def spread_out(program: Program, arrays: Sequence[Array], batch: Batch) -> list[Array]:
+    """Return read-only views of the inputs of a program, all of one batch shape."""
+    return [
+        np.broadcast_to(array, (*batch, *port.shape))
+        for array, port in zip(arrays, program.inputs, strict=True)
+    ]

@@ -25,11 +25,11 @@ _FASTCALL_WITH_KEYWORDS = 0x0080 | 0x0002
 
 def _table(name: str) -> Any:
     """Return a table of C addresses of NumPy."""
-    from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
+    import numpy._core._multiarray_umath as umath
 
     read = ctypes.pythonapi.PyCapsule_GetPointer
     read.restype, read.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    address = read(getattr(umath, name), None)
+    address = read(vars(umath)[name], None)
     return ctypes.cast(address, ctypes.POINTER(ctypes.c_void_p))
 
 
@@ -47,17 +47,6 @@ def _make_ufunc() -> Callable[..., Any]:
     return prototype(_table("_UFUNC_API")[_UFUNC_FROM_SIGNATURE])
 
 
-class MethodDefinition(ctypes.Structure):
-    """Python's PyMethodDef."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
 def make_ufunc(
     loop: int,
     context: int,
@@ -65,7 +54,7 @@ def make_ufunc(
     counts: tuple[int, int],
     signature: str,
     name: str,
-) -> tuple[Any, tuple[object, ...]]:
+) -> tuple[Callable[..., Any], tuple[object, ...]]:
     """Return a generalised ufunc and what must live as long as it does.
 
     Args:
@@ -79,7 +68,7 @@ def make_ufunc(
     functions = (ctypes.c_void_p * 1)(loop)
     data = (ctypes.c_void_p * 1)(context)
     types = (ctypes.c_char * sum(counts))(*[dtype.num] * sum(counts))
-    texts = name.encode(), b"", signature.encode()
+    texts = _c_text(name), b"", signature.encode()
     ufunc = _make_ufunc()(
         ctypes.addressof(functions),
         ctypes.addressof(data),
@@ -95,14 +84,37 @@ def make_ufunc(
     return ufunc, (functions, data, types, *texts)
 
 
+def _c_text(text: str) -> bytes:
+    return text.replace("\0", "?").encode(errors="replace")
+
+
+class _MethodDefinition(ctypes.Structure):
+    """Python's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class _Words(ctypes.Structure):
+    """What @call finds in the array that is its `self`."""
+
+    _fields_ = tuple((word, ctypes.c_int64) for word in entry.WORDS)
+    owned: tuple[object, ...]
+
+
 def make_function(
     call: int,
     exact: int,
     dtype: np.dtype[Any],
     slow: Callable[..., Any],
     name: str,
-) -> tuple[Callable[..., Any], tuple[object, ...]]:
-    """Return a builtin function whose body is @call, and what must outlive it.
+    owned: tuple[object, ...],
+) -> Callable[..., Any]:
+    """Return a builtin function whose body is @call.
 
     Args:
         call: Address of @call.
@@ -110,28 +122,28 @@ def make_function(
         dtype: Type of the arrays it takes as they are.
         slow: What gets every other call.
         name: Its name.
+        owned: What must live as long as the function does.
     """
     api = _table("_ARRAY_API")
     vectorcall = ctypes.cast(ctypes.pythonapi.PyObject_Vectorcall, ctypes.c_void_p)
-    words = {
-        "exact": exact,
-        "array_type": api[_ARRAY_TYPE],
-        "dtype": id(dtype),
-        "new_array": api[_ARRAY_NEW],
-        "type_number": dtype.num,
-        "vectorcall": vectorcall.value,
-        "slow": id(slow),
-    }
-    context: npt.NDArray[np.int64] = np.array(
-        [words[word] for word in entry.WORDS], dtype=np.int64
+    words = _Words(
+        exact=exact,
+        array_type=api[_ARRAY_TYPE],
+        dtype=id(dtype),
+        new_array=api[_ARRAY_NEW],
+        type_number=dtype.num,
+        vectorcall=vectorcall.value,
+        slow=id(slow),
     )
-    text = name.encode()
-    definition = MethodDefinition(text, call, _FASTCALL_WITH_KEYWORDS, None)
+    text = _c_text(name)
+    definition = _MethodDefinition(text, call, _FASTCALL_WITH_KEYWORDS, None)
+    # The function owns its `self`, an array, which owns `words`, which own the rest.
+    words.owned = (definition, text, dtype, slow, *owned)
+    context: npt.NDArray[np.int64] = np.frombuffer(memoryview(words), np.int64)
     make = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
     )(("PyCFunction_NewEx", ctypes.pythonapi))
-    function = make(ctypes.addressof(definition), context, None)
-    return function, (definition, context, text, dtype, slow)
+    return make(ctypes.addressof(definition), context, None)
 
 
 @lru_cache(maxsize=1)
@@ -142,20 +154,30 @@ def arrays_are_as_expected() -> bool:
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return False
     known = np.arange(12, dtype=np.float64).reshape(3, 4)[:, 1:]
+    return _lies_as_expected(known)
+
+
+def _lies_as_expected(known: npt.NDArray[np.float64]) -> bool:
+    """Tell whether the fields of an array are where @call reads them.
+
+    An address is followed only after all fields before it were found in place.
+    """
+    furthest = max(entry.DATA, entry.DIMENSIONS, entry.STRIDES, entry.DESCRIPTION)
+    if np.ndarray.__basicsize__ < furthest + 8:
+        return False
     address = id(known)
 
     def word(offset: int) -> int:
         return ctypes.c_int64.from_address(address + offset).value
 
-    def pair(offset: int) -> tuple[int, int]:
-        values = (ctypes.c_int64 * 2).from_address(word(offset))
-        return values[0], values[1]
+    def numbers(offset: int) -> tuple[int, ...]:
+        return tuple((ctypes.c_int64 * known.ndim).from_address(word(offset)))
 
     return (
         word(8) == id(np.ndarray) == _table("_ARRAY_API")[_ARRAY_TYPE]
         and word(entry.DATA) == known.ctypes.data
-        and ctypes.c_int32.from_address(address + entry.NDIM).value == 2
-        and pair(entry.DIMENSIONS) == (3, 3)
-        and pair(entry.STRIDES) == (32, 8)
+        and ctypes.c_int32.from_address(address + entry.NDIM).value == known.ndim
         and word(entry.DESCRIPTION) == id(known.dtype)
+        and numbers(entry.DIMENSIONS) == known.shape
+        and numbers(entry.STRIDES) == known.strides
     )

@@ -210,8 +210,8 @@ class Block:
     def flag(self, truth: Value) -> None:
         """Note lanes for which a formula is not good enough.
 
-        The finished kernel computes a block with flagged lanes again, by the slower
-        evaluator that is right everywhere.
+        The finished kernel computes flagged lanes again, by the slower evaluator that
+        is right everywhere.
         """
         known = self.flagged
         self.flagged = truth if known is None else self.truths("or", known, truth)
@@ -233,16 +233,15 @@ class Block:
         self.largest.clear()
         return self.flagged or self.truth(False)
 
-    def any_flagged(self) -> Value:
-        """Return whether a lane was flagged, one bit."""
+    def flag_mask(self) -> Value:
+        """Return the flagged lanes as an integer of one bit for each, lane 0 lowest."""
         lanes = self.flagged_lanes()
         if self.flagged is None:
-            return "false"
-        if self.shape.lanes == 1:
+            return "0"
+        count = self.shape.lanes
+        if count == 1:
             return lanes
-        name = f"@llvm.vector.reduce.or.v{self.shape.lanes}i1"
-        self.declared[name] = f"declare i1 {name}({self.shape.truth})"
-        return self.emit(f"call i1 {name}({self.shape.truth} {lanes})")
+        return self.emit(f"bitcast {self.shape.truth} {lanes} to i{count}")
 
 
 def _as_float32(number: float) -> float:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 
+from armillary.errors import KernelError
 from armillary.kernel import cache
+from armillary.kernel.arguments import described
 from armillary.kernel.block import Shape
 from armillary.kernel.emit import emit_block
-from armillary.kernel.entry import emit_call, emit_loop
+from armillary.kernel.entry import MAX_DIMENSIONS, emit_call, emit_loop
 from armillary.kernel.native import Code, to_assembly, to_object
 from armillary.kernel.segments import LENGTH
 from armillary.kernel.target import Target, host
-from armillary.trace import Program
+from armillary.trace import Port, Program
+
+MAX_ARRAYS = 64  # NumPy's bound on the operands of a ufunc
+
+# Rows in a buffer lie on the stack. Fewer lanes are used where they would take more
+# than the first number of bytes, and one row may take no more than the second.
+BUFFER_BYTES = 2**20
+MAX_ROW_BYTES = 2**19
 
 
 def module_text(program: Program, shape: Shape) -> str:
@@ -39,16 +50,66 @@ def level_of(program: Program) -> int:
     return 2 if len(program.instructions) <= 2 * LENGTH else 1
 
 
+def without_empty_arrays(program: Program) -> Program:
+    """Return a program without the inputs and outputs of size 0.
+
+    It has at least one input, which may be a number that it does not use: NumPy finds
+    the batch by the inputs.
+    """
+    inputs = tuple(port for port in program.inputs if port.size)
+    outputs = tuple(port for port in program.outputs if port.size)
+    if outputs and (inputs, outputs) == (program.inputs, program.outputs):
+        return program
+    return replace(program, inputs=inputs or (Port("nothing", ()),), outputs=outputs)
+
+
 def compiled(program: Program, bits: int, lanes: int = 0) -> tuple[Code, Shape]:
-    """Return code for `program` and the shape of the values that it works on."""
+    """Return code for `program` and the shape of the values that it works on.
+
+    Raises:
+        KernelError: Its arrays are too many, too large, or have too many dimensions.
+    """
     target = host()
-    shape = native_shape(bits, lanes)
+    shape = _with_small_buffers(program, native_shape(bits, lanes))
     key = _key(program, shape, target)
-    code = cache.load(key)
-    if code is None:
-        code = to_object(module_text(program, shape), target, level_of(program))
-        cache.store(key, code)
+    stored = cache.load(key)
+    if stored is not None:
+        with contextlib.suppress(KernelError):  # made anew below
+            return Code(stored, target), shape
+    code = to_object(module_text(program, shape), target, level_of(program))
+    cache.store(key, code)
     return Code(code, target), shape
+
+
+def _with_small_buffers(program: Program, shape: Shape) -> Shape:
+    """Return `shape`, with fewer lanes where a block of rows takes too much memory.
+
+    Raises:
+        KernelError: No number of lanes will do.
+    """
+    ports = (*program.inputs, *program.outputs)
+    if len(ports) > MAX_ARRAYS:
+        raise KernelError(
+            f"'{program.name}' has {len(ports)} inputs and outputs; a kernel takes at "
+            f"most {MAX_ARRAYS}. Join some of them in one array."
+        )
+    for port in ports:
+        if len(port.shape) > MAX_DIMENSIONS:
+            raise KernelError(
+                f"'{program.name}' has {described(port)}; a kernel takes at most "
+                f"{MAX_DIMENSIONS} dimensions besides the batch. Join some of them."
+            )
+    row_bytes = sum(port.size for port in ports) * shape.bytes
+    if row_bytes > MAX_ROW_BYTES:
+        raise KernelError(
+            f"'{program.name}' reads and writes {row_bytes} bytes for one row of its "
+            f"batch; a kernel takes at most {MAX_ROW_BYTES}. Split its outputs among "
+            "several programs."
+        )
+    lanes = shape.lanes
+    while lanes > 1 and lanes * row_bytes > BUFFER_BYTES:
+        lanes //= 2
+    return Shape(shape.bits, lanes)
 
 
 def _key(program: Program, shape: Shape, target: Target) -> str:
@@ -63,6 +124,6 @@ def emitter_fingerprint() -> str:
     folder = files("armillary.kernel")
     for part in (folder, folder / "intrinsics"):
         for file in sorted(part.iterdir(), key=lambda entry: entry.name):
-            if file.name.endswith(".py"):
+            if file.name.endswith((".py", ".pyc")):  # .pyc where there is no source
                 digest.update(file.read_bytes())
     return digest.hexdigest()

@@ -3,9 +3,9 @@
     @block(ptr in..., ptr out..., ptr context)
 
 reads `lanes` compact rows of every input and writes as many of every output. It is a
-line of calls to its segments, one for a short program. At its end, where an operation
-flagged a lane, it is handed to the function at `context`, which computes it again,
-slowly and right.
+line of calls to its segments, one for a short program. At its end, lanes that an
+operation flagged are handed to the function at `context`, which computes them again,
+slowly and right: what a row gives does not depend on its neighbours.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ def emit_step(program: Program, shape: Shape) -> str:
     lines = [
         f"define internal void @step({', '.join(f'ptr {name}' for name in names)}) {{",
         f"  %scratch = alloca {shape.real}, i64 {max(1, slot_count)}, align 64",
-        *(f"  call i1 @segment{k}({arguments})" for k in range(len(segments))),
+        *(
+            f"  call i{shape.lanes} @segment{k}({arguments})"
+            for k in range(len(segments))
+        ),
         "  ret void",
         "}",
     ]
@@ -168,16 +171,16 @@ def _store(
 
 
 def _segment_text(b: Block, program: Program, k: int) -> str:
-    """Return a segment as a function that tells whether a lane was flagged."""
+    """Return a segment as a function that tells which lanes were flagged."""
     parameters = ", ".join(f"ptr noalias {name}" for name in pointers(program))
     parameters = ", ".join(filter(None, [parameters, "ptr noalias %scratch"]))
-    flagged = b.any_flagged()
+    flagged, bits = b.flag_mask(), f"i{b.shape.lanes}"
     return "\n".join(
         [
-            f"define internal i1 @segment{k}({parameters}) {{",
+            f"define internal {bits} @segment{k}({parameters}) {{",
             "entry:",
             *b.lines,
-            f"  ret i1 {flagged}",
+            f"  ret {bits} {flagged}",
             "}",
         ]
     )
@@ -193,13 +196,14 @@ def _main(program: Program, shape: Shape, segment_count: int, slots: int) -> str
         "entry:",
         f"  %scratch = alloca {shape.real}, i64 {max(1, slots)}, align 64",
     ]
-    flagged = "false"
+    flagged, bits = "0", f"i{shape.lanes}"
     for k in range(segment_count):
-        lines.append(f"  %f{k} = call i1 @segment{k}({arguments})")
-        lines.append(f"  %any{k} = or i1 {flagged}, %f{k}")
+        lines.append(f"  %f{k} = call {bits} @segment{k}({arguments})")
+        lines.append(f"  %any{k} = or {bits} {flagged}, %f{k}")
         flagged = f"%any{k}"
     lines += [
-        f"  br i1 {flagged}, label %again, label %done, !prof !0",
+        f"  %some = icmp ne {bits} {flagged}, 0",
+        "  br i1 %some, label %again, label %done, !prof !0",
         "done:",
         "  ret void",
         "again:",
@@ -208,5 +212,11 @@ def _main(program: Program, shape: Shape, segment_count: int, slots: int) -> str
     for k, name in enumerate(names):
         lines.append(f"  %row{k} = getelementptr ptr, ptr %rows, i64 {k}")
         lines.append(f"  store ptr {name}, ptr %row{k}")
-    lines += ["  %exact = load ptr, ptr %context", "  call void %exact(ptr %rows)"]
-    return "\n".join([*lines, "  ret void", "}"])
+    lines += [
+        f"  %lanes = zext {bits} {flagged} to i64",
+        "  %exact = load ptr, ptr %context",
+        "  call void %exact(ptr %rows, i64 %lanes)",
+        "  ret void",
+        "}",
+    ]
+    return "\n".join(lines)

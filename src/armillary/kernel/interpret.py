@@ -32,7 +32,6 @@ def interpret(program: Program, *inputs: Any) -> Array | tuple[Array, ...]:
         scalars = [float(x) for array in arrays for x in array[row].flat]
         numbers = iter(replay(program, scalars))
         for output in outputs:
-            place = output[row]
-            values = [next(numbers) for _ in range(place.size)]
-            output[row] = np.reshape(np.array(values, dtype=np.float64), place.shape)
+            for element in np.ndindex(output.shape[len(batch) :]):
+                output[row + element] = next(numbers)
     return outputs[0] if len(outputs) == 1 else tuple(outputs)

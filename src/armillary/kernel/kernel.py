@@ -2,69 +2,103 @@
 
 from __future__ import annotations
 
+import contextvars
 import ctypes
-import os
+import inspect
+import keyword
+import math
+import operator
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import KernelError, ShapeError
-from armillary.kernel import binding
-from armillary.kernel.arguments import as_inputs, batch_shape
+from armillary.kernel import binding, threads
+from armillary.kernel.arguments import (
+    Array,
+    Batch,
+    as_inputs,
+    batch_shape,
+    described,
+    spread_out,
+)
 from armillary.kernel.entry import ufunc_signature
-from armillary.kernel.vectorize import vectorize
-from armillary.trace import Program
-
-Array = npt.NDArray[Any]
+from armillary.kernel.exact import Exact, address
+from armillary.trace import Port, Program
 
 # A batch is worth several threads when each gets at least this many operations.
 OPERATIONS_PER_THREAD = 2_000_000
 
+# Here NumPy does not warn: the branch that a row does not take may divide by zero.
+_SILENT = contextvars.Context()
+_SILENT.run(np.seterr, all="ignore")
 
-class Kernel:
-    """A program compiled for this machine.
 
-    Call it with an array for each input: `kernel(q)`, `kernel(Q)`, `kernel(Q, out=X)`,
-    `kernel(Q, threads=1)`. Leading dimensions are a batch and broadcast as NumPy does;
-    the global lock is released while it runs.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Native:
+    """What a kernel is made of.
 
     Attributes:
         program: What it computes.
+        core: The same without inputs and outputs of size 0, which NumPy cannot pass.
+        operations: How much work a row is.
         dtype: The type it computes in.
         lanes: How many rows it computes at once.
+        wish: How many were asked for; 0 for as many as the machine likes.
+        ufunc: The generalised ufunc of `core`; None if that has no outputs.
+        exact: What recomputes flagged rows, and knows what went wrong.
+        call: Address of the compiled body of a single call, 0 where there is none.
+        owned: What must live as long as any of this.
     """
 
-    __slots__ = ("_owned", "_ufunc", "dtype", "lanes", "program")
+    program: Program
+    core: Program
+    operations: int
+    dtype: np.dtype[Any]
+    lanes: int
+    wish: int
+    ufunc: Callable[..., Any] | None
+    exact: Exact
+    call: int
+    owned: tuple[object, ...]
 
-    def __init__(self, program: Program, dtype: np.dtype[Any], lanes: int) -> None:
-        """Compile `program`, or load it from the cache on disk; see `compile`."""
-        self.program = program
-        self.dtype = dtype
-        self.lanes = lanes
-        from armillary.kernel.compiler import compiled  # imports LLVM
 
-        code, shape = compiled(program, dtype.itemsize * 8, lanes)
-        self.lanes = shape.lanes
-        exact = _exact_function(program, dtype, shape.lanes)
-        address = ctypes.cast(exact, ctypes.c_void_p).value or 0
-        context = (ctypes.c_void_p * 1)(address)
-        self._ufunc, owned = binding.make_ufunc(
-            code.address("loop"),
-            ctypes.addressof(context),
-            dtype,
-            (len(program.inputs), len(program.outputs)),
-            ufunc_signature(program),
-            program.name,
-        )
-        self._owned: tuple[object, ...] = (code, exact, context, *owned)
+class Kernel:
+    """A program compiled for this machine; `compile` makes it.
 
-    def __call__(
-        self, *inputs: Any, out: Any = None, threads: int | None = None
-    ) -> Any:
+    Call it with an array for each input: `kernel(q)`, `kernel(Q)`, `kernel(Q, out=X)`,
+    `kernel(Q, threads=1)`. Leading dimensions are a batch and broadcast as NumPy does;
+    the global lock is released while it runs. A kernel never changes; threads may
+    share it, and it can be pickled.
+    """
+
+    __slots__ = ("__weakref__", "_native")
+
+    def __init__(self, native: _Native) -> None:
+        """Wrap machine code; see `compile`."""
+        self._native = native
+
+    @property
+    def program(self) -> Program:
+        """Return what it computes."""
+        return self._native.program
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Return the type that it computes in."""
+        return self._native.dtype
+
+    @property
+    def lanes(self) -> int:
+        """Return how many rows it computes at once."""
+        return self._native.lanes
+
+    def __call__(self, *inputs: Any, out: Any = None, threads: Any = None) -> Any:
         """Compute the outputs of the program.
 
         Args:
@@ -78,148 +112,195 @@ class Kernel:
 
         Raises:
             ShapeError: An array has the wrong shape or type; the message says which.
+            KernelError: There is no such number of threads.
         """
-        arrays = as_inputs(self.program, inputs, self.dtype)
-        batch = self._batch(arrays)
-        results = self._results(out, batch)
-        parts = self._parts(batch, threads)
-        if parts == 1:
-            self._ufunc(*arrays, out=results)
+        native = self._native
+        arrays = as_inputs(native.program, inputs, native.dtype)
+        batch = batch_shape(native.program, arrays)
+        results = _results(native, out, batch)
+        count = _thread_count(native, batch, threads)
+        if native.core is native.program:
+            _compute(native, arrays, results, batch, count)
         else:
-            self._spread(arrays, results, batch, parts)
-        if out is not None:
-            return out
+            _compute(native, *_of_core(native, arrays, results, batch), batch, count)
         return results[0] if len(results) == 1 else results
 
-    def _batch(self, arrays: Sequence[Array]) -> tuple[int, ...]:
-        ports = self.program.inputs
-        return batch_shape(
-            self.program.name,
-            [a.shape[: a.ndim - len(p.shape)] for a, p in zip(arrays, ports, strict=True)],
-        )
-
-    def _results(self, out: Any, batch: tuple[int, ...]) -> tuple[Array, ...]:
-        """Return new arrays for the outputs, or those of the caller, checked."""
-        shapes = [(*batch, *port.shape) for port in self.program.outputs]
-        if out is None:
-            return tuple(np.empty(shape, self.dtype) for shape in shapes)
-        given = out if isinstance(out, tuple) else (out,)
-        if len(given) != len(shapes):
-            raise ShapeError(
-                f"'{self.program.name}' has {len(shapes)} output(s); out= holds "
-                f"{len(given)}."
-            )
-        for array, shape in zip(given, shapes, strict=True):
-            _check_out(self.program.name, array, shape, self.dtype)
-        return given
-
-    def _parts(self, batch: tuple[int, ...], threads: int | None) -> int:
-        """Return the number of threads to use."""
-        if threads is not None and threads < 1:
-            raise ShapeError(f"threads is {threads}; it must be at least 1.")
-        if not batch:
-            return 1
-        work = np.prod(batch) * (self.program.operation_count + 1)
-        worth = max(1, int(work // OPERATIONS_PER_THREAD))
-        return min(threads or default_threads(), worth, max(1, batch[0]))
-
-    def _spread(
-        self,
-        arrays: Sequence[Array],
-        results: Sequence[Array],
-        batch: tuple[int, ...],
-        parts: int,
-    ) -> None:
-        """Share the first dimension of the batch among threads."""
-        wide = [
-            np.broadcast_to(array, (*batch, *port.shape))
-            for array, port in zip(arrays, self.program.inputs, strict=True)
-        ]
-        edges = np.linspace(0, batch[0], parts + 1).astype(int)
-
-        def work(part: int) -> None:
-            rows = slice(edges[part], edges[part + 1])
-            self._ufunc(*(a[rows] for a in wide), out=tuple(r[rows] for r in results))
-
-        others = [_pool().submit(work, part) for part in range(1, parts)]
-        work(0)
-        for other in others:
-            other.result()
-
     def __repr__(self) -> str:
-        signature = ufunc_signature(self.program)
-        return f"<kernel {self.program.name} {signature} {self.dtype} x{self.lanes}>"
+        native = self._native
+        signature = ufunc_signature(native.program)
+        return f"<kernel {native.program.name} {signature} {self.dtype} x{self.lanes}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return compile, (self.program,), {"dtype": self.dtype.str}
+        native = self._native
+        return _restored, (native.program, native.dtype.str, native.wish)
 
-    def __setstate__(self, state: object) -> None:
-        """Do nothing: `compile` has made the kernel anew."""
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Kernel:
+        return self
 
 
-def _check_out(
-    name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> None:
-    if not isinstance(array, np.ndarray) or array.dtype != dtype:
-        found = getattr(array, "dtype", type(array).__name__)
-        raise ShapeError(f"'{name}' writes {dtype} to out=, which is {found}.")
-    if array.shape != shape:
+def _results(native: _Native, out: Any, batch: Batch) -> tuple[Array, ...]:
+    """Return new arrays for the outputs, or those of the caller, checked."""
+    ports = native.program.outputs
+    if out is None:
+        return tuple(np.empty((*batch, *port.shape), native.dtype) for port in ports)
+    given = cast("tuple[Any, ...]", out) if isinstance(out, tuple) else (out,)
+    if len(given) != len(ports):
+        names = ", ".join(port.name for port in ports)
         raise ShapeError(
-            f"'{name}' writes an array of shape {shape}; out= has shape {array.shape}."
+            f"'{native.program.name}' has {len(ports)} outputs, {names}; out= must be "
+            f"a tuple of an array for each, and holds {len(given)}."
         )
-    if not array.flags.writeable:
+    return tuple(
+        _result(native, array, port, batch)
+        for array, port in zip(given, ports, strict=True)
+    )
+
+
+def _result(native: _Native, array: Any, port: Port, batch: Batch) -> Array:
+    name, dtype, shape = native.program.name, native.dtype, (*batch, *port.shape)
+    if array is None:
+        return np.empty(shape, dtype)
+    if not isinstance(array, np.ndarray):
+        raise ShapeError(
+            f"'{name}' writes {port.name} to out=, which must be an array, "
+            f"not {type(array).__name__}."
+        )
+    found = cast("Array", array)
+    if found.dtype != dtype:
+        raise ShapeError(
+            f"'{name}' writes {dtype} to out=, which is an array of {found.dtype}."
+        )
+    if found.shape != shape:
+        raise ShapeError(
+            f"'{name}' writes {port.name} of shape {shape}; out= has shape "
+            f"{found.shape}."
+        )
+    if not found.flags.writeable:
         raise ShapeError(f"'{name}' cannot write to out=: the array is read-only.")
+    return found
 
 
-@lru_cache(maxsize=1)
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(available_processors(), thread_name_prefix="armillary")
+def _thread_count(native: _Native, batch: Batch, wish: Any) -> int:
+    """Return the number of threads to use.
 
-
-if hasattr(os, "register_at_fork"):  # threads do not survive a fork
-    os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
-def available_processors() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def default_threads() -> int:
-    """Return the number of threads that large batches use by default."""
-    wish = os.environ.get("ARMILLARY_THREADS", "")
-    return max(1, int(wish)) if wish.isdigit() else available_processors()
-
-
-_Exact = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p))
-
-
-def _exact_function(program: Program, dtype: np.dtype[Any], lanes: int) -> Any:
-    """Return the C function that recomputes one block with NumPy.
-
-    It gets the addresses of `lanes` compact rows of each input and output. It serves
-    arguments so large that the fast formulas do not hold.
+    Raises:
+        KernelError: The wish is no number, or below 1.
     """
-    shapes = [(lanes, *p.shape) for p in (*program.inputs, *program.outputs)]
-    input_count = len(program.inputs)
-    scalar = ctypes.c_double if dtype.itemsize == 8 else ctypes.c_float
+    if wish is not None:
+        try:
+            wish = operator.index(wish)
+        except TypeError:
+            raise KernelError(f"threads is {wish!r}; it must be a number.") from None
+        if wish < 1:
+            raise KernelError(f"threads is {wish}; it must be at least 1.")
+    worth = math.prod(batch) * native.operations // OPERATIONS_PER_THREAD
+    if worth < 2:
+        return 1
+    return min(worth, wish or threads.default_threads(), max(batch))
 
-    def recompute(addresses: Any) -> None:
-        arrays = [
-            np.ctypeslib.as_array(
-                ctypes.cast(addresses[k], ctypes.POINTER(scalar)), shape
-            )
-            for k, shape in enumerate(shapes)
-        ]
-        results = vectorize(program, *arrays[:input_count])
-        if isinstance(results, np.ndarray):
-            results = (results,)
-        for array, result in zip(arrays[input_count:], results, strict=True):
-            array[...] = result
 
-    return _Exact(recompute)
+def _overlap(arrays: Sequence[Array], results: Sequence[Array]) -> bool:
+    """Tell whether a part of the batch may write what another has yet to read."""
+    return any(
+        np.may_share_memory(result, other)
+        for k, result in enumerate(results)
+        for other in (*arrays, *results[:k])
+    )
+
+
+def _of_core(
+    native: _Native, arrays: Sequence[Array], results: Sequence[Array], batch: Batch
+) -> tuple[list[Array], tuple[Array, ...]]:
+    """Leave out the arrays of size 0, one of which may be all that knows the batch."""
+    program = native.program
+    wide = spread_out(program, arrays, batch)
+    given = [a for a, port in zip(wide, program.inputs, strict=True) if port.size]
+    wanted = [r for r, port in zip(results, program.outputs, strict=True) if port.size]
+    nothing = np.broadcast_to(native.dtype.type(0), batch)
+    return given or [nothing], tuple(wanted)
+
+
+def _compute(
+    native: _Native,
+    arrays: Sequence[Array],
+    results: tuple[Array, ...],
+    batch: Batch,
+    count: int,
+) -> None:
+    """Compute on `count` threads, which share the longest dimension of the batch."""
+    if count == 1 or _overlap(arrays, results):
+        _run(native, arrays, results)
+        return
+    wide = spread_out(native.core, arrays, batch)
+    axis = batch.index(max(batch))
+
+    def work(rows: slice) -> None:
+        part = (slice(None),) * axis + (rows,)
+        _run(native, [a[part] for a in wide], tuple(r[part] for r in results))
+
+    threads.share(batch[axis], count, work)
+
+
+def _run(native: _Native, arrays: Sequence[Array], results: tuple[Array, ...]) -> None:
+    if native.ufunc is None:
+        return
+    try:
+        _SILENT.copy().run(native.ufunc, *arrays, out=results)
+    finally:
+        native.exact.check()
+
+
+def _own_class(native: _Native) -> type[Kernel]:
+    """Return a class for one kernel: its documentation, and its compiled call."""
+    program = native.program
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY)
+        for name in _parameter_names(program.inputs)
+    ]
+    parameters += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+        for name in ("out", "threads")
+    ]
+    members: dict[str, object] = {
+        "__slots__": (),
+        "__module__": __name__,
+        "__doc__": _documentation(program),
+        "__signature__": inspect.Signature(parameters),
+    }
+    if native.call:
+        members["__call__"] = binding.make_function(
+            native.call,
+            address(native.exact.in_call),
+            native.dtype,
+            Kernel(native).__call__,
+            program.name,
+            native.owned,
+        )
+    return type("Kernel", (Kernel,), members)
+
+
+def _parameter_names(ports: Sequence[Port]) -> list[str]:
+    taken = {"out", "threads"}
+    usable = all(
+        port.name.isidentifier()
+        and not keyword.iskeyword(port.name)
+        and port.name not in taken
+        for port in ports
+    )
+    return [port.name if usable else f"input{k}" for k, port in enumerate(ports)]
+
+
+def _documentation(program: Program) -> str:
+    listed = [
+        f"{title}\n" + "\n".join(f"    {described(port)}" for port in ports)
+        for title, ports in (("Takes", program.inputs), ("Returns", program.outputs))
+        if ports
+    ]
+    first = f"Compute '{program.name}' with machine code."
+    return "\n\n".join([first, *listed, "`...` is a batch, broadcast as NumPy does."])
 
 
 def compile(
@@ -230,44 +311,84 @@ def compile(
     Args:
         program: What to compute.
         dtype: float64 or float32, the type that it computes in.
-        lanes: Rows computed at once; by default what the machine's registers hold.
+        lanes: Rows computed at once, a power of two; by default what the machine's
+            registers hold.
 
     Raises:
-        KernelError: The type has no native code.
+        KernelError: The type, the lanes, or the program's arrays have no native code.
     """
-    kind = np.dtype(dtype)
-    if kind not in (np.dtype(np.float64), np.dtype(np.float32)):
-        raise KernelError(f"Kernels compute in float64 or float32, not in {kind}.")
-    kernel = Kernel(program, kind, lanes or 0)
-    if len(program.outputs) > 1 or not binding.arrays_are_as_expected():
-        return kernel
-    return _with_fast_call(kernel)
+    kind = _real_type(dtype)
+    if lanes is not None and lanes not in _LANES:
+        raise KernelError(f"lanes is {lanes!r}; it must be one of {_LANES}.")
+    native = _native(program, kind, lanes or 0)
+    return _own_class(native)(native)
 
 
-def _with_fast_call(kernel: Kernel) -> Kernel:
-    """Give a kernel a class of its own, whose call is the compiled @call."""
-    slow: Callable[..., Any] = kernel.__call__
-    code, exact = kernel._owned[:2]
-    function, owned = binding.make_function(
-        code.address("call"),  # type: ignore[attr-defined]
-        ctypes.cast(exact, ctypes.c_void_p).value or 0,  # type: ignore[arg-type]
-        kernel.dtype,
-        slow,
-        kernel.program.name,
+_REALS = (np.dtype(np.float64), np.dtype(np.float32))
+_LANES = (1, 2, 4, 8, 16)
+
+
+def _real_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    try:
+        kind = np.dtype(dtype)
+    except TypeError as error:
+        raise KernelError(f"{dtype!r} is no dtype; {error}.") from error
+    for real in _REALS:
+        if kind == real:
+            return real
+    raise KernelError(f"Kernels compute in float64 or float32, not in {kind}.")
+
+
+def _native(program: Program, dtype: np.dtype[Any], wish: int) -> _Native:
+    from armillary.kernel import compiler  # imports LLVM
+
+    core = compiler.without_empty_arrays(program)
+    code, shape = compiler.compiled(core, dtype.itemsize * 8, wish)
+    exact = Exact(core, dtype, shape.lanes)
+    context = (ctypes.c_void_p * 1)(address(exact.in_loop))
+    ufunc, owned = None, ()
+    if core.outputs:
+        ufunc, owned = binding.make_ufunc(
+            code.address("loop"),
+            ctypes.addressof(context),
+            dtype,
+            (len(core.inputs), len(core.outputs)),
+            ufunc_signature(core),
+            core.name,
+        )
+    is_simple = core is program and len(program.outputs) == 1
+    fast = is_simple and binding.arrays_are_as_expected()
+    return _Native(
+        program=program,
+        core=core,
+        operations=program.operation_count + 1,
+        dtype=dtype,
+        lanes=shape.lanes,
+        wish=wish,
+        ufunc=ufunc,
+        exact=exact,
+        call=code.address("call") if fast else 0,
+        owned=(code, exact, context, *owned),
     )
-    kind = type("Kernel", (Kernel,), {"__slots__": (), "__call__": function})
-    fast: Kernel = object.__new__(kind)
-    for name in Kernel.__slots__:
-        setattr(fast, name, getattr(kernel, name))
-    fast._owned = (*kernel._owned, *owned)
-    return fast
+
+
+def _restored(program: Program, dtype: str, wish: int) -> Kernel:
+    """Return what a pickle holds, compiled for the machine that it is read on."""
+    if wish:
+        return compile(program, dtype=dtype, lanes=wish)
+    return shared_kernel(program, dtype=dtype)
 
 
 @lru_cache(maxsize=512)
-def _shared(program: Program, dtype: str) -> Kernel:
+def _shared(program: Program, dtype: np.dtype[Any]) -> Kernel:
     return compile(program, dtype=dtype)
+
+
+# The first of several threads that want a kernel compiles it, the others wait.
+_LOCKS = [threading.Lock() for _ in range(64)]
 
 
 def shared_kernel(program: Program, *, dtype: npt.DTypeLike = np.float64) -> Kernel:
     """Return the kernel of `program`, the same one for equal programs."""
-    return _shared(program, np.dtype(dtype).str)
+    with _LOCKS[hash(program) % len(_LOCKS)]:
+        return _shared(program, _real_type(dtype))

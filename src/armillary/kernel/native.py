@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import llvmlite.binding as llvm
+import numpy as np
+import numpy.typing as npt
 
 from armillary.errors import KernelError
 from armillary.kernel.target import Target, machine
 
 
-def optimised(text: str, target: Target) -> Any:
+def optimised(text: str, target: Target) -> llvm.ModuleRef:
     """Return the parsed, checked module; the tracer has done the optimising.
 
     Raises:
@@ -38,18 +38,22 @@ def to_object(text: str, target: Target, level: int) -> bytes:
     Raises:
         KernelError: LLVM refuses the text, which is a fault of ours.
     """
-    code: bytes = machine(target, level).emit_object(optimised(text, target))
-    return code
+    return machine(target, level).emit_object(optimised(text, target))
 
 
 def to_assembly(text: str, target: Target, level: int) -> str:
-    """Compile LLVM IR text to assembly for `target`, for people to read."""
-    assembly: str = machine(target, level).emit_assembly(optimised(text, target))
-    return assembly
+    """Compile LLVM IR text to assembly for `target`, for people to read.
+
+    Raises:
+        KernelError: LLVM refuses the text, which is a fault of ours.
+    """
+    return machine(target, level).emit_assembly(optimised(text, target))
 
 
 class Code:
     """Machine code that lives in this process as long as this object does."""
+
+    __slots__ = ("_engine",)
 
     def __init__(self, code: bytes, target: Target) -> None:
         """Load the bytes of an object file.
@@ -60,15 +64,23 @@ class Code:
         empty = llvm.parse_assembly("")
         empty.triple = target.triple
         try:
-            self._engine = llvm.create_mcjit_compiler(empty, machine(target))
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-            self._engine.finalize_object()
+            engine = llvm.create_mcjit_compiler(empty, machine(target))
+            engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+            engine.finalize_object()
         except RuntimeError as error:
             raise KernelError(f"LLVM cannot load compiled code: {error}") from error
+        # An array hides the engine from the garbage collector, which would unload the
+        # code of a forgotten kernel before finalizers that may still call it.
+        self._engine: npt.NDArray[np.object_] = np.array([engine], dtype=object)
 
     def address(self, name: str) -> int:
-        """Return where the function called `name` starts."""
-        address = int(self._engine.get_function_address(name))
+        """Return where the function called `name` starts.
+
+        Raises:
+            KernelError: There is no such function.
+        """
+        engine: llvm.ExecutionEngine = self._engine[0]
+        address = engine.get_function_address(name)
         if address == 0:
             raise KernelError(f"Compiled code has no function '{name}'.")
         return address

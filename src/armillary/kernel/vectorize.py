@@ -45,15 +45,31 @@ def vectorize(program: Program, *inputs: Any) -> Array | tuple[Array, ...]:
 
 
 def _columns(program: Program, inputs: list[Array], count: int) -> list[Any]:
+    """Return the column of each output scalar; others are dropped after their use."""
+    ends = _last_uses(program)
     values: list[Any] = []
     with np.errstate(all="ignore"):
-        for step in program.instructions:
+        for k, step in enumerate(program.instructions):
             if step.name == "input":
                 values.append(inputs[int(step.value)])
             elif step.name == "const":
                 kind = np.bool_ if step.kind == "truth" else np.float64
-                values.append(np.full(count, step.value, dtype=kind))
+                values.append(np.broadcast_to(kind(step.value), count))
             else:
                 meaning = OPS[step.name].on_arrays
                 values.append(meaning(*(values[arg] for arg in step.args)))
+            for arg in step.args:
+                if ends[arg] == k:
+                    values[arg] = None
     return [values[k] for k in program.results]
+
+
+def _last_uses(program: Program) -> list[int]:
+    """Return for each instruction the last one that uses it, -1 for results."""
+    ends = [0] * len(program.instructions)
+    for k, step in enumerate(program.instructions):
+        for arg in step.args:
+            ends[arg] = k
+    for result in program.results:
+        ends[result] = -1
+    return ends

@@ -1,0 +1,78 @@
+"""Large batches shared among threads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+
+from armillary.errors import KernelError
+
+# Pieces for each thread, so that one on a busy processor does not hold up the rest.
+PIECES = 4
+
+
+def available_processors() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def default_threads() -> int:
+    """Return how many threads a large batch uses unless the call says.
+
+    Raises:
+        KernelError: The environment's `ARMILLARY_THREADS` is no number of threads.
+    """
+    wish = os.environ.get("ARMILLARY_THREADS")
+    if wish is None:
+        return available_processors()
+    if not (wish.isascii() and wish.isdigit() and int(wish) > 0):
+        raise KernelError(
+            f"ARMILLARY_THREADS is {wish!r}; it takes a number of threads from 1 up."
+        )
+    return int(wish)
+
+
+def share(length: int, threads: int, work: Callable[[slice], None]) -> None:
+    """Do `work` on all of 0..length in pieces, with the help of other threads.
+
+    Returns when all of it is done. An error of any piece is raised again.
+    """
+    count = min(length, threads * PIECES)
+    edges = [length * k // count for k in range(count + 1)]
+    pieces = deque(map(slice, edges[:-1], edges[1:]))
+
+    def take_pieces() -> None:
+        while pieces:
+            try:
+                piece = pieces.popleft()
+            except IndexError:  # another thread was faster
+                return
+            work(piece)
+
+    others: list[Future[None]] = []
+    with contextlib.suppress(RuntimeError):  # no thread to be had: do without
+        others += (_pool().submit(take_pieces) for _ in range(threads - 1))
+    try:
+        take_pieces()
+    finally:
+        pieces.clear()
+        waited = [other for other in others if not other.cancel()]
+        errors = [other.exception() for other in waited]
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(available_processors(), thread_name_prefix="armillary")
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_pool.cache_clear)

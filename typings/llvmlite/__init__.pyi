@@ -1,0 +1,3 @@
+# What armillary uses of llvmlite, which carries no types.
+
+__version__: str
