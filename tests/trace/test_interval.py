@@ -12,7 +12,7 @@ from armillary.trace.interval import ALWAYS, EVERYTHING, MAYBE, NEVER
 MATHEMATICS = [op for op in OPS.values() if set(op.args) == {"real"}]
 EVERY = pytest.mark.parametrize("op", MATHEMATICS, ids=repr)
 
-CASES, SAMPLES = 400, 24
+CASES, SAMPLES = 250, 24
 SPECIAL = [0.0, 1.0, -1.0, 2.0, -3.0, math.pi / 2, -math.pi, 1e-300, 1e9, -1e300, 700.0]
 
 
@@ -49,6 +49,10 @@ def numbers_in(x: Interval, rng: np.random.Generator, count: int) -> np.ndarray:
     return np.clip(found, low, high)
 
 
+EXACT = {"neg", "abs", "sign", "min", "max", "floor", "fmod", "lt", "le", "eq"}
+FOUR_ULP = 1.0 + 4.0 * np.array([[-1.0], [0.0], [1.0]]) * 2.0**-52
+
+
 def seed(op: Op) -> int:
     return sum(map(ord, op.name))
 
@@ -63,9 +67,14 @@ def test_an_enclosure_holds_all_results(op: Op):
         args = [args[0], *(rng.permutation(x) for x in args[1:])]
         with np.errstate(all="ignore"):
             results = np.asarray(op.on_arrays(*args), dtype=float)
-        nans = np.isnan(results)
+        if op.name not in EXACT:  # a native function may be wrong by four ulp
+            with np.errstate(over="ignore"):
+                results = results * FOUR_ULP
+        if op.name in {"sin", "cos"}:
+            results = np.clip(results, -1.0, 1.0)
         inside = (enclosure.low <= results) & (results <= enclosure.high)
-        assert np.all(inside | nans), (op, ranges, enclosure, results[~inside & ~nans])
+        nans = np.isnan(results)
+        assert np.all(inside | nans), (op, ranges, enclosure, results)
         assert enclosure.undefined or not nans.any(), (op, ranges, enclosure)
 
 
@@ -129,6 +138,19 @@ def test_everything_stays_an_enclosure():
     assert OPS["exp"].on_intervals(EVERYTHING) == Interval(0.0, math.inf)
 
 
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_the_top_of_a_wave_far_out_is_not_missed(name: str):
+    rng = np.random.default_rng(9)
+    op, shift = OPS[name], {"sin": math.pi / 2, "cos": 0.0}[name]
+    for turns in 10.0 ** rng.uniform(0.0, 12.0, 300) * rng.choice([-1.0, 1.0], 300):
+        x = round(turns) * 2.0 * math.pi + shift
+        size = abs(x) * 2.0**-50
+        enclosure = op.on_intervals(Interval(x - size, x + size))
+        assert enclosure.contains(op.on_floats(x))
+        found = op.on_arrays(np.linspace(x - size, x + size, 9))
+        assert enclosure.low <= np.min(found) <= np.max(found) <= enclosure.high
+
+
 def test_results_that_overflow_are_held():
     huge = Interval(1e308, 1.7e308)
     for enclosure in (
@@ -158,7 +180,11 @@ def test_results_without_a_number_are_told():
     assert interval.power(x, x).undefined
     assert interval.fmod(x, x).undefined
     assert interval.div(x, x).undefined
-    assert not interval.div(Interval(1.0, 2.0), x).undefined
+    assert interval.div(Interval(1.0, 2.0), x).undefined
+    assert interval.log(Interval(0.0, 1.0)).undefined
+    assert interval.power(Interval(0.0, 1.0), x).undefined
+    assert not interval.power(Interval(0.0, 1.0), Interval(0.0, 1.0)).undefined
+    assert not interval.div(x, Interval(1.0, 2.0)).undefined
     assert interval.sqrt(Interval(-2.0, -1.0)).undefined
     assert interval.exactly(math.nan).undefined
     assert interval.exactly(2.0) == Interval(2.0, 2.0)

@@ -1,8 +1,9 @@
 """Intervals: the enclosures from which true bounds over a range are proved.
 
 An enclosure holds every number that its operation gives for numbers of its arguments,
-roundings included. Where some of them give none, such as the square root of [-1, 1],
-the interval says so in `undefined` and holds the results of the others.
+roundings included. Where some of them give none, such as the square root of [-1, 1] or
+a pole, the interval says so in `undefined` and holds the results of the others. Numbers
+are real: that a float overflows to infinity, and infinity to NaN, is not foreseen.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Interval:
     Attributes:
         low: The least number.
         high: The largest number.
-        undefined: Whether there may also be no number: NaN.
+        undefined: Whether there may also be no number: NaN, or the infinity of a pole.
     """
 
     low: float
@@ -138,7 +139,7 @@ def square(x: Interval) -> Interval:
 def div(x: Interval, y: Interval) -> Interval:
     """Enclose x / y: everything where y may be zero."""
     if y.contains(0.0):
-        return replace(anything(), undefined=x.contains(0.0))
+        return anything()
     corners = [_over(a, b) for a in (x.low, x.high) for b in (y.low, y.high)]
     return outward(min(corners), max(corners))
 
@@ -161,7 +162,7 @@ def log(x: Interval) -> Interval:
     """Enclose the natural logarithm over the part of x that has one."""
     if x.high < 0.0:
         return anything()
-    return outward(_log(max(x.low, 0.0)), _log(x.high), undefined=x.low < 0.0)
+    return outward(_log(max(x.low, 0.0)), _log(x.high), undefined=x.low <= 0.0)
 
 
 def _log(x: float) -> float:
@@ -183,7 +184,7 @@ def sin(x: Interval) -> Interval:
 def _wave(function: Callable[[float], float], top: float, x: Interval) -> Interval:
     """Enclose a function that swings between 1, first at `top`, and -1."""
     size = max(abs(x.low), abs(x.high))
-    if not x.width < TAU or size > 1e9:
+    if not (x.width < TAU and math.isfinite(size)):
         return Interval(-1.0, 1.0)
     ends = (function(x.low), function(x.high))
     margin = 1e-9 + 1e-15 * size  # an extremum this near to an end counts as inside
@@ -302,7 +303,8 @@ def power(x: Interval, y: Interval) -> Interval:
         return anything()
     # It rises or falls in x for every y, and in y for every x.
     corners = [_power(a, b) for a in (x.low, x.high) for b in (y.low, y.high)]
-    return outward(min(corners), max(corners))
+    has_pole = x.low == 0.0 and y.low < 0.0
+    return outward(min(corners), max(corners), undefined=has_pole)
 
 
 def _power(x: float, y: float) -> float:

@@ -346,7 +346,7 @@ def listing(program: Program) -> str:
     results = iter(program.results)
     for port in program.outputs:
         scalars = " ".join(shown[next(results)] for _ in range(port.size))
-        lines.append(f"  {port.name} = {scalars}")
+        lines.append(f"  {port.name} = {scalars}".rstrip())
     return "\n".join(lines)
 
 

@@ -327,17 +327,24 @@ COSTLY = frozenset({"sin", "cos", "tan", "asin", "acos", "atan", "exp", "log", "
 
 def _select_arguments(tape: Tape, truth: Node, x: Node, y: Node) -> Node | None:
     """Turn a choice of costly results, f(a) or -f(b), into f of a choice."""
+    functions: list[tuple[str, bool, bool]] = []  # from the outermost inwards
     a, b = _without_sign(x), _without_sign(y)
-    if a is b or a.name != b.name or a.name not in COSTLY:
+    while a.name == b.name and a.name in COSTLY and a is not b:
+        functions.append((a.name, a is not x, b is not y))
+        x, y = a.args[0], b.args[0]
+        a, b = _without_sign(x), _without_sign(y)
+    if not functions:
         return None
-    chosen = tape.make("select", truth, a.args[0], b.args[0])
-    result = tape.make(a.name, chosen)
-    if (a is x) == (b is y):
-        return result if a is x else tape.make("neg", result)
-    negated = tape.make("neg", result)
-    if a is x:
-        return tape.make("select", truth, result, negated)
-    return tape.make("select", truth, negated, result)
+    result = tape.make("select", truth, x, y)
+    for name, x_is_negated, y_is_negated in reversed(functions):
+        result = tape.make(name, result)
+        if x_is_negated or y_is_negated:
+            negated = tape.make("neg", result)
+            pair = (
+                negated if is_so else result for is_so in (x_is_negated, y_is_negated)
+            )
+            result = tape.make("select", truth, *pair)
+    return result
 
 
 def _without_sign(x: Node) -> Node:

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from armillary.errors import TraceError
+from armillary.trace import functions as f
+from armillary.trace import listing, replay, tangent, trace
+from armillary.trace.tape import Tape
+
+
+def derivative(function, **shapes):
+    """The program of d function / d first input."""
+
+    def slope(*args):
+        return tangent([function(*args)], [(args[0], 1.0)])[0]
+
+    return trace(slope, **(shapes or {"x": ()}))
+
+
+def at(program, *args: float) -> float:
+    return replay(program, args)[0]
+
+
+def test_the_chain_rule_along_a_direction():
+    def formula(x, y):
+        result = f.sin(x * y) + x / y
+        return tangent([result, x, 2.0, y * y], [(x, 3.0), (y, x)])
+
+    program = trace(formula, x=(), y=())
+    x, y = 0.7, -1.3
+    rate = math.cos(x * y) * (3 * y + x * x) + 3 / y - x * x / y**2
+    assert replay(program, [x, y]) == pytest.approx([rate, 3.0, 0.0, 2 * y * x])
+
+
+def test_derivatives_of_derivatives():
+    def formula(x):
+        rates = [f.exp(f.sin(x))]
+        for _ in range(3):
+            rates += tangent(rates[-1:], [(x, 1.0)])
+        return rates
+
+    program = trace(formula, x=())
+    x = 0.4
+    s, c, e = math.sin(x), math.cos(x), math.exp(math.sin(x))
+    third = e * (c**3 - 3 * s * c - c)
+    assert replay(program, [x]) == pytest.approx([e, e * c, e * (c * c - s), third])
+
+
+def test_what_lies_below_a_seed_is_held():
+    def formula(x):
+        y = x * x
+        alone = tangent([y * x, y, x], [(y, 1.0)])
+        return alone + tangent([y * x, y, x], [(x, 10.0), (y, 1.0)])
+
+    assert replay(trace(formula, x=()), [3.0]) == [3.0, 1.0, 0.0, 93.0, 1.0, 10.0]
+
+
+def test_a_rate_of_zero_leaves_nothing():
+    program = trace(lambda x, y: tangent([f.sin(x) * y], [(x, 0.0)]), x=(), y=())
+    assert program.operation_count == 0
+    assert at(program, 1.0, 2.0) == 0.0
+
+
+def test_steps_count_for_nothing():
+    program = derivative(lambda x: f.floor(x) + f.sign(x) + (x > 0) + 3 * x)
+    assert at(program, 1.5) == 3.0
+
+
+def test_the_remainder_moves_with_both():
+    program = trace(
+        lambda x, y: tangent([f.modulo(x, y)], [(x, 1.0), (y, 10.0)]), x=(), y=()
+    )
+    for x, y in ((7.5, 2.0), (-7.5, 2.0), (7.5, -2.0)):
+        assert at(program, x, y) == pytest.approx(1.0 - 10.0 * math.floor(x / y))
+
+
+KINKS = {
+    "min": (lambda x: f.minimum(x, 2 * x), {1.0, 2.0}),
+    "max": (lambda x: f.maximum(2 * x, x), {1.0, 2.0}),
+    "abs": (abs, {0.0}),
+    "if": (lambda x: 3 * x if x > 0 else x, {1.0, 3.0}),
+    "clip": (lambda x: np.clip(x, 0.0, 1.0), {0.0, 1.0}),
+}
+
+
+@pytest.mark.parametrize(("function", "slopes"), KINKS.values(), ids=KINKS)
+def test_at_a_kink_the_slope_is_that_of_one_side(function, slopes):
+    program = derivative(function)
+    assert at(program, 0.0) in slopes
+    for x in (-0.5, 0.5):
+        h = 1e-6
+        numeric = (function(x + h) - function(x - h)) / (2 * h)
+        assert at(program, x) == pytest.approx(numeric)
+
+
+def test_the_smaller_and_the_larger_share_the_rates_of_a_tie():
+    def formula(x):
+        pair = [f.minimum(x, 3 * x), f.maximum(x, 3 * x)]
+        return sum(tangent(pair, [(x, 1.0)]))
+
+    program = trace(formula, x=())
+    assert [at(program, x) for x in (-1.0, 0.0, 1.0)] == [4.0, 4.0, 4.0]
+
+
+# An infinite or undefined rate of what is not chosen must not show.
+UNCHOSEN = {
+    "if": (lambda x: f.sqrt(x) if x > 0 else x * 2.0, (-1.0, 0.0), 2.0),
+    "if not": (lambda x: 2.0 * x if x <= 0 else f.sqrt(x), (-1.0, 0.0), 2.0),
+    "where": (lambda x: np.where(x > 0, np.sqrt(x), 2.0 * x), (-1.0, 0.0), 2.0),
+    "max": (lambda x: f.maximum(f.sqrt(x), 1.0), (0.0, 0.25), 0.0),
+    "min": (lambda x: f.minimum(1.0, -f.sqrt(x) + 4.0), (0.0, 0.25), 0.0),
+    "clip": (lambda x: np.clip(np.sqrt(x) - 1.0, -0.5, 0.5), (0.0, 0.1), 0.0),
+    "scaled": (
+        lambda x: 3.0 * x * (f.log(x) if x > 1 else 1.0) + 0.0,
+        (0.0, -1.0, 0.5),
+        3.0,
+    ),
+    "merged": (lambda x: f.sqrt(x) if x > 0 else f.sqrt(4.0), (-1.0, 0.0), 0.0),
+    "nested": (
+        lambda x: (f.acos(x) if x < 1 else 0.0) if x > -1 else 5.0,
+        (1.0, -1.0, 2.0, -3.0),
+        0.0,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("function", "points", "slope"), UNCHOSEN.values(), ids=UNCHOSEN
+)
+def test_the_rate_of_what_is_not_chosen_does_not_show(function, points, slope):
+    first = derivative(function)
+    second = derivative(lambda x: tangent([function(x)], [(x, 1.0)])[0])
+    for x in points:
+        assert at(first, x) == slope, (x, listing(first))
+        assert at(second, x) == 0.0, (x, listing(second))
+
+
+def test_nan_is_no_slope_of_a_product():
+    assert math.isnan(at(derivative(lambda x: x * f.sin(x)), math.nan))
+    assert math.isnan(at(derivative(abs), math.nan))
+
+
+def test_results_and_seeds_are_of_one_trace():
+    x, y = Tape().input(0), Tape().input(0)
+    with pytest.raises(TraceError, match="of different traces"):
+        tangent([x * 2], [(y, 1.0)])
+    with pytest.raises(TraceError, match=r"test_derive\.py:\d+: .*of different traces"):
+        tangent([x, y], [])
+    assert tangent([1.0, 2.0], []) == [0.0, 0.0]
+
+
+def test_a_quotient_divides_once_more_at_most():
+    program = trace(
+        lambda x, y: [x / y, *tangent([x / y], [(x, 1.0), (y, 2.0)])], x=(), y=()
+    )
+    names = [step.name for step in program.instructions]
+    assert names.count("div") == 2

@@ -1,0 +1,456 @@
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import random
+import re
+import time
+
+import numpy as np
+import pytest
+
+from armillary.errors import JointError, TraceError
+from armillary.trace import functions as f
+from armillary.trace import paths, replay, trace, verify
+from armillary.trace.tape import Tape
+
+GRID = [-7.5, -3.0, -1.0, -0.25, 0.0, 0.25, 1.0, 1.5, 2.0, 3.0, 4.0, 10.0, math.nan]
+
+
+def elif_chain(q):
+    if q < 0:
+        return -1.0 - q
+    elif q < 1:
+        return q * q
+    elif q == 2:
+        return 7.0
+    else:
+        return f.sqrt(q)
+
+
+def chained(q):
+    return 1.0 if 0 <= q < 2 else 2.0
+
+
+def reversed_chain(q):
+    return 1.0 if 2 > q >= 0 else 2.0
+
+
+def logic(q):
+    if (q > 0 and q < 2) or not q < 3:
+        return q
+    return -q if q or q > 1 else 5.0
+
+
+def truth_of_number(q):
+    return 3.0 if not q else q  # noqa: SIM212
+
+
+def bounded_while(q):
+    count = 0
+    while count < 6 and q > 1:
+        q, count = q / 2, count + 1
+    return q + count
+
+
+def bounded_for(q):
+    total = 0.0
+    for k in range(4):
+        if q > k:
+            total = total + q - k
+        if total > 5:
+            break
+    else:
+        total = total + 100.0
+    return total
+
+
+def early_return(q):
+    for k in range(4):
+        if q < k:
+            return k
+        if q == k:
+            continue
+        q = q - 0.125
+    return q
+
+
+def nested(q):
+    def inner(x, depth=0):
+        if depth > 2 or x < 1:
+            return x
+
+        def innermost(y):
+            return y if y < 3 else 2 * y
+
+        return innermost(x) + inner(x - 5, depth + 1)
+
+    return inner(q)
+
+
+def conditional_expressions(q):
+    return (q if q > 0 else -q) + (1.0 if q > 1 else 2.0) * (3.0 if q > 0 else 4.0)
+
+
+def builtins(q):
+    values = [q, 1.0, -q]
+    return (
+        max(values) + 10 * min(values) + 100 * sorted(values)[1] + 1e3 * (q in values)
+    )
+
+
+def membership(q):
+    return 1.0 if q in (1.0, 2.0, 3.0) else 2.0 if q not in [4.0] else 3.0
+
+
+def comprehension(q):
+    return sum(q - k for k in range(5) if q > k) + sum(x * x for x in [q, 1.0] if x)
+
+
+def any_and_all(q):
+    return 1.0 * any(q > k for k in (1, 3)) + 2.0 * all(q > k for k in (-1, 0))
+
+
+def index_by_truth(q):
+    return [10.0, 20.0][q > 1] + (30.0, 40.0)[q > 2]
+
+
+def matched(q):
+    match q:
+        case 1.0:
+            return 5.0
+        case 2.0 | 3.0:
+            return 6.0
+        case _:
+            return q
+
+
+def oval(q, straight=3.0, radius=1.0):
+    """The track of the design: two straights and two half circles."""
+    s = q % (2 * straight + 2 * math.pi * radius)
+    if s < straight:
+        return s, -radius
+    s = s - straight
+    if s < math.pi * radius:
+        return straight + radius * np.sin(s / radius), -radius * np.cos(s / radius)
+    s = s - math.pi * radius
+    if s < straight:
+        return straight - s, radius
+    s = s - straight
+    return -radius * np.sin(s / radius), radius * np.cos(s / radius)
+
+
+FORMULAS = [
+    elif_chain,
+    chained,
+    reversed_chain,
+    logic,
+    truth_of_number,
+    bounded_while,
+    bounded_for,
+    early_return,
+    nested,
+    conditional_expressions,
+    builtins,
+    membership,
+    comprehension,
+    any_and_all,
+    index_by_truth,
+    matched,
+    oval,
+]
+
+
+@pytest.mark.parametrize("function", FORMULAS, ids=lambda x: x.__name__)
+def test_branches_do_what_they_do_on_numbers(function):
+    program = trace(function, q=())
+    verify(program)
+    for q in GRID:
+        if math.isnan(q) and function is builtins:  # NaN has no order to sort by
+            continue
+        expected = np.ravel(np.asarray(function(q), dtype=float))
+        np.testing.assert_allclose(replay(program, [q]), expected, rtol=1e-14)
+
+
+def test_branches_on_two_inputs():
+    def quadrant(x, y):
+        if x > 0:
+            return 1.0 if y > 0 else 4.0
+        return 2.0 if y > 0 else 3.0
+
+    program = trace(quadrant, x=(), y=())
+    assert program.operation_count == 5
+    for x, y in itertools.product((-1.0, 1.0), repeat=2):
+        assert replay(program, [x, y]) == [quadrant(x, y)]
+
+
+def test_a_known_answer_is_not_asked_again():
+    runs = []
+
+    def formula(q):
+        runs.append(q)
+        first = q < 0
+        return [first and 1.0, not (q < 0), (q < 0) == first, 1.0 if q < 0 else 2.0]
+
+    assert replay(trace(formula, q=()), [-1.0]) == [1.0, 0.0, 1.0, 1.0]
+    assert len(runs) == 2
+
+
+def test_both_sides_of_an_inequality_are_one_question():
+    runs = []
+
+    def formula(q):
+        runs.append(q)
+        return (
+            (1.0 if q == 0 else 2.0) + (1.0 if q != 0 else 2.0) + (q > 1 and not q <= 1)
+        )
+
+    trace(formula, q=())
+    assert len(runs) == 6
+
+
+def test_equal_branches_leave_no_trace():
+    assert trace(lambda q: q * 2 if q > 0 else q + q * 1, q=()).operation_count == 4
+    assert trace(lambda q: q * 2 if q > 0 else 2 * q, q=()).operation_count == 1
+
+
+def test_branches_inside_of_branches_of_another_trace():
+    def inner(p):
+        return p if p > 1 else 1.0
+
+    def outer(q):
+        program = trace(inner, p=())
+        return replay(program, [q])[0] if q > 0 else replay(program, [-q])[0]
+
+    program = trace(outer, q=())
+    for q in GRID[:-1]:
+        assert replay(program, [q]) == [max(abs(q), 1.0)]
+
+
+def test_explorations_of_one_tape_nest_without_multiplying():
+    tape = Tape()
+    q, runs = tape.input(0), []
+
+    def outer():
+        runs.append(1)
+        values = [
+            paths.explore(tape, lambda k=k: [1.0 if q > k else 2.0], "inner")[0]
+            for k in range(20)
+        ]
+        return [sum(values)] if q > 0 else values[:1]
+
+    paths.explore(tape, outer, "outer")
+    assert len(runs) == 2
+
+
+def here(function, offset: int) -> str:
+    """The beginning of a message about a line of a function, as a pattern."""
+    first = function.__code__.co_firstlineno
+    return f"^{re.escape(__file__)}:{first + offset}: "
+
+
+def refused(function, offset: int, message: str, **shapes) -> None:
+    with pytest.raises(TraceError, match=here(function, offset) + message):
+        trace(function, **(shapes or {"q": ()}))
+
+
+def test_a_loop_that_ends_on_a_traced_value():
+    def endless(q):
+        while q > 0:
+            q = q - 1
+        return q
+
+    refused(endless, 1, "'endless' asked for more than 256 answers .* on one path")
+
+
+def test_a_loop_that_asks_the_same_forever(monkeypatch):
+    monkeypatch.setattr(paths, "QUESTION_LIMIT", 1000)
+
+    def stuck(q):
+        while q > 0:
+            pass
+        return q
+
+    refused(stuck, 1, "'stuck' asks for the same answer again and again")
+
+
+def test_a_loop_that_never_asks(monkeypatch):
+    monkeypatch.setattr("armillary.trace.program.Tape", lambda: Tape(limit=1000))
+
+    def growing(q):
+        while True:
+            q = q * q + 1
+
+    refused(growing, 2, "the trace has more than 1000 operations")
+
+
+def test_a_recursion_without_end():
+    def deeper(q):
+        return deeper(q + 1)
+
+    refused(deeper, 1, "'deeper' recurses without end")
+
+
+def test_too_many_paths():
+    def wide(q):
+        total = 0.0
+        if q[0] > 3:
+            total = 1.0
+        for k in range(10):
+            total += 1.0 if q[k] > 0 else 2.0
+        return total
+
+    start = time.process_time()
+    refused(wide, 5, r"'wide' branches .* in more than 512 ways.*numpy\.where", q=(10,))
+    assert time.process_time() - start < 2.0
+
+
+def test_as_many_paths_as_allowed():
+    def wide(q):
+        return sum(1.0 if q[k] > 0 else 2.0 for k in range(9))
+
+    program = trace(wide, q=(9,))
+    rng = np.random.default_rng(3)
+    for q in rng.normal(size=(20, 9)):
+        assert replay(program, q.tolist()) == [wide(q)]
+
+
+def test_an_exception_on_a_branch():
+    def picky(q):
+        if q > 0 and q > 5:
+            raise ValueError("too far")
+        return q
+
+    first = picky.__code__.co_firstlineno
+    where = re.escape(
+        f"the condition at {__file__}:{first + 1} is true and the condition at "
+        f"{__file__}:{first + 1} is true. Every branch is run"
+    )
+    refused(picky, 2, rf"'picky' raised ValueError: too far\. It did so where {where}")
+
+
+def test_an_exception_without_a_branch():
+    def broken(q):
+        return [q].pop(1)
+
+    with pytest.raises(TraceError) as caught:
+        trace(broken, q=())
+    place = f"{__file__}:{broken.__code__.co_firstlineno + 1}"
+    message = f"{place}: 'broken' raised IndexError: pop index out of range."
+    assert str(caught.value) == message
+    assert isinstance(caught.value.__cause__, IndexError)
+
+
+def test_a_wrong_signature():
+    def none():
+        return 1.0
+
+    refused(none, 0, r"'none' raised TypeError: .*takes 0 positional arguments")
+
+
+def test_our_own_errors_pass_through():
+    def formula(q):
+        raise JointError("this joint is no good")
+
+    with pytest.raises(JointError, match=r"^this joint is no good$"):
+        trace(formula, q=())
+
+
+def test_interrupts_pass_through_and_leave_no_trace():
+    def formula(q):
+        raise KeyboardInterrupt
+
+    tape = Tape()
+    before = tape.decision
+    with pytest.raises(KeyboardInterrupt):
+        paths.explore(tape, lambda: formula(tape.input(0)), "formula")
+    assert tape.decision is before
+
+
+def test_other_numbers_on_another_run():
+    rng = random.Random(1)
+
+    def lucky(q):
+        return q if q > rng.random() else 0.0
+
+    refused(lucky, 1, "'lucky' did something else when it was run again")
+
+
+def test_fewer_questions_on_another_run():
+    kept = {}
+
+    def remembers(q):
+        if q > 0 and "key" not in kept:
+            kept["key"] = 1.0 if q > 1 else 2.0
+        return kept.get("key", q)
+
+    refused(remembers, 0, "'remembers' did something else when it was run again")
+
+
+def test_a_memory_of_calls_is_refused():
+    @functools.lru_cache
+    def cached(q):
+        return q if q > 0 else -q
+
+    def formula(q):
+        return cached(q)
+
+    refused(formula, 1, "a traced scalar was used as a key of a dict, set or cache")
+
+
+@pytest.mark.parametrize(
+    ("yes", "no", "shapes"),
+    [
+        ([1.0, 2.0], [1.0], r"the shape \(2,\) on one branch and \(1,\) on another"),
+        ([1.0], 1.0, r"the shape \(1,\) on one branch and \(\) on another"),
+        (
+            [[1.0, 2.0]],
+            [[1.0], [2.0]],
+            r"the shape \(1, 2\) .* and \(2, 1\) on another",
+        ),
+    ],
+)
+def test_shapes_that_differ_between_branches(yes, no, shapes):
+    def formula(q):
+        return yes if q > 0 else no
+
+    refused(formula, 0, f"'formula' returns {shapes}; all branches must")
+
+
+def test_outputs_that_differ_between_branches():
+    def formula(q):
+        return ([q, q], q) if q > 0 else (q, [q, q])
+
+    with pytest.raises(
+        TraceError, match=r"the shape \(2,\) and \(\) on one branch and"
+    ):
+        trace(formula, outputs=("a", "b"), q=())
+
+
+def test_what_is_explored_must_return_equally_many_numbers():
+    tape = Tape()
+    q = tape.input(0)
+    with pytest.raises(
+        TraceError, match="'f' returns 1 numbers on one branch and 2 on"
+    ):
+        paths.explore(tape, lambda: [1.0] if q > 0 else [1.0, 2.0], "f")
+
+
+def test_arguments_are_fresh_on_every_run():
+    def mutates(q):
+        q += 1.0
+        if q[0] > 0:
+            q[1] = 5.0
+        return q
+
+    program = trace(mutates, q=(2,))
+    for q in ((-3.0, 0.5), (1.0, 0.5)):
+        assert replay(program, q) == mutates(np.array(q)).tolist()
+
+
+def test_the_line_is_named_even_below_numpy():
+    def formula(q):
+        return np.vectorize(math.cos)(q)
+
+    refused(formula, 1, "a plain float was asked of a traced scalar", q=(2,))
