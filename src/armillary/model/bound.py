@@ -24,7 +24,7 @@ from armillary.trace.interval import (
 from armillary.trace.program import Instruction
 
 FINE_GAP = 1e-9
-GAPS = [FINE_GAP] * 200 + [1e-6] * 600 + [1e-3] * 1200  # allowed after so many boxes
+GAPS = [FINE_GAP] * 150 + [1e-5] * 150 + [1e-3] * 900  # allowed after so many boxes
 FARTHEST_SPLIT = 1e12
 NARROW = 2.0**-30
 
@@ -32,7 +32,7 @@ NARROW = 2.0**-30
 def largest_distance(motion: Motion, precursor: Pose, low: float, high: float) -> float:
     """Return an upper bound of |p_FM(q)| for q in [low, high] [m].
 
-    It is mostly within 1e-9 relative of the largest distance, and within 1e-6 or 1e-3
+    It is mostly within 1e-9 relative of the largest distance, and within 1e-5 or 1e-3
     where the distance hardly changes. Over infinite ranges it may be looser, or
     infinite.
     """

@@ -19,7 +19,7 @@ Function = Callable[[Array], Array]
 
 LEAST_RATIO: Final = 3.0  # of errors at steps of ratio 2: a slope of 1.6 at least
 ROUNDING: Final = 64.0 * 2.0**-52
-LEVELS: Final = 8
+LEVELS: Final = 12
 
 
 def first_difference(function: Function, x: Array, step: Array) -> Array:

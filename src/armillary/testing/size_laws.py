@@ -27,7 +27,7 @@ def bound(subject: Subject) -> None:
     """
     low, high = subject.lower, subject.upper
     a, b = np.sort(subject.random.uniform(low, high, 2)).tolist()
-    for start, end in ((low, high), (a, b), (b, b)):
+    for start, end in ((low, high), (a, b)):
         limit = _bound(subject.joint, start, end)
         q, reach = _farthest(subject, start, end)
         if not limit >= reach * (1.0 - TOLERANCE):
@@ -37,12 +37,12 @@ def bound(subject: Subject) -> None:
             )
         if limit == math.inf and subject.is_given:
             raise JointError(f"origin_bound({start:.6g}, {end:.6g}) is infinite.")
-        swapped = _bound(subject.joint, end, start)
-        if abs(swapped - limit) > TOLERANCE * (1.0 + limit) and swapped != limit:
-            raise JointError(
-                f"origin_bound({start:.6g}, {end:.6g}) is {limit:.9g} m, but with the "
-                f"limits swapped it is {swapped:.9g} m."
-            )
+    limit, swapped = _bound(subject.joint, a, b), _bound(subject.joint, b, a)
+    if swapped != limit and not abs(swapped - limit) <= TOLERANCE * (1.0 + limit):
+        raise JointError(
+            f"origin_bound({a:.6g}, {b:.6g}) is {limit:.9g} m, but with the limits "
+            f"swapped it is {swapped:.9g} m."
+        )
     q, reach = _farthest(subject, low, high)
     limit = _bound(subject.joint, -math.inf, math.inf)
     if not limit >= reach * (1.0 - TOLERANCE):

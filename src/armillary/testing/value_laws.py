@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, Final, cast
 
 import msgspec
@@ -23,6 +24,7 @@ Array = npt.NDArray[np.float64]
 
 TOLERANCE: Final = 1e-9
 CHANGE: Final = 1e-3
+MOST_VARIANTS: Final = 3
 
 
 def equality(subject: Subject) -> None:
@@ -65,13 +67,17 @@ def nearness(subject: Subject) -> None:
 def variants(joint: Joint) -> Iterator[tuple[str, Joint]]:
     """Yield joints that differ in one parameter, with its name, where rules allow."""
     for name in joint.__struct_fields__:
-        for value in _changes(getattr(joint, name)):
-            try:
-                changed = msgspec.structs.replace(joint, **{name: value})
-            except ArmillaryError:
-                continue
-            if getattr(changed, name) != getattr(joint, name):  # not brought back
-                yield name, changed
+        yield from islice(_variants_of(joint, name), MOST_VARIANTS)
+
+
+def _variants_of(joint: Joint, name: str) -> Iterator[tuple[str, Joint]]:
+    for value in _changes(getattr(joint, name)):
+        try:
+            changed = msgspec.structs.replace(joint, **{name: value})
+        except ArmillaryError:
+            continue
+        if getattr(changed, name) != getattr(joint, name):  # it was not brought back
+            yield name, changed
 
 
 def _changes(value: Any) -> Iterator[Any]:
@@ -88,7 +94,7 @@ def _changes(value: Any) -> Iterator[Any]:
         yield value @ Pose.rotation_x(CHANGE)
     elif isinstance(value, tuple):
         items = cast(tuple[Any, ...], value)
-        for k, item in enumerate(items[:4]):
+        for k, item in enumerate(items):
             for other in _changes(item):
                 yield (*items[:k], other, *items[k + 1 :])
 
