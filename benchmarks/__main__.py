@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import platform
 
 from armillary.kernel.target import host
@@ -18,6 +19,7 @@ def main() -> None:
     names = [*GROUPS, "agreement"]
     parser.add_argument("groups", nargs="*", choices=[[], *names], default=names)
     groups = parser.parse_args().groups
+    logging.getLogger("armillary").setLevel(logging.ERROR)  # robots' files have doubts
     target = host()
     print(f"{platform.machine()} {target.cpu}, {target.vector_bits}-bit vectors\n")
     figures = [f for name in groups if name in GROUPS for f in GROUPS[name].figures()]

@@ -26,7 +26,8 @@ def verdict(path: Path) -> str:
     try:
         cell = arm.load(path, packages={"example-robot-data": SHARE})
     except arm.FormatError as error:
-        return f"refused: {str(error).splitlines()[0]}"
+        first = str(error).splitlines()[0]
+        return f"refused: line {first.split('.urdf:')[-1]}"
     worst, frames = worst_difference(cell, path)
     mark = "agrees" if worst <= TOLERANCE else "DIFFERS"
     return f"{mark}, {len(cell.joint_names)} joints, {frames} frames, {worst:.1e}"

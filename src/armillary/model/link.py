@@ -48,6 +48,11 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     visuals: tuple[Shape, ...] = ()
     collisions: tuple[Shape, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Store sequences as tuples, so that links can be compared and hashed."""
+        for name in ("frames", "visuals", "collisions"):
+            msgspec.structs.force_setattr(self, name, tuple(getattr(self, name)))
+
     @property
     def coordinate(self) -> str:
         """Return the name of the joint."""
