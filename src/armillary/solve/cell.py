@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +22,13 @@ from armillary.equations.selection import Selection
 from armillary.errors import ModelError, unknown
 from armillary.kernel import Kernel, shared_kernel
 from armillary.model.workcell import WORLD, Workcell
-from armillary.solve.ik.solver import Solver
 from armillary.solve.poses import Poses
 from armillary.solve.state import State
 from armillary.solve.survey import Survey
 from armillary.trace import Program
+
+if TYPE_CHECKING:
+    from armillary.solve.ik.solver import Solver
 
 Array = npt.NDArray[np.float64]
 Joints = Sequence[str] | None
@@ -229,6 +231,8 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
             ModelError: A bare name is not unique, nothing is asked for, or no joint
                 moves a frame.
         """
+        from armillary.solve.ik.solver import Solver  # nobody else pays for it
+
         names = (frames,) if isinstance(frames, str) else tuple(frames)
         if not names:
             raise ModelError("ik needs at least one frame.")
