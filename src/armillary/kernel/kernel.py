@@ -148,10 +148,10 @@ def _results(native: _Native, out: Any, batch: Batch) -> tuple[Array, ...]:
         return tuple(np.empty((*batch, *port.shape), native.dtype) for port in ports)
     given = cast("tuple[Any, ...]", out) if isinstance(out, tuple) else (out,)
     if len(given) != len(ports):
-        names = ", ".join(port.name for port in ports)
+        listed = ", ".join(port.name for port in ports) or "none"
         raise ShapeError(
-            f"'{native.program.name}' has {len(ports)} outputs, {names}; out= must be "
-            f"a tuple of an array for each, and holds {len(given)}."
+            f"'{native.program.name}' has {len(ports)} outputs ({listed}); out= must "
+            f"hold an array for each, and holds {len(given)}."
         )
     return tuple(
         _result(native, array, port, batch)
@@ -300,7 +300,12 @@ def _documentation(program: Program) -> str:
         if ports
     ]
     first = f"Compute '{program.name}' with machine code."
-    return "\n\n".join([first, *listed, "`...` is a batch, broadcast as NumPy does."])
+    last = "`...` is a batch, broadcast as NumPy does."
+    return "\n\n".join(map(_encodable, [first, *listed, last]))
+
+
+def _encodable(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
 
 
 def compile(

@@ -40,7 +40,7 @@ def vectorize(program: Program, *inputs: Any) -> Array | tuple[Array, ...]:
         output = np.empty((count, port.size))
         for k in range(port.size):
             output[:, k] = next(numbers)
-        outputs.append(output.reshape(*batch, *port.shape))
+        outputs.append(output.reshape((*batch, *port.shape)))
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
