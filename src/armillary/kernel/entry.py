@@ -76,6 +76,29 @@ exit:
 """
 
 
+# Write a whole block past the caches: what is larger than they are would only be
+# fetched to be overwritten.
+_STREAM = """
+define internal void @stream(ptr %to, ptr %from, i64 %bytes) noinline {
+entry:
+  br label %turn
+turn:
+  %k = phi i64 [ 0, %entry ], [ %next, %turn ]
+  %source = getelementptr i8, ptr %from, i64 %k
+  %target = getelementptr i8, ptr %to, i64 %k
+  %part = load <4 x i64>, ptr %source, align 32
+  store <4 x i64> %part, ptr %target, align 32, !nontemporal !1
+  %next = add i64 %k, 32
+  %more = icmp slt i64 %next, %bytes
+  br i1 %more, label %turn, label %exit
+exit:
+  ret void
+}
+!1 = !{i32 1}
+"""
+STREAM_FROM = 24 * 2**20
+
+
 class _Text:
     """Lines of a function with numbered names."""
 
@@ -142,12 +165,19 @@ def emit_loop(program: Program, shape: Shape) -> str:
     outer = [t.load_at("%steps", k) for k in range(len(ports))]
     core = list(_core_strides(t, ports))
     buffers = [
-        t.name(f"alloca {shape.scalar}, i64 {max(1, port.size) * shape.lanes}, align 64")
+        t.name(
+            f"alloca {shape.scalar}, i64 {max(1, port.size) * shape.lanes}, align 64"
+        )
         for port in ports
     ]
     compact = [
         _is_compact(t, port, outer[k], core[k], shape) for k, port in enumerate(ports)
     ]
+    streams = {
+        k: _streams(t, ports[k], bases[k], rows, compact[k], shape)
+        for k in range(len(program.inputs), len(ports))
+        if ports[k].size * shape.lanes * shape.bytes % 32 == 0 and ports[k].size
+    }
     some = t.name(f"icmp sgt i64 {rows}, 0")
     t.do(f"br i1 {some}, label %turn, label %exit")
     t.label("turn")
@@ -163,31 +193,76 @@ def emit_loop(program: Program, shape: Shape) -> str:
         offset = t.name(f"mul i64 {row}, {outer[k]}")
         places.append(t.name(f"getelementptr i8, ptr {bases[k]}, i64 {offset}"))
         direct.append(t.name(f"and i1 {compact[k]}, {full}"))
+        if k in streams:
+            cached = t.name(f"xor i1 {streams[k]}, true")
+            direct[k] = t.name(f"and i1 {direct[k]}, {cached}")
     chosen = [
         t.name(f"select i1 {direct[k]}, ptr {places[k]}, ptr {buffers[k]}")
         for k in range(len(ports))
     ]
     inputs = range(len(program.inputs))
     for k in inputs:
-        _copy_unless(t, k, direct[k], ports[k], shape, f"{shape.lanes}", count,
-                     (buffers[k], places[k]), (None, (outer[k], core[k])))
+        _copy_unless(
+            t,
+            k,
+            direct[k],
+            ports[k],
+            shape,
+            f"{shape.lanes}",
+            count,
+            (buffers[k], places[k]),
+            (None, (outer[k], core[k])),
+        )
     arguments = ", ".join(f"ptr {place}" for place in chosen)
     t.do(f"call void @block({arguments}, ptr %context)")
     for k in range(len(program.inputs), len(ports)):
-        _copy_unless(t, k, direct[k], ports[k], shape, count, count,
-                     (places[k], buffers[k]), ((outer[k], core[k]), None))
+        if k in streams:
+            whole = t.name(f"and i1 {streams[k]}, {full}")
+            t.do(f"br i1 {whole}, label %stream{k}, label %cached{k}")
+            t.label(f"stream{k}")
+            size = ports[k].size * shape.lanes * shape.bytes
+            t.do(f"call void @stream(ptr {places[k]}, ptr {buffers[k]}, i64 {size})")
+            t.do(f"br label %ready{k}")
+            t.label(f"cached{k}")
+        _copy_unless(
+            t,
+            k,
+            direct[k],
+            ports[k],
+            shape,
+            count,
+            count,
+            (places[k], buffers[k]),
+            ((outer[k], core[k]), None),
+        )
     t.do("br label %turned")
     t.label("turned")
     t.do(f"{next_row} = add i64 {row}, {shape.lanes}")
     more = t.name(f"icmp slt i64 {next_row}, {rows}")
     t.do(f"br i1 {more}, label %turn, label %exit")
     t.label("exit")
+    if streams:
+        t.do("fence seq_cst")
     t.do("ret void")
     head = (
         "define void @loop(ptr %arguments, ptr %dimensions, ptr %steps, ptr %context) {"
     )
     copy = _COPY.replace("REAL", shape.scalar).replace("BYTES", str(shape.bytes))
-    return "\n".join([copy, head, "entry:", *t.lines, "}"])
+    stream = _STREAM if streams else ""
+    return "\n".join([copy, stream, head, "entry:", *t.lines, "}"])
+
+
+def _streams(
+    t: _Text, port: Port, base: str, rows: str, compact: str, shape: Shape
+) -> str:
+    """Return whether an output is compact, aligned, and larger than caches."""
+    total = t.name(f"mul i64 {rows}, {port.size * shape.bytes}")
+    large = t.name(f"icmp sgt i64 {total}, {STREAM_FROM}")
+    address = t.name(f"ptrtoint ptr {base} to i64")
+    low = t.name(f"and i64 {address}, 31")
+    aligned = t.name(f"icmp eq i64 {low}, 0")
+    both = t.name(f"and i1 {large}, {aligned}")
+    return t.name(f"and i1 {both}, {compact}")
 
 
 def _core_strides(t: _Text, ports: list[Port]) -> Iterator[list[str]]:
@@ -198,9 +273,7 @@ def _core_strides(t: _Text, ports: list[Port]) -> Iterator[list[str]]:
         position += len(port.shape)
 
 
-def _is_compact(
-    t: _Text, port: Port, outer: str, core: list[str], shape: Shape
-) -> str:
+def _is_compact(t: _Text, port: Port, outer: str, core: list[str], shape: Shape) -> str:
     truth = t.name(f"icmp eq i64 {outer}, {port.size * shape.bytes}")
     expected = _compact_strides(port.shape, shape.bytes)
     for stride, wanted, length in zip(core, expected, port.shape, strict=True):
@@ -250,7 +323,15 @@ def _copy_unless(
 
 
 # Where @call finds its addresses, in the words of an array that is its `self`.
-WORDS = ("exact", "array_type", "dtype", "new_array", "type_number", "vectorcall", "slow")
+WORDS = (
+    "exact",
+    "array_type",
+    "dtype",
+    "new_array",
+    "type_number",
+    "vectorcall",
+    "slow",
+)
 # Where the fields of a NumPy array lie; checked on a known array before use.
 DATA, NDIM, DIMENSIONS, STRIDES, DESCRIPTION = 16, 24, 32, 40, 56
 
@@ -346,5 +427,3 @@ def _new_array(t: _Text, words: str, array_type: str, port: Port) -> str:
         f"call ptr {make}(ptr {array_type}, i32 {len(port.shape)}, ptr {lengths}, "
         f"i32 {number32}, ptr null, ptr null, i32 0, i32 0, ptr null)"
     )
-
-
