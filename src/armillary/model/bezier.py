@@ -50,7 +50,7 @@ def largest_distance(curves: Array, centre: Array) -> float:
         centre: The point, shape (3,).
     """
     reached = top = 0.0
-    for _ in range(MOST_HALVINGS):
+    for _ in range(MOST_HALVINGS if len(curves) else 0):
         distances = np.linalg.norm(curves - centre, axis=2)
         ceilings = distances.max(axis=1)
         reached = max(reached, float(distances[:, [0, 3]].max()))
