@@ -478,6 +478,12 @@ def test_tags_default_to_the_name_of_the_class():
     assert (Circle.tag, Renamed.tag, Child.tag) == ("Circle", "circle-2", "Child")
 
 
+def test_what_is_as_usual_is_not_printed():
+    assert repr(Circle(2.0)) == "Circle(radius=2.0)"
+    assert repr(Prismatic()) == "Prismatic()"
+    assert "precursor=Pose(" in repr(Fixed(precursor=Pose.translation(1.0, 0.0, 0.0)))
+
+
 def test_a_joint_may_be_written_with_any_of_the_units():
     for unit in (METRE, RADIAN, OTHER):
         assert joint_of(matrix, unit=unit).unit is unit

@@ -27,7 +27,7 @@ Array = npt.NDArray[np.float64]
 
 
 @dataclass_transform(frozen_default=True)  # users' classes need not say frozen=True
-class Joint(msgspec.Struct, frozen=True, kw_only=True):
+class Joint(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """A joint of one coordinate q, between an inner frame F and an outer frame M.
 
     Write a subclass with annotated parameters and one method, `pose(q)`:

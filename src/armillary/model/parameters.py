@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import types
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -39,7 +40,7 @@ def stored(value: Any, annotation: Any, name: str) -> Any:
     Raises:
         JointError: It is not finite, not what is annotated, or cannot be stored.
     """
-    if type(value) is float and annotation is float and 0.0 < abs(value) < math.inf:
+    if annotation is float and _is_plain(value):
         return value
     return _typed(_plain(value, name), annotation, name)
 
@@ -96,24 +97,43 @@ def _plain(value: Any, name: str, depth: int = 0) -> Any:
         if depth > DEEPEST:
             raise JointError(f"{name} is nested more than {DEEPEST} deep.")
         items = cast(Sequence[Any], value)
-        return tuple(
+        plain = [
             _plain(item, f"{name}[{k}]", depth + 1) for k, item in enumerate(items)
-        )
+        ]
+        return _tuple_of(plain, items)
     raise JointError(
         f"{name} is {_described(value)}. The parameters of a joint are numbers, texts, "
         "poses, and sequences of them, so that joints can be compared and saved."
     )
 
 
+def _tuple_of(items: Sequence[Any], given: Sequence[Any]) -> tuple[Any, ...]:
+    """Return items as a tuple, the given one where they are its own."""
+    if type(given) is tuple and all(map(operator.is_, items, given)):
+        return given
+    return tuple(items)
+
+
 def _number(value: Any, name: str) -> int | float:
-    """Return a finite number as int or float, -0.0 as 0.0."""
+    """Return a finite number as int or float, itself where it is, -0.0 as 0.0."""
+    if _is_plain(value):
+        return value
     try:
-        number = float(value) + 0.0
+        number = float(value) if value else 0.0
     except OverflowError:  # of a huge int
         number = math.inf
     if not math.isfinite(number):
         raise JointError(f"{name} is {number}; it must be finite.")
     return int(cast(Any, value)) if isinstance(value, (int, np.integer)) else number
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is a finite float, not -0.0."""
+    return (
+        type(value) is float
+        and math.isfinite(value)
+        and (value != 0.0 or math.copysign(1.0, value) > 0.0)
+    )
 
 
 def _pose(pose: Pose, name: str) -> Pose:
@@ -205,10 +225,11 @@ def _tuple(value: Any, annotations: tuple[Any, ...], name: str) -> tuple[Any, ..
         annotations = annotations[:1] * len(items)
     elif len(items) != len(annotations):
         raise JointError(f"{name} must be {wanted}, not {len(items)}: {value!r}.")
-    return tuple(
+    typed = [
         _typed(item, annotation, f"{name}[{k}]")
         for k, (item, annotation) in enumerate(zip(items, annotations, strict=True))
-    )
+    ]
+    return _tuple_of(typed, items)
 
 
 def _pose_of_array(value: Sequence[Any], name: str) -> Pose:
