@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -27,6 +28,8 @@ from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.posture import Posture
+from armillary.model.property import Property
 from armillary.model.shape import SHAPES, Box, Cylinder, Mesh, Sphere
 from armillary.model.unit import Unit
 from armillary.model.workcell import WORLD, Mount, Workcell
@@ -242,6 +245,7 @@ def any_manipulator(draw: st.DrawFn, name: str) -> Manipulator:
                 limits=draw(any_limits()),
                 coupling=coupling,
                 primary=draw(poses),
+                passive=draw(st.booleans()),
                 inertia=draw(st.none() | inertias),
                 visuals=tuple(draw(st.lists(shapes, max_size=1))),
                 collisions=tuple(draw(st.lists(shapes, max_size=2))),
@@ -250,7 +254,30 @@ def any_manipulator(draw: st.DrawFn, name: str) -> Manipulator:
     tip = Frame(name="tip?", pose=draw(poses), end_effector=draw(st.booleans()))
     if "tip?" not in called:
         links.append(Link(name="tip link?", parent="base", frames=(tip,)))
-    return Manipulator(name=name, links=tuple(draw(st.permutations(links))))
+    bare = Manipulator(name=name, links=tuple(draw(st.permutations(links))))
+    postures = []
+    for posture in draw(st.lists(names, unique=True, max_size=2)):
+        q = draw(st.lists(numbers, max_size=len(bare.joint_names)))
+        postures.append(
+            Posture(name=posture, joints=bare.joint_names[: len(q)], q=tuple(q))
+        )
+    return msgspec.structs.replace(
+        bare,
+        postures=tuple(postures),
+        home=draw(st.sampled_from(["", *(posture.name for posture in postures)])),
+        properties=tuple(draw(st.lists(properties(["", *bare.places]), max_size=2))),
+    )
+
+
+def properties(subjects: list[str]) -> st.SearchStrategy[Property]:
+    return st.builds(
+        Property,
+        name=names,
+        of=st.sampled_from(subjects),
+        text=st.text(max_size=5),
+        numbers=st.lists(numbers, max_size=2).map(tuple),
+        description=st.text(max_size=5),
+    )
 
 
 @st.composite
@@ -268,12 +295,16 @@ def any_cell(draw: st.DrawFn) -> Workcell:
             manipulator=name,
             on=f"{called[k - 1]}/base" if k and draw(st.booleans()) else WORLD,
             pose=draw(poses),
+            bolted=draw(st.booleans()),
         )
         for k, name in enumerate(called)
         if draw(st.booleans())
     )
     return Workcell(
-        name=draw(st.text(max_size=4)), manipulators=manipulators, mounts=mounts
+        name=draw(st.text(max_size=4)),
+        manipulators=manipulators,
+        mounts=mounts,
+        properties=tuple(draw(st.lists(properties(["", WORLD]), max_size=1))),
     )
 
 
@@ -347,10 +378,17 @@ def lab() -> Workcell:
             Link(name="odd", parent="ride", joint=delta),
             Link(name="wobbly", parent="ride", joint=Wobble(amplitude=0.5)),
         ),
+        postures=(Posture(name="rest", joints=("spin", "ride"), q=(0.5, 1.0)),),
+        home="rest",
     )
     part = Manipulator(name="part", links=(Link(name="blank"),))
     mount = Mount(manipulator="part", on="arm/tcp", pose=Pose.translation(0, 0, 0.02))
-    return Workcell(name="lab", manipulators=(arm, part), mounts=(mount,))
+    return Workcell(
+        name="lab",
+        manipulators=(arm, part),
+        mounts=(mount,),
+        properties=(Property(name="robwork.note", of="tcp", numbers=(1.0, 0.5)),),
+    )
 
 
 def test_text_is_for_people(golden):
@@ -479,6 +517,29 @@ def test_joint_of_an_unknown_class_is_kept_but_cannot_move():
         "known; it is kept as it is, but cannot move. Give its class when loading: "
         "joints=[...]."
     )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "why"),
+    [
+        ("", "are no JSON object"),
+        ("[1]", "are no JSON object"),
+        ('{"a": NaN}', "are no JSON object"),
+        ('{"a": ' + "[" * 5000, "are no JSON object"),
+        ('{"a": "\ud800"}', "are no JSON object"),
+        ('{"type": "x"}', "hold 'type'"),
+        ('{"precursor": {}}', "hold 'precursor'"),
+    ],
+)
+def test_opaque_joint_holds_a_json_object(parameters, why):
+    with pytest.raises(JointError, match=why):
+        OpaqueJoint(kind="Delta", parameters=parameters)
+
+
+def test_opaque_joints_are_equal_by_what_they_hold():
+    text = '{ "a" : [1e+2, "\\u00e9"] }'
+    joint = OpaqueJoint(kind="Delta", parameters=text)
+    assert joint.parameters == '{"a":[100.0,"é"]}'
 
 
 def test_unknown_type_is_told_once_with_a_guess():
@@ -689,13 +750,13 @@ def test_hostile_bytes_are_refused_in_words(data, why):
             "error[coupling-fixed]",
         ),
         (
-            '[{"name": "a"}, §{"name": "b", "parent": "a", "joint": {"type": "Revolute"},'
-            ' "coupling": {"of": "b"}}]',
+            '[{"name": "a"}, §{"name": "b", "parent": "a", '
+            '"joint": {"type": "Revolute"}, "coupling": {"of": "b"}}]',
             "HERE error[coupling-cycle]",
         ),
         (
-            '[{"name": "a"}, §{"name": "b", "parent": "a", "joint": {"type": "Revolute"},'
-            ' "coupling": {"of": "x"}}]',
+            '[{"name": "a"}, §{"name": "b", "parent": "a", '
+            '"joint": {"type": "Revolute"}, "coupling": {"of": "x"}}]',
             "HERE error[coupling-unknown]",
         ),
         (
@@ -715,15 +776,39 @@ def test_broken_rules_are_told_by_their_ids(links, expected):
 
 
 @pytest.mark.parametrize(
+    ("notes", "expected"),
+    [
+        ('"home": "x"', "No posture is called 'x'"),
+        ('"postures": [§{"name": "p", "joints": ["a"]}]', "HERE error[bad-posture]"),
+        ('"postures": [{"name": "p", "joints": ["a"], "q": [0]}]', "no place in q"),
+        ('"properties": [{"name": "n", "of": "x"}]', "is about 'x'"),
+    ],
+)
+def test_broken_notes_are_told(notes, expected):
+    data, expected = marked(one_manipulator(f"{GOOD}, {notes}"), expected)
+    assert expected in refusal(data)
+
+
+@pytest.mark.parametrize(
     ("manipulators", "mounts", "expected"),
     [
         ("m m", "", "error[bad-manipulator]: The name 'm' is taken"),
         ("world", "", "error[bad-manipulator]: The name 'world' is taken"),
-        ("a/b", "", "error[name]"),
+        ("a/b", "", "error[bad-manipulator]: Manipulator 'a/b' breaks"),
         ("m", '{"manipulator": "x"}', "error[bad-mount]: no manipulator named 'x'"),
         ("m", '{"manipulator": "m", "on": "nowhere"}', "error[bad-mount]: no frame"),
         ("m n", '{"manipulator": "m"}, §{"manipulator": "m"}', "HERE error[bad-mount]"),
         ("m", '{"manipulator": "m", "on": "m/base"}', "the mounts form a cycle"),
+        (
+            "m",
+            '], "properties": [§{"name": "n", "of": "x"}',
+            "HERE error[bad-property]",
+        ),
+        (
+            "m",
+            '], "properties": [{"name": ""}',
+            "error[bad-property]: A property has no",
+        ),
     ],
 )
 def test_broken_cells_are_told_by_their_parts(manipulators, mounts, expected):

@@ -200,17 +200,22 @@ def _check_order(document: Document, links: list[Link], *, is_strict: bool) -> N
     """Tell of links before their parents: Isaac refuses them, though it need not."""
     names = {link.name for link in links}
     seen: set[str] = set()
+    early: list[int] = []
     for k, link in enumerate(links):
         if link.parent in names and link.parent not in seen:
-            message = (
-                f"link {quote(link.name)} stands before its parent {quote(link.parent)}"
-            )
-            if is_strict:
-                document.error(("links", k), "order", message)
-            else:
-                hint = "Isaac's own reader refuses this file."
-                document.note(("links", k), "order", message, hint=hint)
+            early.append(k)
         seen.add(link.name)
+    for k in early if is_strict else early[:1]:
+        link = links[k]
+        message = (
+            f"link {quote(link.name)} stands before its parent {quote(link.parent)}"
+        )
+        if is_strict:
+            document.error(("links", k), "order", message)
+            continue
+        others = f", and {len(early) - 1} more do" if len(early) > 1 else ""
+        hint = "Isaac's own reader refuses this file."
+        document.note(("links", k), "order", message + others, hint=hint)
 
 
 def _with_fixed_base(document: Document, links: list[Link]) -> list[Link]:

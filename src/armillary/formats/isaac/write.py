@@ -51,6 +51,7 @@ def write(cell: Workcell, report: Report) -> bytes:
         report.raise_if_errors()
     (manipulator,) = cell.manipulators
     links = _Tree(manipulator, report).links(cell.supports[0].pose)
+    _tell_notes(cell, report)
     report.raise_if_errors()
     name = "the name of the cell is left to that of the file"
     report.note(_NOWHERE, "name", name)
@@ -79,7 +80,7 @@ class _Tree:
                 self._report.error(_NOWHERE, "unwritable", message)
             self._count_losses(link)
         for what, count in self._lost.items():
-            where = f"{count} links" if count > 1 else "one link"
+            where = f"{count} links" if count > 1 else "a link"
             message = f"{_LOSSES[what]} of {where} cannot be written"
             self._report.warning(_NOWHERE, f"lost-{what}", message)
         return self._records
@@ -125,12 +126,10 @@ class _Tree:
             return joint.precursor
         kind = joint.kind if isinstance(joint, OpaqueJoint) else type(joint).__name__
         if isinstance(joint, OpaqueJoint):
-            self._warn("lost-joint", link, f"is a {kind}; it is written as fixed")
+            self._warn("lost-joint", link, f"is of type {kind}; it is written as fixed")
             return joint.precursor
         q = min(max(0.0, limits.lower), limits.upper)
-        self._warn(
-            "lost-joint", link, f"is a {kind}; it is written as fixed at q = {q:g}"
-        )
+        self._warn("lost-joint", link, f"is of type {kind}; it is fixed at q = {q:g}")
         return joint.placement(q)
 
     def _add(self, name: str, parent: str | None, pose: Pose) -> None:
@@ -164,6 +163,8 @@ class _Tree:
             self._lost["shapes"] += 1
         if any(frame.end_effector for frame in link.frames):
             self._lost["end-effectors"] += 1
+        if link.passive:
+            self._lost["passive"] += 1
         if link.coupling is not None:
             of = quote(link.coupling.of)
             self._warn("lost-coupling", link, f"follows {of}; it is written as free")
@@ -173,7 +174,29 @@ _LOSSES: Final = {
     "rates": "the limits of velocity, acceleration and effort",
     "inertia": "the mass properties",
     "shapes": "the shapes",
+    "passive": "that no motor drives the joint",
     "end-effectors": "which frames are end effectors",
+}
+
+
+def _tell_notes(cell: Workcell, report: Report) -> None:
+    """Warn of what stands beside the links and has no place in a file."""
+    (manipulator,) = cell.manipulators
+    notes = {
+        "postures": manipulator.postures,
+        "properties": (*manipulator.properties, *cell.properties),
+        "unbolted": [mount for mount in cell.mounts if not mount.bolted],
+    }
+    for what, found in notes.items():
+        if found:
+            message = f"{_NOTES[what]} cannot be written"
+            report.warning(_NOWHERE, f"lost-{what}", message)
+
+
+_NOTES: Final = {
+    "postures": "named postures",
+    "properties": "properties",
+    "unbolted": "that the base is not bolted",
 }
 
 

@@ -84,13 +84,18 @@ def places(text: str, wanted: Iterable[Steps], path: str) -> dict[Steps, Place]:
     if len(text) > LONGEST_WALK or not missing:
         return found
     deepest = max(map(len, missing))
+    line, start = 1, 0
     for part in parts(text):
         if len(part.steps) > deepest:
             continue
         steps = tuple(part.steps)
         if steps in missing:
             missing.remove(steps)
-            found[steps] = place(text, part.offset, path)
+            # Counted on from the part found before: there may be many.
+            line += text.count("\n", start, part.offset)
+            start = part.offset
+            column = start - text.rfind("\n", 0, start)
+            found[steps] = Place(path, line, column)
             if not missing:
                 break
     return found
@@ -98,17 +103,16 @@ def places(text: str, wanted: Iterable[Steps], path: str) -> dict[Steps, Place]:
 
 def find_duplicate(text: str) -> tuple[str, int] | None:
     """Return the first key that its object already has, and where it stands."""
-    open_objects: list[set[str]] = []
+    keys_at: dict[int, set[str]] = {}
     for part in parts(text):
-        if not part.is_key:
-            continue
         depth = len(part.steps)
-        key = str(part.steps[-1])
-        del open_objects[depth:]
-        open_objects += [set() for _ in range(depth - len(open_objects))]
-        if key in open_objects[-1]:
-            return key, part.offset
-        open_objects[-1].add(key)
+        if part.token == "{":
+            keys_at[depth + 1] = set()
+        elif part.is_key:
+            key = str(part.steps[-1])
+            if key in keys_at[depth]:
+                return key, part.offset
+            keys_at[depth].add(key)
     return None
 
 
@@ -119,10 +123,10 @@ def find_odd(text: str) -> tuple[str, int] | None:
         if token[0] == '"' and "\\u" in token:
             if _SURROGATE.search(json.loads(token)):
                 return "a text has half of a surrogate pair", part.offset
-        elif token[0] in "-0123456789" and _is_too_large(token):
-            return "the number is too large for a double", part.offset
         elif token in {"NaN", "Infinity", "-Infinity"}:
             return f"{token} is no number of JSON", part.offset
+        elif token[0] in "-0123456789" and _is_too_large(token):
+            return "the number is too large for a double", part.offset
     return None
 
 

@@ -209,7 +209,7 @@ def _explain_manipulator(
         at = (*steps, "links") if k is None else (*steps, "links", k)
         document.error(at, problem.rule, problem.message.removesuffix("."))
     if not problems:
-        document.error((*steps, "name"), "name", _clause(error))
+        _explain_struct(document, model, values, steps, error)
 
 
 def _explain_cell(
@@ -219,26 +219,34 @@ def _explain_cell(
     steps: Steps,
     error: ArmillaryError,
 ) -> None:
-    """Tell which manipulator, or which mount, is the first that does not fit."""
-    for name, rest in (("manipulators", {"mounts": ()}), ("mounts", {})):
-        items: tuple[Any, ...] = values.get(name, ())
-        fails = partial(_fails, model, {**values, **rest}, name)
+    """Tell which manipulator, mount or property is the first that does not fit."""
+    rest = {**values, **dict.fromkeys(_PARTS_OF_CELL, ())}
+    for name, part in _PARTS_OF_CELL.items():
+        rest[name] = items = values.get(name, ())
+        fails = partial(_fails, model, rest, name)
         count = bisect_left(range(len(items) + 1), True, key=fails)
         if count <= len(items):
             at = (*steps, name, count - 1)
-            document.error(at, f"bad-{name[:-1]}", _clause(error))
+            document.error(at, f"bad-{part}", _clause(error))
             return
-    document.error(steps, "bad-cell", _clause(error))
+    _explain_struct(document, model, values, steps, error)
 
 
 def _fails(model: type[Any], values: dict[str, Any], name: str, count: int) -> bool:
     """Tell whether no cell can be made with the first items of a field."""
     try:
-        model(**{**values, name: values.get(name, ())[:count]})
+        model(**{**values, name: values[name][:count]})
     except ArmillaryError:
         return True
     return False
 
+
+# Each needs those before it.
+_PARTS_OF_CELL: Final = {
+    "manipulators": "manipulator",
+    "mounts": "mount",
+    "properties": "property",
+}
 
 _EXPLANATIONS: Final[dict[type, Callable[..., None]]] = {
     Manipulator: _explain_manipulator,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
+
+import msgspec
 
 from armillary.errors import JointError, quote
 from armillary.model.joint import Joint
@@ -15,12 +17,33 @@ class OpaqueJoint(Joint, frozen=True):
 
     Attributes:
         kind: The tag of its class.
-        parameters: Its other parameters, as a JSON object in its shortest form.
+        parameters: Its other parameters, as a JSON object; stored in its shortest form.
     """
 
     kind: str
     parameters: str = "{}"
     unit = Unit.OTHER
+
+    def check(self) -> None:
+        """Bring the parameters into their shortest form.
+
+        Raises:
+            JointError: They are no JSON object, or hold `type` or `precursor`.
+        """
+        try:
+            found = msgspec.json.decode(self.parameters, type=dict[str, Any])
+        except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+            raise JointError(
+                f"The parameters of an OpaqueJoint are no JSON object: {error}."
+            ) from error
+        for name in ("type", "precursor"):
+            if name in found:
+                raise JointError(
+                    f"The parameters of an OpaqueJoint hold {quote(name)}; that has a "
+                    "field of its own."
+                )
+        text = msgspec.json.encode(found).decode()
+        msgspec.structs.force_setattr(self, "parameters", text)
 
     def pose(self, q: Number) -> NoReturn:
         """Refuse: only its class knows.
