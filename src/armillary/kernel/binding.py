@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel import entry
+from armillary.kernel import call
 
 _UFUNC_FROM_SIGNATURE = 31  # PyUFunc_FromFuncAndDataAndSignature in NumPy's ufunc table
 _ARRAY_TYPE, _ARRAY_NEW = 2, 93  # PyArray_Type and PyArray_New in its array table
@@ -102,7 +102,7 @@ class _MethodDefinition(ctypes.Structure):
 class _Words(ctypes.Structure):
     """What @call finds in the array that is its `self`."""
 
-    _fields_ = tuple((word, ctypes.c_int64) for word in entry.WORDS)
+    _fields_ = tuple((word, ctypes.c_int64) for word in call.WORDS)
     owned: tuple[object, ...]
 
 
@@ -162,7 +162,7 @@ def _lies_as_expected(known: npt.NDArray[np.float64]) -> bool:
 
     An address is followed only after all fields before it were found in place.
     """
-    furthest = max(entry.DATA, entry.DIMENSIONS, entry.STRIDES, entry.DESCRIPTION)
+    furthest = max(call.DATA, call.DIMENSIONS, call.STRIDES, call.DESCRIPTION)
     if np.ndarray.__basicsize__ < furthest + 8:
         return False
     address = id(known)
@@ -175,9 +175,9 @@ def _lies_as_expected(known: npt.NDArray[np.float64]) -> bool:
 
     return (
         word(8) == id(np.ndarray) == _table("_ARRAY_API")[_ARRAY_TYPE]
-        and word(entry.DATA) == known.ctypes.data
-        and ctypes.c_int32.from_address(address + entry.NDIM).value == known.ndim
-        and word(entry.DESCRIPTION) == id(known.dtype)
-        and numbers(entry.DIMENSIONS) == known.shape
-        and numbers(entry.STRIDES) == known.strides
+        and word(call.DATA) == known.ctypes.data
+        and ctypes.c_int32.from_address(address + call.NDIM).value == known.ndim
+        and word(call.DESCRIPTION) == id(known.dtype)
+        and numbers(call.DIMENSIONS) == known.shape
+        and numbers(call.STRIDES) == known.strides
     )

@@ -12,10 +12,12 @@ from armillary.errors import KernelError
 from armillary.kernel import cache
 from armillary.kernel.arguments import described
 from armillary.kernel.block import Shape
+from armillary.kernel.call import emit_call
 from armillary.kernel.emit import emit_block
-from armillary.kernel.entry import MAX_DIMENSIONS, emit_call, emit_loop
+from armillary.kernel.loop import emit_loop
 from armillary.kernel.native import Code, to_assembly, to_object
 from armillary.kernel.segments import LENGTH
+from armillary.kernel.signature import MAX_DIMENSIONS
 from armillary.kernel.target import Target, host
 from armillary.trace import Port, Program
 
@@ -124,6 +126,6 @@ def emitter_fingerprint() -> str:
     folder = files("armillary.kernel")
     for part in (folder, folder / "intrinsics"):
         for file in sorted(part.iterdir(), key=lambda entry: entry.name):
-            if file.name.endswith((".py", ".pyc")):  # .pyc where there is no source
+            if file.name.endswith((".py", ".pyc", ".ll")):  # .pyc without source
                 digest.update(file.read_bytes())
     return digest.hexdigest()

@@ -27,8 +27,8 @@ from armillary.kernel.arguments import (
     described,
     spread_out,
 )
-from armillary.kernel.entry import ufunc_signature
 from armillary.kernel.exact import Exact, address
+from armillary.kernel.signature import ufunc_signature
 from armillary.trace import Port, Program
 
 # A batch is worth several threads when each gets at least this many operations.

@@ -1,0 +1,79 @@
+; Moving rows between arrays of any strides and the compact rows of a block. REAL and
+; BYTES are the type of a number and its size, put in by loop.py.
+
+; Copy `rows` rows of d0 x d1 x d2 numbers from one set of strides to another; rows beyond
+; the last of `count` repeat it, so that padding computes on honest numbers.
+define internal void @copy(ptr %to, ptr %from, i64 %rows, i64 %count, i64 %to_row,
+    i64 %from_row, i64 %d0, i64 %d1, i64 %d2, i64 %t0, i64 %t1, i64 %t2,
+    i64 %s0, i64 %s1, i64 %s2) noinline {
+entry:
+  %last = sub i64 %count, 1
+  br label %row
+row:
+  %r = phi i64 [ 0, %entry ], [ %r_next, %row_end ]
+  %short = icmp slt i64 %r, %last
+  %source = select i1 %short, i64 %r, i64 %last
+  %t_offset = mul i64 %r, %to_row
+  %s_offset = mul i64 %source, %from_row
+  %t_row = getelementptr i8, ptr %to, i64 %t_offset
+  %s_row = getelementptr i8, ptr %from, i64 %s_offset
+  br label %first
+first:
+  %i = phi i64 [ 0, %row ], [ %i_next, %first_end ]
+  %ti = mul i64 %i, %t0
+  %si = mul i64 %i, %s0
+  %t_first = getelementptr i8, ptr %t_row, i64 %ti
+  %s_first = getelementptr i8, ptr %s_row, i64 %si
+  br label %second
+second:
+  %j = phi i64 [ 0, %first ], [ %j_next, %second_end ]
+  %tj = mul i64 %j, %t1
+  %sj = mul i64 %j, %s1
+  %t_second = getelementptr i8, ptr %t_first, i64 %tj
+  %s_second = getelementptr i8, ptr %s_first, i64 %sj
+  br label %third
+third:
+  %k = phi i64 [ 0, %second ], [ %k_next, %third ]
+  %tk = mul i64 %k, %t2
+  %sk = mul i64 %k, %s2
+  %t_third = getelementptr i8, ptr %t_second, i64 %tk
+  %s_third = getelementptr i8, ptr %s_second, i64 %sk
+  %number = load REAL, ptr %s_third, align BYTES
+  store REAL %number, ptr %t_third, align BYTES
+  %k_next = add i64 %k, 1
+  %k_more = icmp slt i64 %k_next, %d2
+  br i1 %k_more, label %third, label %second_end
+second_end:
+  %j_next = add i64 %j, 1
+  %j_more = icmp slt i64 %j_next, %d1
+  br i1 %j_more, label %second, label %first_end
+first_end:
+  %i_next = add i64 %i, 1
+  %i_more = icmp slt i64 %i_next, %d0
+  br i1 %i_more, label %first, label %row_end
+row_end:
+  %r_next = add i64 %r, 1
+  %r_more = icmp slt i64 %r_next, %rows
+  br i1 %r_more, label %row, label %exit
+exit:
+  ret void
+}
+
+; Write a whole block past the caches: what is larger than they are would only be
+; fetched to be overwritten.
+define internal void @stream(ptr %to, ptr %from, i64 %bytes) noinline {
+entry:
+  br label %turn
+turn:
+  %k = phi i64 [ 0, %entry ], [ %next, %turn ]
+  %source = getelementptr i8, ptr %from, i64 %k
+  %target = getelementptr i8, ptr %to, i64 %k
+  %part = load <4 x i64>, ptr %source, align 32
+  store <4 x i64> %part, ptr %target, align 32, !nontemporal !1
+  %next = add i64 %k, 32
+  %more = icmp slt i64 %next, %bytes
+  br i1 %more, label %turn, label %exit
+exit:
+  ret void
+}
+!1 = !{i32 1}
