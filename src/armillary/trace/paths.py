@@ -10,13 +10,16 @@ from typing import Any
 
 from armillary.errors import ArmillaryError, TraceError
 from armillary.trace import place
+from armillary.trace.merge import shared
+from armillary.trace.ops import type_real
 from armillary.trace.place import fault
-from armillary.trace.scalar import Node, Truth
+from armillary.trace.scalar import Truth
 from armillary.trace.tape import Tape
 
 PATH_LIMIT = 512
 DECISION_LIMIT = 256
 QUESTION_LIMIT = 1_000_000
+SHARING_LIMIT = 64  # of paths; looking for what more of them share takes too long
 
 NUMPYS_WORDS = re.compile(r"\bufunc\b|unorderable types")
 
@@ -136,35 +139,41 @@ def _next_plan(decisions: list[Decision]) -> list[Decision]:
 
 def _join(tape: Tape, runs: list[_Run], name: str) -> Flat:
     """Fold the runs, which come in depth-first order, from the deepest branch up."""
+    share = len(runs) <= SHARING_LIMIT
     stack: list[_Run] = []
     for run in runs:
         stack.append(run)
-        while len(stack) > 1 and _are_siblings(
-            stack[-2].decisions, stack[-1].decisions
-        ):
+        while len(stack) > 1 and _are_siblings(stack[-2], stack[-1]):
             no, yes = stack.pop(), stack.pop()
-            truth = no.decisions[-1][0]
-            outputs = _select(tape, truth, yes.outputs, no.outputs, name)
-            stack.append(_Run(no.decisions[:-1], outputs))
+            stack.append(_joined(tape, yes, no, name, share=share))
     assert len(stack) == 1 and not stack[0].decisions
     return stack[0].outputs
 
 
-def _are_siblings(yes: list[Decision], no: list[Decision]) -> bool:
+def _are_siblings(yes: _Run, no: _Run) -> bool:
     """Tell whether two paths are the answers to one question; they come in order."""
-    return len(yes) == len(no) > 0 and yes[-1][1] and not no[-1][1]
+    return (
+        len(yes.decisions) == len(no.decisions) > 0
+        and yes.decisions[-1][1]
+        and not no.decisions[-1][1]
+    )
 
 
-def _select(tape: Tape, truth: Node, yes: Flat, no: Flat, name: str) -> Flat:
-    if len(yes) != len(no):
+def _joined(tape: Tape, yes: _Run, no: _Run, name: str, *, share: bool) -> _Run:
+    """Return the run that stands for two which part at their last answer."""
+    if len(yes.outputs) != len(no.outputs):
         raise TraceError(
-            f"'{name}' returns {len(yes)} numbers on one branch and {len(no)} on "
-            "another; all branches must return the same shape."
+            f"'{name}' returns {len(yes.outputs)} numbers on one branch and "
+            f"{len(no.outputs)} on another; all branches must return the same shape."
         )
-    return [
-        tape.make("select", truth, tape.lift(a, "real"), tape.lift(b, "real"))
-        for a, b in zip(yes, no, strict=True)
-    ]
+    truth = no.decisions[-1][0]
+    first = [tape.lift(value, type_real) for value in yes.outputs]
+    second = [tape.lift(value, type_real) for value in no.outputs]
+    if share:
+        first, second = shared(tape, truth, first, second)
+    pairs = zip(first, second, strict=True)
+    outputs: Flat = [tape.make("select", truth, a, b) for a, b in pairs]
+    return _Run(no.decisions[:-1], outputs)
 
 
 def _raised(error: Exception, explorer: _Explorer) -> TraceError:
