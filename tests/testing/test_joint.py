@@ -351,14 +351,28 @@ def test_saving_is_what_the_caller_says():
     assert seen == [joint]
 
 
-def test_what_cannot_be_saved_is_told():
-    class Loose(Circle):
-        offset: Any = P
+def test_what_files_cannot_hold_is_told():
+    class Impostor(Circle):
+        tag = "CircleTrack"
+
+    class Typed(Circle):
+        type: str = "a"
+
+    assert "tag of the built-in CircleTrack" in broken_laws(Impostor(2.0))["saving"]
+    assert set(broken_laws(Typed(2.0))) == {"saving"}
+
+
+def test_poses_and_tables_are_saved():
+    class Rich(Circle):
+        offset: Pose = P
+        table: tuple[tuple[float, ...], ...] = ((1.0, 2.0), (3.0,))
+        name: str = "a"
+        factor: float | None = None
 
         def pose(self, q):
-            return Pose(P.rotation, (0.0, 0.0, 0.0)) @ super().pose(q)
+            return Pose(self.offset.rotation, (0.0, 0.0, 0.0)) @ super().pose(q)
 
-    assert "saving" in broken_laws(Loose(2.0))
+    check_joint(Rich(2.0, offset=random_pose(np.random.default_rng(3))))
 
 
 # What is right passes.

@@ -109,7 +109,8 @@ def _plain(value: Any, name: str, depth: int = 0) -> Any:
 
 def _tuple_of(items: Sequence[Any], given: Sequence[Any]) -> tuple[Any, ...]:
     """Return items as a tuple, the given one where they are its own."""
-    is_kept = type(given) is tuple and all(map(operator.is_, items, given))
+    kind: Any = type(given)
+    is_kept = kind is tuple and all(map(operator.is_, items, given))
     return cast(tuple[Any, ...], given) if is_kept else tuple(items)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from armillary.errors import ArmillaryError, JointError
 from armillary.model.joint import Joint
 from armillary.testing import force_laws, motion_laws, size_laws, value_laws
-from armillary.testing.saving import json_round_trip
+from armillary.testing.saving import native_round_trip
 from armillary.testing.subject import Subject, subject_of
 
 LAWS: Final[dict[str, Callable[[Subject], None]]] = {
@@ -29,7 +29,7 @@ def check_joint(
     upper: float | None = None,
     samples: int = 24,
     seed: int = 0,
-    round_trip: Callable[[Joint], Joint] = json_round_trip,
+    round_trip: Callable[[Joint], Joint] = native_round_trip,
 ) -> None:
     """Check that a joint obeys the joint contract.
 

@@ -1,38 +1,31 @@
-"""A joint as text and back: its tag and its parameters in JSON."""
+"""A joint as text and back: as the native format holds it."""
 
 from __future__ import annotations
-
-from typing import Any, cast
 
 import msgspec
 
 from armillary.errors import JointError
+from armillary.formats.native.joints import joint_of, joint_record
 from armillary.model.joint import Joint
-from armillary.spatial.pose import Pose
 
 
-def json_round_trip(joint: Joint) -> Joint:
-    """Save a joint as JSON and load it again.
+def native_round_trip(joint: Joint) -> Joint:
+    """Save a joint as a native file holds it, and load it again.
 
     Raises:
+        ArmillaryError: It cannot be saved or loaded.
         JointError: A second saving gives another text.
     """
     text = _saved(joint)
-    loaded = type(joint)(**msgspec.json.decode(text))
-    if _saved(loaded) != text:
-        raise JointError(f"it is saved as {text!r}, loaded and saved as another text.")
+    loaded = joint_of(msgspec.json.decode(text), {joint.tag: type(joint)})
+    again = _saved(loaded)
+    if again != text:
+        raise JointError(
+            f"it is saved as {text.decode()}, then loaded and saved as "
+            f"{again.decode()}."
+        )
     return loaded
 
 
 def _saved(joint: Joint) -> bytes:
-    names = joint.__struct_fields__
-    return msgspec.json.encode({name: _plain(getattr(joint, name)) for name in names})
-
-
-def _plain(value: Any) -> Any:
-    """Return a parameter with its poses as 4x4 rows."""
-    if isinstance(value, Pose):
-        return value.matrix().tolist()
-    if isinstance(value, tuple):
-        return [_plain(item) for item in cast(tuple[Any, ...], value)]
-    return value
+    return msgspec.json.encode(joint_record(joint))
