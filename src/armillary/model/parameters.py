@@ -12,8 +12,7 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 import numpy as np
 
 from armillary.errors import ArmillaryError, JointError
-from armillary.spatial.pose import Pose
-from armillary.spatial.rotation import is_proper, orthonormality_error
+from armillary.spatial.pose import IDENTITY, Pose
 
 DEEPEST = 8
 ROTATION_TOLERANCE = 1e-6
@@ -40,7 +39,11 @@ def stored(value: Any, annotation: Any, name: str) -> Any:
     Raises:
         JointError: It is not finite, not what is annotated, or cannot be stored.
     """
-    if annotation is float and _is_plain(value):
+    if annotation is float and _is_plain(value):  # the most frequent ones come first
+        return value
+    if annotation is Pose and type(value) is Pose:
+        return _pose(value, name)
+    if _is_floats(value, _count_of_floats(annotation)):
         return value
     return _typed(_plain(value, name), annotation, name)
 
@@ -138,35 +141,69 @@ def _is_plain(value: Any) -> bool:
 
 def _pose(pose: Pose, name: str) -> Pose:
     """Return a pose of plain finite floats, checked."""
+    if pose is IDENTITY:
+        return pose
     if not _has_plain_floats(pose):
         try:
             pose = Pose.from_rotation_position(pose.rotation, pose.position)
         except ArmillaryError as error:
             raise JointError(f"{name} is no pose of numbers. {error}") from error
-    if pose.is_identity:
-        return pose
-    if not (pose.is_float and all(map(math.isfinite, pose.entries))):
+        if not pose.is_float:
+            raise JointError(f"{name} is a traced pose; it must be of numbers.")
+    if not all(map(math.isfinite, pose.entries)):
         raise JointError(f"{name} is a pose with an entry that is not finite.")
-    error = orthonormality_error(pose.rotation)
+    error, volume = _distortion(pose)
     if error > ROTATION_TOLERANCE:
         raise JointError(
             f"The rotation of {name} is sheared or scaled, R R' differs from 1 by "
             f"{error:.3g}. Take the nearest rotation with Pose.normalised()."
         )
-    if not is_proper(pose.rotation):
+    if volume < 0.0:
         raise JointError(f"The rotation of {name} is a reflection (determinant -1).")
     return pose
 
 
+def _distortion(pose: Pose) -> tuple[float, float]:
+    """Return the largest entry of |R R' - 1|, and the determinant; no time is lost."""
+    (a, b, c), (d, e, f), (g, h, i) = pose.rotation
+    error = max(
+        abs(a * a + b * b + c * c - 1.0),
+        abs(d * d + e * e + f * f - 1.0),
+        abs(g * g + h * h + i * i - 1.0),
+        abs(a * d + b * e + c * f),
+        abs(a * g + b * h + c * i),
+        abs(d * g + e * h + f * i),
+    )
+    return error, a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
+
+
 def _has_plain_floats(pose: Pose) -> bool:
     rows: Any = pose.rotation
-    parts: Any = (rows, *rows, pose.position) if type(rows) is tuple else (rows,)
-    return all(type(part) is tuple for part in parts) and all(
-        type(entry) is float for entry in pose.entries
+    if type(rows) is not tuple or type(pose.position) is not tuple:
+        return False
+    rows = cast(tuple[Any, ...], rows)
+    return all(type(row) is tuple for row in rows) and {float} == set(
+        map(type, pose.entries)
     )
 
 
 # What annotations ask for.
+
+
+def _is_floats(value: Any, count: int) -> bool:
+    return type(value) is tuple and _has(cast(tuple[Any, ...], value), count)
+
+
+def _has(values: tuple[Any, ...], count: int) -> bool:
+    return len(values) == count and all(map(_is_plain, values))
+
+
+@lru_cache(maxsize=1024)
+def _count_of_floats(annotation: Any) -> int:
+    """Return how many numbers a tuple of floats has, -1 for anything else."""
+    arguments = get_args(annotation)
+    is_floats = get_origin(annotation) is tuple and set(arguments) == {float}
+    return len(arguments) if is_floats else -1
 
 
 def _typed(value: Any, annotation: Any, name: str) -> Any:

@@ -9,6 +9,7 @@ until |dP/ds| is 1 within `SPEED_TOLERANCE` on all its pieces.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -25,10 +26,15 @@ DEGREE: Final = 11
 DEEPEST: Final = 10
 ROUNDING: Final = 1e-12
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _CHECKS: Final = np.linspace(-1.0, 1.0, 34)[1:-1]
 _POWERS: Final = np.arange(DEGREE + 1)
 _ENDS: Final = np.array([-1.0, 1.0])
+
+
+@cache
+def _gauss() -> tuple[Array, Array]:
+    """Return the nodes and weights of Gauss's quadrature, made when first needed."""
+    return np.polynomial.legendre.leggauss(16)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,9 +69,10 @@ class Segment:
 
     def length(self, start: float, end: Array) -> Array:
         """Return the arc length from one parameter to each of others [m], (n,)."""
+        nodes, weights = _gauss()
         half = 0.5 * (end - start)
-        at = start + half[:, np.newaxis] * (_NODES + 1.0)
-        return half * (self.speed(at.ravel()).reshape(at.shape) @ _WEIGHTS)
+        at = start + half[:, np.newaxis] * (nodes + 1.0)
+        return half * (self.speed(at.ravel()).reshape(at.shape) @ weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
