@@ -33,8 +33,22 @@ def test_every_row_is_taken_once(length: int, count: int):
     def work(rows: slice) -> None:
         taken[rows] += 1
 
-    threads.share(length, count, work)
+    threads.share(length, count, work, length)
     assert (taken == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("length", "most", "pieces"),
+    [(1000, 1000, 8), (1000, 5, 5), (1000, 1, 2), (1000, 0, 2), (3, 1000, 3)],
+)
+def test_pieces_are_no_more_than_wanted_but_for_each_thread_one(
+    length: int, most: int, pieces: int
+):
+    found: list[slice] = []
+    threads.share(length, 2, found.append, most)
+    sizes = [piece.stop - piece.start for piece in found]
+    assert len(sizes) == pieces
+    assert max(sizes) - min(sizes) <= 1
 
 
 def test_several_threads_take_part():
@@ -48,7 +62,7 @@ def test_several_threads_take_part():
 
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
         patch.setattr(threads, "_pool", lambda: pool)
-        threads.share(8, 2, work)
+        threads.share(8, 2, work, 8)
     assert met.is_set()
 
 
@@ -60,7 +74,7 @@ def test_an_error_of_any_piece_is_raised():
                 raise ValueError(bad)
 
         with pytest.raises(ValueError, match=str(bad)):
-            threads.share(8, 2, work)
+            threads.share(8, 2, work, 8)
 
 
 def test_nothing_is_written_after_an_error():
@@ -74,7 +88,7 @@ def test_nothing_is_written_after_an_error():
         running.discard(rows.start)
 
     with pytest.raises(KeyboardInterrupt):
-        threads.share(1000, 4, work)
+        threads.share(1000, 4, work, 1000)
     assert len(running) == 1
 
 
@@ -89,7 +103,7 @@ def test_without_threads_to_be_had(monkeypatch: pytest.MonkeyPatch):
     def work(rows: slice) -> None:
         taken[rows] += 1
 
-    threads.share(100, 4, work)
+    threads.share(100, 4, work, 100)
     assert (taken == 1).all()
 
 

@@ -19,7 +19,9 @@ import numpy.typing as npt
 from armillary.kernel import call
 
 _UFUNC_FROM_SIGNATURE = 31  # PyUFunc_FromFuncAndDataAndSignature in NumPy's ufunc table
-_ARRAY_TYPE, _ARRAY_NEW = 2, 93  # PyArray_Type and PyArray_New in its array table
+# PyArray_GetNDArrayCVersion, PyArray_Type and PyArray_New in its array table.
+_ABI_VERSION, _ARRAY_TYPE, _ARRAY_NEW = 0, 2, 93
+_KNOWN_ABI = 0x2000000
 _FASTCALL_WITH_KEYWORDS = 0x0080 | 0x0002
 
 
@@ -88,6 +90,14 @@ def _c_text(text: str) -> bytes:
     return text.replace("\0", "?").encode(errors="replace")
 
 
+@lru_cache(maxsize=1)
+def _make_function() -> Callable[..., Any]:
+    prototype = ctypes.PYFUNCTYPE(
+        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+    )
+    return prototype(("PyCFunction_NewEx", ctypes.pythonapi))
+
+
 class _MethodDefinition(ctypes.Structure):
     """Python's PyMethodDef."""
 
@@ -140,10 +150,7 @@ def make_function(
     # The function owns its `self`, an array, which owns `words`, which own the rest.
     words.owned = (definition, text, dtype, slow, *owned)
     context: npt.NDArray[np.int64] = np.frombuffer(memoryview(words), np.int64)
-    make = ctypes.PYFUNCTYPE(
-        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
-    )(("PyCFunction_NewEx", ctypes.pythonapi))
-    return make(ctypes.addressof(definition), context, None)
+    return _make_function()(ctypes.addressof(definition), context, None)
 
 
 @lru_cache(maxsize=1)
@@ -153,18 +160,19 @@ def arrays_are_as_expected() -> bool:
         return False
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return False
-    known = np.arange(12, dtype=np.float64).reshape(3, 4)[:, 1:]
-    return _lies_as_expected(known)
+    abi_version = ctypes.PYFUNCTYPE(ctypes.c_uint)(_table("_ARRAY_API")[_ABI_VERSION])
+    return abi_version() == _KNOWN_ABI and _lies_as_expected()
 
 
-def _lies_as_expected(known: npt.NDArray[np.float64]) -> bool:
-    """Tell whether the fields of an array are where @call reads them.
+def _lies_as_expected() -> bool:
+    """Tell whether the fields of a known array are where @call reads them.
 
-    An address is followed only after all fields before it were found in place.
+    An address is followed only after the fields that are numbers were found in place.
     """
     furthest = max(call.DATA, call.DIMENSIONS, call.STRIDES, call.DESCRIPTION)
     if np.ndarray.__basicsize__ < furthest + 8:
         return False
+    known = np.arange(12, dtype=np.float64).reshape(3, 4)[:, 1:]
     address = id(known)
 
     def word(offset: int) -> int:

@@ -66,7 +66,7 @@ class Exact:
 
 def address(function: Any) -> int:
     """Return where a C function made by ctypes starts."""
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
+    return ctypes.c_void_p.from_buffer(function).value or 0
 
 
 def _recompute(

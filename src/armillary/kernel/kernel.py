@@ -234,6 +234,8 @@ def _compute(
     if count == 1 or _overlap(arrays, results):
         _run(native, arrays, results)
         return
+    from armillary.kernel.loop import STREAM_FROM
+
     wide = spread_out(native.core, arrays, batch)
     axis = batch.index(max(batch))
 
@@ -241,7 +243,9 @@ def _compute(
         part = (slice(None),) * axis + (rows,)
         _run(native, [a[part] for a in wide], tuple(r[part] for r in results))
 
-    threads.share(batch[axis], count, work)
+    # Large results are written past the caches if each piece is large, too.
+    most_pieces = sum(result.nbytes for result in results) // STREAM_FROM
+    threads.share(batch[axis], count, work, most_pieces or batch[axis])
 
 
 def _run(native: _Native, arrays: Sequence[Array], results: tuple[Array, ...]) -> None:

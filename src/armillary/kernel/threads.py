@@ -12,7 +12,7 @@ from functools import lru_cache
 from armillary.errors import KernelError
 
 # Pieces for each thread, so that one on a busy processor does not hold up the rest.
-PIECES = 4
+PIECES_PER_THREAD = 4
 
 
 def available_processors() -> int:
@@ -38,12 +38,14 @@ def default_threads() -> int:
     return int(wish)
 
 
-def share(length: int, threads: int, work: Callable[[slice], None]) -> None:
+def share(
+    length: int, threads: int, work: Callable[[slice], None], most_pieces: int
+) -> None:
     """Do `work` on all of 0..length in pieces, with the help of other threads.
 
     Returns when all of it is done. An error of any piece is raised again.
     """
-    count = min(length, threads * PIECES)
+    count = min(length, threads * PIECES_PER_THREAD, max(threads, most_pieces))
     edges = [length * k // count for k in range(count + 1)]
     pieces = deque(map(slice, edges[:-1], edges[1:]))
 

@@ -1,0 +1,393 @@
+"""Compiled code on disk: private, whole or absent, bounded, shared by processes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from armillary.kernel import cache
+
+KEY, OTHER = "a" * 64, "b" * 64
+CODE = bytes(range(256)) * 20
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="no modes and owners")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the cache, which does not exist yet."""
+    folder = tmp_path / "deep" / "cache"
+    monkeypatch.setenv("ARMILLARY_CACHE", str(folder))
+    return folder
+
+
+def entry(place: Path, key: str = KEY) -> Path:
+    return place / f"{key}.o"
+
+
+def names(place: Path) -> set[str]:
+    return {path.name for path in place.iterdir()}
+
+
+# What is stored is found, and nothing else.
+
+
+@pytest.mark.parametrize("code", [CODE, b"", b"\0", cache.MAGIC * 3])
+def test_what_is_stored_is_found(place: Path, code: bytes):
+    assert cache.load(KEY) is None
+    cache.store(KEY, code)
+    assert cache.load(KEY) == code
+    assert cache.load(OTHER) is None
+    assert names(place) == {f"{KEY}.o"}
+
+
+def test_a_later_code_replaces_an_earlier(place: Path):
+    cache.store(KEY, b"old")
+    cache.store(KEY, CODE)
+    assert cache.load(KEY) == CODE
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda content: b"",
+    "cut in the magic": lambda content: content[:5],
+    "cut in the digest": lambda content: content[: cache.HEADER_SIZE - 1],
+    "header alone": lambda content: content[: cache.HEADER_SIZE],
+    "cut by one": lambda content: content[:-1],
+    "longer by one": lambda content: content + b"\0",
+    "first bit": lambda content: bytes([content[0] ^ 1]) + content[1:],
+    "last bit": lambda content: content[:-1] + bytes([content[-1] ^ 1]),
+    "bit of the digest": lambda content: (
+        content[: len(cache.MAGIC)]
+        + bytes([content[len(cache.MAGIC)] ^ 128])
+        + content[len(cache.MAGIC) + 1 :]
+    ),
+    "other version": lambda content: content.replace(b"code 2", b"code 1", 1),
+    "zeros": lambda content: bytes(len(content)),
+    "code without a header": lambda content: content[cache.HEADER_SIZE :],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_entry_counts_as_absent(place: Path, damage: str):
+    cache.store(KEY, CODE)
+    path = entry(place)
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    assert cache.load(KEY) is None
+    cache.store(KEY, CODE)
+    assert cache.load(KEY) == CODE
+
+
+def test_code_of_another_key_is_not_taken(place: Path):
+    cache.store(KEY, CODE)
+    os.replace(entry(place), entry(place, OTHER))
+    assert cache.load(OTHER) is None
+
+
+def test_an_entry_that_is_no_file_counts_as_absent(place: Path):
+    cache.store(OTHER, CODE)
+    entry(place).mkdir()
+    assert cache.load(KEY) is None
+    cache.store(KEY, CODE)
+    assert cache.load(KEY) is None
+    assert names(place) == {f"{KEY}.o", f"{OTHER}.o"}
+
+
+# Which folder.
+
+
+def test_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ARMILLARY_CACHE", "off")
+    monkeypatch.chdir(tmp_path)
+    assert cache.folder() is None
+    cache.store(KEY, CODE)
+    assert cache.load(KEY) is None
+    assert names(tmp_path) == set()
+
+
+PLACES: list[tuple[str, dict[str, str], str]] = [
+    ("linux", {"XDG_CACHE_HOME": "/x/cache", "HOME": "/h"}, "/x/cache/armillary"),
+    ("linux", {"XDG_CACHE_HOME": "relative", "HOME": "/h"}, "/h/.cache/armillary"),
+    ("linux", {"XDG_CACHE_HOME": "", "HOME": "/h"}, "/h/.cache/armillary"),
+    ("linux", {"HOME": "/h"}, "/h/.cache/armillary"),
+    ("linux", {"HOME": "/h", "ARMILLARY_CACHE": ""}, "/h/.cache/armillary"),
+    ("linux", {"HOME": "/h", "ARMILLARY_CACHE": "/else"}, "/else"),
+    ("darwin", {"HOME": "/h"}, "/h/Library/Caches/armillary"),
+    ("win32", {"LOCALAPPDATA": "/l", "HOME": "/h"}, "/l/armillary"),
+    ("win32", {"HOME": "/h"}, "/h/AppData/Local/armillary"),
+]
+
+
+@posix
+@pytest.mark.parametrize(("system", "environment", "wanted"), PLACES)
+def test_place_on_each_system(
+    system: str,
+    environment: dict[str, str],
+    wanted: str,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    for name in ("ARMILLARY_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "platform", system)
+    assert cache.folder() == Path(wanted)
+
+
+@posix
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch):
+    for name in ("ARMILLARY_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert cache.folder() is None
+    cache.store(KEY, CODE)
+    assert cache.load(KEY) is None
+
+
+# Whom it trusts.
+
+
+@posix
+def test_the_folder_and_its_files_are_private(place: Path):
+    old = os.umask(0)
+    try:
+        cache.store(KEY, CODE)
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    assert stat.S_IMODE(entry(place).stat().st_mode) == 0o600
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o722, 0o770, 0o702])
+def test_a_folder_that_others_may_write_is_not_used(place: Path, mode: int):
+    cache.store(KEY, CODE)
+    place.chmod(mode)
+    assert cache.load(KEY) is None
+    cache.store(OTHER, CODE)
+    assert names(place) == {f"{KEY}.o"}
+    place.chmod(0o755)  # others may read it
+    assert cache.load(KEY) == CODE
+
+
+@posix
+def test_a_folder_of_somebody_else_is_not_used(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+):
+    cache.store(KEY, CODE)
+    me = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: me + 1)
+    assert cache.load(KEY) is None
+    cache.store(OTHER, CODE)
+    assert names(place) == {f"{KEY}.o"}
+
+
+@posix
+def test_a_link_in_place_of_the_folder_is_not_used(place: Path, tmp_path: Path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    place.parent.mkdir()
+    place.symlink_to(elsewhere)
+    cache.store(KEY, CODE)
+    assert names(elsewhere) == set()
+    place.unlink()
+    cache.store(KEY, CODE)
+    place.rename(tmp_path / "moved")
+    place.symlink_to(tmp_path / "moved")
+    assert cache.load(KEY) is None
+
+
+@posix
+def test_a_dangling_link_or_a_file_in_place_of_the_folder(place: Path, tmp_path: Path):
+    place.parent.mkdir()
+    place.symlink_to(tmp_path / "nowhere")
+    cache.store(KEY, CODE)
+    assert cache.load(KEY) is None
+    assert not (tmp_path / "nowhere").exists()
+    place.unlink()
+    place.write_text("a file")
+    cache.store(KEY, CODE)
+    assert cache.load(KEY) is None
+    assert place.read_text() == "a file"
+
+
+# Disks that fail.
+
+
+def failing(code: int) -> Callable[..., Any]:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise OSError(code, os.strerror(code))
+
+    return fail
+
+
+def test_a_disk_that_cannot_be_written(place: Path, monkeypatch: pytest.MonkeyPatch):
+    cache.store(KEY, CODE)
+    monkeypatch.setattr(tempfile, "mkstemp", failing(errno.EROFS))
+    monkeypatch.setattr(os, "utime", failing(errno.EROFS))
+    cache.store(OTHER, CODE)
+    assert cache.load(KEY) == CODE
+    assert cache.load(OTHER) is None
+
+
+def test_a_disk_on_which_no_folder_can_be_made(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(Path, "mkdir", failing(errno.EROFS))
+    cache.store(KEY, CODE)
+    assert cache.load(KEY) is None
+
+
+@pytest.mark.parametrize("step", ["write", "replace"])
+def test_a_disk_that_is_full(place: Path, monkeypatch: pytest.MonkeyPatch, step: str):
+    cache.store(KEY, b"old")
+    if step == "replace":
+        monkeypatch.setattr(os, "replace", failing(errno.ENOSPC))
+    else:
+        real = os.fdopen
+
+        class Full:
+            def __init__(self, handle: int, mode: str) -> None:
+                self.file = real(handle, mode)
+
+            def __enter__(self) -> Full:
+                return self
+
+            def __exit__(self, *_: object) -> None:
+                self.file.close()
+
+            def write(self, content: bytes) -> None:
+                self.file.write(content[:100])
+                self.file.flush()
+                raise OSError(errno.ENOSPC, "full")
+
+        monkeypatch.setattr(os, "fdopen", Full)
+    cache.store(KEY, CODE)
+    assert cache.load(KEY) == b"old"
+    assert names(place) == {f"{KEY}.o"}
+
+
+def test_an_interrupt_while_writing_leaves_nothing(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def interrupt(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        cache.store(KEY, CODE)
+    assert names(place) == set()
+
+
+# How much is kept.
+
+
+@pytest.fixture
+def always_pruned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "STORES_PER_PRUNING", 1)
+    monkeypatch.setattr(cache, "SIZE_LIMIT", 3 * (len(CODE) + cache.HEADER_SIZE))
+
+
+def age(path: Path, seconds: float) -> None:
+    then = time.time() - seconds
+    os.utime(path, (then, then))
+
+
+@pytest.mark.usefixtures("always_pruned")
+def test_what_was_used_least_recently_goes_first(place: Path):
+    keys = [letter * 64 for letter in "abc"]
+    for k, key in enumerate(keys):
+        cache.store(key, CODE)
+        age(entry(place, key), 1000.0 - k)
+    assert cache.load(keys[0]) == CODE  # used again
+    cache.store("d" * 64, CODE)
+    assert {path.stem[0] for path in place.iterdir()} == {"a", "c", "d"}
+    cache.store("e" * 64, CODE)
+    assert {path.stem[0] for path in place.iterdir()} == {"a", "d", "e"}
+
+
+@pytest.mark.usefixtures("always_pruned")
+def test_only_files_of_the_cache_are_removed(place: Path):
+    cache.store(KEY, CODE)
+    (place / "notes.txt").write_bytes(CODE * 10)
+    (place / "folder.o").mkdir()
+    for path in place.iterdir():
+        age(path, 9000.0)
+    for letter in "cdef":
+        cache.store(letter * 64, CODE)
+    assert {"notes.txt", "folder.o", f"{'f' * 64}.o"} <= names(place)
+    assert f"{KEY}.o" not in names(place)
+
+
+@pytest.mark.usefixtures("always_pruned")
+def test_files_left_unfinished_are_removed_in_time(place: Path):
+    cache.store(KEY, CODE)
+    old, new = place / f"{cache.UNFINISHED}old", place / f"{cache.UNFINISHED}new"
+    for path in (old, new):
+        path.write_bytes(b"part")
+    age(old, 2.0 * cache.LONGEST_WRITING)
+    cache.store(OTHER, CODE)
+    assert names(place) == {f"{KEY}.o", f"{OTHER}.o", new.name}
+
+
+def test_pruning_is_not_done_at_every_store(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pruned: list[Path] = []
+    monkeypatch.setattr(cache, "_prune", pruned.append)
+    for _ in range(2 * cache.STORES_PER_PRUNING):
+        cache.store(KEY, CODE)
+    assert pruned == [place, place]
+
+
+@pytest.mark.usefixtures("always_pruned")
+def test_files_that_vanish_while_pruning(place: Path, monkeypatch: pytest.MonkeyPatch):
+    for letter in "abc":
+        cache.store(letter * 64, CODE)
+    files = cache._files(place)
+    for _, _, path in files:
+        path.unlink()
+    monkeypatch.setattr(cache, "_files", lambda place: files * 2)
+    cache.store(KEY, CODE)
+    assert cache.load(KEY) in {CODE, None}
+
+
+# Several processes.
+
+WRITER = """
+import sys
+from armillary.kernel import cache
+number = int(sys.argv[1])
+code = bytes([number]) * 50_000
+for turn in range(60):
+    cache.store("a" * 64, code)
+    found = cache.load("a" * 64)
+    assert found is not None and len(found) == 50_000 and len(set(found)) == 1
+    cache.store(f"{number}{turn}", code)
+    assert cache.load(f"{number}{turn}") == code
+"""
+
+
+def test_processes_that_write_at_once(place: Path):
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", WRITER, str(number)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(3)
+    ]
+    said = [process.communicate(timeout=60)[1] for process in running]
+    assert [process.returncode for process in running] == [0] * 3, said
+    assert len(names(place)) == 1 + 3 * 60
+    assert not any(name.startswith(cache.UNFINISHED) for name in names(place))
