@@ -20,6 +20,7 @@ from armillary.model.unit import Unit
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 from armillary.testing import check_joint, random_pose
+from armillary.trace.tape import Tape
 
 METRE, RADIAN, OTHER = Unit.METRE, Unit.RADIAN, Unit.OTHER
 
@@ -177,6 +178,16 @@ def test_what_cannot_be_traced_says_where(pose: Any, message: str):
         joint_of(pose).placement(0.5)
     assert message in str(error.value)
     assert "Made.pose" in str(error.value)
+
+
+def test_a_trace_that_never_ends_is_stopped(monkeypatch: pytest.MonkeyPatch):
+    def endless(q):
+        while True:
+            q = 0.5 * q + 1.0
+
+    monkeypatch.setattr(Tape.__init__, "__defaults__", (5000,))
+    with pytest.raises(JointError, match="more than 5000 operations"):
+        joint_of(endless).placement(0.0)
 
 
 def test_a_wrong_signature_is_told():
