@@ -125,6 +125,16 @@ def ancestry(layout: Layout, key: Key) -> list[Key]:
     return found
 
 
+def anchor(layout: Layout, key: Key) -> Key:
+    """Return the link that moves a link: itself, or what it is fixed to in the end."""
+    while key != WORLD_KEY:
+        manipulator, k = key
+        if layout.cell.manipulators[manipulator].drives[k] is not None:
+            return key
+        key = parent_of(layout, key)
+    return key
+
+
 def common_ancestor(layout: Layout, keys: Sequence[Key]) -> Key:
     """Return the nearest link that carries all of `keys`, itself one of them maybe."""
     shared = ancestry(layout, keys[0])

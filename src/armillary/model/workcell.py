@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -108,6 +108,97 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                     )
                 seen.add(below)
                 below = self.supports[below].manipulator
+
+    # editing: each gives a new cell that shares what did not change
+
+    def add(
+        self,
+        manipulator: Manipulator,
+        *,
+        on: str = WORLD,
+        pose: Pose = IDENTITY,
+        bolted: bool = True,
+    ) -> Self:
+        """Return the cell with one more manipulator, the last in the order of q.
+
+        Args:
+            manipulator: What to add.
+            on: The frame that its base stands on.
+            pose: Of the base in that frame.
+            bolted: Whether it stays there in every state.
+
+        Raises:
+            ModelError: The name is taken.
+            UnknownName: There is no frame `on`.
+        """
+        mount = Mount(manipulator=manipulator.name, on=on, pose=pose, bolted=bolted)
+        return msgspec.structs.replace(
+            self,
+            manipulators=(*self.manipulators, manipulator),
+            mounts=(*self.mounts, mount),
+        )
+
+    def remove(self, name: str) -> Self:
+        """Return the cell without a manipulator.
+
+        Raises:
+            UnknownName: There is none of that name.
+            ModelError: Others stand on it; remove or mount those first.
+        """
+        k = self._number(name)
+        standing = [
+            quote(m.name)
+            for m, support in zip(self.manipulators, self.supports, strict=True)
+            if support.manipulator == k
+        ]
+        if standing:
+            raise ModelError(
+                f"{quote(name)} cannot be removed: {', '.join(standing)} stand on it."
+            )
+        kept = (*self.manipulators[:k], *self.manipulators[k + 1 :])
+        mounts = tuple(m for m in self.mounts if m.manipulator != name)
+        return msgspec.structs.replace(self, manipulators=kept, mounts=mounts)
+
+    def replace(self, manipulator: Manipulator) -> Self:
+        """Return the cell with the manipulator of that name exchanged; mounts stay.
+
+        Raises:
+            UnknownName: There is none of that name, or a frame that others stand on is
+                missing in the new one.
+        """
+        k = self._number(manipulator.name)
+        changed = (*self.manipulators[:k], manipulator, *self.manipulators[k + 1 :])
+        return msgspec.structs.replace(self, manipulators=changed)
+
+    def mount(
+        self,
+        name: str,
+        *,
+        on: str = WORLD,
+        pose: Pose = IDENTITY,
+        bolted: bool = True,
+    ) -> Self:
+        """Return the cell with a manipulator standing elsewhere.
+
+        Args:
+            name: Of the manipulator.
+            on: The frame that its base stands on.
+            pose: Of the base in that frame.
+            bolted: Whether it stays there in every state.
+
+        Raises:
+            UnknownName: The manipulator or the frame does not exist.
+            ModelError: It would stand on itself.
+        """
+        self._number(name)
+        mount = Mount(manipulator=name, on=on, pose=pose, bolted=bolted)
+        others = tuple(m for m in self.mounts if m.manipulator != name)
+        return msgspec.structs.replace(self, mounts=(*others, mount))
+
+    def _number(self, name: str) -> int:
+        if name not in self.index:
+            raise unknown("manipulator", name, self.index, owner=self._owner)
+        return self.index[name]
 
     @property
     def _owner(self) -> str:

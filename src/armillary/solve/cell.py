@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from armillary.equations.chain import Layout
+from armillary.equations.chain import Layout, anchor, link_of
 from armillary.equations.inverse import Goal
 from armillary.equations.jacobian import (
     Twist,
@@ -22,6 +22,7 @@ from armillary.equations.selection import Selection
 from armillary.errors import ModelError, unknown
 from armillary.kernel import Kernel, shared_kernel
 from armillary.model.workcell import WORLD, Workcell
+from armillary.solve.between import Between
 from armillary.solve.poses import Poses
 from armillary.solve.state import State
 from armillary.solve.survey import Survey
@@ -284,6 +285,40 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
                 for name, position in zip(posture.joints, posture.q, strict=True):
                     q[start + manipulator.joint_names.index(name)] = position
         return State(q=tuple(q)).bound(self)
+
+    def between(self, frame: str, state: State, *, relative_to: str = WORLD) -> Between:
+        """Return the pose of one frame in another over many states.
+
+        Args:
+            frame: Whose pose.
+            state: A state with the attachments of them all.
+            relative_to: In which frame.
+
+        Raises:
+            UnknownName: A frame does not exist.
+            StateError: The state is not one of this cell.
+        """
+        return Between(self, frame, relative_to, state.bound(self))
+
+    def rigid_with(self, frame: str, state: State | None = None) -> tuple[str, ...]:
+        """Return the frames that never move relative to a frame while held so.
+
+        Args:
+            frame: Whose group is asked for; it is the group's first.
+            state: Whose attachments count; those at home by default.
+
+        Raises:
+            UnknownName: There is no such frame.
+        """
+        layout = (state or self.home).bound(self).layout
+        wanted = anchor(layout, link_of(self.frame(frame)))
+        name = self.qualified(frame)
+        others = (
+            other
+            for other in self.frame_names
+            if other != name and anchor(layout, link_of(self.frame(other))) == wanted
+        )
+        return (name, *others)
 
     def bind(self, state: State) -> State:
         """Return a state that came from elsewhere as one of this cell.

@@ -1,0 +1,71 @@
+"""Editing a cell gives a new one that shares what did not change."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from armillary.errors import ModelError, UnknownName
+from armillary.model.joints import Revolute
+from armillary.model.link import Link
+from armillary.model.manipulator import Manipulator
+from armillary.model.workcell import Workcell
+from armillary.spatial.pose import Pose
+
+
+def chain(name: str, size: int = 3) -> Manipulator:
+    """Return a chain of revolute joints."""
+    links = [Link(name=f"{name}0")]
+    for k in range(1, size):
+        links.append(Link(name=f"{name}{k}", parent=links[-1].name, joint=Revolute()))
+    return Manipulator(name=name, links=tuple(links))
+
+
+def test_add_mounts_and_leaves_the_old_cell_alone() -> None:
+    empty = Workcell()
+    one = empty.add(chain("a"))
+    two = one.add(chain("b"), on="a/a2", pose=Pose.translation(1.0, 0.0, 0.0))
+    assert [m.name for m in two.manipulators] == ["a", "b"]
+    assert empty.manipulators == ()
+    assert two.manipulators[0] is one.manipulators[0]
+    assert two.supports[1].manipulator == 0
+    assert two.supports[1].pose.position == (1.0, 0.0, 0.0)
+
+
+def test_remove_undoes_add() -> None:
+    one = Workcell().add(chain("a"))
+    assert one.add(chain("b"), on="a2").remove("b") == one
+    with pytest.raises(ModelError, match="'b' stand on it"):
+        one.add(chain("b"), on="a2").remove("a")
+    with pytest.raises(UnknownName, match="no manipulator named 'c'"):
+        one.remove("c")
+
+
+def test_replace_keeps_place_and_mounts() -> None:
+    cell = Workcell().add(chain("a")).add(chain("b"), on="a2")
+    longer = cell.replace(chain("a", 5))
+    assert [m.name for m in longer.manipulators] == ["a", "b"]
+    assert longer.mounts == cell.mounts
+    assert longer.joint_names[:4] == ("a/a1", "a/a2", "a/a3", "a/a4")
+    with pytest.raises(UnknownName):  # what b stands on is gone
+        cell.replace(chain("a", 2))
+
+
+def test_mount_moves_a_base_and_refuses_cycles() -> None:
+    cell = Workcell().add(chain("a")).add(chain("b"), on="a2")
+    free = cell.mount("b", pose=Pose.translation(0.0, 2.0, 0.0))
+    assert free.supports[1].manipulator == -1
+    with pytest.raises(ModelError, match="cycle"):
+        cell.mount("a", on="b/b1")
+
+
+def test_ten_thousand_edits_of_a_large_cell_stay_fast() -> None:
+    cell = Workcell().add(chain("big", 200))
+    part = chain("part", 1)
+    start = time.perf_counter()
+    for _ in range(1000):
+        cell = cell.add(part, on="big/big150").remove("part")
+    elapsed = time.perf_counter() - start
+    assert elapsed < 10.0, f"{elapsed:.1f} s for 2000 edits"
+    assert [m.name for m in cell.manipulators] == ["big"]

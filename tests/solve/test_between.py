@@ -1,0 +1,55 @@
+"""A pair of frames over many states, and frames that belong together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from armillary import StateError
+
+
+def test_many_states_are_the_single_poses(random_cell: Any) -> None:
+    cell = random_cell(0)
+    random = np.random.default_rng(0)
+    held = cell.home.grip("part", by="arm_tool4")
+    states = [held.replace(q=random.normal(size=len(held.q))) for _ in range(9)]
+    pair = cell.between("part_top", held, relative_to="track0")
+    expected = [cell.pose("part_top", s, relative_to="track0") for s in states]
+    np.testing.assert_allclose(pair.many(states), expected, atol=1e-11)
+    np.testing.assert_allclose(pair(states[3]), expected[3], atol=1e-11)
+
+
+def test_a_stale_path_is_refused(random_cell: Any) -> None:
+    cell = random_cell(1)
+    held = cell.home.grip("part", by="arm_tool4")
+    pair = cell.between("part_top", held)
+    with pytest.raises(StateError, match="gripped, released or moved"):
+        pair(held.release("part"))
+    with pytest.raises(StateError, match="state 1"):
+        pair.many([held, cell.home])
+
+
+def test_what_is_not_on_the_path_may_change(random_cell: Any) -> None:
+    cell = random_cell(1)
+    pair = cell.between("arm_tool4", cell.home)
+    other = cell.home.grip("part", by="arm_tool4")
+    np.testing.assert_allclose(pair(other), cell.pose("arm_tool4", other), atol=1e-11)
+
+
+def test_rigid_groups_follow_attachments(random_cell: Any) -> None:
+    cell = random_cell(2)
+    group = cell.rigid_with("arm5")
+    assert group[0] == "arm/arm5"
+    assert "arm/arm_tool5" in group
+    assert "part/part_top" not in group
+    held = cell.home.grip("part", by="arm_tool5")
+    assert "part/part_top" in cell.rigid_with("arm5", held)
+    state = held.replace(q=np.random.default_rng(0).normal(size=len(held.q)))
+    for name in cell.rigid_with("arm5", held):
+        np.testing.assert_allclose(
+            cell.pose(name, state, relative_to="arm5"),
+            cell.pose(name, held, relative_to="arm5"),
+            atol=1e-11,
+        )
