@@ -138,7 +138,7 @@ def call_ufunc(
     if function is None:
         known = ", ".join(sorted(known.__name__ for known in UFUNCS))
         raise fault(f"{name} has no meaning for a traced scalar. These have: {known}.")
-    if method != "__call__" or options.keys() - {"out"}:
+    if method != "__call__" or options.keys() - {"out", "subok", "order"}:
         how = f"{name}.{method}" if method != "__call__" else f"{name} with options"
         raise fault(f"{how} has no meaning for a traced scalar; plain {name} has.")
     (out,) = cast("tuple[Any]", options.get("out", (None,)))

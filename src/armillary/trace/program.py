@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import TraceError
+from armillary.trace.array import TracedArray
 from armillary.trace.interval import Interval, exactly
 from armillary.trace.ops import OPS, Op, type_real, type_truth
 from armillary.trace.paths import explore
@@ -112,7 +113,7 @@ def trace(
 
     Args:
         function: Takes its inputs by position, in the order of `shapes`: a traced
-            scalar for shape (), else an object array. Returns a number or nested
+            scalar for shape (), else an array of them. Returns a number or nested
             sequence for each output, a tuple of them where there are several.
         name: What messages call it; the function's own name if empty.
         outputs: The name of each output.
@@ -197,7 +198,7 @@ def _arguments(tape: Tape, ports: tuple[Port, ...]) -> list[Any]:
         for k in range(port.size):
             array.flat[k] = tape.input(start + k)
         start += port.size
-        arguments.append(array if port.shape else array[()])
+        arguments.append(array.view(TracedArray) if port.shape else array[()])
     return arguments
 
 

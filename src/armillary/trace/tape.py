@@ -146,9 +146,9 @@ class Tape:
         index = len(self.nodes)
         if index >= self.limit:
             raise fault(
-                f"the trace has more than {self.limit} operations: the function "
-                "probably loops without end on a traced value. Bound the loop by "
-                "plain numbers."
+                f"the trace has more than {self.limit} operations: the function loops "
+                "without end on a traced value, and should be bound by plain numbers, "
+                "or is too large to be compiled."
             )
         node = kind(self, key[0], args, value, index)
         self.nodes.append(node)
