@@ -1,0 +1,112 @@
+"""Compiled forward kinematics and Jacobians against Pinocchio."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import armillary as arm
+
+pytestmark = pytest.mark.peers
+
+ROBOTS = {
+    "panda_description/urdf/panda.urdf": "panda_hand",
+    "ur_description/urdf/ur5_robot.urdf": "tool0",
+    "talos_data/robots/talos_reduced.urdf": "gripper_left_base_link",
+    "allegro_hand_description/urdf/allegro_left_hand.urdf": "link_15.0_tip",
+}
+STATES = 20
+
+
+def robot_file(path: str) -> Path:
+    """Return a file of example-robot-data."""
+    for file in importlib.metadata.files("example-robot-data") or ():
+        if str(file).endswith(path):
+            return Path(str(file.locate())).resolve()
+    pytest.fail(f"example-robot-data has no {path}")
+
+
+@pytest.fixture(params=sorted(ROBOTS))
+def pair(request: Any, caplog: Any) -> tuple[arm.Cell, Any, Any, str]:
+    """Return a robot here and there, and the frame that is asked for."""
+    pin = pytest.importorskip("pinocchio")
+    caplog.set_level(logging.ERROR, logger="armillary")
+    path = robot_file(request.param)
+    model = pin.buildModelFromUrdf(str(path))
+    return arm.load(path), pin, model, ROBOTS[request.param]
+
+
+def as_pinocchio(
+    cell: arm.Cell, model: Any, q: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return Pinocchio's q, and the rates of its joints per unit of ours."""
+    manipulator = cell.manipulators[0]
+    q_pin, rates = np.zeros(model.nq), np.zeros((model.nv, len(q)))
+    for link, drive in zip(manipulator.links, manipulator.drives, strict=True):
+        if drive is None:
+            continue
+        joint = model.joints[model.getJointId(link.coordinate)]
+        value = drive.multiplier * q[drive.of] + drive.offset
+        rates[joint.idx_v, drive.of] = drive.multiplier
+        if joint.nq == 1:
+            q_pin[joint.idx_q] = value
+        else:
+            q_pin[joint.idx_q : joint.idx_q + 2] = np.cos(value), np.sin(value)
+    return q_pin, rates
+
+
+def test_all_poses_and_the_jacobian_agree(pair: Any) -> None:
+    cell, pin, model, tip = pair
+    data = model.createData()
+    links = [f.name for f in model.frames if f.type == pin.FrameType.BODY]
+    ids = [model.getFrameId(name, pin.FrameType.BODY) for name in links]
+    Q = np.random.default_rng(0).uniform(-2.0, 2.0, (STATES, len(cell.joint_names)))
+    poses, jacobians = cell.fk(links)(Q), cell.jacobian(tip)(Q)
+    tip_id = model.getFrameId(tip)
+    axes = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+    for q, X, J in zip(Q, poses, jacobians, strict=True):
+        q_pin, rates = as_pinocchio(cell, model, q)
+        pin.framesForwardKinematics(model, data, q_pin)
+        expected = np.array([data.oMf[k].homogeneous for k in ids])
+        np.testing.assert_allclose(X, expected, rtol=1e-9, atol=1e-9)
+        theirs = pin.computeFrameJacobian(model, data, q_pin, tip_id, axes) @ rates
+        np.testing.assert_allclose(J, theirs, rtol=1e-9, atol=1e-9)
+
+
+def test_accelerations_agree(pair: Any) -> None:
+    cell, pin, model, tip = pair
+    data = model.createData()
+    random = np.random.default_rng(1)
+    q, qd, qdd = random.uniform(-1.0, 1.0, (3, len(cell.joint_names)))
+    q_pin, rates = as_pinocchio(cell, model, q)
+    pin.forwardKinematics(model, data, q_pin, rates @ qd, rates @ qdd)
+    axes = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+    expected = pin.getFrameClassicalAcceleration(
+        model, data, model.getFrameId(tip), axes
+    )
+    found = cell.acceleration(tip)(q, qd, qdd)
+    np.testing.assert_allclose(found, expected.vector, rtol=1e-9, atol=1e-9)
+
+
+def test_inverse_kinematics_reaches_what_pinocchio_places() -> None:
+    pin = pytest.importorskip("pinocchio")
+    path = robot_file("ur_description/urdf/ur5_robot.urdf")
+    model = pin.buildModelFromUrdf(str(path))
+    data = model.createData()
+    targets = []
+    for q in np.random.default_rng(2).uniform(-3.0, 3.0, (200, model.nq)):
+        pin.forwardKinematics(model, data, q)
+        frame = model.getFrameId("tool0")
+        targets.append(pin.updateFramePlacement(model, data, frame).homogeneous)
+    logging.getLogger("armillary").setLevel(logging.ERROR)
+    answer = arm.load(path).ik("tool0")(np.array(targets))
+    assert answer.success.all()
+    for q, target in zip(answer.q, targets, strict=True):
+        pin.forwardKinematics(model, data, q)
+        found = pin.updateFramePlacement(model, data, frame).homogeneous
+        np.testing.assert_allclose(found, target, atol=5e-6)
