@@ -22,6 +22,7 @@ __all__ = ["PRECURSOR", "TYPE", "joint_of", "joint_record"]
 TYPE: Final = "type"
 PRECURSOR: Final = "precursor"
 DEEPEST: Final = 32
+_NESTED: Final = frozenset({dict, list})
 
 
 def joint_of(record: dict[str, Any], own: Mapping[str, type[Joint]]) -> Joint:
@@ -103,7 +104,9 @@ def _value(record: Record) -> Any:
     if isinstance(record, dict):
         return pose_of(msgspec.convert(record, PoseInFile))
     if isinstance(record, list):
-        return tuple(map(_value, cast(list[Any], record)))
+        items = cast(list[Any], record)
+        is_flat = _NESTED.isdisjoint(map(type, items))
+        return tuple(items if is_flat else map(_value, items))
     return record
 
 
