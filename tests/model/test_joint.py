@@ -492,6 +492,8 @@ def test_tags_default_to_the_name_of_the_class():
 def test_what_is_as_usual_is_not_printed():
     assert repr(Circle(2.0)) == "Circle(radius=2.0)"
     assert repr(Prismatic()) == "Prismatic()"
+    assert repr(Circle(2.0).scaled(2.0)) == "Circle(radius=4.0)"
+    assert repr(Circle(2.0, precursor=np.eye(4))) == "Circle(radius=2.0)"
     assert "precursor=Pose(" in repr(Fixed(precursor=Pose.translation(1.0, 0.0, 0.0)))
 
 

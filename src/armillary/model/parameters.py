@@ -150,6 +150,8 @@ def _pose(pose: Pose, name: str) -> Pose:
             raise JointError(f"{name} is no pose of numbers. {error}") from error
         if not pose.is_float:
             raise JointError(f"{name} is a traced pose; it must be of numbers.")
+    if pose == IDENTITY:
+        return IDENTITY
     if not all(map(math.isfinite, pose.entries)):
         raise JointError(f"{name} is a pose with an entry that is not finite.")
     error, volume = _distortion(pose)
@@ -271,7 +273,7 @@ def _tuple(value: Any, annotations: tuple[Any, ...], name: str) -> tuple[Any, ..
 
 def _pose_of_array(value: Sequence[Any], name: str) -> Pose:
     try:
-        return Pose.from_matrix(value)
+        return _pose(Pose.from_matrix(value), name)
     except ArmillaryError as error:
         raise JointError(f"{name} is no pose. {error}") from error
 
