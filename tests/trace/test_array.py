@@ -108,6 +108,9 @@ def test_what_is_computed_from_arrays_is_one():
 
     def formula(q):
         seen.extend([q, q * 2, np.sin(q), q[1:], q.reshape(1, 3), q > 0, 1.0 - q])
+        seen.extend([q[0] * q, q - q[1], q[0] < q, np.add(q[0], q), np.ones(3) / q])
+        seen.extend([np.where(q[0] > 0, q, 1.0), np.clip(q[0], q, 1.0), q @ np.eye(3)])
+        assert np.add(q, 1.0, out=q) is q
         return np.maximum(q @ np.eye(3), 0)
 
     trace(formula, q=(3,))

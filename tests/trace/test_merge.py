@@ -82,6 +82,13 @@ def test_nested_functions_are_shared_from_the_inside():
     assert costs(formula) == {"atan": 1, "sin": 1, "exp": 1}
 
 
+def test_equal_functions_nest_from_the_inside():
+    def formula(q):
+        return f.sin(f.sin(q) + 1.0) if q > 0 else f.sin(2.0 * f.sin(2 * q))
+
+    assert costs(formula) == {"sin": 2}
+
+
 def test_functions_of_two_arguments_are_shared():
     def formula(x, y):
         if x > y - 2.0:

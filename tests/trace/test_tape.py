@@ -125,4 +125,4 @@ def test_recording_is_fast():
             x, y = x * y + 1.5, y - x
         return len(tape.nodes) / (time.process_time() - start)
 
-    assert max(rate() for _ in range(20)) > 60_000
+    assert any(rate() > 60_000 for _ in range(20))

@@ -207,7 +207,7 @@ def elementwise(function: Function, *args: Any, out: Array | None = None) -> Any
 def box(value: Any) -> Array:
     """Hide a scalar in an array, so that NumPy does not ask it again."""
     if isinstance(value, ARRAYS):
-        return np.asarray(value, dtype=object)
+        return np.asanyarray(value, dtype=object)
     hidden: Array = np.empty((), dtype=object)
     hidden[()] = value
     return hidden
