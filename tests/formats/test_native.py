@@ -507,6 +507,25 @@ def test_joint_of_a_known_class_moves():
     assert joint.placement(0.3).position == (0.3, 2.0 * math.sin(0.3), 1.0)
 
 
+class Gear(Joint, frozen=True):
+    teeth: float
+
+    def check(self):
+        if 20.0 / self.teeth < 1.0:
+            raise JointError("Too many teeth.")
+
+    def pose(self, q):
+        return Pose.rotation_z(q / self.teeth)
+
+
+@pytest.mark.parametrize(("teeth", "why"), [(0, "division by zero"), (30, "Too many")])
+def test_own_class_may_refuse_in_its_own_words(teeth, why):
+    joint = f'{{"type": "Gear", "teeth": {teeth}}}'
+    links = f'[{{"name": "a"}}, {{"name": "b", "parent": "a", "joint": {joint}}}]'
+    found = refusal(one_manipulator(links), joints={"Gear": Gear})
+    assert "error[bad-joint]: " in found and why in found
+
+
 def test_joint_of_an_unknown_class_is_kept_but_cannot_move():
     cell, report = read_reporting(own_cell(), joints={})
     joint = cell.manipulators[0].links[1].joint

@@ -28,6 +28,12 @@ def test_file_is_made_and_replaced(tmp_path: Path):
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
+def test_name_may_be_as_long_as_names_may_be(tmp_path: Path):
+    path = tmp_path / ("a" * 255)
+    write_bytes(path, b"one")
+    assert path.read_bytes() == b"one"
+
+
 def test_path_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     write_bytes("a.txt", b"one")

@@ -7,8 +7,7 @@ import os
 import secrets
 from typing import Final
 
-from armillary.errors import FormatError
-from armillary.formats.diagnostic import Diagnostic, Place, Severity
+from armillary.formats.format import fault
 
 __all__ = ["write_bytes"]
 
@@ -34,22 +33,27 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
         target = os.path.realpath(name)
         folder = os.path.dirname(target)
         if os.path.exists(target) and not os.path.isfile(target):
-            raise _error(name, "not-a-file", "this is no plain file", "Name a file.")
+            raise fault(
+                name, "not-a-file", "this is no plain file", hint="Name a file."
+            )
         if not os.path.isdir(folder):
-            raise _error(
-                name, "no-such-folder", f"there is no folder {folder}", "Make it first."
+            raise fault(
+                name,
+                "no-such-folder",
+                f"there is no folder {folder}",
+                hint="Make it first.",
             )
         _replace(target, data)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise _error(
+        raise fault(
             name, "unwritable-file", f"the file cannot be written: {reason}"
         ) from error
 
 
 def _replace(target: str, data: bytes) -> None:
     """Write beside the target, then rename, which is atomic."""
-    draft = f"{target}.{secrets.token_hex(8)}.part"
+    draft = os.path.join(os.path.dirname(target), f".{secrets.token_hex(8)}.part")
     descriptor = os.open(draft, _NEW_FILE, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -63,15 +67,3 @@ def _replace(target: str, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(draft)
         raise
-
-
-def _error(name: str, code: str, message: str, hint: str = "") -> FormatError:
-    return FormatError(
-        Diagnostic(
-            place=Place(name),
-            severity=Severity.ERROR,
-            code=code,
-            message=message,
-            hint=hint,
-        )
-    )

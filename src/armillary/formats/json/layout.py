@@ -9,8 +9,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
-from armillary.errors import FormatError
-from armillary.formats.diagnostic import Diagnostic, Place, Severity
+from armillary.formats.format import fault
 
 __all__ = ["Record", "to_text"]
 
@@ -39,15 +38,8 @@ def to_text(record: Record, *, depth: int) -> bytes:
     try:
         _lay(record, b"", b"", b"\n", depth, lines)
     except UnicodeEncodeError as error:
-        raise FormatError(
-            Diagnostic(
-                place=Place(),
-                severity=Severity.ERROR,
-                code="bad-text",
-                message=f"the text {error.object!a} holds half a character",
-                hint="Rename it.",
-            )
-        ) from error
+        text = f"the text {error.object!a} holds half a character"
+        raise fault("", "bad-text", text, hint="Rename it.") from error
     return b"".join(lines)
 
 

@@ -140,11 +140,12 @@ class _Building:
         """Return the joint that a file gives."""
         try:
             joint = joint_of(given, self._own)
-        except ArmillaryError as error:
-            self._document.error(steps, "bad-joint", _clause(error))
-            raise _Faulty from error
         except msgspec.ValidationError as error:
             self._document.mismatch(error, steps)
+            raise _Faulty from error
+        except (ArmillaryError, ArithmeticError, TypeError, ValueError) as error:
+            # A caller's own class may fail in its own words.
+            self._document.error(steps, "bad-joint", _clause(error))
             raise _Faulty from error
         if isinstance(joint, OpaqueJoint):
             self._unknown.setdefault(joint.kind, []).append((*steps, "type"))
@@ -254,6 +255,6 @@ _EXPLANATIONS: Final[dict[type, Callable[..., None]]] = {
 }
 
 
-def _clause(error: ArmillaryError) -> str:
+def _clause(error: Exception) -> str:
     """Return the sentence of an error without its full stop, as findings are."""
     return str(error).removesuffix(".")
