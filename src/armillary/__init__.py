@@ -19,7 +19,7 @@ from armillary.errors import (
     UnknownName,
     unknown,
 )
-from armillary.model import joints
+from armillary.model import joints, shapes
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint
@@ -65,6 +65,7 @@ __all__ = [
     "joints",
     "load",
     "save",
+    "shapes",
 ]
 
 _Folder = str | os.PathLike[str]

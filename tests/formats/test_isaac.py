@@ -26,7 +26,7 @@ from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
 from armillary.model.property import Property
-from armillary.model.shape import Sphere
+from armillary.model.shapes import Sphere
 from armillary.model.workcell import Mount, Workcell
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose

@@ -21,7 +21,7 @@ from armillary.model.joints.fixed import Fixed
 from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
 from armillary.model.link import Link
-from armillary.model.shape import Box, Cylinder, Mesh, Sphere
+from armillary.model.shapes import Box, Capsule, Cylinder, Mesh, Sphere
 from armillary.model.workcell import Mount, Workcell
 from armillary.spatial.pose import Pose
 
@@ -427,16 +427,20 @@ def test_shapes():
     )
 
 
-def test_a_capsule_is_a_cylinder_and_two_spheres():
+def test_the_length_of_a_capsule_is_that_of_its_straight_part():
     cell, report = read(
         shaped('<capsule radius="1" length="4"/>', extra='<origin xyz="0 5 0"/>')
     )
     assert cell.manipulators[0].links[0].visuals == (
-        Cylinder(pose=Pose.translation(0, 5, 0), radius=1.0, length=4.0),
-        Sphere(pose=Pose.translation(0, 5, -2), radius=1.0),
-        Sphere(pose=Pose.translation(0, 5, 2), radius=1.0),
+        Capsule(pose=Pose.translation(0, 5, 0), radius=1.0, length=4.0),
     )
-    assert codes(report) == ["capsule"]
+    assert codes(report) == []
+
+
+def test_a_size_beyond_all_workcells_is_no_shape():
+    (fault,) = faults(shaped('<sphere radius="1e300"/>'))
+    assert "error[bad-shape]: <sphere>" in fault
+    assert "radius is 1e+300; it must be a length from 0 to 1e+15 m" in fault
 
 
 BALL = '<sphere radius="1"/>'

@@ -35,7 +35,8 @@ from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
 from armillary.model.property import Property
-from armillary.model.shape import Box, Cylinder, Mesh, Shape, Sphere
+from armillary.model.shape import Shape
+from armillary.model.shapes import Box, Cylinder, Mesh, Sphere
 from armillary.model.workcell import Mount, Workcell
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose

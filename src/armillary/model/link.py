@@ -9,6 +9,8 @@ from armillary.model.frame import Frame
 from armillary.model.joint import Joint
 from armillary.model.joints.fixed import Fixed
 from armillary.model.limits import UNLIMITED, Limits
+from armillary.model.mass import inertia_of
+from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
@@ -32,7 +34,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         inertia: Mass properties about the primary frame's origin; None if unknown.
         frames: Named frames, end effectors among them.
         visuals: What is drawn.
-        collisions: What may touch.
+        collisions: What may touch; where there is none, see `collision_shapes`.
     """
 
     name: str
@@ -62,3 +64,22 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     def moves(self) -> bool:
         """Return whether its joint has a coordinate, its own or a followed one."""
         return not isinstance(self.joint, Fixed)
+
+    @property
+    def collision_shapes(self) -> tuple[Shape, ...]:
+        """Return what may touch: `collisions`, or else the primitives of `visuals`."""
+        if self.collisions:
+            return self.collisions
+        return tuple(each for each in self.visuals if isinstance(each, Primitive))
+
+    def inertia_of_shapes(self, density: float) -> SpatialInertia:
+        """Return the inertia of a link that its collision shapes fill evenly.
+
+        It is about the primary frame's origin. Where shapes overlap, all count.
+
+        density: [kg/m^3], above 0.
+
+        Raises:
+            ModelError: A shape is a mesh or infinite, or the density is none.
+        """
+        return inertia_of(self.collision_shapes, density)

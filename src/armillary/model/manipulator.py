@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from armillary.model.link import Link
 from armillary.model.posture import Posture, posture_faults
 from armillary.model.property import Property
 from armillary.model.validate import check_manipulator
+from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
 
 Array = npt.NDArray[np.float64]
@@ -175,6 +177,28 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 return each
         known = [each.name for each in self.postures]
         raise unknown("posture", name, known, owner=f"manipulator '{self.name}'")
+
+    def total_inertia(self, poses: Sequence[Pose]) -> SpatialInertia:
+        """Return the inertia of all links together, leaving out those not known.
+
+        poses: Of each link's outer frame in a frame A, in the order of `links`.
+
+        Returns:
+            About A's origin and in its axes.
+
+        Raises:
+            ModelError: There are not as many poses as links.
+        """
+        if len(poses) != len(self.links):
+            raise ModelError(
+                f"{len(poses)} poses were given for the {len(self.links)} links of "
+                f"{quote(self.name)}; give one for each, in the order of links."
+            )
+        total = SpatialInertia.zero()
+        for link, pose in zip(self.links, poses, strict=True):
+            if link.inertia is not None:
+                total += link.inertia.transformed(pose @ link.primary)
+        return total
 
     def link(self, name: str) -> Link:
         """Return the link called `name`.

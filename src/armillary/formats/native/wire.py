@@ -17,7 +17,8 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from armillary.model.joint import Joint
-from armillary.model.shape import SHAPES, Shape
+from armillary.model.shape import Shape
+from armillary.model.shapes import SHAPES
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
 

@@ -8,7 +8,8 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.xml import Element, tag
 from armillary.model.link import Link
-from armillary.model.shape import Box, Colour, Cylinder, Mesh, Shape, Sphere
+from armillary.model.shape import Colour, Shape
+from armillary.model.shapes import Box, Capsule, Cylinder, Mesh, Sphere
 from armillary.spatial.euler import fixed_xyz, rows_from_fixed_xyz
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import EYE, ZERO, Vector3
@@ -130,6 +131,8 @@ def _geometry(shape: Shape) -> Element | None:
             return tag("sphere", {"radius": shape.radius})
         case Cylinder():
             return tag("cylinder", {"radius": shape.radius, "length": shape.length})
+        case Capsule():
+            return tag("capsule", {"radius": shape.radius, "length": shape.length})
         case Mesh():
             scale = None if shape.scale == ONES else shape.scale
             return tag("mesh", {"filename": shape.file, "scale": scale})

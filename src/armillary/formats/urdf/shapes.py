@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable
 from typing import Any, Final
 
-from armillary.errors import quote
+from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Diagnostic, Report
 from armillary.formats.paths import Roots
 from armillary.formats.urdf.materials import Materials
 from armillary.formats.urdf.origin import read_pose
 from armillary.formats.urdf.unkept import Guesses, Unkept, report_leftovers
 from armillary.formats.xml import Element
-from armillary.model.shape import Box, Cylinder, Mesh, Shape, Sphere
-from armillary.spatial.pose import Pose
+from armillary.model.shape import Shape
+from armillary.model.shapes import Box, Capsule, Cylinder, Mesh, Sphere
 
 __all__ = ["Meshes", "ShapeReader"]
 
@@ -121,38 +121,31 @@ class ShapeReader:
         size = element.numbers("size", 3, self._report, required=True)
         if size is None or not self._is_size(element, *size):
             return []
-        return [Box(size=(size[0], size[1], size[2]), **looks)]
+        return self._made(element, Box, size=size, **looks)
 
     def _sphere(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
         radius = element.number("radius", self._report, required=True)
         if radius is None or not self._is_size(element, radius):
             return []
-        return [Sphere(radius=radius, **looks)]
+        return self._made(element, Sphere, radius=radius, **looks)
 
     def _cylinder(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
+        return self._round(element, Cylinder, looks)
+
+    def _capsule(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
+        return self._round(element, Capsule, looks)
+
+    def _round(
+        self, element: Element, kind: type[Shape], looks: dict[str, Any]
+    ) -> list[Shape]:
+        """Return a shape with a radius about z, and a length along it."""
         radius = element.number("radius", self._report, required=True)
         length = element.number("length", self._report, required=True)
         if radius is None or length is None:
             return []
         if not self._is_size(element, radius, length):
             return []
-        return [Cylinder(radius=radius, length=length, **looks)]
-
-    def _capsule(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
-        """Return a cylinder and the two spheres around the middles of its ends."""
-        made = self._cylinder(element, looks)
-        for cylinder in made:
-            assert isinstance(cylinder, Cylinder)
-            self._report.note(
-                element.place,
-                "capsule",
-                "the capsule becomes a cylinder and two spheres, the same body",
-            )
-            for z in (-0.5 * cylinder.length, 0.5 * cylinder.length):
-                pose = looks["pose"] @ Pose.translation(0.0, 0.0, z)
-                ball = Sphere(radius=cylinder.radius, **{**looks, "pose": pose})
-                made = [*made, ball]
-        return made
+        return self._made(element, kind, radius=radius, length=length, **looks)
 
     def _mesh(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
         file = element.required_attribute("filename", self._report)
@@ -169,7 +162,7 @@ class ShapeReader:
             )
             return []
         self._meshes.check(file, element)
-        return [Mesh(file=file, scale=(x, y, z), **looks)]
+        return self._made(element, Mesh, file=file, scale=(x, y, z), **looks)
 
     def _is_size(self, element: Element, *sizes: float) -> bool:
         """Return whether no size is negative; warn of zeros."""
@@ -183,3 +176,14 @@ class ShapeReader:
                 element.place, "no-volume", f"{element.label} has a size of zero"
             )
         return True
+
+    def _made(
+        self, element: Element, kind: type[Shape], **parameters: Any
+    ) -> list[Shape]:
+        """Return a shape, nothing where its parameters make none."""
+        try:
+            return [kind(**parameters)]
+        except ModelError as error:
+            message = f"{element.label} is no shape: {error}".removesuffix(".")
+            self._report.error(element.place, "bad-shape", message)
+            return []

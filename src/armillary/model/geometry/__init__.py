@@ -1,0 +1,1 @@
+"""Geometry of bodies, on arrays of floats: surfaces, hulls, bounds, moments."""

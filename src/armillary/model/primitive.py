@@ -1,0 +1,141 @@
+"""Primitives: shapes that formulas describe, all of them convex."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError, ShapeError
+from armillary.model.geometry.bounding import BoundingBox, BoundingSphere
+from armillary.model.geometry.moments import Moments, check_finite
+from armillary.model.geometry.triangles import Triangles
+from armillary.model.shape import Shape
+from armillary.spatial.inertia import SpatialInertia
+from armillary.spatial.pose import IDENTITY, Pose
+
+Array = npt.NDArray[np.float64]
+
+MILLIMETRE = 1e-3
+
+
+class Primitive(Shape, frozen=True, kw_only=True):
+    """A convex body in closed form.
+
+    Everything is in its own frame, but for `inertia`, which is in the link's primary
+    frame. A size of 0 is allowed where a flat body, a line or a point is left; it has
+    no volume.
+    """
+
+    # What a kind of primitive defines.
+
+    @property
+    def moments(self) -> Moments:
+        """Return the moments of its volume, in its own frame.
+
+        Raises:
+            ModelError: It is infinite.
+        """
+        raise NotImplementedError
+
+    @property
+    def area(self) -> float:
+        """Return the area of its surface [m^2]."""
+        raise NotImplementedError
+
+    @property
+    def bounding_sphere(self) -> BoundingSphere:
+        """Return the smallest sphere around it, in its own frame.
+
+        Raises:
+            ModelError: It is infinite.
+        """
+        raise NotImplementedError
+
+    def triangles(self, tolerance: float = MILLIMETRE) -> Triangles:
+        """Return triangles with corners on its surface, for drawing; in its own frame.
+
+        Where it has volume they are closed and face outwards.
+
+        tolerance: The largest distance between them and the surface [m], above 0.
+
+        Raises:
+            ModelError: It is infinite, or there would be too many triangles.
+        """
+        raise NotImplementedError
+
+    def _support(self, directions: Array) -> Array:
+        """Return a farthest point in each unit direction, shapes (n, 3)."""
+        raise NotImplementedError
+
+    def _reach(self, directions: Array) -> Array:
+        """Return how far it reaches in each unit direction [m], shape (n,)."""
+        return np.einsum("ij,ij->i", directions, self._support(directions))
+
+    # What follows.
+
+    @property
+    def volume(self) -> float:
+        """Return its volume [m^3].
+
+        Raises:
+            ModelError: It is infinite.
+        """
+        return self.moments.volume
+
+    def inertia(self, density: float) -> SpatialInertia:
+        """Return its inertia about the origin of the link's primary frame.
+
+        density: [kg/m^3], above 0.
+
+        Raises:
+            ModelError: It is infinite, or the density is none.
+        """
+        inertia = self.moments.inertia(density).transformed(self.pose)
+        check_finite(inertia)
+        return inertia
+
+    def support(self, direction: npt.ArrayLike) -> Array:
+        """Return a point of it that is farthest in a direction, in its own frame.
+
+        direction: Of any length but 0, shape (..., 3).
+
+        Returns:
+            Points [m], shape (..., 3).
+
+        Raises:
+            ShapeError: The shape differs.
+            ModelError: A direction is none, or there is no farthest point.
+        """
+        given = np.asarray(direction, dtype=np.float64)
+        if given.ndim == 0 or given.shape[-1] != 3:
+            raise ShapeError(f"A direction has shape (..., 3), not {given.shape}.")
+        return self._support(_units(given.reshape(-1, 3))).reshape(given.shape)
+
+    def bounding_box(self, X_AS: Pose = IDENTITY) -> BoundingBox:
+        """Return the smallest box around it along the axes of a frame.
+
+        X_AS: The pose of its own frame S in that frame A: by default A is S; with
+            `shape.pose` it is the link's primary frame.
+
+        Returns:
+            The box in A, infinite where the shape is.
+        """
+        R, p = np.array(X_AS.rotation), np.array(X_AS.position)
+        # Row i of R is axis i of A, written in S.
+        upper, lower = p + self._reach(R), p - self._reach(-R)
+        return BoundingBox(tuple(lower.tolist()), tuple(upper.tolist()))
+
+
+def _units(directions: Array) -> Array:
+    """Return directions with length 1, shape (n, 3).
+
+    Raises:
+        ModelError: One is 0 or not finite.
+    """
+    size = np.abs(directions).max(axis=1, keepdims=True, initial=0.0)
+    is_good = (size > 0.0) & (size < np.inf)
+    if not is_good.all():
+        bad = directions[int(np.argmin(is_good[:, 0]))].tolist()
+        raise ModelError(f"The direction {bad} is zero or not finite.")
+    scaled = directions / size
+    return scaled / np.linalg.norm(scaled, axis=1, keepdims=True)

@@ -1,0 +1,134 @@
+"""Convex polyhedra."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError, ShapeError
+from armillary.model.geometry.bounding import BoundingSphere
+from armillary.model.geometry.hull import convex_hull
+from armillary.model.geometry.loft import check_tolerance
+from armillary.model.geometry.moments import Moments
+from armillary.model.geometry.triangles import Triangles
+from armillary.model.primitive import MILLIMETRE, Primitive
+from armillary.model.shape import LARGEST, Point
+
+Array = npt.NDArray[np.float64]
+
+MOST_VERTICES = 1000
+DEEPEST = 1e-9
+
+
+class ConvexPolyhedron(
+    Primitive, frozen=True, kw_only=True, tag="convex_polyhedron", dict=True
+):
+    """The convex hull of points, all of them on its surface.
+
+    Attributes:
+        vertices: At least four [m], not in one plane; at most 1000.
+    """
+
+    vertices: tuple[Point, ...]
+
+    @classmethod
+    def around(cls, points: npt.ArrayLike, **looks: Any) -> Self:
+        """Return the smallest convex polyhedron around points.
+
+        Args:
+            points: At least four [m], shape (n, 3); those inside are left out.
+            looks: Pose, name and colour.
+
+        Raises:
+            ShapeError: The shape differs.
+            ModelError: They are not finite, lie in one plane, or too many are corners.
+        """
+        given = np.asarray(points, dtype=np.float64)
+        if given.ndim != 2 or given.shape[1] != 3:
+            raise ShapeError(f"Points have shape (n, 3), not {given.shape}.")
+        if not np.all(np.abs(given) <= LARGEST):
+            raise ModelError(
+                "A convex polyhedron is around finite points, with coordinates of at "
+                f"most {LARGEST:g} m."
+            )
+        corners = np.unique(convex_hull(given))
+        return cls(vertices=tuple(map(tuple, given[corners].tolist())), **looks)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = [getattr(self, name) for name in self.__struct_fields__]
+        return _remake, tuple(fields)
+
+    def check(self) -> None:
+        """Check that the vertices span a body, and that none is inside."""
+        count = len(self.vertices)
+        if count > MOST_VERTICES:
+            raise self._fault(
+                f"it has {count} vertices, more than {MOST_VERTICES}; make it coarser"
+            )
+        self._store_points("vertices", None)
+        try:
+            surface = self._surface
+        except ModelError as error:
+            raise self._fault(str(error).removesuffix(".")) from error
+        inside = np.setdiff1d(np.arange(count), surface.faces)
+        if len(inside):
+            self._check_depth(surface, inside)
+
+    def _check_depth(self, surface: Triangles, inside: npt.NDArray[np.int64]) -> None:
+        """Refuse vertices that are not on the surface, up to rounding."""
+        normals, feet = surface.normals, surface.corners[:, 0]
+        heights = normals @ surface.vertices[inside].T
+        depth = (np.einsum("ij,ij->i", normals, feet)[:, np.newaxis] - heights).min(0)
+        deepest = int(np.argmax(depth))
+        extent = float(np.ptp(surface.vertices, axis=0).max())
+        if depth[deepest] > DEEPEST * extent:
+            raise self._fault(
+                f"vertex {inside[deepest]} lies {depth[deepest]:.3g} m inside the hull "
+                "of the others, so they outline nothing convex; "
+                "ConvexPolyhedron.around(points) leaves such points out"
+            )
+
+    @cached_property
+    def _surface(self) -> Triangles:
+        vertices = np.array(self.vertices)
+        return Triangles(vertices, convex_hull(vertices))
+
+    @property
+    def faces(self) -> npt.NDArray[np.int64]:
+        """Return the triangles of its surface, counter-clockwise from outside.
+
+        They are numbers of vertices, shape (m, 3).
+        """
+        return self._surface.faces
+
+    @property
+    def moments(self) -> Moments:
+        """Return the moments of its volume."""
+        return self._surface.moments
+
+    @property
+    def area(self) -> float:
+        """Return the area of its surface [m^2]."""
+        return self._surface.area
+
+    @property
+    def bounding_sphere(self) -> BoundingSphere:
+        """Return the smallest sphere around its vertices."""
+        return self._surface.bounding_sphere
+
+    def triangles(self, tolerance: float = MILLIMETRE) -> Triangles:
+        """Return its surface."""
+        check_tolerance(tolerance)
+        return self._surface
+
+    def _support(self, directions: Array) -> Array:
+        vertices = self._surface.vertices
+        return vertices[np.argmax(directions @ vertices.T, axis=1)]
+
+
+def _remake(*fields: Any) -> ConvexPolyhedron:
+    names = ConvexPolyhedron.__struct_fields__
+    return ConvexPolyhedron(**dict(zip(names, fields, strict=True)))
