@@ -109,6 +109,20 @@ def test_poles_have_no_bound(x):
     assert joint_of(x).origin_bound(-2.0, 2.0) == INF
 
 
+def test_a_circle_is_one_however_it_lies():
+    """Also where its distance from F cannot be seen to be constant term by term."""
+    turned = Pose.rotation_about((1.0, 2.0, 3.0), 0.7)
+
+    class Leaning(Joint):
+        def pose(self, q):
+            return turned @ Pose.rotation_z(q) @ Pose.translation(0.3, 0.4, 0.0)
+
+    X = Pose.from_rpy(0.1, 0.2, 0.3)
+    bound = Leaning(precursor=X).origin_bound(-30.0, 70.0)
+    assert bound == pytest.approx(0.5, rel=1e-12)
+    assert bound >= 0.5
+
+
 def test_an_infinite_range_may_have_no_bound_that_could_be_proved():
     joint = joint_of(lambda q: q / np.sqrt(1.0 + q * q))
     assert joint.origin_bound(-INF, INF) >= 1.0

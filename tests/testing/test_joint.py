@@ -289,15 +289,6 @@ def broken_laws(joint: Joint, **options: Any) -> dict[str, str]:
     return dict(line.strip().split(": ", 1) for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("kind", "law", "message"), BROKEN, ids=[kind.__name__ for kind, _, _ in BROKEN]
-)
-def test_a_broken_law_is_named(kind: type[Joint], law: str, message: str):
-    joint = kind(2.5, precursor=P)
-    found = broken_laws(joint, lower=-3.0, upper=3.5)
-    assert message in found[law]
-
-
 # What follows from what else: a joint that breaks one law often breaks another.
 ALSO = {
     "Sheared": {"acceleration", "continuous", "scaling", "velocity"},
@@ -322,12 +313,11 @@ ALSO = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "law"),
-    [(kind, law) for kind, law, _ in BROKEN],
-    ids=[kind.__name__ for kind, _, _ in BROKEN],
+    ("kind", "law", "message"), BROKEN, ids=[kind.__name__ for kind, _, _ in BROKEN]
 )
-def test_other_laws_are_not_blamed(kind: type[Joint], law: str):
-    found = broken_laws(kind(2.5, precursor=P), lower=-3.0, upper=3.5)
+def test_a_broken_law_is_named_and_no_other(kind: type[Joint], law: str, message: str):
+    found = broken_laws(kind(2.5, precursor=P), lower=-3.0, upper=3.5, samples=12)
+    assert message in found[law]
     assert set(found) - {law} <= ALSO.get(kind.__name__, set())
 
 
@@ -457,7 +447,7 @@ def test_all_broken_laws_are_told_at_once():
 
 
 def test_what_is_broken_is_found_for_any_seed():
-    for seed in range(10):
+    for seed in range(4):
         assert "velocity" in broken_laws(SlightlyFast(2.0), seed=seed)
         check_joint(Circle(2.0), seed=seed)
 

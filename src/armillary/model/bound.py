@@ -7,9 +7,9 @@ import math
 from typing import Any
 
 from armillary.model.motion import Motion
+from armillary.model.square_distance import square_distance
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Number, Vector3, apply, dot, transpose
-from armillary.trace import OPS, Program, Scalar, replay, tangent, trace
+from armillary.trace import OPS, Program, replay, tangent, trace
 from armillary.trace.interval import (
     ALWAYS,
     NEVER,
@@ -81,7 +81,7 @@ class _Hill:
 
     def __init__(self, motion: Motion, precursor: Pose) -> None:
         def square(q: Any) -> Any:
-            return _square_distance(precursor, motion.pose(q).position)
+            return square_distance(precursor, motion.pose(q).position)
 
         def slope(q: Any) -> Any:
             return tangent([square(q)], [(q, 1.0)])[0]
@@ -140,32 +140,6 @@ def _number(program: Program, q: float) -> float:
         return 0.0
     (value,) = replay(program, [q])
     return value if math.isfinite(value) else 0.0
-
-
-def _square_distance(precursor: Pose, p: Vector3) -> Number:
-    """Return |t + R p|^2 as |t|^2 + 2 (R' t) . p + |p|^2.
-
-    The last is written so that what turns about the origin shows no change at all:
-    equal factors of its terms are taken out, and sin^2 + cos^2 is 1.
-    """
-    t = precursor.position
-    lever = apply(transpose(precursor.rotation), t)
-    squares: dict[float, Number] = {}
-    for factor, rest in map(_factored, p):
-        squares[factor] = squares.get(factor, 0.0) + rest * rest
-    return dot(t, t) + sum(
-        (factor * factor * total for factor, total in squares.items()),
-        2.0 * dot(lever, p),
-    )
-
-
-def _factored(x: Number) -> tuple[float, Number]:
-    """Return a number as the size of its constant factor and what that multiplies."""
-    if isinstance(x, Scalar) and x.name == "neg":
-        return _factored(x.args[0])
-    if isinstance(x, Scalar) and x.name == "mul" and x.args[0].name == "const":
-        return abs(x.args[0].value), x.args[1]
-    return 1.0, x
 
 
 def _enclosed(program: Program, box: Interval) -> tuple[Interval, bool]:
