@@ -1,0 +1,64 @@
+"""Squares of distances are what they say, and never less."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from armillary.model.square_distance import square_distance
+from armillary.spatial.pose import Pose
+from armillary.testing import random_joint, random_pose
+from armillary.trace import replay, trace
+from armillary.trace.functions import cos, sin
+
+GRID = np.linspace(-7.0, 7.0, 101)
+
+
+def program_of(X: Pose, p):
+    return trace(lambda q: square_distance(X, p(q)), name="square", q=())
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_it_is_the_square_of_the_distance(seed: int):
+    random = np.random.default_rng(seed)
+    joint = random_joint(random)
+    program = program_of(joint.precursor, lambda q: joint.motion.pose(q).position)
+    for q in GRID:
+        (found,) = replay(program, [float(q)])
+        expected = np.dot(*[joint.placement(float(q)).position] * 2)
+        assert found == pytest.approx(expected, rel=1e-12)
+        assert found >= expected * (1.0 - 1e-14)
+
+
+def test_a_circle_about_the_origin_is_a_constant():
+    R = random_pose(np.random.default_rng(0))
+    X = Pose(R.rotation, (0.0, 0.0, 0.0))
+
+    def circle(q):
+        return R.rotate((0.3 * cos(q), -0.3 * sin(q), 0.4))
+
+    program = program_of(X, circle)
+    names = {step.name for step in program.instructions}
+    (found,) = replay(program, [1.0])
+    assert found == pytest.approx(0.25, rel=1e-13)
+    assert "sin" not in names or program.operation_count <= 8
+
+
+@pytest.mark.parametrize(
+    "p",
+    [
+        lambda q: (1.0, 2.0, 3.0),
+        lambda q: (0.0, 0.0, 0.0),
+        lambda q: (q, -q, 2.0 * q),
+        lambda q: (q - 1.0, 1.0 - q, -(q + 2.0)),
+        lambda q: (q * q, q * q * q, 3.0 - q * q),
+        lambda q: (sum(sin(k * q) for k in range(1, 30)), 0.0, q),
+    ],
+)
+def test_every_form_of_sum_is_understood(p):
+    X = random_pose(np.random.default_rng(1))
+    program = program_of(X, p)
+    for q in GRID:
+        (found,) = replay(program, [float(q)])
+        expected = np.array(X @ p(float(q)))
+        assert found == pytest.approx(float(expected @ expected), rel=1e-10)
