@@ -402,6 +402,21 @@ def test_bad_numbers_stay_in_their_row(
             exactly(np.isnan(result[row]), np.isnan(reference[row]))
 
 
+def test_comparisons_with_nan_are_false():
+    def compare(q: Any) -> list[Any]:
+        x, y = q
+        answers = [x < y, x <= y, x == y, x != y, (x < y) | (x > y), (x <= y) & (y < 9)]
+        return [np.where(answer, 1.0, 0.0) for answer in answers]
+
+    program = trace(compare, q=(2,))
+    numbers = [np.nan, -np.inf, -1.0, 0.0, 1.0, np.inf]
+    q = np.array([[x, y] for x in numbers for y in numbers])
+    for lanes in (1, 2, 4):
+        exactly(compile(program, lanes=lanes)(q), interpret(program, q))
+    exactly(vectorize(program, q), interpret(program, q))
+    exactly(interpret(program, [np.nan, 1.0]), np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0]))
+
+
 @pytest.mark.parametrize("joint", range(7))
 def test_nan_reaches_what_depends_on_it_and_nothing_else(arm: Program, joint: int):
     q = np.linspace(-1, 1, 7)

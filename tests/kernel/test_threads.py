@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -77,19 +78,38 @@ def test_an_error_of_any_piece_is_raised():
             threads.share(8, 2, work, 8)
 
 
-def test_nothing_is_written_after_an_error():
-    """All threads have stopped when it is raised."""
-    running: set[int] = set()
+def test_an_error_of_another_thread_is_raised():
+    caller, failed = threading.current_thread(), threading.Event()
 
     def work(rows: slice) -> None:
-        running.add(rows.start)
-        if threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is caller:
+            assert failed.wait(30)
+            return
+        failed.set()
+        raise ValueError("elsewhere")
+
+    with pytest.raises(ValueError, match="elsewhere"):
+        threads.share(100, 4, work, 100)
+
+
+def test_after_an_error_all_threads_stop_before_it_is_raised():
+    caller, first = threading.current_thread(), threading.Event()
+    begun: list[int] = []
+    ended: list[int] = []
+
+    def work(rows: slice) -> None:
+        if threading.current_thread() is caller:
+            assert first.wait(30)
             raise KeyboardInterrupt
-        running.discard(rows.start)
+        begun.append(rows.start)
+        first.set()
+        time.sleep(0.02)
+        ended.append(rows.start)
 
     with pytest.raises(KeyboardInterrupt):
-        threads.share(1000, 4, work, 1000)
-    assert len(running) == 1
+        threads.share(1000, 16, work, 1000)
+    assert sorted(begun) == sorted(ended)
+    assert len(begun) < 32  # of 64 pieces
 
 
 def test_without_threads_to_be_had(monkeypatch: pytest.MonkeyPatch):
