@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
@@ -74,13 +75,19 @@ def compiled(program: Program, bits: int, lanes: int = 0) -> tuple[Code, Shape]:
     target = host()
     shape = _with_small_buffers(program, native_shape(bits, lanes))
     key = _key(program, shape, target)
+    level = level_of(program)
+    return loaded(key, target, lambda: module_text(program, shape), level), shape
+
+
+def loaded(key: str, target: Target, text: Callable[[], str], level: int) -> Code:
+    """Return the code kept under `key`, or made of `text` where none can be loaded."""
     stored = cache.load(key)
     if stored is not None:
         with contextlib.suppress(KernelError):  # made anew below
-            return Code(stored, target), shape
-    code = to_object(module_text(program, shape), target, level_of(program))
-    cache.store(key, code)
-    return Code(code, target), shape
+            return Code(stored, target)
+    made = to_object(text(), target, level)
+    cache.store(key, made)
+    return Code(made, target)
 
 
 def _with_small_buffers(program: Program, shape: Shape) -> Shape:

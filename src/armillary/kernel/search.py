@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel import cache
 from armillary.kernel.block import Shape
 from armillary.kernel.emit import emit_step
 from armillary.trace import Program
@@ -275,16 +274,12 @@ def _filled(hole: re.Match[str], holes: dict[str, int]) -> str:
 
 def _compiled(step: Program) -> tuple[Any, Shape]:
     """Return the code of the loop around `step`, and the shape of its values."""
-    from armillary.kernel import compiler, native, target  # they import LLVM
+    from armillary.kernel import compiler, target  # they import LLVM
 
     machine, shape = target.host(), compiler.native_shape(64)
     text = search_text(step, shape)
     key = hashlib.sha256(f"{text}|{machine.identity}".encode()).hexdigest()
-    code = cache.load(key)
-    if code is None:
-        code = native.to_object(text, machine, compiler.level_of(step))
-        cache.store(key, code)
-    return native.Code(code, machine), shape
+    return compiler.loaded(key, machine, lambda: text, compiler.level_of(step)), shape
 
 
 @lru_cache(maxsize=64)
