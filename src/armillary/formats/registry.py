@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
 from armillary.errors import FormatError, ModelError, quote, unknown
-from armillary.formats import isaac, native, urdf
+from armillary.formats import actin, isaac, native, urdf
 from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
 from armillary.formats.format import Format, ReadOptions, fault
 from armillary.formats.paths import Roots
@@ -24,7 +24,12 @@ Folder = str | os.PathLike[str]
 
 # A format is a file in this folder and its row here. Where the contents of a file look
 # like several, the first row wins.
-FORMATS: Final[tuple[Format, ...]] = (native.FORMAT, isaac.FORMAT, urdf.FORMAT)
+FORMATS: Final[tuple[Format, ...]] = (
+    native.FORMAT,
+    isaac.FORMAT,
+    urdf.FORMAT,
+    actin.FORMAT,
+)
 
 _log = logging.getLogger("armillary.formats")
 

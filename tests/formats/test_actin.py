@@ -1,0 +1,692 @@
+from __future__ import annotations
+
+import math
+import random
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import armillary
+from armillary.errors import FormatError
+from armillary.formats.actin import FORMAT
+from armillary.formats.actin.components import ACTINS, components, row_for
+from armillary.formats.diagnostic import Report, Severity
+from armillary.formats.format import ReadOptions
+from armillary.formats.registry import FORMATS
+from armillary.model.coupling import Coupling
+from armillary.model.frame import Frame
+from armillary.model.joint import Joint
+from armillary.model.joints import (
+    CircleTrack,
+    CraigPrismatic,
+    CraigRevolute,
+    Curve,
+    Fixed,
+    OvalTrack,
+    PaulPrismatic,
+    PaulRevolute,
+    Prismatic,
+    Revolute,
+    Screw,
+)
+from armillary.model.joints.opaque import OpaqueJoint
+from armillary.model.limits import Limits
+from armillary.model.link import Link
+from armillary.model.manipulator import Manipulator
+from armillary.model.posture import Posture
+from armillary.model.property import Property
+from armillary.model.unit import Unit
+from armillary.model.workcell import Mount, Workcell
+from armillary.spatial.inertia import SpatialInertia
+from armillary.spatial.pose import IDENTITY, Pose
+
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+CR = 'xmlns:cr="http://www.energid.com/namespace/cr"'
+MN = 'xmlns:mn="http://www.energid.com/namespace/mn"'
+SPACES = f"{CR} {MN}"
+
+PRINTED = """\
+<mynamespace:circlejoint library="CircleJoint.ecp" xmlns:mynamespace="MyNameSpace">
+  <mynamespace:circlejointprecursor>
+    <cr:orientation q0=".7071067811865476" q1=".7071067811865475" q2="-0" q3="0" \
+xmlns:cr="http://www.energid.com/namespace/cr">
+    <translation x="0" y="0" z="0">
+  </translation></cr:orientation></mynamespace:circlejointprecursor>
+  <mynamespace:circlejointradius>2</mynamespace:circlejointradius>
+  <primaryframe>
+    <cr:orientation q0="1" q1="0" q2="0" q3="0" \
+xmlns:cr="http://www.energid.com/namespace/cr">
+    <translation x="0" y="0" z="0">
+  </translation></cr:orientation></primaryframe>
+</mynamespace:circlejoint>
+"""
+
+REPAIRED = f"""\
+<?xml version="1.0" encoding="utf-8"?>
+<mynamespace:circleJoint library="CircleJoint.ecp" {SPACES} \
+xmlns:mynamespace="MyNameSpace">
+  <mynamespace:circleJointPrecursor>
+    <cr:orientation q0="0.7071067811865475" q1="0.7071067811865475" q2="0.0" q3="0.0"/>
+    <cr:translation x="0.0" y="0.0" z="0.0"/>
+  </mynamespace:circleJointPrecursor>
+  <mynamespace:circleJointRadius>2.0</mynamespace:circleJointRadius>
+  <mn:primaryFrame>
+    <cr:orientation q0="1.0" q1="0.0" q2="0.0" q3="0.0"/>
+    <cr:translation x="0.0" y="0.0" z="0.0"/>
+  </mn:primaryFrame>
+</mynamespace:circleJoint>
+"""
+
+
+class Crank(Joint, frozen=True):
+    arm: float
+    offset: tuple[float, float] = (0.0, 0.0)
+    is_left: bool = False
+    unit = Unit.RADIAN
+
+    def pose(self, q):
+        x = -self.arm if self.is_left else self.arm
+        return Pose.rotation_z(q) @ Pose.translation(x, *self.offset)
+
+
+def read(data: bytes | str, *joints: type[Joint]) -> tuple[Workcell, Report]:
+    report = Report()
+    text = data.encode() if isinstance(data, str) else data
+    options = ReadOptions(joints={kind.tag: kind for kind in joints})
+    return FORMAT.read(text, "lab/cell.actin.xml", options, report), report
+
+
+def write(cell: Workcell) -> tuple[bytes, Report]:
+    report = Report()
+    return FORMAT.write(cell, report), report
+
+
+def told(report: Report, severity: Severity = Severity.WARNING) -> list[str]:
+    return [found.code for found in report.diagnostics if found.severity is severity]
+
+
+def refusals(data: bytes | str) -> list[str]:
+    with pytest.raises(FormatError) as caught:
+        read(data)
+    return [str(found) for found in caught.value.diagnostics]
+
+
+def only_joint(cell: Workcell) -> Joint:
+    (joint,) = (each.joint for each in cell.manipulators[0].links if each.parent)
+    return joint
+
+
+def two_links(joint: Joint, **more: Any) -> Workcell:
+    tip = Link(name="tip", parent="base", joint=joint, **more)
+    arm = Manipulator(name="arm", links=(Link(name="base"), tip))
+    return Workcell(name="lab", manipulators=(arm,))
+
+
+def check_kept(cell: Workcell, *joints: type[Joint]) -> None:
+    """Check that a cell comes back, and the same bytes of it, without a warning."""
+    data, report = write(cell)
+    assert told(report) == []
+    back, report = read(data, *joints)
+    assert [str(found) for found in report.diagnostics] == []
+    assert back == cell
+    assert write(back)[0] == data
+
+
+def random_pose(rng: random.Random) -> Pose:
+    angles = (rng.uniform(-3, 3) for _ in range(3))
+    return Pose.from_rpy(*angles, position=[rng.uniform(-2, 2) for _ in range(3)])
+
+
+# The seed's sample.
+
+
+@pytest.mark.parametrize("text", [PRINTED, REPAIRED], ids=["printed", "repaired"])
+def test_sample_of_the_seed(text: str):
+    cell, report = read(text)
+    joint = only_joint(cell)
+    assert joint == CircleTrack(radius=2.0, precursor=Pose.rotation_x(math.pi / 2))
+    # The circle's axis, z of the precursor, is -y of the parent.
+    assert joint.precursor.rotate((0, 0, 1)) == (0.0, -1.0, 0.0)
+    note = Property(name="actin.library", of="circleJoint", text="CircleJoint.ecp")
+    assert cell.manipulators[0].properties == (note,)
+    assert write(cell)[0].decode() == REPAIRED
+    assert told(report) == (["namespace"] * 2 if text is PRINTED else [])
+
+
+def test_sample_goes_through_load_and_save(tmp_path: Path):
+    path = tmp_path / "circle.actin.xml"
+    path.write_text(PRINTED)
+    report = armillary.save(armillary.load(path), path)
+    assert report.diagnostics == ()
+    assert path.read_text() == REPAIRED
+
+
+def test_sample_in_the_seed_itself():
+    folder = SHARED / "seeds"
+    if not folder.is_dir():
+        pytest.skip("the seeds are not here")
+    (path,) = folder.glob("000_*.txt")
+    text = path.read_text()
+    (found,) = re.findall(
+        r"(?s)<mynamespace:circlejoint .*</mynamespace:circlejoint>", text
+    )
+    cell, report = read(found)
+    assert cell == read(PRINTED)[0]
+    assert "no-break-space" in told(report, Severity.NOTE)
+    assert set(told(report)) == {"namespace"}
+
+
+def test_namespace_is_told_but_not_needed():
+    text = REPAIRED.replace('="MyNameSpace"', '=" CircleJointNamespace#"')
+    cell, report = read(text)
+    assert cell == read(REPAIRED)[0]
+    assert told(report) == ["namespace"] * 3
+    for space in ("CircleJointNamespace", "CircleJointNamespace#", "MyNameSpace#"):
+        text = REPAIRED.replace('="MyNameSpace"', f'="{space}"')
+        assert told(read(text)[1]) == []
+
+
+def test_library_is_never_loaded(monkeypatch: pytest.MonkeyPatch):
+    import ctypes
+
+    def fail(*_: Any) -> None:
+        raise AssertionError("something was loaded")
+
+    monkeypatch.setattr(ctypes, "CDLL", fail)
+    monkeypatch.setattr("importlib.import_module", fail)
+    text = REPAIRED.replace("CircleJoint.ecp", "../../lib/libc.so.6")
+    cell, _ = read(text)
+    assert b'library="../../lib/libc.so.6"' in write(cell)[0]
+
+
+@pytest.mark.parametrize("radius", ["0", "-1", "nan", "1e999", "", "1 2", "two"])
+def test_bad_radius(radius: str):
+    text = REPAIRED.replace(">2.0<", f">{radius}<")
+    assert any("lab/cell.actin.xml:" in line for line in refusals(text))
+
+
+# Round trips.
+
+TURN = Pose.from_rpy(0.3, -0.4, 0.5, (1.0, 2.0, 3.0))
+JOINTS = [
+    Fixed(precursor=TURN),
+    Revolute(),
+    Revolute(precursor=TURN),
+    Revolute(axis=(1.0, 2.0, 3.0)),
+    Prismatic(),
+    Prismatic(axis=(0.0, -1.0, 0.0), precursor=TURN),
+    Screw(pitch=0.003),
+    Screw(pitch=-0.7, precursor=TURN),
+    Screw(pitch=0.0),
+    Screw(pitch=0.1, axis=(1.0, 0.0, 0.0)),
+    PaulRevolute(theta=0.1, d=0.2, a=0.3, alpha=0.4),
+    PaulPrismatic(theta=0.1, d=0.2, a=0.3, alpha=0.4, precursor=TURN),
+    CraigRevolute(theta=0.1, d=0.2, a=0.3, alpha=0.4, precursor=TURN),
+    CraigPrismatic(theta=0.1, d=0.2, a=0.3, alpha=0.4),
+    CircleTrack(radius=2.0, precursor=TURN),
+    CircleTrack(radius=2.0, inward=True),
+    OvalTrack(straight=3.0, radius=1.0),
+    Crank(arm=0.5),
+    Crank(arm=0.5, offset=(1.0, 2.0), is_left=True, precursor=TURN),
+]
+
+
+@pytest.mark.parametrize("joint", JOINTS, ids=lambda joint: type(joint).__name__)
+@pytest.mark.parametrize("primary", [IDENTITY, TURN], ids=["plain", "primary"])
+def test_joints_are_kept(joint: Joint, primary: Pose):
+    limits = Limits(lower=-0.3, upper=1.7, velocity=0.7, acceleration=3.3, effort=11.1)
+    if isinstance(joint, Fixed):
+        limits = Limits()
+    check_kept(two_links(joint, primary=primary, limits=limits), Crank)
+
+
+def test_every_class_of_ours_but_the_curve_has_a_row():
+    kinds = {row.kind for row in components({})}
+    assert kinds >= {type(joint) for joint in JOINTS} - {Crank}
+    assert len({row.element.lower() for row in ACTINS}) == 3
+    for joint in JOINTS:
+        row = row_for(joint)
+        assert row is not None
+        assert row.holds(joint)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_cells_are_kept(seed: int):
+    rng = random.Random(seed)
+    arms: list[Manipulator] = []
+    mounts: list[Mount] = []
+    for m in range(3):
+        links = [Link(name="base", primary=random_pose(rng))]
+        for k in range(6):
+            joint = rng.choice(JOINTS[1:-2])
+            half = rng.uniform(0.01, 2.0)
+            body = SpatialInertia.from_centre(
+                half,
+                [rng.uniform(-1, 1) for _ in range(3)],
+                [[2, 0, 0], [0, 2, 0], [0, 0, 3]],
+            ).transformed(random_pose(rng))
+            links.append(
+                Link(
+                    name=f"l{k}",
+                    parent=links[k if k < 3 else rng.randrange(3, k + 1)].name,
+                    joint=joint,
+                    joint_name=rng.choice(["", f"j{k}"]),
+                    passive=rng.random() < 0.2,
+                    primary=random_pose(rng),
+                    limits=Limits(lower=-half, upper=math.pi * half),
+                    inertia=body,
+                    frames=(
+                        Frame(name=f"f{k}", pose=random_pose(rng), end_effector=k > 4),
+                    ),
+                )
+            )
+        arm = Manipulator(name=f"m{m}", links=tuple(links))
+        arm = Manipulator(name=f"m{m}", links=tuple(links[k] for k in arm.order))
+        q = tuple(rng.uniform(-1, 1) for _ in arm.joint_names)
+        home = Posture(name="rest", joints=arm.joint_names, q=q)
+        arms.append(
+            Manipulator(name=arm.name, links=arm.links, postures=(home,), home="rest")
+        )
+        on = ["world", "m0/f2", "m1/l4"][m]
+        mounts.append(
+            Mount(manipulator=f"m{m}", on=on, pose=random_pose(rng), bolted=m != 1)
+        )
+    check_kept(Workcell(name="lab", manipulators=tuple(arms), mounts=tuple(mounts)))
+
+
+def test_examples_are_kept():
+    cell = armillary.example("ur5e_on_oval")
+    back = read(write(cell)[0])[0]
+    assert (back.name, back.manipulators) == (cell.name, cell.manipulators)
+    assert (back.mounts, back.properties) == (cell.mounts, cell.properties)
+
+
+def test_coupling_is_kept():
+    follower = Link(
+        name="b",
+        parent="base",
+        joint=Prismatic(),
+        coupling=Coupling(of="a", multiplier=-0.5, offset=0.1),
+    )
+    links = (
+        Link(name="base"),
+        Link(name="a", parent="base", joint=Revolute()),
+        follower,
+    )
+    check_kept(Workcell(name="w", manipulators=(Manipulator(name="m", links=links),)))
+
+
+def test_empty_cell_is_kept():
+    check_kept(Workcell(name="nothing"))
+
+
+# What elements mean.
+
+
+def dh(kind: str, motion: str, more: str = "") -> Joint:
+    text = (
+        f"<mn:denavitHartenberg {SPACES}><mn:dhType>{kind}</mn:dhType>"
+        f"<mn:jointType>{motion}</mn:jointType><mn:precursor>"
+        '<cr:rotation q0="0" q1="0" q2="0" q3="2"/>'
+        '<cr:translation x="1" y="2" z="3"/></mn:precursor>'
+        "<mn:theta>0.1</mn:theta><mn:d>0.2</mn:d><mn:a>0.3</mn:a>"
+        f"<mn:alpha>0.4</mn:alpha>{more}</mn:denavitHartenberg>"
+    )
+    return only_joint(read(text)[0])
+
+
+@pytest.mark.parametrize("q", [0.0, 0.7])
+def test_denavit_hartenberg(q: float):
+    P = Pose.translation(1, 2, 3) @ Pose.rotation_z(math.pi)
+    Rz, Rx, T = Pose.rotation_z, Pose.rotation_x, Pose.translation
+    along, across = T(0, 0, 0.2), T(0.3, 0, 0) @ Rx(0.4)
+    slide = T(0, 0, q)
+    expected = {
+        ("PAUL", "ROTATIONAL"): P @ along @ Rz(0.1 + q) @ across,
+        ("PAUL", "PRISMATIC"): P @ slide @ along @ Rz(0.1) @ across,
+        ("CRAIG", "ROTATIONAL"): P @ across @ along @ Rz(0.1 + q),
+        ("CRAIG", "PRISMATIC"): P @ across @ slide @ along @ Rz(0.1),
+        ("GENERAL", "ROTATIONAL"): P @ Rz(q),
+        ("GENERAL", "PRISMATIC"): P @ slide,
+    }
+    for (kind, motion), X in expected.items():
+        assert dh(kind, motion).placement(q).approx_equal(X, 1e-15)
+        if kind != "GENERAL":
+            assert dh(f"gen_{kind.lower()}", motion) == dh(kind, motion)
+
+
+def test_words_that_do_not_exist():
+    base = f"<mn:denavitHartenberg {SPACES}><mn:dhType>POUL</mn:dhType>"
+    found = refusals(base + "</mn:denavitHartenberg>")
+    assert any("no <dhType> is called 'POUL'. Did you mean 'PAUL'?" in f for f in found)
+
+
+def test_general_type_tells_of_parameters_that_count_for_nothing():
+    base = (
+        f"<mn:denavitHartenberg {SPACES}><mn:dhType>GENERAL</mn:dhType>"
+        "<mn:jointType>PRISMATIC</mn:jointType><mn:a>0</mn:a><mn:d>1</mn:d>"
+        "</mn:denavitHartenberg>"
+    )
+    assert told(read(base)[1]) == ["unused-parameter"]
+
+
+@pytest.mark.parametrize("per_length", [4.0, -4.0])
+def test_screw_goes_by_its_length_in_files(per_length: float):
+    text = two_link_file(
+        f"<mn:screwTypeLink><mn:pitch>{per_length}</mn:pitch></mn:screwTypeLink>",
+        "<mn:jointActuator><mn:lowerLimit>-1</mn:lowerLimit>"
+        "<mn:upperLimit>2</mn:upperLimit><mn:maxOutputRate>3</mn:maxOutputRate>"
+        "</mn:jointActuator>",
+        "<mn:state><mn:positionStates><mn:positionState><mn:jointPositions>0.25"
+        "</mn:jointPositions></mn:positionState></mn:positionStates></mn:state>",
+    )
+    cell, report = read(text)
+    assert told(report) == []
+    arm = cell.manipulators[0]
+    link = arm.link("tip")
+    assert link.limits.velocity == 12.0
+    expected = sorted((-per_length, 2 * per_length))
+    assert [link.limits.lower, link.limits.upper] == expected
+    (q,) = arm.posture("state").q
+    X = Pose.translation(0, 0, 0.25) @ Pose.rotation_z(per_length * 0.25)
+    assert link.joint.placement(q).approx_equal(X, 1e-15)
+
+
+def two_link_file(component: str, more: str = "", state: str = "") -> str:
+    return f"""<mn:statedSystem {SPACES}><mn:system><mn:manipulators>
+<mn:individualManipulator><mn:identifier>arm</mn:identifier>
+<mn:manipulatorLink><mn:identifier>base</mn:identifier><mn:childLinks>
+<mn:manipulatorLink><mn:identifier>tip</mn:identifier>
+<mn:linkKinematicsContainer>{component}</mn:linkKinematicsContainer>{more}
+</mn:manipulatorLink></mn:childLinks></mn:manipulatorLink>
+</mn:individualManipulator></mn:manipulators></mn:system>{state}</mn:statedSystem>"""
+
+
+GENERAL = (
+    "<mn:denavitHartenberg><mn:dhType>GENERAL</mn:dhType>"
+    "<mn:jointType>ROTATIONAL</mn:jointType></mn:denavitHartenberg>"
+)
+
+
+def test_mass_properties_are_second_moments():
+    """1.5 kg at x = 1 and at x = 3: j_xx = 15, so I_yy = I_zz = 15 and I_xx = 0."""
+    text = two_link_file(
+        GENERAL,
+        "<mn:massProperties><mn:mass>3</mn:mass><mn:firstMoment><mn:momentX>6"
+        "</mn:momentX></mn:firstMoment><mn:secondMoment><mn:jXX>15</mn:jXX>"
+        "</mn:secondMoment></mn:massProperties>",
+    )
+    cell, report = read(text)
+    assert told(report) == []
+    inertia = cell.manipulators[0].link("tip").inertia
+    assert inertia == SpatialInertia(
+        3.0, (6.0, 0.0, 0.0), ((0.0, 0.0, 0.0), (0.0, 15.0, 0.0), (0.0, 0.0, 15.0))
+    )
+
+
+def test_base_pose_is_that_of_the_primary_frame():
+    primary = Pose.from_rpy(0.1, 0.2, 0.3, (1, 2, 3))
+    base = Link(name="base", primary=primary)
+    where = Pose.translation(5.0, 0.0, 0.0)
+    cell = Workcell(
+        manipulators=(Manipulator(name="m", links=(base,)),),
+        mounts=(Mount(manipulator="m", pose=where),),
+    )
+    text = write(cell)[0].decode()
+    (found,) = re.findall(
+        r"(?s)<mn:coordinateSystemTransform.*?<cr:translation(.*?)/>", text
+    )
+    assert found.strip() == 'x="6.0" y="2.0" z="3.0"'
+
+
+def test_attachment_goes_by_indices():
+    text = f"""<mn:statedSystem {SPACES}><mn:system><mn:manipulators>
+    <mn:individualManipulator><mn:identifier>a</mn:identifier><mn:manipulatorLink/>
+    </mn:individualManipulator>
+    <mn:individualManipulator><mn:identifier>b</mn:identifier><mn:manipulatorLink/>
+    </mn:individualManipulator></mn:manipulators></mn:system>
+    <mn:manipulatorSystemConfiguration><mn:manipulatorAttachmentMap>
+    <mn:manipulatorAttachmentNode><mn:manipulatorId>1</mn:manipulatorId>
+    <mn:baseManipulatorId>0</mn:baseManipulatorId><mn:linkId>4294967294</mn:linkId>
+    <mn:offset><cr:translation x="1"/></mn:offset></mn:manipulatorAttachmentNode>
+    </mn:manipulatorAttachmentMap></mn:manipulatorSystemConfiguration>
+    </mn:statedSystem>"""
+    cell, report = read(text)
+    assert told(report) == []
+    pose = Pose.translation(1.0, 0.0, 0.0)
+    assert cell.mounts == (Mount(manipulator="b", on="a/base", pose=pose),)
+    for old, new, why in [
+        ("<mn:linkId>4294967294", "<mn:linkId>0", "<linkId> is 0; there are 0"),
+        ("Id>1<", "Id>2<", "<manipulatorId> is 2; there are 2"),
+        ("Id>0<", "Id>0.5<", "<baseManipulatorId> is 0.5"),
+        ("Id>0<", "Id>1<", "cycle"),
+    ]:
+        assert any(why in line for line in refusals(text.replace(old, new)))
+
+
+def test_names_in_any_case_and_place():
+    plain = two_link_file(GENERAL)
+    shouted = re.sub(r"(</?mn:)(\w+)", lambda m: m[1] + m[2].upper(), plain)
+    assert read(shouted)[0] == read(plain)[0]
+    assert told(read(shouted)[1]) == []
+
+
+def test_whole_system_may_be_the_root():
+    inner = re.findall(
+        r"(?s)<mn:manipulators>.*</mn:manipulators>", two_link_file(GENERAL)
+    )
+    cell, _ = read(f"<mn:manipulatorSystem {SPACES}>{inner[0]}</mn:manipulatorSystem>")
+    arm = re.findall(r"(?s)<mn:individual.*</mn:individualManipulator>", inner[0])
+    alone, _ = read(arm[0].replace("Manipulator>", f"Manipulator {SPACES}>", 1))
+    assert cell == alone
+    assert cell.name == "cell"
+
+
+# What is not known.
+
+
+def test_unknown_component_is_kept_with_its_library():
+    component = (
+        '<x:hexapod library="Hexapod.ecp" mode="2" xmlns:x="urn:h"><x:leg>1 2</x:leg>'
+        '<x:deep x:u="1"><y:er xmlns:y="urn:y"/></x:deep></x:hexapod>'
+    )
+    cell, report = read(two_link_file(component))
+    (warning,) = (d for d in report.diagnostics if d.severity is Severity.WARNING)
+    assert warning.code == "unknown-joint-type"
+    assert "<hexapod>, which is in the library 'Hexapod.ecp'" in warning.message
+    joint = only_joint(cell)
+    assert isinstance(joint, OpaqueJoint)
+    assert joint.kind == "hexapod"
+    data, report = write(cell)
+    assert told(report) == []
+    assert b'library="Hexapod.ecp"' in data
+    assert read(data)[0] == cell
+    assert write(read(data)[0])[0] == data
+
+
+def test_own_class_is_known_where_it_is_named():
+    data, _ = write(two_links(Crank(arm=0.5)))
+    assert told(read(data)[1]) == ["unknown-joint-type"]
+    assert only_joint(read(data, Crank)[0]) == Crank(arm=0.5)
+    assert write(read(data)[0])[0].count(b"<am:arm>0.5</am:arm>") == 1
+
+
+def test_what_is_not_understood_is_told():
+    text = two_link_file(GENERAL, "<mn:spring>3</mn:spring>")
+    assert told(read(text)[1]) == ["unknown-element"]
+    text = two_link_file(GENERAL).replace("<mn:system>", '<mn:system colour="red">')
+    assert told(read(text)[1]) == ["unknown-attribute"]
+
+
+def test_exact_numbers_give_way_to_edited_ones():
+    pose = Pose.from_rpy(0.3, 0.2, 0.1)
+    data, _ = write(two_links(Revolute(precursor=pose)))
+    assert b"am:exact" in data
+    edited = re.sub(rb'q0="[^"]*"', b'q0="0.5"', data)
+    cell, report = read(edited)
+    assert "not-exact" in told(report)
+    assert not only_joint(cell).precursor.approx_equal(pose, 1e-3)
+
+
+# What cannot be written.
+
+
+def test_losses_are_told():
+    curve = Curve(points=((0, 0, 0), (1, 0, 0), (1, 1, 0)))
+    data, report = write(two_links(curve, limits=Limits(lower=0.25)))
+    assert told(report) == ["lost-joint"]
+    X = only_joint(read(data)[0]).placement(0.0)
+    assert X.approx_equal(curve.placement(0.25), 1e-15)
+    arm = two_links(Revolute()).manipulators[0]
+    postures = (
+        Posture(name="a", joints=("tip",), q=(1.0,)),
+        Posture(name="b"),
+    )
+    arm = Manipulator(
+        name="arm",
+        links=arm.links,
+        postures=postures,
+        home="b",
+        properties=(Property(name="colour", text="red"),),
+    )
+    note = Property(name="maker", text="us")
+    _, report = write(Workcell(name=" w", manipulators=(arm,), properties=(note,)))
+    assert sorted(told(report)) == [
+        "lost-posture",
+        "lost-posture",
+        "lost-space",
+        "not-kept",
+        "not-kept",
+    ]
+
+
+@pytest.mark.parametrize("text", ["\x00", "\ud800"])
+def test_what_is_no_xml_is_refused(text: str):
+    arm = Manipulator(name=text, links=(Link(name="base"),))
+    with pytest.raises(FormatError):
+        write(Workcell(manipulators=(arm,)))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"primary": Pose.translation(math.nan, 0, 0)},
+        {"frames": (Frame(name="f", pose=Pose.translation(0, math.inf, 0)),)},
+        {"inertia": SpatialInertia(math.nan, (0.0,) * 3, ((0.0,) * 3,) * 3)},
+    ],
+)
+def test_what_is_not_finite_is_refused(more: dict[str, Any]):
+    with pytest.raises(FormatError):
+        write(two_links(Revolute(), **more))
+
+
+def test_joint_of_another_format_that_nobody_knows_is_refused():
+    with pytest.raises(FormatError, match="a joint is of type 'Delta'"):
+        write(two_links(OpaqueJoint(kind="Delta", parameters='{"a":1}')))
+
+
+# Hostile files.
+
+
+def chain(count: int) -> Workcell:
+    links = [Link(name="l0")] + [
+        Link(name=f"l{k}", parent=f"l{k - 1}", joint=Revolute())
+        for k in range(1, count)
+    ]
+    return Workcell(name="w", manipulators=(Manipulator(name="m", links=tuple(links)),))
+
+
+def test_long_chains_are_kept_or_refused():
+    cell = chain(2000)
+    assert read(write(cell)[0])[0] == cell
+    with pytest.raises(FormatError, match="links in a row"):
+        write(chain(6000))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "xml-syntax"),
+        ("<a/>", "wrong-root"),
+        ("<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", "xml-doctype"),
+        ("<mn:statedSystem/>", "xml-syntax"),
+        (f"<mn:statedSystem {MN}/>", "missing-element"),
+        (f"<mn:statedSystem {MN}><mn:system><mn:manipulators>", "xml-syntax"),
+        (two_link_file(GENERAL).replace(">tip<", ">base<"), "unique-frame"),
+        (two_link_file(GENERAL * 2), "wrong-count"),
+        (two_link_file(""), "wrong-count"),
+        (
+            two_link_file(
+                "<mn:screwTypeLink><mn:pitch>0</mn:pitch></mn:screwTypeLink>"
+            ),
+            "zero",
+        ),
+        (
+            two_link_file(
+                GENERAL,
+                "<mn:jointActuator><mn:lowerLimit>1</mn:lowerLimit>"
+                "<mn:upperLimit>0</mn:upperLimit></mn:jointActuator>",
+            ),
+            "bad-limits",
+        ),
+        (
+            two_link_file(GENERAL, "<mn:namedFrames><mn:namedFrame/></mn:namedFrames>"),
+            "no-name",
+        ),
+        (REPAIRED.replace('q0="1.0"', 'q0="0"'), "bad-quaternion"),
+        (REPAIRED.replace('q0="1.0"', 'q0="NaN"'), "bad-number"),
+        (REPAIRED.replace(' q3="0.0"', ""), "missing-attribute"),
+        (
+            two_link_file(
+                GENERAL,
+                "",
+                "<mn:state><mn:positionStates><mn:positionState>"
+                "<mn:jointPositions>1 2</mn:jointPositions></mn:positionState>"
+                "</mn:positionStates></mn:state>",
+            ),
+            "wrong-count",
+        ),
+    ],
+)
+def test_faulty_files(text: str, why: str):
+    assert any(f"error[{why}]" in line for line in refusals(text))
+
+
+def test_deep_and_wide_files_take_no_time():
+    start = time.perf_counter()
+    deep = "<mn:childLinks><mn:manipulatorLink>" * 20_000
+    text = two_link_file(GENERAL, deep)
+    assert any("xml-limit" in line for line in refusals(text))
+    nested = f"<x:a xmlns:x='u'>{'<x:a>' * 4000}{'</x:a>' * 4000}</x:a>"
+    assert any("too-deep" in line for line in refusals(two_link_file(nested)))
+    wide = two_link_file(GENERAL, "<mn:what/>" * 20_000)
+    assert len(told(read(wide)[1])) <= 100
+    assert time.perf_counter() - start < 5.0
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_damage_is_an_error_or_a_cell(data: st.DataObject):
+    text = data.draw(st.sampled_from([REPAIRED, two_link_file(GENERAL)]))
+    tokens = ["NaN", "-1", "1e999", "<", ">", '"', "&", "</", "\\", " ", "é"]
+    spot = data.draw(st.integers(0, len(text)))
+    cut = data.draw(st.integers(0, 12))
+    damaged = text[:spot] + data.draw(st.sampled_from(tokens)) + text[spot + cut :]
+    try:
+        cell, _ = read(damaged)
+    except FormatError as error:
+        assert any(found.severity is Severity.ERROR for found in error.diagnostics)
+    else:
+        write(cell)
+
+
+def test_format_is_in_the_table():
+    assert FORMAT in FORMATS
+    assert FORMAT.sniff(PRINTED.encode())
+    assert FORMAT.sniff(REPAIRED.encode("utf-16"))
+    assert not FORMAT.sniff(b"<robot name='energid'/>")
