@@ -26,7 +26,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "OPERATIONS_PER_THREAD", 1)
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 7, 8, 9, 100, 1001])
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 8, 9, 100, 1001, 20_011])
 @pytest.mark.parametrize("count", [1, 2, 3, 16])
 def test_every_row_is_taken_once(length: int, count: int):
     taken = np.zeros(length, int)
@@ -50,6 +50,14 @@ def test_pieces_are_no_more_than_wanted_but_for_each_thread_one(
     sizes = [piece.stop - piece.start for piece in found]
     assert len(sizes) == pieces
     assert max(sizes) - min(sizes) <= 1
+
+
+def test_large_pieces_start_at_whole_blocks():
+    found: list[slice] = []
+    threads.share(100_003, 2, found.append, 8)
+    found.sort(key=lambda piece: piece.start)
+    assert [piece.start % threads.GRAIN for piece in found] == [0] * 8
+    assert [piece.stop for piece in found] == [p.start for p in found[1:]] + [100_003]
 
 
 def test_several_threads_take_part():

@@ -13,6 +13,8 @@ from armillary.errors import KernelError
 
 # Pieces for each thread, so that one on a busy processor does not hold up the rest.
 PIECES_PER_THREAD = 4
+# Large pieces start at multiples of this, so that their blocks are whole and aligned.
+GRAIN = 16
 
 
 def available_processors() -> int:
@@ -46,7 +48,8 @@ def share(
     Returns when all of it is done. An error of any piece is raised again.
     """
     count = min(length, threads * PIECES_PER_THREAD, max(threads, most_pieces))
-    edges = [length * k // count for k in range(count + 1)]
+    grain = GRAIN if length >= GRAIN * GRAIN * count else 1
+    edges = [length * k // count // grain * grain for k in range(count)] + [length]
     pieces = deque(map(slice, edges[:-1], edges[1:]))
 
     def take_pieces() -> None:
