@@ -40,7 +40,7 @@ def test_every_row_is_taken_once(length: int, count: int):
 
 @pytest.mark.parametrize(
     ("length", "most", "pieces"),
-    [(1000, 1000, 8), (1000, 5, 5), (1000, 1, 2), (1000, 0, 2), (3, 1000, 3)],
+    [(400, 400, 8), (400, 5, 5), (400, 1, 2), (400, 0, 2), (3, 1000, 3)],
 )
 def test_pieces_are_no_more_than_wanted_but_for_each_thread_one(
     length: int, most: int, pieces: int
