@@ -11,11 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote, unknown
+from armillary.model.link_pattern import is_exact
 from armillary.model.manipulator import Manipulator
 from armillary.model.property import Property
+from armillary.model.rules import Rules
 from armillary.spatial.pose import IDENTITY, Pose
 
 WORLD = "world"
+DEFAULT_RULES = Rules()
 
 
 class Mount(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,19 +53,21 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         manipulators: Their order gives the order of q.
         mounts: Of manipulators that do not stand at the origin of the world.
         properties: What else files say of the cell as a whole.
+        rules: Which pairs of links are tested for collision.
     """
 
     name: str = "cell"
     manipulators: tuple[Manipulator, ...] = ()
     mounts: tuple[Mount, ...] = ()
     properties: tuple[Property, ...] = ()
+    rules: Rules = DEFAULT_RULES
 
     def __post_init__(self) -> None:
         """Check names and mounts.
 
         Raises:
             ModelError: Two manipulators share a name, or a mount is not possible.
-            UnknownName: A mount or a property names what does not exist.
+            UnknownName: A mount, a property or a rule names what does not exist.
         """
         for field in ("manipulators", "mounts", "properties"):
             value = getattr(self, field)
@@ -80,6 +85,8 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         for each in self.properties:
             if each.of:
                 self.frame(each.of)
+        if self.rules is not DEFAULT_RULES:
+            self.check_rules(self.rules)
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = tuple(getattr(self, name) for name in self.__struct_fields__)
@@ -139,7 +146,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def remove(self, name: str) -> Self:
-        """Return the cell without a manipulator.
+        """Return the cell without a manipulator, and without the rules that name it.
 
         Raises:
             UnknownName: There is none of that name.
@@ -157,14 +164,17 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             )
         kept = (*self.manipulators[:k], *self.manipulators[k + 1 :])
         mounts = tuple(m for m in self.mounts if m.manipulator != name)
-        return msgspec.structs.replace(self, manipulators=kept, mounts=mounts)
+        rules = self.rules.without(name)
+        return msgspec.structs.replace(
+            self, manipulators=kept, mounts=mounts, rules=rules
+        )
 
     def replace(self, manipulator: Manipulator) -> Self:
         """Return the cell with the manipulator of that name exchanged; mounts stay.
 
         Raises:
-            UnknownName: There is none of that name, or a frame that others stand on is
-                missing in the new one.
+            UnknownName: There is none of that name, or a frame that others stand on, or
+                that a rule names, is missing in the new one.
         """
         k = self._number(manipulator.name)
         changed = (*self.manipulators[:k], manipulator, *self.manipulators[k + 1 :])
@@ -195,10 +205,30 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         others = tuple(m for m in self.mounts if m.manipulator != name)
         return msgspec.structs.replace(self, mounts=(*others, mount))
 
+    def with_rules(self, rules: Rules) -> Self:
+        """Return the cell with other rules on what is tested for collision.
+
+        Raises:
+            UnknownName: They name what does not exist here.
+            ModelError: A bare name in them is not unique.
+        """
+        return msgspec.structs.replace(self, rules=rules)
+
     def _number(self, name: str) -> int:
         if name not in self.index:
             raise unknown("manipulator", name, self.index, owner=self._owner)
         return self.index[name]
+
+    def check_rules(self, rules: Rules) -> None:
+        """Check that every name in rules is that of a link or frame here.
+
+        Raises:
+            UnknownName: One is not; patterns may match nothing.
+            ModelError: A bare name is not unique.
+        """
+        for side in rules.sides:
+            if is_exact(side):
+                self.frame(side)
 
     @property
     def _owner(self) -> str:

@@ -21,11 +21,15 @@ from armillary.equations.poses import FORMS, poses_of, poses_program
 from armillary.equations.selection import Selection
 from armillary.errors import ModelError, unknown
 from armillary.kernel import Kernel, shared_kernel
+from armillary.model.pairs import Pairs
+from armillary.model.rules import Rules
 from armillary.model.workcell import WORLD, Workcell
 from armillary.solve.between import Between
+from armillary.solve.juries import Juries
 from armillary.solve.poses import Poses
 from armillary.solve.state import State
 from armillary.solve.survey import Survey
+from armillary.solve.violations import Violation, violations_of
 from armillary.trace import Program
 
 if TYPE_CHECKING:
@@ -355,6 +359,38 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _survey(self) -> Survey:
         return Survey(self)
+
+    # rules
+
+    def pairs(self, state: State, *, rules: Rules | None = None) -> Pairs:
+        """Return the pairs of links that are tested for collision in a state.
+
+        They depend on who holds whom, not on where that is. `rules` stand in place of
+        those of the cell; `.why(a, b)` of the result tells the reason for one pair.
+
+        Raises:
+            StateError: The state is not one of this cell.
+            UnknownName: The rules name a link that does not exist.
+            ModelError: There are too many pairs.
+        """
+        chosen = self.rules if rules is None else rules
+        return self._juries.pairs(state.bound(self), chosen)
+
+    @cached_property
+    def _juries(self) -> Juries:
+        return Juries(self)
+
+    def violations(
+        self, state: State, *, tolerance: float = 0.0
+    ) -> tuple[Violation, ...]:
+        """Return what of a state breaks the limits of joints, in the order of links.
+
+        Limits are inclusive, and widened by `tolerance` [in the unit of each].
+
+        Raises:
+            StateError: The state is not one of this cell.
+        """
+        return tuple(violations_of(self, state.bound(self), tolerance))
 
     # how a question becomes a kernel
 

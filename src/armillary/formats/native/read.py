@@ -30,6 +30,7 @@ from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.manipulator import Manipulator
+from armillary.model.rules import Rules
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
 
@@ -220,8 +221,11 @@ def _explain_cell(
     steps: Steps,
     error: ArmillaryError,
 ) -> None:
-    """Tell which manipulator, mount or property is the first that does not fit."""
-    rest = {**values, **dict.fromkeys(_PARTS_OF_CELL, ())}
+    """Tell which manipulator, mount or property is the first that does not fit.
+
+    Where these are well, tell of all rules about what does not exist.
+    """
+    rest = {**values, **dict.fromkeys(_PARTS_OF_CELL, ()), "rules": Rules()}
     for name, part in _PARTS_OF_CELL.items():
         rest[name] = items = values.get(name, ())
         fails = partial(_fails, model, rest, name)
@@ -230,7 +234,22 @@ def _explain_cell(
             at = (*steps, name, count - 1)
             document.error(at, f"bad-{part}", _clause(error))
             return
-    _explain_struct(document, model, values, steps, error)
+    _explain_rules(document, model(**rest), values["rules"], (*steps, "rules"))
+
+
+def _explain_rules(
+    document: Document, cell: Workcell, rules: Rules, steps: Steps
+) -> None:
+    parts = {
+        "rules": [Rules(rules=(rule,)) for rule in rules.rules],
+        "touches": [Rules(touches=(touch,)) for touch in rules.touches],
+    }
+    for name, wholes in parts.items():
+        for k, whole in enumerate(wholes):
+            try:
+                cell.check_rules(whole)
+            except ArmillaryError as error:
+                document.error((*steps, name, k), "bad-rule", _clause(error))
 
 
 def _fails(model: type[Any], values: dict[str, Any], name: str, count: int) -> bool:

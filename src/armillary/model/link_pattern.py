@@ -1,0 +1,109 @@
+"""Sides of rules: the name of a link, or a pattern of names.
+
+A side is one of
+
+- the name of a link or of a frame on it, `manipulator/link`, or the bare name while
+  that is unique in the cell;
+- a text with `*` in it, each standing for any characters;
+- `REGEX` and a regular expression right behind it.
+
+A pattern with a `/` is compared with `manipulator/link`, one without with the link's
+own name, always as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from armillary.errors import ModelError, quote
+from armillary.model.regular import Expression, compiled, literal
+
+__all__ = ["REGEX", "LinkName", "check_side", "is_exact", "matches", "scoped", "states"]
+
+REGEX: Final = "REGEX"
+ANYTHING: Final = "*"
+LONGEST: Final = 1000
+SEPARATOR: Final = "/"
+
+
+class LinkName(NamedTuple):
+    """A link by the name of its manipulator and its own."""
+
+    manipulator: str
+    link: str
+
+    @property
+    def qualified(self) -> str:
+        """Return `manipulator/link`."""
+        return f"{self.manipulator}{SEPARATOR}{self.link}"
+
+
+def is_exact(side: str) -> bool:
+    """Return whether a side is a name, not a pattern."""
+    return ANYTHING not in side and not side.startswith(REGEX)
+
+
+def check_side(side: str) -> None:
+    """Check what can be told of a side without a cell.
+
+    Raises:
+        ModelError: It is empty, too long, or its regular expression is none.
+    """
+    if not side:
+        raise ModelError("A side of a rule is empty; name a link, or '*' for all.")
+    if is_exact(side):
+        return
+    length = len(side.removeprefix(REGEX))
+    if length > LONGEST:
+        raise ModelError(
+            f"The pattern {quote(side)} has {length} characters, more than {LONGEST}."
+        )
+    if side.startswith(REGEX):
+        _expression(side)
+
+
+def states(side: str) -> int:
+    """Return how much work a pattern makes for each character of a name."""
+    if is_exact(side):
+        return 0
+    return _expression(side).states if side.startswith(REGEX) else 1
+
+
+def matches(side: str, name: LinkName) -> bool:
+    """Return whether a pattern is one of a link."""
+    text = name.qualified if SEPARATOR in side else name.link
+    if side.startswith(REGEX):
+        return _expression(side).matches(text)
+    return _matches_wildcards(side, text)
+
+
+def scoped(side: str, prefix: str) -> str:
+    """Return a side that means in a scope what `side` means within it.
+
+    prefix: What stands before all names of the scope, such as `arm/`.
+    """
+    if not side.startswith(REGEX):
+        return f"{prefix}{side}"
+    inside = side.removeprefix(REGEX).removeprefix("^")
+    return f"{REGEX}{literal(prefix)}(?:{inside.removesuffix('$')})" if prefix else side
+
+
+def _expression(side: str) -> Expression:
+    return compiled(side.removeprefix(REGEX))
+
+
+def _matches_wildcards(pattern: str, text: str) -> bool:
+    """Return whether a text consists of the pieces between `*`, in order."""
+    head, *middle, tail = pattern.split(ANYTHING)
+    if len(text) < len(head) + len(tail):
+        return False
+    if not (text.startswith(head) and text.endswith(tail)):
+        return False
+    place, end = len(head), len(text) - len(tail)
+    for piece in middle:
+        # The first place is the best: what fits behind a later one fits behind it.
+        found = text.find(piece, place, end)
+        if found < 0:
+            return False
+        place = found + len(piece)
+    return True

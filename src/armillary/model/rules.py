@@ -1,0 +1,284 @@
+"""Rules: which pairs of links are tested for collision, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Literal, Self, get_args
+
+import msgspec
+
+from armillary.errors import FormatError, ModelError, quote, unknown
+from armillary.model.link_pattern import check_side, is_exact, states
+
+__all__ = ["Reason", "Rule", "Rules", "Touch", "Where"]
+
+MOST_RULES: Final = 1_000_000
+MOST_PATTERNS: Final = 10_000
+MOST_STATES: Final = 20_000
+"""Different patterns of one set of rules, and the states of all their automata."""
+
+Where = Literal["any", "apart", "rigid", "adjacent", "kin"]
+"""Which of the pairs that its sides name a rule is about.
+
+- `any`: all of them.
+- `rigid`: those that never move in each other, being joined by fixed joints and bolted
+  mounts.
+- `adjacent`: a link and the next one below it, towards the world, that has shapes.
+- `apart`: those that are neither rigid nor adjacent.
+- `kin`: parent and child, or a link and a child of one of its siblings, where frames of
+  mounts count as links; what RobWork leaves out by default.
+"""
+
+
+class Reason:
+    """Words that rules give as their reason; any other will do as well."""
+
+    USER: Final = "user"
+    RIGID: Final = "rigid"
+    ADJACENT: Final = "adjacent"
+    NEVER: Final = "never"
+    ALWAYS: Final = "always"
+    DEFAULT: Final = "default"
+    SRDF: Final = "srdf"
+    ROBWORK: Final = "robwork"
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Pairs of links that are tested, or not.
+
+    Attributes:
+        a: One side: the name of a link, a pattern of names with `*`, or `REGEX` and a
+            regular expression.
+        b: The other side; the order of the two does not matter.
+        tested: Whether these pairs are tested.
+        where: Which of them it is about: `any`, `rigid`, `adjacent`, `apart` or `kin`.
+        reason: Why, in a word: `adjacent`, `never`, `always`, `user` and so on.
+    """
+
+    a: str
+    b: str
+    tested: bool = False
+    where: Where = "any"
+    reason: str = Reason.USER
+
+    def __post_init__(self) -> None:
+        """Check both sides.
+
+        Raises:
+            ModelError: One is empty, too long, or no regular expression.
+            UnknownName: There is no such `where`.
+        """
+        check_side(self.a)
+        check_side(self.b)
+        if self.where not in get_args(Where):
+            raise unknown("choice of pairs", self.where, get_args(Where))
+
+    def __str__(self) -> str:
+        verb = "include" if self.tested else "exclude"
+        where = "" if self.where == "any" else f" where {self.where}"
+        return f"{verb} {quote(self.a)} and {quote(self.b)}{where} ({self.reason})"
+
+
+class Touch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Links that may touch what a link holds, beside that link itself.
+
+    Attributes:
+        held_by: The link that holds, or a pattern of such.
+        links: Links that may touch what it holds, or patterns of such.
+        part: What is held: a pattern of its links.
+    """
+
+    held_by: str
+    links: tuple[str, ...]
+    part: str = "*"
+
+    def __post_init__(self) -> None:
+        """Check all sides.
+
+        Raises:
+            ModelError: One is empty, too long, or no regular expression.
+        """
+        msgspec.structs.force_setattr(self, "links", tuple(self.links))
+        for side in self.sides:
+            check_side(side)
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Return all names and patterns in it."""
+        return self.held_by, self.part, *self.links
+
+
+RIGID: Final = Rule(a="*", b="*", where="rigid", reason=Reason.RIGID)
+ADJACENT: Final = Rule(a="*", b="*", where="adjacent", reason=Reason.ADJACENT)
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which pairs of links are tested for collision.
+
+    The last rule that is about a pair decides on it; without one, `within` and
+    `between` do. After that, and whatever was said, a link is not tested against what
+    is bolted to it, stands on it or is held by it.
+
+    Attributes:
+        within: Whether links of one manipulator are tested against each other.
+        between: Whether links of different manipulators are.
+        rules: Exceptions, in order; later ones override. Unless told otherwise, pairs
+            that are rigid or adjacent are not tested.
+        touches: What may touch a part that is held.
+    """
+
+    within: bool = False
+    between: bool = True
+    rules: tuple[Rule, ...] = (RIGID, ADJACENT)
+    touches: tuple[Touch, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check how much work the rules make.
+
+        Raises:
+            ModelError: There are too many rules or patterns.
+        """
+        for field in ("rules", "touches"):
+            msgspec.structs.force_setattr(self, field, tuple(getattr(self, field)))
+        if len(self.rules) + len(self.touches) > MOST_RULES:
+            raise ModelError(f"There are more than {MOST_RULES} rules.")
+        patterns = [side for side in self.sides if not is_exact(side)]
+        if len(patterns) > MOST_PATTERNS:
+            raise ModelError(
+                f"The rules hold {len(patterns)} different patterns, more than "
+                f"{MOST_PATTERNS}; name the links instead."
+            )
+        work = sum(map(states, patterns))
+        if work > MOST_STATES:
+            raise ModelError(
+                f"The patterns of the rules need {work} states in all, more than "
+                f"{MOST_STATES}; write shorter regular expressions."
+            )
+
+    # sets of rules that people know
+
+    @classmethod
+    def actin(cls) -> Self:
+        """Return Actin's defaults: all between manipulators, nothing within."""
+        return cls(rules=())
+
+    @classmethod
+    def robwork(cls, *, has_setup: bool = False) -> Self:
+        """Return RobWork's defaults: everything but what is rigid.
+
+        has_setup: Whether a setup follows. Without any, RobWork also leaves out
+            children, and children of siblings.
+        """
+        static = Rule(a="*", b="*", where="rigid", reason=Reason.RIGID)
+        kin = Rule(a="*", b="*", where="kin", reason=Reason.ROBWORK)
+        return cls(within=True, rules=(static,) if has_setup else (static, kin))
+
+    @classmethod
+    def everything(cls) -> Self:
+        """Return rules that test every pair, but none that stand on each other."""
+        return cls(within=True, rules=())
+
+    @classmethod
+    def nothing(cls) -> Self:
+        """Return rules that test no pair, to include some."""
+        return cls(between=False, rules=())
+
+    # further rules
+
+    def include(
+        self, a: str, b: str, *, where: Where | None = None, reason: str = Reason.USER
+    ) -> Self:
+        """Return the rules with pairs that are tested from now on.
+
+        where: Which of the pairs; by default `any` where both sides are names, else
+            `apart`, so that `include("arm/*", "arm/*")` leaves neighbours alone.
+
+        Raises:
+            ModelError: A side is no name and no pattern.
+        """
+        if where is None:
+            where = "any" if is_exact(a) and is_exact(b) else "apart"
+        return self.extended([Rule(a=a, b=b, tested=True, where=where, reason=reason)])
+
+    def exclude(
+        self, a: str, b: str, *, where: Where = "any", reason: str = Reason.USER
+    ) -> Self:
+        """Return the rules with pairs that are not tested from now on.
+
+        Raises:
+            ModelError: A side is no name and no pattern.
+        """
+        return self.extended([Rule(a=a, b=b, where=where, reason=reason)])
+
+    def let_touch(self, *links: str, held_by: str, part: str = "*") -> Self:
+        """Return the rules with links that may touch what a link holds.
+
+        links: Names or patterns, such as those of the fingers.
+        held_by: The link whose frame holds the part.
+        part: Pattern of the part's links; by default any part.
+
+        Raises:
+            ModelError: A side is no name and no pattern.
+        """
+        touch = Touch(held_by=held_by, links=links, part=part)
+        return msgspec.structs.replace(self, touches=(*self.touches, touch))
+
+    def extended(self, rules: Iterable[Rule]) -> Self:
+        """Return these rules, and further ones that override them."""
+        return msgspec.structs.replace(self, rules=(*self.rules, *rules))
+
+    def without(self, manipulator: str) -> Self:
+        """Return the rules that do not name a link of a manipulator.
+
+        Patterns stay, but for those of this manipulator alone: `manipulator/*`.
+        """
+        prefix = f"{manipulator}/"
+
+        def keeps(sides: Iterable[str]) -> bool:
+            return not any(side.startswith(prefix) for side in sides)
+
+        touches: list[Touch] = []
+        for touch in self.touches:
+            links = tuple(link for link in touch.links if keeps([link]))
+            if links and keeps([touch.held_by, touch.part]):
+                touches.append(msgspec.structs.replace(touch, links=links))
+        rules = tuple(rule for rule in self.rules if keeps([rule.a, rule.b]))
+        if len(rules) == len(self.rules) and tuple(touches) == self.touches:
+            return self
+        return msgspec.structs.replace(self, rules=rules, touches=tuple(touches))
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Return all names and patterns, each once."""
+        found: dict[str, None] = {}
+        for rule in self.rules:
+            found[rule.a] = found[rule.b] = None
+        for touch in self.touches:
+            found.update(dict.fromkeys(touch.sides))
+        return tuple(found)
+
+    # sending
+
+    def to_json(self) -> str:
+        """Return the rules as JSON; equal rules give equal texts."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return the rules that `to_json` wrote.
+
+        Raises:
+            FormatError: The text holds no rules.
+        """
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except (msgspec.DecodeError, UnicodeDecodeError, ModelError) as error:
+            raise FormatError(f"This JSON holds no rules: {error}") from error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = tuple(getattr(self, name) for name in self.__struct_fields__)
+        return _remake, (type(self), *values)
+
+
+def _remake(kind: type[Rules], *values: Any) -> Rules:
+    return kind(**dict(zip(kind.__struct_fields__, values, strict=True)))

@@ -1,0 +1,84 @@
+"""What of a state breaks the limits of joints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from armillary.errors import quote
+from armillary.model.link import Link
+from armillary.model.manipulator import Manipulator
+from armillary.model.workcell import Workcell
+from armillary.solve.state import State
+
+__all__ = ["Violation", "violations_of"]
+
+
+class Violation(NamedTuple):
+    """A limit that a state breaks.
+
+    Attributes:
+        kind: `below`, `above` or `rate`.
+        subject: The joint, qualified.
+        value: What it has [m, rad, m/s or rad/s].
+        limit: What it may have, in the same unit.
+        message: A sentence with all of it, and whom the joint follows.
+    """
+
+    kind: str
+    subject: str
+    value: float
+    limit: float
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def violations_of(
+    cell: Workcell, state: State, tolerance: float
+) -> Iterator[Violation]:
+    """Yield what breaks a limit, joints that follow others included."""
+    for manipulator, start in zip(cell.manipulators, cell.offsets, strict=True):
+        for k in manipulator.order:
+            drive = manipulator.drives[k]
+            if drive is None:
+                continue
+            link = manipulator.links[k]
+            position = drive.multiplier * state.q[start + drive.of] + drive.offset
+            rate = drive.multiplier * state.qd[start + drive.of] if state.qd else 0.0
+            for kind, value, limit in _broken(link, position, rate, tolerance):
+                subject = f"{manipulator.name}/{link.coordinate}"
+                message = _sentence(kind, subject, value, limit, link, manipulator)
+                yield Violation(kind, subject, value, limit, message)
+
+
+def _broken(
+    link: Link, position: float, rate: float, tolerance: float
+) -> Iterator[tuple[str, float, float]]:
+    limits = link.limits
+    if position < limits.lower - tolerance:
+        yield "below", position, limits.lower
+    if position > limits.upper + tolerance:
+        yield "above", position, limits.upper
+    if abs(rate) > limits.velocity + tolerance:
+        yield "rate", rate, limits.velocity
+
+
+def _sentence(
+    kind: str,
+    subject: str,
+    value: float,
+    limit: float,
+    link: Link,
+    manipulator: Manipulator,
+) -> str:
+    followed = ""
+    if link.coupling is not None:
+        followed = f", which follows {quote(f'{manipulator.name}/{link.coupling.of}')},"
+    what = {
+        "below": f"is at {value:.6g}, below its lower limit {limit:.6g}",
+        "above": f"is at {value:.6g}, above its upper limit {limit:.6g}",
+        "rate": f"has the rate {value:.6g}, beyond its limit of {limit:.6g}",
+    }[kind]
+    return f"Joint {quote(subject)}{followed} {what}."

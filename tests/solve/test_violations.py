@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from armillary import Cell, Coupling, Limits, Link, Manipulator, State, StateError
+from armillary.model.joints.prismatic import Prismatic
+from armillary.model.joints.revolute import Revolute
+
+X = (1.0, 0.0, 0.0)
+
+
+def finger(name: str, parent: str, upper: float, **given: object) -> Link:
+    limits = Limits(lower=0.0, upper=upper, velocity=2.0)
+    return Link(
+        name=name, parent=parent, joint=Prismatic(axis=X), limits=limits, **given
+    )  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def cell() -> Cell:
+    hand = Manipulator(
+        name="hand",
+        links=(
+            Link(name="palm"),
+            finger("left", "palm", 1.0),
+            finger(
+                "right",
+                "palm",
+                0.9,
+                coupling=Coupling(of="left", multiplier=-1.0, offset=1.0),
+            ),
+        ),
+    )
+    wheel = Manipulator(
+        name="wheel",
+        links=(
+            Link(name="axle"),
+            Link(name="rim", parent="axle", joint=Revolute(axis=X)),
+        ),
+    )
+    return Cell(manipulators=(hand, wheel))
+
+
+def test_limits_are_inclusive(cell: Cell):
+    lower, upper = cell.limits
+    for left in (lower[0], upper[0], 0.5 * (lower[0] + upper[0])):
+        assert cell.violations(cell.home.replace(q=[left, 1e9])) == ()
+
+
+def test_violations_are_just_what_lies_outside_of_the_cells_limits(cell: Cell):
+    lower, upper = cell.limits
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        q = random.normal(scale=2.0, size=2)
+        is_inside = bool(np.all((lower <= q) & (q <= upper)))
+        assert (cell.violations(cell.home.replace(q=q)) == ()) == is_inside
+
+
+def test_one_that_follows_is_named_with_whom_it_follows(cell: Cell):
+    (found,) = cell.violations(cell.home.replace(q=[0.05, 0.0]))
+    assert (found.kind, found.subject) == ("above", "hand/right")
+    assert (found.value, found.limit) == (0.95, 0.9)
+    assert str(found) == (
+        "Joint 'hand/right', which follows 'hand/left', is at 0.95, above its upper "
+        "limit 0.9."
+    )
+
+
+def test_all_are_told(cell: Cell):
+    state = cell.home.replace(q=[-0.5, 0.0], qd=[3.0, 1e9])
+    found = cell.violations(state)
+    assert [(each.kind, each.subject) for each in found] == [
+        ("below", "hand/left"),
+        ("rate", "hand/left"),
+        ("above", "hand/right"),
+        ("rate", "hand/right"),
+    ]
+    assert found[3].value == -3.0
+    assert "has the rate 3, beyond its limit of 2." in str(found[1])
+
+
+def test_tolerance_widens_every_limit(cell: Cell):
+    just_outside = cell.home.replace(q=[math.nextafter(1.0, 2.0), 0.0])
+    assert [each.kind for each in cell.violations(just_outside)] == ["above", "below"]
+    assert cell.violations(just_outside, tolerance=1e-12) == ()
+
+
+def test_the_state_must_fit(cell: Cell):
+    with pytest.raises(StateError):
+        cell.violations(State(q=(0.0,)))
