@@ -40,6 +40,7 @@ from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
 from armillary.model.property import Property
+from armillary.model.shapes import Sphere
 from armillary.model.unit import Unit
 from armillary.model.workcell import Mount, Workcell
 from armillary.spatial.inertia import SpatialInertia
@@ -319,6 +320,54 @@ def test_coupling_is_kept():
         follower,
     )
     check_kept(Workcell(name="w", manipulators=(Manipulator(name="m", links=links),)))
+
+
+class Handed(Joint, frozen=True):
+    linkID: float
+    D: float = 2.0
+
+    def pose(self, q):
+        return Pose.rotation_z(q * self.D) @ Pose.translation(self.linkID, 0.0, 0.0)
+
+
+def test_own_parameters_may_be_spelled_in_another_way_than_actins():
+    check_kept(two_links(Handed(linkID=3.0, D=4.0)), Handed)
+
+
+class Twice(Joint, frozen=True):
+    a: float = 1.0
+    A: float = 2.0
+
+    def pose(self, q):
+        return Pose.rotation_z(q) @ Pose.translation(self.a, self.A, 0.0)
+
+
+def test_parameters_that_differ_by_case_alone_are_not_written():
+    assert row_for(Twice()) is None
+    assert told(write(two_links(Twice()))[1]) == ["lost-joint"]
+
+
+def test_every_field_of_the_model_is_written_or_told_of():
+    written = {
+        Workcell: "name manipulators mounts properties",
+        Manipulator: "name links postures home properties",
+        Link: "name parent joint joint_name limits coupling passive primary inertia "
+        "frames visuals collisions",
+        Frame: "name pose end_effector",
+        Mount: "manipulator on pose bolted",
+        Limits: "lower upper velocity acceleration effort",
+        Coupling: "of multiplier offset",
+        SpatialInertia: "mass first_moment rotational",
+    }
+    for model, fields in written.items():
+        assert model.__struct_fields__ == tuple(fields.split()), model
+
+
+def test_shapes_and_stray_libraries_are_told_of():
+    links = (Link(name="base", visuals=(Sphere(radius=1.0),) * 2),)
+    note = Property(name="actin.library", of="base", text="x.ecp")
+    arm = Manipulator(name="arm", links=links, properties=(note,))
+    assert told(write(Workcell(manipulators=(arm,)))[1]) == ["not-kept"] * 2
 
 
 def test_empty_cell_is_kept():

@@ -155,11 +155,17 @@ def row_for(joint: Joint) -> Component | None:
 
 @cache
 def _row_of(kind: type[Joint]) -> Component | None:
-    """Return the row of a class that is none of Actin's; None if its tag is no name."""
+    """Return the row of a class that is none of Actin's; None if none is possible.
+
+    It is not where the tag is no name, or two parameters differ by case alone.
+    """
     name = _camel(kind.tag)
     if not _PLAIN_TAG.fullmatch(name):
         return None
     if name.lower() in {local(row.element).lower() for row in ACTINS}:
+        return None
+    fields = [_camel(f) for f in kind.__struct_fields__ if f != "precursor"]
+    if len({field.lower() for field in fields}) < len(fields):
         return None
     return Component(
         element=f"am:{name}",

@@ -105,13 +105,15 @@ def canonical(root: Element, names: Iterable[str], report: Report) -> Element:
     """
     table: dict[str, tuple[str, set[str]]] = {}
     known = (f"{p}:{bare}" for p, each in KNOWN.items() for bare in each)
-    for name in (*known, *names):
+    listed = (*known, *names)
+    for name in listed:
         prefix, _, bare = name.partition(":")
         spaces = table.setdefault(bare.lower(), (bare, set()))[1]
         spaces.add(PREFIXES[prefix])
         spaces |= ALSO.get(PREFIXES[prefix], frozenset())
+    bares = {local(name) for name in listed}
     elements = list(root.walk())
-    _tell(elements, table, report)
+    _tell(elements, table, bares, report)
     padded = next(filter(_is_padding, elements), None)
     if padded is not None:
         message = "no-break spaces between elements are taken as white space"
@@ -120,9 +122,10 @@ def canonical(root: Element, names: Iterable[str], report: Report) -> Element:
     made: dict[int, Element] = {}
     for element in reversed(elements):
         spelled = table.get(element.name.lower())
+        is_spelled = element.name in bares
         at = element.place
         made[id(element)] = Element(
-            element.name if spelled is None else spelled[0],
+            element.name if spelled is None or is_spelled else spelled[0],
             element.attributes,
             children=tuple(made.pop(id(child)) for child in element.children),
             text="" if _is_padding(element) else element.text,
@@ -144,6 +147,7 @@ def _is_padding(element: Element) -> bool:
 def _tell(
     elements: Iterable[Element],
     table: Mapping[str, tuple[str, set[str]]],
+    bares: set[str],
     report: Report,
 ) -> None:
     """Report names that are in the wrong namespace or case, each once."""
@@ -163,7 +167,7 @@ def _tell(
                 f"{element.label} is in the namespace {quote(element.namespace)}, not "
                 f"in {wanted}; it is read all the same",
             )
-        if element.name != name:
+        if element.name not in bares:
             report.note(
                 element.place, "spelling", f"{element.label} is spelled <{name}>"
             )

@@ -91,6 +91,9 @@ def _manipulator(
         component, rate = component_element(link, libraries.get(link.name, ""), report)
         rates[link.name] = rate
         parts = [text_element("mn:identifier", link.name, report)]
+        if component is None and link.name in libraries:
+            message = f"the library of link {quote(link.name)} is not kept"
+            report.warning(Place(), "not-kept", message)
         if component is not None:
             parts.append(tag("mn:linkKinematicsContainer", {}, component))
         try:
