@@ -40,7 +40,16 @@ from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
 from armillary.model.property import Property
-from armillary.model.shapes import Sphere
+from armillary.model.shape import Shape
+from armillary.model.shapes import (
+    Box,
+    Cone,
+    Cylinder,
+    HalfSpace,
+    Mesh,
+    Sphere,
+    Tetrahedron,
+)
 from armillary.model.unit import Unit
 from armillary.model.workcell import Mount, Workcell
 from armillary.spatial.inertia import SpatialInertia
@@ -363,11 +372,39 @@ def test_every_field_of_the_model_is_written_or_told_of():
         assert model.__struct_fields__ == tuple(fields.split()), model
 
 
-def test_shapes_and_stray_libraries_are_told_of():
-    links = (Link(name="base", visuals=(Sphere(radius=1.0),) * 2),)
+SHAPES = (
+    Sphere(radius=1.0, name="ball", colour=(1.0, 0.5, 0.0, 1.0), pose=TURN),
+    Box(size=(1.0, 2.0, 3.0)),
+    Cylinder(radius=1.0, length=2.0),
+    Cone(bottom=1.0, length=2.0),
+    HalfSpace(pose=TURN),
+    Tetrahedron(corners=((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1))),
+    Mesh(file="package://a/b.stl", scale=(1.0, 1.0, -2.0)),
+)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: type(shape).__name__)
+def test_shapes_are_kept(shape: Shape):
+    check_kept(two_links(Revolute(), visuals=(shape, SHAPES[0]), collisions=(shape,)))
+
+
+def test_shapes_of_actin_are_told_of():
+    sphere = "<mn:sphere><mn:center/><mn:radius>1</mn:radius></mn:sphere>"
+    text = two_link_file(
+        GENERAL,
+        f"<mn:shapeContainer><mn:physicalExtent>{sphere}</mn:physicalExtent>"
+        "</mn:shapeContainer>",
+    )
+    cell, report = read(text)
+    assert "unkept-shape" in told(report)
+    assert cell.manipulators[0].link("tip").visuals == ()
+
+
+def test_stray_libraries_are_told_of():
+    links = (Link(name="base"),)
     note = Property(name="actin.library", of="base", text="x.ecp")
     arm = Manipulator(name="arm", links=links, properties=(note,))
-    assert told(write(Workcell(manipulators=(arm,)))[1]) == ["not-kept"] * 2
+    assert told(write(Workcell(manipulators=(arm,)))[1]) == ["not-kept"]
 
 
 def test_empty_cell_is_kept():

@@ -20,6 +20,7 @@ from armillary.formats.actin.joints import Carrier, is_component, read_component
 from armillary.formats.actin.lone import LIBRARY, lone_cell
 from armillary.formats.actin.names import canonical
 from armillary.formats.actin.placing import read_mounts
+from armillary.formats.actin.shapes import SHAPE_NAMES, read_shapes
 from armillary.formats.actin.state import read_posture
 from armillary.formats.actin.values import identifier
 from armillary.formats.diagnostic import Report, Severity
@@ -55,7 +56,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
             *(parameter.element for parameter in row.parameters),
         )
     )
-    root = canonical(tree, names, report)
+    root = canonical(tree, (*names, *SHAPE_NAMES), report)
     if is_component(root, rows):
         carrier = read_component(root, rows, report)
         report.raise_if_errors()
@@ -201,6 +202,7 @@ class _Reader:
         joint_name = read_joint_name(element, report)
         coupling = read_coupling(element, report)
         passive = read_passive(element, report)
+        visuals, collisions = read_shapes(element, report)
         holder = element.only_child("childLinks", report)
         children: tuple[Element, ...] = ()
         if holder is not None:
@@ -218,6 +220,8 @@ class _Reader:
             primary=carrier.primary,
             inertia=inertia,
             frames=frames,
+            visuals=visuals,
+            collisions=collisions,
         )
         return link, carrier, children
 

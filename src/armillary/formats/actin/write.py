@@ -11,6 +11,7 @@ from armillary.formats.actin.joints import component_element
 from armillary.formats.actin.lone import LIBRARY, lone_element
 from armillary.formats.actin.names import declared
 from armillary.formats.actin.placing import attachment_element, base_element
+from armillary.formats.actin.shapes import shape_elements
 from armillary.formats.actin.state import position_elements
 from armillary.formats.actin.values import text_element
 from armillary.formats.diagnostic import Place, Report
@@ -22,10 +23,6 @@ __all__ = ["write"]
 
 # Each link is an element inside `childLinks`, and there is more around and inside.
 DEEPEST: Final = (Limits().depth - 32) // 2
-LOST: Final = {
-    "visuals": "what is drawn of a link",
-    "collisions": "what may touch a link",
-}
 
 
 def write(cell: Workcell, report: Report) -> bytes:
@@ -99,6 +96,7 @@ def _manipulator(
         try:
             parts.extend(actuator_elements(link, rate, report))
             parts.extend(body_elements(link, report))
+            parts.extend(shape_elements(link.visuals, link.collisions, report))
             parts.extend(coordinate_elements(link, report))
         except FormatError as error:
             message = f"link {quote(link.name)}: {error.diagnostics[0].message}"
@@ -128,10 +126,6 @@ def _tell_losses(cell: Workcell, report: Report) -> None:
             report.note(
                 Place(), "order", f"links of {quote(manipulator.name)} go depth first"
             )
-        for link in manipulator.links:
-            for field, what in LOST.items():
-                if getattr(link, field):
-                    lose(what)
     order = [cell.index[mount.manipulator] for mount in cell.mounts]
     if order != sorted(order):
         report.note(Place(), "order", "mounts go in the order of the manipulators")
