@@ -40,6 +40,7 @@ from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
 from armillary.model.property import Property
+from armillary.model.rules import Rules
 from armillary.model.shape import Shape
 from armillary.model.shapes import (
     Box,
@@ -358,7 +359,7 @@ def test_parameters_that_differ_by_case_alone_are_not_written():
 
 def test_every_field_of_the_model_is_written_or_told_of():
     written = {
-        Workcell: "name manipulators mounts properties",
+        Workcell: "name manipulators mounts properties rules",
         Manipulator: "name links postures home properties",
         Link: "name parent joint joint_name limits coupling passive primary inertia "
         "frames visuals collisions",
@@ -776,3 +777,8 @@ def test_format_is_in_the_table():
     assert FORMAT.sniff(PRINTED.encode())
     assert FORMAT.sniff(REPAIRED.encode("utf-16"))
     assert not FORMAT.sniff(b"<robot name='energid'/>")
+
+
+def test_rules_of_collisions_are_told_of():
+    cell = two_links(Revolute()).with_rules(Rules(between=False))
+    assert told(write(cell)[1]) == ["not-kept"]

@@ -118,6 +118,8 @@ def _tell_losses(cell: Workcell, report: Report) -> None:
 
     for _ in cell.properties:
         lose("a property of the cell")
+    if cell.rules != Workcell().rules:
+        lose("which pairs of links are tested for collisions")
     for manipulator in cell.manipulators:
         for note in manipulator.properties:
             if note.name != LIBRARY or note.numbers or note.description:
