@@ -21,7 +21,7 @@ def test_a_large_batch_is_the_small_batches(shift: int) -> None:
     rows = STREAM_FROM // (SIZE * 8) + 1003
     Q = np.random.default_rng(0).normal(size=(rows, 3))
     memory = np.zeros(rows * SIZE + 8)
-    start = shift + (-memory.ctypes.data // 8) % 4  # shift 0 and 4 are aligned to 32
+    start = shift + (-memory.ctypes.data // 8) % 2  # shift 0 and 4 are aligned to 16
     X = memory[start : start + rows * SIZE].reshape(rows, 6, 7)
     kernel(Q, out=X, threads=1)
     expected = np.concatenate([kernel(part) for part in np.array_split(Q, 9)])

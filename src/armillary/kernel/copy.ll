@@ -68,9 +68,9 @@ turn:
   %k = phi i64 [ 0, %entry ], [ %next, %turn ]
   %source = getelementptr i8, ptr %from, i64 %k
   %target = getelementptr i8, ptr %to, i64 %k
-  %part = load <4 x i64>, ptr %source, align 32
-  store <4 x i64> %part, ptr %target, align 32, !nontemporal !1
-  %next = add i64 %k, 32
+  %part = load <2 x i64>, ptr %source, align 16
+  store <2 x i64> %part, ptr %target, align 16, !nontemporal !1
+  %next = add i64 %k, 16
   %more = icmp slt i64 %next, %bytes
   br i1 %more, label %turn, label %exit
 exit:

@@ -11,6 +11,7 @@ slowly and right: what a row gives does not depend on its neighbours.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from armillary.kernel.block import Block, Shape, Value
 from armillary.kernel.lowering import lower
@@ -22,15 +23,9 @@ from armillary.trace import OPS, Program
 def emit_block(program: Program, shape: Shape) -> str:
     """Return the text of @block for `program`, with all that it needs."""
     segments, slot_count = cut(program, _squares(program, shape.lanes))
-    declared: dict[str, str] = {}
-    functions: list[str] = []
-    for k, segment in enumerate(segments):
-        b = Block(shape)
-        _emit_segment(b, program, segment)
-        declared.update(b.declared)
-        functions.append(_segment_text(b, program, k))
-    main = _main(program, shape, len(segments), slot_count)
-    return "\n".join([*sorted(declared.values()), *functions, main, BRANCH_WEIGHTS])
+    body = _body(program, shape, segments, columns=False)
+    main = _main(program, shape, body, slot_count)
+    return "\n".join([*body.before, main, BRANCH_WEIGHTS])
 
 
 BRANCH_WEIGHTS = '!0 = !{!"branch_weights", i32 1, i32 100000}'
@@ -44,32 +39,68 @@ def emit_step(program: Program, shape: Shape) -> str:
     """
     singles = [(k,) for k in range(len(program.results))]
     segments, slot_count = cut(program, singles)
-    declared: dict[str, str] = {}
-    functions: list[str] = []
-    for k, segment in enumerate(segments):
-        b = Block(shape)
-        _emit_segment(b, program, segment, columns=True)
-        declared.update(b.declared)
-        functions.append(_segment_text(b, program, k))
-    names = pointers(program)
-    arguments = ", ".join([*(f"ptr {name}" for name in names), "ptr %scratch"])
+    body = _body(program, shape, segments, columns=True)
     lines = [
-        f"define internal void @step({', '.join(f'ptr {name}' for name in names)}) {{",
+        f"define internal void @step({_pointers_text(program)}) {{",
         f"  %scratch = alloca {shape.real}, i64 {max(1, slot_count)}, align 64",
-        *(
-            f"  call i{shape.lanes} @segment{k}({arguments})"
-            for k in range(len(segments))
-        ),
+        *body.lines,
         "  ret void",
         "}",
     ]
-    return "\n".join([*sorted(declared.values()), *functions, *lines])
+    return "\n".join([*body.before, *lines])
 
 
 def pointers(program: Program) -> list[str]:
     """Return the names of the parameters of @block for the inputs and outputs."""
     names = [f"%in{k}" for k in range(len(program.inputs))]
     return names + [f"%out{k}" for k in range(len(program.outputs))]
+
+
+def _pointers_text(program: Program, *more: str) -> str:
+    """Return pointers to all arrays, and more, as parameters or arguments."""
+    return ", ".join(f"ptr {name}" for name in [*pointers(program), *more])
+
+
+class _Body(NamedTuple):
+    """The computation as it stands in a function.
+
+    Attributes:
+        before: Declarations, and the functions of segments where there are several.
+        lines: What stands in the function itself.
+        flagged: The lanes that were flagged, as an integer of one bit for each.
+    """
+
+    before: list[str]
+    lines: list[str]
+    flagged: Value
+
+
+def _body(
+    program: Program, shape: Shape, segments: Sequence[Segment], *, columns: bool
+) -> _Body:
+    """Return the segments in turn; a single one is no function of its own."""
+    declared: dict[str, str] = {}
+    blocks: list[Block] = []
+    for segment in segments:
+        b = Block(shape)
+        _emit_segment(b, program, segment, columns=columns)
+        blocks.append(b)
+    masks = [b.flag_mask() for b in blocks]
+    for b in blocks:
+        declared.update(b.declared)
+    before = sorted(declared.values())
+    if len(blocks) == 1:
+        return _Body(before, blocks[0].lines, masks[0])
+    bits = f"i{shape.lanes}"
+    arguments = _pointers_text(program, "%scratch")
+    lines: list[str] = []
+    flagged = "0"
+    for k, (b, mask) in enumerate(zip(blocks, masks, strict=True)):
+        before.append(_segment_text(b, program, k, mask))
+        lines.append(f"  %f{k} = call {bits} @segment{k}({arguments})")
+        lines.append(f"  %any{k} = or {bits} {flagged}, %f{k}")
+        flagged = f"%any{k}"
+    return _Body(before, lines, flagged)
 
 
 def _squares(program: Program, lanes: int) -> list[tuple[int, ...]]:
@@ -170,39 +201,31 @@ def _store(
         start += port.size
 
 
-def _segment_text(b: Block, program: Program, k: int) -> str:
+def _segment_text(b: Block, program: Program, k: int, mask: Value) -> str:
     """Return a segment as a function that tells which lanes were flagged."""
-    parameters = ", ".join(f"ptr noalias {name}" for name in pointers(program))
-    parameters = ", ".join(filter(None, [parameters, "ptr noalias %scratch"]))
-    flagged, bits = b.flag_mask(), f"i{b.shape.lanes}"
+    names = [*pointers(program), "%scratch"]
+    parameters = ", ".join(f"ptr noalias {name}" for name in names)
+    bits = f"i{b.shape.lanes}"
     return "\n".join(
         [
             f"define internal {bits} @segment{k}({parameters}) {{",
             "entry:",
             *b.lines,
-            f"  ret {bits} {flagged}",
+            f"  ret {bits} {mask}",
             "}",
         ]
     )
 
 
-def _main(program: Program, shape: Shape, segment_count: int, slots: int) -> str:
+def _main(program: Program, shape: Shape, body: _Body, slots: int) -> str:
     """Return @block: its segments in turn, then the flagged lanes once more."""
-    names = pointers(program)
-    arguments = ", ".join([*(f"ptr {name}" for name in names), "ptr %scratch"])
-    parameters = ", ".join([*(f"ptr {name}" for name in names), "ptr %context"])
+    names, bits = pointers(program), f"i{shape.lanes}"
     lines = [
-        f"define internal void @block({parameters}) {{",
+        f"define internal void @block({_pointers_text(program, '%context')}) {{",
         "entry:",
         f"  %scratch = alloca {shape.real}, i64 {max(1, slots)}, align 64",
-    ]
-    flagged, bits = "0", f"i{shape.lanes}"
-    for k in range(segment_count):
-        lines.append(f"  %f{k} = call {bits} @segment{k}({arguments})")
-        lines.append(f"  %any{k} = or {bits} {flagged}, %f{k}")
-        flagged = f"%any{k}"
-    lines += [
-        f"  %some = icmp ne {bits} {flagged}, 0",
+        *body.lines,
+        f"  %some = icmp ne {bits} {body.flagged}, 0",
         "  br i1 %some, label %again, label %done, !prof !0",
         "done:",
         "  ret void",
@@ -213,7 +236,7 @@ def _main(program: Program, shape: Shape, segment_count: int, slots: int) -> str
         lines.append(f"  %row{k} = getelementptr ptr, ptr %rows, i64 {k}")
         lines.append(f"  store ptr {name}, ptr %row{k}")
     lines += [
-        f"  %lanes = zext {bits} {flagged} to i64",
+        f"  %lanes = zext {bits} {body.flagged} to i64",
         "  %exact = load ptr, ptr %context",
         "  call void %exact(ptr %rows, i64 %lanes)",
         "  ret void",

@@ -125,12 +125,12 @@ def _streamed(
     t: Text, port: Port, base: str, rows: str, compact: str, shape: Shape
 ) -> str:
     """Return whether an output is compact, aligned, and larger than the caches."""
-    if port.size * shape.bytes * shape.lanes % 32:
+    if port.size * shape.bytes * shape.lanes % 16:
         return ""
     total = t.name(f"mul i64 {rows}, {port.size * shape.bytes}")
     large = t.name(f"icmp sgt i64 {total}, {STREAM_FROM}")
     address = t.name(f"ptrtoint ptr {base} to i64")
-    low = t.name(f"and i64 {address}, 31")
+    low = t.name(f"and i64 {address}, 15")
     aligned = t.name(f"icmp eq i64 {low}, 0")
     both = t.name(f"and i1 {large}, {aligned}")
     return t.name(f"and i1 {both}, {compact}")
