@@ -26,6 +26,7 @@ from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
 from armillary.model.property import Property
+from armillary.model.rules import Rules
 from armillary.model.shapes import Sphere
 from armillary.model.workcell import Mount, Workcell
 from armillary.spatial.inertia import SpatialInertia
@@ -525,6 +526,7 @@ LOSSES: dict[str, Workcell] = {
                 Link(name="a", parent="base", joint=Revolute(), joint_name="base"),
             ),
         ),
+        "lost-rules": Workcell(manipulators=(two_links(),), rules=Rules.nothing()),
         "lost-unbolted": Workcell(
             manipulators=(two_links(),),
             mounts=(Mount(manipulator="arm", bolted=False),),
@@ -551,7 +553,7 @@ def test_every_field_of_the_model_is_written_or_told():
         Mount: {"manipulator", "on", "pose"},
     }
     told_of = {
-        Workcell: {"properties"},
+        Workcell: {"properties", "rules"},
         Manipulator: {"postures", "properties"},
         Link: {"inertia", "visuals", "collisions", "passive", "coupling"},
         Limits: {"velocity", "acceleration", "effort"},

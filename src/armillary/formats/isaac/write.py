@@ -186,6 +186,7 @@ def _tell_notes(cell: Workcell, report: Report) -> None:
         "postures": manipulator.postures,
         "properties": (*manipulator.properties, *cell.properties),
         "unbolted": [mount for mount in cell.mounts if not mount.bolted],
+        "rules": cell.rules != Workcell().rules,
     }
     for what, found in notes.items():
         if found:
@@ -197,6 +198,7 @@ _NOTES: Final = {
     "postures": "named postures",
     "properties": "properties",
     "unbolted": "that the base is not bolted",
+    "rules": "which pairs of links are tested for collision",
 }
 
 
