@@ -204,13 +204,20 @@ class Triangles:
         return Triangles(self._vertices, self._faces[:, ::-1])
 
     def welded(self) -> Triangles:
-        """Return them with equal corners made one, without triangles that vanish."""
+        """Return them with equal corners made one, without what that leaves over.
+
+        Triangles that vanish are dropped, and so are corners that no triangle has.
+        """
         if not len(self._vertices):
             return self
-        kept, place = np.unique(self._vertices + 0.0, axis=0, return_inverse=True)
-        faces = place.reshape(-1)[self._faces]
+        kept, place = _first_of_equals(self._vertices)
+        faces = place[self._faces]
         a, b, c = faces.T
-        return Triangles(kept, faces[(a != b) & (b != c) & (c != a)])
+        faces = faces[(a != b) & (b != c) & (c != a)]
+        used = np.zeros(len(kept), dtype=bool)
+        used[faces] = True
+        number = np.cumsum(used) - 1
+        return Triangles(self._vertices[kept[used]], number[faces])
 
 
 def _vertices(given: npt.ArrayLike) -> Array:
@@ -245,3 +252,21 @@ def _faces(given: npt.ArrayLike, count: int) -> Indices:
     faces = np.array(loose, dtype=np.int64, order="C")
     faces.flags.writeable = False
     return faces
+
+
+def _first_of_equals(points: Array) -> tuple[Indices, Indices]:
+    """Return which points are the first of their kind, and of which kind each is.
+
+    points: Shape (n, 3), n above 0.
+    """
+    order = np.lexsort(points.T)  # stable: of equal points the first comes first
+    ordered = points[order]
+    is_new = np.ones(len(points), dtype=bool)
+    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    first = order[is_new]
+    kind = np.empty(len(points), dtype=np.int64)
+    kind[order] = np.cumsum(is_new) - 1
+    # Kinds are numbered as their first points come.
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return np.sort(first), rank[kind]

@@ -1,0 +1,1061 @@
+"""Meshes in files: every format gives the same body, hostile files a clear error."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import itertools
+import json
+import os
+import struct
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from armillary.errors import FormatError
+from armillary.formats.diagnostic import Diagnostic, Place
+from armillary.formats.mesh import MeshFiles, read_triangles
+from armillary.formats.mesh.read import KINDS, triangles_in
+from armillary.formats.paths import Roots
+from armillary.model.geometry.hull import convex_hull
+from armillary.model.geometry.triangles import Triangles
+from armillary.model.shapes import Mesh
+from armillary.spatial.pose import Pose
+
+CLOUD = np.random.default_rng(2).normal(size=(30, 3)).astype(np.float32).astype(float)
+BLOB = Triangles(CLOUD, convex_hull(CLOUD)).welded()
+CUBE = np.array(np.meshgrid(*[[0.0, 1.0]] * 3, indexing="ij")).reshape(3, -1).T
+SQUARES = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4)]
+# Five squares and two triangles: a cube of polygons of two kinds.
+MIXED = [*SQUARES, (1, 5, 7), (1, 7, 3)]
+
+
+def faults(data: bytes, ending: str) -> str:
+    with pytest.raises(FormatError) as caught:
+        triangles_in(data, f"part{ending}")
+    (found,) = caught.value.diagnostics
+    assert isinstance(found, Diagnostic)
+    return str(found)
+
+
+def same_body(a: Triangles, b: Triangles, tolerance: float = 0.0) -> bool:
+    """Return whether the triangles are the same, in any order, from any corner on."""
+
+    def canonical(mesh: Triangles) -> np.ndarray:
+        corners = mesh.corners.reshape(-1, 9).round(6) + 0.0
+        turns = [np.roll(corners, 3 * k, axis=1) for k in range(3)]
+        rows = [min(tuple(turn[k]) for turn in turns) for k in range(len(corners))]
+        return np.array(sorted(rows))
+
+    left, right = canonical(a), canonical(b)
+    return left.shape == right.shape and np.allclose(left, right, atol=tolerance + 2e-6)
+
+
+# What writes a mesh in each format, in a few lines; the readers must not need more.
+
+
+def stl(mesh: Triangles, header: bytes = b"made by hand") -> bytes:
+    rows = b"".join(
+        struct.pack("<12fH", 0, 0, 0, *corners.ravel(), 0) for corners in mesh.corners
+    )
+    return header.ljust(80) + struct.pack("<I", len(mesh.faces)) + rows
+
+
+def stl_text(mesh: Triangles) -> bytes:
+    facets = [
+        "facet normal 0 0 0\n outer loop\n"
+        + "".join(f"  vertex {x!r} {y!r} {z!r}\n" for x, y, z in corners.tolist())
+        + " endloop\nendfacet\n"
+        for corners in mesh.corners
+    ]
+    return f"solid part of mine\n{''.join(facets)}endsolid\n".encode()
+
+
+def obj(vertices: Any, polygons: Any, *, start: int = 1) -> bytes:
+    lines = [f"v {x!r} {y!r} {z!r}" for x, y, z in np.asarray(vertices).tolist()]
+    lines += ["f " + " ".join(str(k + start) for k in each) for each in polygons]
+    return "\n".join(lines).encode()
+
+
+def ply(vertices: Any, polygons: Any, order: str = "ascii") -> bytes:
+    head = (
+        f"ply\nformat {order} 1.0\ncomment by hand\nelement vertex {len(vertices)}\n"
+        "property double x\nproperty uchar red\nproperty double y\nproperty double z\n"
+        f"element face {len(polygons)}\nproperty float quality\n"
+        "property list uchar int vertex_indices\nelement edge 1\nproperty int vertex1\n"
+        "end_header\n"
+    ).encode()
+    if order == "ascii":
+        rows = [f"{x!r} 9 {y!r} {z!r}" for x, y, z in np.asarray(vertices).tolist()]
+        rows += [f"0.5 {len(p)} {' '.join(map(str, p))}" for p in polygons]
+        return head + "\n".join([*rows, "7"]).encode()
+    sign = "<" if "little" in order else ">"
+    rows = [struct.pack(f"{sign}dBdd", x, 9, y, z) for x, y, z in np.asarray(vertices)]
+    rows += [
+        struct.pack(f"{sign}fB{len(p)}i", 0.5, len(p), *map(int, p)) for p in polygons
+    ]
+    return head + b"".join(rows) + struct.pack(f"{sign}i", 7)
+
+
+def glb(document: dict[str, Any], binary: bytes) -> bytes:
+    text = json.dumps(document).encode()
+    text += b" " * (-len(text) % 4)
+    binary += b"\0" * (-len(binary) % 4)
+    chunks = struct.pack("<I4s", len(text), b"JSON") + text
+    chunks += struct.pack("<I4s", len(binary), b"BIN\0") + binary
+    return struct.pack("<4sII", b"glTF", 2, 12 + len(chunks)) + chunks
+
+
+def gltf(mesh: Triangles, **changes: Any) -> tuple[dict[str, Any], bytes]:
+    points = mesh.vertices.astype("<f4").tobytes()
+    corners = mesh.faces.astype("<u2").tobytes()
+    document: dict[str, Any] = {
+        "asset": {"version": "2.0"},
+        "scene": 0,
+        "scenes": [{"nodes": [0]}],
+        "nodes": [{"mesh": 0}],
+        "meshes": [{"primitives": [{"attributes": {"POSITION": 0}, "indices": 1}]}],
+        "accessors": [
+            {
+                "bufferView": 0,
+                "componentType": 5126,
+                "count": len(mesh.vertices),
+                "type": "VEC3",
+            },
+            {
+                "bufferView": 1,
+                "componentType": 5123,
+                "count": 3 * len(mesh.faces),
+                "type": "SCALAR",
+            },
+        ],
+        "bufferViews": [
+            {"buffer": 0, "byteLength": len(points)},
+            {"buffer": 0, "byteLength": len(corners), "byteOffset": len(points)},
+        ],
+        "buffers": [{"byteLength": len(points) + len(corners)}],
+    }
+    return {**document, **changes}, points + corners
+
+
+def dae(
+    vertices: Any,
+    polygons: str,
+    *,
+    nodes: str = '<node><instance_geometry url="#g"/></node>',
+    asset: str = "",
+    library: str = "",
+    scene: str = '<scene><instance_visual_scene url="#s"/></scene>',
+) -> bytes:
+    numbers = " ".join(map(repr, np.asarray(vertices).ravel().tolist()))
+    count = np.asarray(vertices).size
+    return f"""<?xml version="1.0"?>
+<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
+  <asset>{asset}<up_axis>Y_UP</up_axis></asset>
+  <library_geometries><geometry id="g"><mesh>
+    <source id="p">
+      <float_array id="a" count="{count}">{numbers}</float_array>
+      <technique_common><accessor source="#a" count="{count // 3}" stride="3"/>
+      </technique_common>
+    </source>
+    <vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
+    {polygons}
+  </mesh></geometry></library_geometries>
+  {library}
+  <library_visual_scenes><visual_scene id="s">{nodes}</visual_scene>
+  </library_visual_scenes>{scene}
+</COLLADA>""".encode()
+
+
+INPUT = '<input semantic="VERTEX" source="#v" offset="0"/>'
+
+
+def p(corners: Any) -> str:
+    return f"<p>{' '.join(map(str, np.asarray(corners).ravel().tolist()))}</p>"
+
+
+def dae_triangles(faces: Any) -> str:
+    return f'<triangles count="{len(faces)}">{INPUT}{p(faces)}</triangles>'
+
+
+SAMPLES: dict[str, tuple[str, bytes]] = {
+    "binary STL": (".stl", stl(BLOB)),
+    "binary STL that says solid": (".stl", stl(BLOB, b"solid part")),
+    "STL in text": (".stl", stl_text(BLOB)),
+    "STL in capitals": (".stl", stl_text(BLOB).upper().replace(b"E-", b"e-")),
+    "OBJ": (".obj", obj(BLOB.vertices, BLOB.faces)),
+    "PLY in text": (".ply", ply(BLOB.vertices, BLOB.faces)),
+    "PLY, little end first": (
+        ".ply",
+        ply(BLOB.vertices, BLOB.faces, "binary_little_endian"),
+    ),
+    "PLY, big end first": (".ply", ply(BLOB.vertices, BLOB.faces, "binary_big_endian")),
+    "GLB": (".glb", glb(*gltf(BLOB))),
+    "DAE": (".dae", dae(BLOB.vertices, dae_triangles(BLOB.faces))),
+}
+each_sample = pytest.mark.parametrize("name", SAMPLES)
+
+
+def read(name: str) -> Triangles:
+    ending, data = SAMPLES[name]
+    return triangles_in(data, f"part{ending}")
+
+
+@each_sample
+def test_every_format_gives_the_same_body(name: str):
+    mesh = read(name)
+    assert same_body(mesh, BLOB)
+    assert mesh.is_watertight
+    assert mesh.volume == pytest.approx(BLOB.volume, rel=1e-6)
+    assert not mesh.vertices.flags.writeable
+
+
+@each_sample
+def test_endings_and_capitals_name_the_format(name: str, tmp_path: Path):
+    ending, data = SAMPLES[name]
+    for text in (ending, ending.upper()):
+        path = tmp_path / f"part{text}"
+        path.write_bytes(data)
+        assert read_triangles(path) == read(name)
+
+
+# What else a format can say.
+
+CUBES = {
+    "OBJ": (".obj", obj(CUBE, MIXED)),
+    "OBJ, counted backwards": (".obj", obj(CUBE, MIXED, start=-8)),
+    "OBJ with everything": (
+        ".obj",
+        b"# by hand\nmtllib /etc/passwd\no part\ng a b\n"
+        + obj(CUBE, []).replace(b"\n", b" 0.5 0.5 0.5\n")
+        + b"\nvn 0 0 1\nvt 0 0\nusemtl red\ns off\nl 1 2\n"
+        + b"\n".join(
+            b"f " + b" ".join(b"%d/1/1" % (k + 1) for k in each) for each in MIXED
+        ).replace(b" 8/1/1", b" \\\n  8//1"),
+    ),
+    "PLY in text": (".ply", ply(CUBE, MIXED)),
+    "PLY": (".ply", ply(CUBE, MIXED, "binary_little_endian")),
+    "DAE of polygons in a list": (
+        ".dae",
+        dae(
+            CUBE,
+            f"<polylist>{INPUT}<vcount>{' '.join(str(len(each)) for each in MIXED)}"
+            f"</vcount>{p(np.concatenate(MIXED))}</polylist>",
+        ),
+    ),
+    "DAE of polygons": (
+        ".dae",
+        dae(CUBE, f"<polygons>{INPUT}{''.join(map(p, MIXED))}</polygons>"),
+    ),
+    "DAE of fans": (
+        ".dae",
+        dae(CUBE, f"<trifans>{INPUT}{''.join(map(p, MIXED))}</trifans>"),
+    ),
+    "DAE of strips": (
+        ".dae",
+        dae(
+            CUBE,
+            f"<tristrips>{INPUT}"
+            + "".join(p([e[0], e[1], e[3], e[2]]) for e in SQUARES)
+            + "".join(map(p, MIXED[5:]))
+            + "</tristrips>",
+        ),
+    ),
+    "DAE with normals between": (
+        ".dae",
+        dae(
+            CUBE,
+            '<triangles><input semantic="NORMAL" source="#n" offset="0"/>'
+            '<input semantic="VERTEX" source="#v" offset="1"/>'
+            + p(
+                [
+                    (9, k)
+                    for each in MIXED
+                    for second, third in itertools.pairwise(each[1:])
+                    for k in (each[0], second, third)
+                ]
+            )
+            + "</triangles>",
+        ),
+    ),
+    "DAE that shows no scene": (
+        ".dae",
+        dae(
+            CUBE,
+            f"<polygons>{INPUT}{''.join(map(p, MIXED))}</polygons>",
+            scene="",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CUBES)
+def test_polygons_of_every_kind_make_the_cube(name: str):
+    ending, data = CUBES[name]
+    mesh = triangles_in(data, f"cube{ending}")
+    assert mesh.is_watertight
+    assert mesh.volume == pytest.approx(1.0)
+    assert mesh.area == pytest.approx(6.0)
+    assert len(mesh.faces) == 12
+
+
+def test_relative_numbers_count_from_where_they_stand():
+    """The second triangle is one of its own, not the first or the last again."""
+    text = "v 0 0 0\nv 1 0 0\nv 0 1 0\nf -3 -2 -1\n"
+    moved = text.replace("v 0", "v 5").replace("v 1", "v 6")
+    mesh = triangles_in((text + moved).encode(), "two.obj")
+    assert mesh.bounding_box.upper == (6.0, 1.0, 0.0)
+    assert mesh.area == pytest.approx(1.0)
+
+
+def test_strips_and_fans_of_glb():
+    strip = [0, 1, 2, 3]
+    for mode, faces in ((5, [(0, 1, 2), (3, 2, 1)]), (6, [(0, 1, 2), (0, 2, 3)])):
+        expected = Triangles(CUBE, faces).welded()
+        document, binary = gltf(Triangles(CUBE, [(0, 1, 2)]))
+        document["meshes"][0]["primitives"][0]["mode"] = mode
+        document["accessors"][1]["count"] = 4
+        binary = binary[: CUBE.size * 4] + np.array(strip, "<u2").tobytes()
+        document["bufferViews"][1]["byteLength"] = 8
+        assert same_body(triangles_in(glb(document, binary), "x.glb"), expected)
+
+
+def test_triangles_of_glb_without_indices_and_with_strides():
+    mesh = Triangles([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [(0, 1, 2)])
+    padded = np.zeros((3, 5), "<f4")
+    padded[:, 1:4] = mesh.vertices
+    document, _ = gltf(mesh)
+    del document["meshes"][0]["primitives"][0]["indices"]
+    document["accessors"][0]["byteOffset"] = 4
+    document["bufferViews"] = [{"buffer": 0, "byteLength": 60, "byteStride": 20}]
+    assert same_body(triangles_in(glb(document, padded.tobytes()), "x.glb"), mesh)
+
+
+TURN = Pose.from_rpy(0.3, -0.4, 0.5, (1.0, 2.0, 3.0))
+
+
+def test_nodes_of_glb_move_turn_stretch_and_mirror():
+    w, x, y, z = TURN.quaternion()
+    place = {
+        "translation": TURN.position,
+        "rotation": [x, y, z, w],
+        "scale": [1.0, 2.0, -3.0],
+    }
+    columns = np.diag([1.0, 2.0, -3.0, 1.0])
+    expected = BLOB.scaled((1.0, 2.0, -3.0)).transformed(TURN)
+    for node in (
+        {"mesh": 0, **place},
+        {"mesh": 0, "matrix": (TURN.matrix() @ columns).T.ravel().tolist()},
+    ):
+        document, binary = gltf(BLOB, nodes=[node])
+        mesh = triangles_in(glb(document, binary), "x.glb")
+        assert mesh.volume == pytest.approx(6.0 * BLOB.volume, rel=1e-6)
+        assert mesh.bounding_box.upper == pytest.approx(
+            expected.bounding_box.upper, rel=1e-5
+        )
+    nested = [{"children": [1], **place}, {"children": [2]}, {"mesh": 0}]
+    document, binary = gltf(BLOB, nodes=nested, scenes=[], scene=0)
+    mesh = triangles_in(glb(document, binary), "x.glb")
+    assert mesh.bounding_box.upper == pytest.approx(
+        expected.bounding_box.upper, rel=1e-5
+    )
+
+
+def test_nodes_of_dae_move_turn_stretch_and_mirror():
+    rows = " ".join(map(repr, TURN.matrix().ravel().tolist()))
+    there = '<instance_geometry url="#g"/>'
+    nodes = (
+        f"<node><matrix>{rows}</matrix><node><scale>1 2 -3</scale>"
+        f'<instance_node url="#n"/></node></node>'
+    )
+    library = f'<library_nodes><node id="n">{there}</node></library_nodes>'
+    mesh = triangles_in(
+        dae(BLOB.vertices, dae_triangles(BLOB.faces), nodes=nodes, library=library),
+        "x.dae",
+    )
+    assert same_body(mesh, BLOB.scaled((1.0, 2.0, -3.0)).transformed(TURN), 1e-5)
+    nodes = (
+        "<node><translate>1 0 0</translate><rotate>0 0 2 90</rotate>"
+        f"<rotate>0 0 0 0</rotate>{there}{there}</node>"
+    )
+    mesh = triangles_in(
+        dae(
+            BLOB.vertices,
+            dae_triangles(BLOB.faces),
+            nodes=nodes,
+            asset='<unit name="inch" meter="0.0254"/>',
+        ),
+        "x.dae",
+    )
+    turned = Pose.translation(1, 0, 0) @ Pose.rotation_z(np.pi / 2)
+    expected = BLOB.transformed(turned).scaled(0.0254)
+    assert len(mesh.faces) == 2 * len(BLOB.faces)  # it is shown twice
+    assert mesh.bounding_box.lower == pytest.approx(expected.bounding_box.lower)
+    assert mesh.bounding_box.upper == pytest.approx(expected.bounding_box.upper)
+
+
+def test_an_open_mesh_is_read_but_has_no_volume():
+    mesh = triangles_in(obj(CUBE, MIXED[:-1]), "open.obj")
+    assert not mesh.is_watertight
+    assert mesh.area == pytest.approx(5.5)
+    with pytest.raises(Exception, match="not closed: 3 of its edges"):
+        _ = mesh.volume
+
+
+# Hostile files.
+
+
+def zipped(data: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("part.stl", data)
+    return buffer.getvalue()
+
+
+BOMB = zipped(b"\0" * 10_000_000)
+NAN = struct.pack("<f", float("nan"))
+HUGE = "9" * 17
+TEXT = stl_text(BLOB)
+OBJ, PLY, DAE = SAMPLES["OBJ"][1], SAMPLES["PLY in text"][1], SAMPLES["DAE"][1]
+LITTLE = SAMPLES["PLY, little end first"][1]
+TINY = Triangles(CUBE, [(0, 1, 2)])
+
+
+def changed(*steps: Any, to: Any, binary: bytes | None = None) -> bytes:
+    """Return a GLB with one entry of its document changed."""
+    document, original = gltf(TINY)
+    at: Any = document
+    for step in steps[:-1]:
+        at = at[step]
+    at[steps[-1]] = to
+    return glb(document, original if binary is None else binary)
+
+
+def billion_laughs() -> bytes:
+    """Nodes that hold the one before ten times, twelve deep."""
+    nodes = '<node id="n0"><instance_geometry url="#g"/></node>' + "".join(
+        f'<node id="n{k}">' + f'<instance_node url="#n{k - 1}"/>' * 10 + "</node>"
+        for k in range(1, 13)
+    )
+    return dae(CUBE, dae_triangles(MIXED[5:]), nodes=nodes)
+
+
+HOSTILE: dict[str, tuple[str, bytes, str]] = {
+    "stl: empty file": (".stl", b"", "wrong-size]: an STL file has at least 84 bytes"),
+    "stl: no triangles": (".stl", stl(Triangles([], [])), "empty-mesh"),
+    "stl: count lies up": (
+        ".stl",
+        stl(BLOB)[:80] + b"\xff\xff\xff\xff" + stl(BLOB)[84:],
+        "wrong-size]: the file speaks of 4294967295 triangles, which take 2147483648",
+    ),
+    "stl: count lies down": (
+        ".stl",
+        stl(BLOB)[:80] + b"\1\0\0\0" + stl(BLOB)[84:],
+        "wrong-size]: the file speaks of 1 triangles, which take 134 bytes",
+    ),
+    "stl: cut off": (".stl", stl(BLOB)[:-1], "wrong-size"),
+    "stl: NaN": (".stl", stl(BLOB)[:100] + NAN + stl(BLOB)[104:], "bad-number"),
+    "stl: all in one point": (
+        ".stl",
+        stl(Triangles(np.ones((3, 3)), [(0, 1, 2)])),
+        "empty-mesh",
+    ),
+    "stl: a zip bomb": (".stl", BOMB, "wrong-size"),
+    "stl: only solid": (".stl", b"solid\nendsolid\n", "empty-mesh"),
+    "stl: only the word": (".stl", b"solid", "empty-mesh"),
+    "stl: text cut off": (".stl", TEXT[:300], "part.stl:"),
+    "stl: text with NaN": (
+        ".stl",
+        TEXT.replace(b"vertex ", b"vertex nan ", 1),
+        "part.stl:4: error[wrong-count]: a vertex has 3 coordinates, not 4",
+    ),
+    "stl: text with no number": (
+        ".stl",
+        b"solid\nfacet normal 0 0 0\nouter loop\nvertex 1 2 inf\n",
+        "part.stl:4: error[bad-number]: 'inf' is no finite number",
+    ),
+    "stl: text with four corners": (
+        ".stl",
+        TEXT.replace(b" endloop", b"vertex 1 2 3\n endloop", 1),
+        "error[unexpected-word]: expected endloop, found 'vertex'",
+    ),
+    "stl: web page": (".stl", b"<html>404</html>" * 9, "wrong-size"),
+    "obj: empty": (".obj", b"", "empty-mesh"),
+    "obj: points only": (".obj", obj(CUBE, []), "empty-mesh"),
+    "obj: NaN": (".obj", b"v 0 0 nan\n", ":1: error[bad-number]: 'nan' is no finite"),
+    "obj: underscore": (".obj", b"v 0 0 1_0\n", "'1_0' is no finite number"),
+    "obj: too large": (".obj", b"v 0 0 1e400\n", "'1e400' is no finite number"),
+    "obj: far away": (
+        ".obj",
+        b"v 0 0 1e300\nv 0 0 0\nv 0 1 0\nf 1 2 3",
+        "bad-number]: vertex 1 is",
+    ),
+    "obj: two coordinates": (".obj", b"v 0 0\n", "a vertex has 3 coordinates, not 2"),
+    "obj: index 0": (".obj", OBJ + b"\nf 0 1 2", "bad-index]: there is no vertex 0"),
+    "obj: index too high": (
+        ".obj",
+        obj(CUBE, [(0, 1, 8)]),
+        "part.obj:9: error[bad-index]: there is no vertex 9; there are 8",
+    ),
+    "obj: index too low": (".obj", obj(CUBE, [(0, 1, -10)]), "there is no vertex -9"),
+    "obj: endless index": (
+        ".obj",
+        OBJ + b"\nf 1 2 " + b"9" * 5000,
+        "is no whole number",
+    ),
+    "obj: no index": (".obj", OBJ + b"\nf 1 2 x", "'x' is no whole number"),
+    "obj: two corners": (".obj", OBJ + b"\nf 1 2", "at least 3 corners, not 2"),
+    "obj: endless line": (".obj", b"# " + b"x" * 2_000_000, "line-too-long"),
+    "obj: endless continuation": (".obj", b"v \\\n" * 1_100_000, "line-too-long"),
+    "obj: a zip bomb": (".obj", BOMB, "not-text"),
+    "obj: a curve": (".obj", b"cstype bezier\n", "curved-surface"),
+    "obj: a command": (".obj", b"csh rm\n", "'csh' is no statement of OBJ"),
+    "obj: a web page": (".obj", b"<html>\n", "unexpected-word"),
+    "ply: empty": (".ply", b"", "begins with 'ply'"),
+    "ply: a zip bomb": (".ply", BOMB, "begins with 'ply'"),
+    "ply: header only": (".ply", b"ply\n", "the header does not end"),
+    "ply: endless header": (".ply", b"ply\n" + b"comment x\n" * 9000, "bad-header"),
+    "ply: no format": (".ply", b"ply\nend_header\n", "has no place in a header"),
+    "ply: property of nothing": (
+        ".ply",
+        b"ply\nformat ascii 1.0\nproperty float x\n",
+        ":3: error[bad-header]",
+    ),
+    "ply: unknown type": (
+        ".ply",
+        PLY.replace(b"double x", b"duble x"),
+        "no type named 'duble'. Did you mean 'double'?",
+    ),
+    "ply: no z": (".ply", PLY.replace(b"double z", b"double w"), "no property 'z'"),
+    "ply: no corners": (
+        ".ply",
+        PLY.replace(b"vertex_indices", b"corner_indices"),
+        "no property 'vertex_indices'",
+    ),
+    "ply: float length": (
+        ".ply",
+        PLY.replace(b"list uchar", b"list float"),
+        "the length of a list is no float",
+    ),
+    "ply: count lies": (
+        ".ply",
+        LITTLE.replace(b"element vertex ", b"element vertex 9"),
+        "wrong-size]: the 9",
+    ),
+    "ply: count lies in text": (
+        ".ply",
+        PLY.replace(b"element edge 1", b"element edge 2"),
+        "'edge' should have 2 rows, but the file ends after 1",
+    ),
+    "ply: huge count": (
+        ".ply",
+        LITTLE.replace(b"element vertex ", b"element vertex " + HUGE[2:].encode()),
+        "mesh-too-large",
+    ),
+    "ply: huge count of others": (
+        ".ply",
+        LITTLE.replace(b"element edge 1", b"element edge " + HUGE.encode()),
+        "wrong-size",
+    ),
+    "ply: negative count": (
+        ".ply",
+        PLY.replace(b"element edge 1", b"element edge -1"),
+        "there cannot be -1 rows",
+    ),
+    "ply: index too high": (
+        ".ply",
+        ply(CUBE, [(0, 1, 8)], "binary_little_endian"),
+        "bad-index]: triangle 1 has the corners [0, 1, 8]",
+    ),
+    "ply: index below 0": (".ply", ply(CUBE, [(0, 1, -1)]), "bad-index"),
+    "ply: NaN": (
+        ".ply",
+        ply(CUBE * np.nan, MIXED, "binary_big_endian"),
+        "bad-number]: vertex 1 is [nan, nan, nan]",
+    ),
+    "ply: NaN in text": (".ply", ply(CUBE * np.nan, MIXED), "'nan' is no finite"),
+    "ply: two corners": (
+        ".ply",
+        ply(CUBE, [(0, 1)], "binary_little_endian"),
+        "at least 3 corners, not 2",
+    ),
+    "ply: one row is short": (
+        ".ply",
+        PLY.replace(b"0.5 3", b"0.5 200", 1),
+        "the row is too short",
+    ),
+    "ply: one row is long": (
+        ".ply",
+        PLY.replace(b"0.5 3", b"0.5 2", 1),
+        "the row has 1 words too many",
+    ),
+    "ply: rows without columns": (
+        ".ply",
+        b"ply\nformat binary_little_endian 1.0\nelement x "
+        + HUGE.encode()
+        + b"\nend_header\n",
+        "empty-mesh",
+    ),
+    "glb: empty": (".glb", b"", "begins with 'glTF'"),
+    "glb: a zip bomb": (".glb", BOMB, "begins with 'glTF'"),
+    "glb: version 1": (
+        ".glb",
+        b"glTF" + struct.pack("<II", 1, 12),
+        "glTF 1 is not read",
+    ),
+    "glb: length lies": (
+        ".glb",
+        b"glTF" + struct.pack("<II", 2, 99),
+        "says it has 99 bytes, but has 12",
+    ),
+    "glb: no chunks": (
+        ".glb",
+        b"glTF" + struct.pack("<II", 2, 12),
+        "the document does not come first",
+    ),
+    "glb: chunk lies": (
+        ".glb",
+        b"glTF" + struct.pack("<III4s", 2, 20, 2**31, b"JSON"),
+        "a chunk says it has 2147483648 bytes, but 0 are left",
+    ),
+    "glb: no JSON": (
+        ".glb",
+        b"glTF" + struct.pack("<III4s4s", 2, 24, 4, b"JSON", b"{]  "),
+        "bad-document",
+    ),
+    "glb: deep JSON": (
+        ".glb",
+        b"glTF" + struct.pack("<III4s", 2, 200_020, 200_000, b"JSON") + b"[" * 200_000,
+        "bad-document",
+    ),
+    "glb: not one mesh": (".glb", glb({"asset": {}}, b""), "empty-mesh"),
+    "glb: an accessor too long": (
+        ".glb",
+        changed("accessors", 0, "count", to=2**40),
+        "wrong-size]: accessor 0 says 1099511627776 entries",
+    ),
+    "glb: an accessor of nothing": (
+        ".glb",
+        changed("accessors", 1, "count", to=0),
+        "wrong-size",
+    ),
+    "glb: an accessor before its view": (
+        ".glb",
+        changed("accessors", 0, "byteOffset", to=-12),
+        "wrong-size",
+    ),
+    "glb: an accessor without a view": (
+        ".glb",
+        changed("accessors", 0, "bufferView", to=None),
+        "unsupported-accessor",
+    ),
+    "glb: a sparse accessor": (
+        ".glb",
+        changed("accessors", 0, "sparse", to={"count": 1}),
+        "unsupported-accessor",
+    ),
+    "glb: points of bytes": (
+        ".glb",
+        changed("accessors", 0, "componentType", to=5121),
+        "bad-accessor]: accessor 0 holds no points",
+    ),
+    "glb: indices of floats": (
+        ".glb",
+        changed("accessors", 1, "componentType", to=5126),
+        "bad-accessor]: accessor 1 holds no indices",
+    ),
+    "glb: no such accessor": (
+        ".glb",
+        changed("meshes", 0, "primitives", 0, "indices", to=7),
+        "bad-index]: there is no accessor 7; there are 2",
+    ),
+    "glb: accessor -1": (
+        ".glb",
+        changed("meshes", 0, "primitives", 0, "indices", to=-1),
+        "bad-index",
+    ),
+    "glb: no such view": (
+        ".glb",
+        changed("accessors", 0, "bufferView", to=7),
+        "there is no view 7",
+    ),
+    "glb: a view too long": (
+        ".glb",
+        changed("bufferViews", 0, "byteLength", to=10**9),
+        "wrong-size]: view 0 ends at byte 1000000000",
+    ),
+    "glb: a stride of 0": (
+        ".glb",
+        changed("bufferViews", 0, "byteStride", to=0),
+        "wrong-size",
+    ),
+    "glb: another file": (
+        ".glb",
+        changed("buffers", 0, "uri", to="../../../etc/passwd"),
+        "reference-outside",
+    ),
+    "glb: another buffer": (
+        ".glb",
+        changed("bufferViews", 0, "buffer", to=1),
+        "there is no buffer 1",
+    ),
+    "glb: no buffers": (".glb", changed("buffers", to=[]), "bad-index"),
+    "glb: compressed": (
+        ".glb",
+        changed("extensionsRequired", to=["KHR_draco_mesh_compression"]),
+        "cannot be read without KHR_draco_mesh_compression",
+    ),
+    "glb: a cycle of nodes": (
+        ".glb",
+        changed("nodes", to=[{"children": [0]}]),
+        "not-a-tree]: node 0 is in two places",
+    ),
+    "glb: no such node": (".glb", changed("scenes", 0, "nodes", to=[5]), "no node 5"),
+    "glb: no such scene": (".glb", changed("scene", to=3), "there is no scene 3"),
+    "glb: no such mesh": (".glb", changed("nodes", 0, "mesh", to=-1), "no mesh -1"),
+    "glb: a short matrix": (
+        ".glb",
+        changed("nodes", 0, "matrix", to=[1.0] * 12),
+        "has not 16 entries",
+    ),
+    "glb: no rotation": (
+        ".glb",
+        changed("nodes", 0, "rotation", to=[0.0] * 4),
+        "node 0 has no rotation",
+    ),
+    "glb: two corners": (
+        ".glb",
+        changed("accessors", 1, "count", to=2),
+        "2 corners do not make triangles",
+    ),
+    "glb: index too high": (
+        ".glb",
+        changed("accessors", 0, "count", to=2),
+        "bad-index]: triangle 1 has the corners [0, 1, 2]",
+    ),
+    "glb: NaN": (
+        ".glb",
+        changed("asset", to={}, binary=NAN * 24 + b"\0\0\1\0\2\0"),
+        "bad-number",
+    ),
+    "dae: empty": (".dae", b"", "error["),
+    "dae: a zip bomb": (".dae", BOMB, "error["),
+    "dae: another root": (".dae", b"<robot/>", "is no root of COLLADA"),
+    "dae: entities": (
+        ".dae",
+        b'<!DOCTYPE x [<!ENTITY a "b">]><COLLADA/>',
+        "doctype",
+    ),
+    "dae: no geometry": (".dae", b"<COLLADA/>", "empty-mesh"),
+    "dae: billion laughs": (".dae", billion_laughs(), "mesh-too-large"),
+    "dae: a node in itself": (
+        ".dae",
+        dae(CUBE, "", nodes='<node id="n"><instance_node url="#n"/></node>'),
+        "mesh-too-large",
+    ),
+    "dae: deep nodes": (
+        ".dae",
+        dae(CUBE, "", nodes="<node>" * 5000 + "</node>" * 5000),
+        "error[",
+    ),
+    "dae: another file": (
+        ".dae",
+        DAE.replace(b'url="#g"', b'url="other.dae#g"'),
+        "reference-outside",
+    ),
+    "dae: no such geometry": (
+        ".dae",
+        DAE.replace(b'url="#g"', b'url="#h"'),
+        "unknown-reference",
+    ),
+    "dae: a node as geometry": (
+        ".dae",
+        DAE.replace(b'url="#g"', b'url="#s"'),
+        "there is no <geometry> of that id",
+    ),
+    "dae: NaN": (
+        ".dae",
+        dae(np.full((3, 3), np.nan), dae_triangles([(0, 1, 2)])),
+        "holds what is no finite number",
+    ),
+    "dae: no number": (".dae", DAE.replace(b"<p>", b"<p>x "), "no whole number"),
+    "dae: negative index": (".dae", DAE.replace(b"<p>", b"<p>-1 "), "no whole number"),
+    "dae: count lies": (
+        ".dae",
+        DAE.replace(b'id="a" count="', b'id="a" count="9'),
+        "wrong-count",
+    ),
+    "dae: accessor lies": (
+        ".dae",
+        DAE.replace(b'stride="3"', b'stride="4"'),
+        "points of 4 numbers do not fit",
+    ),
+    "dae: endless count": (
+        ".dae",
+        DAE.replace(b'stride="3"', b'stride="' + b"9" * 5000 + b'"'),
+        "no count",
+    ),
+    "dae: index too high": (
+        ".dae",
+        dae(CUBE, dae_triangles([(0, 1, 8)])),
+        "bad-index",
+    ),
+    "dae: huge index": (
+        ".dae",
+        dae(CUBE, dae_triangles([(0, 1, int(HUGE))])),
+        "bad-index",
+    ),
+    "dae: endless index": (
+        ".dae",
+        dae(CUBE, dae_triangles([(0, 1, 10**30)])),
+        "no whole number",
+    ),
+    "dae: polygons lie": (
+        ".dae",
+        dae(CUBE, f"<polylist>{INPUT}<vcount>4</vcount>{p([0, 1, 2])}</polylist>"),
+        "3 corners of <polylist> do not make its polygons",
+    ),
+    "dae: counts overflow": (
+        ".dae",
+        dae(
+            CUBE,
+            f"<polylist>{INPUT}<vcount>{HUGE} {HUGE}</vcount>{p([0, 1, 2])}</polylist>",
+        ),
+        "do not make its polygons",
+    ),
+    "dae: no vertices": (
+        ".dae",
+        dae(CUBE, f"<triangles>{p([0, 1, 2])}</triangles>"),
+        "has no input 'VERTEX'",
+    ),
+    "dae: holes": (
+        ".dae",
+        dae(CUBE, f"<polygons>{INPUT}<ph>{p([0, 1, 2])}</ph></polygons>"),
+        "polygons with holes",
+    ),
+    "dae: a skin": (
+        ".dae",
+        dae(CUBE, "", nodes='<node><instance_controller url="#c"/></node>'),
+        "<instance_controller> is not read",
+    ),
+    "dae: no unit": (
+        ".dae",
+        DAE.replace(b"<asset>", b'<asset><unit meter="0"/>'),
+        "'0' is no number of metres",
+    ),
+    "dae: turns about nothing": (
+        ".dae",
+        dae(CUBE, "", nodes="<node><rotate>0 0 0 90</rotate></node>"),
+        "zero-axis",
+    ),
+    "dae: short matrix": (
+        ".dae",
+        dae(CUBE, "", nodes="<node><matrix>1 0 0</matrix></node>"),
+        "holds 3 numbers, not 16",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_get_a_clear_error_at_once(name: str):
+    ending, data, why = HOSTILE[name]
+    start = time.process_time()
+    found = faults(data, ending)
+    assert time.process_time() - start < 1.0
+    assert why in found
+    assert found.startswith(f"part{ending}")
+
+
+@each_sample
+def test_damaged_files_give_a_mesh_or_an_error(name: str):
+    """Bytes changed, cut out, doubled: nothing else may come of it."""
+    ending, data = SAMPLES[name]
+    random = np.random.default_rng(5)
+    outcomes = set()
+    for _ in range(150):
+        broken = bytearray(data)
+        for _ in range(random.integers(1, 4)):
+            at = int(random.integers(len(broken)))
+            match random.integers(4):
+                case 0:
+                    broken[at] = int(random.integers(256))
+                case 1:
+                    del broken[at : at + int(random.integers(1, 40))]
+                case 2:
+                    broken[at:at] = broken[at // 2 : at // 2 + 30]
+                case _:
+                    broken[at : at + 4] = b"\xff\xff\xff\x7f"
+        try:
+            mesh = triangles_in(bytes(broken), f"x{ending}")
+        except FormatError as error:
+            assert str(error).startswith("x")
+            outcomes.add("error")
+        else:
+            assert np.isfinite(mesh.vertices).all()
+            outcomes.add("mesh")
+    assert "error" in outcomes
+
+
+# Files on disk.
+
+
+def test_size_is_capped_before_reading(tmp_path: Path):
+    path = tmp_path / "big.stl"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # a sparse terabyte
+    with pytest.raises(FormatError, match=r"error\[file-too-large\]"):
+        read_triangles(path)
+    path.write_bytes(stl(BLOB))
+    with pytest.raises(FormatError, match="more than 100"):
+        read_triangles(path, size_cap=100)
+
+
+def test_only_plain_files_are_opened(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe.stl")
+    (tmp_path / "folder.stl").mkdir()
+    for name, what in (("pipe", "a pipe"), ("folder", "a folder")):
+        with pytest.raises(FormatError, match=rf"not-a-file\]: this is {what}"):
+            read_triangles(tmp_path / f"{name}.stl")
+    (tmp_path / "device.stl").symlink_to("/dev/zero")
+    with pytest.raises(FormatError, match="this is a device"):
+        read_triangles(tmp_path / "device.stl")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("part.zip", "Save it as one of .stl, .obj, .dae, .glb, .ply."),
+        ("part.gltf", "Save it as one .glb file"),
+        ("part.3dxml", "'.3dxml' is no kind of mesh file"),
+        ("part", "'' is no kind of mesh file"),
+    ],
+)
+def test_other_endings_are_refused_unopened(name: str, hint: str):
+    with pytest.raises(FormatError) as caught:
+        read_triangles(f"/nowhere/{name}")
+    assert "unknown-mesh-format" in str(caught.value)
+    assert hint in str(caught.value)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("model/part.stl", "pkg/meshes/part.stl", "secret/part.stl"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(stl(BLOB))
+    return tmp_path
+
+
+def test_references_are_followed_and_scaled(folder: Path):
+    files = MeshFiles(folder / "model", roots=Roots(packages={"robot": folder / "pkg"}))
+    found = files.triangles(Mesh(file="part.stl", scale=(2.0, 2.0, -2.0)))
+    assert found is not None
+    assert found.volume == pytest.approx(8.0 * BLOB.volume, rel=1e-6)
+    again = files.triangles(Mesh(file="package://robot/meshes/part.stl"))
+    assert again is not None
+    assert same_body(again, BLOB)
+    assert files.report.diagnostics == ()
+
+
+def test_a_file_is_read_once(folder: Path):
+    files = MeshFiles(folder / "model")
+    first = files.triangles(Mesh(file="part.stl"))
+    (folder / "model" / "part.stl").write_bytes(b"no more")
+    assert files.triangles(Mesh(file="part.stl")) == first
+
+
+@pytest.mark.parametrize(
+    ("reference", "code"),
+    [
+        ("../secret/part.stl", "reference-outside"),
+        ("/etc/passwd", "reference-outside"),
+        ("link.stl", "reference-outside"),
+        ("file:///etc/passwd", "reference-outside"),
+        ("https://example.com/part.stl", "reference-scheme"),
+        ("//host/share/part.stl", "reference-network"),
+        ("..\\secret\\part.stl", "reference-syntax"),
+        ("sub", "reference-missing"),
+        ("missing.stl", "reference-missing"),
+        ("package://unknown/part.stl", "reference-package"),
+    ],
+)
+def test_references_out_of_the_roots_are_never_opened(
+    folder: Path, reference: str, code: str
+):
+    (folder / "model" / "link.stl").symlink_to(folder / "secret" / "part.stl")
+    (folder / "model" / "sub").mkdir()
+    place = Place("arm.urdf", 12, 7)
+    with pytest.raises(FormatError, match=rf"^arm\.urdf:12:7: error\[{code}\]"):
+        MeshFiles(folder / "model").triangles(Mesh(file=reference), place=place)
+    relaxed = MeshFiles(folder / "model", missing="warn")
+    if code in {"reference-missing", "reference-package"}:
+        assert relaxed.triangles(Mesh(file=reference), place=place) is None
+        assert relaxed.triangles(Mesh(file=reference), place=place) is None
+        (found,) = relaxed.report.diagnostics
+        assert str(found).startswith(f"arm.urdf:12:7: warning[{code}]")
+    else:
+        with pytest.raises(FormatError, match=code):
+            relaxed.triangles(Mesh(file=reference), place=place)
+
+
+def test_a_faulty_file_is_an_error_even_where_missing_ones_are_not(folder: Path):
+    (folder / "model" / "part.stl").write_bytes(b"solid\nfacet oops")
+    files = MeshFiles(folder / "model", missing="warn")
+    with pytest.raises(FormatError, match=r"part\.stl:2: error\[unexpected-word\]"):
+        files.triangles(Mesh(file="part.stl"))
+
+
+# Another library's files, and its answers.
+
+
+@pytest.mark.parametrize("ending", [".stl", ".obj", ".ply", ".glb", ".dae"])
+def test_files_of_trimesh_are_read(ending: str):
+    trimesh = pytest.importorskip("trimesh", reason="trimesh (extra mesh) is absent")
+    if ending == ".dae":
+        pytest.importorskip("collada", reason="pycollada (extra mesh) is absent")
+    theirs = trimesh.Trimesh(BLOB.vertices, BLOB.faces, process=False)
+    data = theirs.export(file_type=ending[1:])
+    data = data.encode() if isinstance(data, str) else data
+    assert same_body(triangles_in(data, f"x{ending}"), BLOB)
+
+
+def robot_meshes() -> list[Path]:
+    """Return some of the meshes of example-robot-data."""
+    try:
+        files = importlib.metadata.files("example-robot-data") or []
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("example-robot-data is not installed")
+    found = [Path(str(f.locate())) for f in files if f.suffix.lower() in KINDS]
+    return sorted(path for path in found if path.is_file())[::12]
+
+
+@pytest.mark.peers
+def test_meshes_of_real_robots_are_those_of_trimesh():
+    trimesh = pytest.importorskip("trimesh", reason="trimesh (extra mesh) is absent")
+    pytest.importorskip("collada", reason="pycollada (extra mesh) is absent")
+    paths = robot_meshes()
+    assert len(paths) > 20
+    for path in paths:
+        ours = read_triangles(path)
+        area, volume = 0.0, 0.0
+        with path.open("rb") as file:
+            scene = trimesh.load_scene(
+                file, file_type=path.suffix[1:].lower(), process=False
+            )
+        for node in scene.graph.nodes_geometry:
+            matrix, name = scene.graph[node]
+            corners = scene.geometry[name].triangles @ matrix[:3, :3].T + matrix[:3, 3]
+            a, b, c = np.moveaxis(corners, 1, 0)
+            area += 0.5 * float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum())
+            volume += float(np.einsum("ij,ij->i", a, np.cross(b, c)).sum()) / 6.0
+        if area == 0.0:  # it reads nothing of some that we read
+            continue
+        scale = np.sqrt(ours.area / area)  # it leaves <unit> out
+        assert scale == pytest.approx(1.0, rel=1e-6) or path.suffix == ".dae"
+        a, b, c = np.moveaxis(ours.corners, 1, 0)
+        found = float(np.einsum("ij,ij->i", a, np.cross(b, c)).sum()) / 6.0
+        assert found == pytest.approx(volume * scale**3, rel=1e-5, abs=1e-12)
