@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
 from armillary.errors import FormatError, ModelError, quote, unknown
-from armillary.formats import actin, isaac, native, urdf
+from armillary.formats import actin, isaac, native, robwork, urdf
 from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
 from armillary.formats.format import Format, ReadOptions, fault
 from armillary.formats.paths import Roots
@@ -29,6 +29,7 @@ FORMATS: Final[tuple[Format, ...]] = (
     isaac.FORMAT,
     urdf.FORMAT,
     actin.FORMAT,
+    robwork.FORMAT,
 )
 
 _log = logging.getLogger("armillary.formats")
