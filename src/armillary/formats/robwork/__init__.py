@@ -1,4 +1,13 @@
-"""RobWork's workcells and devices, in and out."""
+"""RobWork's workcells and devices, in and out.
+
+The way in: `fragment` makes elements of one file, `expand` puts the included ones into
+their places, `roots` tells what it is. `read` makes nodes of the elements, first all
+(`bodies`, `device`), then where each hangs (`placing`), then what is said of them.
+`scene` gives the nodes to manipulators, `build` makes links and frames of them.
+
+The way out: `draft` makes frames of RobWork of a manipulator, `write_device` makes a
+device of those, `write` the workcell around it.
+"""
 
 from __future__ import annotations
 

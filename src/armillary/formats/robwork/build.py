@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -13,8 +13,11 @@ from armillary.formats.robwork.desk import Desk
 from armillary.formats.robwork.node import Node
 from armillary.formats.robwork.notes import TYPE
 from armillary.formats.urdf.freedom import FreeNames
+from armillary.model.axis import Z
 from armillary.model.frame import Frame
 from armillary.model.joints.fixed import Fixed
+from armillary.model.joints.prismatic import Prismatic
+from armillary.model.joints.revolute import Revolute
 from armillary.model.limits import UNLIMITED
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
@@ -34,14 +37,22 @@ class Builder:
     one becomes a link, and a joint with several coordinates becomes several.
     """
 
-    def __init__(self, nodes: Sequence[Node], desk: Desk) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], loads: Mapping[str, int], desk: Desk
+    ) -> None:
+        """Hold the nodes.
+
+        loads: How many frames hang on each, by its full name, here and elsewhere.
+        """
         self._desk = desk
         self._nodes = nodes
         self._own = {node.full_name: node for node in nodes}
+        self._merged = _pairs(nodes, loads)
         self._names = FreeNames({node.local_name for node in nodes})
         self.properties: list[Property] = []
         self.coordinates: dict[str, tuple[str, ...]] = {}
         self._links: list[Link] = []
+        self._taken: set[str] = set()
         self._frames: dict[str, list[Frame]] = {}
         self._carriers = {n.parent for n in nodes if n.parent in self._own}
 
@@ -61,32 +72,43 @@ class Builder:
             )
         if base is not None:
             self._links.append(base)
+        fronts = {joint.full_name for joint in self._merged.values()}
         for node in self._nodes:
-            self._add(node, base)
-        return tuple(
-            msgspec.structs.replace(link, frames=tuple(self._frames[link.name]))
-            if link.name in self._frames
-            else link
-            for link in self._links
-        )
+            if node.full_name not in fronts:
+                self._add(node, base)
+        return tuple(map(self._finished, self._links))
 
-    def _add(self, node: Node, base: Link | None) -> None:
+    def _finished(self, link: Link) -> Link:
+        """Return a link with its frames, and with a name of its joint that is free."""
+        changes: dict[str, Any] = {}
+        if link.name in self._frames:
+            changes["frames"] = tuple(self._frames[link.name])
+        if not link.moves and link.name in self._taken:
+            changes["joint_name"] = self._names.derive(f"{link.name}_fixed")
+        return msgspec.structs.replace(link, **changes) if changes else link
+
+    def _below(self, node: Node, base: Link | None) -> str | None:
+        """Return the name of the link that a node hangs on."""
         parent = self._own.get(node.parent)
         if parent is not None:
-            below = parent.local_name
-        elif base is not None:
-            below = base.name
-        else:
-            below = None
+            return parent.local_name
+        return None if base is None else base.name
+
+    def _add(self, node: Node, base: Link | None) -> None:
+        front = self._merged.get(node.full_name)
+        below = self._below(front or node, base)
         name = node.local_name
         self.properties.extend(
             msgspec.structs.replace(each, of=name) for each in node.notes.all
         )
-        if below is not None and node.is_bare and node.full_name not in self._carriers:
+        is_carrier = front is not None or node.full_name in self._carriers
+        if below is not None and node.is_bare and not is_carrier:
             is_end = node.type == "EndEffector"
             frame = Frame(name=name, pose=node.pose, end_effector=is_end)
             self._frames.setdefault(below, []).append(frame)
             self._keep_type(node, is_told=is_end)
+        elif front is not None:
+            self._add_pair(front, node, below)
         elif node.moves:
             self._add_joint(node, below)
         else:
@@ -109,11 +131,13 @@ class Builder:
         for k, step in enumerate(node.steps):
             full = f"{node.local_name}{step.suffix}"
             name = node.local_name if k == last else self._names.derive(full)
+            own = node.coordinate if last == 0 else name
             self._links.append(
                 Link(
                     name=name,
                     parent=names[-1] if names else below,
                     joint=step.joint,
+                    joint_name=own if own != name else "",
                     limits=node.limits if k == last else UNLIMITED,
                     coupling=node.coupling,
                     passive=node.passive,
@@ -122,7 +146,33 @@ class Builder:
                 )
             )
             names.append(name)
-        self.coordinates[node.full_name] = tuple(names)
+        if last == 0:
+            self._taken.add(node.coordinate)
+        self.coordinates[node.full_name] = (
+            (node.coordinate,) if last == 0 else tuple(names)
+        )
+
+    def _add_pair(self, joint: Node, frame: Node, below: str | None) -> None:
+        """Add the one link that armillary wrote as a joint about z and a frame."""
+        X_FM = joint.steps[0].joint.precursor
+        turn = frame.pose.inverse()
+        kind = Prismatic if joint.type == "Prismatic" else Revolute
+        own = joint.coordinate
+        self._links.append(
+            Link(
+                name=frame.local_name,
+                parent=below,
+                joint=kind(axis=turn.rotate(Z), precursor=X_FM @ frame.pose),
+                joint_name=own if own != frame.local_name else "",
+                limits=joint.limits,
+                coupling=joint.coupling,
+                passive=joint.passive,
+                visuals=tuple(frame.visuals),
+                collisions=tuple(frame.collisions),
+            )
+        )
+        self._taken.add(own)
+        self.coordinates[joint.full_name] = (own,)
 
     def _keep_type(self, node: Node, *, is_told: bool) -> None:
         """Keep the type of a frame that is not fixed, where the link does not tell."""
@@ -134,6 +184,29 @@ class Builder:
             self._desk.unkept.add(
                 "that a movable frame inside of a device can be moved", node.place
             )
+
+
+def _pairs(nodes: Sequence[Node], loads: Mapping[str, int]) -> dict[str, Node]:
+    """Return the joint in front of each frame that is one link with it.
+
+    Armillary writes such pairs; nothing but the frame hangs on the joint.
+    """
+    own = {node.full_name: node for node in nodes}
+    found: dict[str, Node] = {}
+    for frame in nodes:
+        joint = own.get(frame.parent)
+        if (
+            joint is not None
+            and joint.notes.coordinate
+            and len(joint.steps) == loads[joint.full_name] == 1
+            and joint.is_untouched
+            and type(joint.steps[0].joint) in {Revolute, Prismatic}
+            and frame.type == "Fixed"
+            and not frame.is_movable
+            and frame.pose.position == (0.0, 0.0, 0.0)
+        ):
+            found[frame.full_name] = joint
+    return found
 
 
 def manipulator(

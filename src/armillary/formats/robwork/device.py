@@ -22,7 +22,7 @@ from armillary.formats.xml import Element
 from armillary.model.property import Property
 from armillary.spatial.pose import Pose
 
-__all__ = ["DEVICES", "Device", "read_device"]
+__all__ = ["DEVICES", "WHEELS", "Device", "read_device", "wheel_poses"]
 
 DEVICES: Final = ("SerialDevice", "TreeDevice", "ParallelDevice", "MobileDevice")
 _AXLE: Final = Pose.rotation_x(0.5 * math.pi)
@@ -144,6 +144,12 @@ def read_device(
     return device
 
 
+def wheel_poses(width: float) -> tuple[Pose, Pose]:
+    """Return the poses of left and right wheel in the base: axles along y."""
+    left, right = (Pose.translation(0.0, y, 0.0) for y in (0.5 * width, -0.5 * width))
+    return left @ _AXLE, right @ _AXLE
+
+
 def _read_wheels(device: Device, reader: BodyReader, desk: Desk) -> None:
     """Add base and wheels: axles along y at half the width, as RobWork places them."""
     element = device.element
@@ -159,10 +165,9 @@ def _read_wheels(device: Device, reader: BodyReader, desk: Desk) -> None:
     device.nodes.append(
         Node(element=element, scope=scope, name=base, type="Movable", daf=True)
     )
-    for wheel, side in zip(wheels, (0.5, -0.5), strict=True):
+    for wheel, X_BW in zip(wheels, wheel_poses(numbers[0]), strict=True):
         if wheel is None:
             continue
-        X_BW = Pose.translation(0.0, side * numbers[0], 0.0) @ _AXLE
         device.nodes.append(
             Node(
                 element=wheel,

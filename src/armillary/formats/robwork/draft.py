@@ -15,7 +15,7 @@ from armillary.formats.robwork.elements import (
     shape_elements,
     transform_elements,
 )
-from armillary.formats.robwork.notes import TYPE
+from armillary.formats.robwork.notes import COORDINATE, TYPE
 from armillary.formats.urdf.freedom import FreeNames
 from armillary.formats.urdf.pivot import Pivot, pivot_of
 from armillary.formats.xml import Element, tag
@@ -34,6 +34,7 @@ from armillary.spatial.vector import (
 
 __all__ = ["Draft", "Losses", "OutFrame"]
 
+MOST_SHOWN: Final = 5
 NOWHERE: Final = Place()
 
 
@@ -134,8 +135,13 @@ class Draft:
             self._add(manipulator.links[k], manipulator.drives[k])
         self.frames = _owners_first(self.frames)
 
+    def derive(self, name: str) -> str:
+        """Return a name that no frame has, and take it."""
+        return self._names.derive(name)
+
     def _name_joints(self) -> None:
-        """Give every coordinate the name of a frame, its own where that is free."""
+        """Give every joint the name of its link, or one of its own if need be."""
+        renamed: list[str] = []
         for link in self.manipulator.links:
             if not link.moves:
                 continue
@@ -144,18 +150,21 @@ class Draft:
                 self._frozen.add(link.coordinate)
                 continue
             name = link.coordinate
-            if name == link.name and _is_plain(pivot):
-                self.joints[name] = name
-                continue
-            free = f"{name}_joint" if name == link.name else name
-            self.joints[name] = self._names.derive(free)
+            if _is_plain(pivot):
+                self.joints[name] = link.name
+            else:
+                free = f"{name}_joint" if name == link.name else name
+                self.joints[name] = self._names.derive(free)
             if self.joints[name] != name:
-                self._report.note(
-                    NOWHERE,
-                    "renamed",
-                    f"joint {quote(name)} of {quote(self.manipulator.name)} becomes "
-                    f"the frame {quote(self.joints[name])}, for its name is taken",
-                )
+                renamed.append(f"{quote(name)} as {quote(self.joints[name])}")
+        if renamed:
+            self._report.note(
+                NOWHERE,
+                "renamed",
+                f"RobWork's joints are frames: those of {quote(self.manipulator.name)} "
+                f"are written with other names, {', '.join(renamed[:MOST_SHOWN])}"
+                + (", ..." if len(renamed) > MOST_SHOWN else ""),
+            )
 
     def _add(self, link: Link, drive: Drive | None) -> None:
         """Add the frames of a link."""
@@ -224,6 +233,9 @@ class Draft:
             drive=self._followed(link, drive),
             parts=limit_elements(link.limits, not pivot.slides, self._losses),
         )
+        if joint.name != link.coordinate or joint.name != link.name:
+            note = {"name": COORDINATE}
+            joint.parts.append(tag("Property", note, text=link.coordinate))
         if joint.name == link.name:
             return joint
         self.frames.append(joint)

@@ -12,10 +12,11 @@ from armillary.formats.robwork.notes import OWN_NOTES
 from armillary.formats.xml import Element, tag
 from armillary.model.limits import Limits
 from armillary.model.property import Property
-from armillary.model.shape import Box, Cylinder, Mesh, Shape, Sphere
+from armillary.model.shape import Shape
+from armillary.model.shapes import Box, Cone, Cylinder, HalfSpace, Mesh, Sphere
 from armillary.spatial.euler import moving_zyx, rows_from_moving_zyx
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import EYE, Rows, Vector3
+from armillary.spatial.vector import EYE, ZERO, Rows, Vector3
 
 __all__ = [
     "limit_elements",
@@ -30,7 +31,7 @@ ONES: Final = (1.0, 1.0, 1.0)
 
 
 def transform_elements(pose: Pose) -> list[Element]:
-    """Return a pose: angles and position where they are exact, else twelve numbers.
+    """Return a pose: round angles and a position where they do, else twelve numbers.
 
     The identity is left out.
     """
@@ -44,23 +45,14 @@ def transform_elements(pose: Pose) -> list[Element]:
 
 
 def _angles(m: Rows) -> Vector3 | None:
-    """Return the angles about z, y, x [degree] of a rotation, None if inexact."""
+    """Return the angles about z, y, x [degree] of a rotation, None unless round."""
     if m == EYE:
         return (0.0, 0.0, 0.0)
     z, y, x = map(math.degrees, moving_zyx(m))
-    for digits in (DIGITS, None):
-        exact = (z, y, x) if digits is None else _rounded((z, y, x), digits)
-        back = rows_from_moving_zyx(*map(math.radians, exact))
-        pairs = zip(m, back, strict=True)
-        if all(
-            abs(a - b) <= ROUNDING for p, q in pairs for a, b in zip(p, q, strict=True)
-        ):
-            return exact
-    return None
-
-
-def _rounded(v: Vector3, digits: int) -> Vector3:
-    return round(v[0], digits), round(v[1], digits), round(v[2], digits)
+    angles = round(z, DIGITS), round(y, DIGITS), round(x, DIGITS)
+    back = rows_from_moving_zyx(*map(math.radians, angles))
+    is_same = Pose(m, ZERO).approx_equal(Pose(back, ZERO), ROUNDING)
+    return angles if is_same else None
 
 
 def _numbers(name: str, values: Sequence[float]) -> Element:
@@ -173,6 +165,11 @@ def _geometry(shape: Shape, losses: Counter[str]) -> Element | None:
         case Cylinder():
             sizes = {"radius": _text(shape.radius), "z": _text(shape.length)}
             return tag("Cylinder", sizes)
+        case Cone(top=0.0):
+            sizes = {"radius": _text(shape.bottom), "z": _text(shape.length)}
+            return tag("Cone", sizes)
+        case HalfSpace():
+            return tag("Plane")
         case Mesh():
             if shape.scale != ONES:
                 losses["the scale of a mesh"] += 1

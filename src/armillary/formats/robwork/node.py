@@ -107,9 +107,9 @@ class Node:
         return bool(self.steps)
 
     @property
-    def coordinates(self) -> tuple[str, ...]:
-        """Return the names of its coordinates in the device, innermost first."""
-        return tuple(f"{self.local_name}{step.suffix}" for step in self.steps)
+    def coordinate(self) -> str:
+        """Return the name of the coordinate of a joint that has one."""
+        return self.notes.coordinate or self.local_name
 
     @property
     def is_movable(self) -> bool:

@@ -12,6 +12,7 @@ from armillary.model.property import Property
 
 __all__ = [
     "AXLE_WIDTH",
+    "COORDINATE",
     "DEVICE",
     "JUNCTION",
     "OWN_NOTES",
@@ -36,6 +37,9 @@ JUNCTION: Final = f"{PREFIX}junction"
 AXLE_WIDTH: Final = f"{PREFIX}axle_width"
 """Of a manipulator: the distance of a mobile device's wheels [m]."""
 
+COORDINATE: Final = "armillary.coordinate"
+"""Of a joint that armillary wrote: the name of the coordinate, where it has another."""
+
 SETUPS: Final = ("CollisionSetup", "ProximitySetup", "Calibration")
 """Elements that name a file; a property `robwork.<element>` keeps the name."""
 
@@ -52,12 +56,16 @@ class Notes:
 
     def __init__(self) -> None:
         self.all: list[Property] = []
+        self.coordinate = ""
         self._names: set[str] = set()
 
     def read(self, element: Element, desk: Desk) -> None:
         """Add what a `Property` says; RobWork keeps the first of a name."""
         found = read_property(element, desk)
         if found is None:
+            return
+        if found.name == COORDINATE:
+            self.coordinate = found.text
             return
         if found.name in self._names:
             desk.report.warning(

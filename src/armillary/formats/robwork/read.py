@@ -156,7 +156,7 @@ class _Reading:
                     self._tell_bad_owner(node, found, scene)
                     continue
                 node.coupling = Coupling(
-                    of=owner.local_name,
+                    of=owner.coordinate,
                     multiplier=node.depend.gain,
                     offset=node.depend.offset,
                 )

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
@@ -77,6 +78,7 @@ class _Assembly:
         self._owner: dict[str, str] = {}
         self._manipulators: list[Manipulator | None] = []
         self._mounts: list[Mount] = []
+        self._loads = Counter(node.parent for node in scene.directory)
 
     def workcell(self) -> Workcell | None:
         """Return the cell, or None after errors."""
@@ -148,7 +150,7 @@ class _Assembly:
         world = self._scene.world
         if not nodes and world.is_untouched:
             return
-        builder = Builder(nodes, self._desk)
+        builder = Builder(nodes, self._loads, self._desk)
         links = builder.links(
             Link(
                 name=WORLD_FRAME,
@@ -163,7 +165,7 @@ class _Assembly:
 
     def _add_part(self, nodes: list[Node], name: str) -> None:
         first = nodes[0]
-        builder = Builder(nodes, self._desk)
+        builder = Builder(nodes, self._loads, self._desk)
         links = builder.links()
         is_usual = first.daf and first.type == "Movable"
         if first.is_movable and not is_usual:
@@ -174,7 +176,7 @@ class _Assembly:
         self._mount(name, first)
 
     def _add_device(self, device: Device, name: str) -> None:
-        builder = Builder(device.nodes, self._desk)
+        builder = Builder(device.nodes, self._loads, self._desk)
         links = builder.links()
         notes = [*device.notes.all, *builder.properties]
         made = self._finish(name, links, notes, device.element.place)
@@ -187,7 +189,7 @@ class _Assembly:
             for coordinate in builder.coordinates.get(node.full_name, ())
         ]
         limits = {
-            link.name: (link.joint.unit is Unit.RADIAN, link.limits)
+            link.coordinate: (link.joint.unit is Unit.RADIAN, link.limits)
             for link in made.links
         }
         postures = read_postures(device.postures, joints, limits, self._desk)

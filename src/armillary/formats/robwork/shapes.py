@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from armillary.errors import quote
+from armillary.errors import ModelError, quote
 from armillary.formats.robwork.desk import Desk
 from armillary.formats.robwork.meshes import Meshes
 from armillary.formats.robwork.transform import TRANSFORM, read_transform
 from armillary.formats.xml import Element
-from armillary.model.shape import Box, Colour, Cylinder, Mesh, Shape, Sphere
+from armillary.model.shape import Colour, Shape
+from armillary.model.shapes import Box, Cone, Cylinder, HalfSpace, Mesh, Sphere
 
 __all__ = ["MODELS", "Model", "ShapeReader"]
 
@@ -48,7 +49,9 @@ class ShapeReader:
             "Polytope": self._polytope,
             "Sphere": self._sphere,
             "Box": self._box,
+            "Cone": self._cone,
             "Cylinder": self._cylinder,
+            "Plane": self._plane,
         }
 
     def read(self, element: Element) -> Model:
@@ -91,7 +94,12 @@ class ShapeReader:
                 "the attribute 'level', how finely RobWork draws what is round,",
                 element.place,
             )
-        shape = reader(element, looks)
+        try:
+            shape = reader(element, looks)
+        except ModelError as error:
+            message = str(error).removesuffix(".")
+            self._desk.report.error(element.place, "bad-shape", message)
+            shape = None
         self._desk.close(element)
         return shape
 
@@ -149,6 +157,17 @@ class ShapeReader:
         if sizes is None:
             return None
         return Box(size=(sizes[0], sizes[1], sizes[2]), **looks)
+
+    def _cone(self, element: Element, looks: dict[str, Any]) -> Shape | None:
+        """Return a cone about the middle of its height, its tip upwards."""
+        sizes = self._sizes(element, "radius", "z")
+        if sizes is None:
+            return None
+        return Cone(bottom=sizes[0], length=sizes[1], **looks)
+
+    def _plane(self, element: Element, looks: dict[str, Any]) -> Shape | None:
+        """Return all below the plane of x and y."""
+        return HalfSpace(**looks)
 
     def _cylinder(self, element: Element, looks: dict[str, Any]) -> Shape | None:
         sizes = self._sizes(element, "radius", "z")

@@ -86,6 +86,8 @@ class _Sheet:
         for name in list(self._frames):
             self._declare(name)
         self._add_world()
+        if self._cell.rules != Workcell().rules:
+            self._losses["which pairs are tested for collision"] += 1
         self._losses.tell(self._report)
         return tag(
             WORKCELL,

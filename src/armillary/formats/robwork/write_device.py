@@ -11,6 +11,7 @@ import numpy as np
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
+from armillary.formats.robwork.device import WHEELS, wheel_poses
 from armillary.formats.robwork.draft import NOWHERE, Draft, OutFrame
 from armillary.formats.robwork.elements import property_elements
 from armillary.formats.robwork.node import SEPARATOR
@@ -27,11 +28,10 @@ from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.workcell import Mount
-from armillary.spatial.pose import Pose
 
 __all__ = ["device_element", "home_of", "referring", "setup_elements"]
 
-_AXLE: Final = Pose.rotation_x(0.5 * np.pi)
+TOLERANCE: Final = 1e-12
 
 
 def home_of(manipulator: Manipulator) -> dict[str, float]:
@@ -58,6 +58,8 @@ def device_element(
     """
     draft = Draft(manipulator, home_of(manipulator), losses, report)
     kind = _kind(draft, mount)
+    if kind == "TreeDevice" and not _is_said(manipulator, kind):
+        _mark_ends(draft, report)
     base = draft.frames[0]
     base.pose = mount.pose
     base.type = "Fixed" if mount.bolted else "Movable"
@@ -101,30 +103,75 @@ def setup_elements(notes: Sequence[Property]) -> list[Element]:
 
 def _kind(draft: Draft, mount: Mount) -> str:
     """Return the kind that a manipulator comes from, where it still is one."""
-    said = {note.name: note for note in draft.manipulator.properties if not note.of}
-    given = said[DEVICE].text if DEVICE in said else ""
+    manipulator = draft.manipulator
     is_chain = all(b.parent == a.name for a, b in pairwise(draft.frames))
-    if given == "ParallelDevice" or (given == "TreeDevice" and is_chain):
-        return given
-    if given == "MobileDevice" and AXLE_WIDTH in said and not mount.bolted:
-        width = said[AXLE_WIDTH].numbers
-        if len(width) == 1 and _has_wheels(draft.frames, width[0]):
-            return given if mount.pose.is_identity else "TreeDevice"
+    for given in ("ParallelDevice", "TreeDevice"):
+        if _is_said(manipulator, given):
+            return given
+    said = {note.name: note.numbers for note in manipulator.properties if not note.of}
+    if _is_said(manipulator, "MobileDevice") and not mount.bolted:
+        width = said.get(AXLE_WIDTH, ())
+        if len(width) == 1 and len(_wheels(draft.frames, width[0])) == len(WHEELS):
+            return "MobileDevice" if mount.pose.is_identity else "TreeDevice"
     return "SerialDevice" if is_chain else "TreeDevice"
 
 
-def _has_wheels(frames: Sequence[OutFrame], width: float) -> bool:
-    """Return whether base and wheels stand as those of a mobile device."""
-    base, *wheels = frames[:3]
-    poses = [Pose.translation(0.0, side * width, 0.0) @ _AXLE for side in (0.5, -0.5)]
-    return len(wheels) == len(poses) and all(
-        wheel.type == "Revolute"
-        and wheel.parent == base.name
-        and wheel.drive is None
-        and not wheel.passive
-        and wheel.pose.approx_equal(pose, 1e-12)
-        for wheel, pose in zip(wheels, poses, strict=True)
-    )
+def _is_said(manipulator: Manipulator, kind: str) -> bool:
+    """Return whether a manipulator was read from a device of a kind."""
+    return any(n.name == DEVICE and n.text == kind for n in manipulator.properties)
+
+
+def _mark_ends(draft: Draft, report: Report) -> None:
+    """See that every driven joint is on the way to an end, and so in RobWork's q."""
+    frames = {frame.name: frame for frame in draft.frames}
+    carriers = {frame.parent for frame in draft.frames}
+    leaves = [frame for frame in draft.frames if frame.name not in carriers]
+    driven = {frame for frame, _ in _driven(draft)}
+    covered: set[str] = set()
+    marked: list[str] = []
+    for leaf in sorted(leaves, key=lambda frame: frame.type != "EndEffector"):
+        path = set(_path(leaf.name, frames))
+        is_needed = bool(driven & path - covered)
+        covered |= path if is_needed or leaf.type == "EndEffector" else set[str]()
+        if is_needed and leaf.type != "EndEffector":
+            marked.append(_mark(leaf, draft))
+    if marked:
+        report.note(
+            NOWHERE,
+            "end-effectors",
+            f"{quote(marked[0])}"
+            + (f" and {len(marked) - 1} more frames are" if len(marked) > 1 else " is")
+            + f" an end of {quote(draft.manipulator.name)} here, so that RobWork's q "
+            "holds every joint",
+        )
+
+
+def _mark(leaf: OutFrame, draft: Draft) -> str:
+    """Make an end of a frame, or of one on it if it is a joint; return its name."""
+    end = leaf
+    if leaf.moves:
+        end = OutFrame(name=draft.derive(f"{leaf.name}_end"), parent=leaf.name)
+        draft.frames.insert(draft.frames.index(leaf) + 1, end)
+    end.type = "EndEffector"
+    return end.name
+
+
+def _wheels(frames: Sequence[OutFrame], width: float) -> list[OutFrame]:
+    """Return the joints that stand as the wheels of a mobile device, left and right."""
+    turning = [
+        frame
+        for frame in frames
+        if frame.type == "Revolute"
+        and frame.parent == frames[0].name
+        and frame.drive is None
+        and not frame.passive
+    ]
+    return [
+        wheel
+        for pose in wheel_poses(width)
+        for wheel in turning
+        if wheel.pose.approx_equal(pose, TOLERANCE)
+    ]
 
 
 def _tell_late_owners(draft: Draft, report: Report) -> None:
@@ -146,13 +193,20 @@ def _tell_late_owners(draft: Draft, report: Report) -> None:
 
 
 def _mobile_body(draft: Draft) -> list[Element]:
-    base, left, right, *rest = draft.frames
-    width = next(n for n in draft.manipulator.properties if n.name == AXLE_WIDTH)
-    axle = tag("AxelWidth", text=repr(width.numbers[0]))
-    wheels = (("LeftWheel", left), ("RightWheel", right))
-    said = [_with_reference(part, f) for f in (base, left, right) for part in f.parts]
-    body = [f.element(name=f.name, refframe=f.parent) for f in rest]
-    return [axle, *(tag(k, {"name": f.name}) for k, f in wheels), *said, *body]
+    note = next(n for n in draft.manipulator.properties if n.name == AXLE_WIDTH)
+    (width,) = note.numbers
+    own = [draft.frames[0], *_wheels(draft.frames, width)]
+    names = {frame.name for frame in own}
+    return [
+        tag("AxelWidth", text=repr(width)),
+        *(tag(k, {"name": f.name}) for k, f in zip(WHEELS, own[1:], strict=True)),
+        *(_with_reference(part, frame) for frame in own for part in frame.parts),
+        *(
+            frame.element(name=frame.name, refframe=frame.parent)
+            for frame in draft.frames
+            if frame.name not in names
+        ),
+    ]
 
 
 def _with_reference(part: Element, frame: OutFrame) -> Element:
@@ -256,9 +310,9 @@ def _postures(
 
 def _joints_of_q(draft: Draft, kind: str) -> list[tuple[str, str]]:
     """Return frame and coordinate of each joint in RobWork's q, in its order."""
-    by_frame = {frame: coordinate for coordinate, frame in draft.joints.items()}
     frames = {frame.name: frame for frame in draft.frames}
     order = list(frames)
+    driven = dict(_driven(draft))
     if kind == "TreeDevice":
         marked = [f.name for f in draft.frames if f.type == "EndEffector"]
         order = list(
@@ -268,12 +322,16 @@ def _joints_of_q(draft: Draft, kind: str) -> list[tuple[str, str]]:
                 for name in reversed(_path(end, frames))
             )
         )
+    return [(name, driven[name]) for name in order if name in driven]
+
+
+def _driven(draft: Draft) -> list[tuple[str, str]]:
+    """Return frame and coordinate of each joint that is neither passive nor follows."""
+    coordinates = {frame: name for name, frame in draft.joints.items()}
     return [
-        (name, by_frame[name])
-        for name in order
-        if frames[name].moves
-        and not frames[name].passive
-        and frames[name].drive is None
+        (frame.name, coordinates[frame.name])
+        for frame in draft.frames
+        if frame.moves and not frame.passive and frame.drive is None
     ]
 
 
