@@ -99,3 +99,14 @@ def test_products_with_zeros_and_ones_leave_no_trace() -> None:
 def test_what_has_another_shape_is_refused(make, values, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         make(values)
+
+
+def test_largest_of_nothing_and_with_nan():
+    assert vec.largest([]) == 0.0
+    assert vec.largest([1.0, -np.inf]) == np.inf
+    for place in range(3):
+        values = [1.0, -2.0, np.inf]
+        values[place] = float("nan")
+        assert np.isnan(vec.largest(values))
+        values[place - 1] = 3  # no float: the general way
+        assert np.isnan(vec.largest(values))
