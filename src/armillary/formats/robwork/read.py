@@ -43,7 +43,10 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     Raises FormatError with all that was found, if the file is faulty.
     """
     follower = Follower(path, options.roots)
-    root = root_of(expand(data, path, follower, report), path, report)
+    whole = expand(data, path, follower, report)
+    # What is missing would only seem to be unknown.
+    report.raise_if_errors()
+    root = root_of(whole, path, report)
     meshes = Meshes(follower, report)
     reading = _Reading(Desk.of(report), follower, meshes)
     scene = reading.scene(root, path)
