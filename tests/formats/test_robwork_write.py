@@ -521,8 +521,8 @@ def test_postures_come_back():
     assert again.posture("Home").q == again.posture("ready").q == (0.25, 0.5)
     assert again.posture("half").joints == ("a", "c")
     assert sorted(losses(report)) == [
-        "that a posture leaves a joint where it is, which becomes 0, is not kept",
-        "the position of a passive joint, or of one on no way to an end, is not kept",
+        "that a posture leaves a joint where it is (0 is written) is not kept",
+        "the position of a joint that RobWork's q does not hold is not kept",
     ]
 
 

@@ -22,10 +22,10 @@ from armillary.formats.robwork.notes import (
     PREFIX,
     SETUPS,
 )
-from armillary.formats.robwork.postures import HOME
+from armillary.formats.robwork.q_order import mark_ends
+from armillary.formats.robwork.write_postures import posture_elements
 from armillary.formats.xml import Element, tag
 from armillary.model.manipulator import Manipulator
-from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.workcell import Mount
 
@@ -59,7 +59,7 @@ def device_element(
     draft = Draft(manipulator, home_of(manipulator), losses, report)
     kind = _kind(draft, mount)
     if kind == "TreeDevice" and not _is_said(manipulator, kind):
-        _mark_ends(draft, report)
+        mark_ends(draft, report)
     base = draft.frames[0]
     base.pose = mount.pose
     base.type = "Fixed" if mount.bolted else "Movable"
@@ -79,7 +79,7 @@ def device_element(
         *property_elements(manipulator.properties, losses),
         *setup_elements(manipulator.properties),
         *(_junctions(manipulator) if kind == "ParallelDevice" else ()),
-        *_postures(draft, kind, losses, report),
+        *posture_elements(draft, kind, losses, report),
     )
 
 
@@ -119,41 +119,6 @@ def _kind(draft: Draft, mount: Mount) -> str:
 def _is_said(manipulator: Manipulator, kind: str) -> bool:
     """Return whether a manipulator was read from a device of a kind."""
     return any(n.name == DEVICE and n.text == kind for n in manipulator.properties)
-
-
-def _mark_ends(draft: Draft, report: Report) -> None:
-    """See that every driven joint is on the way to an end, and so in RobWork's q."""
-    frames = {frame.name: frame for frame in draft.frames}
-    carriers = {frame.parent for frame in draft.frames}
-    leaves = [frame for frame in draft.frames if frame.name not in carriers]
-    driven = {frame for frame, _ in _driven(draft)}
-    covered: set[str] = set()
-    marked: list[str] = []
-    for leaf in sorted(leaves, key=lambda frame: frame.type != "EndEffector"):
-        path = set(_path(leaf.name, frames))
-        is_needed = bool(driven & path - covered)
-        covered |= path if is_needed or leaf.type == "EndEffector" else set[str]()
-        if is_needed and leaf.type != "EndEffector":
-            marked.append(_mark(leaf, draft))
-    if marked:
-        report.note(
-            NOWHERE,
-            "end-effectors",
-            f"{quote(marked[0])}"
-            + (f" and {len(marked) - 1} more frames are" if len(marked) > 1 else " is")
-            + f" an end of {quote(draft.manipulator.name)} here, so that RobWork's q "
-            "holds every joint",
-        )
-
-
-def _mark(leaf: OutFrame, draft: Draft) -> str:
-    """Make an end of a frame, or of one on it if it is a joint; return its name."""
-    end = leaf
-    if leaf.moves:
-        end = OutFrame(name=draft.derive(f"{leaf.name}_end"), parent=leaf.name)
-        draft.frames.insert(draft.frames.index(leaf) + 1, end)
-    end.type = "EndEffector"
-    return end.name
 
 
 def _wheels(frames: Sequence[OutFrame], width: float) -> list[OutFrame]:
@@ -266,96 +231,3 @@ def _grouped(frames: Sequence[OutFrame], kind: str, chains: set[str]) -> list[El
 
 def _closed(chain: str, inside: list[Element]) -> list[Element]:
     return [tag("SerialChain", {"name": chain}, *inside)] if chain else inside
-
-
-# Postures
-
-
-def _postures(
-    draft: Draft, kind: str, losses: Counter[str], report: Report
-) -> list[Element]:
-    """Return the postures as vectors of RobWork's q."""
-    manipulator = draft.manipulator
-    if kind == "MobileDevice":
-        if manipulator.postures:
-            losses["a posture of a mobile device"] += 1
-        return []
-    joints = _joints_of_q(draft, kind)
-    names = {coordinate: name for name, coordinate in joints}
-    found = [_posture(each, joints, names, losses) for each in manipulator.postures]
-    home = manipulator.home
-    if home == HOME:
-        return found
-    for k, each in enumerate(manipulator.postures):
-        if each.name == HOME:
-            # In RobWork the device would start there.
-            report.warning(
-                NOWHERE,
-                "renamed",
-                f"the posture {quote(HOME)} of {quote(manipulator.name)} is not where "
-                f"it starts, and becomes {quote(f'{HOME}_2')}",
-            )
-            found[k] = _posture(each, joints, names, losses, name=f"{HOME}_2")
-    if home:
-        start = _posture(manipulator.posture(home), joints, names, losses, name=HOME)
-        found.append(start)
-        report.note(
-            NOWHERE,
-            "home",
-            f"the posture {quote(home)} of {quote(manipulator.name)}, in which it "
-            f"starts, is written as {quote(HOME)} too",
-        )
-    return found
-
-
-def _joints_of_q(draft: Draft, kind: str) -> list[tuple[str, str]]:
-    """Return frame and coordinate of each joint in RobWork's q, in its order."""
-    frames = {frame.name: frame for frame in draft.frames}
-    order = list(frames)
-    driven = dict(_driven(draft))
-    if kind == "TreeDevice":
-        marked = [f.name for f in draft.frames if f.type == "EndEffector"]
-        order = list(
-            dict.fromkeys(
-                name
-                for end in marked or order[-1:]
-                for name in reversed(_path(end, frames))
-            )
-        )
-    return [(name, driven[name]) for name in order if name in driven]
-
-
-def _driven(draft: Draft) -> list[tuple[str, str]]:
-    """Return frame and coordinate of each joint that is neither passive nor follows."""
-    coordinates = {frame: name for name, frame in draft.joints.items()}
-    return [
-        (frame.name, coordinates[frame.name])
-        for frame in draft.frames
-        if frame.moves and not frame.passive and frame.drive is None
-    ]
-
-
-def _path(name: str, frames: dict[str, OutFrame]) -> list[str]:
-    path: list[str] = []
-    while name:
-        path.append(name)
-        name = frames[name].parent
-    return path
-
-
-def _posture(
-    posture: Posture,
-    joints: Sequence[tuple[str, str]],
-    names: dict[str, str],
-    losses: Counter[str],
-    *,
-    name: str = "",
-) -> Element:
-    given = dict(zip(posture.joints, posture.q, strict=True))
-    if any(joint not in names for joint in given):
-        losses["the position of a passive joint, or of one on no way to an end,"] += 1
-    if any(coordinate not in given for _, coordinate in joints):
-        losses["that a posture leaves a joint where it is, which becomes 0,"] += 1
-    values = [given.get(coordinate, 0.0) for _, coordinate in joints]
-    text = " ".join(map(repr, values))
-    return tag("Q", {"name": name or posture.name}, text=text)
