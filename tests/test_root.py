@@ -80,6 +80,7 @@ def test_load_and_save_pass_on_what_they_are_told(monkeypatch: pytest.MonkeyPatc
         "folders": ["c"],
         "joints": [arm.joints.Revolute],
         "strict_order": True,
+        "srdf": "robot.srdf",
     }
     arm.load("x", **told)  # type: ignore[arg-type]
     assert arm.save(arm.Cell(), "y", format="cell", lossless=True) == "report"

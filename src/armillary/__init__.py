@@ -26,6 +26,7 @@ from armillary.model.joint import Joint
 from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.rules import Rules
 from armillary.model.unit import Unit
 from armillary.model.workcell import Mount
 from armillary.solve.cell import Cell
@@ -56,6 +57,7 @@ __all__ = [
     "ModelError",
     "Mount",
     "Pose",
+    "Rules",
     "ShapeError",
     "State",
     "StateError",
@@ -79,6 +81,7 @@ def load(
     folders: Iterable[_Folder] = (),
     joints: Mapping[str, type[Joint]] | Iterable[type[Joint]] = (),
     strict_order: bool = False,
+    srdf: _Folder | None = None,
 ) -> Cell:
     """Return the cell in a file of any known format.
 
@@ -91,6 +94,7 @@ def load(
         folders: Further folders that the file may refer to.
         joints: Your own classes of joints that the file may hold.
         strict_order: Refuse a link that stands before its parent, as Isaac does.
+        srdf: A file with groups, postures and collision rules for the robot.
 
     Raises:
         FormatError: The file cannot be read, or is faulty; it lists all that was found.
@@ -105,6 +109,7 @@ def load(
         folders=folders,
         joints=joints,
         strict_order=strict_order,
+        srdf=srdf,
     )
     return Cell.of(workcell)
 

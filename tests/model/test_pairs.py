@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 from armillary.errors import ModelError, UnknownName
-from armillary.model import pairs as module
+from armillary.model import jury as module
 from armillary.model.frame import Frame
 from armillary.model.joints.fixed import Fixed
 from armillary.model.joints.revolute import Revolute
+from armillary.model.jury import Jury
 from armillary.model.kinship import Carried
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
-from armillary.model.pairs import Jury, Pairs
+from armillary.model.pairs import Pairs
 from armillary.model.rules import Rule, Rules
 from armillary.model.shapes.box import Box
 from armillary.model.shapes.mesh import Mesh

@@ -36,6 +36,11 @@ def add_file(parser: argparse.ArgumentParser, name: str = "FILE") -> None:
         type=_folder,
         help="a further folder that the file may refer to; may be repeated",
     )
+    parser.add_argument(
+        "--srdf",
+        metavar="FILE",
+        help="groups, postures and collision rules for the robot in the file",
+    )
 
 
 def read(options: argparse.Namespace) -> tuple[Workcell, Report]:
@@ -49,6 +54,7 @@ def read(options: argparse.Namespace) -> tuple[Workcell, Report]:
         format=options.format,
         packages=dict(options.package),
         folders=options.folder,
+        srdf=options.srdf,
     )
 
 

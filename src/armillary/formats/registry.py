@@ -13,6 +13,8 @@ from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
 from armillary.formats.format import Format, ReadOptions, fault
 from armillary.formats.paths import Roots
 from armillary.formats.source import read_bytes
+from armillary.formats.srdf import FORMAT as SRDF
+from armillary.formats.srdf import read_onto
 from armillary.formats.target import write_bytes
 from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES
@@ -32,6 +34,9 @@ FORMATS: Final[tuple[Format, ...]] = (
     robwork.FORMAT,
 )
 
+# What is read onto a cell that is there, and written beside another file.
+COMPANIONS: Final[tuple[Format, ...]] = (SRDF,)
+
 _log = logging.getLogger("armillary.formats")
 
 
@@ -43,6 +48,7 @@ def load(
     folders: Iterable[Folder] = (),
     joints: Mapping[str, type[Joint]] | Iterable[type[Joint]] = (),
     strict_order: bool = False,
+    srdf: Folder | None = None,
 ) -> Workcell:
     """Return the cell in a file; warnings go to the log `armillary.formats`.
 
@@ -59,6 +65,7 @@ def load(
         folders=folders,
         joints=joints,
         strict_order=strict_order,
+        srdf=srdf,
     )
     for found in report.diagnostics:
         if found.severity is Severity.WARNING:
@@ -76,6 +83,7 @@ def read(
     folders: Iterable[Folder] = (),
     joints: Mapping[str, type[Joint]] | Iterable[type[Joint]] = (),
     strict_order: bool = False,
+    srdf: Folder | None = None,
 ) -> tuple[Workcell, Report]:
     """Return the cell in a file, and what was found in it that is no error.
 
@@ -87,9 +95,10 @@ def read(
         joints: Your own classes of joints, or a mapping from their tags. A joint of a
             type that nobody knows is kept as it is, but cannot move.
         strict_order: Refuse a link that stands before its parent, as Isaac does.
+        srdf: A file with groups, postures and collision rules for the robot.
 
     Raises:
-        FormatError: The file cannot be read, or is faulty; it lists all that was found.
+        FormatError: A file cannot be read, or is faulty; it lists all that was found.
         UnknownName: There is no such format.
         ModelError: `joints` are no classes of joints, or two share a tag.
     """
@@ -104,6 +113,9 @@ def read(
     report = Report()
     cell = (chosen or _recognised(name, data)).read(data, name, options, report)
     report.raise_if_errors()
+    if srdf is not None:
+        companion = os.fspath(srdf)
+        cell = read_onto(cell, read_bytes(companion), companion, report)
     return cell, report
 
 
@@ -167,10 +179,11 @@ def write(
 
 def _named(name: str) -> Format:
     """Return the format of a name."""
-    for each in FORMATS:
+    known = (*FORMATS, *COMPANIONS)
+    for each in known:
         if each.name == name:
             return each
-    raise unknown("format", name, [each.name for each in FORMATS])
+    raise unknown("format", name, [each.name for each in known])
 
 
 def _by_suffix(path: str) -> Format | None:
@@ -178,7 +191,7 @@ def _by_suffix(path: str) -> Format | None:
     name = os.path.basename(path).lower()
     matches = [
         (len(suffix), each)
-        for each in FORMATS
+        for each in (*FORMATS, *COMPANIONS)
         for suffix in each.suffixes
         if name.endswith(suffix)
     ]
@@ -188,7 +201,7 @@ def _by_suffix(path: str) -> Format | None:
 def _recognised(path: str, data: bytes) -> Format:
     """Return the format of a file, which its name and contents must agree on."""
     named = _by_suffix(path)
-    if named is not None and named.sniff(data):
+    if named is not None and (named in COMPANIONS or named.sniff(data)):
         return named
     seen = next((each for each in FORMATS if each.sniff(data)), None)
     if named is not None and seen is not None:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote, unknown
+from armillary.model.group import Group, group_faults, members
 from armillary.model.link import Link
 from armillary.model.posture import Posture, posture_faults
 from armillary.model.property import Property
@@ -46,6 +47,7 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         postures: Named joint positions.
         home: Name of the posture in which it starts; without one it starts at zero, or
             at the limits nearest to that.
+        groups: Named groups of joints.
         properties: What else files say of it, or of its links and frames.
     """
 
@@ -53,6 +55,7 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     links: tuple[Link, ...]
     postures: tuple[Posture, ...] = ()
     home: str = ""
+    groups: tuple[Group, ...] = ()
     properties: tuple[Property, ...] = ()
 
     def __post_init__(self) -> None:
@@ -61,15 +64,17 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             ModelError: One or more are broken; the message lists all.
         """
-        for field in ("links", "postures", "properties"):
+        for field in ("links", "postures", "groups", "properties"):
             msgspec.structs.force_setattr(self, field, tuple(getattr(self, field)))
         check_manipulator(self.name, self.links)
-        if self.postures or self.home or self.properties:
+        if self.postures or self.home or self.groups or self.properties:
             self._check_notes()
 
     def _check_notes(self) -> None:
-        """Refuse postures and properties that are about what does not exist."""
+        """Refuse postures, groups and properties about what does not exist."""
         faults = list(posture_faults(self.postures, self.home, self.joint_names))
+        if self.groups:
+            faults += group_faults(self.groups, self.index, self._by_coordinate)
         for each in self.properties:
             if each.of and each.of not in self.places:
                 faults.append(
@@ -199,6 +204,29 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             if link.inertia is not None:
                 total += link.inertia.transformed(pose @ link.primary)
         return total
+
+    @cached_property
+    def _by_coordinate(self) -> dict[str, int]:
+        """Return the position of the link behind each joint, fixed ones too."""
+        return {
+            link.coordinate: k
+            for k, link in enumerate(self.links)
+            if link.parent is not None
+        }
+
+    def group_joints(self, name: str) -> tuple[str, ...]:
+        """Return the names of a group's joints that have a place in q, in its order.
+
+        Raises:
+            UnknownName: There is no such group.
+        """
+        groups = {group.name: group for group in self.groups}
+        if name not in groups:
+            raise unknown("group", name, groups, owner=f"manipulator '{self.name}'")
+        found = members(
+            groups[name], groups, self.index, self._by_coordinate, self.parents
+        )
+        return tuple(self.links[k].coordinate for k in self.coordinates if k in found)
 
     def link(self, name: str) -> Link:
         """Return the link called `name`.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from armillary.model.jury import Jury
 from armillary.model.kinship import Carried, Kinship
-from armillary.model.pairs import Jury, Pairs
+from armillary.model.pairs import Pairs
 from armillary.model.rules import Rules
 from armillary.model.workcell import Workcell
 from armillary.solve.state import State

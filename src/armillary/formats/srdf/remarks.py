@@ -1,0 +1,168 @@
+"""What an SRDF says beside groups and collisions, kept as properties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from armillary.errors import quote
+from armillary.formats.srdf.names import Names, VirtualJoint
+from armillary.formats.urdf.unkept import report_leftovers
+from armillary.formats.xml import Element
+from armillary.model.group import Group
+from armillary.model.property import Property
+
+__all__ = [
+    "BASE_POSE",
+    "END_EFFECTOR",
+    "JOINT_PROPERTY",
+    "PREFIX",
+    "SPHERE",
+    "VIRTUAL_JOINT",
+    "JointProperty",
+    "KeptEndEffector",
+    "KeptVirtualJoint",
+    "kept",
+    "read_end_effectors",
+    "read_joint_properties",
+    "read_spheres",
+    "read_virtual_joints",
+]
+
+PREFIX: Final = "srdf."
+END_EFFECTOR: Final = f"{PREFIX}end_effector"
+VIRTUAL_JOINT: Final = f"{PREFIX}virtual_joint"
+JOINT_PROPERTY: Final = f"{PREFIX}joint_property"
+SPHERE: Final = f"{PREFIX}sphere"
+"""Of a link: centre in the link's frame and radius of a sphere, [m]."""
+
+BASE_POSE: Final = f"{PREFIX}base_pose"
+"""Of the base: where the posture in the text has it, as SRDF writes that."""
+
+TYPES: Final = ("fixed", "planar", "floating")
+
+
+class KeptEndEffector(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What a property of a link says of an end effector on it, as JSON."""
+
+    name: str
+    group: str
+    parent_group: str = ""
+
+
+class KeptVirtualJoint(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What a property of a link says of the virtual joint that carries it, as JSON."""
+
+    name: str
+    type: str
+    parent_frame: str
+    groups: tuple[str, ...] = ()
+
+
+class JointProperty(msgspec.Struct, kw_only=True):
+    """What a property of a link says of its joint, as JSON."""
+
+    joint: str
+    name: str
+    value: str
+
+
+def kept(name: str, of: str, value: msgspec.Struct) -> Property:
+    """Return the property that keeps a value."""
+    return Property(name=name, of=of, text=msgspec.json.encode(value).decode())
+
+
+def read_virtual_joints(robot: Element, names: Names) -> None:
+    """Note the virtual joints, which other elements may name."""
+    report = names.report
+    for element in robot.children_named("virtual_joint"):
+        name = names.of(element, "name")
+        child = names.link(element, "child_link")
+        frame = names.of(element, "parent_frame")
+        type_ = (names.of(element, "type") or "fixed").lower()
+        report_leftovers(element, report)
+        if type_ not in TYPES:
+            report.error(
+                element.place,
+                "unknown-value",
+                f"{element.label} is of type {quote(type_)}, not one of "
+                f"{', '.join(TYPES)}",
+                hint=names.hint(type_, list(TYPES)),
+            )
+            continue
+        if name is None or child is None or frame is None:
+            continue
+        if name in names.virtual:
+            report.error(
+                element.place,
+                "repeated-name",
+                f"a virtual joint is called {quote(name)} already, at line "
+                f"{names.virtual[name].place.line}",
+                hint="Rename one.",
+            )
+        names.virtual[name] = VirtualJoint(name, type_, frame, child, element.place)
+
+
+def read_end_effectors(
+    robot: Element, names: Names, groups: list[Group]
+) -> Iterator[Property]:
+    """Yield a property of the parent link for each end effector."""
+    known = [group.name for group in groups]
+    for element in robot.children_named("end_effector"):
+        name = names.of(element, "name")
+        link = names.link(element, "parent_link")
+        group = names.of(element, "group")
+        parent = (element.attribute("parent_group") or "").strip()
+        report_leftovers(element, names.report)
+        for each in (group, parent):
+            if each and each not in known:
+                names.report.warning(
+                    element.place,
+                    "unknown-group",
+                    f"{element.label} names the group {quote(each)}, which does not "
+                    "exist",
+                    hint=names.hint(each, known),
+                )
+        if name is not None and link is not None and group is not None:
+            value = KeptEndEffector(name=name, group=group, parent_group=parent)
+            yield kept(END_EFFECTOR, link, value)
+
+
+def read_spheres(robot: Element, names: Names) -> Iterator[Property]:
+    """Yield a property of a link for each sphere that stands for it."""
+    report = names.report
+    for element in robot.children_named("link_sphere_approximation"):
+        link = names.link(element, "link")
+        for child in element.children_named("sphere"):
+            centre = child.numbers("center", 3, report, required=True)
+            radius = child.number("radius", report, required=True)
+            report_leftovers(child, report)
+            if radius is not None and radius < 0.0:
+                message = f"the radius of a sphere is {radius:g}, less than 0"
+                report.error(child.place, "bad-number", message)
+            elif link is not None and centre is not None and radius is not None:
+                yield Property(name=SPHERE, of=link, numbers=(*centre, radius))
+        report_leftovers(element, report)
+
+
+def read_joint_properties(robot: Element, names: Names) -> Iterator[Property]:
+    """Yield a property of the link behind it for each property of a joint."""
+    for element in robot.children_named("joint_property"):
+        joint = names.of(element, "joint_name")
+        name = names.of(element, "property_name")
+        value = element.required_attribute("value", names.report)
+        report_leftovers(element, names.report)
+        if joint is None or name is None or value is None:
+            continue
+        if joint in names.virtual:
+            link = names.virtual[joint].child_link
+        else:
+            parts = names.joints(element, joint)
+            if not parts:
+                continue
+            link = names.manipulator.links[names.link_behind(parts[-1])].name
+        yield kept(
+            JOINT_PROPERTY, link, JointProperty(joint=joint, name=name, value=value)
+        )

@@ -1,0 +1,116 @@
+"""Named groups of joints: an arm, its hand, both together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+import msgspec
+
+from armillary.errors import ModelError, quote
+
+__all__ = ["Group", "group_faults", "members"]
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """Joints that have a name together, as planners use them.
+
+    Attributes:
+        name: Unique in its manipulator.
+        joints: Names of joints, fixed ones perhaps.
+        links: Links whose own joints belong to it.
+        chains: Links from which to which all joints belong to it: base, then tip.
+        groups: Other groups whose joints belong to it.
+    """
+
+    name: str
+    joints: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    chains: tuple[tuple[str, str], ...] = ()
+    groups: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Store plain tuples.
+
+        Raises:
+            ModelError: It has no name.
+        """
+        for field in ("joints", "links", "groups"):
+            msgspec.structs.force_setattr(self, field, tuple(getattr(self, field)))
+        chains = tuple((base, tip) for base, tip in self.chains)
+        msgspec.structs.force_setattr(self, "chains", chains)
+        if not self.name:
+            raise ModelError("A group has no name.")
+
+
+def group_faults(
+    groups: Sequence[Group], links: Mapping[str, int], joints: Mapping[str, int]
+) -> Iterator[str]:
+    """Yield what is wrong with the groups of a manipulator, each a sentence.
+
+    links, joints: Those that there are, by name.
+    """
+    known = {group.name for group in groups}
+    seen: set[str] = set()
+    for group in groups:
+        if group.name in seen:
+            yield f"Two groups are called {quote(group.name)}; rename one."
+        seen.add(group.name)
+        ends = [end for chain in group.chains for end in chain]
+        for kind, names, existing in (
+            ("joint", group.joints, joints),
+            ("link", (*group.links, *ends), links),
+            ("group", group.groups, known),
+        ):
+            for name in names:
+                if name not in existing:
+                    yield (
+                        f"Group {quote(group.name)} names the {kind} {quote(name)}, "
+                        "which does not exist here."
+                    )
+    try:
+        TopologicalSorter({group.name: group.groups for group in groups}).prepare()
+    except CycleError as error:
+        names = " in ".join(map(quote, error.args[1]))
+        yield f"Groups hold each other in a circle: {names}."
+
+
+def members(
+    group: Group,
+    groups: Mapping[str, Group],
+    links: Mapping[str, int],
+    joints: Mapping[str, int],
+    parents: Sequence[int],
+) -> set[int]:
+    """Return the places of the links whose joints belong to a group.
+
+    groups: Of the manipulator, by name; faultless ones.
+    links, joints: The places of links, by their names and by those of their joints.
+    parents: The place of each link's parent, -1 for the base.
+    """
+    found: set[int] = set()
+    waiting, seen = [group], {group.name}
+    while waiting:
+        each = waiting.pop()
+        found.update(joints[name] for name in each.joints)
+        found.update(links[name] for name in each.links)
+        for base, tip in each.chains:
+            found.update(_between(links[base], links[tip], parents))
+        for name in each.groups:
+            if name not in seen:
+                seen.add(name)
+                waiting.append(groups[name])
+    return found
+
+
+def _between(base: int, tip: int, parents: Sequence[int]) -> set[int]:
+    """Return the links whose joints are on the way between two links."""
+
+    def line(link: int) -> list[int]:
+        found: list[int] = []
+        while link >= 0:
+            found.append(link)
+            link = parents[link]
+        return found
+
+    return set(line(base)) ^ set(line(tip))
