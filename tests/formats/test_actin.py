@@ -20,6 +20,7 @@ from armillary.formats.format import ReadOptions
 from armillary.formats.registry import FORMATS
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
+from armillary.model.group import Group
 from armillary.model.joint import Joint
 from armillary.model.joints import (
     CircleTrack,
@@ -360,7 +361,7 @@ def test_parameters_that_differ_by_case_alone_are_not_written():
 def test_every_field_of_the_model_is_written_or_told_of():
     written = {
         Workcell: "name manipulators mounts properties rules",
-        Manipulator: "name links postures home properties",
+        Manipulator: "name links postures home groups properties",
         Link: "name parent joint joint_name limits coupling passive primary inertia "
         "frames visuals collisions",
         Frame: "name pose end_effector",
@@ -782,3 +783,10 @@ def test_format_is_in_the_table():
 def test_rules_of_collisions_are_told_of():
     cell = two_links(Revolute()).with_rules(Rules(between=False))
     assert told(write(cell)[1]) == ["not-kept"]
+
+
+def test_groups_of_joints_are_told_of():
+    groups = (Group(name="all"), Group(name="none"))
+    arm = Manipulator(name="arm", links=(Link(name="base"),), groups=groups)
+    (found,) = write(Workcell(manipulators=(arm,)))[1].diagnostics
+    assert found.message == "a group of joints is not kept (2 times)"

@@ -18,6 +18,7 @@ from armillary.formats.format import ReadOptions
 from armillary.formats.isaac import FORMAT
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
+from armillary.model.group import Group
 from armillary.model.joint import Joint
 from armillary.model.joints import Fixed, OvalTrack, Prismatic, Revolute
 from armillary.model.joints.opaque import OpaqueJoint
@@ -526,6 +527,7 @@ LOSSES: dict[str, Workcell] = {
                 Link(name="a", parent="base", joint=Revolute(), joint_name="base"),
             ),
         ),
+        "lost-groups": two_links(fields={"groups": (Group(name="all"),)}),
         "lost-rules": Workcell(manipulators=(two_links(),), rules=Rules.nothing()),
         "lost-unbolted": Workcell(
             manipulators=(two_links(),),
@@ -554,7 +556,7 @@ def test_every_field_of_the_model_is_written_or_told():
     }
     told_of = {
         Workcell: {"properties", "rules"},
-        Manipulator: {"postures", "properties"},
+        Manipulator: {"postures", "groups", "properties"},
         Link: {"inertia", "visuals", "collisions", "passive", "coupling"},
         Limits: {"velocity", "acceleration", "effort"},
         Frame: {"end_effector"},

@@ -121,6 +121,8 @@ def _tell_losses(cell: Workcell, report: Report) -> None:
     if cell.rules != Workcell().rules:
         lose("which pairs of links are tested for collisions")
     for manipulator in cell.manipulators:
+        for _ in manipulator.groups:
+            lose("a group of joints")
         for note in manipulator.properties:
             if note.name != LIBRARY or note.numbers or note.description:
                 lose(f"property {quote(note.name)}")

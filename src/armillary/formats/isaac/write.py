@@ -184,6 +184,7 @@ def _tell_notes(cell: Workcell, report: Report) -> None:
     (manipulator,) = cell.manipulators
     notes = {
         "postures": manipulator.postures,
+        "groups": manipulator.groups,
         "properties": (*manipulator.properties, *cell.properties),
         "unbolted": [mount for mount in cell.mounts if not mount.bolted],
         "rules": cell.rules != Workcell().rules,
@@ -196,6 +197,7 @@ def _tell_notes(cell: Workcell, report: Report) -> None:
 
 _NOTES: Final = {
     "postures": "named postures",
+    "groups": "groups of joints",
     "properties": "properties",
     "unbolted": "that the base is not bolted",
     "rules": "which pairs of links are tested for collision",
