@@ -9,10 +9,10 @@ from typing import Any
 from armillary.cli.joints import DEGREES_PER_RADIAN, moving_links
 from armillary.cli.opening import add_file, open_cell
 from armillary.cli.table import number, plural, table
-from armillary.cli.tree import tree_rows
 from armillary.errors import printable
 from armillary.model.unit import Unit
 from armillary.solve.cell import Cell
+from armillary.solve.tree import tree_rows
 
 TREE = ("frame", "joint type", "joint")
 JOINTS = (">q", "joint", "unit", ">lower", ">upper", ">rate", ">effort")

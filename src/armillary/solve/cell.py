@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from armillary.equations.chain import Layout, anchor, link_of
+from armillary.equations.chain import Layout
 from armillary.equations.inverse import Goal
 from armillary.equations.jacobian import (
     Twist,
@@ -17,18 +17,16 @@ from armillary.equations.jacobian import (
     jacobian_program,
     velocity_program,
 )
-from armillary.equations.poses import FORMS, poses_of, poses_program
+from armillary.equations.poses import FORMS, poses_program
 from armillary.equations.selection import Selection
 from armillary.errors import ModelError, unknown
 from armillary.kernel import Kernel, shared_kernel
 from armillary.model.pairs import Pairs
 from armillary.model.rules import Rules
 from armillary.model.workcell import WORLD, Workcell
-from armillary.solve.between import Between
 from armillary.solve.juries import Juries
-from armillary.solve.poses import Poses
+from armillary.solve.scene import Scene
 from armillary.solve.state import State
-from armillary.solve.survey import Survey
 from armillary.solve.violations import Violation, violations_of
 from armillary.trace import Program
 
@@ -39,7 +37,7 @@ Array = npt.NDArray[np.float64]
 Joints = Sequence[str] | None
 
 
-class Cell(Workcell, frozen=True, kw_only=True, dict=True):
+class Cell(Scene, frozen=True, kw_only=True, dict=True):
     """A workcell that answers questions, each by a kernel made on first use.
 
     A kernel is a function of arrays: `fk(q)` for one vector, `fk(Q)` for any batch,
@@ -271,94 +269,6 @@ class Cell(Workcell, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _solvers(self) -> dict[Any, Solver]:
         return {}
-
-    # states
-
-    @cached_property
-    def home(self) -> State:
-        """Return the state in which the cell starts.
-
-        Joints are where the manipulator's home posture has them; the others at zero, or
-        at their limit nearest to zero.
-        """
-        lower, upper = self.limits
-        q: list[float] = np.clip(0.0, lower, upper).tolist()
-        for manipulator, start in zip(self.manipulators, self.offsets, strict=True):
-            if manipulator.home:
-                posture = manipulator.posture(manipulator.home)
-                for name, position in zip(posture.joints, posture.q, strict=True):
-                    q[start + manipulator.joint_names.index(name)] = position
-        return State(q=tuple(q)).bound(self)
-
-    def between(self, frame: str, state: State, *, relative_to: str = WORLD) -> Between:
-        """Return the pose of one frame in another over many states.
-
-        Args:
-            frame: Whose pose.
-            state: A state with the attachments of them all.
-            relative_to: In which frame.
-
-        Raises:
-            UnknownName: A frame does not exist.
-            StateError: The state is not one of this cell.
-        """
-        return Between(self, frame, relative_to, state.bound(self))
-
-    def rigid_with(self, frame: str, state: State | None = None) -> tuple[str, ...]:
-        """Return the frames that never move relative to a frame while held so.
-
-        Args:
-            frame: Whose group is asked for; it is the group's first.
-            state: Whose attachments count; those at home by default.
-
-        Raises:
-            UnknownName: There is no such frame.
-        """
-        layout = (state or self.home).bound(self).layout
-        wanted = anchor(layout, link_of(self.frame(frame)))
-        name = self.qualified(frame)
-        others = (
-            other
-            for other in self.frame_names
-            if other != name and anchor(layout, link_of(self.frame(other))) == wanted
-        )
-        return (name, *others)
-
-    def bind(self, state: State) -> State:
-        """Return a state that came from elsewhere as one of this cell.
-
-        Raises:
-            StateError: It has another number of joints.
-            UnknownName: It names a manipulator or frame that is not here.
-        """
-        return state.bound(self)
-
-    def pose(self, frame: str, state: State, *, relative_to: str = WORLD) -> Array:
-        """Return the pose of a frame in a state, shape (4, 4).
-
-        It is computed without a kernel, so that no state asks for compilation.
-
-        Raises:
-            UnknownName: A frame does not exist.
-            StateError: The state is not one of this cell.
-        """
-        state = state.bound(self)
-        at = [self.frame(frame)]
-        (X,) = poses_of(state.layout, state.q, at, self.frame(relative_to))
-        return X.matrix()
-
-    def poses(self, state: State) -> Poses:
-        """Return the poses of all frames in a state, each computed once.
-
-        Raises:
-            StateError: The state is not one of this cell.
-        """
-        survey = self._survey
-        return Poses(self, survey.rows, survey(state.bound(self)))
-
-    @cached_property
-    def _survey(self) -> Survey:
-        return Survey(self)
 
     # rules
 

@@ -1,0 +1,164 @@
+"""A workcell in its states: where each frame is, and what moves with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.equations.chain import anchor, link_of
+from armillary.equations.poses import poses_of
+from armillary.errors import ModelError
+from armillary.model.workcell import WORLD, Workcell
+from armillary.solve.between import Between
+from armillary.solve.frame_tree import FrameTree
+from armillary.solve.poses import Poses
+from armillary.solve.state import State
+from armillary.solve.survey import Survey
+from armillary.solve.tree import tree_lines
+
+Array = npt.NDArray[np.float64]
+
+
+class Scene(Workcell, frozen=True, kw_only=True, dict=True):
+    """A workcell that is asked about one state at a time.
+
+    `Cell` adds the questions that are kernels of joint positions.
+    """
+
+    @cached_property
+    def home(self) -> State:
+        """Return the state in which the cell starts.
+
+        Joints are where the manipulator's home posture has them; the others at zero, or
+        at their limit nearest to zero.
+        """
+        lower, upper = self.limits
+        q: list[float] = np.clip(0.0, lower, upper).tolist()
+        for manipulator, start in zip(self.manipulators, self.offsets, strict=True):
+            if manipulator.home:
+                posture = manipulator.posture(manipulator.home)
+                for name, position in zip(posture.joints, posture.q, strict=True):
+                    q[start + manipulator.joint_names.index(name)] = position
+        return State(q=tuple(q)).bound(self)
+
+    def between(self, frame: str, state: State, *, relative_to: str = WORLD) -> Between:
+        """Return the pose of one frame in another over many states.
+
+        Args:
+            frame: Whose pose.
+            state: A state with the attachments of them all.
+            relative_to: In which frame.
+
+        Raises:
+            UnknownName: A frame does not exist.
+            StateError: The state is not one of this cell.
+        """
+        return Between(self, frame, relative_to, state.bound(self))
+
+    def rigid_with(self, frame: str, state: State | None = None) -> tuple[str, ...]:
+        """Return the frames that never move relative to a frame while held so.
+
+        Args:
+            frame: Whose group is asked for; it is the group's first.
+            state: Whose attachments count; those at home by default.
+
+        Raises:
+            UnknownName: There is no such frame.
+        """
+        layout = (state or self.home).bound(self).layout
+        wanted = anchor(layout, link_of(self.frame(frame)))
+        name = self.qualified(frame)
+        others = (
+            other
+            for other in self.frame_names
+            if other != name and anchor(layout, link_of(self.frame(other))) == wanted
+        )
+        return (name, *others)
+
+    def bind(self, state: State) -> State:
+        """Return a state that came from elsewhere as one of this cell.
+
+        Raises:
+            StateError: It has another number of joints.
+            UnknownName: It names a manipulator or frame that is not here.
+        """
+        return state.bound(self)
+
+    def pose(self, frame: str, state: State, *, relative_to: str = WORLD) -> Array:
+        """Return the pose of a frame in a state, shape (4, 4).
+
+        It is computed without a kernel, so that no state asks for compilation.
+
+        Raises:
+            UnknownName: A frame does not exist.
+            StateError: The state is not one of this cell.
+        """
+        state = state.bound(self)
+        at = [self.frame(frame)]
+        (X,) = poses_of(state.layout, state.q, at, self.frame(relative_to))
+        return X.matrix()
+
+    def poses(self, state: State) -> Poses:
+        """Return the poses of all frames in a state, each computed once.
+
+        Raises:
+            StateError: The state is not one of this cell.
+        """
+        survey = self._survey
+        return Poses(self, survey.rows, survey(state.bound(self)))
+
+    @cached_property
+    def _survey(self) -> Survey:
+        return Survey(self)
+
+    # the tree of frames
+
+    def parent(self, frame: str, state: State) -> str | None:
+        """Return the frame that carries a frame in a state; None for the world.
+
+        A named frame stands on its link, a link on its parent, a base on what holds it.
+
+        Raises:
+            UnknownName: There is no such frame.
+            StateError: The state is not one of this cell.
+        """
+        return FrameTree(self, state.bound(self)).parent(self.qualified(frame))
+
+    def children(self, frame: str, state: State) -> tuple[str, ...]:
+        """Return the frames that stand on a frame in a state: see `parent`.
+
+        Raises:
+            UnknownName: There is no such frame.
+            StateError: The state is not one of this cell.
+        """
+        tree = FrameTree(self, state.bound(self))
+        return tuple(tree.children(self.qualified(frame)))
+
+    def common_ancestor(self, frames: Sequence[str], state: State) -> str:
+        """Return the nearest frame that is or carries each of these in a state.
+
+        Raises:
+            UnknownName: A frame does not exist.
+            ModelError: There is none to ask about.
+            StateError: The state is not one of this cell.
+        """
+        if isinstance(frames, str) or not frames:
+            raise ModelError(f"common_ancestor takes a list of frames, not {frames!r}.")
+        names = [self.qualified(name) for name in frames]
+        return FrameTree(self, state.bound(self)).common_ancestor(names)
+
+    def tree(self, state: State | None = None) -> str:
+        """Return the tree of frames in a state as text: a line for each, in columns.
+
+        They tell what each frame is, what moves it, the coordinate of its joint [m or
+        rad], and its position in the world [m].
+
+        state: The one at home by default.
+
+        Raises:
+            StateError: The state is not one of this cell.
+        """
+        return "\n".join(tree_lines(self, (state or self.home).bound(self)))
