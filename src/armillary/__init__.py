@@ -34,6 +34,8 @@ from armillary.solve.state import State
 from armillary.spatial.pose import Pose
 
 if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
     from armillary.formats.diagnostic import Report
     from armillary.model.workcell import Workcell
 
@@ -64,6 +66,7 @@ __all__ = [
     "TraceError",
     "UnknownName",
     "example",
+    "example_names",
     "joints",
     "load",
     "save",
@@ -71,6 +74,7 @@ __all__ = [
 ]
 
 _Folder = str | os.PathLike[str]
+_ENDING = ".cell.json"
 
 
 def load(
@@ -143,11 +147,18 @@ def example(name: str) -> Cell:
     Raises:
         UnknownName: There is none of this name; the message lists them.
     """
-    ending = ".cell.json"
-    folder = files("armillary") / "cells"
-    names = [each.name for each in folder.iterdir() if each.name.endswith(ending)]
-    known = sorted(each.removesuffix(ending) for each in names)
+    known = example_names()
     if name not in known:
         raise unknown("example cell", name, known)
-    with as_file(folder / f"{name}{ending}") as path:
+    with as_file(_examples() / f"{name}{_ENDING}") as path:
         return load(path)
+
+
+def example_names() -> tuple[str, ...]:
+    """Return the names of the cells that come with armillary, sorted."""
+    names = [each.name for each in _examples().iterdir()]
+    return tuple(sorted(n.removesuffix(_ENDING) for n in names if n.endswith(_ENDING)))
+
+
+def _examples() -> Traversable:
+    return files("armillary") / "cells"
