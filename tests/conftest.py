@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import hypothesis
 import pytest
@@ -30,6 +33,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ARMILLARY_CACHE", str(folder))
+        patch.setenv("ARMILLARY_CONFIG", "off")  # the user's own allows no plug-in here
         yield folder
 
 
@@ -40,6 +44,40 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no reference data: {folder} is absent")
     return folder
+
+
+@pytest.fixture
+def install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., None]]:
+    """Lay out a package that offers joints, as an installer would, and its modules."""
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.syspath_prepend(site)
+    before = set(sys.modules)
+
+    def install(
+        package: str,
+        joints: Mapping[str, str],
+        modules: Mapping[str, str] = MappingProxyType({}),
+        version: str = "1.2",
+    ) -> None:
+        info = site / f"{package.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n"
+        )
+        lines = [f"{tag} = {target}" for tag, target in joints.items()]
+        text = "\n".join(["[armillary.joints]", *lines, ""])
+        (info / "entry_points.txt").write_text(text)
+        for name, source in modules.items():
+            (site / f"{name}.py").write_text(source)
+        importlib.invalidate_caches()
+
+    yield install
+    for name in set(sys.modules) - before:
+        if str(site) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
 
 
 @pytest.fixture

@@ -79,6 +79,7 @@ def test_load_and_save_pass_on_what_they_are_told(monkeypatch: pytest.MonkeyPatc
         "packages": {"a": "b"},
         "folders": ["c"],
         "joints": [arm.joints.Revolute],
+        "plugins": ["acme"],
         "strict_order": True,
         "srdf": "robot.srdf",
     }

@@ -84,6 +84,7 @@ def load(
     packages: Mapping[str, _Folder] | None = None,
     folders: Iterable[_Folder] = (),
     joints: Mapping[str, type[Joint]] | Iterable[type[Joint]] = (),
+    plugins: Iterable[str] = (),
     strict_order: bool = False,
     srdf: _Folder | None = None,
 ) -> Cell:
@@ -97,12 +98,14 @@ def load(
         packages: The folder of each package, for references `package://name/...`.
         folders: Further folders that the file may refer to.
         joints: Your own classes of joints that the file may hold.
+        plugins: Installed packages whose joints may be imported where the file holds
+            them, besides those that the user's configuration allows.
         strict_order: Refuse a link that stands before its parent, as Isaac does.
         srdf: A file with groups, postures and collision rules for the robot.
 
     Raises:
         FormatError: The file cannot be read, or is faulty; it lists all that was found.
-        UnknownName: There is no such format.
+        UnknownName: There is no such format or plug-in.
     """
     from armillary.formats import registry
 
@@ -112,6 +115,7 @@ def load(
         packages=packages,
         folders=folders,
         joints=joints,
+        plugins=plugins,
         strict_order=strict_order,
         srdf=srdf,
     )

@@ -15,6 +15,7 @@ __all__ = [
     "JointError",
     "KernelError",
     "ModelError",
+    "PluginError",
     "ShapeError",
     "StateError",
     "TraceError",
@@ -53,6 +54,10 @@ class ModelError(ArmillaryError, ValueError):
 
 class JointError(ModelError):
     """A joint breaks the joint contract."""
+
+
+class PluginError(ArmillaryError):
+    """A plug-in is broken, in conflict with another, or wrongly configured."""
 
 
 class KernelError(ArmillaryError):

@@ -161,8 +161,13 @@ def test_package_folder_reaches_the_reader(
     here = Path.cwd()
     result = run("info", file, "--package", f"p={here}", "--folder", str(here))
     assert result.code == 0, result.err
-    given = {"format": None, "packages": {"p": here}, "folders": [here], "srdf": None}
-    assert seen == given
+    assert seen == {
+        "format": None,
+        "packages": {"p": here},
+        "folders": [here],
+        "plugins": [],
+        "srdf": None,
+    }
 
 
 def test_unknown_format_is_told(run, file: str):

@@ -577,8 +577,8 @@ def test_joint_of_an_unknown_class_is_kept_but_cannot_move():
     _, spot = marked(own_cell().replace('"type"', '§"type"'), "HERE")
     assert str(found) == (
         f"lab.cell.json{spot} warning[unknown-joint-type]: joint type 'Wobble' is not "
-        "known; it is kept as it is, but cannot move. Give its class when loading: "
-        "joints=[...]."
+        "known; it is kept as it is, but cannot move. Give its class when the cell is "
+        "loaded: joints=[...]."
     )
 
 
@@ -613,7 +613,7 @@ def test_unknown_type_is_told_once_with_a_guess():
     _, report = read_reporting(one_manipulator(f'[{{"name": "a"}}, {links}]'))
     (found,) = report.diagnostics
     assert "in 3 joints" in found.message
-    assert found.hint.startswith("Did you mean 'Revolute'? If not, give its class")
+    assert found.hint.startswith("Did you mean 'Revolute'? Give its class")
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,13 @@ def add_file(parser: argparse.ArgumentParser, name: str = "FILE") -> None:
         metavar="FILE",
         help="groups, postures and collision rules for the robot in the file",
     )
+    parser.add_argument(
+        "--plugin",
+        metavar="PACKAGE",
+        action="append",
+        default=[],
+        help="an installed package whose joints may be imported; may be repeated",
+    )
 
 
 def read(options: argparse.Namespace) -> tuple[Workcell, Report]:
@@ -54,6 +61,7 @@ def read(options: argparse.Namespace) -> tuple[Workcell, Report]:
         format=options.format,
         packages=dict(options.package),
         folders=options.folder,
+        plugins=options.plugin,
         srdf=options.srdf,
     )
 

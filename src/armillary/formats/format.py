@@ -21,12 +21,15 @@ class ReadOptions:
     Attributes:
         roots: Folders into which the file may refer.
         joints: The caller's own classes of joints by their tags.
+        plugins: The classes in plug-ins that are allowed; each is imported when it is
+            looked up.
         strict_order: Refuse a link that stands before its parent, where the format's
             own reader does.
     """
 
     roots: Roots = field(default_factory=Roots)
     joints: Mapping[str, type[Joint]] = field(default_factory=dict[str, type[Joint]])
+    plugins: Mapping[str, type[Joint]] = field(default_factory=dict[str, type[Joint]])
     strict_order: bool = False
 
 

@@ -12,6 +12,7 @@ from armillary.formats import actin, isaac, native, robwork, urdf
 from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
 from armillary.formats.format import Format, ReadOptions, fault
 from armillary.formats.paths import Roots
+from armillary.formats.plugin_joints import PluginJoints
 from armillary.formats.source import read_bytes
 from armillary.formats.srdf import FORMAT as SRDF
 from armillary.formats.srdf import read_onto
@@ -47,6 +48,7 @@ def load(
     packages: Mapping[str, Folder] | None = None,
     folders: Iterable[Folder] = (),
     joints: Mapping[str, type[Joint]] | Iterable[type[Joint]] = (),
+    plugins: Iterable[str] = (),
     strict_order: bool = False,
     srdf: Folder | None = None,
 ) -> Workcell:
@@ -56,7 +58,7 @@ def load(
 
     Raises:
         FormatError: The file cannot be read, or is faulty; it lists all that was found.
-        UnknownName: There is no such format.
+        UnknownName: There is no such format or plug-in.
     """
     cell, report = read(
         path,
@@ -64,6 +66,7 @@ def load(
         packages=packages,
         folders=folders,
         joints=joints,
+        plugins=plugins,
         strict_order=strict_order,
         srdf=srdf,
     )
@@ -82,6 +85,7 @@ def read(
     packages: Mapping[str, Folder] | None = None,
     folders: Iterable[Folder] = (),
     joints: Mapping[str, type[Joint]] | Iterable[type[Joint]] = (),
+    plugins: Iterable[str] = (),
     strict_order: bool = False,
     srdf: Folder | None = None,
 ) -> tuple[Workcell, Report]:
@@ -94,18 +98,21 @@ def read(
         folders: Further folders that the file may refer to.
         joints: Your own classes of joints, or a mapping from their tags. A joint of a
             type that nobody knows is kept as it is, but cannot move.
+        plugins: Installed packages whose joints may be imported where the file holds
+            them, besides those that the user's configuration allows.
         strict_order: Refuse a link that stands before its parent, as Isaac does.
         srdf: A file with groups, postures and collision rules for the robot.
 
     Raises:
         FormatError: A file cannot be read, or is faulty; it lists all that was found.
-        UnknownName: There is no such format.
+        UnknownName: There is no such format or plug-in.
         ModelError: `joints` are no classes of joints, or two share a tag.
     """
     chosen = None if format is None else _named(format)
     options = ReadOptions(
         roots=Roots(packages=packages, folders=folders),
         joints=_by_tag(joints),
+        plugins=PluginJoints(plugins),
         strict_order=strict_order,
     )
     name = os.fspath(path)

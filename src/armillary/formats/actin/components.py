@@ -28,7 +28,7 @@ from armillary.model.joints import (
     Screw,
 )
 
-__all__ = ["Component", "Parameter", "components", "row_for"]
+__all__ = ["Component", "Parameter", "components", "element_name", "row_for"]
 
 _PLAIN_TAG: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
@@ -159,19 +159,19 @@ def _row_of(kind: type[Joint]) -> Component | None:
 
     It is not where the tag is no name, or two parameters differ by case alone.
     """
-    name = _camel(kind.tag)
+    name = element_name(kind.tag)
     if not _PLAIN_TAG.fullmatch(name):
         return None
     if name.lower() in {local(row.element).lower() for row in ACTINS}:
         return None
-    fields = [_camel(f) for f in kind.__struct_fields__ if f != "precursor"]
+    fields = [element_name(f) for f in kind.__struct_fields__ if f != "precursor"]
     if len({field.lower() for field in fields}) < len(fields):
         return None
     return Component(
         element=f"am:{name}",
         kind=kind,
         parameters=tuple(
-            Parameter(f"am:{_camel(field)}", field)
+            Parameter(f"am:{element_name(field)}", field)
             for field in kind.__struct_fields__
             if field != "precursor"
         ),
@@ -186,7 +186,7 @@ def _is_plain(value: Any) -> bool:
     return type(value) in {bool, int, float}
 
 
-def _camel(name: str) -> str:
+def element_name(name: str) -> str:
     """Return a name as Actin would spell it: `oval_track` is ovalTrack."""
     first, *rest = [part for part in name.split("_") if part] or [""]
     return first[:1].lower() + first[1:] + "".join(p[:1].upper() + p[1:] for p in rest)

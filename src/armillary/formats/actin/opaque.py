@@ -14,6 +14,7 @@ from armillary.formats.actin.transforms import pose_element, read_child_pose
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.xml import Element, tag
 from armillary.model.joints.opaque import OpaqueJoint
+from armillary.plugins import advice
 from armillary.spatial.pose import Pose
 
 __all__ = ["opaque_element", "read_opaque"]
@@ -34,7 +35,7 @@ def read_opaque(
         "unknown-joint-type",
         f"no joint type is registered for {element.label}{needs}; it is kept, but "
         "cannot move, and no library is ever loaded",
-        hint="Give its class when you load the file: joints=[...].",
+        hint=advice(element.name),
     )
     record = _record(element, report, 0)
     text = msgspec.json.encode({FOREIGN: record}).decode()
@@ -71,7 +72,7 @@ def opaque_element(
             Place(),
             "unknown-joint-type",
             f"a joint is of type {quote(joint.kind)}, which is not known here",
-            hint="Give its class when the cell is loaded: joints=[...].",
+            hint=advice(joint.kind),
         )
         return None
     spaces: dict[str, str] = {uri: prefix for prefix, uri in PREFIXES.items()}

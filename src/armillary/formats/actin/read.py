@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from armillary.errors import ArmillaryError, quote
+from armillary.errors import ArmillaryError, PluginError, quote
 from armillary.formats.actin.bodies import read_frames, read_inertia, read_limits
-from armillary.formats.actin.components import Component, components
+from armillary.formats.actin.components import Component, components, element_name
 from armillary.formats.actin.coordinates import (
     read_coupling,
     read_joint_name,
@@ -27,6 +27,7 @@ from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
 from armillary.formats.rules import broken_rules
 from armillary.formats.xml import Element, parse, report_unused
+from armillary.model.joint import Joint
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
@@ -45,7 +46,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
         FormatError: The file is faulty.
     """
     tree = parse(data, path, namespaces=True, report=report)
-    rows = components(options.joints)
+    rows = components({**_of_plugins(tree, options, report), **options.joints})
     names = (
         name
         for row in rows
@@ -66,6 +67,26 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     report.raise_if_errors()
     assert cell is not None
     return cell
+
+
+def _of_plugins(
+    tree: Element, options: ReadOptions, report: Report
+) -> dict[str, type[Joint]]:
+    """Return the joints of plug-ins that elements of the tree are called after.
+
+    Raises:
+        FormatError: One of these plug-ins is broken.
+    """
+    called = {element.name.lower() for element in tree.walk()}
+    found: dict[str, type[Joint]] = {}
+    try:
+        for tag in options.plugins:
+            if element_name(tag).lower() in called and tag not in options.joints:
+                found[tag] = options.plugins[tag]
+    except PluginError as error:
+        report.error(tree.place, "bad-plugin", str(error).removesuffix("."))
+    report.raise_if_errors()
+    return found
 
 
 class _Reader:

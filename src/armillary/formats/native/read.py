@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import UNSET, Struct
 
-from armillary.errors import ArmillaryError, nearest, quote
+from armillary.errors import ArmillaryError, PluginError, nearest, quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
 from armillary.formats.json import Document, Steps
@@ -32,6 +33,7 @@ from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.manipulator import Manipulator
 from armillary.model.rules import Rules
 from armillary.model.workcell import Workcell
+from armillary.plugins import advice
 from armillary.spatial.pose import Pose
 
 __all__ = ["read"]
@@ -47,7 +49,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     _check_head(document)
     wire = document.decode(cell_in_file())
     document.check_keys()
-    cell = _Building(document, options.joints).whole(wire)
+    cell = _Building(document, options).whole(wire)
     document.tell()
     assert cell is not None
     return cell
@@ -81,9 +83,10 @@ class _Faulty(Exception):
 class _Building:
     """Makes values of the model from the structs of a file."""
 
-    def __init__(self, document: Document, own: Mapping[str, type[Joint]]) -> None:
+    def __init__(self, document: Document, options: ReadOptions) -> None:
         self._document = document
-        self._own = own
+        # A caller's own classes go before those of plug-ins.
+        self._own = ChainMap({**options.joints}, cast(Any, options.plugins))
         self._unknown: dict[str, list[Steps]] = {}
 
     def whole(self, wire: Struct) -> Workcell | None:
@@ -144,6 +147,9 @@ class _Building:
         except msgspec.ValidationError as error:
             self._document.mismatch(error, steps)
             raise _Faulty from error
+        except PluginError as error:
+            self._document.error((*steps, "type"), "bad-plugin", _clause(error))
+            raise _Faulty from error
         except (ArmillaryError, ArithmeticError, TypeError, ValueError) as error:
             # A caller's own class may fail in its own words.
             self._document.error(steps, "bad-joint", _clause(error))
@@ -154,17 +160,17 @@ class _Building:
 
     def _tell_unknown_types(self) -> None:
         """Warn of each unknown type once."""
-        known = [*JOINT_TYPES, *self._own]
+        known = [*JOINT_TYPES, *self._own] if self._unknown else []
         for kind, places in self._unknown.items():
             likely = nearest(kind, known)
-            guess = f"Did you mean {quote(likely)}? If not, give" if likely else "Give"
+            guess = f"Did you mean {quote(likely)}? " if likely else ""
             count = f" in {len(places)} joints" if len(places) > 1 else ""
             self._document.warning(
                 places[0],
                 "unknown-joint-type",
                 f"joint type {quote(kind)} is not known{count}; it is kept as it is, "
                 "but cannot move",
-                hint=f"{guess} its class when loading: joints=[...].",
+                hint=f"{guess}{advice(kind)}",
             )
 
 

@@ -9,6 +9,7 @@ import msgspec
 from armillary.errors import JointError, quote
 from armillary.model.joint import Joint
 from armillary.model.unit import Unit
+from armillary.plugins import advice
 from armillary.spatial.vector import Number
 
 
@@ -52,6 +53,6 @@ class OpaqueJoint(Joint, frozen=True):
             JointError: Always.
         """
         raise JointError(
-            f"Joint type {quote(self.kind)} is not known here, so it cannot move. Give "
-            "its class when the cell is loaded: joints=[...]."
+            f"Joint type {quote(self.kind)} is not known here, so it cannot move. "
+            f"{advice(self.kind)}"
         )

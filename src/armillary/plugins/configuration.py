@@ -1,0 +1,107 @@
+"""The user's configuration file: which plug-ins are allowed for good."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any, Final, cast
+
+from armillary.errors import PluginError, nearest, quote
+
+__all__ = ["config_path", "configured"]
+
+VARIABLE: Final = "ARMILLARY_CONFIG"
+FILE: Final = "config.toml"
+LARGEST: Final = 1 << 16
+KEYS: Final = ("plugins",)
+
+
+def config_path() -> Path | None:
+    """Return where the configuration is; None where it is off or has no place.
+
+    `ARMILLARY_CONFIG` names another file by its absolute path, or is `off`.
+
+    Raises:
+        PluginError: It is a relative path, which would depend on the current folder.
+    """
+    wish = os.environ.get(VARIABLE)
+    if wish == "off":
+        return None
+    if wish:
+        if not os.path.isabs(wish):
+            raise PluginError(
+                f"{VARIABLE} is {quote(wish)}; it must be an absolute path, or 'off'."
+            )
+        return Path(wish)
+    if sys.platform == "win32":
+        base = _folder_of("APPDATA", "AppData", "Roaming")
+    elif sys.platform == "darwin":
+        base = _home("Library", "Application Support")
+    else:
+        base = _folder_of("XDG_CONFIG_HOME", ".config")
+    return base and base / "armillary" / FILE
+
+
+def configured() -> tuple[str, ...]:
+    """Return the names of the packages whose plug-ins the configuration allows.
+
+    None are where there is no configuration file.
+
+    Raises:
+        PluginError: The file cannot be read, is not the user's own, or says what has
+            no meaning.
+    """
+    path = config_path()
+    data = b"" if path is None else _content(path)
+    try:
+        values = tomllib.loads(data.decode())
+    except ValueError as error:  # of TOML, or of UTF-8
+        raise _wrong(path, f"is no TOML: {error}") from error
+    for key in values:
+        if key not in KEYS:
+            likely = nearest(key, KEYS)
+            guess = f" Did you mean {quote(likely)}?" if likely else ""
+            raise _wrong(path, f"has no key {quote(key)}.{guess} Known: plugins")
+    names: Any = values.get("plugins", [])
+    if not isinstance(names, list) or not all(
+        isinstance(name, str) for name in cast(list[Any], names)
+    ):
+        raise _wrong(path, 'must list texts: plugins = ["name-of-a-package"]')
+    return tuple(cast(list[str], names))
+
+
+def _content(path: Path) -> bytes:
+    """Return the bytes of the file, none where it does not exist."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise _wrong(path, "is no plain file")
+        if status.st_size > LARGEST:
+            raise _wrong(path, f"has more than {LARGEST} bytes")
+        if sys.platform != "win32" and (
+            status.st_uid not in {0, os.getuid()} or status.st_mode & stat.S_IWOTH
+        ):
+            raise _wrong(path, "may be changed by others: make it yours alone")
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+    except OSError as error:
+        raise _wrong(path, f"cannot be read: {error.strerror}") from error
+
+
+def _wrong(path: Path | None, what: str) -> PluginError:
+    return PluginError(f"The configuration file {path} {what}.")
+
+
+def _folder_of(variable: str, *default: str) -> Path | None:
+    """Return what an environment variable says, if it is absolute, or a default."""
+    named = os.environ.get(variable, "")
+    return Path(named) if os.path.isabs(named) else _home(*default)
+
+
+def _home(*parts: str) -> Path | None:
+    home = os.path.expanduser("~")
+    return Path(home, *parts) if os.path.isabs(home) else None

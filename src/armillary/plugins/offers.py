@@ -1,0 +1,96 @@
+"""What installed packages offer, read from their metadata; nothing is imported."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.metadata import Distribution, distributions
+from typing import Final, NamedTuple
+
+__all__ = ["GROUP", "Offer", "normal", "offers"]
+
+GROUP: Final = "armillary.joints"
+ENTRY_POINTS: Final = "entry_points.txt"
+
+_SEPARATORS: Final = re.compile(r"[-_.]+")
+
+
+class Offer(NamedTuple):
+    """A joint type that an installed package offers.
+
+    Attributes:
+        package: Name of the distribution.
+        version: Of the distribution, empty where it has none.
+        tag: The joint type, as files name it.
+        target: Where its class is, `module:Class`.
+    """
+
+    package: str
+    version: str
+    tag: str
+    target: str
+
+    @property
+    def label(self) -> str:
+        """Return the package as messages show it: `acme-lifts 1.2`."""
+        return f"{self.package} {self.version}".rstrip()
+
+
+def offers() -> tuple[Offer, ...]:
+    """Return what all installed packages offer, in the order of their names.
+
+    Of two packages of one name, the first on the path counts, as for imports.
+    """
+    return _offers(tuple((folder, _changed(folder)) for folder in sys.path))
+
+
+def normal(package: str) -> str:
+    """Return the one spelling of a package's name: `Acme_Lifts` is `acme-lifts`."""
+    return _SEPARATORS.sub("-", package.strip()).lower()
+
+
+@lru_cache(maxsize=4)
+def _offers(path: tuple[tuple[str, int], ...]) -> tuple[Offer, ...]:
+    """Return the offers on a path; the times in it notice what is installed later."""
+    by_package: dict[str, list[Offer]] = {}
+    for distribution in distributions():
+        found = list(_of(distribution))
+        if found:
+            by_package.setdefault(normal(found[0].package), found)
+    return tuple(offer for name in sorted(by_package) for offer in by_package[name])
+
+
+def _changed(folder: str) -> int:
+    """Return when something was last installed in a folder or removed [ns]."""
+    try:
+        return os.stat(folder or os.curdir).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _of(distribution: Distribution) -> Iterator[Offer]:
+    """Yield what a package offers; one that cannot be read or named offers nothing."""
+    try:
+        pairs = list(_pairs(distribution.read_text(ENTRY_POINTS) or ""))
+        if not pairs:
+            return
+        metadata = distribution.metadata
+        package, version = metadata["Name"], metadata["Version"]
+    except (OSError, ValueError, LookupError):
+        return
+    for tag, target in pairs if package else ():
+        yield Offer(package, version or "", tag, target)
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the names and values in our section of an `entry_points.txt`."""
+    section = ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            section = line.strip("[] ")
+        elif section == GROUP and line and line[0] not in "#;":
+            tag, _, target = line.partition("=")
+            yield tag.strip(), target.strip()
