@@ -12,7 +12,6 @@ import numpy.typing as npt
 from armillary.equations.chain import Layout
 from armillary.equations.inverse import Goal
 from armillary.equations.jacobian import (
-    Twist,
     acceleration_program,
     jacobian_program,
     velocity_program,
@@ -334,16 +333,6 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         if len(set(places)) < len(places):
             raise ModelError(f"joints= names a joint twice: {list(joints)}.")
         return Selection(places, rest)
-
-    def _twist(
-        self, frame: str, relative_to: str, point: str | None, axes: str | None
-    ) -> Twist:
-        return Twist(
-            frame=self.frame(frame),
-            relative_to=self.frame(relative_to),
-            point=self.frame(frame if point is None else point),
-            axes=self.frame(relative_to if axes is None else axes),
-        )
 
 
 def _axes(text: str, what: str) -> tuple[bool, bool, bool]:

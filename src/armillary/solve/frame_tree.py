@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import WORLD, Workcell
 from armillary.solve.state import State
 from armillary.spatial.pose import IDENTITY, Pose
@@ -61,17 +62,22 @@ class FrameTree:
         at = self._cell.frame(frame)
         owner = self._cell.manipulators[at.manipulator]
         link = owner.links[at.link]
-        if frame != f"{owner.name}/{link.name}":
+        if not self.is_link(frame):
             return f"{owner.name}/{link.name}"
         if link.parent is None:
             return self.base(owner.name).on
         return f"{owner.name}/{link.parent}"
 
+    def is_link(self, frame: str) -> bool:
+        """Return whether a frame is that of a link, rather than one fixed to it."""
+        owner, _, bare = frame.partition("/")
+        return frame != WORLD and bare in self._manipulator(owner).index
+
     def children(self, frame: str) -> Iterator[str]:
         """Yield what stands on a frame: named frames, links, then bases."""
-        owner, _, bare = frame.partition("/")
-        if frame != WORLD and bare in self._cell.manipulators[self._at(owner)].index:
-            manipulator = self._cell.manipulators[self._at(owner)]
+        if self.is_link(frame):
+            owner, _, bare = frame.partition("/")
+            manipulator = self._manipulator(owner)
             k = manipulator.index[bare]
             for each in manipulator.links[k].frames:
                 yield f"{owner}/{each.name}"
@@ -94,5 +100,5 @@ class FrameTree:
             shared = [each for each in shared if each in line]
         return shared[0]
 
-    def _at(self, manipulator: str) -> int:
-        return self._cell.index[manipulator]
+    def _manipulator(self, name: str) -> Manipulator:
+        return self._cell.manipulators[self._cell.index[name]]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
+from armillary.errors import StateError, quote
 from armillary.model.workcell import WORLD
 from armillary.spatial.pose import IDENTITY, Pose
 
@@ -34,3 +37,22 @@ class BaseVelocity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     manipulator: str
     linear: tuple[float, float, float] = (0.0, 0.0, 0.0)
     angular: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        """Store plain numbers.
+
+        Raises:
+            StateError: They are not three finite ones for each half.
+        """
+        for name in ("linear", "angular"):
+            given = getattr(self, name)
+            try:
+                numbers = tuple(float(number) for number in given)
+            except (TypeError, ValueError):
+                numbers = ()
+            if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
+                raise StateError(
+                    f"The {name} velocity of {quote(self.manipulator)} must be three "
+                    f"finite numbers, not {given!r}."
+                )
+            msgspec.structs.force_setattr(self, name, numbers)

@@ -9,15 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.equations.chain import anchor, link_of
+from armillary.equations.jacobian import Twist
 from armillary.equations.poses import poses_of
 from armillary.errors import ModelError
 from armillary.model.workcell import WORLD, Workcell
 from armillary.solve.between import Between
+from armillary.solve.carried import carried_by
 from armillary.solve.frame_tree import FrameTree
+from armillary.solve.motion import twist_in
 from armillary.solve.poses import Poses
 from armillary.solve.state import State
 from armillary.solve.survey import Survey
 from armillary.solve.tree import tree_lines
+from armillary.spatial.inertia import SpatialInertia
 
 Array = npt.NDArray[np.float64]
 
@@ -114,6 +118,72 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
     def _survey(self) -> Survey:
         return Survey(self)
 
+    # motion and mass
+
+    def twist(
+        self,
+        frame: str,
+        state: State,
+        *,
+        relative_to: str = WORLD,
+        point: str | None = None,
+        axes: str | None = None,
+    ) -> Array:
+        """Return the twist of a frame in a state: linear [m/s], then angular [rad/s].
+
+        It follows from the rates of joints, the velocities of bases, and who holds
+        whom: what is held moves with its holder. No kernel is compiled.
+
+        Args:
+            frame: Whose twist.
+            state: Where everything is, and how it moves.
+            relative_to: Relative to which frame.
+            point: The frame whose origin, taken as fixed to `frame`, gives the linear
+                part; by default the origin of `frame`.
+            axes: The frame in whose axes it is written; by default `relative_to`.
+
+        Returns:
+            Shape (6,).
+
+        Raises:
+            UnknownName: A frame does not exist.
+            StateError: The state is not one of this cell.
+        """
+        twist = self._twist(frame, relative_to, point, axes)
+        return twist_in(state.bound(self), twist)
+
+    def carried(
+        self,
+        frames: str | Sequence[str],
+        state: State,
+        *,
+        relative_to: str | None = None,
+    ) -> SpatialInertia:
+        """Return the inertia of everything that stands on frames in a state.
+
+        That is the payload of a tool's frame; of a link, also the links behind it, but
+        not the link itself; of the world, everything. Links of unknown inertia count
+        nothing. The result has `.mass` [kg], `.centre()` [m], `.about_centre()` and
+        `.rotational` [kg m^2].
+
+        Args:
+            frames: A frame or a list of them; what stands on two counts once.
+            state: Who holds whom, and where.
+            relative_to: The frame about whose origin, and in whose axes, it is given;
+                by default the first of `frames`.
+
+        Raises:
+            UnknownName: A frame does not exist.
+            ModelError: `frames` is an empty list.
+            StateError: The state is not one of this cell.
+        """
+        listed = (frames,) if isinstance(frames, str) else frames
+        names = [self.qualified(name) for name in listed]
+        if not names:
+            raise ModelError("carried needs at least one frame.")
+        about = names[0] if relative_to is None else relative_to
+        return carried_by(names, state.bound(self), about)
+
     # the tree of frames
 
     def parent(self, frame: str, state: State) -> str | None:
@@ -162,3 +232,13 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
             StateError: The state is not one of this cell.
         """
         return "\n".join(tree_lines(self, (state or self.home).bound(self)))
+
+    def _twist(
+        self, frame: str, relative_to: str, point: str | None, axes: str | None
+    ) -> Twist:
+        return Twist(
+            frame=self.frame(frame),
+            relative_to=self.frame(relative_to),
+            point=self.frame(frame if point is None else point),
+            axes=self.frame(relative_to if axes is None else axes),
+        )

@@ -16,6 +16,7 @@ from armillary.errors import FormatError, StateError, quote, unknown
 from armillary.model.workcell import WORLD, FrameAt, Workcell
 from armillary.solve.placement import BaseVelocity, Placement
 from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import ZERO
 
 Array = npt.NDArray[np.float64]
 
@@ -60,7 +61,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
         """Return this state as one of `cell`.
 
         Raises:
-            StateError: It has another number of joints, or names what is not there.
+            StateError: It has another number of joints, or moves what is not free.
+            UnknownName: It names what is not there.
         """
         if len(self.q) != len(cell.joint_names):
             raise StateError(
@@ -74,6 +76,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
             return self
         copy = msgspec.structs.replace(self)
         vars(copy)["cell"] = cell
+        for velocity in self.base_velocities:
+            copy.check_free(velocity.manipulator)
         return copy
 
     @property
@@ -155,6 +159,30 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
             )
         X_WF = self._pose(self.cell.frame(relative_to))
         return self._placed(Placement(manipulator=name, pose=X_WF @ _pose(pose)))
+
+    def with_velocity(
+        self, name: str, *, linear: Any = ZERO, angular: Any = ZERO
+    ) -> Self:
+        """Return the state with a free base moving in the world; by default at rest.
+
+        What it carries moves with it. A base that is gripped follows what holds it, and
+        is at rest when it is released.
+
+        Args:
+            name: A manipulator that nothing holds.
+            linear: Velocity of its base's origin, in world axes [m/s], shape (3,).
+            angular: Its angular velocity, in world axes [rad/s], shape (3,).
+
+        Raises:
+            StateError: It is held, bolted down or stands on another, or a number is not
+                finite.
+            UnknownName: The manipulator does not exist.
+        """
+        self.check_free(name)
+        V = BaseVelocity(manipulator=name, linear=linear, angular=angular)
+        others = self._velocities_but(name)
+        moves = any((*V.linear, *V.angular))
+        return self._with(base_velocities=(*others, V) if moves else others)
 
     def attach(
         self, part: str, to: str, *, pose: Any = None, replace: bool = False
@@ -252,7 +280,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
         """Return what differs: name to the value here and there.
 
         Keys are joints (by name, or by place in q for a state that knows no cell),
-        `rate of <joint>` and `base of <manipulator>`.
+        `rate of <joint>`, `base of <manipulator>` and `velocity of <manipulator>`.
         """
         return dict(_differences(self, other))
 
@@ -271,8 +299,17 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
         return changed
 
     def _placed(self, placement: Placement) -> Self:
-        others = [p for p in self.placements if p.manipulator != placement.manipulator]
-        return self._with(placements=(*others, placement))
+        name = placement.manipulator
+        others = [p for p in self.placements if p.manipulator != name]
+        if placement.on == WORLD:
+            return self._with(placements=(*others, placement))
+        # What is held moves as its holder does.
+        return self._with(
+            placements=(*others, placement), base_velocities=self._velocities_but(name)
+        )
+
+    def _velocities_but(self, name: str) -> tuple[BaseVelocity, ...]:
+        return tuple(V for V in self.base_velocities if V.manipulator != name)
 
     def _pose(self, at: FrameAt) -> Pose:
         (X,) = poses_of(self.layout, self.q, [at], FrameAt(-1, -1, IDENTITY))
@@ -283,6 +320,20 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
             if thing.manipulator == part:
                 return thing.pose
         return IDENTITY
+
+    def check_free(self, name: str) -> None:
+        """Refuse to move a base that does not stand free in the world.
+
+        Raises:
+            StateError: It is held, bolted down or stands on another.
+            UnknownName: The manipulator does not exist.
+        """
+        self._check_movable(name)
+        if (on := self.parent(name)) != WORLD:
+            raise StateError(
+                f"{quote(name)} stands on {quote(on)} and moves with it; only a base "
+                "that stands on the world has a velocity of its own."
+            )
 
     def _check_movable(self, name: str) -> None:
         _known(self.cell, name)
@@ -346,11 +397,15 @@ def _differences(a: State, b: State) -> Iterator[tuple[str, tuple[Any, Any]]]:
         for name, x, y in zip(names, here, there, strict=False):
             if x != y:
                 yield f"{what}{name}", (x, y)
-    left = {p.manipulator: p for p in a.placements}
-    right = {p.manipulator: p for p in b.placements}
-    for name in sorted({*left, *right}):
-        if left.get(name) != right.get(name):
-            yield f"base of {name}", (left.get(name), right.get(name))
+    for what, here, there in (
+        ("base of ", a.placements, b.placements),
+        ("velocity of ", a.base_velocities, b.base_velocities),
+    ):
+        left = {each.manipulator: each for each in here}
+        right = {each.manipulator: each for each in there}
+        for name in sorted({*left, *right}):
+            if left.get(name) != right.get(name):
+                yield f"{what}{name}", (left.get(name), right.get(name))
 
 
 def _remake(

@@ -41,7 +41,7 @@ def tree_rows(cell: Workcell, state: State | None = None) -> Iterator[Row]:
 
     state: Who holds whom; by default as the cell was built.
     """
-    return (row for _, row in _rows(cell, state))
+    return (row for _, row in _rows(cell, FrameTree(cell, state)))
 
 
 def tree_lines(cell: Workcell, state: State) -> Iterator[str]:
@@ -49,20 +49,20 @@ def tree_lines(cell: Workcell, state: State) -> Iterator[str]:
 
     state: One of the cell's. Positions are those in the world [m].
     """
+    tree = FrameTree(cell, state)
     chains = Chains(state.layout, state.q, WORLD_KEY)
     rows: list[tuple[str, ...]] = [(*HEADER, *NUMBERS)]
-    for name, row in _rows(cell, state):
+    for name, row in _rows(cell, tree):
         at = cell.frame(name)
-        q = chains.coordinate(link_of(at)) if _is_link(cell, name) else None
+        q = chains.coordinate(link_of(at)) if tree.is_link(name) else None
         coordinate = "" if q is None else _fixed(float(q))
         position = (_fixed(float(p)) for p in chains.pose(at).position)
         rows.append((*map(printable, row), coordinate, *position))
     return _aligned(rows)
 
 
-def _rows(cell: Workcell, state: State | None) -> Iterator[tuple[str, Row]]:
+def _rows(cell: Workcell, tree: FrameTree) -> Iterator[tuple[str, Row]]:
     """Yield each frame, qualified, and its row."""
-    tree = FrameTree(cell, state)
     waiting = [(WORLD, 0, "", "")]
     while waiting:
         name, depth, before, beneath = waiting.pop()
@@ -87,17 +87,12 @@ def _row(cell: Workcell, tree: FrameTree, name: str) -> Row:
     manipulator = cell.manipulators[cell.index[owner]]
     place = manipulator.places[bare].link
     link = manipulator.links[place]
-    if bare != link.name:
+    if not tree.is_link(name):
         is_end = any(each.name == bare and each.end_effector for each in link.frames)
         return Row(bare, "end effector" if is_end else "frame", "")
     if link.parent is None:
         return Row(name, "base", _where(tree.base(owner)))
     return Row(bare, link.joint.tag, _moved_by(link))
-
-
-def _is_link(cell: Workcell, name: str) -> bool:
-    owner, _, bare = name.partition("/")
-    return name != WORLD and bare in cell.manipulators[cell.index[owner]].index
 
 
 def _moved_by(link: Link) -> str:

@@ -1,0 +1,60 @@
+"""How frames move in a state: by the rates of joints, and with bases that move."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.equations.chain import WORLD_KEY, Chains, Layout
+from armillary.equations.jacobian import Twist, velocity
+from armillary.equations.selection import Selection
+from armillary.model.workcell import FrameAt
+from armillary.solve.state import State
+from armillary.spatial.pose import IDENTITY
+from armillary.spatial.twist import move_twist, turn
+from armillary.spatial.vector import subtract, transpose
+
+__all__ = ["twist_in"]
+
+Array = npt.NDArray[np.float64]
+
+
+def twist_in(state: State, twist: Twist) -> Array:
+    """Return the twist of a frame in a state, shape (6,).
+
+    J qd, and what the free bases add that carry the frame and `relative_to`.
+    """
+    count = len(state.q)
+    total = np.zeros(6)
+    if any(state.qd):
+        whole = Selection(tuple(range(count)), state.q)
+        total += velocity(state.layout, whole, state.q, state.qd, twist)
+    bases = [_root(state.layout, at) for at in (twist.frame, twist.relative_to)]
+    if state.base_velocities and bases[0] != bases[1]:
+        total += _of_base(state, bases[0], twist) - _of_base(state, bases[1], twist)
+    return total
+
+
+def _root(layout: Layout, at: FrameAt) -> int:
+    """Return the manipulator that carries a frame and stands on the world itself."""
+    k = at.manipulator
+    while k >= 0 and layout.supports[k].manipulator >= 0:
+        k = layout.supports[k].manipulator
+    return k
+
+
+def _of_base(state: State, k: int, twist: Twist) -> Array:
+    """Return the twist of the point as if fixed to base k: (v + w x (p - p_k), w)."""
+    cell = state.cell
+    name = cell.manipulators[k].name if k >= 0 else ""
+    for V in state.base_velocities:
+        if V.manipulator == name:
+            chains = Chains(state.layout, state.q, WORLD_KEY)
+            base = FrameAt(k, cell.manipulators[k].base, IDENTITY)
+            to_point = subtract(
+                chains.pose(twist.point).position, chains.pose(base).position
+            )
+            at_point = move_twist((*V.linear, *V.angular), to_point)
+            R_EW = transpose(chains.pose(twist.axes).rotation)
+            return np.array(turn(R_EW, at_point), dtype=np.float64)
+    return np.zeros(6)
