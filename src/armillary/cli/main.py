@@ -9,11 +9,11 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from armillary.cli import bench, check, convert, fk, info, show
+from armillary.cli import bench, check, convert, fk, info, plugins, show
 from armillary.cli.vectors import join_numbers
 from armillary.errors import ArmillaryError, printable
 
-VERBS = (info, check, fk, convert, show, bench)
+VERBS = (info, check, fk, convert, show, bench, plugins)
 
 DONE, FAILED, INTERRUPTED = 0, 2, 130
 
@@ -52,7 +52,8 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="armillary",
         description="Robot workcells: look at them, check, convert and compute them.",
-        epilog="Exit codes: 0 well, 1 'check' found errors, 2 it could not be done.",
+        epilog="Exit codes: 0 well, 1 'check' or 'plugins' found errors, 2 it could "
+        "not be done.",
     )
     found.add_argument("--version", action="version", version=_version())
     verbs = found.add_subparsers(metavar="VERB", required=True)

@@ -41,6 +41,11 @@ def add_file(parser: argparse.ArgumentParser, name: str = "FILE") -> None:
         metavar="FILE",
         help="groups, postures and collision rules for the robot in the file",
     )
+    add_plugin(parser)
+
+
+def add_plugin(parser: argparse.ArgumentParser) -> None:
+    """Add the option that allows the joints of a package."""
     parser.add_argument(
         "--plugin",
         metavar="PACKAGE",
