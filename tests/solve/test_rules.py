@@ -9,7 +9,7 @@ import pytest
 
 import armillary as arm
 from armillary import Cell, Frame, Link, Manipulator, Mount, State
-from armillary.errors import ModelError, StateError, UnknownName
+from armillary.errors import StateError, UnknownName
 from armillary.model.joints.revolute import Revolute
 from armillary.model.pairs import Pairs
 from armillary.model.rules import Rule, Rules
@@ -210,7 +210,7 @@ def test_a_circle_from_elsewhere_is_refused():
         '{"placements": [{"manipulator": "one", "on": "two"},'
         ' {"manipulator": "two", "on": "one"}]}'
     )
-    with pytest.raises(ModelError, match="holds itself"):
+    with pytest.raises(StateError, match="'one' stands on itself"):
         cell.pairs(State.from_json(text))
 
 

@@ -27,7 +27,7 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         manipulator: Name of what stands.
         on: A frame of another manipulator, or `world`.
-        pose: Of the base in that frame.
+        pose: Of the base in that frame; a precursor of its fixed joint comes after it.
         bolted: Whether it stays there in every state; parts that are gripped do not.
     """
 
@@ -202,8 +202,9 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         self._number(name)
         mount = Mount(manipulator=name, on=on, pose=pose, bolted=bolted)
-        others = tuple(m for m in self.mounts if m.manipulator != name)
-        return msgspec.structs.replace(self, mounts=(*others, mount))
+        mounts = {each.manipulator: each for each in self.mounts}
+        mounts[name] = mount  # where the old one was, if there was one
+        return msgspec.structs.replace(self, mounts=tuple(mounts.values()))
 
     def with_rules(self, rules: Rules) -> Self:
         """Return the cell with other rules on what is tested for collision.

@@ -9,9 +9,10 @@ import msgspec
 from armillary.errors import StateError, quote
 from armillary.model.workcell import WORLD
 from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import Vector3
 
 
-class Placement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """Where the base of a manipulator stands just now.
 
     Attributes:
@@ -24,8 +25,14 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     on: str = WORLD
     pose: Pose = IDENTITY
 
+    def __post_init__(self) -> None:
+        """Store 0.0 for -0.0, so that equal placements give equal texts."""
+        x, y, z = self.pose.rotation
+        pose = Pose((_plain(x), _plain(y), _plain(z)), _plain(self.pose.position))
+        msgspec.structs.force_setattr(self, "pose", pose)
 
-class BaseVelocity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+
+class BaseVelocity(msgspec.Struct, frozen=True, kw_only=True):
     """The twist of a free base in the world, about its origin, in world axes.
 
     Attributes:
@@ -39,7 +46,7 @@ class BaseVelocity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     angular: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        """Store plain numbers.
+        """Store plain numbers, 0.0 for -0.0.
 
         Raises:
             StateError: They are not three finite ones for each half.
@@ -47,7 +54,7 @@ class BaseVelocity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         for name in ("linear", "angular"):
             given = getattr(self, name)
             try:
-                numbers = tuple(float(number) for number in given)
+                numbers = tuple(float(number) + 0.0 for number in given)
             except (TypeError, ValueError):
                 numbers = ()
             if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
@@ -56,3 +63,7 @@ class BaseVelocity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
                     f"finite numbers, not {given!r}."
                 )
             msgspec.structs.force_setattr(self, name, numbers)
+
+
+def _plain(v: Vector3) -> Vector3:
+    return (v[0] + 0.0, v[1] + 0.0, v[2] + 0.0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, Self
 
 import msgspec
@@ -14,6 +15,7 @@ from armillary.equations.chain import Layout
 from armillary.equations.poses import poses_of
 from armillary.errors import FormatError, StateError, quote, unknown
 from armillary.model.workcell import WORLD, FrameAt, Workcell
+from armillary.solve.difference import Contents, differences
 from armillary.solve.placement import BaseVelocity, Placement
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import ZERO
@@ -44,7 +46,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
         """Store plain numbers, and placements in the order of their names.
 
         Raises:
-            StateError: A number is not finite, or rates and positions differ in number.
+            StateError: A number is not finite, rates and positions differ in number, or
+                a manipulator stands in two places.
         """
         for name in ("q", "qd"):
             numbers = _numbers(getattr(self, name), name)
@@ -54,6 +57,11 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
         for name in ("placements", "base_velocities"):
             ordered = tuple(sorted(getattr(self, name), key=lambda p: p.manipulator))
             msgspec.structs.force_setattr(self, name, ordered)
+            for one, other in pairwise(ordered):
+                if one.manipulator == other.manipulator:
+                    raise StateError(
+                        f"{quote(one.manipulator)} is twice in the {name} of a state."
+                    )
 
     # the cell
 
@@ -61,7 +69,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
         """Return this state as one of `cell`.
 
         Raises:
-            StateError: It has another number of joints, or moves what is not free.
+            StateError: It has another number of joints, moves what is not free, or
+                something stands on itself.
             UnknownName: It names what is not there.
         """
         if len(self.q) != len(cell.joint_names):
@@ -76,6 +85,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
             return self
         copy = msgspec.structs.replace(self)
         vars(copy)["cell"] = cell
+        for placement in self.placements:
+            copy._check_carried(placement.manipulator)
         for velocity in self.base_velocities:
             copy.check_free(velocity.manipulator)
         return copy
@@ -221,8 +232,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
             UnknownName: The part or the frame does not exist.
         """
         self._check_attachable(part, by, replace)
-        base = self.cell.manipulators[self.cell.index[part]]
-        held = FrameAt(self.cell.index[part], base.base, IDENTITY)
+        held = self._stand(part)
         (X,) = poses_of(self.layout, self.q, [held], self.cell.frame(by))
         on = self.cell.qualified(by)
         return self._placed(Placement(manipulator=part, on=on, pose=X.normalised()))
@@ -234,11 +244,11 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
             StateError: Nothing holds it.
             UnknownName: It does not exist.
         """
-        k = _known(self.cell, part)
+        _known(self.cell, part)
         if part not in self.attachments:
             held = ", ".join(map(quote, self.attachments)) or "nothing"
             raise StateError(f"Nothing holds {quote(part)}; held are: {held}.")
-        X = self._pose(FrameAt(k, self.cell.manipulators[k].base, IDENTITY))
+        X = self._pose(self._stand(part))
         return self._placed(Placement(manipulator=part, pose=X.normalised()))
 
     def parent(self, name: str) -> str:
@@ -282,11 +292,18 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
         Keys are joints (by name, or by place in q for a state that knows no cell),
         `rate of <joint>`, `base of <manipulator>` and `velocity of <manipulator>`.
         """
-        return dict(_differences(self, other))
+        cell = self.__dict__.get("cell")
+        joints = (
+            tuple(map(str, range(len(self.q)))) if cell is None else cell.joint_names
+        )
+        return dict(differences(self._contents, other._contents, joints))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = self.q, self.qd, self.placements, self.base_velocities
-        return _remake, (type(self), *parts)
+        return _remake, (type(self), *self._contents)
+
+    @property
+    def _contents(self) -> Contents:
+        return self.q, self.qd, self.placements, self.base_velocities
 
     # inside
 
@@ -314,6 +331,13 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
     def _pose(self, at: FrameAt) -> Pose:
         (X,) = poses_of(self.layout, self.q, [at], FrameAt(-1, -1, IDENTITY))
         return X
+
+    def _stand(self, part: str) -> FrameAt:
+        """Return the frame that mounts and placements place: in front of the base."""
+        k = self.cell.index[part]
+        base = self.cell.manipulators[k].base
+        joint = self.cell.manipulators[k].links[base].joint
+        return FrameAt(k, base, joint.precursor.inverse())
 
     def _base_in_parent(self, part: str) -> Pose:
         for thing in (*self.placements, *self.cell.mounts):
@@ -361,6 +385,23 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
                 )
             holder = self.layout.supports[holder].manipulator
 
+    def _check_carried(self, name: str) -> None:
+        """Refuse a manipulator that stands on itself, as one sent from elsewhere may.
+
+        Raises:
+            StateError: It does.
+        """
+        seen: set[int] = set()
+        k = self.cell.index[name]
+        while k >= 0:
+            if k in seen:
+                raise StateError(
+                    f"{quote(name)} stands on itself in this state; who holds whom "
+                    "must lead to the world."
+                )
+            seen.add(k)
+            k = self.layout.supports[k].manipulator
+
 
 def _known(cell: Workcell, name: str) -> int:
     k = cell.index.get(name)
@@ -375,7 +416,7 @@ def _pose(value: Any) -> Pose:
 
 def _numbers(values: Any, name: str) -> tuple[float, ...]:
     try:
-        array = np.asarray(values, dtype=np.float64)
+        array = np.asarray(values, dtype=np.float64) + 0.0  # not -0.0: texts differ
     except (TypeError, ValueError) as error:
         text = f"{name} must be a vector of numbers, not {values!r}."
         raise StateError(text) from error
@@ -385,27 +426,6 @@ def _numbers(values: Any, name: str) -> tuple[float, ...]:
     if not all(map(math.isfinite, result)):
         raise StateError(f"{name} holds a number that is not finite: {result}.")
     return result
-
-
-def _differences(a: State, b: State) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    cell = a.__dict__.get("cell")
-    names = [str(k) for k in range(len(a.q))] if cell is None else cell.joint_names
-    for what, here, there in (("", a.q, b.q), ("rate of ", a.qd, b.qd)):
-        if len(here) != len(there) or len(here) > len(names):
-            yield f"{what}q".strip(), (here, there)
-            continue
-        for name, x, y in zip(names, here, there, strict=False):
-            if x != y:
-                yield f"{what}{name}", (x, y)
-    for what, here, there in (
-        ("base of ", a.placements, b.placements),
-        ("velocity of ", a.base_velocities, b.base_velocities),
-    ):
-        left = {each.manipulator: each for each in here}
-        right = {each.manipulator: each for each in there}
-        for name in sorted({*left, *right}):
-            if left.get(name) != right.get(name):
-                yield f"{what}{name}", (left.get(name), right.get(name))
 
 
 def _remake(
