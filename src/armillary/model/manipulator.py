@@ -239,6 +239,20 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.links[self.index[name]]
 
     @cached_property
+    def velocity_limits(self) -> Array:
+        """Return the greatest rate of each coordinate, shape (n,) [m/s or rad/s].
+
+        Those of joints that follow another narrow that of the followed one.
+        """
+        greatest = np.full(len(self.coordinates), math.inf)
+        for link, drive in zip(self.links, self.drives, strict=True):
+            if drive is not None and drive.multiplier != 0.0:
+                rate = link.limits.velocity / abs(drive.multiplier)
+                greatest[drive.of] = min(greatest[drive.of], rate)
+        greatest.flags.writeable = False
+        return greatest
+
+    @cached_property
     def limits(self) -> tuple[Array, Array]:
         """Return the least and greatest q, each of shape (n,) [m or rad].
 

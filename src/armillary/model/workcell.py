@@ -282,6 +282,14 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return lower, upper
 
     @cached_property
+    def velocity_limits(self) -> npt.NDArray[np.float64]:
+        """Return the greatest rates, shape (n,) [m/s or rad/s]."""
+        parts = [manipulator.velocity_limits for manipulator in self.manipulators]
+        greatest = np.concatenate(parts or [np.empty(0)])
+        greatest.flags.writeable = False
+        return greatest
+
+    @cached_property
     def frame_names(self) -> tuple[str, ...]:
         """Return the names of all frames as `manipulator/frame`, the world's first."""
         named = (f"{m.name}/{f}" for m in self.manipulators for f in m.places)

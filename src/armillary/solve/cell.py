@@ -23,6 +23,7 @@ from armillary.kernel import Kernel, shared_kernel
 from armillary.model.pairs import Pairs
 from armillary.model.rules import Rules
 from armillary.model.workcell import WORLD, Workcell
+from armillary.solve.ik.rows import chosen_axes
 from armillary.solve.juries import Juries
 from armillary.solve.scene import Scene
 from armillary.solve.state import State
@@ -30,6 +31,7 @@ from armillary.solve.violations import Violation, violations_of
 from armillary.trace import Program
 
 if TYPE_CHECKING:
+    from armillary.solve.ik.differential import DifferentialSolver
     from armillary.solve.ik.solver import Solver
 
 Array = npt.NDArray[np.float64]
@@ -244,8 +246,8 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             Goal(
                 frame=self.frame(name),
                 relative_to=self.frame(relative_to),
-                position=_axes(position, "position"),
-                rotation=_axes(rotation, "rotation"),
+                position=chosen_axes(position, "position"),
+                rotation=chosen_axes(rotation, "rotation"),
                 in_target=axes == "target",
             )
             for name in names
@@ -264,6 +266,51 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             )
             solver = self._solvers.setdefault(key, solver)
         return solver
+
+    def differential_ik(
+        self,
+        frame: str,
+        *,
+        relative_to: str = WORLD,
+        point: str | None = None,
+        axes: str | None = None,
+        position: str = "xyz",
+        rotation: str = "xyz",
+        joints: Joints = None,
+        limits: bool = True,
+    ) -> DifferentialSolver:
+        """Return the solver of differential inverse kinematics: twists to rates.
+
+        Args:
+            frame: The frame whose twist is wanted; see `jacobian` for the choice of
+                `relative_to`, `point` and `axes`.
+            relative_to: Relative to which frame.
+            point: The frame whose origin gives the linear part.
+            axes: The frame in whose axes the twist is written.
+            position: Which of the linear velocities count, such as `xy`.
+            rotation: About which axes the angular velocities count.
+            joints: As for `ik`.
+            limits: Whether the limits of positions and rates hold.
+
+        Returns:
+            A solver to call with q (..., n) and twists (..., 6); its `then` adds
+            tasks of lower priority, `for_purpose` what the freedom left is used for.
+
+        Raises:
+            UnknownName: A frame or joint does not exist.
+            ModelError: A bare name is not unique, or nothing is asked for.
+        """
+        from armillary.solve.ik.differential import (
+            DifferentialSolver,
+            Question,
+            task_of,
+        )
+
+        task = task_of(self._twist(frame, relative_to, point, axes), position, rotation)
+        selection = self._selection(joints)
+        names = tuple(self.joint_names[k] for k in selection.inputs)
+        question = Question(self._layout, selection, names, self._twist, limits)
+        return DifferentialSolver(question, (task,))
 
     @cached_property
     def _solvers(self) -> dict[Any, Solver]:
@@ -333,12 +380,6 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         if len(set(places)) < len(places):
             raise ModelError(f"joints= names a joint twice: {list(joints)}.")
         return Selection(places, rest)
-
-
-def _axes(text: str, what: str) -> tuple[bool, bool, bool]:
-    if not set(text) <= set("xyz") or len(set(text)) < len(text):
-        raise ModelError(f"{what}= takes letters of 'xyz', each once; not '{text}'.")
-    return "x" in text, "y" in text, "z" in text
 
 
 def _key(joints: Joints) -> tuple[str, ...] | str | None:

@@ -1,0 +1,77 @@
+"""Symmetric positive matrices, factored once and used for several right-hand sides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Self
+
+from armillary.spatial.vector import Number
+from armillary.trace.functions import maximum, sqrt
+
+Rows = list[list[Number]]
+
+
+def inner(a: Sequence[Number], b: Sequence[Number]) -> Number:
+    """Return sum_k a_k b_k."""
+    return sum((x * y for x, y in zip(a, b, strict=True)), 0.0)
+
+
+class Factor:
+    """Cholesky's factor of a positive matrix H, for any number of H x = b."""
+
+    def __init__(self, lower: Rows, inverse_pivots: list[Number]) -> None:
+        """Keep the rows of L below the diagonal, and one over its diagonal."""
+        self._lower = lower
+        self._inverse = inverse_pivots
+
+    @classmethod
+    def of(cls, H: Rows, least: Number) -> Self:
+        """Return the factor of a matrix, of which the lower half is read.
+
+        Args:
+            H: Its rows.
+            least: What pivots are raised to where rounding has taken them below.
+        """
+        L: Rows = []
+        inverse: list[Number] = []
+        for i in range(len(H)):
+            row: list[Number] = []
+            for k in range(i):
+                row.append((H[i][k] - inner(row[:k], L[k][:k])) * inverse[k])
+            inverse.append(1.0 / sqrt(maximum(H[i][i] - inner(row, row), least)))
+            L.append(row)
+        return cls(L, inverse)
+
+    @property
+    def root_of_determinant(self) -> Number:
+        """Return sqrt(det H), the product of the pivots."""
+        return 1.0 / math.prod(self._inverse)
+
+    def solve(self, b: Sequence[Number]) -> list[Number]:
+        """Return x with H x = b."""
+        L, inverse = self._lower, self._inverse
+        size = len(b)
+        y: list[Number] = []
+        for i in range(size):
+            y.append((b[i] - inner(L[i], y)) * inverse[i])
+        x: list[Number] = [0.0] * size
+        for i in reversed(range(size)):
+            below = [L[k][i] for k in range(i + 1, size)]
+            x[i] = (y[i] - inner(below, x[i + 1 :])) * inverse[i]
+        return x
+
+
+def multiply_symmetric(A: Rows, B: Rows) -> Rows:
+    """Return A B for symmetric matrices that commute, so that it is symmetric too."""
+    size = len(A)
+    product: Rows = [[0.0] * size for _ in range(size)]
+    for i in range(size):
+        for k in range(i + 1):
+            product[i][k] = product[k][i] = inner(A[i], B[k])
+    return product
+
+
+def apply_rows(A: Rows, x: Sequence[Number]) -> list[Number]:
+    """Return A x."""
+    return [inner(row, x) for row in A]

@@ -1,0 +1,90 @@
+"""What differential inverse kinematics answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.equations import differential
+
+Array = npt.NDArray[np.float64]
+
+
+class RateReason(IntEnum):
+    """How much of a task's twist is achieved, and why no more.
+
+    `LIMITS` says that all joints together cannot do more within their limits;
+    `SINGULAR` that a part of the twist lies where the joints cannot go at this pose, or
+    only by moving in what the tasks above have claimed; `UNFINISHED` that the
+    computation was cut short: what it gives is within the limits, but not the best.
+    """
+
+    MET = differential.MET
+    SINGULAR = differential.SINGULAR
+    LIMITS = differential.LIMITS
+    UNFINISHED = differential.UNFINISHED
+    INVALID = 4
+
+    @property
+    def sentence(self) -> str:
+        """Return what it means, for people."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    RateReason.MET: "met",
+    RateReason.SINGULAR: "partly in directions that the joints cannot move in",
+    RateReason.LIMITS: "slowed by the limits of joints",
+    RateReason.UNFINISHED: "cut short: within the limits, but not the best",
+    RateReason.INVALID: "not finite",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates:
+    """The rates for a batch of wanted twists; its arrays are read-only.
+
+    Where there are k > 1 tasks, the arrays other than `qd` have an axis k after those
+    of the batch.
+
+    Attributes:
+        qd: Joint rates [m/s or rad/s], shape (..., n); NaN where anything given was.
+        twist: What they achieve, all six numbers [m/s, rad/s], shape (..., 6).
+        residual: Length of what is missing in the rows that count, linear [m/s] and
+            angular [rad/s], shape (..., 2).
+        scale: How far on the straight line from what higher tasks leave to what is
+            wanted, less damping, shape (...); 1 where limits take nothing.
+        reason: Why, as numbers of `RateReason`, shape (...).
+    """
+
+    qd: Array
+    twist: Array
+    residual: Array
+    scale: Array
+    reason: npt.NDArray[np.int8]
+
+    def __post_init__(self) -> None:
+        """Close the arrays for writing."""
+        for name in self.__slots__:
+            getattr(self, name).flags.writeable = False
+
+    @property
+    def success(self) -> npt.NDArray[np.bool_]:
+        """Return whether the residual is within the tolerances, shape (...)."""
+        return self.reason == RateReason.MET
+
+    def summary(self) -> dict[str, int]:
+        """Return how many tasks ended how, most frequent first."""
+        values, counts = np.unique(self.reason, return_counts=True)
+        pairs = sorted(zip(values, counts, strict=True), key=lambda pair: -pair[1])
+        return {RateReason(int(value)).name: int(count) for value, count in pairs}
+
+    def __str__(self) -> str:
+        lines = [f"{int(self.success.sum())} of {self.success.size} met"]
+        for name, count in self.summary().items():
+            if name != "MET":
+                lines.append(f"{count} {RateReason[name].sentence}")
+        return "; ".join(lines)
