@@ -15,11 +15,11 @@ from armillary.cli.joints import si_factors
 from armillary.cli.npy import NpyWriter
 from armillary.cli.opening import add_file, open_cell
 from armillary.cli.progress import Progress
-from armillary.cli.vectors import Vectors, open_vectors, vector_of_text
-from armillary.errors import ShapeError, quote
+from armillary.cli.state import add_state, chosen_state
+from armillary.cli.vectors import Vectors, open_vectors
+from armillary.errors import ShapeError, StateError, quote
 from armillary.model.workcell import WORLD
 from armillary.solve.cell import Cell
-from armillary.solve.state import State
 
 Array = npt.NDArray[np.float64]
 Write = Callable[[Array], None]
@@ -44,12 +44,8 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--relative-to", metavar="G", default=WORLD, help="in which frame; else world"
     )
-    source = parser.add_mutually_exclusive_group()
-    source.add_argument("--q", metavar="Q1,Q2,...", help="a joint vector")
-    source.add_argument("--q-file", metavar="FILE", help="joint vectors, CSV or NPY")
-    parser.add_argument(
-        "--degrees", action="store_true", help="angles of q are in degrees"
-    )
+    positions = add_state(parser)
+    positions.add_argument("--q-file", metavar="FILE", help="joint vectors, CSV or NPY")
     parser.add_argument("--out", metavar="X.npy", help="write the poses to this file")
     parser.set_defaults(run=run)
 
@@ -60,26 +56,14 @@ def run(options: argparse.Namespace) -> int:
         raise ShapeError(f"--out writes NPY: end {quote(options.out)} in '.npy'.")
     cell = open_cell(options)
     if options.q_file is not None:
+        if options.state is not None:
+            raise StateError("--q-file takes the cell as it was built: no --state.")
         return _many(cell, options)
-    state = _state(cell, options)
+    state = chosen_state(cell, options)
     pose = cell.pose(options.frame, state, relative_to=options.relative_to)
     with _sink(options.out, ()) as write:
         write(pose)
     return 0
-
-
-def _state(cell: Cell, options: argparse.Namespace) -> State:
-    if options.q is None:
-        return cell.home
-    q = vector_of_text(options.q)
-    names = cell.joint_names
-    if len(q) != len(names):
-        raise ShapeError(
-            f"--q has {len(q)} numbers; cell {quote(cell.name)} has {len(names)} "
-            f"joints: {', '.join(names)}."
-        )
-    factors = si_factors(cell, names) if options.degrees else 1.0
-    return cell.home.replace(q=q * factors)
 
 
 def _many(cell: Cell, options: argparse.Namespace) -> int:

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from armillary.cli import bench, check, convert, fk, info, plugins, show
+from armillary.cli import bench, check, convert, fk, info, plugins, show, tree
 from armillary.cli.vectors import join_numbers
 from armillary.errors import ArmillaryError, printable
 
-VERBS = (info, check, fk, convert, show, bench, plugins)
+VERBS = (info, tree, check, fk, convert, show, bench, plugins)
 
 DONE, FAILED, INTERRUPTED = 0, 2, 130
 

@@ -44,15 +44,18 @@ def tree_rows(cell: Workcell, state: State | None = None) -> Iterator[Row]:
     return (row for _, row in _rows(cell, FrameTree(cell, state)))
 
 
-def tree_lines(cell: Workcell, state: State) -> Iterator[str]:
+def tree_lines(
+    cell: Workcell, state: State, *, depth: int | None = None
+) -> Iterator[str]:
     """Yield a header, then a line for each frame: its row, its joint's q, where it is.
 
     state: One of the cell's. Positions are those in the world [m].
+    depth: The level of the deepest frames that are shown, the world's being 0.
     """
     tree = FrameTree(cell, state)
     chains = Chains(state.layout, state.q, WORLD_KEY)
     rows: list[tuple[str, ...]] = [(*HEADER, *NUMBERS)]
-    for name, row in _rows(cell, tree):
+    for name, row in _rows(cell, tree, depth):
         at = cell.frame(name)
         q = chains.coordinate(link_of(at)) if tree.is_link(name) else None
         coordinate = "" if q is None else _fixed(float(q))
@@ -61,14 +64,16 @@ def tree_lines(cell: Workcell, state: State) -> Iterator[str]:
     return _aligned(rows)
 
 
-def _rows(cell: Workcell, tree: FrameTree) -> Iterator[tuple[str, Row]]:
+def _rows(
+    cell: Workcell, tree: FrameTree, deepest: int | None = None
+) -> Iterator[tuple[str, Row]]:
     """Yield each frame, qualified, and its row."""
     waiting = [(WORLD, 0, "", "")]
     while waiting:
         name, depth, before, beneath = waiting.pop()
         row = _row(cell, tree, name)
         yield name, row._replace(place=before + row.place)
-        children = list(tree.children(name))
+        children = [] if depth == deepest else list(tree.children(name))
         for k, child in reversed(list(enumerate(children))):
             is_last = k == len(children) - 1
             lines = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
