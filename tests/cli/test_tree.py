@@ -66,6 +66,15 @@ def test_depth(run, file: str, cell: arm.Cell, depth: int):
         ('{"q":[1,2,1e999]}', "state.json: "),
         ('{"q":[0,0,0],"placements":[{"manipulator":"x"}]}', "'x'"),
         ('{"q":[0,0,0],"placements":[{"manipulator":"hand","on":"y"}]}', "'y'"),
+        (
+            '{"q":[0,0,0],"placements":[{"manipulator":"gantry","on":"palm"}]}',
+            "'gantry' stands on itself",
+        ),
+        (
+            '{"q":[0,0,0],"placements":[{"manipulator":"hand","on":"rail"},'
+            '{"manipulator":"hand","on":"cart"}]}',
+            "'hand' is twice",
+        ),
     ],
 )
 def test_a_wrong_state_is_told(run, file: str, text: str, why: str):

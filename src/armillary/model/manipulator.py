@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote, unknown
+from armillary.model.coupling import Coupling
 from armillary.model.group import Group, group_faults, members
 from armillary.model.link import Link
 from armillary.model.posture import Posture, posture_faults
@@ -146,21 +147,27 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         by_joint = {
             link.coordinate: k for k, link in enumerate(self.links) if link.moves
         }
-        return tuple(
-            self._drive(k, place, by_joint) if link.moves else None
-            for k, link in enumerate(self.links)
-        )
+        found: dict[int, Drive] = {k: Drive(i, 1.0, 0.0) for k, i in place.items()}
+        for k in by_joint.values():
+            self._follow(k, by_joint, found)
+        return tuple(map(found.get, range(len(self.links))))
 
-    def _drive(self, k: int, place: dict[int, int], by_joint: dict[str, int]) -> Drive:
-        """Follow couplings to a joint that has a place in q."""
-        multiplier, offset = 1.0, 0.0
-        coupling = self.links[k].coupling
-        while coupling is not None:
-            offset += multiplier * coupling.offset
-            multiplier *= coupling.multiplier
-            k = by_joint[coupling.of]
+    def _follow(
+        self, k: int, by_joint: dict[str, int], found: dict[int, Drive]
+    ) -> None:
+        """Find what moves a joint, and all that it follows on the way there."""
+        followers: list[tuple[int, Coupling]] = []
+        while k not in found:
             coupling = self.links[k].coupling
-        return Drive(place[k], multiplier, offset)
+            assert coupling is not None
+            followers.append((k, coupling))
+            k = by_joint[coupling.of]
+        drive = found[k]
+        for follower, coupling in reversed(followers):
+            factor = coupling.multiplier
+            offset = factor * drive.offset + coupling.offset
+            drive = Drive(drive.of, factor * drive.multiplier, offset)
+            found[follower] = drive
 
     @cached_property
     def places(self) -> dict[str, Place]:

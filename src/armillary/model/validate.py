@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from armillary.errors import ModelError, quote
+from armillary.model.following import endless
 from armillary.model.link import Link
 
 MOST_REPORTED = 20
@@ -129,8 +130,10 @@ def _reached(links: Sequence[Link]) -> Iterator[Problem]:
 
 
 def _couplings(links: Sequence[Link]) -> Iterator[Problem]:
-    moving = {link.coordinate: link for link in links if link.moves}
-    for link in links:
+    moving = {link.coordinate: k for k, link in enumerate(links) if link.moves}
+    followed = (link.coupling.of if link.coupling else "" for link in links)
+    circling = endless([moving.get(name, -1) for name in followed])
+    for k, link in enumerate(links):
         coupling = link.coupling
         if coupling is None:
             continue
@@ -143,20 +146,9 @@ def _couplings(links: Sequence[Link]) -> Iterator[Problem]:
                 "is no moving joint of this manipulator."
             )
             yield Problem("coupling-unknown", link.coordinate, text)
-        elif _follows_itself(link, moving):
+        elif k in circling:
             text = f"Joint {quote(link.coordinate)} follows itself, in a cycle."
             yield Problem("coupling-cycle", link.coordinate, text)
-
-
-def _follows_itself(link: Link, moving: dict[str, Link]) -> bool:
-    seen: set[str] = set()
-    follower: Link | None = link
-    while follower is not None and follower.coupling is not None:
-        if follower.coordinate in seen:
-            return True
-        seen.add(follower.coordinate)
-        follower = moving.get(follower.coupling.of)
-    return False
 
 
 Rule = Callable[[Sequence[Link]], Iterator[Problem]]

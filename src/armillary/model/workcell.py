@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote, unknown
+from armillary.model.following import endless
 from armillary.model.link_pattern import is_exact
 from armillary.model.manipulator import Manipulator
 from armillary.model.property import Property
@@ -104,17 +105,13 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                     f"Manipulator {quote(mount.manipulator)} is mounted twice."
                 )
             standing.add(mount.manipulator)
-        for k in range(len(self.manipulators)):
-            seen = {k}
-            below = self.supports[k].manipulator
-            while below >= 0:
-                if below in seen:
-                    raise ModelError(
-                        f"Manipulator {quote(self.manipulators[k].name)} would stand "
-                        "on itself: the mounts form a cycle."
-                    )
-                seen.add(below)
-                below = self.supports[below].manipulator
+        falling = endless([support.manipulator for support in self.supports])
+        if falling:
+            name = self.manipulators[min(falling)].name
+            raise ModelError(
+                f"Manipulator {quote(name)} would stand on itself: the mounts form a "
+                "cycle."
+            )
 
     # editing: each gives a new cell that shares what did not change
 
