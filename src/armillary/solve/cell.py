@@ -32,7 +32,7 @@ from armillary.trace import Program
 
 if TYPE_CHECKING:
     from armillary.solve.ik.differential import DifferentialSolver
-    from armillary.solve.ik.solver import Solver
+    from armillary.solve.ik.inverse import InverseKinematics
 
 Array = npt.NDArray[np.float64]
 Joints = Sequence[str] | None
@@ -214,7 +214,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         position: str = "xyz",
         rotation: str = "xyz",
         axes: str = "target",
-    ) -> Solver:
+    ) -> InverseKinematics:
         """Return the solver of inverse kinematics: targets to joint positions.
 
         Args:
@@ -235,7 +235,9 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             ModelError: A bare name is not unique, nothing is asked for, or no joint
                 moves a frame.
         """
-        from armillary.solve.ik.solver import Solver  # nobody else pays for it
+        from armillary.solve.ik.inverse import (
+            InverseKinematics,
+        )  # nobody else pays for it
 
         names = (frames,) if isinstance(frames, str) else tuple(frames)
         if not names:
@@ -257,7 +259,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         if solver is None:
             selection = self._selection(joints)
             chosen = tuple(self.joint_names[k] for k in selection.inputs)
-            solver = Solver(
+            solver = InverseKinematics(
                 self._layout,
                 goals,
                 selection,
@@ -313,7 +315,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         return DifferentialSolver(question, (task,))
 
     @cached_property
-    def _solvers(self) -> dict[Any, Solver]:
+    def _solvers(self) -> dict[Any, InverseKinematics]:
         return {}
 
     # rules

@@ -41,6 +41,12 @@ def cell() -> Cell:
     return Cell(manipulators=(ur5e(),))
 
 
+@pytest.fixture(params=["numeric", "closed"])
+def method(request: pytest.FixtureRequest) -> str:
+    """Return each way of solving: what holds of one holds of the other."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
 def on_track() -> Cell:
     """Return the arm on an oval track."""
@@ -72,9 +78,11 @@ def met(cell: Cell, answer: Solution, targets: np.ndarray) -> np.ndarray:
     return np.abs(cell.fk("tool")(answer.q) - targets).max(axis=(-2, -1))
 
 
-def test_every_reachable_target_is_solved_within_limits(cell: Cell) -> None:
+def test_every_reachable_target_is_solved_within_limits(
+    cell: Cell, method: str
+) -> None:
     _, targets = random_targets(cell, 2000)
-    answer = cell.ik("tool")(targets)
+    answer = cell.ik("tool")(targets, method=method)
     assert answer.success.all()
     assert met(cell, answer, targets).max() < 5e-6
     assert (answer.residual <= 1e-6 * (1 + 1e-9)).all()
@@ -84,36 +92,40 @@ def test_every_reachable_target_is_solved_within_limits(cell: Cell) -> None:
     assert str(answer) == "2000 of 2000 solved"
 
 
-def test_batch_shapes_go_through(cell: Cell) -> None:
+def test_batch_shapes_go_through(cell: Cell, method: str) -> None:
     _, targets = random_targets(cell, 6)
     ik = cell.ik("tool")
-    assert ik(targets.reshape(3, 1, 2, 4, 4)).q.shape == (3, 1, 2, 6)
-    assert ik(targets[0]).q.shape == (6,)
-    assert ik(targets[0]).success
-    empty = ik(np.empty((0, 4, 4)))
+    assert ik(targets.reshape(3, 1, 2, 4, 4), method=method).q.shape == (3, 1, 2, 6)
+    assert ik(targets[0], method=method).q.shape == (6,)
+    assert ik(targets[0], method=method).success
+    empty = ik(np.empty((0, 4, 4)), method=method)
     assert empty.q.shape == (0, 6)
     assert empty.summary() == {}
 
 
-def test_answers_do_not_depend_on_the_order_of_the_batch(cell: Cell) -> None:
+def test_answers_do_not_depend_on_the_order_of_the_batch(
+    cell: Cell, method: str
+) -> None:
     _, targets = random_targets(cell, 501)
     ik = cell.ik("tool")
     order = np.random.default_rng(1).permutation(501)
-    assert np.array_equal(ik(targets).q[order], ik(targets[order]).q)
-    assert np.array_equal(ik(targets).q, ik(targets).q)
+    assert np.array_equal(
+        ik(targets, method=method).q[order], ik(targets[order], method=method).q
+    )
+    assert np.array_equal(ik(targets, method=method).q, ik(targets, method=method).q)
 
 
-def test_tighter_and_looser_tolerances_hold(cell: Cell) -> None:
+def test_tighter_and_looser_tolerances_hold(cell: Cell, method: str) -> None:
     _, targets = random_targets(cell, 200)
     for tolerance in ((1e-3, 1e-2), (1e-9, 1e-9)):
-        answer = cell.ik("tool")(targets, tolerance=tolerance)
+        answer = cell.ik("tool")(targets, tolerance=tolerance, method=method)
         assert answer.success.all()
         assert (answer.residual <= np.array(tolerance)).all()
 
 
-def test_a_seed_leads_to_the_answer_next_to_it(cell: Cell) -> None:
+def test_a_seed_leads_to_the_answer_next_to_it(cell: Cell, method: str) -> None:
     q, targets = random_targets(cell, 300)
-    answer = cell.ik("tool")(targets, seed=q + 1e-3)
+    answer = cell.ik("tool")(targets, seed=q + 1e-3, method=method)
     assert answer.success.all()
     close = np.abs(answer.q - q).max(axis=1) < 0.05
     assert close.mean() > 0.95  # the others stand at a singularity
@@ -201,45 +213,47 @@ def test_several_frames_at_once() -> None:
     np.testing.assert_allclose(found, targets[good], atol=5e-6)
 
 
-def test_out_of_reach_is_proven_by_distance(cell: Cell) -> None:
+def test_out_of_reach_is_proven_by_distance(cell: Cell, method: str) -> None:
     _, targets = random_targets(cell, 50)
     reach = sum(map(abs, A)) + sum(D)
     targets[:, :3, 3] *= (
         3.0 * reach / np.linalg.norm(targets[:, :3, 3], axis=1)[:, None]
     )
-    answer = cell.ik("tool")(targets)
+    answer = cell.ik("tool")(targets, method=method)
     assert not answer.success.any()
     assert (answer.reason == Reason.OUT_OF_REACH).all()
     assert "out of reach" in str(answer)
 
 
-def test_out_of_reach_is_never_claimed_of_a_reachable_target(cell: Cell) -> None:
+def test_out_of_reach_is_never_claimed_of_a_reachable_target(
+    cell: Cell, method: str
+) -> None:
     stretched = np.zeros((20, 6))
     stretched[:, 0] = np.linspace(-3.0, 3.0, 20)
     targets = cell.fk("tool")(stretched)
-    answer = cell.ik("tool")(targets)
+    answer = cell.ik("tool")(targets, method=method)
     assert (answer.reason != Reason.OUT_OF_REACH).all()
 
 
-def test_limits_are_named_where_they_alone_forbid() -> None:
+def test_limits_are_named_where_they_alone_forbid(method: str) -> None:
     tight = Cell(manipulators=(ur5e(0.3),))
     free = Cell(manipulators=(ur5e(),))
     q = np.full((20, 6), 1.5) + np.random.default_rng(0).normal(size=(20, 6)) * 0.1
-    answer = tight.ik("tool")(free.fk("tool")(q))
+    answer = tight.ik("tool")(free.fk("tool")(q), method=method)
     blocked = answer.reason == Reason.LIMITS
     assert blocked.mean() > 0.9
     lower, upper = tight.limits
     assert ((answer.q >= lower) & (answer.q <= upper)).all()
 
 
-def test_rows_that_are_no_pose_fail_alone(cell: Cell) -> None:
+def test_rows_that_are_no_pose_fail_alone(cell: Cell, method: str) -> None:
     _, targets = random_targets(cell, 6)
     bad = targets.copy()
     bad[0, 0, 0] = np.nan
     bad[1, :3, :3] *= 1.1
     bad[2, :3, 0] *= -1.0
     bad[3, 0, 3] = np.inf
-    answer = cell.ik("tool")(bad)
+    answer = cell.ik("tool")(bad, method=method)
     assert list(answer.reason[:4]) == [Reason.INVALID_TARGET] * 4
     assert np.isnan(answer.q[:4]).all()
     assert answer.success[4:].all()

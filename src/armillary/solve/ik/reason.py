@@ -30,7 +30,7 @@ _SENTENCES = {
     Reason.SOLVED: "solved",
     Reason.NOT_FOUND: "not found within the budget of starts",
     Reason.INVALID_TARGET: "the target is no rigid pose",
-    Reason.OUT_OF_REACH: "out of reach: farther than the links are long",
+    Reason.OUT_OF_REACH: "out of reach: no joint positions lead there",
     Reason.LIMITS: "blocked by joint limits: found only beyond them",
     Reason.SINGULAR: "singular: the closed form has no unique answer there",
 }

@@ -1,0 +1,150 @@
+"""One branch of a closed form: brought into the limits, and verified on the model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from armillary.equations.chain import Layout
+from armillary.equations.closed.arm import Drive
+from armillary.equations.closed.family import Answer
+from armillary.equations.closed.recognise import Closed
+from armillary.equations.inverse import Goal
+from armillary.equations.poses import poses_of
+from armillary.equations.selection import Selection
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import Number, determinant, dot, subtract
+from armillary.trace.functions import absolute, floor, maximum, minimum, select
+
+RIGID = 1e-6
+SLACK = 1e-9  # a limit that is missed by less is met exactly
+DOUBT = 1e-6  # a square of what remains, below which no answer is no proof
+
+
+class Question(NamedTuple):
+    """What is asked, and of whom.
+
+    Attributes:
+        layout: What moves.
+        goal: Which frame is placed, and in which.
+        selection: Which joints are found.
+        limits: Least and greatest coordinate of each of those.
+        closed: Their closed form.
+    """
+
+    layout: Layout
+    goal: Goal
+    selection: Selection
+    limits: tuple[Sequence[float], Sequence[float]]
+    closed: Closed
+
+
+class Branch(NamedTuple):
+    """An answer and what is true of it.
+
+    Attributes:
+        q: Joint positions [m or rad].
+        distance: The square of what remains [m^2].
+        chord: The square of twice the sine of half the angle that remains.
+        met: Whether both are within the tolerance.
+        within: Whether q is within the limits.
+        singular: Whether it is one of infinitely many answers.
+    """
+
+    q: list[Number]
+    distance: Number
+    chord: Number
+    met: Any
+    within: Any
+    singular: Any
+
+    @property
+    def in_doubt(self) -> Any:
+        """Return whether a miss would not prove that there is no answer."""
+        return self.singular | (self.distance + self.chord <= DOUBT)
+
+
+def branches_of(
+    question: Question,
+    target: Pose,
+    tolerance: Sequence[Number],
+    near: Sequence[Number],
+) -> list[Branch]:
+    """Return every branch, verified by the forward kinematics of the model.
+
+    Args:
+        question: What is asked.
+        target: The pose to reach.
+        tolerance: Largest `distance` and `chord`.
+        near: Turns are added to come as near to this as the limits allow.
+    """
+    return [
+        _branch(question, answer, target, tolerance, near)
+        for answer in question.closed.solve(target)
+    ]
+
+
+def is_rigid(X: Pose) -> Any:
+    """Return whether a rotation is orthonormal and right-handed, and all is finite."""
+    a, b, c = X.rotation
+    good: Any = absolute(determinant(X.rotation) - 1.0) < 0.5
+    for x in X.position:
+        good = good & (absolute(x) < math.inf)
+    for v, w, product in (
+        (a, a, 1.0),
+        (b, b, 1.0),
+        (c, c, 1.0),
+        (a, b, 0.0),
+        (b, c, 0.0),
+        (c, a, 0.0),
+    ):
+        good = good & (absolute(dot(v, w) - product) < RIGID)
+    return good
+
+
+def _branch(
+    question: Question,
+    answer: Answer,
+    target: Pose,
+    tolerance: Sequence[Number],
+    near: Sequence[Number],
+) -> Branch:
+    layout, goal, selection, limits, closed = question
+    q: list[Number] = [selection.rest[k] for k in selection.inputs]
+    within: Any = True
+    for turn, drive in zip(answer.turns, closed.arm.drives, strict=True):
+        k = drive.place
+        low, high = limits[0][k], limits[1][k]
+        found = _coordinate(turn.angle, drive, low, high, near[k])
+        inside = (found >= low - SLACK) & (found <= high + SLACK)
+        q[k] = select(inside, minimum(maximum(found, low), high), found)
+        within = within & inside
+    (X,) = poses_of(layout, selection.expand(q), [goal.frame], goal.relative_to)
+    apart = subtract(X.position, target.position)
+    distance, chord = dot(apart, apart), _chord(X, target)
+    met = (distance <= tolerance[0]) & (chord <= tolerance[1])
+    return Branch(q, distance, chord, met, within, answer.singular)
+
+
+def _coordinate(
+    angle: Number, drive: Drive, low: float, high: float, near: Number
+) -> Number:
+    """Return the q of an angle nearest to `near` within limits, if any is within."""
+    period = 2.0 * math.pi / abs(drive.gain)
+    q = (angle - drive.offset) / drive.gain
+    q = q - period * floor((q - near) / period + 0.5)
+    if high < math.inf:
+        q = select(q > high + SLACK, q - period, q)
+    if low > -math.inf:
+        q = select(q < low - SLACK, q + period, q)
+    return q
+
+
+def _chord(X: Pose, Y: Pose) -> Number:
+    """Return (2 sin(angle/2))^2 of two rotations: half the squares of differences."""
+    total: Number = 0.0
+    for a, b in zip(X.rotation, Y.rotation, strict=True):
+        apart = subtract(a, b)
+        total = total + dot(apart, apart)
+    return 0.5 * total

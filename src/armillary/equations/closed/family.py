@@ -1,0 +1,56 @@
+"""What a family of arms is: how to know one, and its formula."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from armillary.equations.closed.arm import Arm
+from armillary.equations.closed.turn import Turn
+from armillary.spatial.pose import Pose
+
+
+class Answer(NamedTuple):
+    """One branch.
+
+    Attributes:
+        turns: The angle of each joint.
+        singular: Whether it is one of infinitely many, a truth value.
+    """
+
+    turns: list[Turn]
+    singular: Any
+
+
+Formula = Callable[[Pose], list[Answer]]
+"""Takes the pose of the last axis's frame in that of the first; returns each branch."""
+
+
+class Choice(NamedTuple):
+    """A choice between two branches, by the sign of a quantity.
+
+    Attributes:
+        what: What is chosen.
+        positive: The name of the branch where the quantity is above 0.
+        negative: The name of the other.
+        sign: The quantity, for people.
+    """
+
+    what: str
+    positive: str
+    negative: str
+    sign: str
+
+
+class Family(NamedTuple):
+    """Arms that one formula solves.
+
+    Attributes:
+        name: What people call them.
+        fit: Returns the formula for an arm; raises `Unfit` where it is none of them.
+        choices: What the branches are: the first changes slowest.
+    """
+
+    name: str
+    fit: Callable[[Arm], Formula]
+    choices: tuple[Choice, ...]

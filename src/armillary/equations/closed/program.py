@@ -1,0 +1,88 @@
+"""Closed forms as programs: a target to every branch, or to the best of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from armillary.equations.closed.branch import Branch, Question, branches_of, is_rigid
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import Number
+from armillary.trace import Program, trace
+from armillary.trace.functions import select
+
+SOLVED, NOT_FOUND, INVALID, OUT_OF_REACH, LIMITS, SINGULAR = map(float, range(6))
+"""The reasons, as `Reason` of the layer above numbers them."""
+
+# What a branch is worth: within reach and limits, within reach, or how near.
+FORBIDDEN, MISSED = 1e9, 1e18
+
+
+def all_program(question: Question) -> Program:
+    """Return the program of every branch, b of them.
+
+    Returns:
+        Inputs `target` (4, 4), `tolerance` (2,), the squares of a distance [m^2] and of
+        twice the sine of half an angle, and `near` (n,), to which turns are added.
+        Outputs `q` (b, n), NaN where there is none; `residual` (b, 2), measured as the
+        tolerance; `reason` (b,).
+    """
+
+    def equations(matrix: Any, tolerance: Any, near: Any) -> Any:
+        target = Pose.from_matrix(matrix)
+        rigid = is_rigid(target)
+        branches = branches_of(question, target, tolerance, near)
+        return (
+            [[select(b.met & rigid, x, math.nan) for x in b.q] for b in branches],
+            [[b.distance, b.chord] for b in branches],
+            [_reason(b, rigid) for b in branches],
+        )
+
+    return _trace(equations, question, ("q", "residual", "reason"))
+
+
+def best_program(question: Question) -> Program:
+    """Return the program of the branch that is nearest to a vector.
+
+    Returns:
+        Inputs as for all branches. Outputs `q` (n,) of the nearest branch within the
+        limits, else within reach, else that which misses least; NaN where the target
+        is no pose; its `residual` (2,), `reason` () and number `branch` ().
+    """
+
+    def equations(matrix: Any, tolerance: Any, near: Any) -> Any:
+        target = Pose.from_matrix(matrix)
+        rigid = is_rigid(target)
+        branches = branches_of(question, target, tolerance, near)
+        best: list[Number] = []
+        for k, b in enumerate(branches):
+            worth = _worth(b, near)
+            row = [worth, *b.q, b.distance, b.chord, _reason(b, rigid), float(k)]
+            if best:
+                better = worth < best[0]
+                row = [select(better, x, y) for x, y in zip(row, best, strict=True)]
+            best = row
+        n = len(question.selection.inputs)
+        q = [select(rigid, x, math.nan) for x in best[1 : 1 + n]]
+        return q, best[-4:-2], best[-2], best[-1]
+
+    return _trace(equations, question, ("q", "residual", "reason", "branch"))
+
+
+def _trace(equations: Any, question: Question, outputs: tuple[str, ...]) -> Program:
+    n = len(question.selection.inputs)
+    shapes = {"target": (4, 4), "tolerance": (2,), "near": (n,)}
+    return trace(equations, name="ik_closed", outputs=outputs, **shapes)
+
+
+def _worth(b: Branch, near: Any) -> Number:
+    """Return a number that is the less the better: of squares of steps from `near`."""
+    steps = sum(((x - y) * (x - y) for x, y in zip(b.q, near, strict=True)), 0.0)
+    miss = MISSED * (1.0 + b.distance + b.chord)
+    return select(b.met, select(b.within, steps, FORBIDDEN + steps), miss)
+
+
+def _reason(b: Branch, rigid: Any) -> Number:
+    found = select(b.within, select(b.singular, SINGULAR, SOLVED), LIMITS)
+    missed = select(b.in_doubt, NOT_FOUND, OUT_OF_REACH)
+    return select(rigid, select(b.met, found, missed), INVALID)

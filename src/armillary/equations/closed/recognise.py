@@ -1,0 +1,98 @@
+"""Which family an arm belongs to, or why to none."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from armillary.equations.chain import Layout
+from armillary.equations.closed.arm import Arm, arm_of
+from armillary.equations.closed.chain import chain_of
+from armillary.equations.closed.family import Answer, Family, Formula
+from armillary.equations.closed.spherical_wrist import SPHERICAL_WRIST
+from armillary.equations.closed.three_parallel import THREE_PARALLEL
+from armillary.equations.closed.turn import Turn
+from armillary.equations.closed.unfit import Unfit, demand
+from armillary.equations.inverse import Goal
+from armillary.equations.poses import poses_of
+from armillary.equations.selection import Selection
+from armillary.spatial.pose import Pose
+
+FAMILIES: tuple[Family, ...] = (*SPHERICAL_WRIST, THREE_PARALLEL)
+"""Tried in this order, each on the chain and on the chain from the other end."""
+
+JOINTS = 6
+CHECKS = 16
+ACCURACY = 1e-7  # of the formula's geometry against the model's, of the arm's size
+
+
+class Closed(NamedTuple):
+    """A closed form of one chain.
+
+    Attributes:
+        family: What it belongs to.
+        arm: The geometry that the formula is about.
+        formula: The formula.
+        backwards: Whether the chain was taken from its other end.
+        accuracy: How far the formula's geometry is from the model's [m, 1].
+    """
+
+    family: Family
+    arm: Arm
+    formula: Formula
+    backwards: bool
+    accuracy: float
+
+    @property
+    def branches(self) -> tuple[tuple[str, ...], ...]:
+        """Return the names of the branches, in order."""
+        pairs = [(c.positive, c.negative) for c in self.family.choices]
+        return tuple(itertools.product(*pairs))
+
+    def solve(self, target: Pose) -> list[Answer]:
+        """Return the answer of each branch, by the numbers of `arm.drives`."""
+        X = target.inverse() if self.backwards else target
+        return self.formula(self.arm.base.inverse() @ X @ self.arm.tool.inverse())
+
+
+def recognise(layout: Layout, goal: Goal, selection: Selection) -> Closed:
+    """Return the closed form of the joints that place a frame.
+
+    Raises:
+        Unfit: There is none; the message says why for each family.
+    """
+    demand(all(goal.position) and all(goal.rotation), "the goal is not a full pose")
+    chain = chain_of(layout, goal.frame, goal.relative_to, selection)
+    found = len(chain.screws)
+    demand(found == JOINTS, f"{found} joints move the frame, and a full pose needs 6")
+    reasons: list[str] = []
+    arms = [(arm_of(chain), False), (arm_of(chain.reversed()), True)]
+    for family in FAMILIES:
+        for arm, backwards in arms:
+            try:
+                formula = family.fit(arm)
+            except Unfit as unfit:
+                reasons.append(str(unfit))
+                continue
+            error = _error(layout, goal, selection, arm, backwards)
+            demand(error <= ACCURACY * arm.size, "the axes are not rigid lines")
+            return Closed(family, arm, formula, backwards, error)
+    raise Unfit("; ".join(dict.fromkeys(reasons)))
+
+
+def _error(
+    layout: Layout, goal: Goal, selection: Selection, arm: Arm, backwards: bool
+) -> float:
+    """Return how far the arm's poses are from the model's, at random q."""
+    worst = 0.0
+    n = len(selection.inputs)
+    for q in np.random.default_rng(0).uniform(-3.0, 3.0, (CHECKS, n)).tolist():
+        (X,) = poses_of(layout, selection.expand(q), [goal.frame], goal.relative_to)
+        angles = [d.gain * q[d.place] + d.offset for d in arm.drives]
+        ours = arm.pose([Turn(math.cos(angle), math.sin(angle)) for angle in angles])
+        apart = X.matrix() - (ours.inverse() if backwards else ours).matrix()
+        worst = max(worst, float(np.abs(apart).max()))
+    return worst

@@ -1,0 +1,105 @@
+"""Angles by cosine and sine, and the equations that turn about one axis.
+
+Every subproblem of Paden and Kahan, in the continued form of Elias and Wen (Mechanism
+and Machine Theory 209, 2025: where there is no exact answer, the nearest), comes down
+to two scalar ones once the axis is z: `between` (subproblem 1) and `facing` (4, and 3
+by the law of cosines; with `between` also 2). None needs an arc or a sine: angles are
+written at the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import ZERO, Number, Vector3
+from armillary.trace.functions import atan2, maximum, select, sqrt
+
+TINY = 1e-24  # of a squared length, as a part of the whole
+
+
+class Turn(NamedTuple):
+    """An angle about z.
+
+    Attributes:
+        cos: Its cosine.
+        sin: Its sine.
+    """
+
+    cos: Number
+    sin: Number
+
+    @property
+    def angle(self) -> Number:
+        """Return the angle in [-pi, pi] [rad]."""
+        return atan2(self.sin, self.cos)
+
+    @property
+    def back(self) -> Turn:
+        """Return the turn by the opposite angle."""
+        return Turn(self.cos, 0.0 - self.sin)
+
+    @property
+    def opposite(self) -> Turn:
+        """Return the turn by half a turn more."""
+        return Turn(0.0 - self.cos, 0.0 - self.sin)
+
+    def plus(self, other: Turn) -> Turn:
+        """Return the turn by the sum of two angles."""
+        return Turn(
+            self.cos * other.cos - self.sin * other.sin,
+            self.sin * other.cos + self.cos * other.sin,
+        )
+
+    def apply(self, v: Vector3) -> Vector3:
+        """Return Rz(angle) v."""
+        x, y, z = v
+        return self.cos * x - self.sin * y, self.sin * x + self.cos * y, z
+
+    @property
+    def pose(self) -> Pose:
+        """Return the pose turned about z."""
+        c, s = self.cos, self.sin
+        return Pose(((c, 0.0 - s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)), ZERO)
+
+
+def direction(x: Number, y: Number, size: float) -> tuple[Turn, Any]:
+    """Return the turn of x to the direction (x, y), and whether it has none.
+
+    It is free where |(x, y)|^2 is next to nothing beside `size`; then it is 0.
+    """
+    square = x * x + y * y
+    free = square <= TINY * size
+    shrink = 1.0 / sqrt(select(free, 1.0, square))
+    return Turn(select(free, 1.0, x * shrink), select(free, 0.0, y * shrink)), free
+
+
+def between(p: Vector3, q: Vector3, size: float) -> tuple[Turn, Any]:
+    """Return the turn of p_xy to q_xy, and whether one of them is next to nothing.
+
+    cos = p . q / |p||q|, sin = p x q / |p||q|; `size` is a typical |p|^2 |q|^2.
+    """
+    return direction(p[0] * q[0] + p[1] * q[1], p[0] * q[1] - p[1] * q[0], size)
+
+
+def facing(h: Vector3, p: Vector3, c: Number, size: float) -> tuple[Turn, Turn, Any]:
+    """Return both turns with h . Rz p = c, and whether any will do.
+
+    With a = h_xy . p_xy and b = (p x h)_z that is a cos + b sin = c - h_z p_z =: e, so
+    with r^2 = a^2 + b^2 and w = sqrt(r^2 - e^2) the turns are (a e -+ b w, b e +- a w)
+    / r^2. The first has (h x Rz p)_z = w, the second -w. Where |e| > r, both are the
+    nearest, (a, b) sign(e) / r. Where r = 0 both are 0; `size` is a typical r^2.
+    """
+    a, b = h[0] * p[0] + h[1] * p[1], p[0] * h[1] - p[1] * h[0]
+    e = c - h[2] * p[2]
+    square = a * a + b * b
+    free = square <= TINY * size
+    largest = maximum(square, e * e)
+    root = sqrt(largest - e * e)
+    shrink = 1.0 / sqrt(select(free, 1.0, square * largest))
+    ae, be, aw, bw = a * e, b * e, a * root, b * root
+
+    def turn(cos: Number, sin: Number) -> Turn:
+        return Turn(select(free, 1.0, cos * shrink), select(free, 0.0, sin * shrink))
+
+    return turn(ae - bw, be + aw), turn(ae + bw, be - aw), free

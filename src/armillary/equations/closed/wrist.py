@@ -1,0 +1,49 @@
+"""The wrist's two turns that lead a direction through two links."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from armillary.equations.closed.arm import Link
+from armillary.equations.closed.turn import Turn, between, facing
+from armillary.spatial.vector import Vector3
+from armillary.trace.functions import maximum, select, sqrt
+
+
+class Lean(NamedTuple):
+    """Rz(turn) Rx(first) Rz(bend) Rx(second) z = m; any turn will do where `free`."""
+
+    turn: Turn
+    bend: Turn
+    free: Any
+
+
+def lean(m: Vector3, first: Link, second: Link) -> tuple[Lean, Lean]:
+    """Return both pairs of turns that lead z to the unit vector m through two links.
+
+    z' of both sides: sin sin' cos(bend) = cos cos' - m_z, and the plane part of
+    Rx(first) Rz(bend) Rx(second) z must be turned to that of m. The first answer has
+    sin(bend) above 0. With both links at right angles the sine of the bend is
+    |m_xy|, which keeps its digits where the bend is next to nothing.
+    """
+    if first.cos == 0.0 and second.cos == 0.0:
+        return _right_angled(m)
+    answers: list[Lean] = []
+    axis, tip = (0.0, first.sin, first.cos), (0.0, 0.0 - second.sin, second.cos)
+    two, one, _ = facing(axis, tip, m[2], 1.0)
+    for bend in (one, two):
+        turn, free = between(first.out(bend.apply(tip)), m, 1.0)
+        answers.append(Lean(turn, bend, free))
+    return answers[0], answers[1]
+
+
+def _right_angled(m: Vector3) -> tuple[Lean, Lean]:
+    square = m[0] * m[0] + m[1] * m[1]
+    free = square <= 1e-24
+    sin = sqrt(square)
+    shrink = 1.0 / select(free, 1.0, sin)
+    turn = Turn(select(free, 1.0, m[0] * shrink), select(free, 0.0, m[1] * shrink))
+    # |m| = 1 but for rounding
+    long = 1.0 / sqrt(maximum(square + m[2] * m[2], 0.25))
+    bend = Turn((0.0 - m[2]) * long, sin * long)
+    return Lean(turn, bend, free), Lean(turn.opposite, bend.back, free)

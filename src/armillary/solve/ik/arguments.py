@@ -1,0 +1,67 @@
+"""What a solver of inverse kinematics is called with: checked, one row a target."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ShapeError
+
+Array = npt.NDArray[np.float64]
+Batch = tuple[int, ...]
+Tolerance = tuple[float, float]
+
+
+def as_poses(targets: Any, goals: int) -> tuple[Array, Batch]:
+    """Return targets, shape (count, goals, 4, 4), and the shape of their batch.
+
+    Raises:
+        ShapeError: They are no poses, or not one for each goal.
+    """
+    array = np.asarray(targets, dtype=np.float64)
+    core = (4, 4) if goals == 1 else (goals, 4, 4)
+    if array.shape[array.ndim - len(core) :] != core or array.ndim < len(core):
+        shape = ", ".join(map(str, core))
+        raise ShapeError(
+            f"ik needs targets of shape (..., {shape}); an array of shape "
+            f"{array.shape} was given."
+        )
+    batch = array.shape[: array.ndim - len(core)]
+    return array.reshape(math.prod(batch), goals, 4, 4), batch
+
+
+def as_vectors(values: Any, name: str, n: int, batch: Batch) -> Array:
+    """Return joint vectors for all targets, shape (n,), or for each, (count, n).
+
+    Raises:
+        ShapeError: They are no vectors of n, or do not fit the batch.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape[-1:] != (n,):
+        raise ShapeError(
+            f"{name} needs shape (..., {n}); an array of shape {array.shape} was given."
+        )
+    if array.ndim == 1:
+        return array
+    try:
+        return np.broadcast_to(array, (*batch, n)).reshape(-1, n)
+    except ValueError as error:
+        raise ShapeError(
+            f"{name} of shape {array.shape} does not fit targets of batch {batch}."
+        ) from error
+
+
+def check_tolerance(tolerance: Tolerance) -> None:
+    """Refuse tolerances that nothing meets.
+
+    Raises:
+        ShapeError: One is not above 0.
+    """
+    distance, angle = tolerance
+    if not (distance > 0.0 and angle > 0.0):
+        raise ShapeError(
+            f"The tolerances are {distance} m and {angle} rad; both must be above 0."
+        )

@@ -1,0 +1,173 @@
+"""Inverse kinematics in closed form: the kernels of an arm that has one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.equations.chain import Layout
+from armillary.equations.closed.branch import Question
+from armillary.equations.closed.program import all_program, best_program
+from armillary.equations.closed.recognise import recognise
+from armillary.equations.closed.unfit import Unfit
+from armillary.equations.inverse import Goal
+from armillary.equations.selection import Selection
+from armillary.kernel import Kernel, shared_kernel
+from armillary.solve.ik.answers import Answers, residual_of
+from armillary.solve.ik.arguments import Batch, Tolerance
+from armillary.solve.ik.reason import Reason
+from armillary.solve.ik.solution import Solution
+from armillary.trace import Program
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+Limits = tuple[Sequence[float], Sequence[float]]
+Searcher = Callable[[Array, Array], Solution]
+
+
+class ClosedForm:
+    """The closed form of an arm: its family and the names of its branches.
+
+    Attributes:
+        family: What such arms are called.
+        branches: The name of each branch: a word for each of `choices`.
+        choices: For each choice its words and the quantity that decides, above 0 for
+            the first word: A1 to A3 are points of axes 1 to 3, z1 to z6 directions of
+            axes, W or P is where the last axes meet.
+        backwards: Whether these numbers count the joints from the tool to the base.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        goal: Goal,
+        selection: Selection,
+        limits: Limits,
+        fk: Callable[[], Kernel],
+    ) -> None:
+        """Recognise the arm; see `closed_form`."""
+        found = recognise(layout, goal, selection)
+        self.family = found.family.name
+        self.branches = found.branches
+        self.choices = tuple(
+            f"{c.what}: {c.positive} where {c.sign} > 0, else {c.negative}"
+            for c in found.family.choices
+        )
+        self.backwards = found.backwards
+        self._fk = fk
+        self._question = Question(layout, goal, selection, limits, found)
+
+    @cached_property
+    def program(self) -> Program:
+        """Return the program of all branches."""
+        return all_program(self._question)
+
+    @cached_property
+    def _every(self) -> Kernel:
+        return shared_kernel(self.program)
+
+    @cached_property
+    def _best(self) -> Kernel:
+        return shared_kernel(best_program(self._question))
+
+    def all(
+        self, targets: Array, near: Array, tolerance: Tolerance, batch: Batch
+    ) -> Answers:
+        """Return every branch for targets, shape (count, 4, 4), in a batch."""
+        q, squares, numbers = self._every(targets, _squares(tolerance), near)
+        reason = numbers.astype(np.int8)
+        return Answers(
+            q=q.reshape((*batch, *q.shape[1:])),
+            success=_success(reason).reshape((*batch, reason.shape[1])),
+            squares=squares.reshape((*batch, *squares.shape[1:])),
+            reason=reason.reshape((*batch, reason.shape[1])),
+            branches=self.branches,
+            complete=True,
+        )
+
+    def best(
+        self,
+        targets: Array,
+        near: Array,
+        tolerance: Tolerance,
+        batch: Batch,
+        search: Searcher,
+    ) -> Solution:
+        """Return the branch nearest to `near` for each target.
+
+        Args:
+            targets: Poses, shape (count, 4, 4).
+            near: Joint positions, shape (n,) or (count, n).
+            tolerance: Largest distance [m] and angle [rad].
+            batch: The shape of the answer's batch.
+            search: Takes targets and seeds and solves numerically; it is asked where
+                the formula neither meets a target nor proves that nothing does.
+        """
+        q, squares, numbers, _ = self._best(targets, _squares(tolerance), near)
+        reason, residual = numbers.astype(np.int8), residual_of(squares)
+        missed = (reason == Reason.LIMITS) | (reason == Reason.OUT_OF_REACH)
+        if missed.any():
+            self._bring_within(q, residual, missed, targets)
+        success = _success(reason)
+        steps, starts = np.zeros((2, len(q)), np.int64)
+        doubt = reason == Reason.NOT_FOUND
+        if doubt.any():
+            found = search(targets[doubt], q[doubt])
+            q[doubt], success[doubt] = found.q, found.success
+            residual[doubt], reason[doubt] = found.residual, found.reason
+            steps[doubt], starts[doubt] = found.steps, found.starts
+        return Solution(
+            q=q.reshape((*batch, q.shape[1])),
+            success=success.reshape(batch),
+            residual=residual.reshape((*batch, 2)),
+            reason=reason.reshape(batch),
+            steps=steps.reshape(batch),
+            starts=starts.reshape(batch),
+        )
+
+    def _bring_within(
+        self, q: Array, residual: Array, missed: Truths, targets: Array
+    ) -> None:
+        """Replace answers that are none by the nearest vector within the limits."""
+        inside = np.clip(q[missed], *map(np.array, self._question.limits))
+        apart = self._fk()(inside)[:, 0] - targets[missed]
+        squares = (apart[:, :3] ** 2).sum(axis=1)
+        q[missed] = inside
+        chord = 0.5 * squares[:, :3].sum(axis=1)
+        residual[missed] = residual_of(np.stack([squares[:, 3], chord], axis=1))
+
+    def __repr__(self) -> str:
+        return f"<closed form, {self.family}, {len(self.branches)} branches>"
+
+
+def closed_form(
+    layout: Layout,
+    goals: Sequence[Goal],
+    selection: Selection,
+    limits: Limits,
+    fk: Callable[[], Kernel],
+) -> ClosedForm | str:
+    """Return the closed form of the joints that reach goals, or why there is none.
+
+    `fk` gives the kernel of the poses that are placed, shape (..., 1, 4, 4).
+    """
+    if len(goals) > 1:
+        return "several frames are placed at once"
+    try:
+        return ClosedForm(layout, goals[0], selection, limits, fk)
+    except Unfit as unfit:
+        return str(unfit)
+
+
+def _squares(tolerance: Tolerance) -> Array:
+    """Return the squares that the kernels compare: of the distance and the chord."""
+    distance, angle = tolerance
+    return np.array([distance**2, 4.0 * math.sin(0.5 * min(angle, math.pi)) ** 2])
+
+
+def _success(reason: npt.NDArray[np.int8]) -> Truths:
+    return (reason == Reason.SOLVED) | (reason == Reason.SINGULAR)

@@ -1,0 +1,214 @@
+"""Inverse kinematics of chosen frames: in closed form where there is one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.equations.chain import Layout
+from armillary.equations.inverse import Goal
+from armillary.equations.selection import Selection
+from armillary.errors import ModelError, ShapeError, unknown
+from armillary.kernel import Kernel
+from armillary.kernel.search import Patience
+from armillary.solve.ik.all import search_all
+from armillary.solve.ik.answers import Answers
+from armillary.solve.ik.arguments import (
+    Tolerance,
+    as_poses,
+    as_vectors,
+    check_tolerance,
+)
+from armillary.solve.ik.closed import ClosedForm, closed_form
+from armillary.solve.ik.solution import Solution
+from armillary.solve.ik.solver import Solver
+
+Array = npt.NDArray[np.float64]
+
+METHODS = ("closed", "numeric")
+TOLERANCE = (1e-6, 1e-6)
+
+
+class InverseKinematics:
+    """Inverse kinematics of chosen frames; call it with targets.
+
+    It is made by `cell.ik`. Where the arm has a closed form and the goal is one full
+    pose, that answers; else the numeric solver searches.
+
+    Attributes:
+        joints: Names of the joints in q.
+        goals: What is reached.
+        numeric: The numeric solver.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        goals: Sequence[Goal],
+        selection: Selection,
+        joints: tuple[str, ...],
+        fk: Callable[[], Kernel],
+    ) -> None:
+        """Prepare for `goals`; see `cell.ik`.
+
+        Raises:
+            ModelError: None of the chosen joints moves a frame, or a goal is empty.
+        """
+        self.joints = joints
+        self.goals = tuple(goals)
+        self.numeric = Solver(layout, goals, selection, joints, fk)
+        self._layout = layout
+        self._selection = selection
+        self._fk = fk
+
+    @property
+    def closed(self) -> ClosedForm | None:
+        """Return the closed form of the arm, None where it has none."""
+        return None if isinstance(self._form, str) else self._form
+
+    @property
+    def why_not_closed(self) -> str:
+        """Return what keeps the arm from having a closed form, empty where it has."""
+        return self._form if isinstance(self._form, str) else ""
+
+    def __call__(
+        self,
+        targets: Any,
+        *,
+        seed: Any = None,
+        near: Any = None,
+        tolerance: Tolerance = TOLERANCE,
+        method: str | None = None,
+        patience: Patience | None = None,
+        random_seed: int = 0,
+    ) -> Solution:
+        """Find joint positions that reach targets.
+
+        A closed form gives of its branches within the limits the one nearest to `near`
+        or `seed`, else to home; nearest by the sum of squares.
+
+        Args:
+            targets: Poses, shape (..., 4, 4); with k > 1 frames (..., k, 4, 4).
+            seed: Where to start first, shape (..., n); by default the nearest poses of
+                a table.
+            near: Joint positions that the answer is to stay near, shape (..., n); a
+                search starts there, and what the targets leave free is drawn to them.
+            tolerance: Largest distance [m] and angle [rad] that remain.
+            method: `closed` or `numeric`; by default closed where it can be.
+            patience: When a search gives a start up, and when a target.
+            random_seed: Another number gives other random starts of a search.
+
+        Returns:
+            The answers; those of a batch do not depend on its order.
+
+        Raises:
+            ShapeError: A shape does not fit, or a tolerance is not above 0.
+            UnknownName: There is no such method.
+            ModelError: `closed` is asked for and there is no closed form.
+        """
+
+        def search(poses: Any, start: Any, wish: Any = None) -> Solution:
+            return self.numeric(
+                poses,
+                seed=start,
+                near=wish,
+                tolerance=tolerance,
+                patience=patience,
+                random_seed=random_seed,
+            )
+
+        closed = self._chosen(method)
+        if closed is None:
+            return search(targets, seed, near)
+        poses, batch = as_poses(targets, 1)
+        check_tolerance(tolerance)
+        name, wish = ("seed", seed) if near is None else ("near", near)
+        if wish is None:
+            wish = [self._selection.rest[k] for k in self._selection.inputs]
+        there = as_vectors(wish, name, len(self.joints), batch)
+        return closed.best(poses[:, 0], there, tolerance, batch, search)
+
+    def all(
+        self,
+        targets: Any,
+        *,
+        near: Any = None,
+        tolerance: Tolerance = TOLERANCE,
+        method: str | None = None,
+        starts: int = 64,
+    ) -> Answers:
+        """Return all distinct answers to targets.
+
+        They are complete where there is a closed form. Else they are those that a
+        search finds from many starts: found, not proven to be all.
+
+        Args:
+            targets: As for a call.
+            near: Where a joint may stand whole turns apart, a closed form brings it as
+                near to this as it can, shape (..., n); by default to zero.
+            tolerance: As for a call.
+            method: As for a call.
+            starts: How many starts a search has for each target.
+
+        Raises:
+            ShapeError: A shape does not fit, or a tolerance is not above 0.
+            UnknownName: There is no such method.
+            ModelError: `closed` is asked for and there is no closed form.
+        """
+        closed, n = self._chosen(method), len(self.joints)
+        poses, batch = as_poses(targets, len(self.goals))
+        check_tolerance(tolerance)
+        wish = as_vectors(np.zeros(n) if near is None else near, "near", n, batch)
+        if closed is not None:
+            return closed.all(poses[:, 0], wish, tolerance, batch)
+        if starts < 1:
+            raise ShapeError(f"all needs at least 1 start, not {starts}.")
+        lower, upper = (np.clip(limit, -math.pi, math.pi) for limit in self._limits)
+        patience = Patience(steps=40, stale_factor=math.inf, starts=1)
+        return search_all(
+            lambda X, q: self.numeric(
+                X, seed=q, tolerance=tolerance, patience=patience
+            ),
+            poses[:, 0] if len(self.goals) == 1 else poses,
+            batch,
+            (lower, upper),
+            starts,
+        )
+
+    def path(
+        self,
+        targets: Any,
+        *,
+        start: Any = None,
+        tolerance: Tolerance = TOLERANCE,
+        largest_step: float = 0.5,
+    ) -> tuple[Solution, npt.NDArray[np.int64]]:
+        """Follow a sequence of targets, each from the answer before; see `Solver`."""
+        return self.numeric.path(
+            targets, start=start, tolerance=tolerance, largest_step=largest_step
+        )
+
+    @property
+    def _limits(self) -> tuple[Array, Array]:
+        lower, upper = self._layout.cell.limits
+        chosen = list(self._selection.inputs)
+        return lower[chosen], upper[chosen]
+
+    @cached_property
+    def _form(self) -> ClosedForm | str:
+        lower, upper = self._limits
+        limits = lower.tolist(), upper.tolist()
+        return closed_form(self._layout, self.goals, self._selection, limits, self._fk)
+
+    def _chosen(self, method: str | None) -> ClosedForm | None:
+        """Return the closed form if it is to answer."""
+        if method is not None and method not in METHODS:
+            raise unknown("method of ik", method, METHODS)
+        if method == "closed" and self.closed is None:
+            raise ModelError(f"There is no closed form here: {self.why_not_closed}.")
+        return None if method == "numeric" else self.closed
