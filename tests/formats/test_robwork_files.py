@@ -16,7 +16,7 @@ from armillary.formats import registry
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
 from armillary.formats.robwork import FORMAT
-from armillary.formats.robwork.setups import find_setups, frame_names
+from armillary.formats.robwork.names import frame_names
 from armillary.spatial import dh
 from armillary.spatial.pose import Pose
 
@@ -345,38 +345,7 @@ def test_serialized_scene_is_the_scene_it_comes_from(robwork: Path):
     np.testing.assert_allclose(a.limits, b.limits, rtol=1e-15)
 
 
-# Setups
-
-
-def test_setups_are_found_with_their_scopes(robwork: Path):
-    path = robwork / "ModelData/XMLScenes/PA10atConveyor/Scene.xml"
-    cell = load(robwork, "ModelData/XMLScenes/PA10atConveyor/Scene.xml")
-    setups = find_setups(cell, path, folders=[robwork])
-    found = [(s.kind, s.scope, s.file.name, s.file.parent.name) for s in setups]
-    assert found == [
-        ("CollisionSetup", "PA10", "CollisionSetup.xml", "Mitsubishi_PA10"),
-        ("CollisionSetup", "PG70", "CollisionSetup.xml", "PG70"),
-        ("CollisionSetup", "", "SceneCollisionSetup.xml", "PA10atConveyor"),
-    ]
-    assert all(s.file.is_file() for s in setups)
-    assert setups[0].full_name("Joint1") == "PA10.Joint1"
-    assert setups[2].full_name("Platform") == "Platform"
-
-
-def test_setups_of_chains_have_the_chain_in_their_scope(robwork: Path):
-    path = robwork / "testfiles/SchunkHand/SchunkHand.xml"
-    cell = load(robwork, "testfiles/SchunkHand/SchunkHand.xml")
-    scopes = [s.scope for s in find_setups(cell, path)]
-    assert scopes == [
-        "SchunkHand.f1", "SchunkHand.f2", "SchunkHand.f3", "SchunkHand"
-    ]  # fmt: skip
-
-
-def test_missing_setups_are_told(robwork: Path):
-    path = robwork / "ModelData/XMLDevices/KukaKr30ha/KukaKr30ha.xml"
-    cell = load(robwork, "ModelData/XMLDevices/KukaKr30ha/KukaKr30ha.xml")
-    with pytest.raises(FormatError, match="reference-missing"):
-        find_setups(cell, path)
+# Names
 
 
 def test_frame_names_of_both_worlds(robwork: Path):

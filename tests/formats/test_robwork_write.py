@@ -19,6 +19,7 @@ from armillary import (
     Manipulator,
     Mount,
     Pose,
+    Rules,
 )
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
@@ -96,25 +97,32 @@ def robwork(shared: Path) -> Path:
     return folder
 
 
-def test_every_file_comes_back(robwork: Path):
-    count = 0
+def test_every_file_comes_back(robwork: Path, tmp_path: Path):
+    count = with_setup = 0
+    path_again, setup = tmp_path / "again.wc.xml", tmp_path / "again.prox.xml"
     for path in sorted(robwork.rglob("*.xml")):
         try:
             first, _ = registry.read(path, folders=[robwork])
         except FormatError:
             continue
-        text, report = write(Cell.of(first))
+        report = registry.save(first, path_again)
         assert losses(report) == [], path
-        again = read(text)
+        files = sorted(each.read_bytes() for each in tmp_path.iterdir())
+        again = Cell.of(registry.read(path_again, folders=[robwork])[0])
         check_poses(Cell.of(first), again)
         assert set(again.frame_names) == set(first.frame_names), path
         assert again.home.q == Cell.of(first).home.q
         assert {m.name: m.postures for m in again.manipulators} == {
             m.name: m.postures for m in first.manipulators
         }
-        assert write(again)[0] == text, path
+        assert again.rules == first.rules, path
+        registry.save(again, path_again)
+        assert sorted(each.read_bytes() for each in tmp_path.iterdir()) == files, path
+        with_setup += setup.exists()
+        setup.unlink(missing_ok=True)
         count += 1
     assert count > 30
+    assert with_setup > 20
 
 
 def test_isaac_and_robwork_hold_the_same_arm(shared: Path):
@@ -602,7 +610,7 @@ def test_first_frame_is_one_of_the_world():
 
 def test_empty_cell():
     text, report = write(Cell(name="void"))
-    assert read(text) == Cell(name="void")
+    assert read(text) == Cell(name="void", rules=Rules.robwork())
     assert report.diagnostics == ()
 
 

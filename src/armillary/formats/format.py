@@ -49,6 +49,8 @@ class Format:
         write: Make the bytes of a file from a cell. Everything that the format cannot
             hold is added to the report as a warning; what is only told in another way
             as a note; a cell that makes no file at all as an error, raised as above.
+        write_files: Make all files of a cell by their names, where one is not enough
+            for all: further ones beside the one whose name is given, which comes last.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Format:
     sniff: Callable[[bytes], bool]
     read: Callable[[bytes, str, ReadOptions, Report], Workcell]
     write: Callable[[Workcell, Report], bytes]
+    write_files: Callable[[Workcell, str, Report], Mapping[str, bytes]] | None = None
 
 
 def fault(path: str, code: str, message: str, *, hint: str = "") -> FormatError:

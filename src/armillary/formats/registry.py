@@ -131,6 +131,9 @@ def save(
 ) -> Report:
     """Write a cell to a file, as a whole or not at all.
 
+    A format that needs further files has them beside it: `lab.prox.xml` holds the rules
+    of `lab.wc.xml`. They are replaced where they exist, too.
+
     Args:
         cell: What to write.
         path: The file, which is replaced where it exists.
@@ -153,15 +156,22 @@ def save(
             f"the ending of {quote(os.path.basename(name))} names no format",
             hint=f"Name a format with format=..., or end the name in {_endings()}.",
         )
-    data, report = write(cell, format=chosen.name, lossless=lossless)
-    write_bytes(name, data)
+    folder, own = os.path.split(name)
+    report = Report()
+    if chosen.write_files is not None:
+        files = chosen.write_files(cell, own, report)
+    else:
+        files = {own: chosen.write(cell, report)}
+    _judge(cell, chosen, report, lossless=lossless)
+    for each, data in files.items():
+        write_bytes(os.path.join(folder, each), data)
     return report
 
 
 def write(
     cell: Workcell, *, format: str, lossless: bool = False
 ) -> tuple[bytes, Report]:
-    """Return the bytes of a cell in a format, and what the format could not hold.
+    """Return the bytes of a cell in a format, and what one file could not hold.
 
     Raises:
         FormatError: The format cannot hold this cell; with `lossless`, not all of it.
@@ -170,9 +180,14 @@ def write(
     chosen = _named(format)
     report = Report()
     data = chosen.write(cell, report)
+    _judge(cell, chosen, report, lossless=lossless)
+    return data, report
+
+
+def _judge(cell: Workcell, chosen: Format, report: Report, *, lossless: bool) -> None:
+    """Raise what a writer found that must not be."""
     report.raise_if_errors()
-    losses = report.count(Severity.WARNING)
-    if lossless and losses:
+    if lossless and report.count(Severity.WARNING):
         summary = Diagnostic(
             place=Place(),
             severity=Severity.ERROR,
@@ -181,7 +196,6 @@ def write(
             hint="What would be lost follows.",
         )
         raise FormatError(summary, *report.diagnostics)
-    return data, report
 
 
 def _named(name: str) -> Format:

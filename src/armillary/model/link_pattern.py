@@ -18,7 +18,16 @@ from typing import Final, NamedTuple
 from armillary.errors import ModelError, quote
 from armillary.model.regular import Expression, compiled, literal
 
-__all__ = ["REGEX", "LinkName", "check_side", "is_exact", "matches", "scoped", "states"]
+__all__ = [
+    "REGEX",
+    "LinkName",
+    "check_side",
+    "fits",
+    "is_exact",
+    "matches",
+    "scoped",
+    "states",
+]
 
 REGEX: Final = "REGEX"
 ANYTHING: Final = "*"
@@ -74,7 +83,7 @@ def matches(side: str, name: LinkName) -> bool:
     text = name.qualified if SEPARATOR in side else name.link
     if side.startswith(REGEX):
         return _expression(side).matches(text)
-    return _matches_wildcards(side, text)
+    return fits(side, text)
 
 
 def scoped(side: str, prefix: str) -> str:
@@ -92,8 +101,8 @@ def _expression(side: str) -> Expression:
     return compiled(side.removeprefix(REGEX))
 
 
-def _matches_wildcards(pattern: str, text: str) -> bool:
-    """Return whether a text consists of the pieces between `*`, in order."""
+def fits(pattern: str, text: str) -> bool:
+    """Return whether a whole text is one of a pattern with `*`."""
     head, *middle, tail = pattern.split(ANYTHING)
     if len(text) < len(head) + len(tail):
         return False

@@ -12,11 +12,14 @@ from armillary.model.property import Property
 
 __all__ = [
     "AXLE_WIDTH",
+    "CALIBRATION",
+    "COLLISION",
     "COORDINATE",
     "DEVICE",
     "JUNCTION",
     "OWN_NOTES",
     "PREFIX",
+    "PROXIMITY",
     "SETUPS",
     "TYPE",
     "Notes",
@@ -40,8 +43,11 @@ AXLE_WIDTH: Final = f"{PREFIX}axle_width"
 COORDINATE: Final = "armillary.coordinate"
 """Of a joint that armillary wrote: the name of the coordinate, where it has another."""
 
-SETUPS: Final = ("CollisionSetup", "ProximitySetup", "Calibration")
-"""Elements that name a file; a property `robwork.<element>` keeps the name."""
+COLLISION: Final = "CollisionSetup"
+PROXIMITY: Final = "ProximitySetup"
+CALIBRATION: Final = "Calibration"
+SETUPS: Final = (COLLISION, PROXIMITY, CALIBRATION)
+"""Elements that name a file; a property `robwork.<element>` keeps one not read."""
 
 OWN_NOTES: Final = frozenset(
     (DEVICE, TYPE, JUNCTION, AXLE_WIDTH, *(f"{PREFIX}{kind}" for kind in SETUPS))

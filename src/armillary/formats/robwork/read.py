@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
+import msgspec
+
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
@@ -12,19 +14,21 @@ from armillary.formats.robwork.bodies import (
     Body,
     BodyReader,
     Remark,
-    SetupReference,
 )
 from armillary.formats.robwork.desk import Desk
 from armillary.formats.robwork.device import DEVICES, Device, read_device
 from armillary.formats.robwork.directory import Directory
 from armillary.formats.robwork.expand import Follower, expand
+from armillary.formats.robwork.frames import Frames
 from armillary.formats.robwork.limits import LIMITS
 from armillary.formats.robwork.meshes import Meshes
-from armillary.formats.robwork.node import SEPARATOR, WORLD_FRAME, Node
-from armillary.formats.robwork.notes import SETUPS, setup_property
+from armillary.formats.robwork.node import WORLD_FRAME, Node
+from armillary.formats.robwork.notes import SETUPS
 from armillary.formats.robwork.placing import check_cycles, place_in_world
+from armillary.formats.robwork.read_setups import read_rules
 from armillary.formats.robwork.roots import WORKCELL, root_of
 from armillary.formats.robwork.scene import Scene
+from armillary.formats.robwork.setups import SetupFiles
 from armillary.formats.robwork.shapes import ShapeReader
 from armillary.formats.xml import Element
 from armillary.model.coupling import Coupling
@@ -54,10 +58,13 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     meshes.tell()
     report.raise_if_errors()
     cell = scene.workcell(reading.desk)
-    reading.desk.unkept.tell()
     report.raise_if_errors()
     assert cell is not None, "a faulty cell was let pass"
-    return cell
+    frames = Frames(cell, scene.names)
+    rules = read_rules(reading.setups.opened, frames, reading.desk)
+    reading.desk.unkept.tell()
+    report.raise_if_errors()
+    return msgspec.structs.replace(cell, rules=rules)
 
 
 class _Reading:
@@ -65,7 +72,7 @@ class _Reading:
 
     def __init__(self, desk: Desk, follower: Follower, meshes: Meshes) -> None:
         self.desk = desk
-        self._follower = follower
+        self.setups = SetupFiles(follower, desk)
         self._reader = BodyReader(desk, ShapeReader(desk, meshes))
         self._own = Body()
 
@@ -120,11 +127,16 @@ class _Reading:
         self._couple(scene)
         for remark in self._own.remarks:
             self._apply(remark, scene, None)
-        scene.notes.all.extend(map(self._setup, self._own.setups))
         for device in scene.devices:
             for remark in device.body.remarks:
                 self._apply(remark, scene, device)
-            device.notes.all.extend(map(self._setup, device.body.setups))
+            device.notes.all += self._opened(device.body)
+        scene.notes.all += self._opened(self._own)
+
+    def _opened(self, body: Body) -> list[Property]:
+        """Open the setups of a workcell or device; return what keeps the others."""
+        kept = map(self.setups.open, body.setups)
+        return [each for each in kept if each is not None]
 
     def _check_devices(self, scene: Scene) -> None:
         first: dict[str, Device] = {}
@@ -222,21 +234,3 @@ class _Reading:
             "left out",
             hint=scene.directory.hint(named, remark.scope),
         )
-
-    def _setup(self, reference: SetupReference) -> Property:
-        """Return the property that keeps the reference to a setup."""
-        element = reference.element
-        file = element.required_attribute("file", self.desk.report) or ""
-        self.desk.close(element)
-        base = os.path.dirname(os.path.abspath(element.place.path))
-        path = os.path.relpath(
-            os.path.join(base, file.replace("\\", "/")), self._follower.folder
-        )
-        if element.name == "Calibration":
-            self.desk.report.note(
-                element.place,
-                "calibration",
-                f"the calibration {quote(file)} is not applied, as in RobWork",
-            )
-        scope = SEPARATOR.join(reference.scope[1:])
-        return setup_property(element.name, path.replace(os.sep, "/"), scope)

@@ -52,6 +52,7 @@ class Scene:
         frames: Those of the workcell itself, in the order of the file.
         devices: In the order of the file.
         notes: What is said of the whole.
+        names: For each frame's full name its name in the cell, once that is made.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Scene:
     frames: list[Node] = field(default_factory=list[Node])
     devices: list[Device] = field(default_factory=list[Device])
     notes: Notes = field(default_factory=Notes)
+    names: dict[str, str] = field(default_factory=dict[str, str])
 
     def workcell(self, desk: Desk) -> Workcell | None:
         """Return the cell, or None after errors."""
@@ -101,6 +103,7 @@ class _Assembly:
             self._add_device(device, name)
         for first, nodes in parts.items():
             self._add_part(nodes, part_names[first])
+        self._scene.names = self._names_of_frames()
         made = [each for each in self._manipulators if each is not None]
         if len(made) < len(self._manipulators):
             return None
@@ -110,6 +113,14 @@ class _Assembly:
             mounts=tuple(self._mounts),
             properties=tuple(self._scene.notes.all),
         )
+
+    def _names_of_frames(self) -> dict[str, str]:
+        names = {WORLD_FRAME: f"{ENVIRONMENT}/{WORLD_FRAME}"}
+        for node in self._scene.directory:
+            name = node.full_name
+            if name in self._owner:
+                names[name] = f"{self._owner[name]}/{node.local_name}"
+        return names
 
     def _parts(self) -> dict[str, list[Node]]:
         """Return the workcell's frames by the first frame of their part, or WORLD."""

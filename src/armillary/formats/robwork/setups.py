@@ -1,103 +1,111 @@
-"""The files of collision and proximity setups that a loaded cell refers to."""
+"""The files of collision and proximity setups that a workcell refers to."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-from armillary.errors import FormatError
-from armillary.formats.diagnostic import Diagnostic, Place
-from armillary.formats.paths import Roots
+from armillary.errors import FormatError, quote
+from armillary.formats.diagnostic import Diagnostic, Severity
+from armillary.formats.robwork.bodies import SetupReference
+from armillary.formats.robwork.desk import Desk
 from armillary.formats.robwork.expand import Follower
-from armillary.formats.robwork.node import SEPARATOR, WORLD_FRAME
-from armillary.formats.robwork.notes import DEVICE, PREFIX, SETUPS
+from armillary.formats.robwork.node import SEPARATOR
+from armillary.formats.robwork.notes import CALIBRATION, setup_property
+from armillary.formats.source import SIZE_CAP, read_bytes
+from armillary.formats.xml import Element, Limits, parse
 from armillary.model.property import Property
-from armillary.model.workcell import WORLD, Workcell
 
-__all__ = ["Setup", "find_setups", "frame_names"]
+__all__ = ["Setup", "SetupFiles"]
 
-_NAMES: Final = {f"{PREFIX}{kind}": kind for kind in SETUPS}
+MOST_FILES: Final = 1000
+MOST_ELEMENTS: Final = 150_000
+MOST_FAULTS: Final = 10
+"""After which no further file is opened to find more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Setup:
     """A file with rules, and whose names are meant in it.
 
     Attributes:
-        kind: `CollisionSetup`, `ProximitySetup` or `Calibration`.
-        file: Its path, in a folder that may be read.
+        kind: `CollisionSetup` or `ProximitySetup`, as the element says that names it.
+        root: What the file holds.
         scope: The device and chains whose names stand before those in the file, such
             as `SchunkHand.f1`; empty for the whole workcell.
     """
 
     kind: str
-    file: Path
-    scope: str = ""
-
-    def full_name(self, name: str) -> str:
-        """Return the name, unique in the workcell, that a name in the file means."""
-        return SEPARATOR.join(filter(None, (self.scope, name)))
+    root: Element
+    scope: str
 
 
-def find_setups(
-    cell: Workcell,
-    path: str | os.PathLike[str],
-    *,
-    packages: Mapping[str, str | os.PathLike[str]] | None = None,
-    folders: Sequence[str | os.PathLike[str]] = (),
-) -> tuple[Setup, ...]:
-    """Return the setups that a cell refers to, those of devices first.
+class SetupFiles:
+    """Opens the files of setups, up to a size and a number that bound them all.
 
-    Args:
-        cell: Loaded from a RobWork file.
-        path: That file.
-        packages: As given to `load`.
-        folders: As given to `load`.
-
-    Raises:
-        FormatError: A file is missing, or outside of the folders that may be read; all
-            of them are listed.
+    Attributes:
+        opened: Those that could be read, in order.
     """
-    name = os.fspath(path)
-    follower = Follower(name, Roots(packages=packages, folders=folders))
-    found: list[Setup] = []
-    faults: list[Diagnostic] = []
-    for scope, note in _references(cell):
-        file = follower.find(note.text, Place(name))
-        if isinstance(file, Diagnostic):
-            faults.append(file)
-        else:
-            found.append(Setup(kind=_NAMES[note.name], file=Path(file), scope=scope))
-    if faults:
-        raise FormatError(*faults)
-    return tuple(found)
 
+    def __init__(self, follower: Follower, desk: Desk) -> None:
+        self._follower = follower
+        self._desk = desk
+        self._bytes = SIZE_CAP
+        self._elements = MOST_ELEMENTS
+        self.opened: list[Setup] = []
 
-def _references(cell: Workcell) -> Iterator[tuple[str, Property]]:
-    for manipulator in cell.manipulators:
-        for note in manipulator.properties:
-            if note.name in _NAMES:
-                chains = (note.description,) if note.description else ()
-                yield SEPARATOR.join((manipulator.name, *chains)), note
-    for note in cell.properties:
-        if note.name in _NAMES:
-            yield "", note
+    def open(self, reference: SetupReference) -> Property | None:
+        """Open what an element names, or return the property that keeps the name."""
+        element = reference.element
+        file = element.required_attribute("file", self._desk.report) or ""
+        self._desk.close(element)
+        if element.name == CALIBRATION:
+            self._desk.report.note(
+                element.place,
+                "calibration",
+                f"the calibration {quote(file)} is not applied, as in RobWork",
+            )
+            return self._kept(reference, file)
+        found = self._follower.find(file, element.place)
+        if isinstance(found, Diagnostic):
+            self._desk.report.warning(
+                element.place,
+                found.code,
+                f"{found.message}; what it says of collisions is left out",
+                hint=found.hint,
+            )
+            return self._kept(reference, file)
+        self._read(reference, file, found)
+        return None
 
+    def _read(self, reference: SetupReference, file: str, real: str) -> None:
+        report, element = self._desk.report, reference.element
+        if len(self.opened) == MOST_FILES:
+            message = f"there are more than {MOST_FILES} setups"
+            report.error(element.place, "too-many-files", message)
+        if len(self.opened) >= MOST_FILES or report.count(Severity.ERROR) > MOST_FAULTS:
+            return
+        shown = os.path.normpath(
+            os.path.join(os.path.dirname(element.place.path), file.replace("\\", "/"))
+        )
+        try:
+            data = read_bytes(real, self._bytes)
+            limits = Limits(elements=self._elements)
+            root = parse(data, shown, limits, report=report)
+        except FormatError as error:
+            for found in error.diagnostics:
+                report.add(found)
+            return
+        self._bytes -= len(data)
+        self._elements -= sum(1 for _ in root.walk())
+        scope = SEPARATOR.join(reference.scope)
+        self.opened.append(Setup(element.name, root, scope))
 
-def frame_names(cell: Workcell) -> dict[str, str]:
-    """Return, for each frame's full name in RobWork, its name in a loaded cell.
-
-    `PA10.Joint1` is `PA10/Joint1` and `SchunkHand.f1.Joint2` is `SchunkHand/f1.Joint2`;
-    a frame of the workcell is in the environment or in a part, and `WORLD` is `world`.
-    """
-    names = {WORLD_FRAME: WORLD}
-    for manipulator in cell.manipulators:
-        is_device = any(note.name == DEVICE for note in manipulator.properties)
-        scope = (manipulator.name,) if is_device else ()
-        for place in manipulator.places:
-            full = SEPARATOR.join((*scope, place))
-            names.setdefault(full, f"{manipulator.name}/{place}")
-    return names
+    def _kept(self, reference: SetupReference, file: str) -> Property:
+        base = os.path.dirname(os.path.abspath(reference.element.place.path))
+        path = os.path.relpath(
+            os.path.join(base, file.replace("\\", "/")), self._follower.folder
+        )
+        scope = SEPARATOR.join(reference.scope[1:])
+        return setup_property(reference.element.name, path.replace(os.sep, "/"), scope)

@@ -10,8 +10,9 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.robwork.draft import NOWHERE, Draft, Losses, OutFrame
 from armillary.formats.robwork.elements import property_elements
+from armillary.formats.robwork.frames import Frames
 from armillary.formats.robwork.node import SEPARATOR, WORLD_FRAME
-from armillary.formats.robwork.notes import DEVICE, TYPE
+from armillary.formats.robwork.notes import DEVICE, PROXIMITY, TYPE
 from armillary.formats.robwork.roots import WORKCELL
 from armillary.formats.robwork.scene import ENVIRONMENT
 from armillary.formats.robwork.write_device import (
@@ -20,6 +21,7 @@ from armillary.formats.robwork.write_device import (
     referring,
     setup_elements,
 )
+from armillary.formats.robwork.write_setups import says_nothing, setup_text
 from armillary.formats.urdf.freedom import FreeNames
 from armillary.formats.xml import Element, tag, to_text
 from armillary.model.limits import UNLIMITED
@@ -27,18 +29,46 @@ from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import WORLD, Mount, Workcell
 
-__all__ = ["write"]
+__all__ = ["SUFFIX", "write", "write_files"]
 
 ESCAPE: Final = "&"
+SUFFIX: Final = ".wc.xml"
+SETUP_SUFFIX: Final = ".prox.xml"
 
 
 def write(cell: Workcell, report: Report) -> bytes:
-    """Return the workcell file of a cell.
+    """Return the workcell file of a cell, which has no place for rules of collisions.
 
     A joint that RobWork has no way to hold stays where it is at the start, which is a
     warning.
     """
-    text = to_text(_Sheet(cell, report).workcell())
+    sheet = _Sheet(cell, report)
+    if not says_nothing(cell.rules):
+        sheet.losses["which pairs are tested for collision"] += 1
+    return _finished(sheet.workcell(), report)
+
+
+def write_files(cell: Workcell, name: str, report: Report) -> dict[str, bytes]:
+    """Return the workcell file of a cell and, where it has rules, a proximity setup.
+
+    name: Of the workcell file, such as `lab.wc.xml`; the setup is `lab.prox.xml`.
+    """
+    sheet = _Sheet(cell, report)
+    text = None
+    if not says_nothing(cell.rules):
+        frames = Frames(cell, {full: own for own, full in sheet.names.items()})
+        text = setup_text(cell, frames, sheet.losses, report)
+    if text is None:
+        return {name: _finished(sheet.workcell(), report)}
+    setup = f"{name.removesuffix(SUFFIX)}{SETUP_SUFFIX}"
+    return {
+        setup: text.encode(),
+        name: _finished(sheet.workcell(setup), report),
+    }
+
+
+def _finished(root: Element, report: Report) -> bytes:
+    text = to_text(root)
     if ESCAPE in text:
         report.warning(
             NOWHERE,
@@ -55,46 +85,52 @@ class _Sheet:
 
     Devices keep the order of the manipulators. Each is preceded by the frame that it
     stands on, where that is not declared yet; else by a frame `<device>_mount`.
+
+    Attributes:
+        losses: Receives what is not kept.
+        names: For each qualified name of a frame, its full name in the file.
     """
 
     def __init__(self, cell: Workcell, report: Report) -> None:
         self._cell = cell
         self._report = report
-        self._losses = Losses()
+        self.losses = Losses()
         self._mounts = {mount.manipulator: mount for mount in cell.mounts}
-        self._names: dict[str, str] = {}
+        self.names: dict[str, str] = {}
         self._frames: dict[str, tuple[OutFrame, str]] = {}
         self._children: list[Element] = []
         self._last = WORLD_FRAME
         loose = [m for m in cell.manipulators if not self._is_device(m)]
-        self._taken = FreeNames({WORLD_FRAME})
-        for manipulator in loose:
-            self._name_loose(manipulator)
         for manipulator in cell.manipulators:
             if self._is_device(manipulator):
                 for place in manipulator.places:
                     own = f"{manipulator.name}/{place}"
-                    self._names[own] = f"{manipulator.name}{SEPARATOR}{place}"
+                    self.names[own] = f"{manipulator.name}{SEPARATOR}{place}"
+        self._taken = FreeNames({WORLD_FRAME, *self.names.values()})
+        for manipulator in loose:
+            self._name_loose(manipulator)
         for manipulator in loose:
             self._draft_loose(manipulator)
 
-    def workcell(self) -> Element:
-        """Return the root element."""
+    def workcell(self, setup: str = "") -> Element:
+        """Return the root element.
+
+        setup: The file of a proximity setup, if there is one.
+        """
         for manipulator in self._cell.manipulators:
             if self._is_device(manipulator):
                 self._add_device(manipulator)
         for name in list(self._frames):
             self._declare(name)
         self._add_world()
-        if self._cell.rules != Workcell().rules:
-            self._losses["which pairs are tested for collision"] += 1
-        self._losses.tell(self._report)
+        self.losses.tell(self._report)
         return tag(
             WORKCELL,
             {"name": self._cell.name},
             *self._children,
-            *property_elements(self._cell.properties, self._losses),
+            *property_elements(self._cell.properties, self.losses),
             *setup_elements(self._cell.properties),
+            *([tag(PROXIMITY, {"file": setup})] if setup else ()),
         )
 
     # Frames of the workcell: environment and parts
@@ -138,15 +174,15 @@ class _Sheet:
         for place in manipulator.places:
             own = f"{manipulator.name}/{place}"
             if place == WORLD_FRAME and self._is_environment(manipulator):
-                self._names[own] = WORLD_FRAME
+                self.names[own] = WORLD_FRAME
                 continue
             keeps = manipulator.name in {ENVIRONMENT, base}
             wanted = place if keeps else f"{manipulator.name}{SEPARATOR}{place}"
             if place == base and not keeps:
                 wanted = manipulator.name
-            self._names[own] = self._taken.derive(wanted)
-            if self._names[own] != place:
-                renamed.append(f"{quote(place)} as {quote(self._names[own])}")
+            self.names[own] = self._taken.derive(wanted)
+            if self.names[own] != place:
+                renamed.append(f"{quote(place)} as {quote(self.names[own])}")
         if renamed:
             self._report.note(
                 NOWHERE,
@@ -157,11 +193,11 @@ class _Sheet:
             )
 
     def _draft_loose(self, manipulator: Manipulator) -> None:
-        draft = Draft(manipulator, home_of(manipulator), self._losses, self._report)
+        draft = Draft(manipulator, home_of(manipulator), self.losses, self._report)
         mount = self._mount(manipulator)
         is_world = self._is_environment(manipulator)
         for frame in draft.frames:
-            name = self._names[f"{manipulator.name}/{frame.name}"]
+            name = self.names[f"{manipulator.name}/{frame.name}"]
             if not frame.parent:
                 if is_world:
                     self._frames[WORLD_FRAME] = frame, ""
@@ -171,19 +207,19 @@ class _Sheet:
                 frame.type, frame.daf = _type_of(manipulator, mount)
                 parent = self._full_name(mount.on)
             else:
-                parent = self._names[f"{manipulator.name}/{frame.parent}"]
+                parent = self.names[f"{manipulator.name}/{frame.parent}"]
             self._frames[name] = frame, parent
         if manipulator.postures:
-            self._losses["a posture of what has no joints"] += 1
+            self.losses["a posture of what has no joints"] += 1
         for note in manipulator.properties:
             if not note.of:
-                self._losses["a property of a part as a whole"] += 1
+                self.losses["a property of a part as a whole"] += 1
 
     def _full_name(self, frame: str) -> str:
         """Return what a frame of the cell is called in the whole file."""
         if frame == WORLD:
             return WORLD_FRAME
-        return self._names[self._cell.qualified(frame)]
+        return self.names[self._cell.qualified(frame)]
 
     def _declare(self, name: str) -> None:
         """Add a frame of the workcell, if that has not been done."""
@@ -232,7 +268,7 @@ class _Sheet:
                 "which RobWork would place on the frame declared before it",
             )
         self._children.append(
-            device_element(manipulator, mount, self._losses, self._report)
+            device_element(manipulator, mount, self.losses, self._report)
         )
 
 
