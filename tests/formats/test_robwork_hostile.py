@@ -126,10 +126,10 @@ LARGE = {
 @pytest.mark.parametrize("name", LARGE)
 def test_large_files_are_refused_in_a_moment(name: str):
     text = f'<WorkCell name="w">{LARGE[name]}</WorkCell>'
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(FormatError) as caught:
         read(text)
-    assert time.perf_counter() - start < 5.0
+    assert time.process_time() - start < 5.0
     assert len(caught.value.diagnostics) < 400
 
 
