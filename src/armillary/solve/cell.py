@@ -19,12 +19,16 @@ from armillary.equations.jacobian import (
 from armillary.equations.poses import FORMS, poses_program
 from armillary.equations.selection import Selection
 from armillary.errors import ModelError, unknown
-from armillary.kernel import Kernel, shared_kernel
+from armillary.kernel import Kernel
 from armillary.model.pairs import Pairs
 from armillary.model.rules import Rules
 from armillary.model.workcell import WORLD, Workcell
+from armillary.solve.choice import chosen
+from armillary.solve.device import Device
 from armillary.solve.ik.rows import chosen_axes
 from armillary.solve.juries import Juries
+from armillary.solve.kernels import kernel_of
+from armillary.solve.motion import named_twist
 from armillary.solve.scene import Scene
 from armillary.solve.state import State
 from armillary.solve.violations import Violation, violations_of
@@ -130,7 +134,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             UnknownName: A frame or joint does not exist.
             ModelError: A bare name is not unique.
         """
-        twist = self._twist(frame, relative_to, point, axes)
+        twist = named_twist(self, frame, relative_to, point, axes)
         key = ("jacobian", twist, _key(joints), np.dtype(dtype).str)
         return self._kernel(
             key,
@@ -152,7 +156,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         Returns:
             A kernel (..., n), (..., n) -> (..., 6): linear [m/s], angular [rad/s].
         """
-        twist = self._twist(frame, relative_to, point, axes)
+        twist = named_twist(self, frame, relative_to, point, axes)
         return self._kernel(
             ("velocity", twist, _key(joints)),
             lambda: velocity_program(self._layout, twist, self._selection(joints)),
@@ -175,7 +179,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         Returns:
             A kernel of three (..., n) -> (..., 6): linear [m/s^2], angular [rad/s^2].
         """
-        twist = self._twist(frame, relative_to, point, axes)
+        twist = named_twist(self, frame, relative_to, point, axes)
         return self._kernel(
             ("acceleration", twist, _key(joints)),
             lambda: acceleration_program(
@@ -197,7 +201,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         Returns:
             A kernel (..., n), (..., n) -> (..., 6): linear [m/s^2], angular [rad/s^2].
         """
-        twist = self._twist(frame, relative_to, point, axes)
+        twist = named_twist(self, frame, relative_to, point, axes)
         return self._kernel(
             ("bias_acceleration", twist, _key(joints)),
             lambda: acceleration_program(
@@ -318,6 +322,45 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
     def _solvers(self) -> dict[Any, InverseKinematics]:
         return {}
 
+    # devices
+
+    def device(
+        self,
+        names: str | Sequence[str] = (),
+        *,
+        joints: Joints = None,
+        base: str | None = None,
+        ends: str | Sequence[str] = (),
+        state: State | None = None,
+    ) -> Device:
+        """Return a view of the cell in which only some joints move, with its own q.
+
+        Args:
+            names: A manipulator or a group of joints, or a list of them in the order
+                of q. Their passive joints are left out.
+            joints: Names of joints in the order of q, in place of `names`; passive ones
+                may be among them.
+            base: The frame that poses are relative to; by default that of what is
+                named, or the nearest that carries all of it.
+            ends: The frames that it moves. With them only the joints between the base
+                and those move, in the order in which they come. By default the end
+                effectors of what is named, or else its last links.
+            state: Where all else stands; at home by default.
+
+        Raises:
+            UnknownName: A manipulator, group, joint or frame does not exist.
+            ModelError: Nothing is named, a joint is named twice, or a bare name is not
+                unique.
+            StateError: The state is not one of this cell.
+        """
+        bound = (state or self.home).bound(self)
+        listed = (names,) if isinstance(names, str) else tuple(names)
+        tips = (ends,) if isinstance(ends, str) else tuple(ends)
+        if isinstance(joints, str):
+            raise ModelError(f"joints= takes a list of names, not the text '{joints}'.")
+        choice = chosen(bound, listed, joints, base, tips)
+        return Device(cell=self, state=bound, **choice._asdict())
+
     # rules
 
     def pairs(self, state: State, *, rules: Rules | None = None) -> Pairs:
@@ -356,21 +399,13 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
     def _layout(self) -> Layout:
         return Layout.of(self)
 
-    @cached_property
-    def _kernels(self) -> dict[Any, Kernel]:
-        return {}
-
     def _kernel(
         self,
         key: Any,
         make: Callable[[], Program],
         dtype: npt.DTypeLike = np.float64,
     ) -> Kernel:
-        """Return the kernel of a question, made once."""
-        kernel = self._kernels.get(key)
-        if kernel is None:
-            kernel = self._kernels.setdefault(key, shared_kernel(make(), dtype=dtype))
-        return kernel
+        return kernel_of(self, key, make, dtype)
 
     def _selection(self, joints: Joints) -> Selection:
         rest = self.home.q

@@ -8,15 +8,32 @@ import numpy.typing as npt
 from armillary.equations.chain import WORLD_KEY, Chains, Layout
 from armillary.equations.jacobian import Twist, velocity
 from armillary.equations.selection import Selection
-from armillary.model.workcell import FrameAt
+from armillary.model.workcell import FrameAt, Workcell
 from armillary.solve.state import State
 from armillary.spatial.pose import IDENTITY
 from armillary.spatial.twist import move_twist, turn
 from armillary.spatial.vector import subtract, transpose
 
-__all__ = ["twist_in"]
+__all__ = ["named_twist", "twist_in"]
 
 Array = npt.NDArray[np.float64]
+
+
+def named_twist(
+    cell: Workcell, frame: str, relative_to: str, point: str | None, axes: str | None
+) -> Twist:
+    """Return which twist is asked for by names.
+
+    Raises:
+        UnknownName: A frame does not exist.
+        ModelError: A bare name is not unique.
+    """
+    return Twist(
+        frame=cell.frame(frame),
+        relative_to=cell.frame(relative_to),
+        point=cell.frame(frame if point is None else point),
+        axes=cell.frame(relative_to if axes is None else axes),
+    )
 
 
 def twist_in(state: State, twist: Twist) -> Array:

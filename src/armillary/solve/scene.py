@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.equations.chain import anchor, link_of
-from armillary.equations.jacobian import Twist
 from armillary.equations.poses import poses_of
 from armillary.errors import ModelError
 from armillary.model.workcell import WORLD, Workcell
 from armillary.solve.between import Between
 from armillary.solve.carried import carried_by
 from armillary.solve.frame_tree import FrameTree
-from armillary.solve.motion import twist_in
+from armillary.solve.motion import named_twist, twist_in
 from armillary.solve.poses import Poses
 from armillary.solve.state import State
 from armillary.solve.survey import Survey
@@ -149,7 +148,7 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
             UnknownName: A frame does not exist.
             StateError: The state is not one of this cell.
         """
-        twist = self._twist(frame, relative_to, point, axes)
+        twist = named_twist(self, frame, relative_to, point, axes)
         return twist_in(state.bound(self), twist)
 
     def carried(
@@ -232,13 +231,3 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
             StateError: The state is not one of this cell.
         """
         return "\n".join(tree_lines(self, (state or self.home).bound(self)))
-
-    def _twist(
-        self, frame: str, relative_to: str, point: str | None, axes: str | None
-    ) -> Twist:
-        return Twist(
-            frame=self.frame(frame),
-            relative_to=self.frame(relative_to),
-            point=self.frame(frame if point is None else point),
-            axes=self.frame(relative_to if axes is None else axes),
-        )
