@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.equations.chain import Layout
-from armillary.equations.inverse import Goal
 from armillary.equations.jacobian import (
     acceleration_program,
     jacobian_program,
     velocity_program,
 )
 from armillary.equations.poses import FORMS, poses_program
-from armillary.equations.selection import Selection
 from armillary.errors import ModelError, unknown
 from armillary.kernel import Kernel
 from armillary.model.pairs import Pairs
@@ -25,9 +23,8 @@ from armillary.model.rules import Rules
 from armillary.model.workcell import WORLD, Workcell
 from armillary.solve.choice import chosen
 from armillary.solve.device import Device
-from armillary.solve.ik.rows import chosen_axes
 from armillary.solve.juries import Juries
-from armillary.solve.kernels import kernel_of
+from armillary.solve.kernels import Joints, joints_key, kernel_of, selection_of
 from armillary.solve.motion import named_twist
 from armillary.solve.scene import Scene
 from armillary.solve.state import State
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
     from armillary.solve.ik.inverse import InverseKinematics
 
 Array = npt.NDArray[np.float64]
-Joints = Sequence[str] | None
 
 
 class Cell(Scene, frozen=True, kw_only=True, dict=True):
@@ -92,7 +88,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         if form not in FORMS:
             raise unknown("form of a pose", form, FORMS)
         kind = np.dtype(dtype).str
-        key = ("fk", names, single, relative_to, _key(joints), form, kind)
+        key = ("fk", names, single, relative_to, joints_key(joints), form, kind)
 
         def make() -> Program:
             return poses_program(
@@ -101,7 +97,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
                 self.frame(relative_to),
                 single=single,
                 form=form,
-                selection=self._selection(joints),
+                selection=selection_of(self, joints),
             )
 
         return self._kernel(key, make, dtype)
@@ -135,10 +131,10 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             ModelError: A bare name is not unique.
         """
         twist = named_twist(self, frame, relative_to, point, axes)
-        key = ("jacobian", twist, _key(joints), np.dtype(dtype).str)
+        key = ("jacobian", twist, joints_key(joints), np.dtype(dtype).str)
         return self._kernel(
             key,
-            lambda: jacobian_program(self._layout, twist, self._selection(joints)),
+            lambda: jacobian_program(self._layout, twist, selection_of(self, joints)),
             dtype,
         )
 
@@ -158,8 +154,8 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         """
         twist = named_twist(self, frame, relative_to, point, axes)
         return self._kernel(
-            ("velocity", twist, _key(joints)),
-            lambda: velocity_program(self._layout, twist, self._selection(joints)),
+            ("velocity", twist, joints_key(joints)),
+            lambda: velocity_program(self._layout, twist, selection_of(self, joints)),
         )
 
     def acceleration(
@@ -181,9 +177,9 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         """
         twist = named_twist(self, frame, relative_to, point, axes)
         return self._kernel(
-            ("acceleration", twist, _key(joints)),
+            ("acceleration", twist, joints_key(joints)),
             lambda: acceleration_program(
-                self._layout, twist, self._selection(joints), bias=False
+                self._layout, twist, selection_of(self, joints), bias=False
             ),
         )
 
@@ -203,9 +199,9 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         """
         twist = named_twist(self, frame, relative_to, point, axes)
         return self._kernel(
-            ("bias_acceleration", twist, _key(joints)),
+            ("bias_acceleration", twist, joints_key(joints)),
             lambda: acceleration_program(
-                self._layout, twist, self._selection(joints), bias=True
+                self._layout, twist, selection_of(self, joints), bias=True
             ),
         )
 
@@ -239,39 +235,17 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             ModelError: A bare name is not unique, nothing is asked for, or no joint
                 moves a frame.
         """
-        from armillary.solve.ik.inverse import (
-            InverseKinematics,
-        )  # nobody else pays for it
+        from armillary.solve.ik.question import solver_of  # nobody else pays for it
 
-        names = (frames,) if isinstance(frames, str) else tuple(frames)
-        if not names:
-            raise ModelError("ik needs at least one frame.")
-        if axes not in {"target", "relative_to"}:
-            raise unknown("choice of axes", axes, ("target", "relative_to"))
-        goals = [
-            Goal(
-                frame=self.frame(name),
-                relative_to=self.frame(relative_to),
-                position=chosen_axes(position, "position"),
-                rotation=chosen_axes(rotation, "rotation"),
-                in_target=axes == "target",
-            )
-            for name in names
-        ]
-        key = ("ik", tuple(goals), _key(joints))
-        solver = self._solvers.get(key)
-        if solver is None:
-            selection = self._selection(joints)
-            chosen = tuple(self.joint_names[k] for k in selection.inputs)
-            solver = InverseKinematics(
-                self._layout,
-                goals,
-                selection,
-                chosen,
-                lambda: self.fk(list(names), relative_to=relative_to, joints=chosen),
-            )
-            solver = self._solvers.setdefault(key, solver)
-        return solver
+        return solver_of(
+            self,
+            frames,
+            relative_to=relative_to,
+            joints=joints,
+            position=position,
+            rotation=rotation,
+            axes=axes,
+        )
 
     def differential_ik(
         self,
@@ -312,15 +286,13 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             task_of,
         )
 
-        task = task_of(self._twist(frame, relative_to, point, axes), position, rotation)
-        selection = self._selection(joints)
+        twist = named_twist(self, frame, relative_to, point, axes)
+        task = task_of(twist, position, rotation)
+        selection = selection_of(self, joints)
         names = tuple(self.joint_names[k] for k in selection.inputs)
-        question = Question(self._layout, selection, names, self._twist, limits)
+        named = partial(named_twist, self)
+        question = Question(self._layout, selection, names, named, limits)
         return DifferentialSolver(question, (task,))
-
-    @cached_property
-    def _solvers(self) -> dict[Any, InverseKinematics]:
-        return {}
 
     # devices
 
@@ -406,18 +378,3 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         dtype: npt.DTypeLike = np.float64,
     ) -> Kernel:
         return kernel_of(self, key, make, dtype)
-
-    def _selection(self, joints: Joints) -> Selection:
-        rest = self.home.q
-        if joints is None:
-            return Selection(tuple(range(len(rest))), rest)
-        if isinstance(joints, str):
-            raise ModelError(f"joints= takes a list of names, not the text '{joints}'.")
-        places = tuple(self.joint(name) for name in joints)
-        if len(set(places)) < len(places):
-            raise ModelError(f"joints= names a joint twice: {list(joints)}.")
-        return Selection(places, rest)
-
-
-def _key(joints: Joints) -> tuple[str, ...] | str | None:
-    return joints if joints is None or isinstance(joints, str) else tuple(joints)

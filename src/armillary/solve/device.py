@@ -18,14 +18,14 @@ from armillary.model.workcell import FrameAt
 from armillary.solve.held_kernel import HeldKernel
 from armillary.solve.kernels import kernel_of
 from armillary.solve.motion import named_twist
+from armillary.solve.scene import Scene
 from armillary.solve.standing import as_it_stands
 from armillary.solve.state import State
 from armillary.spatial.inertia import SpatialInertia
 from armillary.trace import Program
 
 if TYPE_CHECKING:
-    from armillary.solve.cell import Cell
-    from armillary.solve.ik.solver import Solver
+    from armillary.solve.ik.inverse import InverseKinematics
 
 __all__ = ["Device"]
 
@@ -47,7 +47,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         state: Where all else stands.
     """
 
-    cell: Cell
+    cell: Scene
     joints: tuple[int, ...]
     base: str
     ends: tuple[str, ...]
@@ -257,7 +257,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         position: str = "xyz",
         rotation: str = "xyz",
         axes: str = "target",
-    ) -> Solver:
+    ) -> InverseKinematics:
         """Return the solver of inverse kinematics: targets to its q; as `cell.ik`.
 
         Where other joints or placed bases decide where the frames are, another state
@@ -274,14 +274,16 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             UnknownName: A frame does not exist.
             ModelError: Nothing is asked for, or no joint of it moves a frame.
         """
-        names, single = self._frames(frames)
+        from armillary.solve.ik.question import solver_of  # nobody else pays for it
+
+        names, _ = self._frames(frames)
         to = self.base if relative_to is None else relative_to
         held = self._held([self.cell.frame(name) for name in (*names, to)])
         home = self.cell.home.q
         decided = held.bases or any(self.state.q[k] != home[k] for k in held.others)
-        cell = self._standing if decided else self.cell
-        return cell.ik(
-            names[0] if single else names,
+        return solver_of(
+            self._standing if decided else self.cell,
+            names,
             relative_to=to,
             joints=self.joint_names,
             position=position,
@@ -292,7 +294,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     # inside
 
     @cached_property
-    def _standing(self) -> Cell:
+    def _standing(self) -> Scene:
         return as_it_stands(self.cell, self.state)
 
     def _frames(self, frames: Frames) -> tuple[tuple[str, ...], bool]:

@@ -1,18 +1,23 @@
-"""The kernels of a cell, each made once."""
+"""How a question to a cell becomes a kernel, each made once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.equations.selection import Selection
+from armillary.errors import ModelError
 from armillary.kernel import Kernel, shared_kernel
 from armillary.model.workcell import Workcell
+from armillary.solve.scene import Scene
 from armillary.trace import Program
 
-__all__ = ["kernel_of"]
+__all__ = ["Joints", "joints_key", "kernel_of", "selection_of"]
+
+Joints = Sequence[str] | None
 
 
 def kernel_of(
@@ -30,3 +35,26 @@ def kernel_of(
     if kernel is None:
         kernel = known.setdefault(key, shared_kernel(make(), dtype=dtype))
     return kernel
+
+
+def selection_of(cell: Scene, joints: Joints) -> Selection:
+    """Return which joints are inputs, by name, all by default; the rest is at home.
+
+    Raises:
+        UnknownName: A joint does not exist.
+        ModelError: A bare name is not unique, or one is named twice.
+    """
+    rest = cell.home.q
+    if joints is None:
+        return Selection(tuple(range(len(rest))), rest)
+    if isinstance(joints, str):
+        raise ModelError(f"joints= takes a list of names, not the text '{joints}'.")
+    places = tuple(cell.joint(name) for name in joints)
+    if len(set(places)) < len(places):
+        raise ModelError(f"joints= names a joint twice: {list(joints)}.")
+    return Selection(places, rest)
+
+
+def joints_key(joints: Joints) -> tuple[str, ...] | str | None:
+    """Return names of joints as a part of the key of a question."""
+    return joints if joints is None or isinstance(joints, str) else tuple(joints)
