@@ -1,4 +1,4 @@
-"""The main job: an arm on an oval track, from its file to a million poses.
+"""The main job: an arm on a track grips a part, follows a path, tells a million poses.
 
 `make demo` runs this. Every figure is measured on the machine it runs on.
 """
@@ -14,6 +14,8 @@ import numpy as np
 import armillary as arm
 from armillary.cli.bench import first_kernels, random_vectors, seconds
 from armillary.cli.info import described
+from armillary.solve.ik.reason import Reason
+from armillary.solve.ik.solution import Solution
 
 COUNT = 1_000_000
 FRAME = "tool0"
@@ -55,22 +57,89 @@ def with_joint(cell: arm.Cell, joint: arm.Joint) -> arm.Cell:
     return msgspec.structs.replace(cell, manipulators=[track, *others])
 
 
+def told(name: str, answer: Solution, *more: str) -> None:
+    """Print how many targets ended for which reason, and more."""
+    reasons = answer.summary().items()
+    lines = [f"{count:6,} {Reason[reason].sentence}" for reason, count in reasons]
+    for line in (*lines, *more):
+        print(f"{name:17}{line}")
+        name = ""
+
+
 def title(text: str) -> None:
     print(f"\n\033[1m{text}\033[0m" if sys.stdout.isatty() else f"\n{text}")
     print("─" * len(text))
 
 
-cell = arm.example("ur5e_on_oval")
-title("The cell")
+def numbers(values: np.ndarray) -> str:
+    """Lengths in a row, aligned."""
+    return " ".join(f"{round(value, 4) + 0.0:8.4f}" for value in values)
+
+
+cell = arm.example("oval_track_cell")
+title("The cell: an arm on an oval track, a gripper, a stand, a part")
 for line in described(cell):
     print(line)
 
-title(f"The pose of {FRAME} at home, in the world [m]")
-home = cell.pose(FRAME, cell.home)
-for row in home:
-    print("  ".join(f"{entry + 0.0:9.4f}" for entry in row))
+home = cell.home
+ik = cell.ik("tcp", joints=cell.joint_names[:7])  # the track and the arm
 
-title("Compiling its formula")
+
+def reach(state: arm.State, target: np.ndarray) -> arm.State:
+    """The state with the gripper at a target, the joints near where they were."""
+    answer = ik(target, near=state.q[:7])
+    assert answer.success, answer
+    return state.joints(dict(zip(ik.joints, answer.q.tolist(), strict=True)))
+
+
+def part(state: arm.State, frame: str = "world") -> np.ndarray:
+    """The pose of the part in a frame."""
+    return cell.pose("part/block", state, relative_to=frame)
+
+
+title("Gripping the part and putting it down elsewhere")
+grasp = cell.pose("grasp", home)
+there = reach(home, grasp)
+held = there.joints({"opening": 0.0255}).grip("part", by="gripper/tcp")
+carried = held.joints({"track/cart": 5.0, "shoulder_pan": -0.5, "elbow": 1.0})
+aside = arm.Pose.translation(0.12, 0, 0).matrix() @ grasp
+free = reach(held, aside).release("part").joints({"opening": 0.035})
+gone = free.replace(q=home.q)
+print(f"{'':26}{'held by':12}{'part in the world [m]':>28}{'in the gripper [m]':>28}")
+for what, state in {
+    "it lies on its stand": there,
+    "gripped": held,
+    "carried around the bend": carried,
+    "put down and released": free,
+    "the arm is back at home": gone,
+}.items():
+    places = [numbers(part(state, frame)[:3, 3]) for frame in ("world", "tcp")]
+    print(f"{what:26}{state.parent('part'):12}{places[0]:>28}{places[1]:>28}")
+
+title("Following a path around the track with all seven joints")
+s = np.linspace(0, 2 * (3 + math.pi), 10_000)  # one lap [m]
+offsets = np.tile(np.diag([-1.0, 1.0, -1.0, 1.0]), (len(s), 1, 1))
+offsets[:, 1, 3] = -0.45  # outside of the track, heading on, pointing down
+offsets[:, 2, 3] = 0.3 + 0.1 * np.sin(3 * s)
+path = cell.fk("plate", joints=["track/cart"])(s[:, None]) @ offsets
+start = ik(path[0], near=home.q[:7]).q
+answer, jumps = ik.path(path, start=start)
+took = seconds(lambda: ik.path(path, start=start))
+off = answer.residual.max(axis=0)
+errors = f"at most {1e6 * off[0]:.1f} um and {1e6 * off[1]:.1f} urad off"
+rate = f"{len(s) / took / 1e6:.2f} million poses per second"
+told(
+    "once around",
+    answer,
+    f"{len(jumps):6} jumps; {errors}",
+    f"{1e3 * took:6.1f} ms   {rate}",
+)
+up = path[:1].repeat(61, axis=0)
+up[:, 2, 3] += np.linspace(0, 6, 61)
+leaving, _ = ik.path(up, start=start)
+told("6 m straight up", leaving)
+
+title(f"Compiling the pose of {FRAME}")
 cold, cached = first_kernels(cell, FRAME)
 fk = cell.fk(FRAME)
 print(f"{fk.program.operation_count} operations, {fk.lanes} poses per instruction")
@@ -104,13 +173,32 @@ base = times["a prismatic joint"]
 for name, took in times.items():
     print(f"{name:36}{1e9 * took:6.1f} ns   {took / base:5.2f} times")
 
-# The check. UR's sums for the stretched arm, 1 m out on the rim of the track, on a
-# plate 0.5 m high; then a million rigid poses; then the joint of our own.
-assert np.allclose(home[:3, 3], [-0.8172, -0.2329 - 1.0, 0.0628 + 0.5], atol=1e-12)
+
+# The check. The part stays where it is while it is gripped and released, and with the
+# gripper in between; it was put down 0.12 m aside.
+assert np.allclose(part(held), part(home), rtol=0, atol=1e-12)
+assert np.allclose(part(carried, "tcp"), part(held, "tcp"), rtol=0, atol=1e-12)
+assert np.linalg.norm(part(carried)[:3, 3] - part(held)[:3, 3]) > 1
+assert np.allclose(part(gone), part(free), rtol=0, atol=1e-12)
+assert np.allclose(part(gone)[:3, 3] - part(home)[:3, 3], [0.12, 0, 0], atol=2e-6)
+
+# Every pose of the path is reached, in small steps.
+reached = cell.fk("tcp", joints=ik.joints)(answer.q)
+assert np.abs(reached - path).max() < 2e-6
+assert not len(jumps)
+assert np.abs(np.diff(answer.q, axis=0)).max() < 0.01
+assert leaving.success[0]
+assert leaving.reason[-1] == Reason.OUT_OF_REACH
+
+# UR's sums for the stretched arm, 1 m out on the rim of the track, on a plate 0.5 m
+# high; then a million rigid poses; then the joint of our own.
+stretched = fk(np.zeros(8))[:3, 3]
+assert np.allclose(stretched, [-0.8172, -0.2329 - 1.0, 0.0628 + 0.5], atol=1e-12)
 fk(Q, out=X)
 R = X[:, :3, :3]
 assert np.abs(R @ R.swapaxes(1, 2) - np.eye(3)).max() < 1e-13
 assert np.array_equal(X[123_456], fk(Q[123_456]))
 built_in, own = list(kernels.values())[1:]
 assert np.abs(built_in(some) - own(some)).max() < 1e-12
-print("\nchecked: the arm's data sheet, a million rigid poses, both tracks agree")
+print("\nchecked: the part followed and stayed, the whole path is reached,")
+print("         the arm's data sheet, a million rigid poses, both tracks agree")
