@@ -3,7 +3,9 @@
 With the errors e(q) of all rows, their Jacobian J and H = J J' + (c e'e + c0) 1, the
 step is q' = q + J' H^-1 (e - J g) + g, with g = gain (q_near - q) where the answer is
 to stay near a given vector, cut to a greatest change and to the limits (Levenberg
-1944; the choice of damping is Sugihara's, IEEE T-RO 27, 2011).
+1944; the choice of damping is Sugihara's, IEEE T-RO 27, 2011). A joint that stands at
+a limit and is drawn beyond it counts as fixed for that step, so that the others take
+its share (an active set, as in Bertsekas, SIAM J. Control 20, 1982).
 """
 
 from __future__ import annotations
@@ -30,12 +32,14 @@ from armillary.spatial.vector import (
     transpose,
 )
 from armillary.trace import Program, trace
-from armillary.trace.functions import maximum, minimum, select, sqrt
+from armillary.trace.functions import absolute, maximum, minimum, select
 
 DAMPING, LEAST_DAMPING = 0.01, 1e-9
 LARGEST_CHANGE = 1.0
 GAIN = 0.5
-POSE_SIZE = 12
+POSE_SIZE = 16
+# How far from orthonormal a rotation may be.
+RIGID = 1e-6
 
 
 class Goal(NamedTuple):
@@ -93,9 +97,10 @@ def step_program(
         near: Whether the answer is to stay near a given vector.
 
     Returns:
-        Inputs q (n,) and `target`: for each goal twelve numbers, the rows of [R p],
-        then with `near` that vector (n,). Outputs q (n,) and for each goal its squared
-        distance [m^2] and squared sine of its angle, 4 more beyond a right angle.
+        Inputs q (n,) and `target`: for each goal the sixteen numbers of its pose, row
+        by row, then with `near` that vector (n,). Outputs q (n,) and for each goal its
+        squared distance [m^2] and squared sine of its angle, 4 more beyond a right
+        angle.
     """
     n = len(selection.inputs)
     size = POSE_SIZE * len(goals) + (n if near else 0)
@@ -111,7 +116,9 @@ def step_program(
         if near:
             there = target[POSE_SIZE * len(goals) :]
             pull = [GAIN * (b - a) for a, b in zip(q, there, strict=True)]
-        change = _change(rows, errors, pull)
+        free = _free(q, rows, errors, limits)
+        rows = [_products(row, free) for row in rows]
+        change = _change(rows, errors, _products(pull, free))
         moved = [
             _limited(q[k] + _limited(change[k], -LARGEST_CHANGE, LARGEST_CHANGE), *ends)
             for k, ends in enumerate(zip(*limits, strict=True))
@@ -123,9 +130,53 @@ def step_program(
     )
 
 
+def _free(
+    q: Sequence[Number],
+    J: list[list[Number]],
+    e: list[Number],
+    limits: tuple[Sequence[float], Sequence[float]],
+) -> list[Number]:
+    """Return 0 for each joint at a limit that is drawn beyond it, 1 for the others."""
+    free: list[Number] = []
+    for k, (low, high) in enumerate(zip(*limits, strict=True)):
+        pull = _dot([row[k] for row in J], e)
+        kept: Number = 1.0
+        if high < float("inf"):
+            kept = select(q[k] >= high, select(pull > 0.0, 0.0, 1.0), kept)
+        if low > -float("inf"):
+            kept = select(q[k] <= low, select(pull < 0.0, 0.0, 1.0), kept)
+        free.append(kept)
+    return free
+
+
+def _products(a: Sequence[Number], b: Sequence[Number]) -> list[Number]:
+    return [x * y for x, y in zip(a, b, strict=True)]
+
+
 def _limited(x: Number, low: float, high: float) -> Number:
     x = maximum(x, low) if low > -float("inf") else x
     return minimum(x, high) if high < float("inf") else x
+
+
+def guard_program(goals: int) -> Program:
+    """Return the program target -> 1 where all of it are rigid poses, else 0.
+
+    Args:
+        goals: How many poses the target holds, as those of `step_program`.
+    """
+
+    def equations(target: Sequence[Number]) -> Number:
+        good: Number = 1.0
+        for k in range(goals):
+            x, y, z = transpose(_target(target, k).rotation)
+            lengths = dot(x, x) - 1.0, dot(y, y) - 1.0, dot(x, y)
+            last = target[POSE_SIZE * (k + 1) - 4 : POSE_SIZE * (k + 1)]
+            below = *last[:3], last[3] - 1.0
+            for off in (*lengths, *subtract(cross(x, y), z), *below):
+                good = select(absolute(off) < RIGID, good, 0.0)
+        return good
+
+    return trace(equations, name="ik_guard", target=(POSE_SIZE * goals,))
 
 
 def _target(numbers: Sequence[Number], k: int) -> Pose:
@@ -226,24 +277,23 @@ def _gram(rows: list[list[Number]], damping: Number) -> list[list[Number]]:
 
 
 def solve_symmetric(H: list[list[Number]], b: Sequence[Number]) -> list[Number]:
-    """Return x with H x = b for a positive H given by its lower half (Cholesky)."""
+    """Return x with H x = b for a positive H given by its lower half (H = L D L')."""
     size = len(b)
     L: list[list[Number]] = []
     inverse: list[Number] = []
     for i in range(size):
-        row: list[Number] = []
+        scaled: list[Number] = []  # of L D
         for k in range(i):
-            row.append((H[i][k] - _dot(row[:k], L[k][:k])) * inverse[k])
-        pivot = maximum(H[i][i] - _dot(row, row), 1e-14)
-        inverse.append(1.0 / sqrt(pivot))
+            scaled.append(H[i][k] - _dot(scaled, L[k]))
+        row = _products(scaled, inverse)
+        inverse.append(1.0 / maximum(H[i][i] - _dot(scaled, row), 1e-14))
         L.append(row)
     y: list[Number] = []
     for i in range(size):
-        y.append((b[i] - _dot(L[i], y)) * inverse[i])
-    x: list[Number] = [0.0] * size
+        y.append(b[i] - _dot(L[i], y))
+    x = _products(y, inverse)
     for i in reversed(range(size)):
-        below = [L[k][i] for k in range(i + 1, size)]
-        x[i] = (y[i] - _dot(below, x[i + 1 :])) * inverse[i]
+        x[i] = x[i] - _dot([L[k][i] for k in range(i + 1, size)], x[i + 1 :])
     return x
 
 

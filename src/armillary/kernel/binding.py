@@ -164,6 +164,13 @@ def arrays_are_as_expected() -> bool:
     return abi_version() == _KNOWN_ABI and _lies_as_expected()
 
 
+def address_of(array: npt.NDArray[Any]) -> int:
+    """Return where the numbers of an array begin, sooner than NumPy tells it."""
+    if arrays_are_as_expected():
+        return ctypes.c_int64.from_address(id(array) + call.DATA).value
+    return array.ctypes.data
+
+
 def _lies_as_expected() -> bool:
     """Tell whether the fields of a known array are where @call reads them.
 

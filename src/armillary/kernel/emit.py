@@ -31,23 +31,31 @@ def emit_block(program: Program, shape: Shape) -> str:
 BRANCH_WEIGHTS = '!0 = !{!"branch_weights", i32 1, i32 100000}'
 
 
-def emit_step(program: Program, shape: Shape) -> str:
-    """Return the text of @step, the same computation on columns.
+def emit_columns(programs: Mapping[str, Program], shape: Shape) -> str:
+    """Return the text of functions that do the same computation on columns.
 
-    @step(ptr in..., ptr out...) reads and writes one vector for each scalar of a port,
+    @name(ptr in..., ptr out...) reads and writes one vector for each scalar of a port,
     as loops keep them that run on many problems at once. Nothing is recomputed.
     """
-    singles = [(k,) for k in range(len(program.results))]
-    segments, slot_count = cut(program, singles)
-    body = _body(program, shape, segments, columns=True)
-    lines = [
-        f"define internal void @step({_pointers_text(program)}) {{",
-        f"  %scratch = alloca {shape.real}, i64 {max(1, slot_count)}, align 64",
-        *body.lines,
-        "  ret void",
-        "}",
-    ]
-    return "\n".join([*body.before, *lines])
+    before: dict[str, None] = {}
+    functions: list[str] = []
+    for name, program in programs.items():
+        singles = [(k,) for k in range(len(program.results))]
+        segments, slot_count = cut(program, singles, COLUMNS_LENGTH)
+        body = _body(program, shape, segments, columns=True, name=name)
+        before.update(dict.fromkeys(body.before))
+        functions += [
+            f"define internal void @{name}({_pointers_text(program)}) {{",
+            f"  %scratch = alloca {shape.real}, i64 {max(1, slot_count)}, align 64",
+            *body.lines,
+            "  ret void",
+            "}",
+        ]
+    return "\n".join([*before, *functions])
+
+
+# A loop runs the same function again and again: longer pieces are worth their while.
+COLUMNS_LENGTH = 2000
 
 
 def pointers(program: Program) -> list[str]:
@@ -76,7 +84,12 @@ class _Body(NamedTuple):
 
 
 def _body(
-    program: Program, shape: Shape, segments: Sequence[Segment], *, columns: bool
+    program: Program,
+    shape: Shape,
+    segments: Sequence[Segment],
+    *,
+    columns: bool,
+    name: str = "block",
 ) -> _Body:
     """Return the segments in turn; a single one is no function of its own."""
     declared: dict[str, str] = {}
@@ -96,8 +109,9 @@ def _body(
     lines: list[str] = []
     flagged = "0"
     for k, (b, mask) in enumerate(zip(blocks, masks, strict=True)):
-        before.append(_segment_text(b, program, k, mask))
-        lines.append(f"  %f{k} = call {bits} @segment{k}({arguments})")
+        segment = f"{name}_segment{k}"
+        before.append(_segment_text(b, program, segment, mask))
+        lines.append(f"  %f{k} = call {bits} @{segment}({arguments})")
         lines.append(f"  %any{k} = or {bits} {flagged}, %f{k}")
         flagged = f"%any{k}"
     return _Body(before, lines, flagged)
@@ -201,14 +215,14 @@ def _store(
         start += port.size
 
 
-def _segment_text(b: Block, program: Program, k: int, mask: Value) -> str:
+def _segment_text(b: Block, program: Program, name: str, mask: Value) -> str:
     """Return a segment as a function that tells which lanes were flagged."""
     names = [*pointers(program), "%scratch"]
     parameters = ", ".join(f"ptr noalias {name}" for name in names)
     bits = f"i{b.shape.lanes}"
     return "\n".join(
         [
-            f"define internal {bits} @segment{k}({parameters}) {{",
+            f"define internal {bits} @{name}({parameters}) {{",
             "entry:",
             *b.lines,
             f"  ret {bits} {mask}",

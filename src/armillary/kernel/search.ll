@@ -1,9 +1,10 @@
 ; Multi-start search: iterate a step on LANES problems at once until each is solved.
 ;
 ; Words in capitals are put in by search.py: LANES, N (unknowns), M (parameters of a
-; problem), K (errors), and products of them. @step is the compiled step: it reads the
-; unknowns and parameters of all lanes, column by column, and writes the next unknowns
-; and the errors of the present ones.
+; problem), K (errors), PAIRS (of features), products of them, and MASK, the integer with
+; a bit for each lane. @step is the compiled step: it reads the unknowns and parameters of
+; all lanes, column by column, and writes the next unknowns and the errors of the present
+; ones. @guard, compiled too, writes a number above 0 for parameters that make sense.
 ;
 ; A lane that has solved its problem takes the next one at once; a lane that has not come
 ; nearer starts again from another place. Starts come from the caller, then from a table
@@ -11,25 +12,32 @@
 ; random from a key that depends on the problem alone.
 
 %State = type {
-  [NW x double],   ;  0 unknowns, one way round
-  [NW x double],   ;  1 unknowns, the other way round
-  [MW x double],   ;  2 parameters
-  [KW x double],   ;  3 errors
-  [LANES x i64],   ;  4 steps since the start
-  [LANES x i64],   ;  5 whether the lane works
-  [LANES x double],;  6 error at the step before
-  [LANES x i64],   ;  7 which problem
-  [LANES x i64],   ;  8 starts made
-  [LANES x i64],   ;  9 steps made for the problem
-  [LANES x i64],   ; 10 key of the problem
-  [LANES x float], ; 11 distance of the last start taken from the table
-  [LANES x double],; 12 least error at the end of a start
-  [NW x double],   ; 13 the unknowns there
-  i64,             ; 14 the next problem
-  i64              ; 15 problems to finish
+  [NW x double],      ;  0 unknowns, one way round
+  [NW x double],      ;  1 unknowns, the other way round
+  [MW x double],      ;  2 parameters
+  [KW x double],      ;  3 errors
+  [LANES x i64],      ;  4 steps since the start
+  [LANES x i64],      ;  5 whether the lane works, 1 or 0
+  [LANES x double],   ;  6 error at the step before
+  [LANES x i64],      ;  7 which problem
+  [LANES x i64],      ;  8 starts made
+  [LANES x i64],      ;  9 steps made for the problem
+  [LANES x i32],      ; 10 distance of the last start taken from the table
+  [LANES x <8 x i32>],; 11 distances of those that were found with it
+  [LANES x <8 x i32>],; 12 the packs that they lie in
+  [LANES x double],   ; 13 least error at the end of a start
+  [LANES x double],   ; 14 what the guard says
+  i64,                ; 15 the next problem
+  i64,                ; 16 problems to finish
+  i64                 ; 17 problems not solved
 }
 
-; The words of a job.
+; The words of a job. The first nineteen are those of a plan.
+;  0 features   1 starts   2 offsets   3 grid   4 columns   5 factors   6 axes   7 void
+;  8 tolerances   9 lower   10 span   11 salt   12 steps   13 stale_from
+; 14 patient_after   15 patient_steps   16 starts   17 table_starts   18 reals
+; 19 count   20 problems   21 stride   22 seeds   23 answers   24 residuals
+; 25 endings   26 whether all lanes work on one problem   27 how many lanes work
 define internal i64 @word(ptr %job, i64 %k) alwaysinline {
   %place = getelementptr i64, ptr %job, i64 %k
   %value = load i64, ptr %place
@@ -54,6 +62,56 @@ define internal i64 @mix(i64 %x) alwaysinline {
   %h = lshr i64 %g, 31
   %i = xor i64 %g, %h
   ret i64 %i
+}
+
+; A number made of the parameters of a problem.
+define internal i64 @key(ptr %problem) {
+entry:
+  br label %turn
+turn:
+  %k = phi i64 [ 0, %entry ], [ %next, %turn ]
+  %key = phi i64 [ 0, %entry ], [ %key_next, %turn ]
+  %number_at = getelementptr double, ptr %problem, i64 %k
+  %bits = load i64, ptr %number_at
+  %mixed = call i64 @mix(i64 %key)
+  %key_next = xor i64 %mixed, %bits
+  %next = add i64 %k, 1
+  %more = icmp slt i64 %next, M
+  br i1 %more, label %turn, label %exit
+exit:
+  ret i64 %key_next
+}
+
+; The parameters of a problem.
+define internal ptr @problem(ptr %job, i64 %index) alwaysinline {
+  %problems = call ptr @address(ptr %job, i64 20)
+  %stride = call i64 @word(ptr %job, i64 21)
+  %start = mul i64 %index, %stride
+  %row = getelementptr double, ptr %problems, i64 %start
+  ret ptr %row
+}
+
+; A row of numbers for a problem: word `which` of the job, `size` numbers long.
+define internal ptr @row(ptr %job, i64 %which, i64 %index, i64 %size) alwaysinline {
+  %rows = call ptr @address(ptr %job, i64 %which)
+  %start = mul i64 %index, %size
+  %row = getelementptr double, ptr %rows, i64 %start
+  ret ptr %row
+}
+
+; Say that numbers are not known.
+define internal void @blank(ptr %row, i64 %count) {
+entry:
+  br label %turn
+turn:
+  %k = phi i64 [ 0, %entry ], [ %next, %turn ]
+  %at = getelementptr double, ptr %row, i64 %k
+  store double 0x7FF8000000000000, ptr %at
+  %next = add i64 %k, 1
+  %more = icmp slt i64 %next, %count
+  br i1 %more, label %turn, label %exit
+exit:
+  ret void
 }
 
 ; Copy unknowns into the column of a lane.
@@ -96,12 +154,12 @@ exit:
 
 ; The coordinate of a problem in the grid along one axis, within its bounds.
 define internal i64 @grid(ptr %job, ptr %problem, i64 %axis) {
-  %which = call ptr @address(ptr %job, i64 16)
+  %which = call ptr @address(ptr %job, i64 6)
   %axis_at = getelementptr i64, ptr %which, i64 %axis
   %element = load i64, ptr %axis_at
   %value_at = getelementptr double, ptr %problem, i64 %element
   %value = load double, ptr %value_at
-  %grid = call ptr @address(ptr %job, i64 9)
+  %grid = call ptr @address(ptr %job, i64 3)
   %origin_at = getelementptr double, ptr %grid, i64 %axis
   %origin = load double, ptr %origin_at
   %inverse_at = getelementptr double, ptr %grid, i64 3
@@ -119,14 +177,15 @@ define internal i64 @grid(ptr %job, ptr %problem, i64 %axis) {
   ret i64 %cell
 }
 
-; Find the nearest table entry that is farther than the last one taken; -1 for none.
-; Entries lie in packs of eight, element by element, so that eight are compared at once.
-define internal i64 @nearest(ptr %job, ptr %problem, ptr %taken) {
+; Look through the grid cell of a problem for table entries that are farther than `taken`:
+; for each place in a pack the nearest. Entries lie in packs of eight, two features after
+; two, in whole numbers, so that eight entries are compared at once.
+define internal void @scan(ptr %job, ptr %problem, i32 %taken, ptr %distances, ptr %packs) {
 entry:
   %x = call i64 @grid(ptr %job, ptr %problem, i64 0)
   %y = call i64 @grid(ptr %job, ptr %problem, i64 1)
   %z = call i64 @grid(ptr %job, ptr %problem, i64 2)
-  %grid = call ptr @address(ptr %job, i64 9)
+  %grid = call ptr @address(ptr %job, i64 3)
   %ny_at = getelementptr double, ptr %grid, i64 7
   %ny_real = load double, ptr %ny_at
   %ny = fptosi double %ny_real to i64
@@ -137,90 +196,138 @@ entry:
   %xy = add i64 %xs, %y
   %xys = mul i64 %xy, %nz
   %cell = add i64 %xys, %z
-  %offsets = call ptr @address(ptr %job, i64 8)
+  %offsets = call ptr @address(ptr %job, i64 2)
   %first_at = getelementptr i64, ptr %offsets, i64 %cell
   %first = load i64, ptr %first_at
   %cell_next = add i64 %cell, 1
   %end_at = getelementptr i64, ptr %offsets, i64 %cell_next
   %end = load i64, ptr %end_at
-  %features = call ptr @address(ptr %job, i64 6)
-  %scales = call ptr @address(ptr %job, i64 15)
-  %wanted = alloca <8 x float>, i64 M, align 32
-  %limit1 = load float, ptr %taken
-  %limit0 = insertelement <8 x float> poison, float %limit1, i32 0
-  %limit = shufflevector <8 x float> %limit0, <8 x float> poison, <8 x i32> zeroinitializer
-  br label %scale
-scale:
-  %s = phi i64 [ 0, %entry ], [ %s_next, %scale ]
-  %p_at = getelementptr double, ptr %problem, i64 %s
-  %p = load double, ptr %p_at
-  %f_at = getelementptr double, ptr %scales, i64 %s
-  %f = load double, ptr %f_at
-  %pf = fmul double %p, %f
-  %pf32 = fptrunc double %pf to float
-  %pf0 = insertelement <8 x float> poison, float %pf32, i32 0
-  %pf8 = shufflevector <8 x float> %pf0, <8 x float> poison, <8 x i32> zeroinitializer
-  %w_at = getelementptr <8 x float>, ptr %wanted, i64 %s
-  store <8 x float> %pf8, ptr %w_at, align 32
+  %features = call ptr @address(ptr %job, i64 0)
+  %wanted = alloca <16 x i16>, i64 PAIRS, align 32
+  %limit0 = insertelement <8 x i32> poison, i32 %taken, i32 0
+  %limit = shufflevector <8 x i32> %limit0, <8 x i32> poison, <8 x i32> zeroinitializer
+  br label %pair
+pair:
+  %s = phi i64 [ 0, %entry ], [ %s_next, %pair ]
+  %s_even = shl i64 %s, 1
+  %s_odd = or i64 %s_even, 1
+  %even = call i32 @feature(ptr %job, ptr %problem, i64 %s_even)
+  %odd = call i32 @feature(ptr %job, ptr %problem, i64 %s_odd)
+  %low = and i32 %even, 65535
+  %high = shl i32 %odd, 16
+  %both = or i32 %low, %high
+  %both0 = insertelement <8 x i32> poison, i32 %both, i32 0
+  %both8 = shufflevector <8 x i32> %both0, <8 x i32> poison, <8 x i32> zeroinitializer
+  %w_at = getelementptr <8 x i32>, ptr %wanted, i64 %s
+  store <8 x i32> %both8, ptr %w_at, align 32
   %s_next = add i64 %s, 1
-  %s_more = icmp slt i64 %s_next, M
-  br i1 %s_more, label %scale, label %head
+  %s_more = icmp slt i64 %s_next, PAIRS
+  br i1 %s_more, label %pair, label %head
 head:
   %any = icmp slt i64 %first, %end
-  br i1 %any, label %row, label %none
-row:
-  %r = phi i64 [ %first, %head ], [ %r_next, %row_end ]
-  %best = phi <8 x i32> [ splat (i32 -1), %head ], [ %best_next, %row_end ]
-  %least = phi <8 x float> [ splat (float 0x7FF0000000000000), %head ], [ %least_next, %row_end ]
-  %start = mul i64 %r, M
-  %base = getelementptr <8 x float>, ptr %features, i64 %start
+  br i1 %any, label %pack, label %found
+pack:
+  %r = phi i64 [ %first, %head ], [ %r_next, %compared ]
+  %best = phi <8 x i32> [ zeroinitializer, %head ], [ %best_next, %compared ]
+  %least = phi <8 x i32> [ splat (i32 2147483647), %head ], [ %least_next, %compared ]
+  %start = mul i64 %r, PAIRS
+  %base = getelementptr <16 x i16>, ptr %features, i64 %start
   br label %sum
 sum:
-  %k = phi i64 [ 0, %row ], [ %k_next, %sum ]
-  %d = phi <8 x float> [ zeroinitializer, %row ], [ %d_next, %sum ]
-  %a_at = getelementptr <8 x float>, ptr %base, i64 %k
-  %a = load <8 x float>, ptr %a_at, align 4
-  %b_at = getelementptr <8 x float>, ptr %wanted, i64 %k
-  %b = load <8 x float>, ptr %b_at, align 32
-  %ab = fsub <8 x float> %a, %b
-  %ab2 = fmul contract <8 x float> %ab, %ab
-  %d_next = fadd contract <8 x float> %d, %ab2
+  %k = phi i64 [ 0, %pack ], [ %k_next, %sum ]
+  %d = phi <8 x i32> [ zeroinitializer, %pack ], [ %d_next, %sum ]
+  %a_at = getelementptr <16 x i16>, ptr %base, i64 %k
+  %a = load <16 x i16>, ptr %a_at, align 2
+  %b_at = getelementptr <16 x i16>, ptr %wanted, i64 %k
+  %b = load <16 x i16>, ptr %b_at, align 32
+  %ab = sub <16 x i16> %a, %b
+  %squares = call <8 x i32> @squares(<16 x i16> %ab)
+  %d_next = add <8 x i32> %d, %squares
   %k_next = add i64 %k, 1
-  %k_more = icmp slt i64 %k_next, M
-  br i1 %k_more, label %sum, label %row_end
-row_end:
-  %fresh = fcmp ogt <8 x float> %d_next, %limit
-  %nearer = fcmp olt <8 x float> %d_next, %least
+  %k_more = icmp slt i64 %k_next, PAIRS
+  br i1 %k_more, label %sum, label %compared
+compared:
+  %fresh = icmp sgt <8 x i32> %d_next, %limit
+  %nearer = icmp slt <8 x i32> %d_next, %least
   %better = and <8 x i1> %fresh, %nearer
   %r32 = trunc i64 %r to i32
   %r0 = insertelement <8 x i32> poison, i32 %r32, i32 0
   %r8 = shufflevector <8 x i32> %r0, <8 x i32> poison, <8 x i32> zeroinitializer
   %best_next = select <8 x i1> %better, <8 x i32> %r8, <8 x i32> %best
-  %least_next = select <8 x i1> %better, <8 x float> %d_next, <8 x float> %least
+  %least_next = select <8 x i1> %better, <8 x i32> %d_next, <8 x i32> %least
   %r_next = add i64 %r, 1
   %r_more = icmp slt i64 %r_next, %end
-  br i1 %r_more, label %row, label %choose
-choose:
-  %c = phi i64 [ 0, %row_end ], [ %c_next, %choose ]
-  %won = phi i64 [ -1, %row_end ], [ %won_next, %choose ]
-  %nearest = phi float [ 0x7FF0000000000000, %row_end ], [ %nearest_next, %choose ]
-  %one = extractelement <8 x float> %least_next, i64 %c
-  %one_row = extractelement <8 x i32> %best_next, i64 %c
-  %one_wide = sext i32 %one_row to i64
-  %one_start = mul i64 %one_wide, 8
-  %one_place = add i64 %one_start, %c
-  %wins = fcmp olt float %one, %nearest
-  %won_next = select i1 %wins, i64 %one_place, i64 %won
-  %nearest_next = select i1 %wins, float %one, float %nearest
-  %c_next = add i64 %c, 1
-  %c_more = icmp slt i64 %c_next, 8
-  br i1 %c_more, label %choose, label %found
+  br i1 %r_more, label %pack, label %found
 found:
-  store float %nearest_next, ptr %taken
-  ret i64 %won_next
+  %distances_found = phi <8 x i32> [ splat (i32 2147483647), %head ], [ %least_next, %compared ]
+  %packs_found = phi <8 x i32> [ zeroinitializer, %head ], [ %best_next, %compared ]
+  store <8 x i32> %distances_found, ptr %distances
+  store <8 x i32> %packs_found, ptr %packs
+  ret void
+}
+
+; A feature of a problem, as a whole number within the bounds of the table's.
+define internal i32 @feature(ptr %job, ptr %problem, i64 %k) alwaysinline {
+  %columns = call ptr @address(ptr %job, i64 4)
+  %column_at = getelementptr i64, ptr %columns, i64 %k
+  %column = load i64, ptr %column_at
+  %value_at = getelementptr double, ptr %problem, i64 %column
+  %value = load double, ptr %value_at
+  %factors = call ptr @address(ptr %job, i64 5)
+  %factor_at = getelementptr double, ptr %factors, i64 %k
+  %factor = load double, ptr %factor_at
+  %scaled = fmul double %value, %factor
+  %low = fcmp ogt double %scaled, -LEVELS.0
+  %above = select i1 %low, double %scaled, double -LEVELS.0
+  %high = fcmp olt double %above, LEVELS.0
+  %inside = select i1 %high, double %above, double LEVELS.0
+  %whole = fptosi double %inside to i32
+  ret i32 %whole
+}
+
+; The nearest table entry that was not taken yet; -1 for none.
+define internal i64 @nearest(ptr %job, ptr %problem, ptr %s, i64 %slot) {
+entry:
+  %distances = getelementptr %State, ptr %s, i64 0, i32 11, i64 %slot
+  %packs = getelementptr %State, ptr %s, i64 0, i32 12, i64 %slot
+  %taken_at = getelementptr %State, ptr %s, i64 0, i32 10, i64 %slot
+  %void64 = call i64 @word(ptr %job, i64 7)
+  %void = trunc i64 %void64 to i32
+  %known = load <8 x i32>, ptr %distances
+  %least_known = call i32 @llvm.vector.reduce.smin.v8i32(<8 x i32> %known)
+  %left = icmp slt i32 %least_known, %void
+  br i1 %left, label %take, label %look
+look:
+  %taken = load i32, ptr %taken_at
+  call void @scan(ptr %job, ptr %problem, i32 %taken, ptr %distances, ptr %packs)
+  %seen = load <8 x i32>, ptr %distances
+  %least_seen = call i32 @llvm.vector.reduce.smin.v8i32(<8 x i32> %seen)
+  %some = icmp slt i32 %least_seen, %void
+  br i1 %some, label %take, label %none
+take:
+  %all = phi <8 x i32> [ %known, %entry ], [ %seen, %look ]
+  %least = phi i32 [ %least_known, %entry ], [ %least_seen, %look ]
+  %least0 = insertelement <8 x i32> poison, i32 %least, i32 0
+  %least8 = shufflevector <8 x i32> %least0, <8 x i32> poison, <8 x i32> zeroinitializer
+  %equal = icmp eq <8 x i32> %all, %least8
+  %bits = bitcast <8 x i1> %equal to i8
+  %first = call i8 @llvm.cttz.i8(i8 %bits, i1 true)
+  %place = zext i8 %first to i64
+  %used_at = getelementptr i32, ptr %distances, i64 %place
+  store i32 2147483647, ptr %used_at
+  store i32 %least, ptr %taken_at
+  %pack_at = getelementptr i32, ptr %packs, i64 %place
+  %pack = load i32, ptr %pack_at
+  %wide = sext i32 %pack to i64
+  %entry0 = mul i64 %wide, 8
+  %row = add i64 %entry0, %place
+  ret i64 %row
 none:
   ret i64 -1
 }
+
+declare i32 @llvm.vector.reduce.smin.v8i32(<8 x i32>)
+declare i8 @llvm.cttz.i8(i8, i1)
 
 ; Put a lane at its next starting place.
 define internal void @start(ptr %job, ptr %s, ptr %to, i64 %lane, i64 %slot) {
@@ -233,44 +340,41 @@ entry:
   %tries = load i64, ptr %tries_at
   %tries_next = add i64 %tries, 1
   store i64 %tries_next, ptr %tries_at
+  %lane_tries_at = getelementptr %State, ptr %s, i64 0, i32 8, i64 %lane
+  store i64 %tries_next, ptr %lane_tries_at
   %index_at = getelementptr %State, ptr %s, i64 0, i32 7, i64 %slot
   %index = load i64, ptr %index_at
-  %seeds = call ptr @address(ptr %job, i64 2)
+  %problem = call ptr @problem(ptr %job, i64 %index)
+  %seeds = call ptr @address(ptr %job, i64 22)
   %given = icmp ne ptr %seeds, null
   %first = icmp eq i64 %tries, 0
   %use_seed = and i1 %given, %first
   br i1 %use_seed, label %seed, label %look
 seed:
-  %seed_start = mul i64 %index, N
-  %seed_row = getelementptr double, ptr %seeds, i64 %seed_start
+  %seed_row = call ptr @row(ptr %job, i64 22, i64 %index, i64 N)
   call void @put(ptr %to, i64 %lane, ptr %seed_row, i64 N)
   ret void
 look:
-  %numbers = call ptr @address(ptr %job, i64 13)
-  %table_tries = call i64 @word(ptr %numbers, i64 5)
+  %table_tries = call i64 @word(ptr %job, i64 17)
   %still = icmp slt i64 %tries, %table_tries
   br i1 %still, label %table, label %random
 table:
-  %problems = call ptr @address(ptr %job, i64 1)
-  %problem_start = mul i64 %index, M
-  %problem = getelementptr double, ptr %problems, i64 %problem_start
-  %taken = getelementptr %State, ptr %s, i64 0, i32 11, i64 %slot
-  %row = call i64 @nearest(ptr %job, ptr %problem, ptr %taken)
-  %found = icmp sge i64 %row, 0
+  %place = call i64 @nearest(ptr %job, ptr %problem, ptr %s, i64 %slot)
+  %found = icmp sge i64 %place, 0
   br i1 %found, label %known, label %random
 known:
-  %starts = call ptr @address(ptr %job, i64 7)
-  %start = mul i64 %row, N
-  %start_row = getelementptr double, ptr %starts, i64 %start
+  %start_row = call ptr @row(ptr %job, i64 1, i64 %place, i64 N)
   call void @put(ptr %to, i64 %lane, ptr %start_row, i64 N)
   ret void
 random:
-  %key_at = getelementptr %State, ptr %s, i64 0, i32 10, i64 %slot
-  %key = load i64, ptr %key_at
-  %salt = call i64 @mix(i64 %tries)
-  %key_try = xor i64 %key, %salt
-  %lower = call ptr @address(ptr %job, i64 11)
-  %span = call ptr @address(ptr %job, i64 12)
+  %salt = call i64 @word(ptr %job, i64 11)
+  %salt_mixed = call i64 @mix(i64 %salt)
+  %tries_mixed = call i64 @mix(i64 %tries)
+  %key = call i64 @key(ptr %problem)
+  %key_salted = xor i64 %key, %salt_mixed
+  %key_try = xor i64 %key_salted, %tries_mixed
+  %lower = call ptr @address(ptr %job, i64 9)
+  %span = call ptr @address(ptr %job, i64 10)
   br label %draw
 draw:
   %k = phi i64 [ 0, %random ], [ %k_next, %draw ]
@@ -296,27 +400,36 @@ exit:
   ret void
 }
 
-; Write the answer of a problem: unknowns, errors, and how it ended.
-define internal void @answer(ptr %job, i64 %index, i64 %status, i64 %steps, i64 %tries) {
-  %infos = call ptr @address(ptr %job, i64 5)
-  %info_start = mul i64 %index, 3
-  %info = getelementptr i64, ptr %infos, i64 %info_start
-  store i64 %status, ptr %info
-  %steps_at = getelementptr i64, ptr %info, i64 1
+; Write how a problem ended.
+define internal void @ending(ptr %job, ptr %s, i64 %index, i64 %status, i64 %steps, i64 %tries) {
+  %left_at = getelementptr %State, ptr %s, i64 0, i32 16
+  %left = load i64, ptr %left_at
+  %left_next = sub i64 %left, 1
+  store i64 %left_next, ptr %left_at
+  %failures_at = getelementptr %State, ptr %s, i64 0, i32 17
+  %failures = load i64, ptr %failures_at
+  %failed = icmp ne i64 %status, 0
+  %one_more = zext i1 %failed to i64
+  %failures_next = add i64 %failures, %one_more
+  store i64 %failures_next, ptr %failures_at
+  %row = call ptr @row(ptr %job, i64 25, i64 %index, i64 3)
+  store i64 %status, ptr %row
+  %steps_at = getelementptr i64, ptr %row, i64 1
   store i64 %steps, ptr %steps_at
-  %tries_at = getelementptr i64, ptr %info, i64 2
+  %tries_at = getelementptr i64, ptr %row, i64 2
   store i64 %tries, ptr %tries_at
   ret void
 }
 
-; Give a lane the next problem that is made of numbers; let it rest when there is none.
+; Give a lane the next problem that makes sense; let it rest when there is none.
 define internal void @take(ptr %job, ptr %s, ptr %to, i64 %lane) {
 entry:
-  %next_at = getelementptr %State, ptr %s, i64 0, i32 14
-  %left_at = getelementptr %State, ptr %s, i64 0, i32 15
+  %next_at = getelementptr %State, ptr %s, i64 0, i32 15
   %alive_at = getelementptr %State, ptr %s, i64 0, i32 5, i64 %lane
-  %problems = call ptr @address(ptr %job, i64 1)
-  %count = call i64 @word(ptr %job, i64 0)
+  %parameters = getelementptr %State, ptr %s, i64 0, i32 2
+  %verdicts = getelementptr %State, ptr %s, i64 0, i32 14
+  %verdict_at = getelementptr %State, ptr %s, i64 0, i32 14, i64 %lane
+  %count = call i64 @word(ptr %job, i64 19)
   br label %next
 next:
   %index = load i64, ptr %next_at
@@ -328,84 +441,94 @@ rest:
 read:
   %index_next = add i64 %index, 1
   store i64 %index_next, ptr %next_at
-  %row_start = mul i64 %index, M
-  %row = getelementptr double, ptr %problems, i64 %row_start
+  %answer = call ptr @row(ptr %job, i64 23, i64 %index, i64 N)
+  call void @blank(ptr %answer, i64 N)
+  %residual = call ptr @row(ptr %job, i64 24, i64 %index, i64 K)
+  call void @blank(ptr %residual, i64 K)
+  %row = call ptr @problem(ptr %job, i64 %index)
+  call void @put(ptr %parameters, i64 %lane, ptr %row, i64 M)
   br label %check
 check:
   %k = phi i64 [ 0, %read ], [ %k_next, %check ]
   %zero = phi double [ 0.0, %read ], [ %zero_next, %check ]
-  %key = phi i64 [ 0, %read ], [ %key_next, %check ]
   %number_at = getelementptr double, ptr %row, i64 %k
   %number = load double, ptr %number_at
-  %bits = load i64, ptr %number_at
   %nothing = fmul double %number, 0.0
   %zero_next = fadd double %zero, %nothing
-  %key_mixed = call i64 @mix(i64 %key)
-  %key_next = xor i64 %key_mixed, %bits
   %k_next = add i64 %k, 1
   %k_more = icmp slt i64 %k_next, M
   br i1 %k_more, label %check, label %judge
 judge:
+  call void @guard(ptr %parameters, ptr %verdicts)
+  %verdict = load double, ptr %verdict_at
+  %sensible = fcmp ogt double %verdict, 0.0
   %finite = fcmp oeq double %zero_next, 0.0
-  br i1 %finite, label %accept, label %refuse
+  %good = and i1 %sensible, %finite
+  br i1 %good, label %accept, label %refuse
 refuse:
-  call void @answer(ptr %job, i64 %index, i64 2, i64 0, i64 0)
-  %left = load i64, ptr %left_at
-  %left_next = sub i64 %left, 1
-  store i64 %left_next, ptr %left_at
+  call void @ending(ptr %job, ptr %s, i64 %index, i64 2, i64 0, i64 0)
   br label %next
 accept:
-  %numbers = call ptr @address(ptr %job, i64 13)
-  %salt = call i64 @word(ptr %numbers, i64 6)
-  %salt_mixed = call i64 @mix(i64 %salt)
-  %key_salted = xor i64 %key_next, %salt_mixed
-  %key_at = getelementptr %State, ptr %s, i64 0, i32 10, i64 %lane
-  store i64 %key_salted, ptr %key_at
   %index_at = getelementptr %State, ptr %s, i64 0, i32 7, i64 %lane
   store i64 %index, ptr %index_at
   %tries_at = getelementptr %State, ptr %s, i64 0, i32 8, i64 %lane
   store i64 0, ptr %tries_at
   %steps_at = getelementptr %State, ptr %s, i64 0, i32 9, i64 %lane
   store i64 0, ptr %steps_at
-  %dist_at = getelementptr %State, ptr %s, i64 0, i32 11, i64 %lane
-  store float -1.0, ptr %dist_at
-  %best_at = getelementptr %State, ptr %s, i64 0, i32 12, i64 %lane
+  %taken_at = getelementptr %State, ptr %s, i64 0, i32 10, i64 %lane
+  store i32 -1, ptr %taken_at
+  %distances_at = getelementptr %State, ptr %s, i64 0, i32 11, i64 %lane
+  store <8 x i32> splat (i32 2147483647), ptr %distances_at
+  %best_at = getelementptr %State, ptr %s, i64 0, i32 13, i64 %lane
   store double 0x7FF0000000000000, ptr %best_at
   store i64 1, ptr %alive_at
-  %parameters = getelementptr %State, ptr %s, i64 0, i32 2
-  call void @put(ptr %parameters, i64 %lane, ptr %row, i64 M)
   call void @start(ptr %job, ptr %s, ptr %to, i64 %lane, i64 %lane)
   ret void
 }
 
-; Solve a job; returns the number of steps made on all lanes together.
-define i64 @search(ptr %job) {
+; Solve the problems of a job; returns how many of them are not solved.
+;
+; `plan` holds the first nineteen words of the job, `call` the others.
+define i64 @search(ptr %plan, ptr %call) {
 entry:
   %s = alloca %State, align 64
+  %job = alloca [28 x i64], align 64
+  call void @llvm.memset.p0.i64(ptr %s, i8 0, i64 ptrtoint (ptr getelementptr (%State, ptr null, i64 1) to i64), i1 false)
+  call void @llvm.memcpy.p0.p0.i64(ptr %job, ptr %plan, i64 152, i1 false)
+  %job19 = getelementptr i64, ptr %job, i64 19
+  call void @llvm.memcpy.p0.p0.i64(ptr %job19, ptr %call, i64 72, i1 false)
+  %count = call i64 @word(ptr %job, i64 19)
+  %problems = call ptr @address(ptr %job, i64 20)
+  %together = call i64 @word(ptr %job, i64 26)
+  %used = call i64 @word(ptr %job, i64 27)
   %ways0 = getelementptr %State, ptr %s, i64 0, i32 0
   %ways1 = getelementptr %State, ptr %s, i64 0, i32 1
   %parameters = getelementptr %State, ptr %s, i64 0, i32 2
   %errors = getelementptr %State, ptr %s, i64 0, i32 3
-  call void @llvm.memset.p0.i64(ptr %s, i8 0, i64 ptrtoint (ptr getelementptr (%State, ptr null, i64 1) to i64), i1 false)
-  %numbers = call ptr @address(ptr %job, i64 13)
-  %reals = call ptr @address(ptr %job, i64 14)
-  %max_age = call i64 @word(ptr %numbers, i64 0)
-  %stale_from = call i64 @word(ptr %numbers, i64 1)
-  %patient_after = call i64 @word(ptr %numbers, i64 2)
-  %patient_age = call i64 @word(ptr %numbers, i64 3)
-  %max_tries = call i64 @word(ptr %numbers, i64 4)
-  %together = call i64 @word(ptr %numbers, i64 7)
+  %ages = getelementptr %State, ptr %s, i64 0, i32 4
+  %works = getelementptr %State, ptr %s, i64 0, i32 5
+  %lasts = getelementptr %State, ptr %s, i64 0, i32 6
+  %all_tries = getelementptr %State, ptr %s, i64 0, i32 8
+  %all_steps = getelementptr %State, ptr %s, i64 0, i32 9
+  %left_at = getelementptr %State, ptr %s, i64 0, i32 16
+  store i64 %count, ptr %left_at
   %one = icmp ne i64 %together, 0
-  %used = call i64 @word(ptr %numbers, i64 8)
+  %tolerances = call ptr @address(ptr %job, i64 8)
+  %max_age = call i64 @word(ptr %job, i64 12)
+  %max_ages = call <LANES x i64> @same(i64 %max_age)
+  %stale_from = call i64 @word(ptr %job, i64 13)
+  %stale_froms = call <LANES x i64> @same(i64 %stale_from)
+  %patient_after = call i64 @word(ptr %job, i64 14)
+  %patient_afters = call <LANES x i64> @same(i64 %patient_after)
+  %patient_age = call i64 @word(ptr %job, i64 15)
+  %patient_ages = call <LANES x i64> @same(i64 %patient_age)
+  %max_tries = call i64 @word(ptr %job, i64 16)
+  %reals = call ptr @address(ptr %job, i64 18)
   %factor = load double, ptr %reals
+  %factors = call <LANES x double> @all(double %factor)
   %floor_at = getelementptr double, ptr %reals, i64 1
   %floor = load double, ptr %floor_at
-  %count = call i64 @word(ptr %job, i64 0)
-  %left_at = getelementptr %State, ptr %s, i64 0, i32 15
-  store i64 %count, ptr %left_at
-  %tolerances = call ptr @address(ptr %job, i64 10)
-  %answers = call ptr @address(ptr %job, i64 3)
-  %residuals = call ptr @address(ptr %job, i64 4)
+  %floors = call <LANES x double> @all(double %floor)
   br label %begin
 begin:
   %b = phi i64 [ 0, %entry ], [ %b_next, %begun ]
@@ -414,15 +537,13 @@ begin:
   %b_shares = and i1 %one, %b_other
   br i1 %b_shares, label %share, label %own
 share:
-  %first_alive_at = getelementptr %State, ptr %s, i64 0, i32 5, i64 0
-  %first_alive = load i64, ptr %first_alive_at
-  %b_alive_at = getelementptr %State, ptr %s, i64 0, i32 5, i64 %b
-  store i64 %first_alive, ptr %b_alive_at
-  %has_problem = icmp ne i64 %first_alive, 0
+  %first_work = load i64, ptr %works
+  %b_works_at = getelementptr i64, ptr %works, i64 %b
+  store i64 %first_work, ptr %b_works_at
+  %has_problem = icmp ne i64 %first_work, 0
   br i1 %has_problem, label %join, label %begun
 join:
-  %all_rows = call ptr @address(ptr %job, i64 1)
-  call void @put(ptr %parameters, i64 %b, ptr %all_rows, i64 M)
+  call void @put(ptr %parameters, i64 %b, ptr %problems, i64 M)
   call void @start(ptr %job, ptr %s, ptr %ways0, i64 %b, i64 0)
   br label %begun
 own:
@@ -435,88 +556,95 @@ begun:
 ready:
   %left0 = load i64, ptr %left_at
   %work = icmp sgt i64 %left0, 0
-  br i1 %work, label %round, label %exit0
-exit0:
-  ret i64 0
+  br i1 %work, label %round, label %exit
 round:
   %now = phi ptr [ %ways0, %ready ], [ %then, %rounded ]
   %then = phi ptr [ %ways1, %ready ], [ %now, %rounded ]
   %total = phi i64 [ 0, %ready ], [ %total_next, %rounded ]
   %total_next = add i64 %total, LANES
   call void @step(ptr %now, ptr %parameters, ptr %then, ptr %errors)
-  br label %each
-each:
-  %lane = phi i64 [ 0, %round ], [ %lane_next, %done ]
-  %slot = select i1 %one, i64 0, i64 %lane
-  %alive_at = getelementptr %State, ptr %s, i64 0, i32 5, i64 %lane
-  %alive = load i64, ptr %alive_at
-  %works = icmp ne i64 %alive, 0
-  br i1 %works, label %look, label %done
-look:
-  %steps_at = getelementptr %State, ptr %s, i64 0, i32 9, i64 %slot
-  %steps = load i64, ptr %steps_at
-  %steps_next = add i64 %steps, 1
-  store i64 %steps_next, ptr %steps_at
-  %age_at = getelementptr %State, ptr %s, i64 0, i32 4, i64 %lane
-  %age_before = load i64, ptr %age_at
-  %age = add i64 %age_before, 1
-  store i64 %age, ptr %age_at
   br label %sum
 sum:
-  %k = phi i64 [ 0, %look ], [ %k_next, %sum ]
-  %good = phi i1 [ true, %look ], [ %good_next, %sum ]
-  %error = phi double [ 0.0, %look ], [ %error_next, %sum ]
-  %down = mul i64 %k, LANES
-  %at = add i64 %down, %lane
-  %e_at = getelementptr double, ptr %errors, i64 %at
-  %e = load double, ptr %e_at
+  %k = phi i64 [ 0, %round ], [ %k_next, %sum ]
+  %good = phi <LANES x i1> [ splat (i1 true), %round ], [ %good_next, %sum ]
+  %error = phi <LANES x double> [ zeroinitializer, %round ], [ %error_next, %sum ]
+  %e_at = getelementptr <LANES x double>, ptr %errors, i64 %k
+  %e = load <LANES x double>, ptr %e_at, align 8
   %t_at = getelementptr double, ptr %tolerances, i64 %k
   %t = load double, ptr %t_at
-  %small = fcmp ole double %e, %t
-  %good_next = and i1 %good, %small
-  %error_next = fadd double %error, %e
+  %ts = call <LANES x double> @all(double %t)
+  %small = fcmp ole <LANES x double> %e, %ts
+  %good_next = and <LANES x i1> %good, %small
+  %error_next = fadd <LANES x double> %error, %e
   %k_next = add i64 %k, 1
   %k_more = icmp slt i64 %k_next, K
   br i1 %k_more, label %sum, label %judge
 judge:
+  %alive = load <LANES x i64>, ptr %works, align 8
+  %steps_before = load <LANES x i64>, ptr %all_steps, align 8
+  %steps_now = add <LANES x i64> %steps_before, %alive
+  store <LANES x i64> %steps_now, ptr %all_steps, align 8
+  %age_before = load <LANES x i64>, ptr %ages, align 8
+  %age = add <LANES x i64> %age_before, %alive
+  store <LANES x i64> %age, ptr %ages, align 8
+  %last = load <LANES x double>, ptr %lasts, align 8
+  store <LANES x double> %error_next, ptr %lasts, align 8
+  %tries_now = load <LANES x i64>, ptr %all_tries, align 8
+  %patient = icmp sgt <LANES x i64> %tries_now, %patient_afters
+  %age_limit = select <LANES x i1> %patient, <LANES x i64> %patient_ages, <LANES x i64> %max_ages
+  %old = icmp sge <LANES x i64> %age, %age_limit
+  %ripe = icmp sge <LANES x i64> %age, %stale_froms
+  %hoped = fmul <LANES x double> %factors, %last
+  %slow = fcmp ugt <LANES x double> %error_next, %hoped
+  %far = fcmp ugt <LANES x double> %error_next, %floors
+  %broken = fcmp uno <LANES x double> %error_next, zeroinitializer
+  %impatient = xor <LANES x i1> %patient, splat (i1 true)
+  %stale0 = and <LANES x i1> %ripe, %slow
+  %stale1 = and <LANES x i1> %stale0, %far
+  %stale2 = and <LANES x i1> %stale1, %impatient
+  %stale3 = or <LANES x i1> %stale2, %old
+  %stale4 = or <LANES x i1> %stale3, %broken
+  %stale = or <LANES x i1> %stale4, %good_next
+  %working = icmp ne <LANES x i64> %alive, zeroinitializer
+  %ended = and <LANES x i1> %stale, %working
+  %ended_bits = bitcast <LANES x i1> %ended to MASK
+  %good_bits = bitcast <LANES x i1> %good_next to MASK
+  %some = icmp ne MASK %ended_bits, 0
+  br i1 %some, label %each, label %round_on
+round_on:
+  br label %rounded
+each:
+  %bits = phi MASK [ %ended_bits, %judge ], [ %bits_next, %done ]
+  %bits_wide = zext MASK %bits to i64
+  %lane = call i64 @llvm.cttz.i64(i64 %bits_wide, i1 true)
+  %lane_bits = trunc i64 %lane to MASK
+  %bits_less = sub MASK %bits, 1
+  %bits_next = and MASK %bits, %bits_less
+  %slot = select i1 %one, i64 0, i64 %lane
+  %index_at = getelementptr %State, ptr %s, i64 0, i32 7, i64 %slot
+  %index = load i64, ptr %index_at
+  %answer = call ptr @row(ptr %job, i64 23, i64 %index, i64 N)
+  %residual = call ptr @row(ptr %job, i64 24, i64 %index, i64 K)
   %tries_at = getelementptr %State, ptr %s, i64 0, i32 8, i64 %slot
   %tries = load i64, ptr %tries_at
-  br i1 %good_next, label %solved, label %unsolved
-unsolved:
-  %last_at = getelementptr %State, ptr %s, i64 0, i32 6, i64 %lane
-  %last = load double, ptr %last_at
-  store double %error_next, ptr %last_at
-  %patient = icmp sgt i64 %tries, %patient_after
-  %age_limit = select i1 %patient, i64 %patient_age, i64 %max_age
-  %old = icmp sge i64 %age, %age_limit
-  %ripe = icmp sge i64 %age, %stale_from
-  %hoped = fmul double %factor, %last
-  %slow = fcmp ugt double %error_next, %hoped
-  %far = fcmp ugt double %error_next, %floor
-  %broken = fcmp uno double %error_next, 0.0
-  %impatient = xor i1 %patient, true
-  %stale0 = and i1 %ripe, %slow
-  %stale1 = and i1 %stale0, %far
-  %stale2 = and i1 %stale1, %impatient
-  %stale3 = or i1 %stale2, %old
-  %stale = or i1 %stale3, %broken
-  br i1 %stale, label %again, label %done
+  %steps_at = getelementptr %State, ptr %s, i64 0, i32 9, i64 %slot
+  %own_steps = load i64, ptr %steps_at
+  %steps = select i1 %one, i64 %total_next, i64 %own_steps
+  %good_shifted = lshr MASK %good_bits, %lane_bits
+  %good_bit = and MASK %good_shifted, 1
+  %is_good = icmp ne MASK %good_bit, 0
+  br i1 %is_good, label %solved, label %again
 again:
-  %best_at = getelementptr %State, ptr %s, i64 0, i32 12, i64 %slot
+  %best_at = getelementptr %State, ptr %s, i64 0, i32 13, i64 %slot
   %best = load double, ptr %best_at
-  %kept = getelementptr %State, ptr %s, i64 0, i32 13
-  %kept_start = mul i64 %slot, N
-  %kept_row = getelementptr double, ptr %kept, i64 %kept_start
-  %better = fcmp olt double %error_next, %best
+  %own_at = getelementptr %State, ptr %s, i64 0, i32 6, i64 %lane
+  %own_error = load double, ptr %own_at
+  %better = fcmp olt double %own_error, %best
   br i1 %better, label %keep, label %retry
 keep:
-  store double %error_next, ptr %best_at
-  call void @get(ptr %kept_row, ptr %now, i64 %lane, i64 N)
-  %keep_index_at = getelementptr %State, ptr %s, i64 0, i32 7, i64 %slot
-  %keep_index = load i64, ptr %keep_index_at
-  %keep_start = mul i64 %keep_index, K
-  %keep_row = getelementptr double, ptr %residuals, i64 %keep_start
-  call void @get(ptr %keep_row, ptr %errors, i64 %lane, i64 K)
+  store double %own_error, ptr %best_at
+  call void @get(ptr %answer, ptr %now, i64 %lane, i64 N)
+  call void @get(ptr %residual, ptr %errors, i64 %lane, i64 K)
   br label %retry
 retry:
   %spent = icmp sge i64 %tries, %max_tries
@@ -525,43 +653,46 @@ restart:
   call void @start(ptr %job, ptr %s, ptr %then, i64 %lane, i64 %slot)
   br label %done
 failed:
-  %f_index_at = getelementptr %State, ptr %s, i64 0, i32 7, i64 %slot
-  %f_index = load i64, ptr %f_index_at
-  %f_start = mul i64 %f_index, N
-  %f_row = getelementptr double, ptr %answers, i64 %f_start
-  call void @llvm.memcpy.p0.p0.i64(ptr %f_row, ptr %kept_row, i64 NBYTES, i1 false)
-  call void @answer(ptr %job, i64 %f_index, i64 1, i64 %steps_next, i64 %tries)
+  call void @ending(ptr %job, ptr %s, i64 %index, i64 1, i64 %steps, i64 %tries)
   br label %finished
 solved:
-  %s_index_at = getelementptr %State, ptr %s, i64 0, i32 7, i64 %slot
-  %s_index = load i64, ptr %s_index_at
-  %s_start = mul i64 %s_index, N
-  %s_row = getelementptr double, ptr %answers, i64 %s_start
-  call void @get(ptr %s_row, ptr %now, i64 %lane, i64 N)
-  %r_start = mul i64 %s_index, K
-  %r_row = getelementptr double, ptr %residuals, i64 %r_start
-  call void @get(ptr %r_row, ptr %errors, i64 %lane, i64 K)
-  call void @answer(ptr %job, i64 %s_index, i64 0, i64 %steps_next, i64 %tries)
+  call void @get(ptr %answer, ptr %now, i64 %lane, i64 N)
+  call void @get(ptr %residual, ptr %errors, i64 %lane, i64 K)
+  call void @ending(ptr %job, ptr %s, i64 %index, i64 0, i64 %steps, i64 %tries)
   br label %finished
 finished:
-  %left1 = load i64, ptr %left_at
-  %left2 = sub i64 %left1, 1
-  store i64 %left2, ptr %left_at
   br i1 %one, label %exit, label %follow
 follow:
   call void @take(ptr %job, ptr %s, ptr %then, i64 %lane)
   br label %done
 done:
-  %lane_next = add i64 %lane, 1
-  %lane_more = icmp slt i64 %lane_next, LANES
-  br i1 %lane_more, label %each, label %rounded
-rounded:
+  %lane_more = icmp ne MASK %bits_next, 0
+  br i1 %lane_more, label %each, label %settled
+settled:
   %left3 = load i64, ptr %left_at
   %go_on = icmp sgt i64 %left3, 0
-  br i1 %go_on, label %round, label %exit
+  br i1 %go_on, label %rounded, label %exit
+rounded:
+  br label %round
 exit:
-  ret i64 %total_next
+  %failures_at = getelementptr %State, ptr %s, i64 0, i32 17
+  %failures = load i64, ptr %failures_at
+  ret i64 %failures
 }
 
+; The same number in every lane.
+define internal <LANES x i64> @same(i64 %x) alwaysinline {
+  %one = insertelement <LANES x i64> poison, i64 %x, i32 0
+  %all = shufflevector <LANES x i64> %one, <LANES x i64> poison, <LANES x i32> zeroinitializer
+  ret <LANES x i64> %all
+}
+
+define internal <LANES x double> @all(double %x) alwaysinline {
+  %one = insertelement <LANES x double> poison, double %x, i32 0
+  %all = shufflevector <LANES x double> %one, <LANES x double> poison, <LANES x i32> zeroinitializer
+  ret <LANES x double> %all
+}
+
+declare i64 @llvm.cttz.i64(i64, i1)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)

@@ -8,89 +8,29 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import re
-from collections.abc import Mapping
+import struct
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.kernel.binding import address_of
 from armillary.kernel.block import Shape
-from armillary.kernel.emit import emit_step
+from armillary.kernel.emit import emit_columns
+from armillary.kernel.start_table import Table, levels_of, pairs_of
+from armillary.kernel.threads import share
 from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
 
-PACK = 8
 SOLVED, UNSOLVED, INVALID = 0, 1, 2
-
-Answers = tuple[Array, Array, npt.NDArray[np.int64]]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Known answers, sorted by the grid cell that their problem falls into.
-
-    Attributes:
-        features: The problems, scaled for comparison, in packs (k, m, 8), float32.
-        starts: Their answers, shape (8 k, n).
-        offsets: The pack at which each cell starts, shape (cells + 1,).
-        grid: Origin (3), inverse side, greatest cell number by axis (3), then the
-            number of cells along the second and third axis.
-        axes: Which three parameters of a problem place it in the grid.
-        scales: Factors of the parameters in features, shape (m,).
-    """
-
-    features: npt.NDArray[np.float32]
-    starts: Array
-    offsets: npt.NDArray[np.int64]
-    grid: Array
-    axes: npt.NDArray[np.int64]
-    scales: Array
-
-
-def make_table(
-    problems: Array, answers: Array, axes: tuple[int, int, int], scales: Array, per: int
-) -> Table:
-    """Sort known answers into a grid with about `per` of them in a cell.
-
-    Args:
-        problems: Shape (k, m).
-        answers: Shape (k, n).
-        axes: Which parameters place a problem.
-        scales: How much each parameter counts in comparisons, shape (m,).
-        per: Answers in a cell, on average over the box that holds all.
-    """
-    places = problems[:, axes]
-    low, high = places.min(axis=0), places.max(axis=0)
-    span = np.maximum(high - low, 1e-9 + 1e-3 * (high - low).max())
-    side = float((span.prod() * per / len(problems)) ** (1 / 3))
-    sizes = np.maximum(1, np.ceil(span / side)).astype(np.int64)
-    cells = np.clip(((places - low) / side).astype(np.int64), 0, sizes - 1)
-    numbers = (cells[:, 0] * sizes[1] + cells[:, 1]) * sizes[2] + cells[:, 2]
-    order = np.argsort(numbers, kind="stable")
-    counts = np.bincount(numbers, minlength=int(sizes.prod()))
-    packs = -(-counts // PACK)
-    offsets = np.concatenate([[0], np.cumsum(packs)])
-    # Entry i of cell c goes to place i of the packs of c; what is left over is at NaN.
-    within = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-    place = np.repeat(offsets[:-1] * PACK, counts) + within
-    features = np.full((int(offsets[-1]) * PACK, problems.shape[1]), np.nan, np.float32)
-    features[place] = (problems * scales)[order]
-    starts = np.full((len(features), answers.shape[1]), np.nan)
-    starts[place] = answers[order]
-    packed = features.reshape(-1, PACK, problems.shape[1]).swapaxes(1, 2)
-    grid = np.array([*low, 1.0 / side, *(sizes - 1), sizes[1], sizes[2]], np.float64)
-    return Table(
-        features=np.ascontiguousarray(packed),
-        starts=starts,
-        offsets=offsets.astype(np.int64),
-        grid=grid,
-        axes=np.array(axes, np.int64),
-        scales=np.ascontiguousarray(scales, dtype=np.float64),
-    )
+# A thread is woken for at least this many problems.
+PROBLEMS_PER_THREAD = 256
+# The words of a job that change from call to call.
+CALL = struct.Struct("9q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,171 +58,268 @@ class Patience:
     table_starts: int = 24
 
     @property
-    def numbers(self) -> list[int]:
+    def numbers(self) -> tuple[int, ...]:
         """Return the whole numbers in the order in which the loop reads them."""
-        return [
+        return (
             self.steps,
             self.stale_from,
             self.patient_after,
             self.patient_steps,
             self.starts,
             self.table_starts,
-        ]
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to search, for any number of problems.
+
+    Attributes:
+        words: What the loop reads: numbers, and addresses of `parts`.
+        parts: The arrays at those addresses.
+    """
+
+    words: npt.NDArray[np.int64]
+    parts: tuple[npt.NDArray[Any], ...]
+
+    @cached_property
+    def address(self) -> int:
+        """Return where the words are."""
+        return address_of(self.words)
+
+
+def make_plan(
+    *,
+    table: Table,
+    tolerances: Array,
+    lower: Array,
+    upper: Array,
+    patience: Patience,
+    salt: int = 0,
+) -> Plan:
+    """Put together how to search.
+
+    Args:
+        table: Where to start.
+        tolerances: Largest error of each kind, shape (k,).
+        lower: Least start at random, shape (n,).
+        upper: Greatest start at random, shape (n,).
+        patience: When to give up.
+        salt: Another number gives other random starts.
+    """
+    known = (table.features, table.starts, table.offsets, table.grid)
+    placing = (table.columns, table.factors, table.axes)
+    reals = np.array([patience.stale_factor, patience.stale_floor])
+    ranges = (tolerances, lower, upper - lower)
+    words = [
+        *map(address_of, (*known, *placing)),
+        table.void,
+        *map(address_of, ranges),
+        salt,
+        *patience.numbers,
+        address_of(reals),
+    ]
+    return Plan(np.array(words, np.int64), (*known, *placing, *ranges, reals))
+
+
+Arrays = tuple[Array, Array, npt.NDArray[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found.
+
+    Attributes:
+        unknowns: Of each problem, shape (count, n); the nearest where it is not solved.
+        errors: That remain there, shape (count, k).
+        endings: The status, steps and starts of each, shape (count, 3).
+        failures: How many problems are not solved.
+    """
+
+    unknowns: Array
+    errors: Array
+    endings: npt.NDArray[np.int64]
+    failures: int
 
 
 class Search:
     """A compiled search for the unknowns of a step that make its errors small."""
 
-    def __init__(self, step: Program) -> None:
+    def __init__(
+        self, step: Program, guard: Program, scales: tuple[float, ...]
+    ) -> None:
         """Compile the loop around `step`.
 
         Args:
             step: Inputs unknowns (n,) and parameters (m,); outputs the next unknowns
                 (n,) and the errors (k,) of the present ones, none negative.
+            guard: Input parameters (m,) or the first of them; output a number, above 0
+                where they make sense.
+            scales: Those of the tables that it is used with, shape (m,).
         """
         self.step = step
         self.n, self.m = (port.size for port in step.inputs)
         self.k = step.outputs[1].size
-        self._code, self.shape = _compiled(step)
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+        self._code, self.shape = _compiled(step, guard, scales)
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_char_p)
         self._search = prototype(self._code.address("search"))
 
     def __call__(
         self,
         problems: Array,
+        plan: Plan,
         *,
-        table: Table,
-        tolerances: Array,
-        lower: Array,
-        upper: Array,
-        patience: Patience,
         seeds: Array | None = None,
-        salt: int = 0,
-    ) -> Answers:
-        """Solve problems, shape (count, m).
+        threads: int = 1,
+    ) -> Found:
+        """Solve problems.
 
         Args:
-            problems: Their parameters.
-            table: Where to start.
-            tolerances: Largest error of each kind, shape (k,).
-            lower: Least start at random, shape (n,).
-            upper: Greatest start at random, shape (n,).
-            patience: When to give up.
-            seeds: The first start of each problem, shape (count, n).
-            salt: Another number gives other random starts.
-
-        Returns:
-            Unknowns (count, n), errors (count, k), and how it ended (count, 3): the
-            status, steps and starts.
+            problems: Their parameters, shape (count, m) or more of which the first m
+                count, rows contiguous.
+            plan: How.
+            seeds: The first start of each problem, shape (count, n), contiguous.
+            threads: How many may share the work.
         """
         count = len(problems)
-        q = np.full((count, self.n), np.nan)
-        options = [salt, int(count == 1), self.shape.lanes]
-        arrays = {1: problems, 2: seeds, 3: q, 10: tolerances, 11: lower}
-        arrays[12] = upper - lower
-        errors, info = self._run(count, arrays, table, patience, options)
-        return q, errors, info
+        if count == 1:
+            return self._alone(problems, plan, seeds)
+        unknowns, errors, endings = found = self._blank(count)
+        threads = min(threads, count // PROBLEMS_PER_THREAD)
+        failures = [0]
 
-    def chain(
-        self,
-        problems: Array,
-        *,
-        table: Table,
-        tolerances: Array,
-        lower: Array,
-        upper: Array,
-        patience: Patience,
-        first: Array | None = None,
-    ) -> Answers:
+        def work(piece: slice) -> None:
+            part = None if seeds is None else seeds[piece]
+            into = unknowns[piece], errors[piece], endings[piece]
+            failures.append(self._fill(problems[piece], plan, part, into))
+
+        if threads > 1:
+            share(count, threads, work, count // PROBLEMS_PER_THREAD)
+        else:
+            work(slice(0, count))
+        return Found(*found, sum(failures))
+
+    def chain(self, problems: Array, plan: Plan, first: Array) -> Found:
         """Solve problems one after the other, each from the answer before.
 
         Args:
-            problems: Their parameters, shape (count, m).
-            table: Where to start when that does not lead there.
-            tolerances: As for a call.
-            lower: As for a call.
-            upper: As for a call.
-            patience: As for a call.
+            problems: As for a call.
+            plan: How.
             first: Where to start the first, shape (n,).
         """
-        count = len(problems)
         # Answer i - 1 lies where the seed of problem i is looked for.
-        q = np.full((count + 1, self.n), np.nan)
-        q[0] = 0.5 * (lower + upper) if first is None else first
-        arrays = {1: problems, 2: q, 3: q[1:], 10: tolerances, 11: lower}
-        arrays[12] = upper - lower
-        errors, info = self._run(count, arrays, table, patience, [0, 0, 1])
-        return q[1:], errors, info
+        unknowns, errors, endings = self._blank(len(problems) + 1)
+        unknowns[0] = first
+        into = unknowns[1:], errors[1:], endings[1:]
+        failures = self._fill(problems, plan, unknowns, into, used=1)
+        return Found(*into, failures)
 
-    def _run(
+    def _blank(self, count: int) -> Arrays:
+        unknowns, errors = np.empty((count, self.n)), np.empty((count, self.k))
+        return unknowns, errors, np.empty((count, 3), np.int64)
+
+    def _alone(self, problem: Array, plan: Plan, seeds: Array | None) -> Found:
+        """Solve one problem, all lanes working on it."""
+        found = self._blank(1)
+        return Found(
+            *found, failures=self._fill(problem, plan, seeds, found, together=1)
+        )
+
+    def _fill(
         self,
-        count: int,
-        arrays: Mapping[int, npt.NDArray[Any] | None],
-        table: Table,
-        patience: Patience,
-        options: list[int],
-    ) -> tuple[Array, npt.NDArray[np.int64]]:
-        """Put a job together and run it; returns errors and endings."""
-        errors = np.full((count, self.k), np.nan)
-        info = np.zeros((count, 3), np.int64)
-        numbers = np.array([*patience.numbers, *options], np.int64)
-        reals = np.array([patience.stale_factor, patience.stale_floor])
-        words: dict[int, npt.NDArray[Any] | None] = {
-            **arrays,
-            4: errors,
-            5: info,
-            6: table.features,
-            7: table.starts,
-            8: table.offsets,
-            9: table.grid,
-            13: numbers,
-            14: reals,
-            15: table.scales,
-            16: table.axes,
-        }
-        job = np.zeros(17, np.int64)
-        job[0] = count
-        for word, array in words.items():
-            job[word] = 0 if array is None else array.ctypes.data
-        self._search(job.ctypes.data)
-        return errors, info
+        problems: Array,
+        plan: Plan,
+        seeds: Array | None,
+        into: Arrays,
+        together: int = 0,
+        used: int = 0,
+    ) -> int:
+        """Write what is found `into` arrays; return how many problems fail."""
+        unknowns, errors, endings = into
+        call = CALL.pack(
+            len(problems),
+            address_of(problems),
+            problems.strides[0] // 8,
+            0 if seeds is None else address_of(seeds),
+            address_of(unknowns),
+            address_of(errors),
+            address_of(endings),
+            together,
+            used or self.shape.lanes,
+        )
+        return self._search(plan.address, call)
 
 
-def search_text(step: Program, shape: Shape) -> str:
+def search_text(
+    step: Program,
+    guard: Program,
+    scales: tuple[float, ...],
+    shape: Shape,
+    *,
+    with_avx2: bool,
+) -> str:
     """Return the LLVM IR of a search."""
     n, m = (port.size for port in step.inputs)
     k, w = step.outputs[1].size, shape.lanes
     holes = {
         "LANES": w,
-        "NBYTES": n * 8,
+        "MASK": f"i{w}",
         "NW": n * w,
         "MW": m * w,
         "KW": k * w,
         "N": n,
         "M": m,
         "K": k,
+        "PAIRS": pairs_of(np.array(scales)),
+        "LEVELS": levels_of(np.array(scales)),
     }
     text = files("armillary.kernel").joinpath("search.ll").read_text(encoding="utf-8")
     filled = re.sub(r"\b[A-Z]+\b", lambda hole: _filled(hole, holes), text)
     code = "\n".join(line.split(";")[0].rstrip() for line in filled.splitlines())
-    return emit_step(step, shape) + "\n" + code
+    programs = emit_columns({"step": step, "guard": guard}, shape)
+    return "\n".join([programs, PAIRED_SQUARES[with_avx2], code])
 
 
-def _filled(hole: re.Match[str], holes: dict[str, int]) -> str:
+# Squares of numbers, added two by two; LLVM does not find the instruction by itself.
+PAIRED_SQUARES = {
+    True: """
+declare <8 x i32> @llvm.x86.avx2.pmadd.wd(<16 x i16>, <16 x i16>)
+define internal <8 x i32> @squares(<16 x i16> %a) alwaysinline {
+  %sum = call <8 x i32> @llvm.x86.avx2.pmadd.wd(<16 x i16> %a, <16 x i16> %a)
+  ret <8 x i32> %sum
+}""",
+    False: """
+define internal <8 x i32> @squares(<16 x i16> %a) alwaysinline {
+  %pairs = bitcast <16 x i16> %a to <8 x i32>
+  %up = shl <8 x i32> %pairs, splat (i32 16)
+  %even = ashr <8 x i32> %up, splat (i32 16)
+  %odd = ashr <8 x i32> %pairs, splat (i32 16)
+  %even2 = mul <8 x i32> %even, %even
+  %odd2 = mul <8 x i32> %odd, %odd
+  %sum = add <8 x i32> %even2, %odd2
+  ret <8 x i32> %sum
+}""",
+}
+
+
+def _filled(hole: re.Match[str], holes: dict[str, Any]) -> str:
     return str(holes.get(hole.group(), hole.group()))
 
 
-def _compiled(step: Program) -> tuple[Any, Shape]:
+def _compiled(
+    step: Program, guard: Program, scales: tuple[float, ...]
+) -> tuple[Any, Shape]:
     """Return the code of the loop around `step`, and the shape of its values."""
     from armillary.kernel import compiler, target  # they import LLVM
 
     machine, shape = target.host(), compiler.native_shape(64)
-    text = search_text(step, shape)
+    with_avx2 = "+avx2" in machine.features.split(",")
+    text = search_text(step, guard, scales, shape, with_avx2=with_avx2)
     key = hashlib.sha256(f"{text}|{machine.identity}".encode()).hexdigest()
-    return compiler.loaded(key, machine, lambda: text, compiler.level_of(step)), shape
+    return compiler.loaded(key, machine, lambda: text, level=1), shape
 
 
 @lru_cache(maxsize=64)
-def shared_search(step: Program) -> Search:
+def shared_search(step: Program, guard: Program, scales: tuple[float, ...]) -> Search:
     """Return the search around `step`, the same one for equal programs."""
-    return Search(step)
+    return Search(step, guard, scales)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -11,22 +12,39 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.equations.chain import Layout, common_ancestor, link_of, path_below
-from armillary.equations.inverse import POSE_SIZE, Goal, step_program
+from armillary.equations.inverse import (
+    POSE_SIZE,
+    Goal,
+    guard_program,
+    step_program,
+)
 from armillary.equations.selection import Selection
 from armillary.errors import ModelError, ShapeError
 from armillary.kernel import Kernel
-from armillary.kernel.search import Patience, Search, Table, make_table, shared_search
+from armillary.kernel.search import (
+    SOLVED,
+    Found,
+    Patience,
+    Plan,
+    Search,
+    make_plan,
+    shared_search,
+)
+from armillary.kernel.start_table import Table, make_table
+from armillary.kernel.threads import default_threads
 from armillary.solve.ik.reason import Reason
 from armillary.solve.ik.solution import Solution
 from armillary.spatial.pose import IDENTITY, Pose
+from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
 
 TABLE_SIZE = 32768
-PER_CELL = 48
+PER_CELL = 128
 TABLE_SEED = 271828
-ROTATION_SCALE = 0.3
-RIGID = 1e-6
+ROTATION_SCALE = 0.3  # metres that a unit of an axis counts for
+TOLERANCE = (1e-6, 1e-6)
+MOST_PLANS = 64
 RELAXED = 4.0 * math.pi
 
 
@@ -68,7 +86,7 @@ class Solver:
         self._lower, self._upper = lower, upper
         self._check()
         self._searches: dict[bool, Search] = {}
-        self._table: Table | None = None
+        self._plans: dict[Any, Plan] = {}
 
     def _check(self) -> None:
         cell = self._layout.cell
@@ -94,9 +112,10 @@ class Solver:
         *,
         seed: Any = None,
         near: Any = None,
-        tolerance: tuple[float, float] = (1e-6, 1e-6),
+        tolerance: tuple[float, float] = TOLERANCE,
         patience: Patience | None = None,
         random_seed: int = 0,
+        threads: int | None = None,
     ) -> Solution:
         """Find joint positions that reach targets.
 
@@ -109,38 +128,33 @@ class Solver:
             tolerance: Largest distance [m] and angle [rad] that remain.
             patience: When to give a start up, and when a target.
             random_seed: Another number gives other random starts.
+            threads: How many threads may share a large batch; by default as for
+                kernels.
 
         Returns:
-            The answers; those of a batch do not depend on its order.
+            The answers; those of a batch do not depend on its order or on threads.
 
         Raises:
             ShapeError: A shape does not fit, or a tolerance is not above 0.
         """
         rows, batch = self._rows(targets)
-        limit = _tolerances(tolerance, len(self.goals))
         first = self._vectors(seed if near is None else near, "seed", batch)
         if near is not None and first is not None:
-            rows = np.ascontiguousarray(np.hstack([rows, first]))
-        rigid = self._rigid(rows)
-        rows[~rigid] = np.nan
-        q, errors, info = self._search(near is not None)(
+            rows = np.hstack([rows, first])
+        found = self._search(near is not None)(
             rows,
-            table=self._known(),
-            tolerances=limit,
-            lower=self._start_range[0],
-            upper=self._start_range[1],
-            patience=patience or Patience(),
+            self._plan(tolerance, patience, random_seed),
             seeds=first,
-            salt=random_seed,
+            threads=1 if len(rows) == 1 else threads or default_threads(),
         )
-        return self._solution(q, errors, info, rows, batch)
+        return self._solution(found, rows, batch)
 
     def path(
         self,
         targets: Any,
         *,
         start: Any = None,
-        tolerance: tuple[float, float] = (1e-6, 1e-6),
+        tolerance: tuple[float, float] = TOLERANCE,
         largest_step: float = 0.5,
     ) -> tuple[Solution, npt.NDArray[np.int64]]:
         """Follow a sequence of targets, each from the answer before.
@@ -162,39 +176,33 @@ class Solver:
         rows, batch = self._rows(targets)
         if len(batch) != 1:
             raise ShapeError(f"A path is one sequence of targets, not {batch}.")
-        rigid = self._rigid(rows)
-        rows[~rigid] = np.nan
         first = self._vectors(start, "start", ())
-        q, errors, info = self._search(False).chain(
-            rows,
-            table=self._known(),
-            tolerances=_tolerances(tolerance, len(self.goals)),
-            lower=self._start_range[0],
-            upper=self._start_range[1],
-            patience=Patience(),
-            first=None if first is None else first[0],
+        plan = self._plan(tolerance, None, 0)
+        middle = 0.5 * (self._start_range[0] + self._start_range[1])
+        found = self._search(False).chain(
+            rows, plan, middle if first is None else first[0]
         )
-        solution = self._solution(q, errors, info, rows, batch)
-        moves = np.abs(np.diff(q, axis=0)).max(axis=1, initial=0.0)
+        solution = self._solution(found, rows, batch)
+        moves = np.abs(np.diff(solution.q, axis=0)).max(axis=1, initial=0.0)
         broken = np.concatenate([[False], ~(moves <= largest_step)])
         return solution, np.flatnonzero(broken | ~solution.success)
 
     # inside
 
     def _rows(self, targets: Any) -> tuple[Array, tuple[int, ...]]:
-        """Return targets as rows of twelve numbers for each goal, and the batch."""
+        """Return targets as rows of sixteen numbers for each goal, and the batch."""
         array = np.asarray(targets, dtype=np.float64)
         count = len(self.goals)
         core = (4, 4) if count == 1 else (count, 4, 4)
-        if array.shape[array.ndim - len(core) :] != core or array.ndim < len(core):
+        batch = array.shape[: -len(core)]
+        if array.shape != (*batch, *core):
             shape = ", ".join(map(str, core))
             raise ShapeError(
                 f"ik needs targets of shape (..., {shape}); an array of shape "
                 f"{array.shape} was given."
             )
-        batch = array.shape[: array.ndim - len(core)]
-        rows = array[..., :3, :].reshape(math.prod(batch), POSE_SIZE * count)
-        return np.array(rows), batch
+        size = POSE_SIZE * count
+        return np.ascontiguousarray(array).reshape(math.prod(batch), size), batch
 
     def _vectors(self, values: Any, name: str, batch: tuple[int, ...]) -> Array | None:
         """Return joint vectors for every target, within the limits."""
@@ -215,22 +223,7 @@ class Solver:
             ) from error
         return np.ascontiguousarray(np.clip(whole, self._lower, self._upper))
 
-    def _rigid(self, rows: Array) -> npt.NDArray[np.bool_]:
-        """Tell which targets are rigid poses: finite, orthonormal, right-handed."""
-        good = np.ones(len(rows), np.bool_)
-        with np.errstate(invalid="ignore", over="ignore"):
-            for k in range(len(self.goals)):
-                block = rows[:, POSE_SIZE * k : POSE_SIZE * (k + 1)]
-                x, y, z = (block[:, i : i + 3] for i in (0, 4, 8))
-                for a, b, product in ((x, x, 1.0), (y, y, 1.0), (x, y, 0.0)):
-                    good &= np.abs((a * b).sum(axis=1) - product) < RIGID
-                third = x[:, [1, 2, 0]] * y[:, [2, 0, 1]]
-                third -= x[:, [2, 0, 1]] * y[:, [1, 2, 0]]
-                good &= (np.abs(third - z) < RIGID).all(axis=1)
-                good &= np.isfinite(block[:, 3::4]).all(axis=1)
-        return good
-
-    @property
+    @cached_property
     def _start_range(self) -> tuple[Array, Array]:
         """Return where random starts lie: within limits, or one turn without any."""
         lower = np.where(np.isfinite(self._lower), self._lower, -math.pi)
@@ -239,10 +232,33 @@ class Solver:
 
     def _search(self, near: bool) -> Search:
         if near not in self._searches:
-            self._searches[near] = shared_search(self._step(near=near))
+            self._searches[near] = self._searching(self._step(near=near))
         return self._searches[near]
 
-    def _step(self, *, near: bool = False, limited: bool = True) -> Any:
+    def _searching(self, step: Program) -> Search:
+        guard = guard_program(len(self.goals))
+        return shared_search(step, guard, tuple(self._scales.tolist()))
+
+    def _plan(
+        self, tolerance: tuple[float, float], patience: Patience | None, salt: int
+    ) -> Plan:
+        key = tolerance, patience, salt
+        plan = self._plans.get(key)
+        if plan is None:
+            if len(self._plans) >= MOST_PLANS:
+                self._plans.clear()
+            lower, upper = self._start_range
+            plan = self._plans[key] = make_plan(
+                table=self._known,
+                tolerances=_tolerances(tolerance, len(self.goals)),
+                lower=lower,
+                upper=upper,
+                patience=patience or Patience(),
+                salt=salt,
+            )
+        return plan
+
+    def _step(self, *, near: bool = False, limited: bool = True) -> Program:
         n = len(self.joints)
         limits = (
             (self._lower.tolist(), self._upper.tolist())
@@ -253,46 +269,27 @@ class Solver:
             self._layout, self.goals, self._selection, limits, near=near
         )
 
+    @cached_property
     def _known(self) -> Table:
-        """Return the table of sampled poses of the first goal's frame, made once."""
-        if self._table is None:
-            lower, upper = self._start_range
-            rng = np.random.default_rng(TABLE_SEED)
-            q = rng.uniform(lower, upper, (TABLE_SIZE, len(self.joints)))
-            poses = self._fk()(q).reshape(TABLE_SIZE, len(self.goals), 4, 4)
-            rows = poses[:, :, :3, :].reshape(TABLE_SIZE, -1)
-            self._table = make_table(rows, q, (3, 7, 11), self._scales(), PER_CELL)
-        return self._table
+        """Return the table of sampled poses."""
+        lower, upper = self._start_range
+        rng = np.random.default_rng(TABLE_SEED)
+        q = rng.uniform(lower, upper, (TABLE_SIZE, len(self.joints)))
+        rows = self._fk()(q).reshape(TABLE_SIZE, -1)
+        return make_table(rows, q, (3, 7, 11), self._scales, PER_CELL)
 
+    @cached_property
     def _scales(self) -> Array:
-        scales: list[float] = []
-        for goal in self.goals:
-            p = 1.0 if goal.has_position else 0.0
-            r = ROTATION_SCALE if all(goal.rotation) else 0.0
-            scales += [r, r, r, p] * 3
-        return np.array(scales)
+        return np.array([scale for goal in self.goals for scale in _goal_scales(goal)])
 
-    def _solution(
-        self,
-        q: Array,
-        errors: Array,
-        info: npt.NDArray[np.int64],
-        rows: Array,
-        batch: tuple[int, ...],
-    ) -> Solution:
-        reason = info[:, 0].astype(np.int8)
-        unsolved = np.flatnonzero(reason == Reason.NOT_FOUND)
-        if unsolved.size:
-            reason[unsolved] = self._why_not(rows[unsolved])
-        n = len(self.joints)
-        return Solution(
-            q=q.reshape(*batch, n),
-            success=(reason == Reason.SOLVED).reshape(batch),
-            residual=_residuals(errors).reshape(*batch, 2),
-            reason=reason.reshape(batch),
-            steps=info[:, 1].reshape(batch),
-            starts=info[:, 2].reshape(batch),
-        )
+    def _solution(self, found: Found, rows: Array, batch: tuple[int, ...]) -> Solution:
+        endings = found.endings
+        reason = None
+        if found.failures:
+            reason = endings[:, 0].astype(np.int8)
+            missed = np.flatnonzero(reason == Reason.NOT_FOUND)
+            reason[missed] = self._why_not(rows[missed])
+        return Solution(found, reason, batch)
 
     def _why_not(self, rows: Array) -> npt.NDArray[np.int8]:
         """Return why targets were missed: proof of distance, limits, or unknown."""
@@ -301,22 +298,22 @@ class Solver:
         for k, goal in enumerate(self.goals):
             if all(goal.position):
                 centre, reach = self._reach(goal)
-                p = rows[:, POSE_SIZE * k + 3 : POSE_SIZE * (k + 1) : 4]
+                p = rows[:, POSE_SIZE * k + 3 : POSE_SIZE * k + 12 : 4]
                 far = np.linalg.norm(p - centre, axis=1) > reach * (1.0 + 1e-9)
                 reason[far] = Reason.OUT_OF_REACH
         left = np.flatnonzero(reason == Reason.NOT_FOUND)
         if left.size and np.isfinite(self._upper - self._lower).any():
             n = len(self.joints)
-            relaxed = shared_search(self._step(limited=False))
-            _, _, info = relaxed(
-                np.ascontiguousarray(rows[left]),
-                table=self._known(),
-                tolerances=_tolerances((1e-6, 1e-6), len(self.goals)),
+            plan = make_plan(
+                table=self._known,
+                tolerances=_tolerances(TOLERANCE, len(self.goals)),
                 lower=np.full(n, -math.pi),
                 upper=np.full(n, math.pi),
                 patience=Patience(starts=40),
             )
-            reason[left[info[:, 0] == 0]] = Reason.LIMITS
+            relaxed = self._searching(self._step(limited=False))
+            found = relaxed(np.ascontiguousarray(rows[left]), plan)
+            reason[left[found.endings[:, 0] == SOLVED]] = Reason.LIMITS
         return reason
 
     def _reach(self, goal: Goal) -> tuple[Array, float]:
@@ -379,12 +376,18 @@ def _tolerances(tolerance: tuple[float, float], goals: int) -> Array:
     return np.array([distance**2, math.sin(min(angle, 1.5)) ** 2] * goals)
 
 
-def _residuals(errors: Array) -> Array:
-    """Return distance and angle of the worst goal from the squares of the search."""
-    distance = np.sqrt(errors[:, 0::2].max(axis=1))
-    square = errors[:, 1::2].max(axis=1)
-    beyond = square >= 4.0
-    within: Array = np.clip(square - 4.0 * beyond, 0.0, 1.0).astype(np.float64)
-    below: Array = np.arcsin(np.sqrt(within))
-    angle: Array = np.where(beyond, math.pi - below, below)
-    return np.stack([distance, angle], axis=1)
+def _goal_scales(goal: Goal) -> list[float]:
+    """Return how much each number of a target counts where starts are compared."""
+    scales = np.zeros((4, 4))
+    if goal.in_target:
+        scales[:3, 3] = 1.0 if goal.has_position else 0.0
+        bound = [k for k in range(3) if goal.rotation[k]]
+        if len(bound) == 3:
+            scales[:3, :2] = ROTATION_SCALE  # two axes tell the third
+        elif len(bound) == 2:
+            free = 3 - sum(bound)
+            scales[:3, free] = ROTATION_SCALE
+    else:
+        scales[:3, 3] = goal.position
+        scales[:3, :2] = ROTATION_SCALE if all(goal.rotation) else 0.0
+    return scales.ravel().tolist()

@@ -1,0 +1,205 @@
+"""The native search: every problem ends, alone or among others, with the same bits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from armillary.kernel import search as search_module
+from armillary.kernel import start_table
+from armillary.kernel.search import (
+    INVALID,
+    SOLVED,
+    UNSOLVED,
+    Found,
+    Patience,
+    Plan,
+    Search,
+    make_plan,
+    search_text,
+)
+from armillary.kernel.start_table import Table, make_table
+from armillary.trace import Program, trace
+from armillary.trace.functions import select
+
+SCALES = (1.0, 1.0, 1.0)
+
+
+def _step() -> Program:
+    """Return Newton's step for x^2 = a, y^2 = b, z^2 = c."""
+
+    def equations(x: Any, square: Any) -> Any:
+        off = [u * u - s for u, s in zip(x, square, strict=True)]
+        new = [u - e / (2.0 * u) for u, e in zip(x, off, strict=True)]
+        return new, [sum((e * e for e in off), 0.0)]
+
+    return trace(equations, name="roots", outputs=("x", "error"), x=(3,), square=(3,))
+
+
+def _guard() -> Program:
+    """Let numbers below 1000 pass."""
+    return trace(
+        lambda square: select(square[0] < 1000.0, 1.0, 0.0), name="guard", square=(3,)
+    )
+
+
+@pytest.fixture(scope="module")
+def search() -> Search:
+    return Search(_step(), _guard(), SCALES)
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    x = np.random.default_rng(0).uniform(0.1, 10.0, (2000, 3))
+    return make_table(x * x, x, (0, 1, 2), np.array(SCALES), 20)
+
+
+@pytest.fixture(scope="module")
+def plan(table: Table) -> Plan:
+    return _plan(table)
+
+
+def _plan(table: Table, **patience: Any) -> Plan:
+    return make_plan(
+        table=table,
+        tolerances=np.array([1e-18]),
+        lower=np.full(3, 0.1),
+        upper=np.full(3, 10.0),
+        patience=Patience(**patience),
+    )
+
+
+def _problems(count: int) -> np.ndarray:
+    return np.random.default_rng(1).uniform(0.5, 90.0, (count, 3))
+
+
+def _same(a: Found, b: Found) -> bool:
+    return all(
+        np.array_equal(getattr(a, name), getattr(b, name), equal_nan=True)
+        for name in ("unknowns", "errors", "endings")
+    )
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 7, 8, 9, 100, 1001])
+def test_every_problem_is_solved(search: Search, plan: Plan, count: int):
+    problems = _problems(count)
+    found = search(problems, plan)
+    assert found.failures == 0
+    assert (found.endings[:, 0] == SOLVED).all()
+    assert found.unknowns**2 == pytest.approx(problems, abs=1e-8)
+    assert (found.errors <= 1e-18).all()
+
+
+def test_answers_do_not_depend_on_order_or_threads(
+    search: Search, plan: Plan, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(search_module, "PROBLEMS_PER_THREAD", 10)
+    problems = _problems(500)
+    straight = search(problems, plan)
+    backwards = search(np.ascontiguousarray(problems[::-1]), plan)
+    assert np.array_equal(backwards.unknowns[::-1], straight.unknowns)
+    assert _same(search(problems, plan, threads=3), straight)
+
+
+def test_rows_may_lie_apart(search: Search, plan: Plan):
+    problems = _problems(50)
+    wide = np.hstack([problems, np.full((50, 2), np.nan)])
+    assert _same(search(wide, plan), search(problems, plan))
+
+
+def test_what_makes_no_sense_is_refused_alone(search: Search, plan: Plan):
+    problems = _problems(9)
+    problems[2, 1] = np.nan
+    problems[5, 2] = np.inf
+    problems[8, 0] = 1e4
+    found = search(problems, plan)
+    assert list(np.flatnonzero(found.endings[:, 0] == INVALID)) == [2, 5, 8]
+    assert found.failures == 3
+    assert np.isnan(found.unknowns[[2, 5, 8]]).all()
+    assert np.isnan(found.errors[[2, 5, 8]]).all()
+    assert (np.delete(found.endings[:, 0], [2, 5, 8]) == SOLVED).all()
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_what_has_no_answer_ends_with_the_nearest(
+    search: Search, table: Table, count: int
+):
+    problems = np.tile([4.0, 9.0, -1.0], (count, 1))
+    found = search(problems, _plan(table, starts=5))
+    assert (found.endings[:, 0] == UNSOLVED).all()
+    assert (found.endings[:, 2] >= 5).all()
+    assert found.failures == count
+    assert np.isfinite(found.unknowns).all()
+    left = ((found.unknowns**2 - problems) ** 2).sum(axis=1)
+    assert found.errors[:, 0] == pytest.approx(left, rel=1e-9)
+
+
+def test_the_first_start_is_the_given_one(search: Search, table: Table):
+    problems = _problems(20)
+    roots = np.sqrt(problems)
+    found = search(problems, _plan(table), seeds=-roots)
+    assert found.unknowns == pytest.approx(-roots)
+    assert (found.endings[:, 1:] == 1).all()
+
+
+def test_table_starts_come_nearest_first(search: Search, table: Table):
+    """A search that may not move ends at the entry that it started from."""
+    problems = _problems(40)
+    still = _plan(table, starts=1, steps=1, table_starts=1)
+    entries = table.starts[~np.isnan(table.starts[:, 0])]
+    first = search(problems, still).unknowns
+    levels = start_table.levels_of(np.array(SCALES))
+    rounding = 3.0 * 100.0 / levels  # of features, in three directions
+    inverse, origin = table.grid[3], table.grid[:3]
+    for problem, start in zip(problems, first, strict=True):
+        same = np.floor((entries**2 - origin) * inverse) == np.floor(
+            (problem - origin) * inverse
+        )
+        near = entries[same.all(axis=1)]
+        best = np.sqrt(((near**2 - problem) ** 2).sum(axis=1).min(initial=math.inf))
+        if np.isfinite(best):
+            assert np.linalg.norm(start**2 - problem) <= best + 2.0 * rounding
+
+
+def test_a_chain_goes_on_from_the_answer_before(search: Search, plan: Plan):
+    a = np.linspace(1.0, 50.0, 200)
+    problems = np.stack([a, a, a], axis=1)
+    found = search.chain(problems, plan, np.array([1.0, -1.0, 1.0]))
+    assert found.failures == 0
+    assert np.array_equal(np.sign(found.unknowns), np.tile([1, -1, 1], (200, 1)))
+
+
+def test_a_grid_of_one_place_works(search: Search):
+    one = np.tile([4.0, 4.0, 4.0], (100, 1))
+    plan = _plan(make_table(one, np.sqrt(one), (0, 1, 2), np.array(SCALES), 20))
+    assert search(_problems(10), plan).failures == 0
+
+
+def test_other_registers_have_code_too(table: Table, plan: Plan):
+    """What Arm, SSE2 and AVX-512 would run is accepted by LLVM, with generic code."""
+    import llvmlite.binding as llvm
+
+    from armillary.kernel.block import Shape
+
+    for lanes in (1, 2, 8):
+        for with_avx2 in (True, False):
+            text = search_text(
+                _step(), _guard(), SCALES, Shape(64, lanes), with_avx2=with_avx2
+            )
+            llvm.parse_assembly(text).verify()
+
+
+def test_generic_squares_equal_those_of_the_instruction(
+    search: Search, plan: Plan, monkeypatch: pytest.MonkeyPatch
+):
+    problems = _problems(100)
+    generic = search_module.PAIRED_SQUARES[False]
+    monkeypatch.setattr(
+        search_module, "PAIRED_SQUARES", {True: generic, False: generic}
+    )
+    assert _same(
+        Search(_step(), _guard(), SCALES)(problems, plan), search(problems, plan)
+    )
