@@ -112,19 +112,17 @@ class ClosedForm:
         missed = (reason == Reason.LIMITS) | (reason == Reason.OUT_OF_REACH)
         if missed.any():
             self._bring_within(q, residual, missed, targets)
-        success = _success(reason)
         steps, starts = np.zeros((2, len(q)), np.int64)
         doubt = reason == Reason.NOT_FOUND
         if doubt.any():
             found = search(targets[doubt], q[doubt])
-            q[doubt], success[doubt] = found.q, found.success
+            q[doubt] = found.q
             residual[doubt], reason[doubt] = found.residual, found.reason
             steps[doubt], starts[doubt] = found.steps, found.starts
         return Solution(
             q=q.reshape((*batch, q.shape[1])),
-            success=success.reshape(batch),
-            residual=residual.reshape((*batch, 2)),
             reason=reason.reshape(batch),
+            residual=residual.reshape((*batch, 2)),
             steps=steps.reshape(batch),
             starts=starts.reshape(batch),
         )

@@ -86,6 +86,7 @@ class InverseKinematics:
         method: str | None = None,
         patience: Patience | None = None,
         random_seed: int = 0,
+        threads: int | None = None,
     ) -> Solution:
         """Find joint positions that reach targets.
 
@@ -102,9 +103,11 @@ class InverseKinematics:
             method: `closed` or `numeric`; by default closed where it can be.
             patience: When a search gives a start up, and when a target.
             random_seed: Another number gives other random starts of a search.
+            threads: How many threads may share a large batch of a search; by default
+                as for kernels.
 
         Returns:
-            The answers; those of a batch do not depend on its order.
+            The answers; those of a batch do not depend on its order or on threads.
 
         Raises:
             ShapeError: A shape does not fit, or a tolerance is not above 0.
@@ -120,6 +123,7 @@ class InverseKinematics:
                 tolerance=tolerance,
                 patience=patience,
                 random_seed=random_seed,
+                threads=threads,
             )
 
         closed = self._chosen(method)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel.search import Found
 from armillary.solve.ik.reason import Reason
 
 Array = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+# An array, or how it is made when somebody asks.
+Lazy = npt.NDArray[Any] | Callable[[], npt.NDArray[Any]]
 
 
 class Solution:
@@ -24,50 +26,47 @@ class Solution:
     """
 
     def __init__(
-        self,
-        found: Found,
-        reason: npt.NDArray[np.int8] | None,
-        batch: tuple[int, ...],
+        self, *, q: Array, reason: Lazy, residual: Lazy, steps: Lazy, starts: Lazy
     ) -> None:
-        """Say what a search found.
-
-        Args:
-            found: All of it, one row for each target.
-            reason: Why, for each target; none where all are solved.
-            batch: The shape of the batch.
-        """
-        self._found = found
-        self._reason = reason
-        self._batch = batch
-        self.q: Array = _closed(found.unknowns.reshape(*batch, found.unknowns.shape[1]))
+        """Keep the answers; see the properties for what they are."""
+        self.q = q
+        self.q.setflags(write=False)
+        self._parts = {
+            "reason": reason,
+            "residual": residual,
+            "steps": steps,
+            "starts": starts,
+        }
 
     @cached_property
     def success(self) -> npt.NDArray[np.bool_]:
         """Whether each target is met within the tolerances, shape (...)."""
-        return _closed(self.reason == Reason.SOLVED)
+        met = (self.reason == Reason.SOLVED) | (self.reason == Reason.SINGULAR)
+        return _closed(np.asarray(met))
 
     @cached_property
     def residual(self) -> Array:
         """Distance [m] and angle [rad] that remain, the largest, shape (..., 2)."""
-        return _closed(_residuals(self._found.errors).reshape(*self._batch, 2))
+        return self._made("residual")
 
     @cached_property
     def reason(self) -> npt.NDArray[np.int8]:
         """Why, as numbers of `Reason`, shape (...)."""
-        reason = self._reason
-        if reason is None:
-            reason = np.zeros(len(self._found.endings), np.int8)
-        return _closed(reason.reshape(self._batch))
+        return self._made("reason")
 
     @cached_property
-    def steps(self) -> npt.NDArray[np.int64]:
-        """Steps of the search, shape (...)."""
-        return _closed(self._found.endings[:, 1].reshape(self._batch))
+    def steps(self) -> Whole:
+        """Steps of the search, shape (...); 0 where a closed form answered."""
+        return self._made("steps")
 
     @cached_property
-    def starts(self) -> npt.NDArray[np.int64]:
+    def starts(self) -> Whole:
         """Places that the search started from, shape (...)."""
-        return _closed(self._found.endings[:, 2].reshape(self._batch))
+        return self._made("starts")
+
+    def _made(self, name: str) -> Any:
+        part = self._parts[name]
+        return _closed(part() if callable(part) else part)
 
     def summary(self) -> dict[str, int]:
         """Return how many targets ended how, most frequent first."""
@@ -84,17 +83,6 @@ class Solution:
         return "; ".join(lines)
 
 
-def _closed(array: Any) -> Any:
+def _closed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     array.setflags(write=False)
     return array
-
-
-def _residuals(errors: Array) -> Array:
-    """Return distance and angle of the worst goal from the squares of the search."""
-    distance = np.sqrt(errors[:, 0::2].max(axis=1))
-    square = errors[:, 1::2].max(axis=1)
-    beyond = square >= 4.0
-    within: Array = np.clip(square - 4.0 * beyond, 0.0, 1.0).astype(np.float64)
-    below: Array = np.arcsin(np.sqrt(within))
-    angle: Array = np.where(beyond, math.pi - below, below)
-    return np.stack([distance, angle], axis=1)

@@ -32,6 +32,7 @@ from armillary.kernel.search import (
 )
 from armillary.kernel.start_table import Table, make_table
 from armillary.kernel.threads import default_threads
+from armillary.solve.ik.arguments import Batch, Tolerance, as_poses, check_tolerance
 from armillary.solve.ik.reason import Reason
 from armillary.solve.ik.solution import Solution
 from armillary.spatial.pose import IDENTITY, Pose
@@ -112,7 +113,7 @@ class Solver:
         *,
         seed: Any = None,
         near: Any = None,
-        tolerance: tuple[float, float] = TOLERANCE,
+        tolerance: Tolerance = TOLERANCE,
         patience: Patience | None = None,
         random_seed: int = 0,
         threads: int | None = None,
@@ -154,7 +155,7 @@ class Solver:
         targets: Any,
         *,
         start: Any = None,
-        tolerance: tuple[float, float] = TOLERANCE,
+        tolerance: Tolerance = TOLERANCE,
         largest_step: float = 0.5,
     ) -> tuple[Solution, npt.NDArray[np.int64]]:
         """Follow a sequence of targets, each from the answer before.
@@ -189,20 +190,11 @@ class Solver:
 
     # inside
 
-    def _rows(self, targets: Any) -> tuple[Array, tuple[int, ...]]:
+    def _rows(self, targets: Any) -> tuple[Array, Batch]:
         """Return targets as rows of sixteen numbers for each goal, and the batch."""
-        array = np.asarray(targets, dtype=np.float64)
         count = len(self.goals)
-        core = (4, 4) if count == 1 else (count, 4, 4)
-        batch = array.shape[: -len(core)]
-        if array.shape != (*batch, *core):
-            shape = ", ".join(map(str, core))
-            raise ShapeError(
-                f"ik needs targets of shape (..., {shape}); an array of shape "
-                f"{array.shape} was given."
-            )
-        size = POSE_SIZE * count
-        return np.ascontiguousarray(array).reshape(math.prod(batch), size), batch
+        poses, batch = as_poses(targets, count)
+        return np.ascontiguousarray(poses).reshape(-1, POSE_SIZE * count), batch
 
     def _vectors(self, values: Any, name: str, batch: tuple[int, ...]) -> Array | None:
         """Return joint vectors for every target, within the limits."""
@@ -239,10 +231,8 @@ class Solver:
         guard = guard_program(len(self.goals))
         return shared_search(step, guard, tuple(self._scales.tolist()))
 
-    def _plan(
-        self, tolerance: tuple[float, float], patience: Patience | None, salt: int
-    ) -> Plan:
-        key = tolerance, patience, salt
+    def _plan(self, tolerance: Tolerance, patience: Patience | None, salt: int) -> Plan:
+        key = *tolerance, patience, salt
         plan = self._plans.get(key)
         if plan is None:
             if len(self._plans) >= MOST_PLANS:
@@ -282,14 +272,23 @@ class Solver:
     def _scales(self) -> Array:
         return np.array([scale for goal in self.goals for scale in _goal_scales(goal)])
 
-    def _solution(self, found: Found, rows: Array, batch: tuple[int, ...]) -> Solution:
+    def _solution(self, found: Found, rows: Array, batch: Batch) -> Solution:
         endings = found.endings
-        reason = None
-        if found.failures:
+
+        def reason() -> npt.NDArray[np.int8]:
             reason = endings[:, 0].astype(np.int8)
-            missed = np.flatnonzero(reason == Reason.NOT_FOUND)
-            reason[missed] = self._why_not(rows[missed])
-        return Solution(found, reason, batch)
+            if found.failures:
+                missed = np.flatnonzero(reason == Reason.NOT_FOUND)
+                reason[missed] = self._why_not(rows[missed])
+            return reason.reshape(batch)
+
+        return Solution(
+            q=found.unknowns.reshape(*batch, len(self.joints)),
+            reason=reason() if found.failures else reason,
+            residual=lambda: _residuals(found.errors).reshape(*batch, 2),
+            steps=lambda: endings[:, 1].reshape(batch),
+            starts=lambda: endings[:, 2].reshape(batch),
+        )
 
     def _why_not(self, rows: Array) -> npt.NDArray[np.int8]:
         """Return why targets were missed: proof of distance, limits, or unknown."""
@@ -367,12 +366,9 @@ class Solver:
         return rest, rest
 
 
-def _tolerances(tolerance: tuple[float, float], goals: int) -> Array:
+def _tolerances(tolerance: Tolerance, goals: int) -> Array:
+    check_tolerance(tolerance)
     distance, angle = tolerance
-    if not (distance > 0.0 and angle > 0.0):
-        raise ShapeError(
-            f"The tolerances are {distance} m and {angle} rad; both must be above 0."
-        )
     return np.array([distance**2, math.sin(min(angle, 1.5)) ** 2] * goals)
 
 
@@ -391,3 +387,14 @@ def _goal_scales(goal: Goal) -> list[float]:
         scales[:3, 3] = goal.position
         scales[:3, :2] = ROTATION_SCALE if all(goal.rotation) else 0.0
     return scales.ravel().tolist()
+
+
+def _residuals(errors: Array) -> Array:
+    """Return distance and angle of the worst goal from the squares of the search."""
+    distance = np.sqrt(errors[:, 0::2].max(axis=1))
+    square = errors[:, 1::2].max(axis=1)
+    beyond = square >= 4.0
+    within: Array = np.clip(square - 4.0 * beyond, 0.0, 1.0).astype(np.float64)
+    below: Array = np.arcsin(np.sqrt(within))
+    angle: Array = np.where(beyond, math.pi - below, below)
+    return np.stack([distance, angle], axis=1)
