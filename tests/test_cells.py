@@ -58,8 +58,9 @@ def test_sources_and_postures_are_told(name: str):
     cell = arm.example(name)
     assert [each.name for each in cell.properties] == ["description"]
     for manipulator in cell.manipulators:
-        told = {each.name for each in manipulator.properties}
-        assert {"source", "estimate"} <= told
+        told = [each.name for each in manipulator.properties]
+        assert {"source", "estimate"} <= set(told) <= {"source", "choice", "estimate"}
+        assert len(told) == len(set(told))
         if manipulator.joint_names:
             assert manipulator.posture(manipulator.home).joints
             assert len(manipulator.postures) > 1
@@ -216,6 +217,16 @@ def vectors(cell: arm.Cell, count: int = 50) -> Array:
     home = np.array(cell.home.q)
     anywhere = np.random.default_rng(0).uniform(lower, upper, (count, len(home)))
     return np.vstack([home, 0 * home, anywhere])
+
+
+@pytest.mark.parametrize("name", ["irb2400", "scara"])
+def test_what_was_reached_is_reached_again(name: str):
+    cell = arm.example(name)
+    fk, ik = cell.fk("tool0"), cell.ik("tool0")
+    targets = fk(vectors(cell, 100))
+    answer = ik(targets)
+    assert answer.success.all()
+    np.testing.assert_allclose(fk(answer.q), targets, rtol=0, atol=5e-6)
 
 
 def test_pan_tilt():

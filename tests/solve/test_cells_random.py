@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from typing import Any
 
@@ -233,6 +234,35 @@ def test_rigid_groups_are_rigid(made: tuple[Cell, State], data: st.DataObject) -
     for other in group:
         here = cell.pose(other, state, relative_to=frame)
         close(cell.pose(other, moved, relative_to=frame), here)
+
+
+# Collision rules.
+
+
+@laws(25)
+@given(cells_and_states(), st.data())
+def test_rules_follow_who_holds_whom(
+    made: tuple[Cell, State], data: st.DataObject
+) -> None:
+    cell, state = made
+    pairs = cell.pairs(state)
+    shaped = [
+        f"{m.name}/{link.name}"
+        for m in cell.manipulators
+        for link in m.links
+        if link.collision_shapes
+    ]
+    assert list(pairs.links) == sorted(shaped)
+    for a, b in itertools.combinations(pairs.links, 2):
+        assert pairs.why(a, b).tested == ((a, b) in pairs)
+    assert cell.pairs(state.replace(q=data.draw(vectors(cell)))) == pairs
+    for part, frame in state.attachments.items():
+        at = cell.frame(frame)
+        holder = cell.manipulators[at.manipulator]
+        manipulator = cell.manipulators[cell.index[part]]
+        base = f"{part}/{manipulator.links[manipulator.base].name}"
+        link = f"{holder.name}/{holder.links[at.link].name}"
+        assert tuple(sorted([base, link])) not in pairs
 
 
 # Editing.
