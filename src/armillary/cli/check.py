@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from armillary.cli.explain import explanation
 from armillary.cli.opening import add_file, read
+from armillary.cli.spelling import mended
 from armillary.cli.table import plural
 from armillary.errors import FormatError, ModelError, printable
-from armillary.formats.diagnostic import Severity
+from armillary.formats.diagnostic import Diagnostic, Severity
+from armillary.formats.findings import explained
 
 FAULTY = 1
 
@@ -19,10 +22,13 @@ def add(verbs: Any) -> None:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "check",
         help="everything that is wrong or doubtful in a file",
-        description="Print all findings, each with its place and its id. The exit code "
-        "is 0 where none is an error, else 1.",
+        description="Print all findings, each with its place, its id and its mend. The "
+        "exit code is 0 where none is an error, else 1.",
     )
     add_file(parser)
+    parser.add_argument(
+        "--explain", action="store_true", help="tell what the ids mean, too"
+    )
     parser.set_defaults(run=run)
 
 
@@ -41,11 +47,21 @@ def run(options: argparse.Namespace) -> int:
         findings = [*findings, error]
         errors = 1
     for found in findings:
-        print(found)
+        print(mended(found))
+    if options.explain:
+        for line in _explanations(findings):
+            print(line)
     warnings = sum(_severity(each) is Severity.WARNING for each in findings)
     counted = f"{plural(errors, 'error')}, {plural(warnings, 'warning')}"
     print(f"{printable(options.file)}: {counted}")
     return FAULTY if errors else 0
+
+
+def _explanations(findings: Sequence[Any]) -> Iterator[str]:
+    """Yield what the ids among findings mean, each once."""
+    codes = (found.code for found in findings if isinstance(found, Diagnostic))
+    for code in dict.fromkeys(codes):
+        yield from explanation(code, explained(code))
 
 
 def _severity(finding: Any) -> Severity:

@@ -9,11 +9,12 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from armillary.cli import bench, check, convert, fk, info, plugins, show, tree
+from armillary.cli import bench, check, convert, explain, fk, info, plugins, show, tree
+from armillary.cli.spelling import told
 from armillary.cli.vectors import join_numbers
 from armillary.errors import ArmillaryError, printable
 
-VERBS = (info, tree, check, fk, convert, show, bench, plugins)
+VERBS = (info, tree, check, explain, fk, convert, show, bench, plugins)
 
 DONE, FAILED, INTERRUPTED = 0, 2, 130
 
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except ArmillaryError as error:
-        return _failed(str(error))
+        return _failed(told(error))
     except MemoryError:
         return _failed("There is not enough memory for this.")
     except OSError as error:

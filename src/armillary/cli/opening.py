@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from armillary.cli.spelling import spelled
 from armillary.errors import quote
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
@@ -86,7 +87,7 @@ def warn(report: Report) -> None:
     """Print the warnings of a report to stderr."""
     for found in report.diagnostics:
         if found.severity is Severity.WARNING:
-            print(found, file=sys.stderr)
+            print(spelled(found), file=sys.stderr)
 
 
 def _package(text: str) -> tuple[str, Path]:

@@ -1,0 +1,111 @@
+"""`armillary explain` and `check --explain`: ids in words; mends in options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from armillary.cli.spelling import mended, spelled, spoken, told
+from armillary.errors import FormatError, ModelError
+from armillary.formats.diagnostic import Diagnostic, Place, Severity
+from armillary.formats.findings import explained, findings
+
+URDF = """<robot name="r"><link name="a"/><link name="b"/>
+<visual/></robot>
+"""
+
+
+def finding(code: str, hint: str = "", message: str = "what") -> Diagnostic:
+    return Diagnostic(
+        place=Place("x", 1, 2),
+        severity=Severity.WARNING,
+        code=code,
+        message=message,
+        hint=hint,
+    )
+
+
+def test_an_id_is_explained(run):
+    result = run("explain", "two-roots")
+    assert result.code == 0
+    first, *rest = result.out.splitlines()
+    meaning, mend = explained("two-roots")[1:]
+    assert first == "two-roots:"
+    assert [line.strip() for line in rest] == [meaning, mend]
+
+
+def test_all_are_listed(run):
+    result = run("explain")
+    heads = [line for line in result.out.splitlines() if not line.startswith(" ")]
+    assert heads == [f"{code}:" for code in sorted(findings())]
+    assert max(map(len, result.out.splitlines())) <= 88
+
+
+def test_an_unknown_id_is_told(run):
+    result = run("explain", "two-root")
+    assert result.code == 2
+    assert "Did you mean 'two-roots'?" in result.err
+
+
+def test_check_tells_mends_and_explains_each_id_once(run, tmp_path: Path):
+    path = tmp_path / "r.urdf"
+    path.write_text(URDF)
+    plain = run("check", str(path))
+    assert plain.code == 1
+    assert "error[two-roots]" in plain.out
+    assert "\ntwo-roots:\n" not in plain.out
+    whole = run("check", str(path), "--explain")
+    assert whole.out.count("\ntwo-roots:\n") == 1
+    assert f"    {explained('two-roots').meaning}\n" in whole.out
+    assert whole.out.splitlines()[-1] == plain.out.splitlines()[-1]
+
+
+def test_a_finding_has_its_own_mend_or_that_of_its_id():
+    assert mended(finding("base", "Do this.")) == "x:1:2: warning[base]: what. Do this."
+    assert mended(finding("base")).endswith(f"what. {explained('base').mend}")
+    assert mended(finding("no-text-for-it")).endswith("]: what")
+    assert spelled(finding("base")).endswith("]: what")
+    assert mended("some text") == "some text"
+
+
+@pytest.mark.parametrize(
+    ("hint", "option"),
+    [
+        ("Allow its folder: folders=[...].", "Allow its folder: --folder DIR."),
+        ("packages={'a_b': ...}.", "--package a_b=DIR."),
+        ("with plugins=['acme-lifts'], or", "with --plugin acme-lifts, or"),
+        ("file c.toml: plugins = ['a'].", "file c.toml: plugins = ['a']."),
+        ("or say format='urdf'.", "or say --format urdf."),
+        ("Name it with format=...; known", "Name it with --format NAME; known"),
+        ("Name a format with format=..., or", "Name a format with --to NAME, or"),
+        ("load('robot.urdf', srdf=...).", "robot.urdf --srdf FILE."),
+    ],
+)
+def test_options_stand_for_keywords(hint: str, option: str):
+    assert spoken(hint) == option
+    assert spelled(finding("x", hint)).endswith(option)
+
+
+def test_names_in_files_stay_as_they_are():
+    odd = finding("x", "Or folders=[...].", message="'folders=[...]' is odd")
+    assert spelled(odd).endswith("'folders=[...]' is odd. Or --folder DIR.")
+
+
+def test_errors_are_spelled_so_too():
+    assert told(ModelError("plugins=['a']")) == "--plugin a"
+    assert told(FormatError(finding("x", "format=..."), "b")).endswith(
+        "what. --format NAME\nb"
+    )
+
+
+def test_a_reference_that_leads_out(run, tmp_path: Path):
+    path = tmp_path / "sub" / "r.urdf"
+    path.parent.mkdir()
+    (tmp_path / "m.stl").write_text("")
+    mesh = '<visual><geometry><mesh filename="../m.stl"/></geometry></visual>'
+    path.write_text(f'<robot name="r"><link name="a">{mesh}</link></robot>')
+    for verb in ("check", "info"):
+        result = run(verb, str(path), "--folder", str(path.parent))
+        assert "--folder DIR" in result.out + result.err
+        assert "folders=" not in result.out + result.err

@@ -1,0 +1,149 @@
+"""No finding without its text: what its id means, and how to mend it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import armillary
+from armillary.cli.spelling import spoken
+from armillary.errors import UnknownName
+from armillary.formats.findings import explained, findings
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = Path(armillary.__file__).resolve().parent
+PAGE = ROOT / "docs" / "findings.md"
+READERS = [*(SOURCE / "formats").rglob("*.py"), SOURCE / "model" / "validate.py"]
+
+ID = re.compile(r"[a-z]+(-[a-z]+)*")
+KEBAB = re.compile(r"[a-z]+(-[a-z]+)+")
+# What looks like an id and is none: encodings, and a kind of name.
+NO_IDS = {"us-ascii", "utf-be", "plug-in"}
+# Calls that tell a finding, with the place of the id among their arguments.
+TELLERS = {"error": 1, "warning": 1, "note": 1, "fault": 1, "_stop": 0, "Problem": 0}
+TELLERS |= {"refuse": 0, "_warn": 0, "_error": 1}
+
+
+def trees() -> Iterator[ast.AST]:
+    for path in READERS:
+        yield from ast.walk(ast.parse(path.read_text("utf-8")))
+
+
+def told() -> Iterator[str]:
+    """The ids in the code of readers and writers; a part that varies is `{}`."""
+    for node in trees():
+        match node:
+            case ast.Constant(value=str(text)) if KEBAB.fullmatch(text):
+                yield text
+            case ast.Call(
+                func=ast.Attribute(attr=name) | ast.Name(id=name), args=args
+            ) if len(args) > TELLERS.get(name, len(args)):
+                yield from texts_of(args[TELLERS[name]])
+            case ast.keyword(arg="code", value=value):
+                yield from texts_of(value)
+
+
+def texts_of(node: ast.AST) -> Iterator[str]:
+    """The literal texts that an expression may be."""
+    match node:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.JoinedStr(values=[ast.Constant(value=str(start)), *_]):
+            yield f"{start}{{}}"
+        case ast.IfExp(body=one, orelse=other):
+            yield from texts_of(one)
+            yield from texts_of(other)
+
+
+IDS = sorted({text for text in told() if text and text not in NO_IDS})
+
+
+def test_ids_are_found_in_the_code():
+    assert {"two-roots", "zero", "base", "xml-syntax", "lossy", "more"} < {*IDS}
+    assert {"lost-{}", "unknown-{}", "bad-{}"} < {*IDS}
+    assert all(ID.fullmatch(text.replace("{}", "x")) for text in IDS)
+
+
+@pytest.mark.parametrize("code", IDS)
+def test_every_id_has_its_text(code: str):
+    found = explained(code.replace("{}", "x"))
+    for text in (found.meaning, found.mend):
+        assert text[0].isupper() or text[0] in "`<"
+        assert text.endswith((".", "=..."))
+        assert 5 < len(text) < 260
+
+
+def test_no_text_without_an_id():
+    families = tuple(text[:-2] for text in IDS if text.endswith("{}"))
+    unused = [
+        code
+        for code in findings()
+        if code not in IDS and not code.startswith(families) and code[-1] != "*"
+    ]
+    assert unused == []
+
+
+def test_unknown_ids():
+    with pytest.raises(UnknownName, match="Did you mean 'two-roots'"):
+        explained("two-root")
+
+
+def page() -> str:
+    """The page that lists all ids."""
+    lines = [
+        "# Findings",
+        "",
+        "What readers and writers tell has an id in brackets, such as "
+        "`error[two-roots]`. `armillary explain ID` prints these texts,",
+        "`armillary check FILE --explain` those of a file's findings. An id that ends "
+        "in `*` stands for all that begin so.",
+        "",
+        "| id | meaning | mend |",
+        "| --- | --- | --- |",
+    ]
+    for code, (_, meaning, mend) in sorted(findings().items()):
+        cells = (re.sub(r"(<[^>]*>)", r"`\1`", text) for text in (meaning, mend))
+        lines.append(f"| `{code}` | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def test_the_page_lists_them_all(request: pytest.FixtureRequest):
+    if request.config.getoption("--update"):
+        PAGE.write_text(page(), encoding="utf-8", newline="\n")
+    assert PAGE.read_text("utf-8") == page(), "accept it with --update"
+
+
+KEYWORD = re.compile(r"\b[a-z_]+=(?:\[|\{|\.\.\.|'|True|False)")
+PYTHON = "joints=[...], in Python only"
+LABEL = " name='x'"  # of an XML element
+
+
+def literals(tree: ast.AST) -> Iterator[str]:
+    """The texts in some code but its docstrings; what varies in one is `x`."""
+    parts: set[ast.AST] = set()
+    for node in ast.walk(tree):  # from the outside in
+        match node:
+            case ast.JoinedStr(values=values):
+                parts.update(values)
+                yield "".join(
+                    part.value if isinstance(part, ast.Constant) else "'x'"
+                    for part in values
+                )
+            case ast.Expr(value=docstring):
+                parts.add(docstring)
+            case ast.Constant(value=str(text)) if node not in parts:
+                yield text
+
+
+def test_the_command_line_speaks_its_own_spelling():
+    sources = [*READERS, *(SOURCE / "plugins").rglob("*.py")]
+    texts = [text for path in sources for text in literals(ast.parse(path.read_text()))]
+    texts += [text for each in findings().values() for text in each]
+    hints = {text for text in texts if KEYWORD.search(text)} - {LABEL}
+    assert len(hints) > 8
+    spellings = (spoken(text).replace(PYTHON, "") for text in hints)
+    assert [text for text in spellings if KEYWORD.search(text)] == []
