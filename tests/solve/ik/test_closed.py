@@ -134,7 +134,7 @@ def poses_program(cell: Cell) -> Program:
 def every_branch(cell: Cell, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the branches and their reasons, without machine code."""
     program = cell.ik("tool").closed.program
-    q, _, reason = vectorize(program, targets, np.full(2, 1e-12), np.zeros(6))
+    q, _, reason = vectorize(program, targets, np.full(2, 1e-12))
     return q, reason
 
 

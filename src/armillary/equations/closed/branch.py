@@ -7,18 +7,25 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from armillary.equations.chain import Layout
-from armillary.equations.closed.arm import Drive
+from armillary.equations.closed.coordinate import coordinate
 from armillary.equations.closed.family import Answer
 from armillary.equations.closed.recognise import Closed
 from armillary.equations.inverse import Goal
 from armillary.equations.poses import poses_of
 from armillary.equations.selection import Selection
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Number, determinant, dot, subtract
-from armillary.trace.functions import absolute, floor, maximum, minimum, select
+from armillary.spatial.vector import (
+    Number,
+    cross,
+    determinant,
+    dot,
+    norm,
+    scale,
+    subtract,
+)
+from armillary.trace.functions import absolute
 
 RIGID = 1e-6
-SLACK = 1e-9  # a limit that is missed by less is met exactly
 DOUBT = 1e-6  # a square of what remains, below which no answer is no proof
 
 
@@ -69,20 +76,33 @@ def branches_of(
     question: Question,
     target: Pose,
     tolerance: Sequence[Number],
-    near: Sequence[Number],
+    near: Sequence[Number] | None,
 ) -> list[Branch]:
-    """Return every branch, verified by the forward kinematics of the model.
+    """Return every branch, verified by forward kinematics.
+
+    That is of the cosines and sines that angles are written from, where the formula's
+    geometry is the model's but for rounding; else it is the model's own, of q.
 
     Args:
         question: What is asked.
         target: The pose to reach.
         tolerance: Largest `distance` and `chord`.
-        near: Turns are added to come as near to this as the limits allow.
+        near: Turns are added to come as near to this as the limits allow; to zero
+            where it is None.
     """
     return [
         _branch(question, answer, target, tolerance, near)
-        for answer in question.closed.solve(target)
+        for answer in question.closed.solve(_orthonormal(target))
     ]
+
+
+def _orthonormal(X: Pose) -> Pose:
+    """Return a pose whose rotation, as given in files, is rid of its shear."""
+    a, b, _ = X.rotation
+    a = scale(1.0 / norm(a), a)
+    b = subtract(b, scale(dot(a, b), a))
+    b = scale(1.0 / norm(b), b)
+    return Pose((a, b, cross(a, b)), X.position)
 
 
 def is_rigid(X: Pose) -> Any:
@@ -108,37 +128,29 @@ def _branch(
     answer: Answer,
     target: Pose,
     tolerance: Sequence[Number],
-    near: Sequence[Number],
+    near: Sequence[Number] | None,
 ) -> Branch:
-    layout, goal, selection, limits, closed = question
+    _, _, selection, limits, closed = question
     q: list[Number] = [selection.rest[k] for k in selection.inputs]
     within: Any = True
     for turn, drive in zip(answer.turns, closed.arm.drives, strict=True):
         k = drive.place
-        low, high = limits[0][k], limits[1][k]
-        found = _coordinate(turn.angle, drive, low, high, near[k])
-        inside = (found >= low - SLACK) & (found <= high + SLACK)
-        q[k] = select(inside, minimum(maximum(found, low), high), found)
+        wish = None if near is None else near[k]
+        q[k], inside = coordinate(turn, drive, (limits[0][k], limits[1][k]), wish)
         within = within & inside
-    (X,) = poses_of(layout, selection.expand(q), [goal.frame], goal.relative_to)
+    X = _reached(question, answer, q)
     apart = subtract(X.position, target.position)
     distance, chord = dot(apart, apart), _chord(X, target)
     met = (distance <= tolerance[0]) & (chord <= tolerance[1])
     return Branch(q, distance, chord, met, within, answer.singular)
 
 
-def _coordinate(
-    angle: Number, drive: Drive, low: float, high: float, near: Number
-) -> Number:
-    """Return the q of an angle nearest to `near` within limits, if any is within."""
-    period = 2.0 * math.pi / abs(drive.gain)
-    q = (angle - drive.offset) / drive.gain
-    q = q - period * floor((q - near) / period + 0.5)
-    if high < math.inf:
-        q = select(q > high + SLACK, q - period, q)
-    if low > -math.inf:
-        q = select(q < low - SLACK, q + period, q)
-    return q
+def _reached(question: Question, answer: Answer, q: list[Number]) -> Pose:
+    layout, goal, selection, _, closed = question
+    if closed.exact:
+        return closed.pose(answer.turns)
+    (X,) = poses_of(layout, selection.expand(q), [goal.frame], goal.relative_to)
+    return X
 
 
 def _chord(X: Pose, Y: Pose) -> Number:

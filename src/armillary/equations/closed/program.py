@@ -18,27 +18,28 @@ SOLVED, NOT_FOUND, INVALID, OUT_OF_REACH, LIMITS, SINGULAR = map(float, range(6)
 FORBIDDEN, MISSED = 1e9, 1e18
 
 
-def all_program(question: Question) -> Program:
+def all_program(question: Question, *, near: bool = False) -> Program:
     """Return the program of every branch, b of them.
 
     Returns:
         Inputs `target` (4, 4), `tolerance` (2,), the squares of a distance [m^2] and of
-        twice the sine of half an angle, and `near` (n,), to which turns are added.
+        twice the sine of half an angle, and `near` (n,), to which turns are added; in
+        place of this to zero by default.
         Outputs `q` (b, n), NaN where there is none; `residual` (b, 2), measured as the
         tolerance; `reason` (b,).
     """
 
-    def equations(matrix: Any, tolerance: Any, near: Any) -> Any:
+    def equations(matrix: Any, tolerance: Any, there: Any = None) -> Any:
         target = Pose.from_matrix(matrix)
         rigid = is_rigid(target)
-        branches = branches_of(question, target, tolerance, near)
+        branches = branches_of(question, target, tolerance, there)
         return (
             [[select(b.met & rigid, x, math.nan) for x in b.q] for b in branches],
             [[b.distance, b.chord] for b in branches],
             [_reason(b, rigid) for b in branches],
         )
 
-    return _trace(equations, question, ("q", "residual", "reason"))
+    return _trace(equations, question, ("q", "residual", "reason"), near)
 
 
 def best_program(question: Question) -> Program:
@@ -66,12 +67,15 @@ def best_program(question: Question) -> Program:
         q = [select(rigid, x, math.nan) for x in best[1 : 1 + n]]
         return q, best[-4:-2], best[-2], best[-1]
 
-    return _trace(equations, question, ("q", "residual", "reason", "branch"))
+    return _trace(equations, question, ("q", "residual", "reason", "branch"), True)
 
 
-def _trace(equations: Any, question: Question, outputs: tuple[str, ...]) -> Program:
-    n = len(question.selection.inputs)
-    shapes = {"target": (4, 4), "tolerance": (2,), "near": (n,)}
+def _trace(
+    equations: Any, question: Question, outputs: tuple[str, ...], near: bool
+) -> Program:
+    shapes: dict[str, tuple[int, ...]] = {"target": (4, 4), "tolerance": (2,)}
+    if near:
+        shapes["near"] = (len(question.selection.inputs),)
     return trace(equations, name="ik_closed", outputs=outputs, **shapes)
 
 

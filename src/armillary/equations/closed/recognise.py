@@ -26,6 +26,7 @@ FAMILIES: tuple[Family, ...] = (*SPHERICAL_WRIST, THREE_PARALLEL)
 
 JOINTS = 6
 CHECKS = 16
+ROUNDING = 1e-13
 ACCURACY = 1e-7  # of the formula's geometry against the model's, of the arm's size
 
 
@@ -56,6 +57,16 @@ class Closed(NamedTuple):
         """Return the answer of each branch, by the numbers of `arm.drives`."""
         X = target.inverse() if self.backwards else target
         return self.formula(self.arm.base.inverse() @ X @ self.arm.tool.inverse())
+
+    @property
+    def exact(self) -> bool:
+        """Return whether the formula's geometry is the model's but for rounding."""
+        return self.accuracy <= ROUNDING * max(1.0, self.arm.size)
+
+    def pose(self, turns: list[Turn]) -> Pose:
+        """Return the pose that turns lead to, by the formula's geometry."""
+        X = self.arm.pose(turns)
+        return X.inverse() if self.backwards else X
 
 
 def recognise(layout: Layout, goal: Goal, selection: Selection) -> Closed:
@@ -92,7 +103,7 @@ def _error(
     for q in np.random.default_rng(0).uniform(-3.0, 3.0, (CHECKS, n)).tolist():
         (X,) = poses_of(layout, selection.expand(q), [goal.frame], goal.relative_to)
         angles = [d.gain * q[d.place] + d.offset for d in arm.drives]
-        ours = arm.pose([Turn(math.cos(angle), math.sin(angle)) for angle in angles])
-        apart = X.matrix() - (ours.inverse() if backwards else ours).matrix()
+        Y = arm.pose([Turn(math.cos(angle), math.sin(angle)) for angle in angles])
+        apart = X.matrix() - (Y.inverse() if backwards else Y).matrix()
         worst = max(worst, float(np.abs(apart).max()))
     return worst

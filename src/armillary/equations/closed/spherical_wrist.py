@@ -18,7 +18,7 @@ from armillary.equations.closed.arm import Arm
 from armillary.equations.closed.family import Answer, Choice, Family, Formula
 from armillary.equations.closed.turn import Turn, between, facing
 from armillary.equations.closed.unfit import demand
-from armillary.equations.closed.wrist import lean
+from armillary.equations.closed.wrist import is_right_angled, lean
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Vector3, add, dot, subtract, transpose
 
@@ -195,9 +195,14 @@ def _solve(arm: Arm, place: Place, target: Pose) -> list[Answer]:
             )
             for column in (columns[0], columns[2])
         )
+        flips: list[Turn] = []
         for turn, bend, spun in lean(z, four, five):
             c, s, _ = five.back(bend.back.apply(four.back(turn.back.apply(x))))
-            turns = [first, second, third, turn, bend, Turn(c, s)]
+            last = Turn(c, s)
+            if flips and is_right_angled(four, five):
+                last = flips[0].opposite
+            flips.append(last)
+            turns = [first, second, third, turn, bend, last]
             answers.append(Answer(turns, free | spun))
     return answers
 

@@ -9,12 +9,14 @@ written at the end.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import ZERO, Number, Vector3
-from armillary.trace.functions import atan2, maximum, select, sqrt
+from armillary.trace.functions import atan2, maximum, minimum, select, sqrt
 
+TAU = 2.0 * math.pi
 TINY = 1e-24  # of a squared length, as a part of the whole
 
 
@@ -24,31 +26,38 @@ class Turn(NamedTuple):
     Attributes:
         cos: Its cosine.
         sin: Its sine.
+        known: The angle, where it needs no arc; else None.
     """
 
     cos: Number
     sin: Number
+    known: Number = None
 
     @property
     def angle(self) -> Number:
         """Return the angle in [-pi, pi] [rad]."""
-        return atan2(self.sin, self.cos)
+        return atan2(self.sin, self.cos) if self.known is None else self.known
 
     @property
     def back(self) -> Turn:
         """Return the turn by the opposite angle."""
-        return Turn(self.cos, 0.0 - self.sin)
+        return Turn(self.cos, 0.0 - self.sin, 0.0 - self.angle)
 
     @property
     def opposite(self) -> Turn:
         """Return the turn by half a turn more."""
-        return Turn(0.0 - self.cos, 0.0 - self.sin)
+        angle = self.angle
+        angle = select(angle > 0.0, angle - math.pi, angle + math.pi)
+        return Turn(0.0 - self.cos, 0.0 - self.sin, angle)
 
     def plus(self, other: Turn) -> Turn:
         """Return the turn by the sum of two angles."""
+        angle = self.angle + other.angle
+        turns = select(angle > math.pi, TAU, select(angle < -math.pi, -TAU, 0.0))
         return Turn(
             self.cos * other.cos - self.sin * other.sin,
             self.sin * other.cos + self.cos * other.sin,
+            angle - turns,
         )
 
     def apply(self, v: Vector3) -> Vector3:
@@ -92,6 +101,8 @@ def facing(h: Vector3, p: Vector3, c: Number, size: float) -> tuple[Turn, Turn, 
     """
     a, b = h[0] * p[0] + h[1] * p[1], p[0] * h[1] - p[1] * h[0]
     e = c - h[2] * p[2]
+    if isinstance(a, float) and isinstance(b, float):
+        return *_about(a, b, e), False
     square = a * a + b * b
     free = square <= TINY * size
     largest = maximum(square, e * e)
@@ -103,3 +114,17 @@ def facing(h: Vector3, p: Vector3, c: Number, size: float) -> tuple[Turn, Turn, 
         return Turn(select(free, 1.0, cos * shrink), select(free, 0.0, sin * shrink))
 
     return turn(ae - bw, be + aw), turn(ae + bw, be - aw), free
+
+
+def _about(a: float, b: float, e: Number) -> tuple[Turn, Turn]:
+    """Return both turns where a and b are known, not both 0: one arc is enough.
+
+    They are the direction (a, b), give or take the angle of cosine e/r.
+    """
+    r = math.hypot(a, b)
+    cos = minimum(maximum(e * (1.0 / r), -1.0), 1.0)
+    spread = Turn(cos, sqrt(1.0 - cos * cos))
+    middle = Turn(a / r, b / r)
+    if middle.sin == 0.0 and middle.cos > 0.0:
+        return spread, spread.back
+    return middle.plus(spread), middle.plus(spread.back)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from armillary.equations.closed.arm import Link
-from armillary.equations.closed.turn import Turn, between, facing
+from armillary.equations.closed.turn import TINY, Turn, between, facing
 from armillary.spatial.vector import Vector3
-from armillary.trace.functions import maximum, select, sqrt
+from armillary.trace.functions import select, sqrt
 
 
 class Lean(NamedTuple):
@@ -18,6 +18,15 @@ class Lean(NamedTuple):
     free: Any
 
 
+def is_right_angled(first: Link, second: Link) -> bool:
+    """Return whether both links turn by a right angle.
+
+    Then half a turn more of the first and the last joint and the opposite bend between
+    them change nothing: the wrist's other answer.
+    """
+    return first.cos == 0.0 and second.cos == 0.0
+
+
 def lean(m: Vector3, first: Link, second: Link) -> tuple[Lean, Lean]:
     """Return both pairs of turns that lead z to the unit vector m through two links.
 
@@ -26,7 +35,7 @@ def lean(m: Vector3, first: Link, second: Link) -> tuple[Lean, Lean]:
     sin(bend) above 0. With both links at right angles the sine of the bend is
     |m_xy|, which keeps its digits where the bend is next to nothing.
     """
-    if first.cos == 0.0 and second.cos == 0.0:
+    if is_right_angled(first, second):
         return _right_angled(m)
     answers: list[Lean] = []
     axis, tip = (0.0, first.sin, first.cos), (0.0, 0.0 - second.sin, second.cos)
@@ -39,11 +48,9 @@ def lean(m: Vector3, first: Link, second: Link) -> tuple[Lean, Lean]:
 
 def _right_angled(m: Vector3) -> tuple[Lean, Lean]:
     square = m[0] * m[0] + m[1] * m[1]
-    free = square <= 1e-24
+    free = square <= TINY
     sin = sqrt(square)
     shrink = 1.0 / select(free, 1.0, sin)
     turn = Turn(select(free, 1.0, m[0] * shrink), select(free, 0.0, m[1] * shrink))
-    # |m| = 1 but for rounding
-    long = 1.0 / sqrt(maximum(square + m[2] * m[2], 0.25))
-    bend = Turn((0.0 - m[2]) * long, sin * long)
+    bend = Turn(0.0 - m[2], sin)
     return Lean(turn, bend, free), Lean(turn.opposite, bend.back, free)

@@ -63,7 +63,7 @@ class ClosedForm:
 
     @cached_property
     def program(self) -> Program:
-        """Return the program of all branches."""
+        """Return the program of all branches, turns added to come near zero."""
         return all_program(self._question)
 
     @cached_property
@@ -71,14 +71,22 @@ class ClosedForm:
         return shared_kernel(self.program)
 
     @cached_property
+    def _every_near(self) -> Kernel:
+        return shared_kernel(all_program(self._question, near=True))
+
+    @cached_property
     def _best(self) -> Kernel:
         return shared_kernel(best_program(self._question))
 
     def all(
-        self, targets: Array, near: Array, tolerance: Tolerance, batch: Batch
+        self, targets: Array, near: Array | None, tolerance: Tolerance, batch: Batch
     ) -> Answers:
         """Return every branch for targets, shape (count, 4, 4), in a batch."""
-        q, squares, numbers = self._every(targets, _squares(tolerance), near)
+        limit = _squares(tolerance)
+        if near is None:
+            q, squares, numbers = self._every(targets, limit)
+        else:
+            q, squares, numbers = self._every_near(targets, limit, near)
         reason = numbers.astype(np.int8)
         return Answers(
             q=q.reshape((*batch, *q.shape[1:])),

@@ -167,7 +167,7 @@ class InverseKinematics:
         closed, n = self._chosen(method), len(self.joints)
         poses, batch = as_poses(targets, len(self.goals))
         check_tolerance(tolerance)
-        wish = as_vectors(np.zeros(n) if near is None else near, "near", n, batch)
+        wish = None if near is None else as_vectors(near, "near", n, batch)
         if closed is not None:
             return closed.all(poses[:, 0], wish, tolerance, batch)
         if starts < 1:
