@@ -45,7 +45,9 @@ def run(options: argparse.Namespace) -> int:
         print("No installed package offers joints.")
     for line in (*faults, *_absent(by_user)):
         print(line)
-    print(f"configuration: {printable(str(config_path() or 'none'))}")
+    path = config_path()
+    absent = "" if path is None or path.exists() else " (there is no such file)"
+    print(f"configuration: {printable(str(path or 'none'))}{absent}")
     return BROKEN if faults else 0
 
 

@@ -78,11 +78,11 @@ def _of(distribution: Distribution) -> Iterator[Offer]:
         if not pairs:
             return
         metadata = distribution.metadata
-        package, version = metadata["Name"], metadata["Version"]
+        package, version = (metadata.get(key) or "" for key in ("Name", "Version"))
     except (OSError, ValueError, LookupError):
         return
     for tag, target in pairs if package else ():
-        yield Offer(package, version or "", tag, target)
+        yield Offer(package, version, tag, target)
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
