@@ -21,11 +21,14 @@ from armillary.kernel import Kernel
 from armillary.model.pairs import Pairs
 from armillary.model.rules import Rules
 from armillary.model.workcell import WORLD, Workcell
+from armillary.solve.axle import axle_of
 from armillary.solve.choice import chosen
 from armillary.solve.device import Device
+from armillary.solve.differential_drive import DifferentialDrive
 from armillary.solve.juries import Juries
 from armillary.solve.kernels import Joints, joints_key, kernel_of, selection_of
 from armillary.solve.motion import named_twist
+from armillary.solve.placement import placed_frame
 from armillary.solve.scene import Scene
 from armillary.solve.state import State
 from armillary.solve.violations import Violation, violations_of
@@ -332,6 +335,44 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             raise ModelError(f"joints= takes a list of names, not the text '{joints}'.")
         choice = chosen(bound, listed, joints, base, tips)
         return Device(cell=self, state=bound, **choice._asdict())
+
+    def differential_drive(
+        self,
+        name: str,
+        *,
+        left: str,
+        right: str,
+        radius: float | None = None,
+        travel: float | None = None,
+        track_width: float | None = None,
+    ) -> DifferentialDrive:
+        """Return a free base that two wheels drive; x of the base is forward, z up.
+
+        Args:
+            name: The manipulator, which stands on the world and is not bolted down.
+            left: The joint of the wheel at the greater y.
+            right: The joint of the other wheel.
+            radius: Of the wheels [m]; their axes tell which way they roll.
+            travel: In place of a radius, how far a wheel rolls forward per unit of its
+                joint [m]; 1 where its q is a length, as in RobWork.
+            track_width: The distance of the wheels [m]; by default that of their links.
+
+        Raises:
+            UnknownName: A manipulator or joint does not exist.
+            ModelError: The wheels are not on one axle along y of the base.
+            StateError: The base is bolted down, or stands on another.
+        """
+        self.home.check_free(name)
+        base = placed_frame(self, name)
+        axle = axle_of(
+            self,
+            base,
+            (left, right),
+            radius=radius,
+            travel=travel,
+            track_width=track_width,
+        )
+        return DifferentialDrive(cell=self, manipulator=name, axle=axle)
 
     # rules
 

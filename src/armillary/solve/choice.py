@@ -13,7 +13,7 @@ from armillary.model.workcell import WORLD, Workcell
 from armillary.solve.frame_tree import FrameTree
 from armillary.solve.state import State
 
-__all__ = ["Choice", "chosen"]
+__all__ = ["Choice", "chosen", "joint_link"]
 
 T = TypeVar("T")
 
@@ -118,7 +118,7 @@ def _of_joints(state: State, places: list[int]) -> Choice:
     if len(set(places)) < len(places):
         names = [cell.joint_names[k] for k in places]
         raise ModelError(f"A device names a joint twice: {names}.")
-    links = {_link(cell, place): place for place in places}
+    links = {joint_link(cell, place): place for place in places}
     tree = FrameTree(cell, state)
     names = {key: _name(cell, key) for key in links}
     below = {
@@ -163,12 +163,12 @@ def _between(state: State, base: str, ends: Sequence[str]) -> tuple[int, ...]:
 def _active(cell: Workcell, places: Iterable[int]) -> Iterator[int]:
     """Yield the joints that motors drive."""
     for place in places:
-        m, k = _link(cell, place)
+        m, k = joint_link(cell, place)
         if not cell.manipulators[m].links[k].passive:
             yield place
 
 
-def _link(cell: Workcell, place: int) -> Key:
+def joint_link(cell: Workcell, place: int) -> Key:
     """Return the link that a joint carries."""
     m = bisect_right(cell.offsets, place) - 1
     return m, cell.manipulators[m].coordinates[place - cell.offsets[m]]

@@ -9,8 +9,8 @@ from armillary.equations.chain import WORLD_KEY, Chains, Layout
 from armillary.equations.jacobian import Twist, velocity
 from armillary.equations.selection import Selection
 from armillary.model.workcell import FrameAt, Workcell
+from armillary.solve.placement import placed_frame
 from armillary.solve.state import State
-from armillary.spatial.pose import IDENTITY
 from armillary.spatial.twist import move_twist, turn
 from armillary.spatial.vector import subtract, transpose
 
@@ -67,7 +67,7 @@ def _of_base(state: State, k: int, twist: Twist) -> Array:
     for V in state.base_velocities:
         if V.manipulator == name:
             chains = Chains(state.layout, state.q, WORLD_KEY)
-            base = FrameAt(k, cell.manipulators[k].base, IDENTITY)
+            base = placed_frame(cell, name)
             to_point = subtract(
                 chains.pose(twist.point).position, chains.pose(base).position
             )

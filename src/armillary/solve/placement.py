@@ -7,7 +7,7 @@ import math
 import msgspec
 
 from armillary.errors import StateError, quote
-from armillary.model.workcell import WORLD
+from armillary.model.workcell import WORLD, FrameAt, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Vector3
 
@@ -63,6 +63,14 @@ class BaseVelocity(msgspec.Struct, frozen=True, kw_only=True):
                     f"finite numbers, not {given!r}."
                 )
             msgspec.structs.force_setattr(self, name, numbers)
+
+
+def placed_frame(cell: Workcell, manipulator: str) -> FrameAt:
+    """Return the frame that mounts and placements place: in front of the base."""
+    k = cell.index[manipulator]
+    base = cell.manipulators[k].base
+    joint = cell.manipulators[k].links[base].joint
+    return FrameAt(k, base, joint.precursor.inverse())
 
 
 def _plain(v: Vector3) -> Vector3:

@@ -16,7 +16,7 @@ from armillary.equations.poses import poses_of
 from armillary.errors import FormatError, StateError, quote, unknown
 from armillary.model.workcell import WORLD, FrameAt, Workcell
 from armillary.solve.difference import Contents, differences
-from armillary.solve.placement import BaseVelocity, Placement
+from armillary.solve.placement import BaseVelocity, Placement, placed_frame
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import ZERO
 
@@ -232,7 +232,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
             UnknownName: The part or the frame does not exist.
         """
         self._check_attachable(part, by, replace)
-        held = self._stand(part)
+        held = placed_frame(self.cell, part)
         (X,) = poses_of(self.layout, self.q, [held], self.cell.frame(by))
         on = self.cell.qualified(by)
         return self._placed(Placement(manipulator=part, on=on, pose=X.normalised()))
@@ -248,7 +248,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
         if part not in self.attachments:
             held = ", ".join(map(quote, self.attachments)) or "nothing"
             raise StateError(f"Nothing holds {quote(part)}; held are: {held}.")
-        X = self._pose(self._stand(part))
+        X = self._pose(placed_frame(self.cell, part))
         return self._placed(Placement(manipulator=part, pose=X.normalised()))
 
     def parent(self, name: str) -> str:
@@ -331,13 +331,6 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
     def _pose(self, at: FrameAt) -> Pose:
         (X,) = poses_of(self.layout, self.q, [at], FrameAt(-1, -1, IDENTITY))
         return X
-
-    def _stand(self, part: str) -> FrameAt:
-        """Return the frame that mounts and placements place: in front of the base."""
-        k = self.cell.index[part]
-        base = self.cell.manipulators[k].base
-        joint = self.cell.manipulators[k].links[base].joint
-        return FrameAt(k, base, joint.precursor.inverse())
 
     def _base_in_parent(self, part: str) -> Pose:
         for thing in (*self.placements, *self.cell.mounts):
