@@ -78,7 +78,9 @@ def _of(distribution: Distribution) -> Iterator[Offer]:
         if not pairs:
             return
         metadata = distribution.metadata
-        package, version = (metadata.get(key) or "" for key in ("Name", "Version"))
+        package, version = (
+            (metadata.get_all(key) or [""])[0] for key in ("Name", "Version")
+        )
     except (OSError, ValueError, LookupError):
         return
     for tag, target in pairs if package else ():
