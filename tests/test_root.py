@@ -11,6 +11,7 @@ import pytest
 
 import armillary as arm
 from armillary.formats import registry
+from armillary.formats.diagnostic import Report
 from armillary.model.workcell import Workcell
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -68,9 +69,11 @@ def test_load_and_save_pass_on_what_they_are_told(monkeypatch: pytest.MonkeyPatc
         seen.append(options)
         return Workcell()
 
-    def save(cell: Workcell, path: str, **options: object) -> str:
+    report = Report()
+
+    def save(cell: Workcell, path: str, **options: object) -> Report:
         seen.append(options)
-        return "report"
+        return report
 
     monkeypatch.setattr(registry, "load", load)
     monkeypatch.setattr(registry, "save", save)
@@ -84,8 +87,25 @@ def test_load_and_save_pass_on_what_they_are_told(monkeypatch: pytest.MonkeyPatc
         "srdf": "robot.srdf",
     }
     arm.load("x", **told)  # type: ignore[arg-type]
-    assert arm.save(arm.Cell(), "y", format="cell", lossless=True) == "report"
+    assert arm.save(arm.Cell(), "y", format="cell", lossless=True) is report
     assert seen == [told, {"format": "cell", "lossless": True}]
+
+
+def test_what_a_format_cannot_hold_is_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    track = arm.Link(
+        name="b", parent="a", joint=arm.joints.OvalTrack(straight=1, radius=1)
+    )
+    cell = arm.Cell(
+        manipulators=[arm.Manipulator(name="m", links=[arm.Link(name="a"), track])]
+    )
+    report = arm.save(cell, tmp_path / "m.wc.xml")
+    assert report.diagnostics
+    assert [record.getMessage() for record in caplog.records] == [
+        str(found) for found in report.diagnostics
+    ]
+    assert {record.name for record in caplog.records} == {"armillary.formats"}
 
 
 def test_ur5e_is_that_of_the_data_sheet():

@@ -127,6 +127,9 @@ def save(
 ) -> Report:
     """Write a cell to a file, as a whole or not at all.
 
+    Warnings go to the log `armillary.formats`. A format that needs further files has
+    them beside it: `lab.prox.xml` holds the rules of `lab.wc.xml`.
+
     Args:
         cell: What to write.
         path: The file, which is replaced where it exists.
@@ -142,7 +145,9 @@ def save(
     """
     from armillary.formats import registry
 
-    return registry.save(cell, path, format=format, lossless=lossless)
+    report = registry.save(cell, path, format=format, lossless=lossless)
+    registry.tell(report)
+    return report
 
 
 def example(name: str) -> Cell:

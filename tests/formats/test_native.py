@@ -839,10 +839,21 @@ def test_broken_rules_are_told_by_their_ids(links, expected):
 @pytest.mark.parametrize(
     ("notes", "expected"),
     [
-        ('"home": "x"', "No posture is called 'x'"),
+        ('§"home": "x"', "HERE error[bad-home]: No posture is called 'x'"),
         ('"postures": [§{"name": "p", "joints": ["a"]}]', "HERE error[bad-posture]"),
-        ('"postures": [{"name": "p", "joints": ["a"], "q": [0]}]', "no place in q"),
-        ('"properties": [{"name": "n", "of": "x"}]', "is about 'x'"),
+        (
+            '"postures": [{"name": "o"}, §{"name": "p", "joints": ["a"], "q": [0]}]',
+            "HERE error[bad-posture]: Posture 'p' names the joint 'a'",
+        ),
+        (
+            '"groups": [{"name": "g"}, §{"name": "h", "links": ["x"]}]',
+            "HERE error[bad-group]: Group 'h' names the link 'x'",
+        ),
+        (
+            '"groups": §[{"name": "g", "groups": ["g"]}]',
+            "HERE error[bad-group]: Groups",
+        ),
+        ('"properties": [§{"name": "n", "of": "x"}]', "HERE error[bad-property]"),
     ],
 )
 def test_broken_notes_are_told(notes, expected):

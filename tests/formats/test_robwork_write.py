@@ -25,6 +25,7 @@ from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
 from armillary.formats.robwork import FORMAT
+from armillary.model.group import Group
 from armillary.model.joint import Joint
 from armillary.model.joints import (
     CraigPrismatic,
@@ -606,6 +607,20 @@ def test_first_frame_is_one_of_the_world():
     )
     text, _ = write(cell)
     check_poses(cell, read(text))
+
+
+def test_groups_and_what_a_whole_says_are_told():
+    robot = Manipulator(
+        name="arm",
+        links=arm(link("a", "base", Revolute())).links,
+        groups=(Group(name="one", links=("a",)), Group(name="two")),
+    )
+    note = Property(name="p", text="t", numbers=(1.0,))
+    _, report = write(Cell(manipulators=(robot,), properties=(note,)))
+    assert losses(report) == [
+        "a group of joints is not kept (2 times)",
+        "the numbers of a property that has a text too is not kept",
+    ]
 
 
 def test_empty_cell():

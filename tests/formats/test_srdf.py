@@ -423,6 +423,12 @@ def test_what_is_not_kept_is_told():
         '<passive_joint name="wrist"/>': "is fixed; it cannot be passive",
         '<end_effector name="e" parent_link="hand" group="arn"/>': "mean 'arm'?",
         '<passive_joint name="elbow" speed="1"/>': "the attribute 'speed'",
+        '<link_sphere_approximation link="hand"/>': "holds no sphere",
+        '<end_effector name="e" parent_link="hand" group="arm"/>' * 2: "called 'e' too",
+        '<virtual_joint name="v" type="fixed" parent_frame="w" child_link="base"/>'
+        '<virtual_joint name="u" type="fixed" parent_frame="w" child_link="base"/>': (
+            "'v' carries the base 'base' already"
+        ),
     }.items():
         (found,) = warnings(GROUP, part)
         assert words in found

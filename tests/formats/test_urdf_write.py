@@ -16,8 +16,8 @@ import armillary as arm
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
+from armillary.formats.pivot import pivot_of
 from armillary.formats.urdf import FORMAT
-from armillary.formats.urdf.pivot import pivot_of
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint

@@ -21,7 +21,7 @@ from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES
 from armillary.model.workcell import Workcell
 
-__all__ = ["FORMATS", "load", "read", "save", "write"]
+__all__ = ["FORMATS", "load", "read", "save", "tell", "write"]
 
 Folder = str | os.PathLike[str]
 
@@ -70,12 +70,17 @@ def load(
         strict_order=strict_order,
         srdf=srdf,
     )
+    tell(report)
+    return cell
+
+
+def tell(report: Report) -> None:
+    """Send the findings of a report to the log `armillary.formats`."""
     for found in report.diagnostics:
         if found.severity is Severity.WARNING:
             _log.warning("%s", found)
         else:
             _log.info("%s", found)
-    return cell
 
 
 def read(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 import msgspec
@@ -44,17 +44,17 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def group_faults(
-    groups: Sequence[Group], links: Mapping[str, int], joints: Mapping[str, int]
-) -> Iterator[str]:
-    """Yield what is wrong with the groups of a manipulator, each a sentence.
+    groups: Sequence[Group], links: Container[str], joints: Container[str]
+) -> Iterator[tuple[int | None, str]]:
+    """Yield what is wrong with the groups of a manipulator: in which, a sentence.
 
-    links, joints: Those that there are, by name.
+    links, joints: The names of those that there are.
     """
     known = {group.name for group in groups}
     seen: set[str] = set()
-    for group in groups:
+    for place, group in enumerate(groups):
         if group.name in seen:
-            yield f"Two groups are called {quote(group.name)}; rename one."
+            yield place, f"Two groups are called {quote(group.name)}; rename one."
         seen.add(group.name)
         ends = [end for chain in group.chains for end in chain]
         for kind, names, existing in (
@@ -65,14 +65,15 @@ def group_faults(
             for name in names:
                 if name not in existing:
                     yield (
+                        place,
                         f"Group {quote(group.name)} names the {kind} {quote(name)}, "
-                        "which does not exist here."
+                        "which does not exist here.",
                     )
     try:
         TopologicalSorter({group.name: group.groups for group in groups}).prepare()
     except CycleError as error:
         names = " in ".join(map(quote, error.args[1]))
-        yield f"Groups hold each other in a circle: {names}."
+        yield None, f"Groups hold each other in a circle: {names}."
 
 
 def members(

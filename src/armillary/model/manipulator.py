@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, quote, unknown
 from armillary.model.coupling import Coupling
-from armillary.model.group import Group, group_faults, members
+from armillary.model.group import Group, members
 from armillary.model.link import Link
-from armillary.model.posture import Posture, posture_faults
+from armillary.model.notes import note_faults
+from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.validate import check_manipulator
 from armillary.spatial.inertia import SpatialInertia
@@ -73,17 +74,18 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def _check_notes(self) -> None:
         """Refuse postures, groups and properties about what does not exist."""
-        faults = list(posture_faults(self.postures, self.home, self.joint_names))
-        if self.groups:
-            faults += group_faults(self.groups, self.index, self._by_coordinate)
-        for each in self.properties:
-            if each.of and each.of not in self.places:
-                faults.append(
-                    f"Property {quote(each.name)} is about {quote(each.of)}, which is "
-                    "no link or frame here."
-                )
-        if faults:
-            raise ModelError(f"Manipulator {quote(self.name)}: {' '.join(faults)}")
+        faults = note_faults(
+            self.links,
+            self.joint_names,
+            self.places,
+            postures=self.postures,
+            home=self.home,
+            groups=self.groups,
+            properties=self.properties,
+        )
+        told = " ".join(fault.message for fault in faults)
+        if told:
+            raise ModelError(f"Manipulator {quote(self.name)}: {told}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remake, tuple(getattr(self, f) for f in self.__struct_fields__)

@@ -47,24 +47,22 @@ class Posture(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def posture_faults(
-    postures: Sequence[Posture], home: str, joint_names: Sequence[str]
-) -> Iterator[str]:
-    """Yield what is wrong with the postures of a manipulator, each a sentence.
+    postures: Sequence[Posture], joint_names: Sequence[str]
+) -> Iterator[tuple[int, str]]:
+    """Yield what is wrong with the postures of a manipulator: in which, a sentence.
 
-    home: Name of the posture in which it starts, empty for none.
     joint_names: Of the joints that have a place in q.
     """
     known = set(joint_names)
     seen: set[str] = set()
-    for posture in postures:
+    for place, posture in enumerate(postures):
         if posture.name in seen:
-            yield f"Two postures are called {quote(posture.name)}; rename one."
+            yield place, f"Two postures are called {quote(posture.name)}; rename one."
         seen.add(posture.name)
         for joint in posture.joints:
             if joint not in known:
                 yield (
+                    place,
                     f"Posture {quote(posture.name)} names the joint {quote(joint)}, "
-                    "which has no place in q here."
+                    "which has no place in q here.",
                 )
-    if home and home not in seen:
-        yield f"No posture is called {quote(home)}, in which it shall start."

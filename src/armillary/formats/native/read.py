@@ -31,6 +31,7 @@ from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.manipulator import Manipulator
+from armillary.model.notes import note_faults
 from armillary.model.rules import Rules
 from armillary.model.workcell import Workcell
 from armillary.plugins import advice
@@ -211,13 +212,29 @@ def _explain_manipulator(
     steps: Steps,
     error: ArmillaryError,
 ) -> None:
-    """Tell which rules a manipulator breaks, at the links that break them."""
+    """Tell which rules a manipulator breaks, where they are broken.
+
+    What is said of its links is looked at where they are well.
+    """
     problems = broken_rules(values["links"])
     for problem, k in problems:
         at = (*steps, "links") if k is None else (*steps, "links", k)
         document.error(at, problem.rule, problem.message.removesuffix("."))
-    if not problems:
+    if problems:
+        return
+    try:
+        bare = model(name=values["name"], links=values["links"])
+    except ArmillaryError:
         _explain_struct(document, model, values, steps, error)
+        return
+    notes = {name: values[name] for name in _NOTES if name in values}
+    for fault in note_faults(bare.links, bare.joint_names, bare.places, **notes):
+        at = (*steps, fault.field)
+        document.error(
+            at if fault.place is None else (*at, fault.place),
+            f"bad-{_NOTES[fault.field]}",
+            fault.message.removesuffix("."),
+        )
 
 
 def _explain_cell(
@@ -266,6 +283,13 @@ def _fails(model: type[Any], values: dict[str, Any], name: str, count: int) -> b
         return True
     return False
 
+
+_NOTES: Final = {
+    "postures": "posture",
+    "home": "home",
+    "groups": "group",
+    "properties": "property",
+}
 
 # Each needs those before it.
 _PARTS_OF_CELL: Final = {

@@ -9,10 +9,10 @@ import msgspec
 
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Place
+from armillary.formats.free_names import FreeNames
 from armillary.formats.robwork.desk import Desk
 from armillary.formats.robwork.node import Node
 from armillary.formats.robwork.notes import TYPE
-from armillary.formats.urdf.freedom import FreeNames
 from armillary.model.axis import Z
 from armillary.model.frame import Frame
 from armillary.model.joints.fixed import Fixed

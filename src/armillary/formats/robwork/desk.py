@@ -9,7 +9,7 @@ from typing import Final
 
 from armillary.errors import nearest, quote
 from armillary.formats.diagnostic import Report
-from armillary.formats.urdf.unkept import Guesses, Unkept
+from armillary.formats.unkept import Guesses, Unkept
 from armillary.formats.xml import Element, unused
 
 __all__ = ["Desk"]

@@ -9,6 +9,8 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
+from armillary.formats.free_names import FreeNames
+from armillary.formats.pivot import Pivot, pivot_of
 from armillary.formats.robwork.elements import (
     limit_elements,
     property_elements,
@@ -16,8 +18,6 @@ from armillary.formats.robwork.elements import (
     transform_elements,
 )
 from armillary.formats.robwork.notes import COORDINATE, TYPE
-from armillary.formats.urdf.freedom import FreeNames
-from armillary.formats.urdf.pivot import Pivot, pivot_of
 from armillary.formats.xml import Element, tag
 from armillary.model.link import Link
 from armillary.model.manipulator import Drive, Manipulator

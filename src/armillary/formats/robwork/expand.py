@@ -25,7 +25,7 @@ from armillary.formats.robwork.fragment import (
     parse_fragment,
 )
 from armillary.formats.source import SIZE_CAP, read_bytes
-from armillary.formats.urdf.unkept import Guesses
+from armillary.formats.unkept import Guesses
 from armillary.formats.xml import Element
 
 __all__ = ["Follower", "expand"]

@@ -20,6 +20,7 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place
+from armillary.formats.free_names import FreeNames
 from armillary.formats.robwork.build import Builder, manipulator
 from armillary.formats.robwork.desk import Desk
 from armillary.formats.robwork.device import Device
@@ -27,7 +28,6 @@ from armillary.formats.robwork.directory import Directory
 from armillary.formats.robwork.node import WORLD_FRAME, Node
 from armillary.formats.robwork.notes import TYPE, Notes
 from armillary.formats.robwork.postures import HOME, read_postures
-from armillary.formats.urdf.freedom import FreeNames
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.property import Property

@@ -8,6 +8,7 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
+from armillary.formats.free_names import FreeNames
 from armillary.formats.robwork.draft import NOWHERE, Draft, Losses, OutFrame
 from armillary.formats.robwork.elements import property_elements
 from armillary.formats.robwork.frames import Frames
@@ -22,7 +23,6 @@ from armillary.formats.robwork.write_device import (
     setup_elements,
 )
 from armillary.formats.robwork.write_setups import says_nothing, setup_text
-from armillary.formats.urdf.freedom import FreeNames
 from armillary.formats.xml import Element, tag, to_text
 from armillary.model.limits import UNLIMITED
 from armillary.model.link import Link
@@ -120,11 +120,12 @@ class _Sheet:
         for manipulator in self._cell.manipulators:
             if self._is_device(manipulator):
                 self._add_device(manipulator)
+            if manipulator.groups:
+                self.losses["a group of joints"] += len(manipulator.groups)
         for name in list(self._frames):
             self._declare(name)
         self._add_world()
-        self.losses.tell(self._report)
-        return tag(
+        root = tag(
             WORKCELL,
             {"name": self._cell.name},
             *self._children,
@@ -132,6 +133,8 @@ class _Sheet:
             *setup_elements(self._cell.properties),
             *([tag(PROXIMITY, {"file": setup})] if setup else ()),
         )
+        self.losses.tell(self._report)
+        return root
 
     # Frames of the workcell: environment and parts
 

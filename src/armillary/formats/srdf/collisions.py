@@ -7,7 +7,7 @@ from typing import Final
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place
 from armillary.formats.srdf.names import Names
-from armillary.formats.urdf.unkept import report_leftovers
+from armillary.formats.unkept import report_leftovers
 from armillary.formats.xml import Element
 from armillary.model.rules import Reason, Rule
 

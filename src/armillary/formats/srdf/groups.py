@@ -10,7 +10,7 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report, Severity
 from armillary.formats.srdf.names import Names
-from armillary.formats.urdf.unkept import report_leftovers
+from armillary.formats.unkept import report_leftovers
 from armillary.formats.xml import Element
 from armillary.model.group import Group
 

@@ -24,7 +24,7 @@ from armillary.formats.srdf.remarks import (
     read_virtual_joints,
 )
 from armillary.formats.srdf.states import BasePose, read_states
-from armillary.formats.urdf.unkept import Guesses, Unkept, report_leftovers
+from armillary.formats.unkept import Guesses, Unkept, report_leftovers
 from armillary.formats.xml import Element, Limits, parse
 from armillary.model.group import Group
 from armillary.model.manipulator import Manipulator
@@ -225,6 +225,7 @@ def _mounts(
     """Return the mounts, with the base bolted down or set free."""
     base = manipulator.links[manipulator.base].name
     mounts = {mount.manipulator: mount for mount in cell.mounts}
+    first: VirtualJoint | None = None
     for joint in virtual:
         if joint.child_link != base:
             report.warning(
@@ -234,6 +235,15 @@ def _mounts(
                 f"which is not the base {quote(base)}; it has no effect",
             )
             continue
+        if first is not None:
+            report.warning(
+                joint.place,
+                "repeated-base",
+                f"virtual joint {quote(first.name)} carries the base {quote(base)} "
+                f"already, which counts; {quote(joint.name)} has no effect",
+            )
+            continue
+        first = joint
         if joint.type == "planar":
             report.warning(
                 joint.place,

@@ -9,7 +9,7 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.srdf.names import Names, VirtualJoint
-from armillary.formats.urdf.unkept import report_leftovers
+from armillary.formats.unkept import report_leftovers
 from armillary.formats.xml import Element
 from armillary.model.group import Group
 from armillary.model.property import Property
@@ -110,8 +110,13 @@ def read_end_effectors(
 ) -> Iterator[Property]:
     """Yield a property of the parent link for each end effector."""
     known = [group.name for group in groups]
+    seen: set[str] = set()
     for element in robot.children_named("end_effector"):
         name = names.of(element, "name")
+        if name is not None and name in seen:
+            message = f"another end effector is called {quote(name)} too"
+            names.report.warning(element.place, "repeated-name", message)
+        seen.add(name or "")
         link = names.link(element, "parent_link")
         group = names.of(element, "group")
         parent = (element.attribute("parent_group") or "").strip()
@@ -135,6 +140,9 @@ def read_spheres(robot: Element, names: Names) -> Iterator[Property]:
     report = names.report
     for element in robot.children_named("link_sphere_approximation"):
         link = names.link(element, "link")
+        if not element.children_named("sphere"):
+            message = f"{element.label} holds no sphere; it has no effect"
+            report.warning(element.place, "no-sphere", message)
         for child in element.children_named("sphere"):
             centre = child.numbers("center", 3, report, required=True)
             radius = child.number("radius", report, required=True)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from armillary.errors import ArmillaryError, quote
 from armillary.formats.diagnostic import Place
 from armillary.formats.srdf.names import FLOATING, PLANAR, Names
-from armillary.formats.urdf.unkept import report_leftovers
+from armillary.formats.unkept import report_leftovers
 from armillary.formats.xml import Element
 from armillary.model.group import Group
 from armillary.model.posture import Posture

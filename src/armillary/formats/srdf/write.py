@@ -10,6 +10,7 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
+from armillary.formats.free_names import FreeNames
 from armillary.formats.srdf.collisions import REASONS
 from armillary.formats.srdf.remarks import (
     BASE_POSE,
@@ -23,7 +24,6 @@ from armillary.formats.srdf.remarks import (
     KeptVirtualJoint,
 )
 from armillary.formats.srdf.states import ROOT_JOINT
-from armillary.formats.urdf.freedom import FreeNames
 from armillary.formats.xml import Element, tag, to_text
 from armillary.model.group import Group
 from armillary.model.jury import Jury

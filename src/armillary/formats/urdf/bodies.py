@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from armillary.formats.diagnostic import Place, Report
+from armillary.formats.unkept import Unkept, report_leftovers
 from armillary.formats.urdf.origin import read_pose
 from armillary.formats.urdf.shapes import ShapeReader
-from armillary.formats.urdf.unkept import Unkept, report_leftovers
 from armillary.formats.xml import Element
 from armillary.model.shape import Shape
 from armillary.spatial.inertia import SpatialInertia

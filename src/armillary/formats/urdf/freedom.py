@@ -7,6 +7,7 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
+from armillary.formats.free_names import FreeNames
 from armillary.formats.urdf.bodies import Body
 from armillary.formats.urdf.hinges import FREE, Hinge
 from armillary.model.axis import Axis, X, Y, Z
@@ -16,25 +17,9 @@ from armillary.model.joints.revolute import Revolute
 from armillary.model.link import Link
 from armillary.spatial.vector import cross, unit
 
-__all__ = ["FreeNames", "free_base", "split"]
+__all__ = ["free_base", "split"]
 
 AXES: Final[tuple[Axis, Axis, Axis]] = (X, Y, Z)
-
-
-class FreeNames:
-    """Derive names that nothing has yet."""
-
-    def __init__(self, taken: set[str]) -> None:
-        self._taken = taken
-
-    def derive(self, name: str) -> str:
-        """Return `name`, or `name_2`, `name_3` and so on where that is taken."""
-        found, count = name, 1
-        while found in self._taken:
-            count += 1
-            found = f"{name}_{count}"
-        self._taken.add(found)
-        return found
 
 
 def free_base(root: Body, carried: Sequence[Hinge], report: Report) -> Hinge | None:

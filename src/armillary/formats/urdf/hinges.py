@@ -10,8 +10,8 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
+from armillary.formats.unkept import Guesses, Unkept, report_leftovers
 from armillary.formats.urdf.origin import LEAST_LENGTH, LENGTH_TOLERANCE, read_pose
-from armillary.formats.urdf.unkept import Guesses, Unkept, report_leftovers
 from armillary.formats.xml import Element
 from armillary.model.axis import Axis, X
 from armillary.model.coupling import Coupling

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
-from armillary.formats.urdf.unkept import Guesses, Unkept, report_leftovers
+from armillary.formats.unkept import Guesses, Unkept, report_leftovers
 from armillary.formats.xml import Element
 from armillary.model.shape import Colour
 

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
+from armillary.formats.unkept import Guesses
 from armillary.formats.urdf.hinges import FREE, Hinge
-from armillary.formats.urdf.unkept import Guesses
 
 __all__ = ["check_mimics"]
 

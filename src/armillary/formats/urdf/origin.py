@@ -7,7 +7,7 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
-from armillary.formats.urdf.unkept import report_leftovers
+from armillary.formats.unkept import report_leftovers
 from armillary.formats.xml import Element
 from armillary.spatial.pose import IDENTITY, Pose
 

@@ -11,14 +11,15 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
+from armillary.formats.free_names import FreeNames
+from armillary.formats.unkept import Guesses, Unkept, report_leftovers
 from armillary.formats.urdf.bodies import Body, read_body
-from armillary.formats.urdf.freedom import FreeNames, free_base, split
+from armillary.formats.urdf.freedom import free_base, split
 from armillary.formats.urdf.hinges import FREE, Hinge, read_hinge
 from armillary.formats.urdf.materials import Materials
 from armillary.formats.urdf.mimics import check_mimics
 from armillary.formats.urdf.shapes import Meshes, ShapeReader
 from armillary.formats.urdf.tree import check_names, depth_first, root_of
-from armillary.formats.urdf.unkept import Guesses, Unkept, report_leftovers
 from armillary.formats.xml import Element, Limits, parse
 from armillary.model.joint import Joint
 from armillary.model.joints.fixed import Fixed

@@ -9,9 +9,9 @@ from typing import Any, Final
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Diagnostic, Report
 from armillary.formats.paths import Roots
+from armillary.formats.unkept import Guesses, Unkept, report_leftovers
 from armillary.formats.urdf.materials import Materials
 from armillary.formats.urdf.origin import read_pose
-from armillary.formats.urdf.unkept import Guesses, Unkept, report_leftovers
 from armillary.formats.xml import Element
 from armillary.model.shape import Shape
 from armillary.model.shapes import Box, Capsule, Cylinder, Mesh, Sphere

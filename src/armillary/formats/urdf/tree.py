@@ -7,9 +7,9 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report, Severity
+from armillary.formats.unkept import Guesses
 from armillary.formats.urdf.bodies import Body
 from armillary.formats.urdf.hinges import Hinge
-from armillary.formats.urdf.unkept import Guesses
 
 __all__ = ["check_names", "depth_first", "root_of"]
 

@@ -8,10 +8,10 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
+from armillary.formats.free_names import FreeNames
+from armillary.formats.pivot import Pivot, pivot_of
 from armillary.formats.urdf.elements import Palette, inertial_element, origin_element
-from armillary.formats.urdf.freedom import FreeNames
 from armillary.formats.urdf.losses import Losses
-from armillary.formats.urdf.pivot import Pivot, pivot_of
 from armillary.formats.urdf.tree import depth_first
 from armillary.formats.xml import Element, tag, to_text
 from armillary.model.limits import UNLIMITED, Limits
