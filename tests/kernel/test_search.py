@@ -172,6 +172,16 @@ def test_a_chain_goes_on_from_the_answer_before(search: Search, plan: Plan):
     assert np.array_equal(np.sign(found.unknowns), np.tile([1, -1, 1], (200, 1)))
 
 
+def test_a_chain_goes_on_from_the_last_one_solved(search: Search, plan: Plan):
+    problems = np.tile([4.0, 9.0, 16.0], (5, 1))
+    problems[1, 0] = np.nan
+    problems[3, 2] = -1.0
+    found = search.chain(problems, plan, np.array([2.0, -3.0, 4.0]))
+    assert list(found.endings[:, 0]) == [SOLVED, INVALID, SOLVED, UNSOLVED, SOLVED]
+    expected = np.tile([2.0, -3.0, 4.0], (3, 1))
+    assert found.unknowns[[0, 2, 4]] == pytest.approx(expected)
+
+
 def test_a_grid_of_one_place_works(search: Search):
     one = np.tile([4.0, 4.0, 4.0], (100, 1))
     plan = _plan(make_table(one, np.sqrt(one), (0, 1, 2), np.array(SCALES), 20))

@@ -38,6 +38,7 @@
 ; 14 patient_after   15 patient_steps   16 starts   17 table_starts   18 reals
 ; 19 count   20 problems   21 stride   22 seeds   23 answers   24 residuals
 ; 25 endings   26 whether all lanes work on one problem   27 how many lanes work
+; 28 whether each problem starts where the one before was solved
 define internal i64 @word(ptr %job, i64 %k) alwaysinline {
   %place = getelementptr i64, ptr %job, i64 %k
   %value = load i64, ptr %place
@@ -418,6 +419,18 @@ define internal void @ending(ptr %job, ptr %s, i64 %index, i64 %status, i64 %ste
   store i64 %steps, ptr %steps_at
   %tries_at = getelementptr i64, ptr %row, i64 2
   store i64 %tries, ptr %tries_at
+  %chained = call i64 @word(ptr %job, i64 28)
+  %is_chained = icmp ne i64 %chained, 0
+  br i1 %is_chained, label %hand, label %exit
+hand:
+  %index_next = add i64 %index, 1
+  %seed_next = call ptr @row(ptr %job, i64 22, i64 %index_next, i64 N)
+  %seed = call ptr @row(ptr %job, i64 22, i64 %index, i64 N)
+  %answer = call ptr @row(ptr %job, i64 23, i64 %index, i64 N)
+  %last = select i1 %failed, ptr %seed, ptr %answer
+  call void @llvm.memcpy.p0.p0.i64(ptr %seed_next, ptr %last, i64 NBYTES, i1 false)
+  br label %exit
+exit:
   ret void
 }
 
@@ -492,11 +505,11 @@ accept:
 define i64 @search(ptr %plan, ptr %call) {
 entry:
   %s = alloca %State, align 64
-  %job = alloca [28 x i64], align 64
+  %job = alloca [29 x i64], align 64
   call void @llvm.memset.p0.i64(ptr %s, i8 0, i64 ptrtoint (ptr getelementptr (%State, ptr null, i64 1) to i64), i1 false)
   call void @llvm.memcpy.p0.p0.i64(ptr %job, ptr %plan, i64 152, i1 false)
   %job19 = getelementptr i64, ptr %job, i64 19
-  call void @llvm.memcpy.p0.p0.i64(ptr %job19, ptr %call, i64 72, i1 false)
+  call void @llvm.memcpy.p0.p0.i64(ptr %job19, ptr %call, i64 80, i1 false)
   %count = call i64 @word(ptr %job, i64 19)
   %problems = call ptr @address(ptr %job, i64 20)
   %together = call i64 @word(ptr %job, i64 26)

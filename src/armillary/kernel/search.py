@@ -30,7 +30,7 @@ SOLVED, UNSOLVED, INVALID = 0, 1, 2
 # A thread is woken for at least this many problems.
 PROBLEMS_PER_THREAD = 256
 # The words of a job that change from call to call.
-CALL = struct.Struct("9q")
+CALL = struct.Struct("10q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,19 +200,18 @@ class Search:
         return Found(*found, sum(failures))
 
     def chain(self, problems: Array, plan: Plan, first: Array) -> Found:
-        """Solve problems one after the other, each from the answer before.
+        """Solve problems one after the other, each from the last one solved.
 
         Args:
             problems: As for a call.
             plan: How.
             first: Where to start the first, shape (n,).
         """
-        # Answer i - 1 lies where the seed of problem i is looked for.
-        unknowns, errors, endings = self._blank(len(problems) + 1)
-        unknowns[0] = first
-        into = unknowns[1:], errors[1:], endings[1:]
-        failures = self._fill(problems, plan, unknowns, into, used=1)
-        return Found(*into, failures)
+        seeds = np.empty((len(problems) + 1, self.n))
+        seeds[0] = first
+        found = self._blank(len(problems))
+        failures = self._fill(problems, plan, seeds, found, chained=True)
+        return Found(*found, failures)
 
     def _blank(self, count: int) -> Arrays:
         unknowns, errors = np.empty((count, self.n)), np.empty((count, self.k))
@@ -222,7 +221,7 @@ class Search:
         """Solve one problem, all lanes working on it."""
         found = self._blank(1)
         return Found(
-            *found, failures=self._fill(problem, plan, seeds, found, together=1)
+            *found, failures=self._fill(problem, plan, seeds, found, together=True)
         )
 
     def _fill(
@@ -231,8 +230,9 @@ class Search:
         plan: Plan,
         seeds: Array | None,
         into: Arrays,
-        together: int = 0,
-        used: int = 0,
+        *,
+        together: bool = False,
+        chained: bool = False,
     ) -> int:
         """Write what is found `into` arrays; return how many problems fail."""
         unknowns, errors, endings = into
@@ -245,7 +245,8 @@ class Search:
             address_of(errors),
             address_of(endings),
             together,
-            used or self.shape.lanes,
+            1 if chained else self.shape.lanes,
+            chained,
         )
         return self._search(plan.address, call)
 
@@ -268,6 +269,7 @@ def search_text(
         "MW": m * w,
         "KW": k * w,
         "N": n,
+        "NBYTES": 8 * n,
         "M": m,
         "K": k,
         "PAIRS": pairs_of(np.array(scales)),

@@ -25,6 +25,7 @@ from armillary.solve.ik.arguments import (
     check_tolerance,
 )
 from armillary.solve.ik.closed import ClosedForm, closed_form
+from armillary.solve.ik.path import Path, best_of, judged, through_branches
 from armillary.solve.ik.solution import Solution
 from armillary.solve.ik.solver import Solver
 
@@ -32,6 +33,7 @@ Array = npt.NDArray[np.float64]
 
 METHODS = ("closed", "numeric")
 TOLERANCE = (1e-6, 1e-6)
+MOST_BEGINNINGS = 8
 
 
 class InverseKinematics:
@@ -191,11 +193,55 @@ class InverseKinematics:
         start: Any = None,
         tolerance: Tolerance = TOLERANCE,
         largest_step: float = 0.5,
-    ) -> tuple[Solution, npt.NDArray[np.int64]]:
-        """Follow a sequence of targets, each from the answer before; see `Solver`."""
-        return self.numeric.path(
-            targets, start=start, tolerance=tolerance, largest_step=largest_step
-        )
+    ) -> Path:
+        """Follow a sequence of targets without jumps where that is possible.
+
+        Each pose is sought from the answer before. Without `start` this begins at each
+        answer to the first pose, and the way with the fewest jumps and the least step
+        is taken. Where ways jump and there is a closed form, the way through all its
+        branches that jumps least is taken if it is better.
+
+        Args:
+            targets: Poses, shape (k, 4, 4); for several frames (k, f, 4, 4).
+            start: Joint positions to come from, shape (n,); where the first pose is far
+                from them, it counts as a jump.
+            tolerance: As for a call.
+            largest_step: A joint that moves by more between neighbours has jumped
+                [m or rad].
+
+        Returns:
+            The answers, and the positions in `targets` that could only be reached by a
+            jump from the one before, or not at all.
+
+        Raises:
+            ShapeError: A shape does not fit.
+        """
+        poses, batch = as_poses(targets, len(self.goals))
+        if len(batch) != 1:
+            raise ShapeError(f"A path is one sequence of targets, not {batch}.")
+        came = None
+        if start is not None:
+            came = as_vectors(start, "start", len(self.joints), ())
+        shaped = poses[:, 0] if len(self.goals) == 1 else poses
+        starts = self._beginnings(shaped, tolerance) if came is None else [came]
+        ways = [self.numeric.follow(shaped, q, tolerance) for q in starts]
+        way = best_of([judged(answer, largest_step, came) for answer in ways])
+        if way.jumps.size and self.closed is not None:
+            answers = self.all(shaped, near=way.answer.q, tolerance=tolerance)
+            better = through_branches(answers, way.answer, largest_step, came)
+            way = best_of([way, judged(better, largest_step, came)])
+        return way
+
+    def _beginnings(self, targets: Array, tolerance: Tolerance) -> list[Array]:
+        """Return answers to the first of targets from which a path may begin."""
+        home = np.array([self._selection.rest[k] for k in self._selection.inputs])
+        if not len(targets):
+            return [home]
+        first = self(targets[0], near=home, tolerance=tolerance)
+        if not first.success:
+            return [first.q if np.isfinite(first.q).all() else home]
+        others = self.all(targets[0], near=home, tolerance=tolerance).distinct()
+        return [first.q, *others[:MOST_BEGINNINGS]]
 
     @property
     def _limits(self) -> tuple[Array, Array]:

@@ -46,6 +46,8 @@ TABLE_SEED = 271828
 ROTATION_SCALE = 0.3  # metres that a unit of an axis counts for
 TOLERANCE = (1e-6, 1e-6)
 MOST_PLANS = 64
+# The answer before is a good start: it is given up late.
+FOLLOWING = Patience(steps=40, stale_from=16)
 RELAXED = 4.0 * math.pi
 
 
@@ -150,43 +152,20 @@ class Solver:
         )
         return self._solution(found, rows, batch)
 
-    def path(
-        self,
-        targets: Any,
-        *,
-        start: Any = None,
-        tolerance: Tolerance = TOLERANCE,
-        largest_step: float = 0.5,
-    ) -> tuple[Solution, npt.NDArray[np.int64]]:
-        """Follow a sequence of targets, each from the answer before.
+    def follow(self, targets: Any, start: Array, tolerance: Tolerance) -> Solution:
+        """Find joint positions for a sequence of targets, each from the one before.
 
         Args:
-            targets: Poses, shape (k, 4, 4).
+            targets: Poses, shape (k, 4, 4), or for several frames (k, f, 4, 4).
             start: Joint positions to come from, shape (n,).
             tolerance: As for a call.
-            largest_step: A joint that moves by more between neighbours has jumped
-                [m or rad].
-
-        Returns:
-            The answers, and the positions in `targets` that could only be reached by a
-            jump from the one before, or not at all.
 
         Raises:
             ShapeError: A shape does not fit.
         """
         rows, batch = self._rows(targets)
-        if len(batch) != 1:
-            raise ShapeError(f"A path is one sequence of targets, not {batch}.")
-        first = self._vectors(start, "start", ())
-        plan = self._plan(tolerance, None, 0)
-        middle = 0.5 * (self._start_range[0] + self._start_range[1])
-        found = self._search(False).chain(
-            rows, plan, middle if first is None else first[0]
-        )
-        solution = self._solution(found, rows, batch)
-        moves = np.abs(np.diff(solution.q, axis=0)).max(axis=1, initial=0.0)
-        broken = np.concatenate([[False], ~(moves <= largest_step)])
-        return solution, np.flatnonzero(broken | ~solution.success)
+        plan = self._plan(tolerance, FOLLOWING, 0)
+        return self._solution(self._search(False).chain(rows, plan, start), rows, batch)
 
     # inside
 
