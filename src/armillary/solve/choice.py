@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from armillary.equations.chain import Key, ancestry, link_of
+from armillary.equations.chain import WORLD_KEY, Key, ancestry, link_of, parent_of
 from armillary.errors import ModelError, quote, unknown
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import WORLD, Workcell
@@ -118,17 +118,22 @@ def _of_joints(state: State, places: list[int]) -> Choice:
     if len(set(places)) < len(places):
         names = [cell.joint_names[k] for k in places]
         raise ModelError(f"A device names a joint twice: {names}.")
-    links = {joint_link(cell, place): place for place in places}
     tree = FrameTree(cell, state)
-    names = {key: _name(cell, key) for key in links}
-    below = {
-        key: {each for each in ancestry(state.layout, key)[1:] if each in links}
-        for key in links
-    }
-    inner = set[Key]().union(*below.values()) if below else set[Key]()
-    ends = tuple(names[key] for key in links if key not in inner)
-    parents = [tree.parent(name) or WORLD for name in names.values()] or [WORLD]
-    return Choice(tuple(places), tree.common_ancestor(parents), ends)
+    links = dict.fromkeys(joint_link(cell, place) for place in places)
+    below = {key: _carrier(state, key, links) for key in links}
+    inner = set(below.values())
+    ends = tuple(_name(cell, key) for key in links if key not in inner)
+    outer = [_name(cell, key) for key in links if below[key] == WORLD_KEY]
+    stands = [tree.parent(name) or WORLD for name in outer] or [WORLD]
+    return Choice(tuple(places), tree.common_ancestor(stands), ends)
+
+
+def _carrier(state: State, key: Key, links: Collection[Key]) -> Key:
+    """Return the nearest of some links that carries a link, or the world."""
+    key = parent_of(state.layout, key)
+    while key != WORLD_KEY and key not in links:
+        key = parent_of(state.layout, key)
+    return key
 
 
 def _ends_of(manipulator: Manipulator) -> tuple[str, ...]:

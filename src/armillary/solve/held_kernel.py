@@ -31,6 +31,8 @@ class HeldKernel:
 
     def __call__(self, q: Any, *, out: Any = None, threads: Any = None) -> Any:
         """Compute for q, shape (..., n); see `Kernel`."""
+        if out is None and threads is None:
+            return self.kernel(q, *self.held)  # the way of single calls
         return self.kernel(q, *self.held, out=out, threads=threads)
 
     def __repr__(self) -> str:
