@@ -746,7 +746,7 @@ def test_faulty_files(text: str, why: str):
 
 
 def test_deep_and_wide_files_take_no_time():
-    start = time.perf_counter()
+    start = time.process_time()
     deep = "<mn:childLinks><mn:manipulatorLink>" * 20_000
     text = two_link_file(GENERAL, deep)
     assert any("xml-limit" in line for line in refusals(text))
@@ -754,7 +754,7 @@ def test_deep_and_wide_files_take_no_time():
     assert any("too-deep" in line for line in refusals(two_link_file(nested)))
     wide = two_link_file(GENERAL, "<mn:what/>" * 20_000)
     assert len(told(read(wide)[1])) <= 100
-    assert time.perf_counter() - start < 5.0
+    assert time.process_time() - start < 5.0
 
 
 @settings(max_examples=100, deadline=None)

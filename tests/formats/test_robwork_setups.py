@@ -357,6 +357,9 @@ def test_what_a_setup_does_not_hold_is_told(tmp_path: Path):
         "what may touch a part that is held is not kept",
         "the reason of a rule of collisions is not kept",
     ]
+    listed = cell.with_rules(Rules().exclude("a/l1", "b/l3", reason="never"))
+    report = registry.save(listed, tmp_path / "lab.wc.xml")
+    assert [d.code for d in report.diagnostics] == ["pairs-listed", "not-kept"]
     with pytest.raises(FormatError, match="cannot hold all of cell 'lab'"):
         registry.save(cell, tmp_path / "other.wc.xml", lossless=True)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lab.prox.xml", "lab.wc.xml"]

@@ -29,6 +29,7 @@ FLAGS: Final = {"UseIncludeAll": "true", "UseExcludeStaticPairs": "true"}
 OWN_REASONS: Final = (Reason.ROBWORK, Reason.USER)
 
 _START: Final = Rules.robwork(has_setup=True)
+_DEFAULTS: Final = (*Rules().rules, *Rules.robwork().rules)
 
 
 def says_nothing(rules: Rules) -> bool:
@@ -56,9 +57,9 @@ def setup_text(
         )
     if rules.touches:
         losses["what may touch a part that is held"] += len(rules.touches)
-    reasons = [r.reason for r in rules.rules[len(_START.rules) :]]
-    lost = sum(reason not in OWN_REASONS for reason in reasons)
-    if lost and _is_setup(rules):
+    own = (rule for rule in rules.rules if rule not in _DEFAULTS)
+    lost = sum(rule.reason not in OWN_REASONS for rule in own)
+    if lost:
         losses["the reason of a rule of collisions"] += lost
     return to_text(tag(PROXIMITY, FLAGS, *elements))
 
