@@ -6,14 +6,17 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from armillary import Cell
 from armillary.equations.poses import poses_of
+from armillary.formats.actin import FORMAT as ACTIN
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import Format, ReadOptions
 from armillary.formats.native import FORMAT as NATIVE
+from armillary.formats.robwork import FORMAT as ROBWORK
 from armillary.formats.urdf import FORMAT as URDF
 from armillary.model.workcell import WORLD, Workcell
 from strategies import TURNING_OR_SLIDING, cells, laws, manipulators, vectors
@@ -74,6 +77,22 @@ def test_urdf_to_native_to_urdf_keeps_the_kinematics(
         found = poses(robot, q, [f"{name}/{frame}" for frame in frames])
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(last.limits, first.limits)
+
+
+@pytest.mark.parametrize("format", [ACTIN, ROBWORK], ids=lambda format: format.name)
+@laws(20)
+@given(cells(TURNING_OR_SLIDING), st.data())
+def test_other_files_of_cells_keep_the_kinematics(
+    format: Format, cell: Cell, data: st.DataObject
+) -> None:
+    back = read(format, written(format, cell))
+    assert set(back.joint_names) == set(cell.joint_names)
+    q = dict(zip(cell.joint_names, data.draw(vectors(cell)), strict=True))
+    frames = [name for name in cell.frame_names if name in back.frame_names]
+    devices = [m for m in cell.manipulators if m.joint_names]  # parts may be renamed
+    assert {f"{m.name}/{name}" for m in devices for name in m.places} <= set(frames)
+    expected = poses(cell, q, frames)
+    np.testing.assert_allclose(poses(back, q, frames), expected, rtol=0, atol=1e-12)
 
 
 @laws(25)
