@@ -1,4 +1,4 @@
-"""Run the benchmarks: `python -m benchmarks [kinematics joints costs agreement]`."""
+"""Run the benchmarks: `python -m benchmarks [kinematics joints costs closed agreement]`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import logging
 import platform
 
 from armillary.kernel.target import host
-from benchmarks import agreement, costs, joints, kinematics
+from benchmarks import agreement, closed, costs, joints, kinematics
 from benchmarks.measure import table
 
-GROUPS = {"kinematics": kinematics, "joints": joints, "costs": costs}
+GROUPS = {"kinematics": kinematics, "joints": joints, "costs": costs, "closed": closed}
 
 
 def main() -> None:

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import pytest
 
 import armillary as arm
-from armillary import Cell, Link, Manipulator, Pose
+from armillary import (
+    Cell,
+    Link,
+    Manipulator,
+    ModelError,
+    Pose,
+    ShapeError,
+    UnknownName,
+)
 from armillary.equations.chain import Layout
 from armillary.equations.closed.recognise import FAMILIES
 from armillary.equations.poses import poses_program as fk_program
 from armillary.equations.selection import Selection
 from armillary.kernel.vectorize import vectorize
+from armillary.model.coupling import Coupling
 from armillary.model.limits import Limits
 from armillary.solve.ik.reason import Reason
 from armillary.testing.samples import random_pose
@@ -178,3 +190,381 @@ def test_arms_are_solved_from_their_other_end(kind: str) -> None:
     assert cell.ik("tool").closed.backwards
     assert cell.ik("tool").closed.family == EXPECTED[kind]
     check(cell)
+
+
+def test_names_say_where_the_arm_is() -> None:
+    """The quantities that the names stand for, from the axes where they then are."""
+    quantities = {
+        "elbow": (
+            lambda z, p, W: np.cross(z[0], z[1]) @ (W - p[0]),
+            lambda z, p, W: z[1] @ np.cross(p[2] - p[1], W - p[2]),
+        ),
+        "meeting 12": (
+            lambda z, p, W: np.cross(z[0], z[1]) @ (W - p[0]),
+            lambda z, p, W: z[2] @ np.cross(p[2] - p[0], W - p[2]),
+        ),
+        "meeting 23": (
+            lambda z, p, W: z[0] @ np.cross(W - p[0], p[1] - p[0]),
+            lambda z, p, W: np.cross(z[1], z[2]) @ (W - p[1]),
+        ),
+        "parallel 12": (
+            lambda z, p, W: np.cross(z[0], z[2]) @ (W - p[1]),
+            lambda z, p, W: z[0] @ np.cross(p[1] - p[0], W - p[1]),
+        ),
+        "three parallel": (
+            lambda z, p, W: np.cross(z[0], z[1]) @ (W - p[0]),
+            lambda z, p, W: z[1] @ np.cross(p[2] - p[1], p[3] - p[2]),
+        ),
+    }
+    for kind, (shoulder, elbow) in quantities.items():
+        rng = np.random.default_rng(7)
+        lines = met_by_points(kind, random_lines(kind, rng))
+        cell = cell_of(lines)
+        q = rng.uniform(-np.pi, np.pi, (5, 6))
+        found, reason = every_branch(cell, vectorize(poses_program(cell), q))
+        names = cell.ik("tool").closed.branches
+        for row, reasons in zip(found, reason, strict=True):
+            for k in np.flatnonzero(reasons == Reason.SOLVED):
+                axes, points = moved_lines(lines, row[k])
+                last = axes[1] if kind == "three parallel" else axes[3]
+                signs = (
+                    shoulder(axes, points, points[5]),
+                    elbow(axes, points, points[5]),
+                    last @ np.cross(axes[4], axes[5]),
+                )
+                words = (("right", "left"), ("up", "down"), ("no flip", "flip"))
+                said = tuple(w[int(x < 0)] for w, x in zip(words, signs, strict=True))
+                assert names[k] == said, kind
+
+
+def met_by_points(kind: str, lines: Lines) -> Lines:
+    """Return lines whose points lie where axes meet, the last two there as well."""
+    axes, points = lines.axes.copy(), lines.points.copy()
+    if kind == "elbow":
+        axes[2] = axes[1]
+    pairs = [(4, 5)] if kind == "three parallel" else [(3, 4), (3, 5)]
+    pairs += {"meeting 12": [(0, 1)], "meeting 23": [(1, 2)]}.get(kind, [])
+    for one, two in pairs:
+        # |p + s a - (p' + t a')| is least where both are the meeting point
+        A = np.stack([axes[one], -axes[two]], axis=1)
+        s, _ = np.linalg.lstsq(A, points[two] - points[one], rcond=None)[0]
+        points[one] = points[two] = points[one] + s * axes[one]
+    return Lines(axes, points)
+
+
+@pytest.fixture(scope="module")
+def opw(shared: Path) -> dict[str, Cell]:
+    """Return the arms of published parameters."""
+    text = (shared / "data/opw/opw_parameters.json").read_text(encoding="utf-8")
+    robots = json.loads(text)["robots"]
+    assert len(robots) >= 5
+    return {name: opw_cell(parameters) for name, parameters in robots.items()}
+
+
+def opw_cell(p: dict) -> Cell:
+    """Return an arm of Brandstoetter's seven lengths, offsets and signs."""
+    _, y, z = np.eye(3)
+    axes = (z, y, y, z, y, z)
+    steps = (
+        (0.0, 0.0, 0.0),
+        (p["a1"], 0.0, p["c1"]),
+        (0.0, 0.0, p["c2"]),
+        (p["a2"], p["b"], 0.0),
+        (0.0, 0.0, p["c3"]),
+        (0.0, 0.0, 0.0),
+    )
+    links = [Link(name="base")]
+    for k, (axis, step) in enumerate(zip(axes, steps, strict=True)):
+        turn = np.radians(p["offsets_deg"][k])
+        before = Pose.translation(*step) @ Pose.rotation_about(axis, turn)
+        sign = p["sign_corrections"][k]
+        joint = arm.joints.Revolute(precursor=before, axis=tuple(sign * axis))
+        links.append(Link(name=f"l{k}", parent=links[-1].name, joint=joint))
+    fixed = arm.joints.Fixed(precursor=Pose.translation(0.0, 0.0, p["c4"]))
+    links.append(Link(name="tool", parent="l5", joint=fixed))
+    return Cell(manipulators=(Manipulator(name="opw", links=tuple(links)),))
+
+
+def test_published_opw_arms_have_eight_branches(opw: dict[str, Cell]) -> None:
+    for cell in opw.values():
+        assert cell.ik("tool").closed.family == EXPECTED["elbow"]
+        check(cell, count=100)
+
+
+@pytest.fixture(scope="module")
+def ur() -> Cell:
+    """Return an arm with three parallel axes, limits of a turn either way."""
+    _, y, z = np.eye(3)
+    axes = np.array([z, y, y, y, -z, y])
+    points = np.cumsum(
+        [
+            [0, 0, 0.089],
+            [0, 0.136, 0],
+            [0.425, -0.12, 0],
+            [0.392, 0, 0],
+            [0, 0.093, 0],
+            [0, 0, -0.095],
+        ],
+        axis=0,
+    ).astype(float)
+    tool = Pose.translation(0.0, 0.082, 0.1)
+    return cell_of(Lines(axes, points), tool=tool, limit=TAU)
+
+
+def test_zero_and_zero_wrist_angles_are_solved_and_singular(ur: Cell) -> None:
+    rng = np.random.default_rng(0)
+    q = rng.uniform(-np.pi, np.pi, (200, 6))
+    q[:, 4] = rng.choice([0.0, np.pi, 1e-9, -1e-8], 200)
+    q[:100, 2] *= 1e-3  # almost stretched: not every choice of t_6 leads there
+    q[0] = 0.0
+    targets = ur.fk("tool")(q)
+    answer = ur.ik("tool")(targets)
+    assert answer.success.all()
+    assert np.abs(ur.fk("tool")(answer.q) - targets).max() < 2e-6
+    singular = ur.ik("tool").all(targets).reason == Reason.SINGULAR
+    assert singular.any(axis=1).all()
+    assert (singular.sum(axis=1) < 8).any()
+
+
+def test_the_nearest_branch_and_the_nearest_turn_are_chosen(ur: Cell) -> None:
+    q = np.random.default_rng(0).uniform(-TAU, TAU, (300, 6))
+    targets = ur.fk("tool")(q)
+    ik = ur.ik("tool")
+    for name in ("near", "seed"):
+        np.testing.assert_allclose(ik(targets, **{name: q}).q, q, atol=1e-5)
+    every = ik.all(targets, near=q)
+    assert np.nanmin(np.abs(every.q - q[:, None]).max(axis=-1), axis=1).max() < 1e-5
+    home = ik(targets)
+    steps = np.where(every.success[..., None], ik.all(targets).q, np.inf)
+    np.testing.assert_allclose(
+        (home.q**2).sum(axis=1), (steps**2).sum(axis=2).min(axis=1), rtol=1e-9
+    )
+
+
+def test_turns_are_added_where_limits_ask_for_it() -> None:
+    rng = np.random.default_rng(0)
+    lines = random_lines("elbow, right angles", rng)
+    plain = cell_of(lines)
+    q = rng.uniform(-np.pi, np.pi, (200, 6))
+    targets = plain.fk("tool")(q)
+    for low, high in ((-7.0, -0.5), (0.25, 6.75), (-1.0, 8.0)):
+        cell = with_limits(plain, low, high)
+        every = cell.ik("tool").all(targets)
+        assert every.success.sum() == cell_count(every.q, low, high)
+        inside = every.q[every.success]
+        assert ((inside >= low) & (inside <= high)).all()
+        others = inside - TAU * np.sign(inside)  # nearer to zero, if not forbidden
+        forbidden = (others < low) | (others > high) | (np.abs(inside) <= np.pi + 1e-12)
+        assert (forbidden | (np.abs(others) >= np.abs(inside))).all()
+
+
+def with_limits(cell: Cell, low: float, high: float) -> Cell:
+    """Return an arm with other limits for all its joints."""
+    manipulator = cell.manipulators[0]
+    links = [
+        Link(
+            name=link.name,
+            parent=link.parent,
+            joint=link.joint,
+            limits=Limits(lower=low, upper=high),
+        )
+        for link in manipulator.links
+    ]
+    return Cell(manipulators=(Manipulator(name="arm", links=tuple(links)),))
+
+
+def cell_count(q: np.ndarray, low: float, high: float) -> int:
+    """Return how many of the branches have some turns within limits."""
+    turns = q[..., None] + TAU * np.arange(-3, 4)
+    return int(((turns >= low) & (turns <= high)).any(axis=-1).all(axis=-1).sum())
+
+
+def test_an_answer_at_a_limit_is_within_it() -> None:
+    rng = np.random.default_rng(0)
+    plain = cell_of(random_lines("elbow, right angles", rng))
+    q = rng.uniform(-1.0, 1.0, (100, 6))
+    q[np.arange(100), rng.integers(0, 6, 100)] = rng.choice([-1.0, 1.0], 100)
+    cell = with_limits(plain, -1.0, 1.0)
+    answer = cell.ik("tool")(plain.fk("tool")(q), near=q)
+    assert answer.success.all()
+    assert np.abs(answer.q).max() <= 1.0
+    np.testing.assert_allclose(answer.q, q, atol=1e-6)
+
+
+def test_reasons_are_proven() -> None:
+    rng = np.random.default_rng(0)
+    plain = cell_of(random_lines("elbow, right angles", rng))
+    q = rng.uniform(-np.pi, np.pi, (100, 6))
+    targets = plain.fk("tool")(q)
+    tight = with_limits(plain, 0.0, 0.1).ik("tool")
+    answer, every = tight(targets), tight.all(targets)
+    none = ~every.success.any(axis=1)
+    assert none.mean() > 0.9
+    assert (answer.reason[none] == Reason.LIMITS).all()
+    assert (every.reason[none] == Reason.LIMITS).any(axis=1).all()
+    assert ((answer.q >= 0.0) & (answer.q <= 0.1)).all()
+    found = plain.fk("tool")(answer.q)
+    far = np.linalg.norm(found[:, :3, 3] - targets[:, :3, 3], axis=1)
+    np.testing.assert_allclose(answer.residual[:, 0], far, atol=1e-9)
+    targets[:, :3, 3] *= 5.0
+    answer, every = tight(targets), tight.all(targets)
+    gone = (every.reason == Reason.OUT_OF_REACH).all(axis=1)
+    assert gone.mean() > 0.9
+    assert (answer.reason[gone] == Reason.OUT_OF_REACH).all()
+    assert np.isnan(every.q[gone]).all()
+
+
+def test_what_is_no_rigid_line_is_not_recognised() -> None:
+    rng = np.random.default_rng(0)
+    for kind, says in (
+        ("elbow", "axes 4, 5 and 6 miss one point"),
+        ("three parallel", "axes 5 and 6 miss"),
+    ):
+        lines = random_lines(kind, rng)
+        off = lines.points.copy()
+        off[5] += 1e-4 * np.cross(lines.axes[4], lines.axes[5])
+        cell = cell_of(Lines(lines.axes, off))
+        ik = cell.ik("tool")
+        assert ik.closed is None
+        assert says in ik.why_not_closed
+        with pytest.raises(ModelError, match=says):
+            ik(np.eye(4), method="closed")
+    targets = cell.fk("tool")(rng.uniform(-2.0, 2.0, (20, 6)))
+    assert ik(targets).success.all()
+    every = ik.all(targets, starts=80)
+    assert not every.complete
+    assert every.branches == ()
+    assert (every.count >= 2).mean() > 0.8
+    good = every.success
+    error = cell.fk("tool")(every.q) - targets[:, None]
+    assert np.abs(error[good]).max() < 5e-6
+
+
+class Handle(arm.Joint):
+    """A revolute of a user's own, geared, about an axis off its frames' origins."""
+
+    def pose(self, q: float) -> Pose:
+        turn = Pose.rotation_x(0.5 * q + 0.3)
+        return Pose.translation(0.1, 0.2, 0.3) @ turn @ Pose.translation(0.0, 0.1, 0.4)
+
+
+class Wave(arm.Joint):
+    """A joint that only looks like a revolute near zero."""
+
+    def pose(self, q: float) -> Pose:
+        return Pose.rotation_x(q + 0.01 * q * q)
+
+
+@pytest.mark.parametrize("joint", [Handle(), Wave()])
+def test_joints_count_by_their_motion(joint: arm.Joint) -> None:
+    """Two parallel axes of any making, one more, and a wrist."""
+    x, y, z = np.eye(3)
+    before = Pose.rotation_x(-0.7) @ Pose.translation(0.4, 0.0, 0.1)
+    paul = arm.joints.PaulRevolute(d=0.2, a=0.1, alpha=0.7)
+    wrist = Pose.translation(0.5, 0.0, 0.1)
+    joints = (
+        joint,
+        paul,
+        arm.joints.Revolute(precursor=before),
+        arm.joints.Revolute(precursor=wrist, axis=tuple(x)),
+        arm.joints.Revolute(axis=tuple(z)),
+        arm.joints.Revolute(axis=tuple(y)),
+    )
+    names = ("base", *"abcdef")
+    links = [Link(name="base")]
+    links += [
+        Link(name=name, parent=parent, joint=made)
+        for parent, name, made in zip(names, names[1:], joints, strict=False)
+    ]
+    cell = Cell(manipulators=(Manipulator(name="arm", links=tuple(links)),))
+    ik = cell.ik("f")
+    if isinstance(joint, Wave):
+        assert "'a' neither turns about a line" in ik.why_not_closed
+        return
+    assert ik.closed.family == EXPECTED["elbow"]
+    q = np.random.default_rng(3).uniform(-np.pi, np.pi, (100, 6))
+    q[:, 0] *= 2.0  # half a radian per unit
+    answer = ik(cell.fk("f")(q), near=q)
+    np.testing.assert_allclose(answer.q, q, atol=1e-5)
+
+
+def test_couplings_and_moving_frames_of_reference() -> None:
+    rng = np.random.default_rng(2)
+    cell = cell_of(random_lines("three parallel, right angles", rng))
+    links = list(cell.manipulators[0].links)
+    links[2] = msgspec.structs.replace(links[2], joint_name="lift")
+    links.append(
+        Link(
+            name="pointer",
+            parent="base",
+            joint=arm.joints.Revolute(axis=(0.0, 0.0, 1.0)),
+            coupling=Coupling(of="lift", multiplier=-2.0, offset=0.5),
+        )
+    )
+    coupled = Cell(manipulators=(Manipulator(name="arm", links=tuple(links)),))
+    assert coupled.ik("tool").closed is not None
+    assert (
+        "moves more than one"
+        in coupled.ik("tool", relative_to="pointer").why_not_closed
+    )
+    # the base as seen from the tool: the same chain, taken from its other end
+    q = rng.uniform(-3.0, 3.0, (50, 6))
+    ik = cell.ik("base", relative_to="tool")
+    assert ik.closed is not None
+    targets = cell.fk("base", relative_to="tool")(q)
+    np.testing.assert_allclose(ik(targets, near=q).q, q, atol=1e-5)
+
+
+def test_coincident_branches_are_listed_once(ur: Cell) -> None:
+    stretched = np.array([0.4, -0.7, 0.0, 0.3, 0.9, -0.2])
+    every = ur.ik("tool").all(ur.fk("tool")(stretched))
+    assert every.q.shape == (8, 6)
+    distinct = every.distinct()
+    assert 0 < len(distinct) < every.count
+    assert turned_apart(distinct, stretched).min() < 1e-6
+
+
+def test_batches_shapes_and_bad_rows(ur: Cell) -> None:
+    q = np.random.default_rng(0).uniform(-3.0, 3.0, (3, 1, 2, 6))
+    targets = ur.fk("tool")(q)
+    ik = ur.ik("tool")
+    every = ik.all(targets)
+    assert every.q.shape == (3, 1, 2, 8, 6)
+    assert every.success.shape == every.reason.shape == (3, 1, 2, 8)
+    assert every.residual.shape == (3, 1, 2, 8, 2)
+    assert every.count.shape == (3, 1, 2)
+    assert every.residual[every.success].max() < 1e-6
+    assert ik.all(np.empty((0, 4, 4))).q.shape == (0, 8, 6)
+    assert ik.all(targets[0, 0, 0]).q.shape == (8, 6)
+    for array in (every.q, every.success, every.reason):
+        assert not array.flags.writeable
+    bad = targets.copy()
+    bad[0, 0, 0, 0, 0] = np.nan
+    bad[0, 0, 1, :3, :3] *= 1.1
+    bad[1, 0, 0, :3, 0] *= -1.0
+    bad[1, 0, 1, 0, 3] = np.inf
+    reasons = ik.all(bad).reason.reshape(6, 8)
+    assert (reasons[:4] == Reason.INVALID_TARGET).all()
+    np.testing.assert_array_equal(reasons[4:], every.reason.reshape(6, 8)[4:])
+    with pytest.raises(UnknownName, match="magic"):
+        ik(targets, method="magic")
+    with pytest.raises(ShapeError, match="above 0"):
+        ik.all(targets, tolerance=(0.0, 1e-6))
+    with pytest.raises(ShapeError, match="near needs shape"):
+        ik.all(targets, near=np.zeros(5))
+
+
+def test_rounded_rotations_are_taken_as_they_are_meant(ur: Cell) -> None:
+    q = np.random.default_rng(0).uniform(-3.0, 3.0, (200, 6))
+    targets = ur.fk("tool")(q).astype(np.float32)
+    answer = ur.ik("tool")(targets, near=q)
+    assert answer.success.all()
+    assert np.median(np.abs(answer.q - q).max(axis=1)) < 1e-5
+
+
+def test_native_code_agrees_with_numpy(ur: Cell) -> None:
+    targets = ur.fk("tool")(np.random.default_rng(0).uniform(-3.0, 3.0, (50, 6)))
+    every = ur.ik("tool").all(targets)
+    found, reason = every_branch(ur, targets)
+    np.testing.assert_array_equal(every.reason, reason)
+    np.testing.assert_allclose(every.q, found, atol=1e-7)

@@ -26,7 +26,7 @@ from armillary.spatial.vector import (
 from armillary.trace.functions import absolute
 
 RIGID = 1e-6
-DOUBT = 1e-6  # a square of what remains, below which no answer is no proof
+DOUBT = 1e-5  # what may remain, as a part of the arm, before a miss is a proof
 
 
 class Question(NamedTuple):
@@ -57,6 +57,7 @@ class Branch(NamedTuple):
         met: Whether both are within the tolerance.
         within: Whether q is within the limits.
         singular: Whether it is one of infinitely many answers.
+        in_doubt: Whether a miss would not prove that there is no answer.
     """
 
     q: list[Number]
@@ -65,11 +66,7 @@ class Branch(NamedTuple):
     met: Any
     within: Any
     singular: Any
-
-    @property
-    def in_doubt(self) -> Any:
-        """Return whether a miss would not prove that there is no answer."""
-        return self.singular | (self.distance + self.chord <= DOUBT)
+    in_doubt: Any
 
 
 def branches_of(
@@ -142,7 +139,18 @@ def _branch(
     apart = subtract(X.position, target.position)
     distance, chord = dot(apart, apart), _chord(X, target)
     met = (distance <= tolerance[0]) & (chord <= tolerance[1])
-    return Branch(q, distance, chord, met, within, answer.singular)
+    far = (distance > 100.0 * tolerance[0] + (DOUBT * closed.arm.size) ** 2) | (
+        chord > 100.0 * tolerance[1] + DOUBT**2
+    )
+    return Branch(
+        q=q,
+        distance=distance,
+        chord=chord,
+        met=met,
+        within=within,
+        singular=answer.singular,
+        in_doubt=answer.singular | answer.loose | ~far,
+    )
 
 
 def _reached(question: Question, answer: Answer, q: list[Number]) -> Pose:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.equations.chain import Key, Layout, common_ancestor, link_of, path_below
-from armillary.equations.closed.unfit import Unfit
+from armillary.equations.closed.unfit import Unfit, demand
 from armillary.equations.jacobian import Twist, jacobian
 from armillary.equations.poses import poses_of
 from armillary.equations.selection import Selection
@@ -85,17 +85,21 @@ def chain_of(
     (home,) = poses_of(layout, zero, [frame], relative_to)
     twist = Twist(frame, relative_to, relative_to, relative_to)
     columns = np.array(jacobian(layout, zero, twist), dtype=np.float64)
+    path = [
+        (key, k)
+        for key in _path(layout, frame, relative_to)
+        for k in [_coordinate(layout, key)]
+        if k in selection.inputs
+    ]
+    used = [k for _, k in path]
     screws: list[Screw] = []
-    for key in _path(layout, frame, relative_to):
-        k = _coordinate(layout, key)
-        if k not in selection.inputs:
-            continue
-        place, name = selection.inputs.index(k), layout.cell.joint_names[k]
-        if any(screw.place == place for screw in screws):
-            raise Unfit(f"'{name}' moves more than one link between the two frames")
-        if not _is_screw(layout, key):
-            raise Unfit(f"'{name}' neither turns about a line nor slides along one")
-        screws.append(_screw(place, columns[k], name))
+    for key, k in path:
+        name = layout.cell.joint_names[k]
+        one = used.count(k) == 1
+        demand(one, f"'{name}' moves more than one link between the two frames")
+        line = _is_screw(layout, key)
+        demand(line, f"'{name}' neither turns about a line nor slides along one")
+        screws.append(_screw(selection.inputs.index(k), columns[k], name))
     return Chain(tuple(screws), home.matrix(), tuple(range(1, len(screws) + 1)))
 
 

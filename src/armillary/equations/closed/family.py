@@ -16,10 +16,13 @@ class Answer(NamedTuple):
     Attributes:
         turns: The angle of each joint.
         singular: Whether it is one of infinitely many, a truth value.
+        loose: Whether a target next to this one may have an answer where this has none,
+            farther away than the targets are.
     """
 
     turns: list[Turn]
     singular: Any
+    loose: Any = False
 
 
 Formula = Callable[[Pose], list[Answer]]

@@ -56,9 +56,13 @@ def best_program(question: Question) -> Program:
         rigid = is_rigid(target)
         branches = branches_of(question, target, tolerance, near)
         best: list[Number] = []
+        doubt: Any = False
+        for b in branches:
+            doubt = doubt | b.in_doubt
         for k, b in enumerate(branches):
             worth = _worth(b, near)
-            row = [worth, *b.q, b.distance, b.chord, _reason(b, rigid), float(k)]
+            reason = _reason(b._replace(in_doubt=doubt), rigid)
+            row = [worth, *b.q, b.distance, b.chord, reason, float(k)]
             if best:
                 better = worth < best[0]
                 row = [select(better, x, y) for x, y in zip(row, best, strict=True)]

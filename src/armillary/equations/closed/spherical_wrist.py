@@ -28,8 +28,6 @@ Placing = tuple[Turn, Turn, Turn, Any]
 Place = Callable[[Vector3], list[Placing]]
 """From W to the placings right and up, right and down, left and up, left and down."""
 
-ACROSS = "(z1 x z2) . (W - A1)"
-BENT = "z3 . ((A3 - A2) x (W - A3))"
 WRIST = Choice("wrist", "no flip", "flip", "z4 . (z5 x z6)")
 
 
@@ -216,14 +214,14 @@ SPHERICAL_WRIST = (
     _family(
         elbow,
         "axes 2 and 3 parallel",
-        Choice("shoulder", "right", "left", ACROSS),
-        Choice("elbow", "up", "down", BENT),
+        Choice("shoulder", "right", "left", "(z1 x z2) . (W - A1)"),
+        Choice("elbow", "up", "down", "z2 . ((A3 - A2) x (W - A3))"),
     ),
     _family(
         meeting_12,
         "axes 1 and 2 meeting",
-        Choice("shoulder", "right", "left", ACROSS),
-        Choice("elbow", "up", "down", BENT),
+        Choice("shoulder", "right", "left", "(z1 x z2) . (W - A1)"),
+        Choice("elbow", "up", "down", "z3 . ((A3 - A1) x (W - A3))"),
     ),
     _family(
         meeting_23,
@@ -234,7 +232,7 @@ SPHERICAL_WRIST = (
     _family(
         parallel_12,
         "axes 1 and 2 parallel",
-        Choice("shoulder", "right", "left", "(z2 x z3) . (W - A2)"),
-        Choice("elbow", "up", "down", "z2 . ((A2 - A1) x (W - A2))"),
+        Choice("shoulder", "right", "left", "(z1 x z3) . (W - A2)"),
+        Choice("elbow", "up", "down", "z1 . ((A2 - A1) x (W - A2))"),
     ),
 )

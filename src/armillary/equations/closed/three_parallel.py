@@ -19,7 +19,8 @@ from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Vector3, add, subtract, transpose
 from armillary.trace.functions import maximum, minimum, select
 
-LEVEL = 1e-14  # a square of the sine of t_5, below which t_6 is as good as free
+LOOSE = 0.01  # a square of the sine of t_5, below which t_6 magnifies errors tenfold
+LEVEL = 1e-12  # a square of the sine of t_5, below which t_6 is as good as free
 
 
 def fit(arm: Arm) -> Formula:
@@ -41,12 +42,21 @@ def fit(arm: Arm) -> Formula:
 
 
 class Wrist(NamedTuple):
-    """What the rotation tells once t_1 is known: s, t_5, t_6, and if t_6 is free."""
+    """What the rotation tells once t_1 is known.
+
+    Attributes:
+        total: The turn by t_2 + t_3 + t_4.
+        fifth: The turn by t_5.
+        sixth: The turn by t_6.
+        free: Whether t_6 is free.
+        loose: Whether t_6 magnifies small errors of the target.
+    """
 
     total: Turn
     fifth: Turn
     sixth: Turn
     free: Any
+    loose: Any
 
 
 def _solve(arm: Arm, target: Pose) -> list[Answer]:
@@ -68,7 +78,8 @@ def _solve(arm: Arm, target: Pose) -> list[Answer]:
                 second, also = between(add(upper, third.apply(fore)), v, square**2)
                 fourth = wrist.total.plus(second.plus(third).back)
                 turns = [first, second, third, fourth, wrist.fifth, wrist.sixth]
-                found.append(Answer(turns, free | wrist.free | also))
+                singular = free | wrist.free | also
+                found.append(Answer(turns, singular, wrist.loose))
     return [found[k] for k in (0, 2, 1, 3, 4, 6, 5, 7)]
 
 
@@ -80,20 +91,22 @@ def _wrists(arm: Arm, u: Vector3, g: Vector3, N: list[Vector3]) -> list[Wrist]:
     four, five = arm.links[3:]
     x, y, z = N
     wrists: list[Wrist] = []
+    across = x[2] * x[2] + y[2] * y[2]
+    level, loose = across <= LEVEL, across <= LOOSE
     flip, no_flip = lean((0.0 - x[2], 0.0 - y[2], z[2]), five, four)
-    for turn, bend, free in (no_flip, flip):
+    for turn, bend, _ in (no_flip, flip):
         fifth, sixth = bend.back, turn.back
         a, b, c = turn.apply(five.back(bend.apply((1.0, 0.0, 0.0))))
         total = Turn(x[0] * a + y[0] * b + z[0] * c, x[1] * a + y[1] * b + z[1] * c)
         near = _nearest(arm, u, g, total)
-        level = x[2] * x[2] + y[2] * y[2] <= LEVEL
         inner = five.back(fifth.back.apply(four.back(near.back.apply(x))))
         wrists.append(
             Wrist(
                 _either(level, near, total),
                 fifth,
                 _either(level, Turn(inner[0], inner[1]), sixth),
-                free,
+                level,
+                loose,
             )
         )
     return wrists
@@ -125,6 +138,6 @@ THREE_PARALLEL = Family(
     (
         Choice("shoulder", "right", "left", "(z1 x z2) . (P - A1)"),
         Choice("elbow", "up", "down", "z2 . ((A3 - A2) x (A4 - A3))"),
-        Choice("wrist", "no flip", "flip", "z4 . (z5 x z6)"),
+        Choice("wrist", "no flip", "flip", "z2 . (z5 x z6)"),
     ),
 )

@@ -36,9 +36,10 @@ class ClosedForm:
         family: What such arms are called.
         branches: The name of each branch: a word for each of `choices`.
         choices: For each choice its words and the quantity that decides, above 0 for
-            the first word: A1 to A3 are points of axes 1 to 3, z1 to z6 directions of
-            axes, W or P is where the last axes meet.
-        backwards: Whether these numbers count the joints from the tool to the base.
+            the first word: z1 to z6 are directions of axes, A1 to A4 points of theirs,
+            where they meet if they do, W or P is where the last axes meet.
+        backwards: Whether these count the joints from the tool to the base, all axes
+            pointing the other way.
     """
 
     def __init__(

@@ -258,7 +258,7 @@ class InverseKinematics:
     def _chosen(self, method: str | None) -> ClosedForm | None:
         """Return the closed form if it is to answer."""
         if method is not None and method not in METHODS:
-            raise unknown("method of ik", method, METHODS)
+            raise unknown("method", method, METHODS, owner="ik")
         if method == "closed" and self.closed is None:
             raise ModelError(f"There is no closed form here: {self.why_not_closed}.")
         return None if method == "numeric" else self.closed
