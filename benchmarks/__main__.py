@@ -1,4 +1,4 @@
-"""Run the benchmarks: `python -m benchmarks [kinematics joints costs closed agreement]`."""
+"""Run the benchmarks: `python -m benchmarks [kinematics joints costs closed ...]`."""
 
 from __future__ import annotations
 
