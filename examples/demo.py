@@ -1,4 +1,4 @@
-"""The main job: an arm on a track grips a part, follows a path, tells a million poses.
+"""The main job: an arm on a track grips a part, follows a path, takes a million poses.
 
 `make demo` runs this. Every figure is measured on the machine it runs on.
 """

@@ -74,11 +74,8 @@ limits = st.just(Limits()) | seeded(
         effort=random.uniform(1.0, 100.0),
     )
 )
-couplings = st.none() | st.builds(
-    Coupling,
-    of=st.just("?"),
-    multiplier=st.sampled_from([-0.5, 2.0, 0.0]),
-    offset=st.sampled_from([0.0, 0.3]),
+ratios = st.none() | st.tuples(
+    st.sampled_from([-0.5, 2.0, 0.0]), st.sampled_from([0.0, 0.3])
 )
 SHAPES: tuple[Shape, ...] = (
     Box(size=(0.1, 0.2, 0.3)),
@@ -89,7 +86,7 @@ SHAPES: tuple[Shape, ...] = (
 )
 
 
-def _body(random: Random) -> dict[str, Any]:
+def _body(random: Random, tip: str) -> dict[str, Any]:
     """What a link carries: a primary frame, shapes, a mass, a named frame."""
     visual, collision = (
         msgspec.structs.replace(SHAPES[k], pose=random_pose(random))
@@ -99,13 +96,15 @@ def _body(random: Random) -> dict[str, Any]:
     return {
         "primary": random_pose(random),
         "inertia": SpatialInertia.from_centre(mass, centre, np.eye(3).tolist()),
-        "frames": (Frame(name="tip", pose=random_pose(random), end_effector=True),),
+        "frames": (Frame(name=tip, pose=random_pose(random), end_effector=True),),
         "visuals": (visual,),
         "collisions": (collision,)[: random.integers(2)],
     }
 
 
-bodies: st.SearchStrategy[dict[str, Any]] = st.just({}) | seeded(_body)
+def bodies(tip: str) -> st.SearchStrategy[dict[str, Any]]:
+    """What links carry, or nothing."""
+    return st.just({}) | seeded(lambda random: _body(random, tip))
 
 
 @st.composite
@@ -115,24 +114,22 @@ def links(draw: st.DrawFn, kinds: Sequence[str], most: int) -> list[Link]:
     for k in range(1 + draw(st.integers(0, most))):
         kind = draw(st.sampled_from(kinds)) if k else "Fixed"
         moving = [link.coordinate for link in found if link.moves]
-        coupling = draw(couplings) if moving and kind != "Fixed" else None
-        if coupling is not None:
-            coupling = msgspec.structs.replace(
-                coupling, of=draw(st.sampled_from(moving))
+        ratio = draw(ratios) if moving and kind != "Fixed" else None
+        coupling = None
+        if ratio is not None:
+            of = draw(st.sampled_from(moving))
+            coupling = Coupling(of=of, multiplier=ratio[0], offset=ratio[1])
+        found.append(
+            Link(
+                name=f"link{k}",
+                parent=draw(st.sampled_from(found)).name if found else None,
+                joint=draw(joints[kind]),
+                joint_name=f"joint{k}" if k % 2 else "",
+                limits=Limits() if coupling or kind == "Fixed" else draw(limits),
+                coupling=coupling,
+                **draw(bodies(f"tip{k}")),
             )
-        bare = Link(
-            name=f"link{k}",
-            parent=draw(st.sampled_from(found)).name if found else None,
-            joint=draw(joints[kind]),
-            joint_name=f"joint{k}" if k % 2 else "",
-            limits=Limits() if coupling or kind == "Fixed" else draw(limits),
-            coupling=coupling,
         )
-        body = draw(bodies)
-        tips = [
-            msgspec.structs.replace(f, name=f"tip{k}") for f in body.pop("frames", ())
-        ]
-        found.append(msgspec.structs.replace(bare, frames=tuple(tips), **body))
     return found
 
 
@@ -156,10 +153,6 @@ def manipulators(
     )
 
 
-def _frames(manipulator: Manipulator) -> list[str]:
-    return [f"{manipulator.name}/{frame}" for frame in manipulator.places]
-
-
 @st.composite
 def cells(draw: st.DrawFn, kinds: Sequence[str] = KINDS, most: int = 4) -> Cell:
     """A cell of trees and parts that stand on each other, bolted or not, with rules."""
@@ -171,9 +164,15 @@ def cells(draw: st.DrawFn, kinds: Sequence[str] = KINDS, most: int = 4) -> Cell:
     places = [WORLD]
     for member in members:
         if draw(st.booleans()):
-            where = draw(st.sampled_from(places)), draw(poses), draw(st.booleans())
-            mounts.append(_mount(member, *where))
-        places += _frames(member)
+            mounts.append(
+                Mount(
+                    manipulator=member.name,
+                    on=draw(st.sampled_from(places)),
+                    pose=draw(poses),
+                    bolted=draw(st.booleans()),
+                )
+            )
+        places += [f"{member.name}/{frame}" for frame in member.places]
     cell = Cell(
         name=draw(st.sampled_from(["cell", "lab"])),
         manipulators=draw(st.permutations(members)),
@@ -181,10 +180,6 @@ def cells(draw: st.DrawFn, kinds: Sequence[str] = KINDS, most: int = 4) -> Cell:
         properties=(Property(name="of the cell", text="x"),),
     )
     return cell.with_rules(draw(rules(cell))) if draw(st.booleans()) else cell
-
-
-def _mount(member: Manipulator, on: str, pose: Pose, bolted: bool) -> Mount:
-    return Mount(manipulator=member.name, on=on, pose=pose, bolted=bolted)
 
 
 @st.composite
