@@ -110,3 +110,42 @@ def test_inverse_kinematics_reaches_what_pinocchio_places() -> None:
         pin.forwardKinematics(model, data, q)
         found = pin.updateFramePlacement(model, data, frame).homogeneous
         np.testing.assert_allclose(found, target, atol=5e-6)
+
+
+def test_twists_and_inertia_in_a_state_agree(pair: Any) -> None:
+    cell, pin, model, tip = pair
+    data = model.createData()
+    random = np.random.default_rng(1)
+    for _ in range(3):
+        q, qd = random.uniform(-2.0, 2.0, (2, len(cell.joint_names)))
+        state = cell.home.replace(q=q, qd=qd)
+        q_pin, rates = as_pinocchio(cell, model, q)
+        pin.forwardKinematics(model, data, q_pin, rates @ qd)
+        pin.updateFramePlacements(model, data)
+        frame = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+        V = pin.getFrameVelocity(model, data, model.getFrameId(tip), frame).vector
+        np.testing.assert_allclose(cell.twist(tip, state), V, atol=1e-12)
+        total = pin.Inertia.Zero()
+        for place, inertia in zip(data.oMi, model.inertias, strict=True):
+            total += place.act(inertia)
+        carried = cell.carried("world", state)
+        np.testing.assert_allclose(carried.mass, total.mass, rtol=1e-12)
+        if total.mass > 0.0:
+            np.testing.assert_allclose(carried.centre(), total.lever, atol=1e-12)
+            about = carried.about_centre()
+            np.testing.assert_allclose(about, total.inertia, atol=1e-10)
+
+
+def test_a_device_has_the_columns_of_its_joints(pair: Any) -> None:
+    cell, pin, model, tip = pair
+    data = model.createData()
+    q = np.random.default_rng(2).uniform(-2.0, 2.0, len(cell.joint_names))
+    device = cell.device(ends=tip, state=cell.home.replace(q=q))
+    q_pin, rates = as_pinocchio(cell, model, q)
+    frame = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+    tip_id = model.getFrameId(tip)
+    J = pin.computeFrameJacobian(model, data, q_pin, tip_id, frame) @ rates
+    J_device = device.jacobian(relative_to="world")(q[list(device.joints)])
+    np.testing.assert_allclose(J_device, J[:, list(device.joints)], atol=1e-12)
+    others = np.delete(J, device.joints, axis=1)
+    np.testing.assert_allclose(others, 0.0, atol=1e-12)  # the tip needs no more

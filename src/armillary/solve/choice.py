@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from armillary.equations.chain import WORLD_KEY, Key, ancestry, link_of, parent_of
 from armillary.errors import ModelError, quote, unknown
+from armillary.model.group import Group
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import WORLD, Workcell
 from armillary.solve.frame_tree import FrameTree
@@ -82,24 +83,7 @@ def _part(state: State, name: str) -> Choice:
         active = _active(cell, (cell.offsets[k] + i for i in places))
         manipulator = cell.manipulators[k]
         return Choice(tuple(active), _base_of(manipulator), _ends_of(manipulator))
-    owners = [
-        (manipulator, group)
-        for manipulator in cell.manipulators
-        for group in manipulator.groups
-        if name in {group.name, f"{manipulator.name}/{group.name}"}
-    ]
-    if not owners:
-        groups = [f"{m.name}/{g.name}" for m in cell.manipulators for g in m.groups]
-        raise unknown(
-            "manipulator or group",
-            name,
-            [*cell.index, *groups],
-            owner=f"cell {quote(cell.name)}",
-        )
-    if len(owners) > 1:
-        choices = ", ".join(quote(f"{m.name}/{g.name}") for m, g in owners)
-        raise ModelError(f"Group {quote(name)} is not unique; say {choices}.")
-    ((manipulator, group),) = owners
+    manipulator, group = _find_group(cell, name)
     start = cell.offsets[cell.index[manipulator.name]]
     named = manipulator.group_joints(group.name)
     places = [start + manipulator.joint_names.index(joint) for joint in named]
@@ -110,6 +94,23 @@ def _part(state: State, name: str) -> Choice:
     roots = [f"{manipulator.name}/{root}" for root, _ in group.chains]
     root = FrameTree(cell, state).common_ancestor(roots)
     return Choice(part.joints, root, tips)
+
+
+def _find_group(cell: Workcell, name: str) -> tuple[Manipulator, Group]:
+    groups = {
+        f"{manipulator.name}/{group.name}": (manipulator, group)
+        for manipulator in cell.manipulators
+        for group in manipulator.groups
+    }
+    found = [full for full, (_, group) in groups.items() if name in {full, group.name}]
+    if not found:
+        known = (*cell.index, *groups)
+        owner = f"cell {quote(cell.name)}"
+        raise unknown("manipulator or group", name, known, owner=owner)
+    if len(found) > 1:
+        choices = ", ".join(map(quote, found))
+        raise ModelError(f"Group {quote(name)} is not unique; say {choices}.")
+    return groups[found[0]]
 
 
 def _of_joints(state: State, places: list[int]) -> Choice:
