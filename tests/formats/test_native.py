@@ -755,6 +755,13 @@ GOOD = '[{"name": "a"}, {"name": "b", "parent": "a"}]'
         (one_manipulator('[{"name": "a", "limits": {"lower": null}}]'), "lower"),
         (one_manipulator('[{"name": "a", §"name": "b"}]'), "HERE error[duplicate-key]"),
         (one_manipulator('[{"name": "a", "n\\u0061me": "b"}]'), "the key 'name'"),
+        (one_manipulator('[{"name"  : "a", §"name"\n: "a"}]'), "[duplicate-key]"),
+        (one_manipulator('[{"name": "\\":", §"name": "\\":"}]'), "[duplicate-key]"),
+        (one_manipulator('[{"name": "\\u0022:", §"name": "a"}]'), "[duplicate-key]"),
+        (
+            one_manipulator('[{"name": "a", "joint": {"b": [{"c": 1, §"c": 1}]}}]'),
+            "HERE error[duplicate-key]",
+        ),
         (one_manipulator('[{"name": "\\ud800"}]'), "half of a surrogate pair"),
         (one_manipulator('[{"name": "a\nb"}]'), "[malformed]"),
         (one_manipulator('[{"name": "\x00"}]'), "[malformed]"),

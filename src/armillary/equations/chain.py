@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from armillary.model.workcell import FrameAt, Workcell
@@ -11,8 +12,11 @@ from armillary.spatial.twist import Vector6
 from armillary.spatial.vector import Number
 
 
-class Layout(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Layout:
     """A cell, and the frames that its manipulators' bases stand at just now.
+
+    States that differ in their joints alone share one, which is told by identity.
 
     Attributes:
         cell: What there is.

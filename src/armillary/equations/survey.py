@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from armillary.equations.chain import WORLD_KEY, Chains, Layout
@@ -10,11 +10,13 @@ from armillary.model.workcell import FrameAt, Workcell
 from armillary.spatial.pose import Pose
 from armillary.trace import Program, trace
 
+Survey = Callable[..., list[Any]]
 
-def survey_program(
-    cell: Workcell, frames: Sequence[FrameAt], free: Sequence[int]
-) -> Program:
-    """Return the program q, bases -> poses in the world, shape (k, 4, 4).
+
+def survey_of(cell: Workcell, frames: Sequence[FrameAt], free: Sequence[int]) -> Survey:
+    """Return the function q, bases -> poses in the world, shape (k, 4, 4).
+
+    It takes and gives floats, or traced scalars.
 
     Args:
         cell: What there is.
@@ -22,17 +24,22 @@ def survey_program(
         free: The manipulators whose base poses in the world are inputs, in order.
     """
 
-    def equations(q: Sequence[Any], bases: Any) -> Any:
+    def survey(q: Sequence[Any], bases: Any = ()) -> list[Any]:
         supports = list(cell.supports)
         for k, base in zip(free, bases, strict=True):
             supports[k] = FrameAt(*WORLD_KEY, Pose.from_matrix(base))
         chains = Chains(Layout(cell, tuple(supports)), q, WORLD_KEY)
         return [chains.pose(at).matrix() for at in frames]
 
-    return trace(
-        equations,
-        name="survey",
-        outputs=("poses",),
-        q=(len(cell.joint_names),),
-        bases=(len(free), 4, 4),
-    )
+    return survey
+
+
+def survey_program(
+    cell: Workcell, frames: Sequence[FrameAt], free: Sequence[int]
+) -> Program:
+    """Return `survey_of` as a program, of q alone where there are no free bases."""
+    inputs: dict[str, tuple[int, ...]] = {"q": (len(cell.joint_names),)}
+    if free:
+        inputs["bases"] = (len(free), 4, 4)
+    survey = survey_of(cell, frames, free)
+    return trace(survey, name="survey", outputs=("poses",), **inputs)

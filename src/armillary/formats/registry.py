@@ -11,6 +11,7 @@ from armillary.errors import FormatError, ModelError, quote, unknown
 from armillary.formats import actin, isaac, native, robwork, urdf
 from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
 from armillary.formats.format import Format, ReadOptions, fault
+from armillary.formats.garbage import no_search
 from armillary.formats.paths import Roots
 from armillary.formats.plugin_joints import PluginJoints
 from armillary.formats.source import read_bytes
@@ -123,7 +124,8 @@ def read(
     name = os.fspath(path)
     data = read_bytes(name)
     report = Report()
-    cell = (chosen or _recognised(name, data)).read(data, name, options, report)
+    with no_search():
+        cell = (chosen or _recognised(name, data)).read(data, name, options, report)
     report.raise_if_errors()
     if srdf is not None:
         companion = os.fspath(srdf)
@@ -184,7 +186,8 @@ def write(
     """
     chosen = _named(format)
     report = Report()
-    data = chosen.write(cell, report)
+    with no_search():
+        data = chosen.write(cell, report)
     _judge(cell, chosen, report, lossless=lossless)
     return data, report
 

@@ -383,21 +383,21 @@ def _native(program: Program, dtype: np.dtype[Any], wish: int) -> _Native:
 
 def _restored(program: Program, dtype: str, wish: int) -> Kernel:
     """Return what a pickle holds, compiled for the machine that it is read on."""
-    if wish:
-        return compile(program, dtype=dtype, lanes=wish)
-    return shared_kernel(program, dtype=dtype)
+    return shared_kernel(program, dtype=dtype, lanes=wish or None)
 
 
 @lru_cache(maxsize=512)
-def _shared(program: Program, dtype: np.dtype[Any]) -> Kernel:
-    return compile(program, dtype=dtype)
+def _shared(program: Program, dtype: np.dtype[Any], lanes: int | None) -> Kernel:
+    return compile(program, dtype=dtype, lanes=lanes)
 
 
 # The first of several threads that want a kernel compiles it, the others wait.
 _LOCKS = [threading.Lock() for _ in range(64)]
 
 
-def shared_kernel(program: Program, *, dtype: npt.DTypeLike = np.float64) -> Kernel:
-    """Return the kernel of `program`, the same one for equal programs."""
+def shared_kernel(
+    program: Program, *, dtype: npt.DTypeLike = np.float64, lanes: int | None = None
+) -> Kernel:
+    """Return the kernel of `program`, the same one for equal questions to `compile`."""
     with _LOCKS[hash(program) % len(_LOCKS)]:
-        return _shared(program, _real_type(dtype))
+        return _shared(program, _real_type(dtype), lanes)

@@ -85,13 +85,7 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
                 a kind that cannot be stored; or the class makes no joint.
         """
         _check_class(type(self))
-        types = parameters.parameter_types(type(self))
-        for name in self.__struct_fields__:
-            value = getattr(self, name)
-            label = f"{type(self).__name__}.{name}"
-            stored = parameters.stored(value, types.get(name), label)
-            if stored is not value:
-                msgspec.structs.force_setattr(self, name, stored)
+        parameters.store(self)
         self.check()
 
     # What a subclass writes.

@@ -36,8 +36,21 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
                 acceleration or an effort is negative.
         """
         for name in self.__struct_fields__:
-            value = float(getattr(self, name))
-            msgspec.structs.force_setattr(self, name, value)
+            value = getattr(self, name)
+            if type(value) is not float:
+                msgspec.structs.force_setattr(self, name, float(value))
+        in_order = (
+            self.lower <= self.upper
+            and self.velocity >= 0.0
+            and self.acceleration >= 0.0
+            and self.effort >= 0.0
+        )
+        if not in_order:  # nothing is in order with NaN
+            self._refuse()
+
+    def _refuse(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
             if math.isnan(value):
                 raise ModelError(f"The limit '{name}' is NaN; leave it out instead.")
             if name not in {"lower", "upper"} and value < 0.0:

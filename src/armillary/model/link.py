@@ -53,7 +53,9 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Store sequences as tuples, so that links can be compared and hashed."""
         for name in ("frames", "visuals", "collisions"):
-            msgspec.structs.force_setattr(self, name, tuple(getattr(self, name)))
+            given = getattr(self, name)
+            if type(given) is not tuple:
+                msgspec.structs.force_setattr(self, name, tuple(given))
 
     @property
     def coordinate(self) -> str:

@@ -7,8 +7,18 @@ import operator
 import types
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    NamedTuple,
+    NoReturn,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+import msgspec
 import numpy as np
 
 from armillary.errors import ArmillaryError, JointError
@@ -27,6 +37,53 @@ def parameter_types(kind: type) -> dict[str, Any]:
         return {}
 
 
+class Parameter(NamedTuple):
+    """A parameter of a class.
+
+    Attributes:
+        name: Of the field.
+        annotation: Its type, None where that cannot be resolved.
+        floats: How many numbers it is a tuple of, -1 where it is something else.
+        label: What messages call it.
+    """
+
+    name: str
+    annotation: Any
+    floats: int
+    label: str
+
+
+@lru_cache(maxsize=1024)
+def parameters_of(kind: Any) -> tuple[Parameter, ...]:
+    """Return the parameters of a class of structs."""
+    types = parameter_types(kind)
+    names: tuple[str, ...] = kind.__struct_fields__
+    return tuple(
+        Parameter(
+            name,
+            types.get(name),
+            _count_of_floats(types.get(name)),
+            f"{kind.__name__}.{name}",
+        )
+        for name in names
+    )
+
+
+def store(struct: msgspec.Struct) -> None:
+    """Bring the parameters of a struct that is being made into their stored form.
+
+    Raises:
+        JointError: One is not finite, not what is annotated, or cannot be stored.
+    """
+    for name, annotation, floats, label in parameters_of(type(struct)):
+        given = getattr(struct, name)
+        if floats >= 0 and _is_floats(given, floats):  # the most frequent ones
+            continue
+        kept = stored(given, annotation, label)
+        if kept is not given:
+            msgspec.structs.force_setattr(struct, name, kept)
+
+
 def stored(value: Any, annotation: Any, name: str) -> Any:
     """Return a parameter in its stored form: numbers, texts, poses, tuples of them.
 
@@ -39,12 +96,10 @@ def stored(value: Any, annotation: Any, name: str) -> Any:
     Raises:
         JointError: It is not finite, not what is annotated, or cannot be stored.
     """
-    if annotation is float and _is_plain(value):  # the most frequent ones come first
+    if annotation is float and _is_plain(value):
         return value
     if annotation is Pose and type(value) is Pose:
         return _pose(value, name)
-    if _is_floats(value, _count_of_floats(annotation)):
-        return value
     return _typed(_plain(value, name), annotation, name)
 
 
@@ -152,17 +207,24 @@ def _pose(pose: Pose, name: str) -> Pose:
             raise JointError(f"{name} is a traced pose; it must be of numbers.")
     if pose == IDENTITY:
         return IDENTITY
+    error, volume = _distortion(pose)
+    x, y, z = pose.position
+    # The difference of a number to itself is 0 only where that is finite.
+    is_finite = volume - volume + x - x + y - y + z - z == 0.0
+    if not (is_finite and error <= ROTATION_TOLERANCE and volume > 0.0):
+        _refuse_pose(pose, name, error)
+    return pose
+
+
+def _refuse_pose(pose: Pose, name: str, error: float) -> NoReturn:
     if not all(map(math.isfinite, pose.entries)):
         raise JointError(f"{name} is a pose with an entry that is not finite.")
-    error, volume = _distortion(pose)
-    if error > ROTATION_TOLERANCE:
+    if not error <= ROTATION_TOLERANCE:
         raise JointError(
             f"The rotation of {name} is sheared or scaled, R R' differs from 1 by "
             f"{error:.3g}. Take the nearest rotation with Pose.normalised()."
         )
-    if volume < 0.0:
-        raise JointError(f"The rotation of {name} is a reflection (determinant -1).")
-    return pose
+    raise JointError(f"The rotation of {name} is a reflection (determinant -1).")
 
 
 def _distortion(pose: Pose) -> tuple[float, float]:
@@ -180,13 +242,13 @@ def _distortion(pose: Pose) -> tuple[float, float]:
 
 
 def _has_plain_floats(pose: Pose) -> bool:
-    rows: Any = pose.rotation
-    if type(rows) is not tuple or type(pose.position) is not tuple:
+    parts: tuple[Any, ...] = (pose.rotation, pose.position)
+    if set(map(type, parts)) != {tuple} or len(parts[0]) != 3:
         return False
-    rows = cast(tuple[Any, ...], rows)
-    return all(type(row) is tuple for row in rows) and {float} == set(
-        map(type, pose.entries)
-    )
+    if set(map(type, parts[0])) != {tuple}:
+        return False
+    entries = pose.entries
+    return len(entries) == 12 and set(map(type, entries)) == {float}
 
 
 # What annotations ask for.

@@ -104,14 +104,19 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
         (X,) = poses_of(state.layout, state.q, at, self.frame(relative_to))
         return X.matrix()
 
-    def poses(self, state: State) -> Poses:
+    def poses(self, state: State, *, q: npt.ArrayLike | None = None) -> Poses:
         """Return the poses of all frames in a state, each computed once.
+
+        q: Joint positions in place of the state's, shape (..., n) [m or rad]; each
+            frame's poses then have the shape (..., 4, 4).
 
         Raises:
             StateError: The state is not one of this cell.
+            ShapeError: `q` has another number of joints.
         """
-        survey = self._survey
-        return Poses(self, survey.rows, survey(state.bound(self)))
+        survey, layout = self._survey, state.bound(self).layout
+        matrices = survey.one(state.q, layout) if q is None else survey.many(q, layout)
+        return Poses(self, survey.rows, matrices)
 
     @cached_property
     def _survey(self) -> Survey:

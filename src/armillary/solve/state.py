@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Self
@@ -73,6 +72,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
                 something stands on itself.
             UnknownName: It names what is not there.
         """
+        if self.__dict__.get("cell") is cell:
+            return self
         if len(self.q) != len(cell.joint_names):
             raise StateError(
                 f"The state has {len(self.q)} joint positions; cell '{cell.name}' has "
@@ -81,8 +82,6 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
         for placement in self.placements:
             _known(cell, placement.manipulator)
             cell.frame(placement.on)
-        if self.__dict__.get("cell") is cell:
-            return self
         copy = msgspec.structs.replace(self)
         vars(copy)["cell"] = cell
         for placement in self.placements:
@@ -311,8 +310,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
         changed = msgspec.structs.replace(self, **changes)
         if "cell" in self.__dict__:
             vars(changed)["cell"] = self.__dict__["cell"]
-            if "layout" in self.__dict__ and "placements" not in changes:
-                vars(changed)["layout"] = self.__dict__["layout"]
+            if "placements" not in changes:
+                vars(changed)["layout"] = self.layout
         return changed
 
     def _placed(self, placement: Placement) -> Self:
@@ -415,8 +414,8 @@ def _numbers(values: Any, name: str) -> tuple[float, ...]:
         raise StateError(text) from error
     if array.ndim != 1:
         raise StateError(f"{name} must be one vector; a state holds no batch.")
-    result = tuple(float(number) for number in array)
-    if not all(map(math.isfinite, result)):
+    result = tuple(array.tolist())
+    if not np.isfinite(array).all():
         raise StateError(f"{name} holds a number that is not finite: {result}.")
     return result
 

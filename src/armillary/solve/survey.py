@@ -2,94 +2,92 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
 import numpy as np
 import numpy.typing as npt
 
-from armillary.equations.survey import survey_program
+from armillary.equations.chain import Layout
+from armillary.equations.survey import survey_of, survey_program
+from armillary.errors import ShapeError
 from armillary.kernel import shared_kernel
 from armillary.model.workcell import Workcell
-from armillary.solve.state import State
+from armillary.solve.bases import Bases, Standing
+from armillary.trace import Program
+
+__all__ = ["Survey"]
 
 Array = npt.NDArray[np.float64]
+
+MOST_COMPILED: Final = 2_000
+"""Frames of a cell; for more of them compiling takes longer than it saves."""
 
 
 class Survey:
     """The poses of all frames of a cell, compiled once for all attachments.
 
     Bases that states may move are inputs of the kernel. Where one is held by a frame,
-    that frame's pose must be known first: such bases are filled in, carriers first, and
-    the rows of what they carry are multiplied on.
+    that frame's pose must be known first: what such bases carry is computed as if they
+    stood at the origin of the world, and moved afterwards.
     """
 
     def __init__(self, cell: Workcell) -> None:
-        """Compile the kernel of `cell`."""
+        """Prepare the questions about `cell`; kernels are made when they are needed."""
         self.names = cell.frame_names[1:]
         self.rows = {name: k for k, name in enumerate(self.names)}
-        frames = [cell.frame(name) for name in self.names]
-        bolted = {mount.manipulator for mount in cell.mounts if mount.bolted}
-        self._free = [
-            k for k, m in enumerate(cell.manipulators) if m.name not in bolted
-        ]
-        self._places = {
-            cell.manipulators[k].name: row for row, k in enumerate(self._free)
-        }
-        # The rows that move with each free base: its own and those bolted onto it.
-        root = [self._root(cell, k) for k in range(len(cell.manipulators))]
-        self._carried = {
-            k: np.flatnonzero([root[at.manipulator] == k for at in frames])
-            for k in self._free
-        }
         self._cell = cell
-        self._bases = np.array(
-            [np.eye(4) for _ in self._free], dtype=np.float64
-        ).reshape(-1, 4, 4)
-        self._kernel = (
-            shared_kernel(survey_program(cell, frames, self._free)) if frames else None
-        )
+        self._frames = [cell.frame(name) for name in self.names]
+        self._bases = Bases(cell)
+        self._standings: WeakKeyDictionary[Layout, Standing] = WeakKeyDictionary()
 
-    def _root(self, cell: Workcell, k: int) -> int:
-        free = set(self._free)
-        while k not in free and k >= 0:
-            k = cell.supports[k].manipulator
-        return k
-
-    def __call__(self, state: State) -> Array:
+    def one(self, q: tuple[float, ...], layout: Layout) -> Array:
         """Return the poses of all frames in the world, shape (k, 4, 4)."""
-        if self._kernel is None:
-            return np.empty((0, 4, 4))
-        supports = state.layout.supports
-        bases = self._bases.copy()
-        held: list[int] = []
-        for row, k in enumerate(self._free):
-            support = supports[k]
-            if support.manipulator >= 0:
-                held.append(k)
-            elif not support.pose.is_identity:
-                bases[row] = support.pose.matrix()
-        poses: Array = self._kernel(np.array(state.q), bases)
-        done: set[int] = set()
-        for k in held:
-            self._settle(k, state, poses, done)
+        return self._settled(self._of_one, np.array(q), layout)
+
+    def many(self, q: Any, layout: Layout) -> Array:
+        """Return the poses at many q, (..., n) -> (..., k, 4, 4)."""
+        return self._settled(self._of_many, q, layout)
+
+    def _settled(self, survey: Callable[..., Array], q: Any, layout: Layout) -> Array:
+        standing = self._standings.get(layout)
+        if standing is None:
+            standing = Standing(self._bases, layout)
+            self._standings[layout] = standing
+        poses = survey(q, standing.matrices) if self._bases.free else survey(q)
+        standing.settle(poses)
         poses.flags.writeable = False
         return poses
 
-    def _settle(self, k: int, state: State, poses: Array, done: set[int]) -> None:
-        """Move what manipulator k carries to where it is held, its carriers first."""
-        supports = state.layout.supports
-        waiting = [k]
-        while waiting:
-            k = waiting[-1]
-            support = supports[k]
-            below = self._root(self._cell, support.manipulator)
-            if below >= 0 and supports[below].manipulator >= 0 and below not in done:
-                waiting.append(below)
-                continue
-            waiting.pop()
-            if k in done:
-                continue
-            done.add(k)
-            holder = self._cell.manipulators[support.manipulator]
-            link = holder.links[support.link].name
-            X_WL = poses[self.rows[f"{holder.name}/{link}"]]
-            rows = self._carried[k]
-            poses[rows] = (X_WL @ support.pose.matrix()) @ poses[rows]
+    @cached_property
+    def _of_one(self) -> Callable[..., Array]:
+        # A block of several lanes would compute the same row in each of them.
+        return self._kernel(lanes=1)
+
+    @cached_property
+    def _of_many(self) -> Callable[..., Array]:
+        return self._kernel(lanes=None)
+
+    def _kernel(self, lanes: int | None) -> Callable[..., Array]:
+        if 0 < len(self._frames) <= MOST_COMPILED:
+            return shared_kernel(self._program, lanes=lanes)
+        return self._interpreted
+
+    @cached_property
+    def _program(self) -> Program:
+        return survey_program(self._cell, self._frames, self._bases.free)
+
+    def _interpreted(self, q: Any, matrices: Any = ()) -> Array:
+        """Return what a kernel would, row by row."""
+        Q = np.asarray(q, dtype=np.float64)
+        size, count = len(self._cell.joint_names), len(self._frames)
+        if Q.shape[-1:] != (size,):
+            raise ShapeError(f"q has shape (..., {size}), not {Q.shape}.")
+        survey = survey_of(self._cell, self._frames, self._bases.free)
+        poses = np.empty((*Q.shape[:-1], count, 4, 4))
+        for row in np.ndindex(Q.shape[:-1]):
+            found = survey(Q[row].tolist(), matrices)
+            poses[row] = np.reshape(found, (count, 4, 4))
+        return poses

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import partial
 from types import GeneratorType
 from typing import Any, Final, TypeAlias, cast
 
@@ -20,9 +20,10 @@ always split, and so is an object that has one."""
 
 LINE: Final = 88
 INDENT: Final = b"  "
+MOST_KEYS: Final = 256
 
-_encode = msgspec.json.encode
-_format = msgspec.json.format
+_encode = msgspec.json.Encoder().encode
+_spaced = partial(msgspec.json.format, indent=0)
 
 
 def to_text(record: Record, *, depth: int) -> bytes:
@@ -55,17 +56,21 @@ def _lay(
     if isinstance(record, (int, float, str)) or record is None:
         lines.append(margin + head + _encode(record) + end)
         return
-    if not (depth and _is_lazy(record)):
+    is_lazy = depth and _is_lazy(record)
+    if depth == 1 and not is_lazy:
+        _lay_leaves(record, margin, head, end, lines)
+        return
+    if not is_lazy:
         flat = _encode(record)
         if not depth or len(flat) < LINE:
-            line = margin + head + _format(flat, indent=0) + end
+            line = margin + head + _spaced(flat) + end
             if not depth or len(line) <= LINE + 1:
                 lines.append(line)
                 return
     items: Iterable[tuple[bytes, Any]]
     if isinstance(record, dict):
         members = cast(dict[str, Any], record).items()
-        items = ((_head(key), item) for key, item in members)
+        items = ((_HEADS[key], item) for key, item in members)
         opening, closing = b"{", b"}"
     else:
         items = ((b"", item) for item in cast(Iterable[Any], record))
@@ -78,13 +83,46 @@ def _lay(
     lines.append(margin + closing + end)
 
 
+def _lay_leaves(
+    record: Record, margin: bytes, head: bytes, end: bytes, lines: list[bytes]
+) -> None:
+    """Add a record whose members stand on one line each, or all of them on one."""
+    if isinstance(record, dict):
+        members = cast(dict[str, Any], record).items()
+        leaves = [
+            _HEADS[key] + _encode(item)
+            if type(item) is str
+            else _HEADS[key] + _spaced(_encode(item))
+            for key, item in members
+        ]
+        opening, closing = b"{", b"}"
+    else:
+        leaves = [_spaced(_encode(item)) for item in cast(Iterable[Any], record)]
+        opening, closing = b"[", b"]"
+    begin = margin + head + opening
+    line = b"".join((begin, b", ".join(leaves), closing, end))
+    if len(line) > LINE + 1:
+        between = b"\n" + margin + INDENT
+        inner = (b"," + between).join(leaves)
+        line = b"".join((begin, between, inner, b"\n", margin, closing, end))
+    lines.append(line)
+
+
 def _is_lazy(record: Record) -> bool:
     if isinstance(record, dict):
         values = cast(dict[str, Any], record).values()
-        return any(isinstance(value, GeneratorType) for value in values)
+        return GeneratorType in map(type, values)
     return isinstance(record, GeneratorType)
 
 
-@lru_cache(maxsize=256)
-def _head(key: str) -> bytes:
-    return _encode(key) + b": "
+class _Heads(dict[str, bytes]):
+    """What stands before the value of a member, by its key."""
+
+    def __missing__(self, key: str) -> bytes:
+        if len(self) > MOST_KEYS:
+            self.clear()
+        head = self[key] = _encode(key) + b": "
+        return head
+
+
+_HEADS: Final = _Heads()

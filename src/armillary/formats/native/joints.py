@@ -10,7 +10,7 @@ import msgspec
 
 from armillary.errors import JointError, ModelError, nearest, quote
 from armillary.formats.json import Record
-from armillary.formats.native.poses import pose_of, pose_record
+from armillary.formats.native.poses import checked_pose_record, pose_of
 from armillary.formats.native.wire import PoseInFile
 from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES
@@ -23,6 +23,7 @@ TYPE: Final = "type"
 PRECURSOR: Final = "precursor"
 DEEPEST: Final = 32
 _NESTED: Final = frozenset({dict, list})
+_DEEP: Final = frozenset({tuple, Pose})
 
 
 def joint_of(record: dict[str, Any], own: Mapping[str, type[Joint]]) -> Joint:
@@ -47,16 +48,17 @@ def joint_of(record: dict[str, Any], own: Mapping[str, type[Joint]]) -> Joint:
 
 
 def joint_record(joint: Joint) -> Record:
-    """Return a joint as files hold it.
+    """Return a joint as files hold it; its poses were checked when it was made.
 
     Raises:
-        ModelError: Its class cannot be told apart, or a pose is none.
+        JointError: Its class cannot be told apart.
     """
     if isinstance(joint, OpaqueJoint):
         parameters = msgspec.json.decode(joint.parameters)
         return {TYPE: joint.kind, **_precursor(joint), **parameters}
     kind = type(joint)
-    record = {TYPE: kind.tag, **_precursor(joint)}
+    record: Record = {TYPE: kind.tag}
+    record.update(_precursor(joint))
     for name in _parameters(kind):
         record[name] = _record(getattr(joint, name))
     return record
@@ -84,7 +86,7 @@ def _parameters(kind: type[Joint]) -> tuple[str, ...]:
 
 
 def _precursor(joint: Joint) -> Record:
-    record = pose_record(joint.precursor)
+    record = checked_pose_record(joint.precursor)
     return {PRECURSOR: record} if record else {}
 
 
@@ -93,16 +95,18 @@ def _record(value: Any) -> Record:
     if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, Pose):
-        return pose_record(value)
+        return checked_pose_record(value)
     if isinstance(value, tuple):
-        return tuple(map(_record, cast(tuple[Any, ...], value)))
+        items = cast(tuple[Any, ...], value)
+        is_flat = _DEEP.isdisjoint(map(type, items))
+        return items if is_flat else tuple(map(_record, items))
     return value
 
 
 def _value(record: Record) -> Any:
     """Return a parameter that a file gives: an object is a pose."""
     if isinstance(record, dict):
-        return pose_of(msgspec.convert(record, PoseInFile))
+        return pose_of(msgspec.convert(record, PoseInFile), check=False)
     if isinstance(record, list):
         items = cast(list[Any], record)
         is_flat = _NESTED.isdisjoint(map(type, items))

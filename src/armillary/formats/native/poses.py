@@ -13,7 +13,7 @@ from armillary.formats.native.wire import PoseInFile
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import EYE, ZERO
 
-__all__ = ["pose_of", "pose_record"]
+__all__ = ["checked_pose_record", "pose_of", "pose_record"]
 
 ROTATION_TOLERANCE: Final = 1e-6
 _ROTATIONS: Final = ("rotation", "quaternion_wxyz", "rpy")
@@ -22,24 +22,27 @@ _ZERO_TEXT: Final = str(ZERO)
 _EYE_TEXT: Final = str(EYE)
 
 
-def pose_of(given: PoseInFile) -> Pose:
+def pose_of(given: PoseInFile, *, check: bool = True) -> Pose:
     """Return the pose that a file gives.
+
+    check: Whether rows are looked at; joints do that themselves.
 
     Raises:
         ModelError: It has two rotations, or none that is one.
     """
+    position = ZERO if given.position is UNSET else given.position
+    if given.quaternion_wxyz is UNSET and given.rpy is UNSET:
+        if given.rotation is UNSET:
+            return Pose(EYE, position)
+        if check:
+            _check(given.rotation)
+        return Pose(given.rotation, position)
     forms = [name for name in _ROTATIONS if getattr(given, name) is not UNSET]
     if len(forms) > 1:
         raise ModelError(f"A pose has {' and '.join(forms)}; give one of them.")
-    position = ZERO if given.position is UNSET else given.position
-    if given.rotation is not UNSET:
-        _check(given.rotation)
-        return Pose(given.rotation, position)
-    if given.quaternion_wxyz is not UNSET:
-        return Pose.from_quaternion(given.quaternion_wxyz, position)
     if given.rpy is not UNSET:
         return Pose.from_rpy(*given.rpy, position)
-    return Pose(EYE, position)
+    return Pose.from_quaternion(given.quaternion_wxyz, position)
 
 
 def pose_record(pose: Pose) -> Record:
@@ -48,22 +51,32 @@ def pose_record(pose: Pose) -> Record:
     Raises:
         ModelError: An entry is not finite, or the rotation is none.
     """
-    record: Record = {}
     if pose is IDENTITY:
-        return record
+        return {}
     px, py, pz = pose.position
     x, y, z = position = (float(px), float(py), float(pz))
-    if x or y or z or str(position) != _ZERO_TEXT:
-        # The difference of a number to itself is 0 only where that is finite.
-        if x - x + y - y + z - z != 0.0:
-            raise ModelError(f"A pose has the origin {position}, which is not finite.")
-        record["position"] = position
+    # The difference of a number to itself is 0 only where that is finite.
+    if x - x + y - y + z - z != 0.0:
+        raise ModelError(f"A pose has the origin {position}, which is not finite.")
+    rows = EYE
     if pose.rotation is not EYE:
         rx, ry, rz = pose.rotation
         rows = (tuple(map(float, rx)), tuple(map(float, ry)), tuple(map(float, rz)))
-        if rows != EYE or str(rows) != _EYE_TEXT:
-            _check(rows)
-            record["rotation"] = rows
+        _check(rows)
+    return _record(rows, position)
+
+
+def checked_pose_record(pose: Pose) -> Record:
+    """Return a pose of plain floats as files hold it, which was checked before."""
+    return {} if pose is IDENTITY else _record(pose.rotation, pose.position)
+
+
+def _record(rotation: Any, position: Any) -> Record:
+    record: Record = {}
+    if position != ZERO or str(position) != _ZERO_TEXT:
+        record["position"] = position
+    if rotation != EYE or str(rotation) != _EYE_TEXT:
+        record["rotation"] = rotation
     return record
 
 

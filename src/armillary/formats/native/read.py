@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from bisect import bisect_left
 from collections import ChainMap
 from collections.abc import Callable, Sequence
@@ -49,7 +48,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     document = Document(data, path, report)
     _check_head(document)
     wire = document.decode(cell_in_file())
-    document.check_keys()
+    document.check_keys(wire)
     cell = _Building(document, options).whole(wire)
     document.tell()
     assert cell is not None
@@ -127,8 +126,10 @@ class _Building:
         """Return the values of an array, after a look at all of them."""
         found: list[Any] = []
         for k, wire in enumerate(wires):
-            with contextlib.suppress(_Faulty):
+            try:
                 found.append(self.value(wire, (*steps, k)))
+            except _Faulty:
+                continue
         if len(found) < len(wires):
             raise _Faulty
         return tuple(found)

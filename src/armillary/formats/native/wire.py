@@ -57,7 +57,7 @@ class Head(Struct, kw_only=True):
     version: int = 0
 
 
-class PoseInFile(Struct, kw_only=True, forbid_unknown_fields=True):
+class PoseInFile(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
     """An origin, and a rotation in at most one of three forms.
 
     Attributes:
@@ -92,6 +92,7 @@ def derived(
         [*head, *(_field(field) for field in msgspec.structs.fields(model))],
         kw_only=True,
         forbid_unknown_fields=True,
+        gc=False,  # a tree from a file has no cycles to look for
         tag_field=tag_field,
         tag=tag,
         namespace={"__doc__": _documentation(model), "model": model},

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from types import GeneratorType
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 from msgspec import NODEFAULT, Struct
@@ -60,19 +59,16 @@ class _Writing:
         config = value.__struct_config__
         if config.tag_field:
             record[config.tag_field] = config.tag
-        for name, default, default_text, write in _plan(kind or type(value)):
+        plan = _plan(kind or type(value))
+        for name, default, default_record, default_text, write in plan:
             given = getattr(value, name)
             # Infinite limits are defaults that no file could hold.
             if given is default or (type(given) is float and given == default != 0.0):
                 continue
             if write is not None and given is not None:
                 given = write(self, given)
-            is_default = (
-                default_text is not None
-                and not isinstance(given, GeneratorType)
-                and _encode(given) == default_text
-            )
-            if not is_default:
+            # -0.0 equals 0.0 and 1 equals 1.0, but their texts differ.
+            if given != default_record or _encode(given) != default_text:
                 record[name] = given
         return record
 
@@ -105,6 +101,8 @@ class _Writing:
 
     def numbers(self, value: Any) -> Record:
         """Return a number, or numbers in tuples, as floats."""
+        if type(value) is float and math.isfinite(value):
+            return value
         if isinstance(value, (tuple, list)):
             return tuple(map(self.numbers, cast(list[Any], value)))
         number = float(value)
@@ -124,21 +122,37 @@ _WRITERS: Final[dict[Holds, Writer]] = {
 }
 
 
+class _Field(NamedTuple):
+    """A field of a struct.
+
+    Attributes:
+        name: Of the field, in files too.
+        default: What is left out; NODEFAULT where there is none.
+        record: That as files would hold it, NODEFAULT where they cannot.
+        text: The text of that, None where there is none.
+        write: What makes a record of a value, None where it is one.
+    """
+
+    name: str
+    default: Any
+    record: Record
+    text: bytes | None
+    write: Writer | None
+
+
 @cache
-def _plan(
-    kind: type[Struct],
-) -> tuple[tuple[str, Any, bytes | None, Writer | None], ...]:
-    """Return for each field its name, default, that one's text, and what writes it."""
-    found: list[tuple[str, Any, bytes | None, Writer | None]] = []
+def _plan(kind: type[Struct]) -> tuple[_Field, ...]:
+    """Return the fields of a struct, and how each is written."""
+    found: list[_Field] = []
     for field in msgspec.structs.fields(kind):
         write = _WRITERS.get(holds(field.type))
-        text = None
+        record, text = NODEFAULT, None
         if field.default is not NODEFAULT and not _is_infinite(field.default):
             record = field.default
             if write is not None and record is not None:
                 record = write(_Writing(Report()), record)
             text = _encode(record)
-        found.append((field.name, field.default, text, write))
+        found.append(_Field(field.name, field.default, record, text, write))
     return tuple(found)
 
 
