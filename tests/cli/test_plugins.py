@@ -18,8 +18,10 @@ class Lift(arm.Joint):
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "config.toml"
-    monkeypatch.setenv("ARMILLARY_CONFIG", str(path))
+    path = tmp_path / "armillary" / "config.toml"
+    path.parent.mkdir()
+    monkeypatch.delenv("ARMILLARY_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     return path
 
 

@@ -14,8 +14,11 @@ from armillary.plugins import config_path, configured
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "mine.toml"
-    monkeypatch.setenv("ARMILLARY_CONFIG", str(path))
+    path = tmp_path / "armillary" / "config.toml"
+    path.parent.mkdir()
+    monkeypatch.delenv("ARMILLARY_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "linux")
     return path
 
 
@@ -40,7 +43,7 @@ def test_plugins_are_named(file: Path):
 )
 def test_what_has_no_meaning_is_refused(file: Path, text: str, why: str):
     file.write_text(text)
-    with pytest.raises(PluginError, match=rf"mine\.toml .*{why}"):
+    with pytest.raises(PluginError, match=rf"config\.toml .*{why}"):
         configured()
 
 
@@ -85,9 +88,12 @@ def test_off_is_none(monkeypatch: pytest.MonkeyPatch):
     assert configured() == ()
 
 
-def test_the_variable_holds_an_absolute_path(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("ARMILLARY_CONFIG", "config.toml")
-    with pytest.raises(PluginError, match="absolute path, or 'off'"):
+@pytest.mark.parametrize("value", ["config.toml", "/etc/config.toml", "on"])
+def test_the_variable_can_only_take_trust_away(
+    monkeypatch: pytest.MonkeyPatch, value: str
+):
+    monkeypatch.setenv("ARMILLARY_CONFIG", value)
+    with pytest.raises(PluginError, match="can only be 'off'"):
         config_path()
 
 

@@ -22,20 +22,19 @@ KEYS: Final = ("plugins",)
 def config_path() -> Path | None:
     """Return where the configuration is; None where it is off or has no place.
 
-    `ARMILLARY_CONFIG` names another file by its absolute path, or is `off`.
+    `ARMILLARY_CONFIG` may only take trust away: its one value is `off`.
 
     Raises:
-        PluginError: It is a relative path, which would depend on the current folder.
+        PluginError: It has another value.
     """
     wish = os.environ.get(VARIABLE)
     if wish == "off":
         return None
     if wish:
-        if not os.path.isabs(wish):
-            raise PluginError(
-                f"{VARIABLE} is {quote(wish)}; it must be an absolute path, or 'off'."
-            )
-        return Path(wish)
+        raise PluginError(
+            f"{VARIABLE} is {quote(wish)}; it can only be 'off', which allows no "
+            "plug-in. To allow one, name it in the configuration file, or in the call."
+        )
     if sys.platform == "win32":
         base = _folder_of("APPDATA", "AppData", "Roaming")
     elif sys.platform == "darwin":
