@@ -6,9 +6,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from armillary.equations.chain import Layout
+from armillary.equations.inverse import Goal
+from armillary.equations.jacobian import Twist, jacobian
+from armillary.equations.selection import Selection
 from armillary.equations.symmetric import Factor, Rows, inner
 from armillary.spatial.vector import Number
-from armillary.trace import Scalar, tangent
+from armillary.trace import Program, Scalar, tangent, trace
 
 Purpose = Callable[[Any], Any]
 """A function of q, shape (n,), to one number."""
@@ -35,6 +41,37 @@ def manipulability(rows: Rows) -> Number:
     """Return sqrt(det J J') (Yoshikawa, IJRR 4, 1985)."""
     H = [[inner(a, b) for b in rows] for a in rows]
     return Factor.of(H, 1e-14).root_of_determinant
+
+
+def clumsiness(layout: Layout, goal: Goal, selection: Selection) -> Purpose:
+    """Return the purpose that is least where the arm moves a frame best.
+
+    It is the negative manipulability in the rows of position, of rotation, or of both,
+    as the goal asks for; of fewer joints than rows, sqrt(det J' J) stands for it.
+    """
+    twist = Twist(goal.frame, goal.relative_to, goal.frame, goal.relative_to)
+    kept = [*range(3)] * goal.has_position + [*range(3, 6)] * goal.has_rotation
+
+    def purpose(q: Sequence[Number]) -> Number:
+        columns = jacobian(layout, selection.expand(q), twist)
+        chosen = [[columns[i][k] for k in kept] for i in selection.inputs]
+        if len(chosen) < len(kept):
+            return 0.0 - manipulability(chosen)
+        return 0.0 - manipulability([list(row) for row in zip(*chosen, strict=True)])
+
+    return purpose
+
+
+def purpose_program(purpose: Purpose, n: int) -> Program:
+    """Return the program q (n,) -> the value () of a purpose, its gradient (n,)."""
+
+    def equations(q: Any) -> Any:
+        value: Any = purpose(q)
+        if np.ndim(value) != 0:
+            raise TypeError(f"it gives one number, not an array {np.shape(value)}")
+        return value, gradient(value, list(q))
+
+    return trace(equations, name="purpose", outputs=("value", "gradient"), q=(n,))
 
 
 def gradient(value: Any, q: Sequence[Scalar]) -> list[Number]:

@@ -12,9 +12,15 @@ import numpy.typing as npt
 
 from armillary.equations.chain import Layout
 from armillary.equations.inverse import Goal
+from armillary.equations.purpose import (
+    Purpose,
+    clumsiness,
+    limit_distance,
+    purpose_program,
+)
 from armillary.equations.selection import Selection
 from armillary.errors import ModelError, ShapeError, unknown
-from armillary.kernel import Kernel
+from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.search import Patience
 from armillary.solve.ik.all import search_all
 from armillary.solve.ik.answers import Answers
@@ -24,6 +30,7 @@ from armillary.solve.ik.arguments import (
     as_vectors,
     check_tolerance,
 )
+from armillary.solve.ik.best import descend, least_of
 from armillary.solve.ik.closed import ClosedForm, closed_form
 from armillary.solve.ik.path import Path, best_of, judged, through_branches
 from armillary.solve.ik.solution import Solution
@@ -32,6 +39,7 @@ from armillary.solve.ik.solver import Solver
 Array = npt.NDArray[np.float64]
 
 METHODS = ("closed", "numeric")
+PURPOSES = ("limits", "manipulability")
 TOLERANCE = (1e-6, 1e-6)
 MOST_BEGINNINGS = 8
 
@@ -185,6 +193,67 @@ class InverseKinematics:
             (lower, upper),
             starts,
         )
+
+    def best(
+        self,
+        targets: Any,
+        purpose: Purpose | str,
+        *,
+        tolerance: Tolerance = TOLERANCE,
+        method: str | None = None,
+        starts: int = 64,
+    ) -> Solution:
+        """Find the answers that serve a purpose best, of all that `all` finds.
+
+        Where the targets leave the arm free, answers are improved along that freedom;
+        of an arm that has some, the best one found need not be the best there is.
+
+        Args:
+            targets: As for a call.
+            purpose: `limits` to stay away from them, `manipulability` to stay away from
+                singular poses, or a function of q, shape (n,), to a number that is to
+                be small; it is traced and compiled as a joint's `pose` is.
+            tolerance: As for a call.
+            method: As for a call.
+            starts: As for `all`.
+
+        Raises:
+            ShapeError: As for a call.
+            UnknownName: There is no such purpose or method.
+            ModelError: `closed` is asked for and there is no closed form.
+            TraceError: The purpose is no formula of one number.
+        """
+        kernel = self._purpose(purpose)
+        poses, batch = as_poses(targets, len(self.goals))
+        shaped = poses[:, 0] if len(self.goals) == 1 else poses
+        answers = self.all(shaped, tolerance=tolerance, method=method, starts=starts)
+        q, value, some = least_of(answers, kernel)
+
+        def nearby(X: Array, wish: Array) -> Solution:
+            return self.numeric(X, near=wish, tolerance=tolerance)
+
+        if not answers.complete and some.any():
+            q[some] = descend(q[some], value[some], shaped[some], kernel, nearby)
+        # From answers the search takes no step; where there are none, it says why.
+        with np.errstate(invalid="ignore"):
+            home = [self._selection.rest[k] for k in self._selection.inputs]
+            seed = np.where(some[:, None], q, home)
+        return self.numeric(
+            shaped.reshape(*batch, *shaped.shape[1:]),
+            seed=seed.reshape(*batch, seed.shape[1]),
+            tolerance=tolerance,
+        )
+
+    def _purpose(self, purpose: Purpose | str) -> Kernel:
+        if isinstance(purpose, str):
+            if purpose not in PURPOSES:
+                raise unknown("purpose", purpose, PURPOSES)
+            if purpose == "limits":
+                lower, upper = self._limits
+                purpose = limit_distance(lower.tolist(), upper.tolist())
+            else:
+                purpose = clumsiness(self._layout, self.goals[0], self._selection)
+        return shared_kernel(purpose_program(purpose, len(self.joints)))
 
     def path(
         self,

@@ -1,0 +1,74 @@
+"""The best answer for a purpose: of all that are found, then along what is free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.kernel import Kernel
+from armillary.solve.ik.answers import Answers
+from armillary.solve.ik.solution import Solution
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+Nearby = Callable[[Array, Array], Solution]
+"""Takes targets and vectors; gives answers near to these."""
+
+ROUNDS = 60
+FIRST_MOVE = 0.3  # the most that a joint is drawn at first [m or rad]
+GROWTH, DECAY = 1.5, 0.4
+SMALLEST_MOVE = 1e-3
+
+
+def least_of(answers: Answers, kernel: Kernel) -> tuple[Array, Array, Truths]:
+    """Return the answer of least value for each target, that value, and which have one.
+
+    Args:
+        answers: Of a batch of one dimension.
+        kernel: Of the purpose.
+    """
+    count, width, n = answers.q.shape
+    some: Truths = np.asarray(answers.success.any(axis=1))
+    if not width:
+        none: Array = np.full((count, n + 1), np.nan)
+        return none[:, :n], none[:, n], some
+    values: Array = kernel(answers.q)[0]
+    values = np.where(answers.success & ~np.isnan(values), values, np.inf)
+    best = values.argmin(axis=1)
+    rows = list(range(count))
+    return answers.q[rows, best], values[rows, best], some
+
+
+def descend(
+    q: Array, value: Array, targets: Array, kernel: Kernel, nearby: Nearby
+) -> Array:
+    """Return answers of lower value along the freedom that the targets leave.
+
+    Each round draws the answers down the gradient and keeps what is lower; how far it
+    draws grows with success and shrinks without.
+
+    Args:
+        q: Answers, shape (count, n).
+        value: Their values, shape (count,).
+        targets: What they reach.
+        kernel: Of the purpose.
+        nearby: Finds answers near to given vectors.
+    """
+    q, value = q.copy(), value.copy()
+    move = np.full(len(q), FIRST_MOVE)
+    for _ in range(ROUNDS):
+        going = np.flatnonzero(move > SMALLEST_MOVE)
+        if not going.size:
+            break
+        _, slope = kernel(q[going])
+        largest = np.abs(slope).max(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            way = np.where(largest > 0.0, slope / largest, 0.0)
+        found = nearby(targets[going], q[going] - move[going, None] * way)
+        new, _ = kernel(found.q)
+        lower = found.success & (new < value[going])
+        q[going[lower]], value[going[lower]] = found.q[lower], new[lower]
+        move[going] *= np.where(lower, GROWTH, DECAY)
+    return q
