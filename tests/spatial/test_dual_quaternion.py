@@ -8,6 +8,7 @@ import pytest
 from armillary.errors import ModelError, ShapeError
 from armillary.spatial import dual_quaternion as dual
 from armillary.spatial import rotation as rot
+from armillary.spatial import twist
 from armillary.spatial.pose import IDENTITY, Pose
 
 near = {"rtol": 0, "atol": 1e-14}
@@ -63,6 +64,34 @@ def test_the_difference_does_not_see_the_sign(sample) -> None:
             length = np.linalg.norm(dual.difference(same, b)[:4])
             both = [np.linalg.norm(np.subtract(a, s)[:4]) for s in (b, minus(b))]
             assert length == pytest.approx(min(both), rel=1e-12, abs=1e-16)
+
+
+def test_the_logarithm_is_that_of_the_pose_whatever_the_sign(sample) -> None:
+    for X in poses(sample):
+        a = dual.from_pose(X)
+        for same in (a, minus(a)):
+            np.testing.assert_allclose(dual.log(same), twist.log(X), atol=1e-12)
+        back = dual.to_pose(dual.exp(dual.log(a)))
+        assert back.approx_equal(X, 1e-13)
+
+
+def test_the_screw_between_two_leads_from_one_to_the_other(sample) -> None:
+    for X, Y in zip(*[iter(poses(sample))] * 2, strict=True):
+        a, b = dual.from_pose(X), dual.from_pose(Y)
+        V = dual.screw_between(a, b)
+        assert (X @ twist.exp(V)).approx_equal(Y, 1e-13)
+        assert np.linalg.norm(V[3:]) <= np.pi + 1e-12
+        for one, other in ((a, minus(b)), (minus(a), b), (minus(a), minus(b))):
+            np.testing.assert_allclose(dual.screw_between(one, other), V, atol=1e-15)
+        np.testing.assert_allclose(V, twist.log(X.inverse() @ Y), atol=1e-12)
+
+
+def test_the_screw_of_small_differences_is_exact() -> None:
+    a = dual.from_pose(Pose.from_rpy(0.3, -1.0, 2.0, (1.0, 2.0, 3.0)))
+    for size in (0.0, 1e-15, 1e-9, 1e-4):
+        V = (size, -2 * size, 0.5 * size, 3 * size, size, -size)
+        b = dual.product(a, dual.exp(V))
+        np.testing.assert_allclose(dual.screw_between(a, b), V, atol=2e-15)
 
 
 def test_a_pure_translation_has_half_of_it_in_the_dual_part() -> None:

@@ -20,6 +20,19 @@ FORMS: dict[str, Callable[[Pose], Any]] = {
 }
 """How a pose leaves a program: (4, 4), (7,) as wxyz xyz, (8,) real part first."""
 
+READERS: dict[str, Callable[[Any], Pose]] = {
+    "matrix": Pose.from_matrix,
+    "quaternion": lambda numbers: Pose.from_quaternion(numbers[:4], numbers[4:]),
+    "dual_quaternion": lambda numbers: dual_quaternion.to_pose(tuple(numbers)),
+}
+"""How a pose comes into a program; quaternions of any length and either sign."""
+
+SHAPES: dict[str, tuple[int, ...]] = {
+    "matrix": (4, 4),
+    "quaternion": (7,),
+    "dual_quaternion": (8,),
+}
+
 
 def _rows(X: Pose) -> list[tuple[tuple[Number, ...], Number]]:
     return list(zip(X.rotation, X.position, strict=True))

@@ -15,6 +15,7 @@ from armillary.equations.jacobian import (
     jacobian_program,
     velocity_program,
 )
+from armillary.equations.pose_error import pose_error_program
 from armillary.equations.poses import FORMS, poses_program
 from armillary.errors import ModelError, unknown
 from armillary.kernel import Kernel
@@ -205,6 +206,45 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             ("bias_acceleration", twist, joints_key(joints)),
             lambda: acceleration_program(
                 self._layout, twist, selection_of(self, joints), bias=True
+            ),
+        )
+
+    def pose_error(
+        self,
+        frame: str,
+        *,
+        relative_to: str = WORLD,
+        joints: Joints = None,
+        form: str = "matrix",
+    ) -> Kernel:
+        """Return the kernel of a pose error: (q, target) to the twist that mends it.
+
+        Held for a unit of time, the twist moves the frame onto the target, along a
+        screw with an angle of at most pi: X_target = X exp(V). It is written in the
+        axes of `frame`, so it suits `differential_ik` with those axes.
+
+        Args:
+            frame: Which frame is to be at the target.
+            relative_to: The frame in which the target is given.
+            joints: As for `fk`.
+            form: Of the target: `matrix`, `quaternion` or `dual_quaternion`, these of
+                any length and either sign.
+
+        Returns:
+            A kernel (..., n), (..., 4, 4) -> (..., 6): linear [m], angular [rad]; with
+            (7,) or (8,) in place of (4, 4) in the other forms.
+
+        Raises:
+            UnknownName: A frame, joint or form does not exist.
+            ModelError: A bare name is not unique.
+        """
+        if form not in FORMS:
+            raise unknown("form of a pose", form, FORMS)
+        at = self.frame(frame), self.frame(relative_to)
+        return self._kernel(
+            ("pose_error", at, joints_key(joints), form),
+            lambda: pose_error_program(
+                self._layout, *at, selection_of(self, joints), form=form
             ),
         )
 

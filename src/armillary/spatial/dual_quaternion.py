@@ -12,8 +12,11 @@ import numpy as np
 
 from armillary.errors import ShapeError
 from armillary.spatial import quaternion as quat
+from armillary.spatial import rotation as rot
+from armillary.spatial import twist
 from armillary.spatial.pose import Pose
 from armillary.spatial.quaternion import Quaternion
+from armillary.spatial.twist import Vector6
 from armillary.spatial.vector import Number, number
 from armillary.trace.functions import select
 
@@ -87,6 +90,35 @@ def normalised(dual: DualQuaternion) -> DualQuaternion:
     along = quat.inner(unit, d)
     w, x, y, z = ((p - along * q) / length for p, q in zip(d, unit, strict=True))
     return (*unit, w, x, y, z)
+
+
+def exp(V: Vector6) -> DualQuaternion:
+    """Return the unit dual quaternion of the pose reached with the twist V."""
+    return from_pose(twist.exp(V))
+
+
+def log(dual: DualQuaternion) -> Vector6:
+    """Return the twist that leads to a unit dual quaternion by the shorter way.
+
+    With r = (cos t/2, sin t/2 l) the rotation vector is t l, t at most pi; the twist
+    is that of the screw with it and the translation 2 d r*. Both signs of `dual` give
+    the same.
+    """
+    r, d = parts(dual)
+    sign = select(r[0] < 0.0, -1.0, 1.0)
+    w, x, y, z = r
+    rotation = rot.quaternion_log((sign * w, sign * x, sign * y, sign * z))
+    _, x, y, z = quat.product(d, quat.conjugate(r))
+    return twist.screw(rotation, (2.0 * x, 2.0 * y, 2.0 * z))
+
+
+def screw_between(a: DualQuaternion, b: DualQuaternion) -> Vector6:
+    """Return the twist that moves unit `a` to unit `b` in unit time, log(a* b).
+
+    It is written in the axes of `a`. Whatever signs `a` and `b` have, it is the screw
+    displacement with an angle of at most pi.
+    """
+    return log(product(conjugate(a), b))
 
 
 def difference(a: DualQuaternion, b: DualQuaternion) -> DualQuaternion:

@@ -140,7 +140,15 @@ def exp(V: Vector6) -> Pose:
 
 def log(X: Pose) -> Vector6:
     """Return the twist V with exp(V) = X and the least angle, at most pi [rad]."""
-    w = rot.log(X.rotation)
-    once = cross(w, X.position)
+    return screw(rot.log(X.rotation), X.position)
+
+
+def screw(rotation_vector: Vector3, position: Vector3) -> Vector6:
+    """Return the twist (v, w) whose `exp` has that rotation w and that origin.
+
+    v = p - w x p / 2 + b w x (w x p) with b = (1 - (t/2) cot(t/2)) / t^2, t = |w|.
+    """
+    w = rotation_vector
+    once = cross(w, position)
     twice = scale(inverse_coefficient(dot(w, w)), cross(w, once))
-    return (*add(subtract(X.position, scale(0.5, once)), twice), *w)
+    return (*add(subtract(position, scale(0.5, once)), twice), *w)

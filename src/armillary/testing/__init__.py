@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from armillary.testing.descent import jacobian_transpose
 from armillary.testing.joint import check_joint
 from armillary.testing.samples import random_direction, random_joint, random_pose
 
-__all__ = ["check_joint", "random_direction", "random_joint", "random_pose"]
+__all__ = [
+    "check_joint",
+    "jacobian_transpose",
+    "random_direction",
+    "random_joint",
+    "random_pose",
+]

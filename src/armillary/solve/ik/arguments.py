@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ShapeError
+from armillary.solve.ik.targets import as_matrices
 
 Array = npt.NDArray[np.float64]
 Batch = tuple[int, ...]
@@ -18,16 +19,19 @@ Tolerance = tuple[float, float]
 def as_poses(targets: Any, goals: int) -> tuple[Array, Batch]:
     """Return targets, shape (count, goals, 4, 4), and the shape of their batch.
 
+    They may be matrices, quaternions with origins, or dual quaternions.
+
     Raises:
         ShapeError: They are no poses, or not one for each goal.
     """
-    array = np.asarray(targets, dtype=np.float64)
+    array = as_matrices(targets)
     core = (4, 4) if goals == 1 else (goals, 4, 4)
     if array.shape[array.ndim - len(core) :] != core or array.ndim < len(core):
         shape = ", ".join(map(str, core))
         raise ShapeError(
-            f"ik needs targets of shape (..., {shape}); an array of shape "
-            f"{array.shape} was given."
+            f"ik needs targets of shape (..., {shape}), or with 7 numbers (quaternion, "
+            f"origin) or 8 (dual quaternion) in place of 4, 4; an array of shape "
+            f"{np.shape(targets)} was given."
         )
     batch = array.shape[: array.ndim - len(core)]
     return array.reshape(math.prod(batch), goals, 4, 4), batch

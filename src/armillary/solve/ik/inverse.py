@@ -104,7 +104,9 @@ class InverseKinematics:
         or `seed`, else to home; nearest by the sum of squares.
 
         Args:
-            targets: Poses, shape (..., 4, 4); with k > 1 frames (..., k, 4, 4).
+            targets: Poses, shape (..., 4, 4); with k > 1 frames (..., k, 4, 4); in
+                place of 4, 4 also 7, quaternions w x y z and origins, or 8, dual
+                quaternions, of either sign.
             seed: Where to start first, shape (..., n); by default the nearest poses of
                 a table.
             near: Joint positions that the answer is to stay near, shape (..., n); a

@@ -1,0 +1,39 @@
+"""How a frame has to move to reach a target: a screw displacement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from armillary.equations.chain import Layout
+from armillary.equations.poses import READERS, SHAPES, poses_of
+from armillary.equations.selection import Selection
+from armillary.model.workcell import FrameAt
+from armillary.spatial import dual_quaternion as dual
+from armillary.spatial.vector import Number
+from armillary.trace import Program, trace
+
+
+def pose_error_program(
+    layout: Layout,
+    frame: FrameAt,
+    relative_to: FrameAt,
+    selection: Selection,
+    *,
+    form: str,
+) -> Program:
+    """Return the program q, target -> V with X_target = X(q) exp(V), shape (6,).
+
+    V is the logarithm of the dual quaternion X(q)* X_target, so that a target's sign
+    does not matter; it is written in the axes of `frame`.
+    """
+
+    def equations(q: Sequence[Number], target: Any) -> Any:
+        (X,) = poses_of(layout, selection.expand(q), [frame], relative_to)
+        wanted = READERS[form](target)
+        return dual.screw_between(dual.from_pose(X), dual.from_pose(wanted))
+
+    size = len(selection.inputs)
+    return trace(
+        equations, name="pose_error", outputs=("twist",), q=(size,), target=SHAPES[form]
+    )
