@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -220,8 +220,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         """Return the kernel of a pose error: (q, target) to the twist that mends it.
 
         Held for a unit of time, the twist moves the frame onto the target, along a
-        screw with an angle of at most pi: X_target = X exp(V). It is written in the
-        axes of `frame`, so it suits `differential_ik` with those axes.
+        screw with an angle of at most pi: X_target = X exp(V), in the axes of `frame`.
 
         Args:
             frame: Which frame is to be at the target.
@@ -305,11 +304,10 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         """Return the solver of differential inverse kinematics: twists to rates.
 
         Args:
-            frame: The frame whose twist is wanted; see `jacobian` for the choice of
-                `relative_to`, `point` and `axes`.
+            frame: The frame whose twist is wanted.
             relative_to: Relative to which frame.
-            point: The frame whose origin gives the linear part.
-            axes: The frame in whose axes the twist is written.
+            point: As for `jacobian`.
+            axes: As for `jacobian`.
             position: Which of the linear velocities count, such as `xy`.
             rotation: About which axes the angular velocities count.
             joints: As for `ik`.
@@ -323,19 +321,10 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             UnknownName: A frame or joint does not exist.
             ModelError: A bare name is not unique, or nothing is asked for.
         """
-        from armillary.solve.ik.differential import (
-            DifferentialSolver,
-            Question,
-            task_of,
-        )
+        from armillary.solve.ik.differential import differential_of
 
-        twist = named_twist(self, frame, relative_to, point, axes)
-        task = task_of(twist, position, rotation)
-        selection = selection_of(self, joints)
-        names = tuple(self.joint_names[k] for k in selection.inputs)
-        named = partial(named_twist, self)
-        question = Question(self._layout, selection, names, named, limits)
-        return DifferentialSolver(question, (task,))
+        names = (frame, relative_to, point, axes)
+        return differential_of(self, names, (position, rotation), joints, limits)
 
     # devices
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,9 @@ from armillary.kernel import Kernel, shared_kernel
 from armillary.model.workcell import WORLD
 from armillary.solve.ik.rates import RateReason, Rates
 from armillary.solve.ik.rows import chosen_axes
+from armillary.solve.kernels import Joints, selection_of
+from armillary.solve.motion import named_twist
+from armillary.solve.scene import Scene
 
 Array = npt.NDArray[np.float64]
 
@@ -261,6 +264,34 @@ class DifferentialSolver:
             scale=rows[..., n + 2 : n + 2 + k].reshape(shape),
             reason=ends[..., 2].astype(np.int8),
         )
+
+
+def differential_of(
+    cell: Scene,
+    names: tuple[str, str, str | None, str | None],
+    rows: tuple[str, str],
+    joints: Joints,
+    limited: bool,
+) -> DifferentialSolver:
+    """Return the solver of a first task; see `Cell.differential_ik`.
+
+    Args:
+        cell: Whose joints move.
+        names: Frame, `relative_to`, `point` and `axes` of its twist.
+        rows: The directions and the rotations that count.
+        joints: Names of the joints that may move.
+        limited: Whether limits hold.
+    """
+    selection = selection_of(cell, joints)
+    question = Question(
+        layout=Layout.of(cell),
+        selection=selection,
+        joints=tuple(cell.joint_names[k] for k in selection.inputs),
+        twist=partial(named_twist, cell),
+        limited=limited,
+    )
+    task = task_of(named_twist(cell, *names), *rows)
+    return DifferentialSolver(question, (task,))
 
 
 def task_of(twist: Twist, position: str, rotation: str) -> Task:
