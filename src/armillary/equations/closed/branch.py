@@ -46,6 +46,11 @@ class Question(NamedTuple):
     limits: tuple[Sequence[float], Sequence[float]]
     closed: Closed
 
+    @property
+    def has_arm_angle(self) -> bool:
+        """Return whether a target leaves an arm angle to choose."""
+        return self.closed.family.arm_angle is not None
+
 
 class Branch(NamedTuple):
     """An answer and what is true of it.
@@ -74,6 +79,7 @@ def branches_of(
     target: Pose,
     tolerance: Sequence[Number],
     near: Sequence[Number] | None,
+    arm_angle: Number,
 ) -> list[Branch]:
     """Return every branch, verified by forward kinematics.
 
@@ -86,10 +92,11 @@ def branches_of(
         tolerance: Largest `distance` and `chord`.
         near: Turns are added to come as near to this as the limits allow; to zero
             where it is None.
+        arm_angle: Of all branches [rad], where the arm has one.
     """
     return [
         _branch(question, answer, target, tolerance, near)
-        for answer in question.closed.solve(_orthonormal(target))
+        for answer in question.closed.solve(_orthonormal(target), arm_angle)
     ]
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from armillary.equations.closed.arm import Arm
 from armillary.equations.closed.turn import Turn
 from armillary.spatial.pose import Pose
+from armillary.spatial.vector import Number
 
 
 class Answer(NamedTuple):
@@ -25,8 +26,9 @@ class Answer(NamedTuple):
     loose: Any = False
 
 
-Formula = Callable[[Pose], list[Answer]]
-"""Takes the pose of the last axis's frame in that of the first; returns each branch."""
+Formula = Callable[[Pose, Number], list[Answer]]
+"""Takes the pose of the last axis's frame in that of the first, and the arm angle [rad]
+where the family has one, else nothing of meaning; returns each branch."""
 
 
 class Choice(NamedTuple):
@@ -52,8 +54,11 @@ class Family(NamedTuple):
         name: What people call them.
         fit: Returns the formula for an arm; raises `Unfit` where it is none of them.
         choices: What the branches are: the first changes slowest.
+        arm_angle: Returns, for an arm, the formula of the arm angle [rad] of its turns;
+            None where a pose alone leaves finitely many answers.
     """
 
     name: str
     fit: Callable[[Arm], Formula]
     choices: tuple[Choice, ...]
+    arm_angle: Callable[[Arm], Callable[[list[Turn]], Number]] | None = None

@@ -9,7 +9,7 @@ from armillary.equations.closed.branch import Branch, Question, branches_of, is_
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
 from armillary.trace import Program, trace
-from armillary.trace.functions import select
+from armillary.trace.functions import absolute, select
 
 SOLVED, NOT_FOUND, INVALID, OUT_OF_REACH, LIMITS, SINGULAR = map(float, range(6))
 """The reasons, as `Reason` of the layer above numbers them."""
@@ -24,15 +24,17 @@ def all_program(question: Question, *, near: bool = False) -> Program:
     Returns:
         Inputs `target` (4, 4), `tolerance` (2,), the squares of a distance [m^2] and of
         twice the sine of half an angle, and `near` (n,), to which turns are added; in
-        place of this to zero by default.
+        place of this to zero by default; last `arm_angle` () of an arm that has one.
         Outputs `q` (b, n), NaN where there is none; `residual` (b, 2), measured as the
         tolerance; `reason` (b,).
     """
 
-    def equations(matrix: Any, tolerance: Any, there: Any = None) -> Any:
+    def equations(matrix: Any, tolerance: Any, *rest: Any) -> Any:
         target = Pose.from_matrix(matrix)
-        rigid = is_rigid(target)
-        branches = branches_of(question, target, tolerance, there)
+        there = rest[0] if near else None
+        arm_angle = rest[-1] if question.has_arm_angle else 0.0
+        rigid = is_rigid(target) & (absolute(arm_angle) < math.inf)
+        branches = branches_of(question, target, tolerance, there, arm_angle)
         return (
             [[select(b.met & rigid, x, math.nan) for x in b.q] for b in branches],
             [[b.distance, b.chord] for b in branches],
@@ -51,10 +53,10 @@ def best_program(question: Question) -> Program:
         is no pose; its `residual` (2,), `reason` () and number `branch` ().
     """
 
-    def equations(matrix: Any, tolerance: Any, near: Any) -> Any:
+    def equations(matrix: Any, tolerance: Any, near: Any, arm_angle: Any = 0.0) -> Any:
         target = Pose.from_matrix(matrix)
-        rigid = is_rigid(target)
-        branches = branches_of(question, target, tolerance, near)
+        rigid = is_rigid(target) & (absolute(arm_angle) < math.inf)
+        branches = branches_of(question, target, tolerance, near, arm_angle)
         best: list[Number] = []
         doubt: Any = False
         for b in branches:
@@ -80,6 +82,8 @@ def _trace(
     shapes: dict[str, tuple[int, ...]] = {"target": (4, 4), "tolerance": (2,)}
     if near:
         shapes["near"] = (len(question.selection.inputs),)
+    if question.has_arm_angle:
+        shapes["arm_angle"] = ()
     return trace(equations, name="ik_closed", outputs=outputs, **shapes)
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from armillary.equations.chain import Layout
 from armillary.equations.closed.arm import Arm, arm_of
-from armillary.equations.closed.chain import chain_of
+from armillary.equations.closed.chain import Chain, chain_of
 from armillary.equations.closed.family import Answer, Family, Formula
+from armillary.equations.closed.spherical_shoulder import SPHERICAL_SHOULDER
 from armillary.equations.closed.spherical_wrist import SPHERICAL_WRIST
 from armillary.equations.closed.three_parallel import THREE_PARALLEL
 from armillary.equations.closed.turn import Turn
@@ -20,11 +21,12 @@ from armillary.equations.inverse import Goal
 from armillary.equations.poses import poses_of
 from armillary.equations.selection import Selection
 from armillary.spatial.pose import Pose
+from armillary.spatial.vector import Number
 
 FAMILIES: tuple[Family, ...] = (*SPHERICAL_WRIST, THREE_PARALLEL)
 """Tried in this order, each on the chain and on the chain from the other end."""
 
-JOINTS = 6
+JOINTS, REDUNDANT = 6, 7
 CHECKS = 16
 ROUNDING = 1e-13
 ACCURACY = 1e-7  # of the formula's geometry against the model's, of the arm's size
@@ -53,10 +55,11 @@ class Closed(NamedTuple):
         pairs = [(c.positive, c.negative) for c in self.family.choices]
         return tuple(itertools.product(*pairs))
 
-    def solve(self, target: Pose) -> list[Answer]:
+    def solve(self, target: Pose, arm_angle: Number) -> list[Answer]:
         """Return the answer of each branch, by the numbers of `arm.drives`."""
         X = target.inverse() if self.backwards else target
-        return self.formula(self.arm.base.inverse() @ X @ self.arm.tool.inverse())
+        inner = self.arm.base.inverse() @ X @ self.arm.tool.inverse()
+        return self.formula(inner, arm_angle)
 
     @property
     def exact(self) -> bool:
@@ -77,21 +80,27 @@ def recognise(layout: Layout, goal: Goal, selection: Selection) -> Closed:
     """
     demand(all(goal.position) and all(goal.rotation), "the goal is not a full pose")
     chain = chain_of(layout, goal.frame, goal.relative_to, selection)
-    found = len(chain.screws)
-    demand(found == JOINTS, f"{found} joints move the frame, and a full pose needs 6")
     reasons: list[str] = []
-    arms = [(arm_of(chain), False), (arm_of(chain.reversed()), True)]
-    for family in FAMILIES:
-        for arm, backwards in arms:
-            try:
-                formula = family.fit(arm)
-            except Unfit as unfit:
-                reasons.append(str(unfit))
-                continue
-            error = _error(layout, goal, selection, arm, backwards)
-            demand(error <= ACCURACY * arm.size, "the axes are not rigid lines")
-            return Closed(family, arm, formula, backwards, error)
+    for family, arm, backwards in _candidates(chain):
+        try:
+            formula = family.fit(arm)
+        except Unfit as unfit:
+            reasons.append(str(unfit))
+            continue
+        error = _error(layout, goal, selection, arm, backwards)
+        demand(error <= ACCURACY * arm.size, "the axes are not rigid lines")
+        return Closed(family, arm, formula, backwards, error)
     raise Unfit("; ".join(dict.fromkeys(reasons)))
+
+
+def _candidates(chain: Chain) -> list[tuple[Family, Arm, bool]]:
+    """Return the families that a chain may belong to, each with its geometry."""
+    found = len(chain.screws)
+    if found == REDUNDANT:
+        return [(SPHERICAL_SHOULDER, arm_of(chain), False)]
+    demand(found == JOINTS, f"{found} joints move the frame, and a full pose needs 6")
+    arms = [(arm_of(chain), False), (arm_of(chain.reversed()), True)]
+    return [(family, *arm) for family in FAMILIES for arm in arms]
 
 
 def _error(

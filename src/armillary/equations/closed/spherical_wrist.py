@@ -174,7 +174,7 @@ def _with_wrist(kind: Callable[[Arm], Place]) -> Callable[[Arm], Formula]:
         demand(miss == 0.0, f"{meet} miss one point by {1e3 * miss:.3g} mm")
         demand(not (four.parallel or five.parallel), f"two of {meet} are parallel")
         place = kind(arm)
-        return lambda target: _solve(arm, place, target)
+        return lambda target, _: _solve(arm, place, target)
 
     return fit
 

@@ -38,7 +38,7 @@ def fit(arm: Arm) -> Formula:
     demand(not five.parallel, f"axes {n[4]} and {n[5]} are parallel")
     miss = f"axes {n[4]} and {n[5]} miss each other by {1e3 * abs(five.a):.3g} mm"
     demand(five.a == 0.0, miss)
-    return lambda target: _solve(arm, target)
+    return lambda target, _: _solve(arm, target)
 
 
 class Wrist(NamedTuple):

@@ -58,6 +58,25 @@ def as_vectors(values: Any, name: str, n: int, batch: Batch) -> Array:
         ) from error
 
 
+def as_numbers(values: Any, name: str, batch: Batch) -> Array | None:
+    """Return one number for all targets, shape (), or for each, (count,); or None.
+
+    Raises:
+        ShapeError: They do not fit the batch.
+    """
+    if values is None:
+        return None
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim == 0:
+        return array
+    try:
+        return np.broadcast_to(array, batch).reshape(-1)
+    except ValueError as error:
+        raise ShapeError(
+            f"{name} of shape {array.shape} does not fit targets of batch {batch}."
+        ) from error
+
+
 def check_tolerance(tolerance: Tolerance) -> None:
     """Refuse tolerances that nothing meets.
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.equations.chain import Layout
+from armillary.equations.closed.arm_angle import arm_angle_program
 from armillary.equations.closed.branch import Question
 from armillary.equations.closed.program import all_program, best_program
 from armillary.equations.closed.recognise import recognise
 from armillary.equations.closed.unfit import Unfit
 from armillary.equations.inverse import Goal
 from armillary.equations.selection import Selection
+from armillary.errors import ModelError
 from armillary.kernel import Kernel, shared_kernel
 from armillary.solve.ik.answers import Answers, residual_of
 from armillary.solve.ik.arguments import Batch, Tolerance
@@ -27,6 +30,9 @@ Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 Limits = tuple[Sequence[float], Sequence[float]]
 Searcher = Callable[[Array, Array], Solution]
+
+OTHER_ANGLES = np.arange(1, 16) * math.tau / 16
+"""Which arm angles are tried where limits forbid the one at hand, from that [rad]."""
 
 
 class ClosedForm:
@@ -63,6 +69,17 @@ class ClosedForm:
         self._question = Question(layout, goal, selection, limits, found)
 
     @cached_property
+    def arm_angle(self) -> Kernel | None:
+        """Return the kernel of the arm angle: q (..., n) to radians, shape (...).
+
+        It is None where a target leaves only finitely many answers. Else `ik.all` needs
+        an arm angle, and a call may have one.
+        """
+        if not self._question.has_arm_angle:
+            return None
+        return shared_kernel(arm_angle_program(self._question))
+
+    @cached_property
     def program(self) -> Program:
         """Return the program of all branches, turns added to come near zero."""
         return all_program(self._question)
@@ -80,14 +97,29 @@ class ClosedForm:
         return shared_kernel(best_program(self._question))
 
     def all(
-        self, targets: Array, near: Array | None, tolerance: Tolerance, batch: Batch
+        self,
+        targets: Array,
+        near: Array | None,
+        tolerance: Tolerance,
+        batch: Batch,
+        arm_angle: Array | None,
     ) -> Answers:
-        """Return every branch for targets, shape (count, 4, 4), in a batch."""
+        """Return every branch for targets, shape (count, 4, 4), in a batch.
+
+        Raises:
+            ModelError: The arm needs an arm angle, or has none.
+        """
         limit = _squares(tolerance)
+        angle = self._chosen(arm_angle)
+        if self._question.has_arm_angle and not angle:
+            raise ModelError(
+                "This arm reaches a target in infinitely many ways: choose one angle "
+                "of its elbow, as in ik.all(targets, arm_angle=0.0)."
+            )
         if near is None:
-            q, squares, numbers = self._every(targets, limit)
+            q, squares, numbers = self._every(targets, limit, *angle)
         else:
-            q, squares, numbers = self._every_near(targets, limit, near)
+            q, squares, numbers = self._every_near(targets, limit, near, *angle)
         reason = numbers.astype(np.int8)
         return Answers(
             q=q.reshape((*batch, *q.shape[1:])),
@@ -105,6 +137,7 @@ class ClosedForm:
         tolerance: Tolerance,
         batch: Batch,
         search: Searcher,
+        arm_angle: Array | None,
     ) -> Solution:
         """Return the branch nearest to `near` for each target.
 
@@ -115,19 +148,34 @@ class ClosedForm:
             batch: The shape of the answer's batch.
             search: Takes targets and seeds and solves numerically; it is asked where
                 the formula neither meets a target nor proves that nothing does.
+            arm_angle: Of arms that have one [rad], shape () or (count,). By default it
+                is that of `near`; where limits forbid that, others are tried, and the
+                answer nearest to `near` is taken.
+
+        Raises:
+            ModelError: An arm angle is given, and the arm has none.
         """
-        q, squares, numbers, _ = self._best(targets, _squares(tolerance), near)
+        limit = _squares(tolerance)
+        angle = self._chosen(arm_angle)
+        free = self.arm_angle is not None and arm_angle is None
+        if self.arm_angle is not None and free:
+            angle = (np.asarray(self.arm_angle(near)),)
+        q, squares, numbers, _ = self._best(targets, limit, near, *angle)
+        if free:
+            self._turn_elbow((q, squares, numbers), targets, limit, near, angle[0])
         reason, residual = numbers.astype(np.int8), residual_of(squares)
         missed = (reason == Reason.LIMITS) | (reason == Reason.OUT_OF_REACH)
         if missed.any():
             self._bring_within(q, residual, missed, targets)
         steps, starts = np.zeros((2, len(q)), np.int64)
-        doubt = reason == Reason.NOT_FOUND
-        if doubt.any():
+        blocked = reason == Reason.LIMITS
+        doubt = (reason == Reason.NOT_FOUND) | (blocked & free)
+        if doubt.any() and arm_angle is None:
             found = search(targets[doubt], q[doubt])
             q[doubt] = found.q
             residual[doubt], reason[doubt] = found.residual, found.reason
             steps[doubt], starts[doubt] = found.steps, found.starts
+            reason[blocked & ~_success(reason)] = Reason.LIMITS
         return Solution(
             q=q.reshape((*batch, q.shape[1])),
             reason=reason.reshape(batch),
@@ -135,6 +183,42 @@ class ClosedForm:
             steps=steps.reshape(batch),
             starts=starts.reshape(batch),
         )
+
+    def _chosen(self, arm_angle: Array | None) -> tuple[Array, ...]:
+        """Return the arm angle as the kernels take it: once or not at all."""
+        if arm_angle is None:
+            return ()
+        if self.arm_angle is None:
+            raise ModelError(
+                "This arm has no arm angle: its targets leave only finitely many "
+                "answers. Leave arm_angle out."
+            )
+        return (arm_angle,)
+
+    def _turn_elbow(
+        self,
+        best: tuple[Array, Array, Array],
+        targets: Array,
+        limit: Array,
+        near: Array,
+        angle: Array,
+    ) -> None:
+        """Replace answers beyond limits by the nearest within, at other arm angles."""
+        rows = np.flatnonzero(best[2] == Reason.LIMITS)
+        if not len(rows):
+            return
+        there = near if near.ndim == 1 else near[rows]
+        start = angle if angle.ndim == 0 else angle[rows]
+        least = np.full(len(rows), np.inf)
+        for other in OTHER_ANGLES:
+            q, squares, numbers, _ = self._best(
+                targets[rows], limit, there, start + other
+            )
+            steps = ((q - there) ** 2).sum(axis=1)
+            better = _success(numbers) & (steps < least)
+            least[better] = steps[better]
+            for old, new in zip(best, (q, squares, numbers), strict=True):
+                old[rows[better]] = new[better]
 
     def _bring_within(
         self, q: Array, residual: Array, missed: Truths, targets: Array
@@ -176,5 +260,5 @@ def _squares(tolerance: Tolerance) -> Array:
     return np.array([distance**2, 4.0 * math.sin(0.5 * min(angle, math.pi)) ** 2])
 
 
-def _success(reason: npt.NDArray[np.int8]) -> Truths:
+def _success(reason: npt.NDArray[Any]) -> Truths:
     return (reason == Reason.SOLVED) | (reason == Reason.SINGULAR)

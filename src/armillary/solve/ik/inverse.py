@@ -26,6 +26,7 @@ from armillary.solve.ik.all import search_all
 from armillary.solve.ik.answers import Answers
 from armillary.solve.ik.arguments import (
     Tolerance,
+    as_numbers,
     as_poses,
     as_vectors,
     check_tolerance,
@@ -86,12 +87,13 @@ class InverseKinematics:
         """Return what keeps the arm from having a closed form, empty where it has."""
         return self._form if isinstance(self._form, str) else ""
 
-    def __call__(
+    def __call__(  # noqa: PLR0913
         self,
         targets: Any,
         *,
         seed: Any = None,
         near: Any = None,
+        arm_angle: Any = None,
         tolerance: Tolerance = TOLERANCE,
         method: str | None = None,
         patience: Patience | None = None,
@@ -111,6 +113,9 @@ class InverseKinematics:
                 a table.
             near: Joint positions that the answer is to stay near, shape (..., n); a
                 search starts there, and what the targets leave free is drawn to them.
+            arm_angle: Where the elbow of an arm of seven joints is to be [rad], shape
+                (...), see `closed.arm_angle`; by default where it is at `near`, or if
+                limits forbid that, where the answer is nearest of 15 others.
             tolerance: Largest distance [m] and angle [rad] that remain.
             method: `closed` or `numeric`; by default closed where it can be.
             patience: When a search gives a start up, and when a target.
@@ -124,7 +129,8 @@ class InverseKinematics:
         Raises:
             ShapeError: A shape does not fit, or a tolerance is not above 0.
             UnknownName: There is no such method.
-            ModelError: `closed` is asked for and there is no closed form.
+            ModelError: `closed` is asked for and there is no closed form; or an arm
+                angle is given and the arm has none, or needed and not given.
         """
 
         def search(poses: Any, start: Any, wish: Any = None) -> Solution:
@@ -138,7 +144,7 @@ class InverseKinematics:
                 threads=threads,
             )
 
-        closed = self._chosen(method)
+        closed = self._chosen(method, arm_angle)
         if closed is None:
             return search(targets, seed, near)
         poses, batch = as_poses(targets, 1)
@@ -147,13 +153,15 @@ class InverseKinematics:
         if wish is None:
             wish = [self._selection.rest[k] for k in self._selection.inputs]
         there = as_vectors(wish, name, len(self.joints), batch)
-        return closed.best(poses[:, 0], there, tolerance, batch, search)
+        elbow = as_numbers(arm_angle, "arm_angle", batch)
+        return closed.best(poses[:, 0], there, tolerance, batch, search, elbow)
 
     def all(
         self,
         targets: Any,
         *,
         near: Any = None,
+        arm_angle: Any = None,
         tolerance: Tolerance = TOLERANCE,
         method: str | None = None,
         starts: int = 64,
@@ -167,6 +175,8 @@ class InverseKinematics:
             targets: As for a call.
             near: Where a joint may stand whole turns apart, a closed form brings it as
                 near to this as it can, shape (..., n); by default to zero.
+            arm_angle: Where the elbow of an arm of seven joints is to be [rad], shape
+                (...), see `closed.arm_angle`; its closed form needs one.
             tolerance: As for a call.
             method: As for a call.
             starts: How many starts a search has for each target.
@@ -174,14 +184,16 @@ class InverseKinematics:
         Raises:
             ShapeError: A shape does not fit, or a tolerance is not above 0.
             UnknownName: There is no such method.
-            ModelError: `closed` is asked for and there is no closed form.
+            ModelError: `closed` is asked for and there is no closed form; or an arm
+                angle is given and the arm has none, or needed and not given.
         """
-        closed, n = self._chosen(method), len(self.joints)
+        closed, n = self._chosen(method, arm_angle), len(self.joints)
         poses, batch = as_poses(targets, len(self.goals))
         check_tolerance(tolerance)
         wish = None if near is None else as_vectors(near, "near", n, batch)
         if closed is not None:
-            return closed.all(poses[:, 0], wish, tolerance, batch)
+            elbow = as_numbers(arm_angle, "arm_angle", batch)
+            return closed.all(poses[:, 0], wish, tolerance, batch, elbow)
         if starts < 1:
             raise ShapeError(f"all needs at least 1 start, not {starts}.")
         lower, upper = (np.clip(limit, -math.pi, math.pi) for limit in self._limits)
@@ -326,10 +338,14 @@ class InverseKinematics:
         limits = lower.tolist(), upper.tolist()
         return closed_form(self._layout, self.goals, self._selection, limits, self._fk)
 
-    def _chosen(self, method: str | None) -> ClosedForm | None:
+    def _chosen(self, method: str | None, arm_angle: Any = None) -> ClosedForm | None:
         """Return the closed form if it is to answer."""
         if method is not None and method not in METHODS:
             raise unknown("method", method, METHODS, owner="ik")
         if method == "closed" and self.closed is None:
             raise ModelError(f"There is no closed form here: {self.why_not_closed}.")
-        return None if method == "numeric" else self.closed
+        closed = None if method == "numeric" else self.closed
+        if closed is None and arm_angle is not None:
+            why = self.why_not_closed or "method='numeric' was asked for"
+            raise ModelError(f"Only a closed form takes an arm angle: {why}.")
+        return closed
