@@ -100,7 +100,8 @@ def test_code_that_cannot_be_loaded_is_made_anew(
 
 def key(program: Program, shape: Shape | None = None, **changes: Any) -> str:
     target = replace(host(), **changes)
-    return compiler._key(program, shape or Shape(64, 4), target)
+    parts = program.fingerprint, str(shape or Shape(64, 4)), target.identity
+    return compiler.key_of(*parts)
 
 
 def test_the_key_holds_all_that_shapes_the_code(monkeypatch: pytest.MonkeyPatch):

@@ -74,7 +74,7 @@ def compiled(program: Program, bits: int, lanes: int = 0) -> tuple[Code, Shape]:
     """
     target = host()
     shape = _with_small_buffers(program, native_shape(bits, lanes))
-    key = _key(program, shape, target)
+    key = key_of(program.fingerprint, str(shape), target.identity)
     level = level_of(program)
     return loaded(key, target, lambda: module_text(program, shape), level), shape
 
@@ -121,9 +121,10 @@ def _with_small_buffers(program: Program, shape: Shape) -> Shape:
     return Shape(shape.bits, lanes)
 
 
-def _key(program: Program, shape: Shape, target: Target) -> str:
-    parts = program.fingerprint, str(shape), target.identity, emitter_fingerprint()
-    return hashlib.sha256("|".join(parts).encode()).hexdigest()
+def key_of(*parts: str) -> str:
+    """Return the key of code that depends on `parts`, and on how code is made."""
+    whole = "|".join((*parts, emitter_fingerprint()))
+    return hashlib.sha256(whole.encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)

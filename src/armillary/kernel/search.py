@@ -6,7 +6,6 @@ The loop itself is `search.ll`; here its holes are filled, and its job is put to
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import re
 import struct
 from dataclasses import dataclass
@@ -316,9 +315,14 @@ def _compiled(
 
     machine, shape = target.host(), compiler.native_shape(64)
     with_avx2 = "+avx2" in machine.features.split(",")
-    text = search_text(step, guard, scales, shape, with_avx2=with_avx2)
-    key = hashlib.sha256(f"{text}|{machine.identity}".encode()).hexdigest()
-    return compiler.loaded(key, machine, lambda: text, level=1), shape
+    sizes = pairs_of(np.array(scales)), levels_of(np.array(scales))
+    parts = "search", step.fingerprint, guard.fingerprint, sizes, shape
+    key = compiler.key_of(*map(str, parts), machine.identity)
+
+    def text() -> str:
+        return search_text(step, guard, scales, shape, with_avx2=with_avx2)
+
+    return compiler.loaded(key, machine, text, level=1), shape
 
 
 @lru_cache(maxsize=64)

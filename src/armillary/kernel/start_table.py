@@ -61,14 +61,15 @@ def make_table(
     numbers, grid = _cells(problems[:, axes], per)
     counts = np.bincount(numbers, minlength=int(np.prod(grid[4:7] + 1.0)))
     offsets = np.concatenate([[0], np.cumsum(-(-counts // PACK))]).astype(np.int64)
-    order = np.argsort(numbers, kind="stable")
+    # Short whole numbers are sorted digit by digit, many times faster.
+    order = np.argsort(numbers.astype(np.min_scalar_type(len(counts))), kind="stable")
     # Entry i of a cell goes to place i of its packs.
     within = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
     places = np.repeat(offsets[:-1] * PACK, counts) + within
     columns, factors = _features(problems, scales)
     features = np.zeros((int(offsets[-1]) * PACK, len(columns)), np.int16)
     features[:, 0] = VOID
-    features[places] = (problems[order][:, columns] * factors).astype(np.int16)
+    features[places] = (problems[:, columns] * factors).astype(np.int16)[order]
     starts = np.full((len(features), answers.shape[1]), np.nan)
     starts[places] = answers[order]
     packed = features.reshape(-1, PACK, len(columns) // 2, 2).swapaxes(1, 2)
