@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _many(cell: Cell, options: argparse.Namespace) -> int:
     with open_vectors(options.q_file) as vectors:
-        joints = vectors.joints or cell.joint_names
+        joints = vectors.names or cell.joint_names
         fk = cell.fk(options.frame, relative_to=options.relative_to, joints=joints)
         factors = si_factors(cell, joints)
         batch = (0,) if vectors.batch is None else vectors.batch

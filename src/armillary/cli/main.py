@@ -9,12 +9,23 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from armillary.cli import bench, check, convert, explain, fk, info, plugins, show, tree
+from armillary.cli import (
+    bench,
+    check,
+    convert,
+    explain,
+    fk,
+    ik,
+    info,
+    plugins,
+    show,
+    tree,
+)
 from armillary.cli.spelling import told
 from armillary.cli.vectors import join_numbers
 from armillary.errors import ArmillaryError, printable
 
-VERBS = (info, tree, check, explain, fk, convert, show, bench, plugins)
+VERBS = (info, tree, check, explain, fk, ik, convert, show, bench, plugins)
 
 DONE, FAILED, INTERRUPTED = 0, 2, 130
 
@@ -53,8 +64,8 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="armillary",
         description="Robot workcells: look at them, check, convert and compute them.",
-        epilog="Exit codes: 0 well, 1 'check' or 'plugins' found errors, 2 it could "
-        "not be done.",
+        epilog="Exit codes: 0 well, 1 'check' or 'plugins' found errors or 'ik' missed "
+        "a pose, 2 it could not be done.",
     )
     found.add_argument("--version", action="version", version=_version())
     verbs = found.add_subparsers(metavar="VERB", required=True)

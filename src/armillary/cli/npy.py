@@ -22,7 +22,7 @@ class NpyWriter:
     """
 
     def __init__(self, path: str, shape: tuple[int, ...]) -> None:
-        """Begin; of `shape`, the first number counts only if nothing is appended.
+        """Begin; of `shape`, the first number counts only where no numbers follow.
 
         Raises:
             OSError: The file cannot be written.
@@ -30,21 +30,23 @@ class NpyWriter:
         self._path = path
         self._shape = shape
         self._draft = f"{path}.{secrets.token_hex(4)}.part"
-        self._rows = 0
+        self._size = 0
         self._row = math.prod(shape[1:])
         self._file = Path(self._draft).open("xb")  # noqa: SIM115
         self._write_header(shape)
         self._start = self._file.tell()
 
     def append(self, array: npt.NDArray[np.float64]) -> None:
-        """Write further rows, shape (m, *shape[1:])."""
+        """Write the numbers that follow, in the order of rows, of any shape."""
         assert array.dtype == np.float64, array.dtype
         self._file.write(np.ascontiguousarray(array).data)
-        self._rows += array.size // self._row if self._row else len(array)
+        self._size += array.size
 
     def close(self) -> None:
         """Finish the file and move it to its place."""
-        shape = (self._rows, *self._shape[1:]) if self._shape else ()
+        shape = self._shape
+        if self._size and shape:
+            shape = (self._size // self._row, *shape[1:])
         self._file.seek(0)
         self._write_header(shape)
         assert self._file.tell() == self._start, "the header has grown"

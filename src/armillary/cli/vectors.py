@@ -1,4 +1,4 @@
-"""Joint vectors from the command line and from CSV and NPY files, in chunks."""
+"""Vectors of numbers from the command line and from CSV and NPY files, in chunks."""
 
 from __future__ import annotations
 
@@ -22,28 +22,30 @@ NumberedLine = tuple[int, str]
 ROWS_PER_CHUNK = 1 << 16
 LONGEST_LINE = 1 << 20
 NPY_MAGIC = b"\x93NUMPY"
+# What takes a list of numbers.
+NUMBERED = ("--q", "--pose", "--near", "--tolerance")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Vectors:
-    """The joint vectors in a file, read as they are asked for.
+    """The vectors in a file, read as they are asked for.
 
     Attributes:
-        joints: The names at the head of the file, if it has them.
+        names: The names at the head of the file, if it has them.
         batch: The shape of the batch; None where only the end of the file tells.
         size: What `chunks` counts to.
-        chunks: Arrays, one after another along their first dimension, each with what
-            is read once it is done.
+        chunks: Arrays, (k, n) one after another but for a single vector (n,), each with
+            what is read once it is done.
     """
 
-    joints: tuple[str, ...] | None = None
+    names: tuple[str, ...] | None = None
     batch: tuple[int, ...] | None = None
     size: int
     chunks: Iterator[tuple[Array, int]]
 
 
 def join_numbers(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with the numbers after `--q` as one, `--q=1,-2e-3`.
+    """Return the arguments with the numbers after an option as one, `--q=1,-2e-3`.
 
     The parser would take numbers such as -2e-3 for options.
     """
@@ -52,25 +54,31 @@ def join_numbers(arguments: Sequence[str]) -> list[str]:
     while waiting:
         argument = waiting.pop()
         numbers: list[str] = []
-        while argument == "--q" and waiting and _are_numbers(waiting[-1]):
+        while argument in NUMBERED and waiting and _are_numbers(waiting[-1]):
             numbers.append(waiting.pop().strip(","))
-        found.append(f"--q={','.join(numbers)}" if numbers else argument)
+        found.append(f"{argument}={','.join(numbers)}" if numbers else argument)
     return found
 
 
-def vector_of_text(text: str) -> Array:
+def vector_of_text(text: str, option: str = "--q") -> Array:
     """Return the numbers of a text, separated by commas or blanks, shape (n,).
 
     Raises:
         ShapeError: A part of it is no number.
     """
     parts = [part for part in re.split(r"[,\s]+", text) if part]
-    return np.array([_number(part, "--q") for part in parts])
+    return np.array([_number(part, option) for part in parts])
 
 
 @contextmanager
-def open_vectors(path: str) -> Generator[Vectors, None, None]:
-    """Give the joint vectors in a file: NPY if it begins so, else CSV.
+def open_vectors(
+    path: str, *, matrices: bool = False
+) -> Generator[Vectors, None, None]:
+    """Give the vectors in a file: NPY if it begins so, else CSV.
+
+    Args:
+        path: Of the file.
+        matrices: Whether an NPY array (..., 4, 4) holds vectors of 16 numbers.
 
     Raises:
         ShapeError: It holds something else.
@@ -81,7 +89,7 @@ def open_vectors(path: str) -> Generator[Vectors, None, None]:
     with open(path, "rb") as file:
         is_npy = file.read(len(NPY_MAGIC)) == NPY_MAGIC
     if is_npy:
-        yield _of_npy(path)
+        yield _of_npy(path, matrices)
         return
     # What is no text will fail as a number, and be shown.
     with open(path, encoding="utf-8-sig", errors="replace") as text:
@@ -91,7 +99,7 @@ def open_vectors(path: str) -> Generator[Vectors, None, None]:
 # NPY: mapped into memory, so that a file of any size takes little of it.
 
 
-def _of_npy(path: str) -> Vectors:
+def _of_npy(path: str, matrices: bool) -> Vectors:
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OverflowError, EOFError) as error:
@@ -101,16 +109,20 @@ def _of_npy(path: str) -> Vectors:
             f"{path}: an array (..., n) of real numbers is needed; this one has the "
             f"shape {array.shape} and holds {array.dtype}."
         )
-    batch = array.shape[:-1]
+    core = 2 if matrices and array.shape[-2:] == (4, 4) else 1
+    batch = array.shape[: array.ndim - core]
     if not batch:
-        return Vectors(batch=batch, size=1, chunks=iter([(array, 1)]))
-    return Vectors(batch=batch, size=batch[0], chunks=_slices(array))
+        return Vectors(batch=batch, size=1, chunks=iter([(array.ravel(), 1)]))
+    count, width = math.prod(batch), math.prod(array.shape[len(batch) :])
+    return Vectors(batch=batch, size=count, chunks=_slices(array, count, width))
 
 
-def _slices(array: Array) -> Iterator[tuple[Array, int]]:
-    step = max(1, ROWS_PER_CHUNK // max(1, math.prod(array.shape[1:-1])))
-    for start in range(0, len(array), step):
-        yield array[start : start + step], min(start + step, len(array))
+def _slices(array: Array, count: int, width: int) -> Iterator[tuple[Array, int]]:
+    # Whatever the order in memory, only what is taken out of the file is copied.
+    flat, done = array.flat, 0
+    while done < count:
+        start, done = done, min(done + ROWS_PER_CHUNK, count)
+        yield flat[start * width : done * width].reshape(done - start, width), done
 
 
 # CSV: one vector a line; names of joints first, if at all; # begins a comment.
@@ -118,11 +130,11 @@ def _slices(array: Array) -> Iterator[tuple[Array, int]]:
 
 def _of_csv(lines: _Lines) -> Vectors:
     first = lines.take(1)
-    joints = _header(*first[0], lines.path) if first else None
+    names = _header(*first[0], lines.path) if first else None
     return Vectors(
-        joints=joints,
+        names=names,
         size=os.path.getsize(lines.path),
-        chunks=_parsed(lines, [] if joints else first),
+        chunks=_parsed(lines, [] if names else first),
     )
 
 
@@ -164,7 +176,7 @@ def _header(line: int, text: str, path: str) -> tuple[str, ...] | None:
     if any(are_numbers):
         raise ShapeError(
             f"{path}:{line}: the line holds both names and numbers: {quote(text)}. "
-            "Begin with a line of joint names, or with numbers."
+            "Begin with a line of names, or with numbers."
         )
     return tuple(cells)
 

@@ -1,0 +1,384 @@
+"""`armillary ik`: joint positions that reach a pose, or a file of them, and why not."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.cli.frame import add_frame
+from armillary.cli.joints import si_factors
+from armillary.cli.npy import NpyWriter
+from armillary.cli.opening import add_file, open_cell
+from armillary.cli.progress import Progress
+from armillary.cli.state import add_state, chosen_state
+from armillary.cli.table import plural, table
+from armillary.cli.tally import ADVICE, SUCCESSES, Tally, off
+from armillary.cli.targets import FORMS, open_targets, pose_of_text
+from armillary.cli.vectors import vector_of_text
+from armillary.errors import ModelError, ShapeError, printable, quote
+from armillary.kernel.search import Patience
+from armillary.model.workcell import WORLD
+from armillary.solve.device import Device
+from armillary.solve.ik.answers import Answers
+from armillary.solve.ik.inverse import METHODS, TOLERANCE, InverseKinematics
+from armillary.solve.ik.reason import Reason
+
+Array = npt.NDArray[np.float64]
+Reasons = npt.NDArray[np.int8]
+
+SOLVED, NOT_ALL = 0, 1
+STARTS = Patience().starts
+AT_ONCE = 8192  # targets between two pictures of the progress
+JUMPS_SHOWN = 10
+DESCRIPTION = f"""\
+Print joint positions [m or rad] that put a frame at a pose, or why none do. {FORMS};
+metres, radians, w first. All joints between the frame and --relative-to move unless
+--joints names them; all else stands at home, or as --state or --q say. Poses of a file
+give a line of joint positions each, or with --out an array (..., n); NaN where a pose
+was not reached. The exit code is 1 unless all were.
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "ik", help="joint positions that reach a pose, or why none do",
+        description=DESCRIPTION,
+    )  # fmt: skip
+    add_file(parser)
+    add_frame(parser, required=True)
+    targets = parser.add_mutually_exclusive_group(required=True)
+    targets.add_argument("--pose", metavar="X,Y,Z,...", help="one pose")
+    targets.add_argument("--poses", metavar="FILE", help="poses, CSV or NPY")
+    parser.add_argument(
+        "--relative-to", metavar="G", default=WORLD, help="in which frame; else world"
+    )
+    parser.add_argument(
+        "--joints", metavar="A,B,...", type=_names, help="which joints may move"
+    )
+    parser.add_argument(
+        "--position", metavar="XYZ", default="xyz", help="which of x, y, z count; none"
+    )
+    parser.add_argument(
+        "--rotation",
+        metavar="XYZ",
+        default="xyz",
+        help="rotations about which axes count: xy leaves the tool free to spin; none",
+    )
+    parser.add_argument(
+        "--axes",
+        choices=["target", "relative_to"],
+        default="target",
+        help="whose axes these are",
+    )
+    parser.add_argument(
+        "--near", metavar="Q1,Q2,...", help="positions of the joints to stay near"
+    )
+    parser.add_argument("--method", choices=METHODS, help="else closed where it can be")
+    parser.add_argument(
+        "--tolerance",
+        metavar="M,RAD",
+        help="largest distance and angle; else 1e-6,1e-6",
+    )
+    parser.add_argument(
+        "--starts", metavar="N", type=int, help=f"of a search; else {STARTS}"
+    )
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument("--all", action="store_true", help="every answer, by its branch")
+    ways.add_argument(
+        "--path", action="store_true", help="follow the poses without jumps"
+    )
+    add_state(parser)
+    parser.add_argument("--out", metavar="Q.npy", help="write the answers to this file")
+    parser.set_defaults(run=run)
+
+
+class _Question(NamedTuple):
+    """What is asked of each target, and how its answer is written."""
+
+    device: Device
+    ik: InverseKinematics
+    factors: Array  # of each joint: what makes its number on the command line SI
+    near: Array | None
+    options: argparse.Namespace
+
+    @property
+    def wishes(self) -> dict[str, Any]:
+        """Return what a call and `all` take alike."""
+        text: str | None = self.options.tolerance
+        tolerance = vector_of_text(text, "--tolerance") if text else np.array(TOLERANCE)
+        if tolerance.shape != (2,):
+            raise ShapeError("--tolerance takes two numbers: metres and radians.")
+        return {
+            "near": self.near,
+            "tolerance": tuple(tolerance.tolist()),
+            "method": self.options.method,
+        }
+
+
+class _Piece(NamedTuple):
+    """The answers to some targets: shapes (k, n) or (k, b, n), (k,) and (k, 2)."""
+
+    q: Array
+    reason: Reasons
+    residual: Array
+    jumps: list[int]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Solve and print or write; tell by the exit code whether all were reached."""
+    _check(options)
+    question = _question(options)
+    if options.poses is not None:
+        return _many(question)
+    target = pose_of_text(options.pose, degrees=options.degrees)
+    return _every(question, target) if options.all else _one(question, target)
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse what does not go together.
+
+    Raises:
+        ShapeError: It says what.
+    """
+    if options.out is not None and not options.out.endswith(".npy"):
+        raise ShapeError(f"--out writes NPY: end {quote(options.out)} in '.npy'.")
+    if options.starts is not None and options.starts < 1:
+        raise ShapeError(f"--starts needs at least 1, not {options.starts}.")
+    if not options.path:
+        return
+    if options.poses is None:
+        raise ShapeError("--path follows the poses of a file: use --poses.")
+    if options.method is not None or options.starts is not None:
+        raise ShapeError("--path chooses its own way: no --method, no --starts.")
+
+
+def _question(options: argparse.Namespace) -> _Question:
+    cell = open_cell(options)
+    state = chosen_state(cell, options)
+    device = cell.device(
+        joints=options.joints,
+        base=options.relative_to,
+        ends=options.frame,
+        state=state,
+    )
+    ik = device.ik(
+        position=_axes(options.position),
+        rotation=_axes(options.rotation),
+        axes=options.axes,
+    )
+    names = device.joint_names
+    factors = si_factors(cell, names) if options.degrees else np.ones(len(names))
+    near = None
+    if options.near is not None:
+        near = vector_of_text(options.near, "--near")
+        if len(near) != len(names):
+            raise ShapeError(
+                f"--near has {len(near)} numbers; {len(names)} joints move: "
+                f"{', '.join(names)}."
+            )
+        near = near * factors
+    return _Question(device, ik, factors, near, options)
+
+
+# one target
+
+
+def _one(question: _Question, target: Array) -> int:
+    answer = _solve(question, target[None])
+    reason, q = Reason(int(answer.reason[0])), answer.q[0]
+    solved = reason in SUCCESSES
+    known = np.isfinite(q).all()
+    print(reason.sentence + (f": {off(answer.residual[0])}" if known else ""))
+    if known:
+        print("" if solved else "the nearest that was found:")
+        _print_vector(question, q)
+    if reason in ADVICE:
+        print(ADVICE[reason])
+    _write(question, q if solved else np.full_like(q, np.nan))
+    return SOLVED if solved else NOT_ALL
+
+
+def _print_vector(question: _Question, q: Array) -> None:
+    """Print joints by name, then the whole vector as other verbs take it."""
+    numbers = q / question.factors + 0.0
+    names = list(map(printable, question.device.joint_names))
+    width = max(map(len, names))
+    for name, value in zip(names, numbers.tolist(), strict=True):
+        print(f"{name:<{width}} {value:16.12f}")
+    cell = question.device.cell
+    factors = si_factors(cell, cell.joint_names) if question.options.degrees else 1.0
+    whole = question.device.whole(q) / factors + 0.0
+    print(f"\n--q {','.join(map(repr, whole.tolist()))}")
+
+
+def _every(question: _Question, target: Array) -> int:
+    answers = _all(question, target[None])
+    q, reason = answers.q[0] / question.factors + 0.0, answers.reason[0]
+    branches = answers.branches or ((),) * len(q)
+    if len(q):
+        names = [f">{name.rpartition('/')[2]}" for name in question.device.joint_names]
+        rows = [
+            (" ".join(branch), *map(_nine, numbers), Reason(int(why)).name)
+            for branch, numbers, why in zip(branches, q.tolist(), reason, strict=True)
+        ]
+        for line in table(("branch", *names, "reason"), rows):
+            print(line)
+    count = int(answers.count[0])
+    kind = "" if answers.complete else " found; there may be others"
+    print(f"{plural(count, 'answer')}{kind}")
+    if not count:
+        why = Reason(int(_why_none(question, target[None])[0]))
+        print(f"{why.sentence}\n{ADVICE[why]}")
+    _write(question, np.where(answers.success[0][:, None], answers.q[0], np.nan))
+    return SOLVED if count else NOT_ALL
+
+
+def _nine(value: float) -> str:
+    return f"{value:.9f}" if np.isfinite(value) else "-"
+
+
+def _write(question: _Question, q: Array) -> None:
+    if question.options.out is not None:
+        with NpyWriter(question.options.out, q.shape) as writer:
+            writer.append(q / question.factors)
+
+
+# a file of targets
+
+
+def _many(question: _Question) -> int:
+    options, tally, jumps = question.options, Tally(), list[int]()
+    with open_targets(options.poses, degrees=options.degrees) as targets:
+        batch = (0,) if targets.batch is None else targets.batch
+        if options.path and len(batch) != 1:
+            raise ShapeError(f"A path is one sequence of poses, not a batch {batch}.")
+        with contextlib.ExitStack() as stack:
+            write = _sink(question, batch, stack)
+            progress = stack.enter_context(Progress(targets.size))
+            for piece, done in _pieces(question, targets.chunks):
+                met = np.isin(piece.reason, SUCCESSES)
+                jumps += [tally.count + k for k in piece.jumps if met[k]]
+                write(tally.count, piece.q / question.factors + 0.0)
+                tally.add(piece.reason, piece.residual)
+                progress.at(done)
+    # Without a file the answers go to stdout, and it must hold nothing else.
+    stream = sys.stderr if options.out is None else sys.stdout
+    for line in (*tally.lines(), *_told(jumps, options.path)):
+        print(line, file=stream)
+    return SOLVED if tally.all_solved else NOT_ALL
+
+
+def _told(jumps: list[int], path: bool) -> Iterator[str]:
+    if path:
+        shown = ", ".join(map(str, jumps[:JUMPS_SHOWN]))
+        more = ", ..." if len(jumps) > JUMPS_SHOWN else ""
+        yield plural(len(jumps), "jump") + (f", at {shown}{more}" if jumps else "")
+
+
+def _sink(
+    question: _Question, batch: tuple[int, ...], stack: contextlib.ExitStack
+) -> Callable[[int, Array], None]:
+    """Return what takes the number of the first target and answers, in their order."""
+    options, n = question.options, len(question.factors)
+    if options.out is None:
+        return _print_answers if options.all else _print_rows
+    shape = (*batch, n)
+    if options.all:
+        closed = question.ik.closed
+        if closed is None or options.method == "numeric":
+            raise ModelError(
+                "A search finds another number of answers for each pose, so --all has "
+                "no array to write: leave --out away, and each is a line."
+            )
+        shape = (*batch, len(closed.branches), n)
+    writer = stack.enter_context(NpyWriter(options.out, shape))
+    return lambda first, q: writer.append(q)
+
+
+def _pieces(
+    question: _Question, chunks: Iterator[tuple[Array, int]]
+) -> Iterator[tuple[_Piece, int]]:
+    """Yield the answers to targets, NaN where there are none, and what is read."""
+    came = question.near
+    for targets, done in chunks:
+        for k in range(0, len(targets), AT_ONCE):
+            part = targets[k : k + AT_ONCE]
+            if question.options.path:
+                piece = _follow(question, part, came)
+                known = np.flatnonzero(np.isfinite(piece.q).all(axis=1))
+                came = piece.q[known[-1]] if known.size else came
+            elif question.options.all:
+                piece = _all_piece(question, part)
+            else:
+                piece = _solve(question, part)
+            missed = ~np.isin(piece.reason, SUCCESSES)
+            q = piece.q.copy()
+            q[missed] = np.nan
+            yield piece._replace(q=q), done
+
+
+def _solve(question: _Question, targets: Array) -> _Piece:
+    starts = question.options.starts
+    answer = question.ik(
+        targets,
+        **question.wishes,
+        patience=None if starts is None else Patience(starts=starts),
+    )
+    return _Piece(answer.q, answer.reason, answer.residual, [])
+
+
+def _follow(question: _Question, targets: Array, came: Array | None) -> _Piece:
+    tolerance = question.wishes["tolerance"]
+    way = question.ik.path(targets, start=came, tolerance=tolerance)
+    answer = way.answer
+    return _Piece(answer.q, answer.reason, answer.residual, way.jumps.tolist())
+
+
+def _all(question: _Question, targets: Array) -> Answers:
+    starts = question.options.starts
+    more = {} if starts is None else {"starts": starts}
+    return question.ik.all(targets, **question.wishes, **more)
+
+
+def _all_piece(question: _Question, targets: Array) -> _Piece:
+    answers = _all(question, targets)
+    none = ~answers.success.any(axis=1)
+    reason = np.full(len(targets), Reason.SOLVED, np.int8)
+    residual = np.where(answers.success[..., None], answers.residual, 0.0)
+    if none.any():
+        reason[none] = _why_none(question, targets[none])
+    q = np.where(answers.success[..., None], answers.q, np.nan)
+    return _Piece(q, reason, residual.max(axis=1, initial=0.0), [])
+
+
+def _why_none(question: _Question, targets: Array) -> Reasons:
+    """Return why targets have no answer at all."""
+    return _solve(question, targets).reason
+
+
+def _print_rows(first: int, q: Array) -> None:
+    for row in q.tolist():
+        print(",".join(map(repr, row)))
+
+
+def _print_answers(first: int, q: Array) -> None:
+    """Print each answer with the number of its target before it."""
+    for k, answers in enumerate(q.tolist(), start=first):
+        for row in answers:
+            if all(map(np.isfinite, row)):
+                print(",".join([str(k), *map(repr, row)]))
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _axes(text: str) -> str:
+    return "" if text == "none" else text

@@ -1,0 +1,122 @@
+"""Poses that people write: six, seven or sixteen numbers, in a text or in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.cli.joints import DEGREES_PER_RADIAN
+from armillary.cli.vectors import open_vectors, vector_of_text
+from armillary.errors import ShapeError, quote
+from armillary.kernel import shared_kernel
+from armillary.spatial.pose import Pose
+from armillary.trace import Program, trace
+
+Array = npt.NDArray[np.float64]
+
+RPY: Final = ("x", "y", "z", "roll", "pitch", "yaw")
+QUATERNION: Final = ("x", "y", "z", "qw", "qx", "qy", "qz")
+SIXTEEN: Final = 16
+FORMS: Final = (
+    f"A pose is {','.join(RPY)}, or {','.join(QUATERNION)}, or the 16 numbers of a 4x4 "
+    "matrix row by row"
+)
+# A quaternion of another length is a mistake, unless its digits were few.
+LENGTH_ERROR: Final = 0.01
+
+
+class Targets(NamedTuple):
+    """The poses in a file, read as they are asked for.
+
+    Attributes:
+        batch: The shape of the batch; None where only the end of the file tells.
+        size: What `chunks` counts to.
+        chunks: Arrays (k, 4, 4), one after another, each with what is read then.
+    """
+
+    batch: tuple[int, ...] | None
+    size: int
+    chunks: Iterator[tuple[Array, int]]
+
+
+def pose_of_text(text: str, *, degrees: bool) -> Array:
+    """Return the pose that a text of numbers describes, shape (4, 4).
+
+    Raises:
+        ShapeError: A part of it is no number, or their number is none of a pose.
+    """
+    (pose,) = _matrices(vector_of_text(text, "--pose")[None], "--pose", degrees)
+    return pose
+
+
+@contextmanager
+def open_targets(path: str, *, degrees: bool) -> Generator[Targets, None, None]:
+    """Give the poses in a CSV or NPY file.
+
+    A first line of names in a CSV file says in which order six or seven numbers come.
+
+    Raises:
+        ShapeError: It holds something else.
+        OSError: It cannot be read.
+    """
+    with open_vectors(path, matrices=True) as vectors:
+        order = None if vectors.names is None else _order(vectors.names, path)
+
+        def chunks() -> Iterator[tuple[Array, int]]:
+            for numbers, done in vectors.chunks:
+                rows = np.atleast_2d(numbers)
+                if order is not None:
+                    if rows.shape[1] != len(order):
+                        raise ShapeError(
+                            f"{path}: {rows.shape[1]} numbers below {len(order)} names."
+                        )
+                    rows = rows[:, order]
+                yield _matrices(rows, path, degrees), done
+
+        yield Targets(vectors.batch, vectors.size, chunks())
+
+
+def _order(names: Sequence[str], path: str) -> list[int]:
+    """Return the places of the numbers in the order of a known form."""
+    for form in (RPY, QUATERNION):
+        if sorted(names) == sorted(form):
+            return [names.index(name) for name in form]
+    raise ShapeError(
+        f"{path}: the names {quote(','.join(names))} describe no pose. {FORMS}, which "
+        "has no names; the names of the others may come in any order."
+    )
+
+
+def _matrices(numbers: npt.NDArray[Any], place: str, degrees: bool) -> Array:
+    """Return the poses of rows of numbers, shape (k, 4, 4)."""
+    rows = np.array(numbers, np.float64)
+    width = rows.shape[1]
+    if width == len(RPY):
+        rows[:, 3:] /= DEGREES_PER_RADIAN if degrees else 1.0
+        return shared_kernel(_rpy_program())(rows)
+    if width == len(QUATERNION):
+        length = np.linalg.norm(rows[:, 3:], axis=1)
+        rows[~(np.abs(length - 1.0) < LENGTH_ERROR), 3:] = np.nan
+        return shared_kernel(_quaternion_program())(rows)
+    if width != SIXTEEN:
+        raise ShapeError(f"{place}: {width} numbers are no pose. {FORMS}.")
+    return rows.reshape(-1, 4, 4)
+
+
+def _rpy_program() -> Program:
+    def pose(numbers: Sequence[Any]) -> Any:
+        roll, pitch, yaw = numbers[3:]
+        return Pose.from_rpy(roll, pitch, yaw, numbers[:3]).matrix()
+
+    return trace(pose, name="pose_of_rpy", numbers=(len(RPY),))
+
+
+def _quaternion_program() -> Program:
+    def pose(numbers: Sequence[Any]) -> Any:
+        return Pose.from_quaternion(numbers[3:], numbers[:3]).matrix()
+
+    return trace(pose, name="pose_of_quaternion", numbers=(len(QUATERNION),))
