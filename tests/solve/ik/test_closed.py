@@ -568,3 +568,102 @@ def test_native_code_agrees_with_numpy(ur: Cell) -> None:
     found, reason = every_branch(ur, targets)
     np.testing.assert_array_equal(every.reason, reason)
     np.testing.assert_allclose(every.q, found, atol=1e-7)
+
+
+def test_a_wrist_above_the_first_axis_leaves_that_joint_free() -> None:
+    x, y, z = np.eye(3)
+    axes = np.array([z, y, y, x, y, x])
+    points = np.array(
+        [
+            [0.0, 0.0, 0.0],
+            [0.1, 0.0, 0.4],
+            [0.1, 0.0, 0.9],
+            [0.6, 0.0, 1.0],
+            [0.6, 0.0, 1.0],
+            [0.6, 0.0, 1.0],
+        ]
+    )
+    cell = cell_of(Lines(axes, points))  # the tool in the centre of the wrist
+    rng = np.random.default_rng(0)
+    targets = np.array([random_pose(rng).matrix() for _ in range(50)])
+    targets[:, :3, 3] = [0.0, 0.0, 1.2]
+    ik = cell.ik("tool")
+    every = ik.all(targets)
+    assert (every.reason == Reason.SINGULAR).all()
+    assert every.success.all()
+    answer = ik(targets)
+    assert (answer.reason == Reason.SINGULAR).all()
+    assert np.abs(cell.fk("tool")(answer.q) - targets).max() < 1e-12
+    # a hair beside the axis each branch is one of its own again
+    targets[:, 0, 3] += 1e-9
+    every = ik.all(targets)
+    assert (every.reason == Reason.SOLVED).all()
+    assert np.abs(cell.fk("tool")(every.q) - targets[:, None]).max() < 1e-9
+
+
+@pytest.mark.parametrize(
+    "kind", ["elbow, right angles", "three parallel, right angles"]
+)
+def test_rounded_axes_are_verified_on_the_model(kind: str) -> None:
+    """Axes written with ten digits miss each other by nothing that matters."""
+    rng = np.random.default_rng(5)
+    lines = random_lines(kind, rng)
+    axes = lines.axes + 2e-9 * rng.normal(size=(6, 3))
+    axes /= np.linalg.norm(axes, axis=1)[:, None]
+    cell = cell_of(Lines(axes, lines.points))
+    ik = cell.ik("tool")
+    assert ik.closed.family == EXPECTED[kind]
+    q = rng.uniform(-3.0, 3.0, (300, 6))
+    targets = cell.fk("tool")(q)
+    every = ik.all(targets)
+    apart = cell.fk("tool")(every.q) - targets[:, None]
+    distance = np.linalg.norm(apart[..., :3, 3], axis=-1)
+    good = every.success
+    np.testing.assert_allclose(every.residual[good][:, 0], distance[good], atol=1e-12)
+    assert 1e-12 < np.median(distance[good]) < 1e-7
+    assert np.nanmin(turned_apart(every.q, q[:, None]), axis=1).max() < 1e-3
+    # tolerances that the formula does not meet are met by going on from there
+    answer = ik(targets, near=q, tolerance=(1e-11, 1e-11))
+    assert answer.success.all()
+    assert answer.residual.max() < 1e-11
+
+
+def straight_wrist(cell: Cell) -> float:
+    """Return the fifth coordinate at which axes 4 and 6 are as parallel as can be."""
+    drive = cell.ik("tool").closed._question.closed.arm.drives[4]
+    return -drive.offset / drive.gain
+
+
+@pytest.mark.parametrize("bend", [1e-3, 1e-5, 1e-7, 1e-9, 0.0])
+@pytest.mark.parametrize("kind", ["elbow", "meeting 12", "three parallel"])
+def test_oblique_wrists_next_to_their_singular_pose(kind: str, bend: float) -> None:
+    """Where axes 4 and 6 come nearest, the two answers of the wrist become one."""
+    rng = np.random.default_rng(KINDS.index(kind))
+    cell = cell_of(random_lines(kind, rng))
+    straight = straight_wrist(cell)
+    q = rng.uniform(-np.pi, np.pi, (100, 6))
+    q[:, 4] = straight + bend
+    targets = vectorize(poses_program(cell), q)
+    found, reason = every_branch(cell, targets)
+    success = (reason == Reason.SOLVED) | (reason == Reason.SINGULAR)
+    assert success.any(axis=1).all()
+    reached = vectorize(poses_program(cell), found) - targets[:, None]
+    assert np.abs(reached[success]).max() < 2e-6
+
+
+@pytest.mark.parametrize("bend", [1e-7, 1e-6, 3e-6, 1e-5, 1e-4])
+def test_a_target_next_to_a_reachable_one_is_not_proven_out_of_reach(
+    ur: Cell, bend: float
+) -> None:
+    """Almost stretched, almost at a zero wrist angle, and rounded: t_6 is a guess."""
+    rng = np.random.default_rng(0)
+    q = rng.uniform(-np.pi, np.pi, (1000, 6))
+    q[:, 2] *= 1e-2
+    q[:, 4] = bend
+    targets = ur.fk("tool")(q)
+    targets[:, :3, 3] += rng.normal(size=(1000, 3)) * 2e-8
+    for target, turn in zip(targets, rng.normal(size=(1000, 3)) * 2e-7, strict=True):
+        target[:3, :3] += np.cross(target[:3, :3], turn)
+    answer = ur.ik("tool")(targets)
+    assert answer.success.all()
+    assert answer.residual.max() <= 1e-6

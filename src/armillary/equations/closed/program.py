@@ -48,9 +48,10 @@ def best_program(question: Question) -> Program:
     """Return the program of the branch that is nearest to a vector.
 
     Returns:
-        Inputs as for all branches. Outputs `q` (n,) of the nearest branch within the
-        limits, else within reach, else that which misses least; NaN where the target
-        is no pose; its `residual` (2,), `reason` () and number `branch` ().
+        Inputs as for all branches. One output `answer` (n + 4,), for that makes single
+        calls quick: q of the nearest branch within the limits, else within reach, else
+        that which misses least, NaN where the target is no pose; what remains, two
+        numbers measured as the tolerance; the reason; the number of the branch.
     """
 
     def equations(matrix: Any, tolerance: Any, near: Any, arm_angle: Any = 0.0) -> Any:
@@ -71,9 +72,9 @@ def best_program(question: Question) -> Program:
             best = row
         n = len(question.selection.inputs)
         q = [select(rigid, x, math.nan) for x in best[1 : 1 + n]]
-        return q, best[-4:-2], best[-2], best[-1]
+        return [*q, *best[1 + n :]]
 
-    return _trace(equations, question, ("q", "residual", "reason", "branch"), True)
+    return _trace(equations, question, ("answer",), True)
 
 
 def _trace(

@@ -29,6 +29,8 @@ from armillary.trace import Program
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 Limits = tuple[Sequence[float], Sequence[float]]
+SOLVED, SINGULAR = float(Reason.SOLVED), float(Reason.SINGULAR)
+BEHIND_Q = 4  # numbers behind q in an answer of the best branch
 Searcher = Callable[[Array, Array], Solution]
 
 OTHER_ANGLES = np.arange(1, 16) * math.tau / 16
@@ -155,15 +157,31 @@ class ClosedForm:
         Raises:
             ModelError: An arm angle is given, and the arm has none.
         """
-        limit = _squares(tolerance)
+        squares = _squares(tolerance)
         angle = self._chosen(arm_angle)
         free = self.arm_angle is not None and arm_angle is None
         if self.arm_angle is not None and free:
             angle = (np.asarray(self.arm_angle(near)),)
-        q, squares, numbers, _ = self._best(targets, limit, near, *angle)
+        if len(targets) == 1 and near.ndim == 1 and not angle:
+            # kernels have a quick way in for one
+            answer = self._best(targets[0], squares, near)[np.newaxis]
+        else:
+            answer = self._best(targets, squares, near, *angle)
         if free:
-            self._turn_elbow((q, squares, numbers), targets, limit, near, angle[0])
-        reason, residual = numbers.astype(np.int8), residual_of(squares)
+            self._turn_elbow(answer, targets, squares, near, angle[0])
+        n = answer.shape[1] - BEHIND_Q
+        numbers = answer[:, n + 2]
+        shape = (*batch, n)
+        if not ((numbers > SOLVED) & (numbers < SINGULAR)).any():
+            return Solution(
+                q=np.ascontiguousarray(answer[:, :n]).reshape(shape),
+                reason=lambda: numbers.astype(np.int8).reshape(batch),
+                residual=lambda: residual_of(answer[:, n : n + 2]).reshape((*batch, 2)),
+                steps=lambda: np.zeros(batch, np.int64),
+                starts=lambda: np.zeros(batch, np.int64),
+            )
+        q, reason = answer[:, :n].copy(), numbers.astype(np.int8)
+        residual = residual_of(answer[:, n : n + 2])
         missed = (reason == Reason.LIMITS) | (reason == Reason.OUT_OF_REACH)
         if missed.any():
             self._bring_within(q, residual, missed, targets)
@@ -177,7 +195,7 @@ class ClosedForm:
             steps[doubt], starts[doubt] = found.steps, found.starts
             reason[blocked & ~_success(reason)] = Reason.LIMITS
         return Solution(
-            q=q.reshape((*batch, q.shape[1])),
+            q=q.reshape(shape),
             reason=reason.reshape(batch),
             residual=residual.reshape((*batch, 2)),
             steps=steps.reshape(batch),
@@ -196,29 +214,22 @@ class ClosedForm:
         return (arm_angle,)
 
     def _turn_elbow(
-        self,
-        best: tuple[Array, Array, Array],
-        targets: Array,
-        limit: Array,
-        near: Array,
-        angle: Array,
+        self, best: Array, targets: Array, limit: Array, near: Array, angle: Array
     ) -> None:
         """Replace answers beyond limits by the nearest within, at other arm angles."""
-        rows = np.flatnonzero(best[2] == Reason.LIMITS)
+        n = best.shape[1] - BEHIND_Q
+        rows = np.flatnonzero(best[:, n + 2] == Reason.LIMITS)
         if not len(rows):
             return
         there = near if near.ndim == 1 else near[rows]
         start = angle if angle.ndim == 0 else angle[rows]
         least = np.full(len(rows), np.inf)
         for other in OTHER_ANGLES:
-            q, squares, numbers, _ = self._best(
-                targets[rows], limit, there, start + other
-            )
-            steps = ((q - there) ** 2).sum(axis=1)
-            better = _success(numbers) & (steps < least)
+            found = self._best(targets[rows], limit, there, start + other)
+            steps = ((found[:, :n] - there) ** 2).sum(axis=1)
+            better = _success(found[:, n + 2]) & (steps < least)
             least[better] = steps[better]
-            for old, new in zip(best, (q, squares, numbers), strict=True):
-                old[rows[better]] = new[better]
+            best[rows[better]] = found[better]
 
     def _bring_within(
         self, q: Array, residual: Array, missed: Truths, targets: Array
