@@ -667,3 +667,27 @@ def test_a_target_next_to_a_reachable_one_is_not_proven_out_of_reach(
     answer = ur.ik("tool")(targets)
     assert answer.success.all()
     assert answer.residual.max() <= 1e-6
+
+
+def test_limits_decide_before_nearness() -> None:
+    rng = np.random.default_rng(0)
+    plain = cell_of(random_lines("elbow, right angles", rng))
+    q = rng.uniform(-2.0, 2.0, (200, 6))
+    ik = with_limits(plain, -2.0, 2.0).ik("tool")
+    targets = plain.fk("tool")(q)
+    answer, every = ik(targets), ik.all(targets)
+    assert answer.success.all()
+    nearest = np.nanargmin((every.q**2).sum(axis=2), axis=1)
+    assert not every.success[np.arange(200), nearest].all()
+
+
+def test_a_wrist_on_the_second_axis_leaves_that_joint_free() -> None:
+    x, y, z = np.eye(3)
+    steps = [[0.0, 0.0, 0.4], [0.0, 0.1, 0.0], [0.5, 0.0, 0.0], [0.5, 0.0, 0.0]]
+    points = np.cumsum([*steps, np.zeros(3), np.zeros(3)], axis=0)
+    cell = cell_of(Lines(np.array([z, y, y, x, y, x]), points))
+    folded = np.array([0.3, 0.4, np.pi, 0.2, 0.9, -0.5])
+    target = cell.fk("tool")(folded)
+    every = cell.ik("tool").all(target)
+    assert every.success.any()
+    assert (every.reason[every.success] == Reason.SINGULAR).all()
