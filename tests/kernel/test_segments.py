@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from armillary.kernel import segments as segments_of
 from armillary.kernel.segments import cut, is_constant
 from armillary.trace import OPS, Program
 
@@ -61,6 +62,22 @@ def test_segments_compute_the_program(
     inputs = np.random.default_rng(0).uniform(-3, 3, count).tolist()
     whole = run(program, inputs, 10**6, size)
     assert run(program, inputs, length, size) == whole
+
+
+@pytest.mark.parametrize("most", [1, 3, 8])
+def test_segments_write_no_more_than_they_may(
+    formulas: dict[str, Program], most: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(segments_of, "MOST_OUTPUTS", most)
+    for program in (formulas["arm"], formulas["many"]):
+        count = sum(port.size for port in program.inputs)
+        inputs = np.random.default_rng(0).uniform(-3, 3, count).tolist()
+        found = run(program, inputs, 300, 2)
+        monkeypatch.undo()
+        assert found == run(program, inputs, 300, 2)
+        monkeypatch.setattr(segments_of, "MOST_OUTPUTS", most)
+        segments, _ = cut(program, groups(program, 2))
+        assert max(len(segment.squares) for segment in segments) == max(1, most // 2)
 
 
 def test_slots_are_used_again(long: Program):

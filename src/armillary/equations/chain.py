@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -129,14 +129,26 @@ def ancestry(layout: Layout, key: Key) -> list[Key]:
     return found
 
 
-def anchor(layout: Layout, key: Key) -> Key:
-    """Return the link that moves a link: itself, or what it is fixed to in the end."""
-    while key != WORLD_KEY:
-        manipulator, k = key
-        if layout.cell.manipulators[manipulator].drives[k] is not None:
-            return key
-        key = parent_of(layout, key)
-    return key
+def anchors(layout: Layout, keys: Iterable[Key]) -> list[Key]:
+    """Return the link that moves each link: itself, or what it is fixed to in the end.
+
+    It is the world for those that nothing moves.
+    """
+    known: dict[Key, Key] = {WORLD_KEY: WORLD_KEY}
+    found: list[Key] = []
+    for key in keys:
+        path: list[Key] = []
+        below = key
+        while below not in known:
+            manipulator, k = below
+            if layout.cell.manipulators[manipulator].drives[k] is not None:
+                known[below] = below
+                break
+            path.append(below)
+            below = parent_of(layout, below)
+        known.update(dict.fromkeys(path, known[below]))
+        found.append(known[key])
+    return found
 
 
 def common_ancestor(layout: Layout, keys: Sequence[Key]) -> Key:

@@ -9,12 +9,16 @@ waits in a slot of scratch memory; slots are used again when nobody needs them a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from armillary.trace import Instruction, Program
 
 LENGTH = 300
+MOST_OUTPUTS = 256  # scalars that a segment writes
+
+Square = tuple[int, ...]
+"""Output scalars that are written together, by position in `results`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +33,13 @@ class Segment:
     """
 
     steps: range
-    squares: tuple[tuple[int, ...], ...]
+    squares: tuple[Square, ...]
     loads: dict[int, int]
     stores: dict[int, int]
 
 
 def cut(
-    program: Program, squares: Sequence[tuple[int, ...]], length: int = LENGTH
+    program: Program, squares: Sequence[Square], length: int = LENGTH
 ) -> tuple[list[Segment], int]:
     """Return the segments of a program and the number of slots they need.
 
@@ -45,23 +49,30 @@ def cut(
             segment that computes the last of them.
         length: Instructions in a segment.
     """
+    pieces = list(_pieces(program, squares, length))
+    uses = [_uses(program, steps, group) for steps, group in pieces]
+    last_use = {value: k for k, used in enumerate(uses) for value in used}
+    return _with_slots(pieces, uses, last_use)
+
+
+def _pieces(
+    program: Program, squares: Sequence[Square], length: int
+) -> Iterator[tuple[range, Sequence[Square]]]:
+    """Yield the steps of each segment and what it writes; some do nothing but write."""
     count = len(program.instructions)
     bounds = [range(k, min(k + length, count)) for k in range(0, count, length)]
-    written: list[list[tuple[int, ...]]] = [[] for _ in bounds]
+    written: list[list[Square]] = [[] for _ in bounds]
     for square in squares:
         last = max(program.results[k] for k in square)
         written[last // length].append(square)
-    uses = [
-        _uses(program, steps, group)
-        for steps, group in zip(bounds, written, strict=True)
-    ]
-    last_use = {value: k for k, used in enumerate(uses) for value in used}
-    return _with_slots(bounds, written, uses, last_use)
+    most = max(1, MOST_OUTPUTS // max(map(len, squares), default=1))
+    for steps, group in zip(bounds, written, strict=True):
+        yield steps, group[:most]
+        for k in range(most, len(group), most):
+            yield range(steps.stop, steps.stop), group[k : k + most]
 
 
-def _uses(
-    program: Program, steps: range, squares: Sequence[tuple[int, ...]]
-) -> set[int]:
+def _uses(program: Program, steps: range, squares: Sequence[Square]) -> set[int]:
     """Return the values from before `steps` that a segment uses, constants left out."""
     wanted = {arg for k in steps for arg in program.instructions[k].args}
     wanted.update(program.results[k] for square in squares for k in square)
@@ -78,8 +89,7 @@ def is_constant(step: Instruction) -> bool:
 
 
 def _with_slots(
-    bounds: Sequence[range],
-    written: Sequence[Sequence[tuple[int, ...]]],
+    pieces: Sequence[tuple[range, Sequence[Square]]],
     uses: Sequence[set[int]],
     last_use: dict[int, int],
 ) -> tuple[list[Segment], int]:
@@ -87,7 +97,7 @@ def _with_slots(
     slots: dict[int, int] = {}
     count = 0
     segments: list[Segment] = []
-    for k, steps in enumerate(bounds):
+    for k, (steps, squares) in enumerate(pieces):
         loads = {value: slots[value] for value in sorted(uses[k])}
         free += [slots.pop(value) for value in loads if last_use[value] == k]
         stores: dict[int, int] = {}
@@ -98,5 +108,5 @@ def _with_slots(
                 else:
                     slot, count = count, count + 1
                 slots[value] = stores[value] = slot
-        segments.append(Segment(steps, tuple(written[k]), loads, stores))
+        segments.append(Segment(steps, tuple(squares), loads, stores))
     return segments, count

@@ -238,12 +238,16 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {m.name: k for k, m in enumerate(self.manipulators)}
 
     @cached_property
+    def mounted(self) -> dict[str, Mount]:
+        """Return the mount of each manipulator that has one, by its name."""
+        return {mount.manipulator: mount for mount in self.mounts}
+
+    @cached_property
     def supports(self) -> tuple[FrameAt, ...]:
         """Return the frame that each manipulator's base stands at."""
-        mounts = {mount.manipulator: mount for mount in self.mounts}
         found: list[FrameAt] = []
         for manipulator in self.manipulators:
-            mount = mounts.get(manipulator.name)
+            mount = self.mounted.get(manipulator.name)
             if mount is None:
                 found.append(FrameAt(-1, -1, IDENTITY))
             else:
@@ -348,6 +352,16 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         yield WORLD
         yield from self._bare
 
+    @cached_property
+    def _joints(self) -> dict[str, list[int]]:
+        """Return the places in q of the joints of each name, bare or qualified."""
+        found: dict[str, list[int]] = {}
+        for manipulator, start in zip(self.manipulators, self.offsets, strict=True):
+            for place, joint in enumerate(manipulator.joint_names, start):
+                for name in {joint, f"{manipulator.name}/{joint}"}:
+                    found.setdefault(name, []).append(place)
+        return found
+
     def joint(self, name: str) -> int:
         """Return the place in q of the joint called `name`, bare or qualified.
 
@@ -355,12 +369,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             UnknownName: There is none.
             ModelError: The bare name is not unique; qualify it.
         """
-        found = [
-            start + k
-            for m, start in zip(self.manipulators, self.offsets, strict=True)
-            for k, joint in enumerate(m.joint_names)
-            if name in {joint, f"{m.name}/{joint}"}
-        ]
+        found = self._joints.get(name, [])
         if not found:
             raise unknown("joint", name, self.joint_names, owner=self._owner)
         if len(found) > 1:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from itertools import pairwise
+from operator import lt
+from typing import Any
 
 import msgspec
 
@@ -63,6 +67,28 @@ class BaseVelocity(msgspec.Struct, frozen=True, kw_only=True):
                     f"finite numbers, not {given!r}."
                 )
             msgspec.structs.force_setattr(self, name, numbers)
+
+
+def name_of(thing: Placement | BaseVelocity) -> str:
+    """Return the name of the manipulator that something of a state is about."""
+    return thing.manipulator
+
+
+def in_order(things: Iterable[Any], field: str) -> tuple[Any, ...]:
+    """Return what is about manipulators in the order of their names.
+
+    Raises:
+        StateError: Two are about the same one; the message calls them `field`.
+    """
+    given = tuple(things)
+    names = list(map(name_of, given))
+    if all(map(lt, names, names[1:])):
+        return given
+    ordered = tuple(sorted(given, key=name_of))
+    for one, other in pairwise(map(name_of, ordered)):
+        if one == other:
+            raise StateError(f"{quote(one)} is twice in the {field} of a state.")
+    return ordered
 
 
 def placed_frame(cell: Workcell, manipulator: str) -> FrameAt:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from armillary.equations.chain import anchor, link_of
+from armillary.equations.chain import anchors, link_of
 from armillary.equations.poses import poses_of
 from armillary.errors import ModelError
 from armillary.model.workcell import WORLD, Workcell
@@ -72,12 +72,14 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
             UnknownName: There is no such frame.
         """
         layout = (state or self.home).bound(self).layout
-        wanted = anchor(layout, link_of(self.frame(frame)))
         name = self.qualified(frame)
+        names = self.frame_names
+        movers = anchors(layout, [link_of(self.frame(each)) for each in names])
+        wanted = movers[names.index(name)]
         others = (
             other
-            for other in self.frame_names
-            if other != name and anchor(layout, link_of(self.frame(other))) == wanted
+            for other, mover in zip(names, movers, strict=True)
+            if other != name and mover == wanted
         )
         return (name, *others)
 

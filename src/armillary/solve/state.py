@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import pairwise
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.equations.chain import Layout
+from armillary.equations.chain import WORLD_KEY, Layout
 from armillary.equations.poses import poses_of
 from armillary.errors import FormatError, StateError, quote, unknown
 from armillary.model.workcell import WORLD, FrameAt, Workcell
 from armillary.solve.difference import Contents, differences
-from armillary.solve.placement import BaseVelocity, Placement, placed_frame
+from armillary.solve.placement import (
+    BaseVelocity,
+    Placement,
+    in_order,
+    name_of,
+    placed_frame,
+)
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import ZERO
 
@@ -54,13 +60,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
         if self.qd and len(self.qd) != len(self.q):
             raise StateError(f"{len(self.qd)} rates for {len(self.q)} positions.")
         for name in ("placements", "base_velocities"):
-            ordered = tuple(sorted(getattr(self, name), key=lambda p: p.manipulator))
+            ordered = in_order(getattr(self, name), name)
             msgspec.structs.force_setattr(self, name, ordered)
-            for one, other in pairwise(ordered):
-                if one.manipulator == other.manipulator:
-                    raise StateError(
-                        f"{quote(one.manipulator)} is twice in the {name} of a state."
-                    )
 
     # the cell
 
@@ -84,8 +85,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
             cell.frame(placement.on)
         copy = msgspec.structs.replace(self)
         vars(copy)["cell"] = cell
-        for placement in self.placements:
-            copy._check_carried(placement.manipulator)
+        copy._check_carried()
         for velocity in self.base_velocities:
             copy.check_free(velocity.manipulator)
         return copy
@@ -107,14 +107,20 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
         """Return the frames at which the bases stand in this state."""
         layout = self.__dict__.get("layout")
         if layout is None:
-            supports = list(self.cell.supports)
-            for placement in self.placements:
-                at = self.cell.frame(placement.on)
-                k = self.cell.index[placement.manipulator]
-                supports[k] = at._replace(pose=at.pose @ placement.pose)
-            layout = Layout(self.cell, tuple(supports))
+            layout = self._moved(self.cell.supports, self.placements)
             vars(self)["layout"] = layout
         return layout
+
+    def _moved(
+        self, supports: Sequence[FrameAt], placements: Iterable[Placement]
+    ) -> Layout:
+        """Return a layout in which some bases stand elsewhere."""
+        changed = list(supports)
+        for placement in placements:
+            at = self.cell.frame(placement.on)
+            k = self.cell.index[placement.manipulator]
+            changed[k] = at._replace(pose=at.pose @ placement.pose)
+        return Layout(self.cell, tuple(changed))
 
     # joints
 
@@ -162,10 +168,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
             UnknownName: The manipulator or the frame does not exist.
         """
         self._check_movable(name)
-        if name in self.attachments:
+        if (holder := self._holder(name)) is not None:
             raise StateError(
-                f"{quote(name)} is held by {quote(self.attachments[name])}; release it "
-                "before you move it."
+                f"{quote(name)} is held by {quote(holder)}; release it before you move "
+                "it."
             )
         X_WF = self._pose(self.cell.frame(relative_to))
         return self._placed(Placement(manipulator=name, pose=X_WF @ _pose(pose)))
@@ -244,7 +250,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
             UnknownName: It does not exist.
         """
         _known(self.cell, part)
-        if part not in self.attachments:
+        if self._holder(part) is None:
             held = ", ".join(map(quote, self.attachments)) or "nothing"
             raise StateError(f"Nothing holds {quote(part)}; held are: {held}.")
         X = self._pose(placed_frame(self.cell, part))
@@ -253,13 +259,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
     def parent(self, name: str) -> str:
         """Return the frame that a manipulator's base stands on in this state."""
         _known(self.cell, name)
-        for placement in self.placements:
-            if placement.manipulator == name:
-                return placement.on
-        for mount in self.cell.mounts:
-            if mount.manipulator == name:
-                return self.cell.qualified(mount.on)
-        return WORLD
+        if (placement := self._placement(name)) is not None:
+            return placement.on
+        mount = self.cell.mounted.get(name)
+        return WORLD if mount is None else self.cell.qualified(mount.on)
 
     def children(self, frame: str) -> tuple[str, ...]:
         """Return the manipulators whose bases stand on a frame in this state."""
@@ -316,13 +319,27 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
 
     def _placed(self, placement: Placement) -> Self:
         name = placement.manipulator
-        others = [p for p in self.placements if p.manipulator != name]
-        if placement.on == WORLD:
-            return self._with(placements=(*others, placement))
-        # What is held moves as its holder does.
-        return self._with(
-            placements=(*others, placement), base_velocities=self._velocities_but(name)
-        )
+        k = bisect_left(self.placements, name, key=name_of)
+        behind = k + (self._placement(name) is not None)
+        changes: dict[str, Any] = {
+            "placements": (*self.placements[:k], placement, *self.placements[behind:])
+        }
+        if placement.on != WORLD:  # what is held moves as its holder does
+            changes["base_velocities"] = self._velocities_but(name)
+        changed = self._with(**changes)
+        vars(changed)["layout"] = self._moved(self.layout.supports, [placement])
+        return changed
+
+    def _placement(self, name: str) -> Placement | None:
+        """Return where a manipulator was moved to, None where it was not."""
+        k = bisect_left(self.placements, name, key=name_of)
+        found = self.placements[k : k + 1]
+        return found[0] if found and found[0].manipulator == name else None
+
+    def _holder(self, name: str) -> str | None:
+        """Return the frame that a manipulator is attached to, None where it is not."""
+        placement = self._placement(name)
+        return None if placement is None or placement.on == WORLD else placement.on
 
     def _velocities_but(self, name: str) -> tuple[BaseVelocity, ...]:
         return tuple(V for V in self.base_velocities if V.manipulator != name)
@@ -332,10 +349,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
         return X
 
     def _base_in_parent(self, part: str) -> Pose:
-        for thing in (*self.placements, *self.cell.mounts):
-            if thing.manipulator == part:
-                return thing.pose
-        return IDENTITY
+        thing = self._placement(part) or self.cell.mounted.get(part)
+        return IDENTITY if thing is None else thing.pose
 
     def check_free(self, name: str) -> None:
         """Refuse to move a base that does not stand free in the world.
@@ -353,20 +368,21 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
 
     def _check_movable(self, name: str) -> None:
         _known(self.cell, name)
-        for mount in self.cell.mounts:
-            if mount.manipulator == name and mount.bolted:
-                raise StateError(
-                    f"{quote(name)} is bolted to {quote(mount.on)}; a mount with "
-                    "bolted=False would let it move."
-                )
+        mount = self.cell.mounted.get(name)
+        if mount is not None and mount.bolted:
+            raise StateError(
+                f"{quote(name)} is bolted to {quote(mount.on)}; a mount with "
+                "bolted=False would let it move."
+            )
 
     def _check_attachable(self, part: str, to: str, replace: bool) -> None:
         self._check_movable(part)
         target = self.cell.frame(to)
-        if not replace and part in self.attachments:
+        present = self._holder(part)
+        if present is not None and not replace:
             raise StateError(
-                f"{quote(part)} is held by {quote(self.attachments[part])} already; "
-                "release it first, or pass replace=True."
+                f"{quote(part)} is held by {quote(present)} already; release it first, "
+                "or pass replace=True."
             )
         holder = target.manipulator
         while holder >= 0:
@@ -377,22 +393,25 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
                 )
             holder = self.layout.supports[holder].manipulator
 
-    def _check_carried(self, name: str) -> None:
-        """Refuse a manipulator that stands on itself, as one sent from elsewhere may.
+    def _check_carried(self) -> None:
+        """Refuse manipulators that stand on themselves, as in a state from elsewhere.
 
         Raises:
-            StateError: It does.
+            StateError: One does.
         """
-        seen: set[int] = set()
-        k = self.cell.index[name]
-        while k >= 0:
-            if k in seen:
-                raise StateError(
-                    f"{quote(name)} stands on itself in this state; who holds whom "
-                    "must lead to the world."
-                )
-            seen.add(k)
-            k = self.layout.supports[k].manipulator
+        carried = {WORLD_KEY[0]}
+        for placement in self.placements:
+            path: set[int] = set()
+            k = self.cell.index[placement.manipulator]
+            while k not in carried:
+                if k in path:
+                    raise StateError(
+                        f"{quote(placement.manipulator)} stands on itself in this "
+                        "state; who holds whom must lead to the world."
+                    )
+                path.add(k)
+                k = self.layout.supports[k].manipulator
+            carried |= path
 
 
 def _known(cell: Workcell, name: str) -> int:
