@@ -13,11 +13,25 @@ from armillary.equations.inverse import Goal
 from armillary.equations.jacobian import Twist, jacobian
 from armillary.equations.selection import Selection
 from armillary.equations.symmetric import Factor, Rows, inner
+from armillary.errors import unknown
 from armillary.spatial.vector import Number
 from armillary.trace import Program, Scalar, tangent, trace
 
 Purpose = Callable[[Any], Any]
 """A function of q, shape (n,), to one number."""
+
+PURPOSES = ("limits", "manipulability")
+"""Those that have a name: to stay away from limits, or from singularities."""
+
+
+def check_purpose(purpose: Purpose | str) -> None:
+    """Refuse a name that no purpose has.
+
+    Raises:
+        UnknownName: There is no such purpose.
+    """
+    if isinstance(purpose, str) and purpose not in PURPOSES:
+        raise unknown("purpose", purpose, PURPOSES)
 
 
 def limit_distance(lower: Sequence[float], upper: Sequence[float]) -> Purpose:

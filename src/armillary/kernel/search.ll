@@ -1,44 +1,40 @@
 ; Multi-start search: iterate a step on LANES problems at once until each is solved.
 ;
-; Words in capitals are put in by search.py: LANES, N (unknowns), M (parameters of a
+; Words in capitals are put in by search_text.py: LANES, N (unknowns), M (parameters of a
 ; problem), K (errors), PAIRS (of features), products of them, and MASK, the integer with
-; a bit for each lane. @step is the compiled step: it reads the unknowns and parameters of
-; all lanes, column by column, and writes the next unknowns and the errors of the present
-; ones. @guard, compiled too, writes a number above 0 for parameters that make sense.
+; a bit for each lane; also the places of the words of a job, and of the fields of %State.
+; @step is the compiled step: it reads the unknowns and parameters of all lanes, column by
+; column, and writes the next unknowns and the errors of the present ones. @guard, compiled
+; too, writes a number above 0 for parameters that make sense.
 ;
 ; A lane that has solved its problem takes the next one at once; a lane that has not come
 ; nearer starts again from another place. Starts come from the caller, then from a table
 ; of known answers (nearest first, searched in the grid cell of the problem), then at
 ; random from a key that depends on the problem alone.
 
+; What a search keeps while it runs.
 %State = type {
-  [NW x double],      ;  0 unknowns, one way round
-  [NW x double],      ;  1 unknowns, the other way round
-  [MW x double],      ;  2 parameters
-  [KW x double],      ;  3 errors
-  [LANES x i64],      ;  4 steps since the start
-  [LANES x i64],      ;  5 whether the lane works, 1 or 0
-  [LANES x double],   ;  6 error at the step before
-  [LANES x i64],      ;  7 which problem
-  [LANES x i64],      ;  8 starts made
-  [LANES x i64],      ;  9 steps made for the problem
-  [LANES x i32],      ; 10 distance of the last start taken from the table
-  [LANES x <8 x i32>],; 11 distances of those that were found with it
-  [LANES x <8 x i32>],; 12 the packs that they lie in
-  [LANES x double],   ; 13 least error at the end of a start
-  [LANES x double],   ; 14 what the guard says
-  i64,                ; 15 the next problem
-  i64,                ; 16 problems to finish
-  i64                 ; 17 problems not solved
+  [NW x double],       ; HERE: unknowns, one way round
+  [NW x double],       ; THERE: unknowns, the other way round
+  [MW x double],       ; PARAMETERS
+  [KW x double],       ; ERRORS
+  [LANES x i64],       ; AGE: steps since the start
+  [LANES x i64],       ; WORKS: whether the lane works, 1 or 0
+  [LANES x double],    ; LAST_ERROR: at the step before
+  [LANES x i64],       ; PROBLEM: which one
+  [LANES x i64],       ; TRIES: starts made
+  [LANES x i64],       ; STEPS: made for the problem
+  [LANES x i32],       ; TAKEN: distance of the last start taken from the table
+  [LANES x <8 x i32>], ; DISTANCES: of those that were found with it
+  [LANES x <8 x i32>], ; PACKS: in which they lie
+  [LANES x double],    ; LEAST_ERROR: at the end of a start
+  [LANES x double],    ; VERDICT: what the guard says
+  i64,                 ; NEXT: the next problem
+  i64,                 ; LEFT: problems to finish
+  i64                  ; FAILURES: problems not solved
 }
 
-; The words of a job. The first nineteen are those of a plan.
-;  0 features   1 starts   2 offsets   3 grid   4 columns   5 factors   6 axes   7 void
-;  8 tolerances   9 lower   10 span   11 salt   12 steps   13 stale_from
-; 14 patient_after   15 patient_steps   16 starts   17 table_starts   18 reals
-; 19 count   20 problems   21 stride   22 seeds   23 answers   24 residuals
-; 25 endings   26 whether all lanes work on one problem   27 how many lanes work
-; 28 whether each problem starts where the one before was solved
+; A word of a job, or an address, by its place.
 define internal i64 @word(ptr %job, i64 %k) alwaysinline {
   %place = getelementptr i64, ptr %job, i64 %k
   %value = load i64, ptr %place
@@ -85,8 +81,8 @@ exit:
 
 ; The parameters of a problem.
 define internal ptr @problem(ptr %job, i64 %index) alwaysinline {
-  %problems = call ptr @address(ptr %job, i64 20)
-  %stride = call i64 @word(ptr %job, i64 21)
+  %problems = call ptr @address(ptr %job, i64 PROBLEMS)
+  %stride = call i64 @word(ptr %job, i64 STRIDE)
   %start = mul i64 %index, %stride
   %row = getelementptr double, ptr %problems, i64 %start
   ret ptr %row
@@ -155,12 +151,12 @@ exit:
 
 ; The coordinate of a problem in the grid along one axis, within its bounds.
 define internal i64 @grid(ptr %job, ptr %problem, i64 %axis) {
-  %which = call ptr @address(ptr %job, i64 6)
+  %which = call ptr @address(ptr %job, i64 AXES)
   %axis_at = getelementptr i64, ptr %which, i64 %axis
   %element = load i64, ptr %axis_at
   %value_at = getelementptr double, ptr %problem, i64 %element
   %value = load double, ptr %value_at
-  %grid = call ptr @address(ptr %job, i64 3)
+  %grid = call ptr @address(ptr %job, i64 GRID)
   %origin_at = getelementptr double, ptr %grid, i64 %axis
   %origin = load double, ptr %origin_at
   %inverse_at = getelementptr double, ptr %grid, i64 3
@@ -186,7 +182,7 @@ entry:
   %x = call i64 @grid(ptr %job, ptr %problem, i64 0)
   %y = call i64 @grid(ptr %job, ptr %problem, i64 1)
   %z = call i64 @grid(ptr %job, ptr %problem, i64 2)
-  %grid = call ptr @address(ptr %job, i64 3)
+  %grid = call ptr @address(ptr %job, i64 GRID)
   %ny_at = getelementptr double, ptr %grid, i64 7
   %ny_real = load double, ptr %ny_at
   %ny = fptosi double %ny_real to i64
@@ -197,13 +193,13 @@ entry:
   %xy = add i64 %xs, %y
   %xys = mul i64 %xy, %nz
   %cell = add i64 %xys, %z
-  %offsets = call ptr @address(ptr %job, i64 2)
+  %offsets = call ptr @address(ptr %job, i64 OFFSETS)
   %first_at = getelementptr i64, ptr %offsets, i64 %cell
   %first = load i64, ptr %first_at
   %cell_next = add i64 %cell, 1
   %end_at = getelementptr i64, ptr %offsets, i64 %cell_next
   %end = load i64, ptr %end_at
-  %features = call ptr @address(ptr %job, i64 0)
+  %features = call ptr @address(ptr %job, i64 FEATURES)
   %wanted = alloca <16 x i16>, i64 PAIRS, align 32
   %limit0 = insertelement <8 x i32> poison, i32 %taken, i32 0
   %limit = shufflevector <8 x i32> %limit0, <8 x i32> poison, <8 x i32> zeroinitializer
@@ -269,12 +265,12 @@ found:
 
 ; A feature of a problem, as a whole number within the bounds of the table's.
 define internal i32 @feature(ptr %job, ptr %problem, i64 %k) alwaysinline {
-  %columns = call ptr @address(ptr %job, i64 4)
+  %columns = call ptr @address(ptr %job, i64 COLUMNS)
   %column_at = getelementptr i64, ptr %columns, i64 %k
   %column = load i64, ptr %column_at
   %value_at = getelementptr double, ptr %problem, i64 %column
   %value = load double, ptr %value_at
-  %factors = call ptr @address(ptr %job, i64 5)
+  %factors = call ptr @address(ptr %job, i64 FACTORS)
   %factor_at = getelementptr double, ptr %factors, i64 %k
   %factor = load double, ptr %factor_at
   %scaled = fmul double %value, %factor
@@ -289,10 +285,10 @@ define internal i32 @feature(ptr %job, ptr %problem, i64 %k) alwaysinline {
 ; The nearest table entry that was not taken yet; -1 for none.
 define internal i64 @nearest(ptr %job, ptr %problem, ptr %s, i64 %slot) {
 entry:
-  %distances = getelementptr %State, ptr %s, i64 0, i32 11, i64 %slot
-  %packs = getelementptr %State, ptr %s, i64 0, i32 12, i64 %slot
-  %taken_at = getelementptr %State, ptr %s, i64 0, i32 10, i64 %slot
-  %void64 = call i64 @word(ptr %job, i64 7)
+  %distances = getelementptr %State, ptr %s, i64 0, i32 DISTANCES, i64 %slot
+  %packs = getelementptr %State, ptr %s, i64 0, i32 PACKS, i64 %slot
+  %taken_at = getelementptr %State, ptr %s, i64 0, i32 TAKEN, i64 %slot
+  %void64 = call i64 @word(ptr %job, i64 VOID)
   %void = trunc i64 %void64 to i32
   %known = load <8 x i32>, ptr %distances
   %least_known = call i32 @llvm.vector.reduce.smin.v8i32(<8 x i32> %known)
@@ -333,30 +329,30 @@ declare i8 @llvm.cttz.i8(i8, i1)
 ; Put a lane at its next starting place.
 define internal void @start(ptr %job, ptr %s, ptr %to, i64 %lane, i64 %slot) {
 entry:
-  %age_at = getelementptr %State, ptr %s, i64 0, i32 4, i64 %lane
+  %age_at = getelementptr %State, ptr %s, i64 0, i32 AGE, i64 %lane
   store i64 0, ptr %age_at
-  %last_at = getelementptr %State, ptr %s, i64 0, i32 6, i64 %lane
+  %last_at = getelementptr %State, ptr %s, i64 0, i32 LAST_ERROR, i64 %lane
   store double 0x7FF0000000000000, ptr %last_at
-  %tries_at = getelementptr %State, ptr %s, i64 0, i32 8, i64 %slot
+  %tries_at = getelementptr %State, ptr %s, i64 0, i32 TRIES, i64 %slot
   %tries = load i64, ptr %tries_at
   %tries_next = add i64 %tries, 1
   store i64 %tries_next, ptr %tries_at
-  %lane_tries_at = getelementptr %State, ptr %s, i64 0, i32 8, i64 %lane
+  %lane_tries_at = getelementptr %State, ptr %s, i64 0, i32 TRIES, i64 %lane
   store i64 %tries_next, ptr %lane_tries_at
-  %index_at = getelementptr %State, ptr %s, i64 0, i32 7, i64 %slot
+  %index_at = getelementptr %State, ptr %s, i64 0, i32 PROBLEM, i64 %slot
   %index = load i64, ptr %index_at
   %problem = call ptr @problem(ptr %job, i64 %index)
-  %seeds = call ptr @address(ptr %job, i64 22)
+  %seeds = call ptr @address(ptr %job, i64 SEEDS)
   %given = icmp ne ptr %seeds, null
   %first = icmp eq i64 %tries, 0
   %use_seed = and i1 %given, %first
   br i1 %use_seed, label %seed, label %look
 seed:
-  %seed_row = call ptr @row(ptr %job, i64 22, i64 %index, i64 N)
+  %seed_row = call ptr @row(ptr %job, i64 SEEDS, i64 %index, i64 N)
   call void @put(ptr %to, i64 %lane, ptr %seed_row, i64 N)
   ret void
 look:
-  %table_tries = call i64 @word(ptr %job, i64 17)
+  %table_tries = call i64 @word(ptr %job, i64 TABLE_STARTS)
   %still = icmp slt i64 %tries, %table_tries
   br i1 %still, label %table, label %random
 table:
@@ -364,18 +360,18 @@ table:
   %found = icmp sge i64 %place, 0
   br i1 %found, label %known, label %random
 known:
-  %start_row = call ptr @row(ptr %job, i64 1, i64 %place, i64 N)
+  %start_row = call ptr @row(ptr %job, i64 STARTS, i64 %place, i64 N)
   call void @put(ptr %to, i64 %lane, ptr %start_row, i64 N)
   ret void
 random:
-  %salt = call i64 @word(ptr %job, i64 11)
+  %salt = call i64 @word(ptr %job, i64 SALT)
   %salt_mixed = call i64 @mix(i64 %salt)
   %tries_mixed = call i64 @mix(i64 %tries)
   %key = call i64 @key(ptr %problem)
   %key_salted = xor i64 %key, %salt_mixed
   %key_try = xor i64 %key_salted, %tries_mixed
-  %lower = call ptr @address(ptr %job, i64 9)
-  %span = call ptr @address(ptr %job, i64 10)
+  %lower = call ptr @address(ptr %job, i64 LOWER)
+  %span = call ptr @address(ptr %job, i64 SPAN)
   br label %draw
 draw:
   %k = phi i64 [ 0, %random ], [ %k_next, %draw ]
@@ -403,30 +399,30 @@ exit:
 
 ; Write how a problem ended.
 define internal void @ending(ptr %job, ptr %s, i64 %index, i64 %status, i64 %steps, i64 %tries) {
-  %left_at = getelementptr %State, ptr %s, i64 0, i32 16
+  %left_at = getelementptr %State, ptr %s, i64 0, i32 LEFT
   %left = load i64, ptr %left_at
   %left_next = sub i64 %left, 1
   store i64 %left_next, ptr %left_at
-  %failures_at = getelementptr %State, ptr %s, i64 0, i32 17
+  %failures_at = getelementptr %State, ptr %s, i64 0, i32 FAILURES
   %failures = load i64, ptr %failures_at
   %failed = icmp ne i64 %status, 0
   %one_more = zext i1 %failed to i64
   %failures_next = add i64 %failures, %one_more
   store i64 %failures_next, ptr %failures_at
-  %row = call ptr @row(ptr %job, i64 25, i64 %index, i64 3)
+  %row = call ptr @row(ptr %job, i64 ENDINGS, i64 %index, i64 3)
   store i64 %status, ptr %row
   %steps_at = getelementptr i64, ptr %row, i64 1
   store i64 %steps, ptr %steps_at
   %tries_at = getelementptr i64, ptr %row, i64 2
   store i64 %tries, ptr %tries_at
-  %chained = call i64 @word(ptr %job, i64 28)
+  %chained = call i64 @word(ptr %job, i64 CHAINED)
   %is_chained = icmp ne i64 %chained, 0
   br i1 %is_chained, label %hand, label %exit
 hand:
   %index_next = add i64 %index, 1
-  %seed_next = call ptr @row(ptr %job, i64 22, i64 %index_next, i64 N)
-  %seed = call ptr @row(ptr %job, i64 22, i64 %index, i64 N)
-  %answer = call ptr @row(ptr %job, i64 23, i64 %index, i64 N)
+  %seed_next = call ptr @row(ptr %job, i64 SEEDS, i64 %index_next, i64 N)
+  %seed = call ptr @row(ptr %job, i64 SEEDS, i64 %index, i64 N)
+  %answer = call ptr @row(ptr %job, i64 ANSWERS, i64 %index, i64 N)
   %last = select i1 %failed, ptr %seed, ptr %answer
   call void @llvm.memcpy.p0.p0.i64(ptr %seed_next, ptr %last, i64 NBYTES, i1 false)
   br label %exit
@@ -437,12 +433,12 @@ exit:
 ; Give a lane the next problem that makes sense; let it rest when there is none.
 define internal void @take(ptr %job, ptr %s, ptr %to, i64 %lane) {
 entry:
-  %next_at = getelementptr %State, ptr %s, i64 0, i32 15
-  %alive_at = getelementptr %State, ptr %s, i64 0, i32 5, i64 %lane
-  %parameters = getelementptr %State, ptr %s, i64 0, i32 2
-  %verdicts = getelementptr %State, ptr %s, i64 0, i32 14
-  %verdict_at = getelementptr %State, ptr %s, i64 0, i32 14, i64 %lane
-  %count = call i64 @word(ptr %job, i64 19)
+  %next_at = getelementptr %State, ptr %s, i64 0, i32 NEXT
+  %alive_at = getelementptr %State, ptr %s, i64 0, i32 WORKS, i64 %lane
+  %parameters = getelementptr %State, ptr %s, i64 0, i32 PARAMETERS
+  %verdicts = getelementptr %State, ptr %s, i64 0, i32 VERDICT
+  %verdict_at = getelementptr %State, ptr %s, i64 0, i32 VERDICT, i64 %lane
+  %count = call i64 @word(ptr %job, i64 COUNT)
   br label %next
 next:
   %index = load i64, ptr %next_at
@@ -454,9 +450,9 @@ rest:
 read:
   %index_next = add i64 %index, 1
   store i64 %index_next, ptr %next_at
-  %answer = call ptr @row(ptr %job, i64 23, i64 %index, i64 N)
+  %answer = call ptr @row(ptr %job, i64 ANSWERS, i64 %index, i64 N)
   call void @blank(ptr %answer, i64 N)
-  %residual = call ptr @row(ptr %job, i64 24, i64 %index, i64 K)
+  %residual = call ptr @row(ptr %job, i64 RESIDUALS, i64 %index, i64 K)
   call void @blank(ptr %residual, i64 K)
   %row = call ptr @problem(ptr %job, i64 %index)
   call void @put(ptr %parameters, i64 %lane, ptr %row, i64 M)
@@ -482,17 +478,17 @@ refuse:
   call void @ending(ptr %job, ptr %s, i64 %index, i64 2, i64 0, i64 0)
   br label %next
 accept:
-  %index_at = getelementptr %State, ptr %s, i64 0, i32 7, i64 %lane
+  %index_at = getelementptr %State, ptr %s, i64 0, i32 PROBLEM, i64 %lane
   store i64 %index, ptr %index_at
-  %tries_at = getelementptr %State, ptr %s, i64 0, i32 8, i64 %lane
+  %tries_at = getelementptr %State, ptr %s, i64 0, i32 TRIES, i64 %lane
   store i64 0, ptr %tries_at
-  %steps_at = getelementptr %State, ptr %s, i64 0, i32 9, i64 %lane
+  %steps_at = getelementptr %State, ptr %s, i64 0, i32 STEPS, i64 %lane
   store i64 0, ptr %steps_at
-  %taken_at = getelementptr %State, ptr %s, i64 0, i32 10, i64 %lane
+  %taken_at = getelementptr %State, ptr %s, i64 0, i32 TAKEN, i64 %lane
   store i32 -1, ptr %taken_at
-  %distances_at = getelementptr %State, ptr %s, i64 0, i32 11, i64 %lane
+  %distances_at = getelementptr %State, ptr %s, i64 0, i32 DISTANCES, i64 %lane
   store <8 x i32> splat (i32 2147483647), ptr %distances_at
-  %best_at = getelementptr %State, ptr %s, i64 0, i32 13, i64 %lane
+  %best_at = getelementptr %State, ptr %s, i64 0, i32 LEAST_ERROR, i64 %lane
   store double 0x7FF0000000000000, ptr %best_at
   store i64 1, ptr %alive_at
   call void @start(ptr %job, ptr %s, ptr %to, i64 %lane, i64 %lane)
@@ -501,42 +497,42 @@ accept:
 
 ; Solve the problems of a job; returns how many of them are not solved.
 ;
-; `plan` holds the first nineteen words of the job, `call` the others.
+; `plan` holds the first words of the job, `call` the others.
 define i64 @search(ptr %plan, ptr %call) {
 entry:
   %s = alloca %State, align 64
-  %job = alloca [29 x i64], align 64
+  %job = alloca [JOB_WORDS x i64], align 64
   call void @llvm.memset.p0.i64(ptr %s, i8 0, i64 ptrtoint (ptr getelementptr (%State, ptr null, i64 1) to i64), i1 false)
-  call void @llvm.memcpy.p0.p0.i64(ptr %job, ptr %plan, i64 152, i1 false)
-  %job19 = getelementptr i64, ptr %job, i64 19
-  call void @llvm.memcpy.p0.p0.i64(ptr %job19, ptr %call, i64 80, i1 false)
-  %count = call i64 @word(ptr %job, i64 19)
-  %problems = call ptr @address(ptr %job, i64 20)
-  %together = call i64 @word(ptr %job, i64 26)
-  %used = call i64 @word(ptr %job, i64 27)
-  %ways0 = getelementptr %State, ptr %s, i64 0, i32 0
-  %ways1 = getelementptr %State, ptr %s, i64 0, i32 1
-  %parameters = getelementptr %State, ptr %s, i64 0, i32 2
-  %errors = getelementptr %State, ptr %s, i64 0, i32 3
-  %ages = getelementptr %State, ptr %s, i64 0, i32 4
-  %works = getelementptr %State, ptr %s, i64 0, i32 5
-  %lasts = getelementptr %State, ptr %s, i64 0, i32 6
-  %all_tries = getelementptr %State, ptr %s, i64 0, i32 8
-  %all_steps = getelementptr %State, ptr %s, i64 0, i32 9
-  %left_at = getelementptr %State, ptr %s, i64 0, i32 16
+  call void @llvm.memcpy.p0.p0.i64(ptr %job, ptr %plan, i64 PLAN_BYTES, i1 false)
+  %rest = getelementptr i64, ptr %job, i64 PLAN_WORDS
+  call void @llvm.memcpy.p0.p0.i64(ptr %rest, ptr %call, i64 CALL_BYTES, i1 false)
+  %count = call i64 @word(ptr %job, i64 COUNT)
+  %problems = call ptr @address(ptr %job, i64 PROBLEMS)
+  %together = call i64 @word(ptr %job, i64 TOGETHER)
+  %used = call i64 @word(ptr %job, i64 LANES_USED)
+  %ways0 = getelementptr %State, ptr %s, i64 0, i32 HERE
+  %ways1 = getelementptr %State, ptr %s, i64 0, i32 THERE
+  %parameters = getelementptr %State, ptr %s, i64 0, i32 PARAMETERS
+  %errors = getelementptr %State, ptr %s, i64 0, i32 ERRORS
+  %ages = getelementptr %State, ptr %s, i64 0, i32 AGE
+  %works = getelementptr %State, ptr %s, i64 0, i32 WORKS
+  %lasts = getelementptr %State, ptr %s, i64 0, i32 LAST_ERROR
+  %all_tries = getelementptr %State, ptr %s, i64 0, i32 TRIES
+  %all_steps = getelementptr %State, ptr %s, i64 0, i32 STEPS
+  %left_at = getelementptr %State, ptr %s, i64 0, i32 LEFT
   store i64 %count, ptr %left_at
   %one = icmp ne i64 %together, 0
-  %tolerances = call ptr @address(ptr %job, i64 8)
-  %max_age = call i64 @word(ptr %job, i64 12)
+  %tolerances = call ptr @address(ptr %job, i64 TOLERANCES)
+  %max_age = call i64 @word(ptr %job, i64 MOST_STEPS)
   %max_ages = call <LANES x i64> @same(i64 %max_age)
-  %stale_from = call i64 @word(ptr %job, i64 13)
+  %stale_from = call i64 @word(ptr %job, i64 STALE_FROM)
   %stale_froms = call <LANES x i64> @same(i64 %stale_from)
-  %patient_after = call i64 @word(ptr %job, i64 14)
+  %patient_after = call i64 @word(ptr %job, i64 PATIENT_AFTER)
   %patient_afters = call <LANES x i64> @same(i64 %patient_after)
-  %patient_age = call i64 @word(ptr %job, i64 15)
+  %patient_age = call i64 @word(ptr %job, i64 PATIENT_STEPS)
   %patient_ages = call <LANES x i64> @same(i64 %patient_age)
-  %max_tries = call i64 @word(ptr %job, i64 16)
-  %reals = call ptr @address(ptr %job, i64 18)
+  %max_tries = call i64 @word(ptr %job, i64 MOST_STARTS)
+  %reals = call ptr @address(ptr %job, i64 STALENESS)
   %factor = load double, ptr %reals
   %factors = call <LANES x double> @all(double %factor)
   %floor_at = getelementptr double, ptr %reals, i64 1
@@ -623,9 +619,7 @@ judge:
   %ended_bits = bitcast <LANES x i1> %ended to MASK
   %good_bits = bitcast <LANES x i1> %good_next to MASK
   %some = icmp ne MASK %ended_bits, 0
-  br i1 %some, label %each, label %round_on
-round_on:
-  br label %rounded
+  br i1 %some, label %each, label %rounded
 each:
   %bits = phi MASK [ %ended_bits, %judge ], [ %bits_next, %done ]
   %bits_wide = zext MASK %bits to i64
@@ -634,13 +628,13 @@ each:
   %bits_less = sub MASK %bits, 1
   %bits_next = and MASK %bits, %bits_less
   %slot = select i1 %one, i64 0, i64 %lane
-  %index_at = getelementptr %State, ptr %s, i64 0, i32 7, i64 %slot
+  %index_at = getelementptr %State, ptr %s, i64 0, i32 PROBLEM, i64 %slot
   %index = load i64, ptr %index_at
-  %answer = call ptr @row(ptr %job, i64 23, i64 %index, i64 N)
-  %residual = call ptr @row(ptr %job, i64 24, i64 %index, i64 K)
-  %tries_at = getelementptr %State, ptr %s, i64 0, i32 8, i64 %slot
+  %answer = call ptr @row(ptr %job, i64 ANSWERS, i64 %index, i64 N)
+  %residual = call ptr @row(ptr %job, i64 RESIDUALS, i64 %index, i64 K)
+  %tries_at = getelementptr %State, ptr %s, i64 0, i32 TRIES, i64 %slot
   %tries = load i64, ptr %tries_at
-  %steps_at = getelementptr %State, ptr %s, i64 0, i32 9, i64 %slot
+  %steps_at = getelementptr %State, ptr %s, i64 0, i32 STEPS, i64 %slot
   %own_steps = load i64, ptr %steps_at
   %steps = select i1 %one, i64 %total_next, i64 %own_steps
   %good_shifted = lshr MASK %good_bits, %lane_bits
@@ -648,9 +642,9 @@ each:
   %is_good = icmp ne MASK %good_bit, 0
   br i1 %is_good, label %solved, label %again
 again:
-  %best_at = getelementptr %State, ptr %s, i64 0, i32 13, i64 %slot
+  %best_at = getelementptr %State, ptr %s, i64 0, i32 LEAST_ERROR, i64 %slot
   %best = load double, ptr %best_at
-  %own_at = getelementptr %State, ptr %s, i64 0, i32 6, i64 %lane
+  %own_at = getelementptr %State, ptr %s, i64 0, i32 LAST_ERROR, i64 %lane
   %own_error = load double, ptr %own_at
   %better = fcmp olt double %own_error, %best
   br i1 %better, label %keep, label %retry
@@ -688,7 +682,7 @@ settled:
 rounded:
   br label %round
 exit:
-  %failures_at = getelementptr %State, ptr %s, i64 0, i32 17
+  %failures_at = getelementptr %State, ptr %s, i64 0, i32 FAILURES
   %failures = load i64, ptr %failures_at
   ret i64 %failures
 }

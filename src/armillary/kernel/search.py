@@ -1,16 +1,14 @@
 """Multi-start search as one native loop: many problems, a lane each, never waiting.
 
-The loop itself is `search.ll`; here its holes are filled, and its job is put together.
+The loop itself is `search.ll`; here its job is put together.
 """
 
 from __future__ import annotations
 
 import ctypes
-import re
 import struct
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ import numpy.typing as npt
 
 from armillary.kernel.binding import address_of
 from armillary.kernel.block import Shape
-from armillary.kernel.emit import emit_columns
+from armillary.kernel.search_text import CALL_WORDS, search_text
 from armillary.kernel.start_table import Table, levels_of, pairs_of
 from armillary.kernel.threads import share
 from armillary.trace import Program
@@ -28,8 +26,8 @@ Array = npt.NDArray[np.float64]
 SOLVED, UNSOLVED, INVALID = 0, 1, 2
 # A thread is woken for at least this many problems.
 PROBLEMS_PER_THREAD = 256
-# The words of a job that change from call to call.
-CALL = struct.Struct("10q")
+# What a call adds to the words of a plan.
+CALL = struct.Struct(f"{len(CALL_WORDS)}q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,63 +246,6 @@ class Search:
             chained,
         )
         return self._search(plan.address, call)
-
-
-def search_text(
-    step: Program,
-    guard: Program,
-    scales: tuple[float, ...],
-    shape: Shape,
-    *,
-    with_avx2: bool,
-) -> str:
-    """Return the LLVM IR of a search."""
-    n, m = (port.size for port in step.inputs)
-    k, w = step.outputs[1].size, shape.lanes
-    holes = {
-        "LANES": w,
-        "MASK": f"i{w}",
-        "NW": n * w,
-        "MW": m * w,
-        "KW": k * w,
-        "N": n,
-        "NBYTES": 8 * n,
-        "M": m,
-        "K": k,
-        "PAIRS": pairs_of(np.array(scales)),
-        "LEVELS": levels_of(np.array(scales)),
-    }
-    text = files("armillary.kernel").joinpath("search.ll").read_text(encoding="utf-8")
-    filled = re.sub(r"\b[A-Z]+\b", lambda hole: _filled(hole, holes), text)
-    code = "\n".join(line.split(";")[0].rstrip() for line in filled.splitlines())
-    programs = emit_columns({"step": step, "guard": guard}, shape)
-    return "\n".join([programs, PAIRED_SQUARES[with_avx2], code])
-
-
-# Squares of numbers, added two by two; LLVM does not find the instruction by itself.
-PAIRED_SQUARES = {
-    True: """
-declare <8 x i32> @llvm.x86.avx2.pmadd.wd(<16 x i16>, <16 x i16>)
-define internal <8 x i32> @squares(<16 x i16> %a) alwaysinline {
-  %sum = call <8 x i32> @llvm.x86.avx2.pmadd.wd(<16 x i16> %a, <16 x i16> %a)
-  ret <8 x i32> %sum
-}""",
-    False: """
-define internal <8 x i32> @squares(<16 x i16> %a) alwaysinline {
-  %pairs = bitcast <16 x i16> %a to <8 x i32>
-  %up = shl <8 x i32> %pairs, splat (i32 16)
-  %even = ashr <8 x i32> %up, splat (i32 16)
-  %odd = ashr <8 x i32> %pairs, splat (i32 16)
-  %even2 = mul <8 x i32> %even, %even
-  %odd2 = mul <8 x i32> %odd, %odd
-  %sum = add <8 x i32> %even2, %odd2
-  ret <8 x i32> %sum
-}""",
-}
-
-
-def _filled(hole: re.Match[str], holes: dict[str, Any]) -> str:
-    return str(holes.get(hole.group(), hole.group()))
 
 
 def _compiled(

@@ -15,6 +15,9 @@ Array = npt.NDArray[np.float64]
 Batch = tuple[int, ...]
 Tolerance = tuple[float, float]
 
+TOLERANCE: Tolerance = (1e-6, 1e-6)
+"""What may remain of a target that is met, if nothing is said [m, rad]."""
+
 
 def as_poses(targets: Any, goals: int) -> tuple[Array, Batch]:
     """Return targets, shape (count, goals, 4, 4), and the shape of their batch.

@@ -14,9 +14,9 @@ from armillary.equations.chain import Layout
 from armillary.equations.differential import Options, Task, rates_program
 from armillary.equations.hierarchy import Progress
 from armillary.equations.jacobian import Twist
-from armillary.equations.purpose import Purpose, limit_distance
+from armillary.equations.purpose import Purpose, check_purpose, limit_distance
 from armillary.equations.selection import Selection
-from armillary.errors import ModelError, ShapeError, unknown
+from armillary.errors import ModelError, ShapeError
 from armillary.kernel import Kernel, shared_kernel
 from armillary.model.workcell import WORLD
 from armillary.solve.ik.rates import RateReason, Rates
@@ -29,7 +29,6 @@ Array = npt.NDArray[np.float64]
 
 MOST_CALLS = 16
 PROGRESS = 5  # its place among the inputs of a kernel
-PURPOSES = ("limits", "manipulability")
 
 
 class Question(NamedTuple):
@@ -115,8 +114,7 @@ class DifferentialSolver:
             UnknownName: There is no such purpose.
             ModelError: The gain is not finite.
         """
-        if isinstance(purpose, str) and purpose not in PURPOSES:
-            raise unknown("purpose", purpose, PURPOSES)
+        check_purpose(purpose)
         if not math.isfinite(gain):
             raise ModelError(f"The gain of a purpose is {gain}; it must be finite.")
         question = self._question._replace(purpose=purpose, gain=gain)

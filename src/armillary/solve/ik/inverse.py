@@ -14,6 +14,7 @@ from armillary.equations.chain import Layout
 from armillary.equations.inverse import Goal
 from armillary.equations.purpose import (
     Purpose,
+    check_purpose,
     clumsiness,
     limit_distance,
     purpose_program,
@@ -25,6 +26,7 @@ from armillary.kernel.search import Patience
 from armillary.solve.ik.all import search_all
 from armillary.solve.ik.answers import Answers
 from armillary.solve.ik.arguments import (
+    TOLERANCE,
     Tolerance,
     as_numbers,
     as_poses,
@@ -40,8 +42,6 @@ from armillary.solve.ik.solver import Solver
 Array = npt.NDArray[np.float64]
 
 METHODS = ("closed", "numeric")
-PURPOSES = ("limits", "manipulability")
-TOLERANCE = (1e-6, 1e-6)
 MOST_BEGINNINGS = 8
 
 
@@ -259,14 +259,12 @@ class InverseKinematics:
         )
 
     def _purpose(self, purpose: Purpose | str) -> Kernel:
-        if isinstance(purpose, str):
-            if purpose not in PURPOSES:
-                raise unknown("purpose", purpose, PURPOSES)
-            if purpose == "limits":
-                lower, upper = self._limits
-                purpose = limit_distance(lower.tolist(), upper.tolist())
-            else:
-                purpose = clumsiness(self._layout, self.goals[0], self._selection)
+        check_purpose(purpose)
+        if purpose == "limits":
+            lower, upper = self._limits
+            purpose = limit_distance(lower.tolist(), upper.tolist())
+        elif isinstance(purpose, str):
+            purpose = clumsiness(self._layout, self.goals[0], self._selection)
         return shared_kernel(purpose_program(purpose, len(self.joints)))
 
     def path(

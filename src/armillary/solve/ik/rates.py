@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.equations import differential
+from armillary.solve.ik.ending import Ending
 
 Array = npt.NDArray[np.float64]
 
 
-class RateReason(IntEnum):
+class RateReason(Ending):
     """How much of a task's twist is achieved, and why no more.
 
     `LIMITS` says that all joints together cannot do more within their limits;
@@ -22,25 +22,17 @@ class RateReason(IntEnum):
     computation was cut short: what it gives is within the limits, but not the best.
     """
 
-    MET = differential.MET
-    SINGULAR = differential.SINGULAR
-    LIMITS = differential.LIMITS
-    UNFINISHED = differential.UNFINISHED
-    INVALID = 4
-
-    @property
-    def sentence(self) -> str:
-        """Return what it means, for people."""
-        return _SENTENCES[self]
-
-
-_SENTENCES = {
-    RateReason.MET: "met",
-    RateReason.SINGULAR: "partly in directions that the joints cannot move in",
-    RateReason.LIMITS: "slowed by the limits of joints",
-    RateReason.UNFINISHED: "cut short: within the limits, but not the best",
-    RateReason.INVALID: "not finite",
-}
+    MET = differential.MET, "met"
+    SINGULAR = (
+        differential.SINGULAR,
+        "partly in directions that the joints cannot move in",
+    )
+    LIMITS = differential.LIMITS, "slowed by the limits of joints"
+    UNFINISHED = (
+        differential.UNFINISHED,
+        "cut short: within the limits, but not the best",
+    )
+    INVALID = 4, "not finite"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,13 +70,7 @@ class Rates:
 
     def summary(self) -> dict[str, int]:
         """Return how many tasks ended how, most frequent first."""
-        values, counts = np.unique(self.reason, return_counts=True)
-        pairs = sorted(zip(values, counts, strict=True), key=lambda pair: -pair[1])
-        return {RateReason(int(value)).name: int(count) for value, count in pairs}
+        return RateReason.summary(self.reason)
 
     def __str__(self) -> str:
-        lines = [f"{int(self.success.sum())} of {self.success.size} met"]
-        for name, count in self.summary().items():
-            if name != "MET":
-                lines.append(f"{count} {RateReason[name].sentence}")
-        return "; ".join(lines)
+        return RateReason.told(self.reason, self.success)

@@ -70,17 +70,10 @@ class Solution:
 
     def summary(self) -> dict[str, int]:
         """Return how many targets ended how, most frequent first."""
-        values, counts = np.unique(self.reason, return_counts=True)
-        pairs = sorted(zip(values, counts, strict=True), key=lambda pair: -pair[1])
-        return {Reason(int(value)).name: int(count) for value, count in pairs}
+        return Reason.summary(self.reason)
 
     def __str__(self) -> str:
-        total = self.success.size
-        lines = [f"{int(self.success.sum())} of {total} solved"]
-        for name, count in self.summary().items():
-            if name != "SOLVED":
-                lines.append(f"{count} {Reason[name].sentence}")
-        return "; ".join(lines)
+        return Reason.told(self.reason, self.success)
 
 
 def _closed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

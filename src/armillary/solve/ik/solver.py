@@ -19,7 +19,7 @@ from armillary.equations.inverse import (
     step_program,
 )
 from armillary.equations.selection import Selection
-from armillary.errors import ModelError, ShapeError
+from armillary.errors import ModelError
 from armillary.kernel import Kernel
 from armillary.kernel.search import (
     SOLVED,
@@ -32,7 +32,14 @@ from armillary.kernel.search import (
 )
 from armillary.kernel.start_table import Table, make_table
 from armillary.kernel.threads import default_threads
-from armillary.solve.ik.arguments import Batch, Tolerance, as_poses, check_tolerance
+from armillary.solve.ik.arguments import (
+    TOLERANCE,
+    Batch,
+    Tolerance,
+    as_poses,
+    as_vectors,
+    check_tolerance,
+)
 from armillary.solve.ik.reason import Reason
 from armillary.solve.ik.solution import Solution
 from armillary.spatial.pose import IDENTITY, Pose
@@ -44,7 +51,6 @@ TABLE_SIZE = 32768
 PER_CELL = 128
 TABLE_SEED = 271828
 ROTATION_SCALE = 0.3  # metres that a unit of an axis counts for
-TOLERANCE = (1e-6, 1e-6)
 MOST_PLANS = 64
 # The answer before is a good start: it is given up late.
 FOLLOWING = Patience(steps=40, stale_from=16)
@@ -141,9 +147,12 @@ class Solver:
             ShapeError: A shape does not fit, or a tolerance is not above 0.
         """
         rows, batch = self._rows(targets)
-        first = self._vectors(seed if near is None else near, "seed", batch)
-        if near is not None and first is not None:
+        first = None
+        if near is not None:
+            first = self._within(near, "near", batch)
             rows = np.hstack([rows, first])
+        elif seed is not None:
+            first = self._within(seed, "seed", batch)
         found = self._search(near is not None)(
             rows,
             self._plan(tolerance, patience, random_seed),
@@ -175,24 +184,11 @@ class Solver:
         poses, batch = as_poses(targets, count)
         return np.ascontiguousarray(poses).reshape(-1, POSE_SIZE * count), batch
 
-    def _vectors(self, values: Any, name: str, batch: tuple[int, ...]) -> Array | None:
-        """Return joint vectors for every target, within the limits."""
-        if values is None:
-            return None
-        array = np.asarray(values, dtype=np.float64)
+    def _within(self, values: Any, name: str, batch: Batch) -> Array:
+        """Return joint vectors for each target, within the limits, shape (count, n)."""
         n = len(self.joints)
-        if array.shape[-1:] != (n,):
-            raise ShapeError(
-                f"{name} needs shape (..., {n}); an array of shape {array.shape} was "
-                "given."
-            )
-        try:
-            whole = np.broadcast_to(array, (*batch, n)).reshape(-1, n)
-        except ValueError as error:
-            raise ShapeError(
-                f"{name} of shape {array.shape} does not fit targets of batch {batch}."
-            ) from error
-        return np.ascontiguousarray(np.clip(whole, self._lower, self._upper))
+        vectors = np.clip(as_vectors(values, name, n, batch), self._lower, self._upper)
+        return np.ascontiguousarray(np.broadcast_to(vectors, (math.prod(batch), n)))
 
     @cached_property
     def _start_range(self) -> tuple[Array, Array]:
@@ -255,11 +251,7 @@ class Solver:
         endings = found.endings
 
         def reason() -> npt.NDArray[np.int8]:
-            reason = endings[:, 0].astype(np.int8)
-            if found.failures:
-                missed = np.flatnonzero(reason == Reason.NOT_FOUND)
-                reason[missed] = self._why_not(rows[missed])
-            return reason.reshape(batch)
+            return self._reasons(found, rows).reshape(batch)
 
         return Solution(
             q=found.unknowns.reshape(*batch, len(self.joints)),
@@ -268,6 +260,14 @@ class Solver:
             steps=lambda: endings[:, 1].reshape(batch),
             starts=lambda: endings[:, 2].reshape(batch),
         )
+
+    def _reasons(self, found: Found, rows: Array) -> npt.NDArray[np.int8]:
+        """Return how targets ended, as numbers of `Reason`."""
+        reasons = found.endings[:, 0].astype(np.int8)
+        if found.failures:
+            missed = np.flatnonzero(reasons == Reason.NOT_FOUND)
+            reasons[missed] = self._why_not(rows[missed])
+        return reasons
 
     def _why_not(self, rows: Array) -> npt.NDArray[np.int8]:
         """Return why targets were missed: proof of distance, limits, or unknown."""
