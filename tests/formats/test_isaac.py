@@ -29,6 +29,7 @@ from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.rules import Rules
 from armillary.model.shapes import Sphere
+from armillary.model.wheels import Wheels
 from armillary.model.workcell import Mount, Workcell
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
@@ -495,6 +496,19 @@ def two_links(
     return Manipulator(name="arm", links=(Link(name="base"), tip), **(fields or {}))
 
 
+def cart() -> Manipulator:
+    sides = [
+        Link(
+            name=name,
+            parent="base",
+            joint=Revolute(axis=(0, 1, 0), precursor=Pose.translation(0, y, 0)),
+        )
+        for name, y in (("l", 0.1), ("r", -0.1))
+    ]
+    wheels = Wheels(left="l", right="r", radius=0.1)
+    return Manipulator(name="cart", links=(Link(name="base"), *sides), wheels=wheels)
+
+
 LOSSES: dict[str, Workcell] = {
     code: cell if isinstance(cell, Workcell) else Workcell(manipulators=(cell,))
     for code, cell in {
@@ -506,6 +520,7 @@ LOSSES: dict[str, Workcell] = {
         "lost-joint": two_links(OvalTrack(straight=1.0, radius=1.0)),
         "not-of-isaac": two_links(Prismatic()),
         "lost-postures": two_links(fields={"postures": (Posture(name="p"),)}),
+        "lost-wheels": cart(),
         "lost-properties": two_links(fields={"properties": (Property(name="p"),)}),
         "lost-coupling": Manipulator(
             name="arm",
@@ -556,7 +571,7 @@ def test_every_field_of_the_model_is_written_or_told():
     }
     told_of = {
         Workcell: {"properties", "rules"},
-        Manipulator: {"postures", "groups", "properties"},
+        Manipulator: {"postures", "groups", "properties", "wheels"},
         Link: {"inertia", "visuals", "collisions", "passive", "coupling"},
         Limits: {"velocity", "acceleration", "effort"},
         Frame: {"end_effector"},

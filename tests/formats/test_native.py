@@ -48,6 +48,7 @@ from armillary.model.shapes import (
     TriangularLozenge,
 )
 from armillary.model.unit import Unit
+from armillary.model.wheels import Wheels
 from armillary.model.workcell import WORLD, Mount, Workcell
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
@@ -305,6 +306,17 @@ def any_manipulator(draw: st.DrawFn, name: str) -> Manipulator:
         postures=tuple(postures),
         home=draw(st.sampled_from(["", *(posture.name for posture in postures)])),
         properties=tuple(draw(st.lists(properties(["", *bare.places]), max_size=2))),
+        wheels=draw(wheels(bare.joint_names)),
+    )
+
+
+def wheels(joints: tuple[str, ...]) -> st.SearchStrategy[Wheels | None]:
+    if len(joints) < 2:
+        return st.none()
+    pair = {"left": st.just(joints[0]), "right": st.just(joints[1])}
+    lengths = st.floats(0.01, 10.0)
+    return st.none() | st.builds(
+        Wheels, **pair, radius=lengths, track_width=st.none() | lengths
     )
 
 
@@ -858,11 +870,23 @@ def test_broken_rules_are_told_by_their_ids(links, expected):
         ),
         ('§"groups": [{"name": "g", "groups": ["g"]}]', "HERE error[bad-group]"),
         ('"properties": [§{"name": "n", "of": "x"}]', "HERE error[bad-property]"),
+        (
+            '§"wheels": {"left": "a", "right": "b"}',
+            "HERE error[bad-wheels]: A drive has either the radius",
+        ),
     ],
 )
 def test_broken_notes_are_told(notes, expected):
     data, expected = marked(one_manipulator(f"{GOOD}, {notes}"), expected)
     assert expected in refusal(data)
+
+
+def test_wheels_that_do_not_exist_are_told():
+    notes = '§"wheels": {"left": "a", "right": "b", "radius": 1}'
+    data, place = marked(one_manipulator(f"{GOOD}, {notes}"), "HERE error[bad-wheels]")
+    left, right = refusals(data)
+    assert f"{place}: The wheel 'a' is no joint" in left
+    assert f"{place}: The wheel 'b' is no joint" in right
 
 
 @pytest.mark.parametrize(

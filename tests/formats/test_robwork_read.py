@@ -18,6 +18,7 @@ from armillary.formats.robwork import FORMAT
 from armillary.formats.robwork.roots import sniff
 from armillary.model.joints import CraigPrismatic, CraigRevolute
 from armillary.model.shapes import Box, Cone, Cylinder, HalfSpace, Mesh, Sphere
+from armillary.model.wheels import Wheels
 
 Array = npt.NDArray[np.float64]
 
@@ -967,7 +968,8 @@ def test_mobile_device():
     np.testing.assert_allclose(pose(cell, "R"), along(0, -0.2, 0) @ turn, atol=1e-15)
     np.testing.assert_array_equal(pose(cell, "laser"), along(0, 0, 1))
     np.testing.assert_array_equal(pose(cell, "hub"), pose(cell, "L"))
-    assert device.properties[1].numbers == (0.4,)
+    assert device.wheels == Wheels(left="L", right="R", travel=1.0)
+    assert cell.differential_drive("m").axle.width == 0.4
 
 
 @pytest.mark.parametrize(
@@ -979,6 +981,10 @@ def test_mobile_device():
          '<RightWheel name="R"/></MobileDevice>', "missing-element"),
         ('<MobileDevice name="m" basename="B"><AxelWidth>wide</AxelWidth>'
          '<LeftWheel name="L"/><RightWheel name="R"/></MobileDevice>', "bad-number"),
+        ('<MobileDevice name="m" basename="B"><AxelWidth>0</AxelWidth>'
+         '<LeftWheel name="L"/><RightWheel name="R"/></MobileDevice>', "bad-device"),
+        ('<MobileDevice name="m" basename="B"><AxelWidth>1</AxelWidth>'
+         '<LeftWheel name="L"/><RightWheel name="L"/></MobileDevice>', "repeated-name"),
         ('<SerialDevice><Frame name="a"/></SerialDevice>', "missing-attribute"),
         (ARM + ARM, "repeated-name"),
     ],

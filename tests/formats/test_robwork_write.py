@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -41,6 +42,7 @@ from armillary.model.joints import (
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.shapes import Box, Capsule, Cone, Cylinder, HalfSpace, Mesh, Sphere
+from armillary.model.wheels import Wheels
 
 CUBE = Box(size=(0.1, 0.1, 0.1), name="cube")
 TILTED = Pose.from_rpy(0.3, -0.5, 1.1, (0.1, 0.2, 0.3))
@@ -594,6 +596,25 @@ def test_what_only_robwork_has_comes_back(name: str):
     assert again.properties == cell.properties
     for element in ("ParallelDevice", "MobileDevice", "SerialDevice", "SerialChain"):
         assert (f"<{element}" in text) == (f"<{element}" in DEVICES[name])
+
+
+def test_wheels_that_robwork_has_not_are_told():
+    (cart,) = (m for m in read(DEVICES["mobile"]).manipulators if m.wheels)
+    loose = Mount(manipulator="m", bolted=False)
+    lost = {
+        "in radians": Wheels(left="L", right="R", radius=0.1),
+        "by another width": Wheels(left="L", right="R", travel=1.0, track_width=0.5),
+        "the wrong way round": Wheels(left="R", right="L", travel=1.0),
+    }
+    for what, wheels in lost.items():
+        changed = msgspec.structs.replace(cart, wheels=wheels)
+        text, report = write(Cell(manipulators=(changed,), mounts=(loose,)))
+        assert "<MobileDevice" not in text, what
+        assert "that a base drives on two wheels is not kept" in losses(report), what
+    for mount in (Mount(manipulator="m"), msgspec.structs.replace(loose, pose=TILTED)):
+        text, report = write(Cell(manipulators=(cart,), mounts=(mount,)))
+        assert "<MobileDevice" not in text
+        assert "that a base drives on two wheels is not kept" in losses(report)
 
 
 def test_first_frame_is_one_of_the_world():

@@ -7,6 +7,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -23,6 +24,7 @@ from armillary import (
     UnknownName,
     joints,
 )
+from armillary.model.wheels import Wheels
 from armillary.testing.samples import random_pose
 
 RADIUS, WIDTH = 0.1, 0.5
@@ -213,7 +215,7 @@ def test_robworks_mobile_device_without_its_slips(tmp_path: Path) -> None:
         "</WorkCell>"
     )
     cell = arm.load(path)
-    drive = cell.differential_drive("m", left="L", right="R", travel=1.0)
+    drive = cell.differential_drive("m")
     assert drive.axle.width == 1.0
     # Its manual's formula, with the angle's sign put right: r = 1.5, an angle of 1.
     X = cell.pose("Base", drive.with_q(cell.home, [1.0, 2.0]))
@@ -222,6 +224,35 @@ def test_robworks_mobile_device_without_its_slips(tmp_path: Path) -> None:
     np.testing.assert_allclose(X, expected, atol=1e-15)
     J = drive.base_jacobian  # to the left where the right wheel is faster
     np.testing.assert_allclose(J[[0, 1, 5]], [[0.5, 0.5], [0, 0], [-1, 1]], atol=1e-15)
+
+
+def test_wheels_of_a_manipulator_drive_it_wherever_it_is() -> None:
+    cell = robot()
+    own = Wheels(left="left", right="right", radius=RADIUS)
+    cart = msgspec.structs.replace(cell.manipulators[cell.index["cart"]], wheels=own)
+    mine = cell.replace(cart)
+    assert mine.differential_drive("cart").axle == driven(cell).axle
+    with pytest.raises(ModelError, match="itself has wheels, which count if nothing"):
+        mine.differential_drive("cart", radius=2.0)
+    given = mine.differential_drive("cart", left="left", right="right", radius=2.0)
+    assert given.axle.travel == (2.0, 2.0)
+
+
+def test_wheels_that_are_none_are_refused() -> None:
+    faulty: list[tuple[dict[str, Any], str]] = [
+        ({}, "either the radius"),
+        ({"radius": 1.0, "travel": 1.0}, "either the radius"),
+        ({"radius": -1.0}, "cannot roll -1.0"),
+        ({"travel": math.inf}, "cannot roll inf"),
+        ({"radius": 1.0, "track_width": 0.0}, "track_width of two wheels"),
+        ({"radius": 1.0, "right": "left"}, "Both wheels are 'left'"),
+        ({"radius": 1.0, "right": "deck"}, "'deck' is no joint"),
+    ]
+    links = [Link(name="deck"), wheel("left", 0.2), wheel("right", -0.2)]
+    for options, message in faulty:
+        with pytest.raises(ModelError, match=message):
+            wheels = Wheels(**{"left": "left", "right": "right", **options})
+            Manipulator(name="cart", links=links, wheels=wheels)
 
 
 def test_drives_are_values() -> None:
@@ -266,6 +297,8 @@ def test_what_does_not_roll_is_refused() -> None:
         (made(cell, radius=None), ModelError, "either the radius"),
         (made(cell, radius=math.nan), ModelError, "cannot roll nan"),
         (made(cell, radius=0.0), ModelError, "cannot roll 0.0"),
+        (made(cell, left=None), ModelError, "itself has no wheels"),
+        (lambda: cell.differential_drive("cart"), ModelError, "itself has no wheels"),
         (made(cell, track_width=-1.0), ModelError, "track_width"),
         (made(cell, track_width=math.inf), ModelError, "track_width"),
         (made(tilted), ModelError, "not about y"),

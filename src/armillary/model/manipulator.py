@@ -19,6 +19,7 @@ from armillary.model.notes import note_faults
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.validate import check_manipulator
+from armillary.model.wheels import Wheels
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
 
@@ -51,6 +52,7 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             at the limits nearest to that.
         groups: Named groups of joints.
         properties: What else files say of it, or of its links and frames.
+        wheels: On which it drives; see `Cell.differential_drive`.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     home: str = ""
     groups: tuple[Group, ...] = ()
     properties: tuple[Property, ...] = ()
+    wheels: Wheels | None = None
 
     def __post_init__(self) -> None:
         """Check every rule of a legal tree.
@@ -69,11 +72,12 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         for field in ("links", "postures", "groups", "properties"):
             msgspec.structs.force_setattr(self, field, tuple(getattr(self, field)))
         check_manipulator(self.name, self.links)
-        if self.postures or self.home or self.groups or self.properties:
+        notes = self.postures, self.home, self.groups, self.properties, self.wheels
+        if any(notes):
             self._check_notes()
 
     def _check_notes(self) -> None:
-        """Refuse postures, groups and properties about what does not exist."""
+        """Refuse postures, groups, properties and wheels of what does not exist."""
         faults = note_faults(
             self.links,
             self.joint_names,
@@ -82,6 +86,7 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             home=self.home,
             groups=self.groups,
             properties=self.properties,
+            wheels=self.wheels,
         )
         told = " ".join(fault.message for fault in faults)
         if told:

@@ -10,6 +10,7 @@ from armillary.model.group import Group, group_faults
 from armillary.model.link import Link
 from armillary.model.posture import Posture, posture_faults
 from armillary.model.property import Property
+from armillary.model.wheels import Wheels, wheel_faults
 
 __all__ = ["Fault", "note_faults"]
 
@@ -37,8 +38,9 @@ def note_faults(
     home: str = "",
     groups: Sequence[Group] = (),
     properties: Sequence[Property] = (),
+    wheels: Wheels | None = None,
 ) -> Iterator[Fault]:
-    """Yield what is wrong with the postures, groups and properties of a manipulator.
+    """Yield what is wrong with what a manipulator has beside its links.
 
     links: A legal tree.
     joint_names: Of the joints that have a place in q.
@@ -61,3 +63,6 @@ def note_faults(
                 "link or frame here."
             )
             yield Fault("properties", place, message)
+    if wheels is not None:
+        for message in wheel_faults(wheels, joint_names):
+            yield Fault("wheels", None, message)

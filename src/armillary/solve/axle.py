@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import msgspec
+
 from armillary.equations.chain import Layout, ancestry, link_of
 from armillary.equations.jacobian import Twist, jacobian
 from armillary.equations.poses import poses_of
 from armillary.errors import ModelError, quote
+from armillary.model.wheels import Wheels
 from armillary.model.workcell import FrameAt
 from armillary.solve.choice import joint_link
 from armillary.solve.scene import Scene
 from armillary.spatial.pose import IDENTITY
 from armillary.spatial.vector import Vector3
 
-__all__ = ["Axle", "axle_of"]
+__all__ = ["Axle", "axle_of", "wheels_of"]
 
 TOLERANCE = 1e-6
 
@@ -52,27 +55,50 @@ class _Wheel(NamedTuple):
     centre: Vector3
 
 
-def axle_of(
+def wheels_of(
     cell: Scene,
-    base: FrameAt,
-    wheels: tuple[str, str],
-    *,
-    radius: float | None,
-    travel: float | None,
-    track_width: float | None,
-) -> Axle:
-    """Return the axle of two wheels, by their joints; see `Cell.differential_drive`.
+    name: str,
+    joints: tuple[str | None, str | None],
+    lengths: tuple[float | None, float | None, float | None],
+) -> Wheels:
+    """Return the wheels that are given, where none are those that a manipulator has.
+
+    joints: Of the left and the right wheel.
+    lengths: Radius, travel and track width, as for `Wheels`.
+
+    Returns:
+        By the names that their joints have in the cell.
+
+    Raises:
+        ModelError: One is missing, or they roll by no length.
+    """
+    left, right = joints
+    if left is not None and right is not None:
+        radius, travel, width = lengths
+        return Wheels(
+            left=left, right=right, radius=radius, travel=travel, track_width=width
+        )
+    own = cell.manipulators[cell.index[name]].wheels
+    if own is None or any(value is not None for value in (*joints, *lengths)):
+        has = "no wheels" if own is None else "wheels, which count if nothing is given"
+        raise ModelError(
+            f"A drive needs the joints of both wheels, left= and right=; {quote(name)} "
+            f"itself has {has}."
+        )
+    names = {"left": f"{name}/{own.left}", "right": f"{name}/{own.right}"}
+    return msgspec.structs.replace(own, **names)
+
+
+def axle_of(cell: Scene, base: FrameAt, wheels: Wheels) -> Axle:
+    """Return the axle of two wheels; see `Cell.differential_drive`.
+
+    wheels: By the names that their joints have in the cell.
 
     Raises:
         UnknownName: A joint does not exist.
-        ModelError: The wheels are not on one axle along y, or roll by no length.
+        ModelError: The wheels are not on one axle along y.
     """
-    length = radius if travel is None else travel
-    if length is None or (radius is not None and travel is not None):
-        raise ModelError("A drive has either the radius of its wheels, or travel=.")
-    if not (math.isfinite(length) and length > 0.0):
-        raise ModelError(f"A wheel cannot roll {length} m per unit of its joint.")
-    left, right = (_wheel(cell, base, name) for name in wheels)
+    left, right = (_wheel(cell, base, name) for name in (wheels.left, wheels.right))
     if abs(left.centre[0] - right.centre[0]) > TOLERANCE:
         raise ModelError(
             f"The wheels are not on one axle: {quote(left.name)} is at x = "
@@ -80,17 +106,17 @@ def axle_of(
             f"{right.centre[0]:g} m."
         )
     y = left.centre[1], right.centre[1]
-    width = y[0] - y[1] if track_width is None else float(track_width)
+    width = y[0] - y[1] if wheels.track_width is None else wheels.track_width
     if not TOLERANCE < width < math.inf:
         raise ModelError(
             f"The left wheel has to be {width:g} m to the left of the right one, along "
             "y of the base; swap them, or give track_width=."
         )
-    ways = (1.0, 1.0) if radius is None else (_way(left), _way(right))
+    ways = (1.0, 1.0) if wheels.radius is None else (_way(left), _way(right))
     middle = 0.5 * (y[0] + y[1])
     return Axle(
         joints=(left.place, right.place),
-        travel=(length * ways[0], length * ways[1]),
+        travel=(wheels.length * ways[0], wheels.length * ways[1]),
         x=left.centre[0],
         left=middle + 0.5 * width,
         right=middle - 0.5 * width,

@@ -22,7 +22,7 @@ from armillary.kernel import Kernel
 from armillary.model.pairs import Pairs
 from armillary.model.rules import Rules
 from armillary.model.workcell import WORLD, Workcell
-from armillary.solve.axle import axle_of
+from armillary.solve.axle import axle_of, wheels_of
 from armillary.solve.choice import chosen
 from armillary.solve.device import Device
 from armillary.solve.differential_drive import DifferentialDrive
@@ -369,8 +369,8 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         self,
         name: str,
         *,
-        left: str,
-        right: str,
+        left: str | None = None,
+        right: str | None = None,
         radius: float | None = None,
         travel: float | None = None,
         track_width: float | None = None,
@@ -379,7 +379,8 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
 
         Args:
             name: The manipulator, which stands on the world and is not bolted down.
-            left: The joint of the wheel at the greater y.
+            left: The joint of the wheel at the greater y. Where nothing but the name is
+                given, the manipulator has to have `wheels`.
             right: The joint of the other wheel.
             radius: Of the wheels [m]; their axes tell which way they roll.
             travel: In place of a radius, how far a wheel rolls forward per unit of its
@@ -388,19 +389,14 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
 
         Raises:
             UnknownName: A manipulator or joint does not exist.
-            ModelError: The wheels are not on one axle along y of the base.
+            ModelError: The wheels are not on one axle along y of the base, or there
+                are none.
             StateError: The base is bolted down, or stands on another.
         """
         self.home.check_free(name)
         base = placed_frame(self, name)
-        axle = axle_of(
-            self,
-            base,
-            (left, right),
-            radius=radius,
-            travel=travel,
-            track_width=track_width,
-        )
+        wheels = wheels_of(self, name, (left, right), (radius, travel, track_width))
+        axle = axle_of(self, base, wheels)
         return DifferentialDrive(cell=self, manipulator=name, axle=axle)
 
     # rules

@@ -123,6 +123,8 @@ def _tell_losses(cell: Workcell, report: Report) -> None:
     for manipulator in cell.manipulators:
         for _ in manipulator.groups:
             lose("a group of joints")
+        if manipulator.wheels is not None:
+            lose("that a base drives on two wheels")
         for note in manipulator.properties:
             if note.name != LIBRARY or note.numbers or note.description:
                 lose(f"property {quote(note.name)}")

@@ -185,6 +185,7 @@ def _tell_notes(cell: Workcell, report: Report) -> None:
     notes = {
         "postures": manipulator.postures,
         "groups": manipulator.groups,
+        "wheels": manipulator.wheels,
         "properties": (*manipulator.properties, *cell.properties),
         "unbolted": [mount for mount in cell.mounts if not mount.bolted],
         "rules": cell.rules != Workcell().rules,
@@ -198,6 +199,7 @@ def _tell_notes(cell: Workcell, report: Report) -> None:
 _NOTES: Final = {
     "postures": "named postures",
     "groups": "groups of joints",
+    "wheels": "that the base drives on two wheels",
     "properties": "properties",
     "unbolted": "that the base is not bolted",
     "rules": "which pairs of links are tested for collision",

@@ -290,6 +290,7 @@ _NOTES: Final = {
     "home": "home",
     "groups": "group",
     "properties": "property",
+    "wheels": "wheels",
 }
 
 # Each needs those before it.

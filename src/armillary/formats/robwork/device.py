@@ -12,7 +12,7 @@ from armillary.formats.robwork.desk import Desk
 from armillary.formats.robwork.directory import Directory
 from armillary.formats.robwork.hinges import joint_steps
 from armillary.formats.robwork.node import SEPARATOR, Node
-from armillary.formats.robwork.notes import AXLE_WIDTH, DEVICE, JUNCTION, Notes
+from armillary.formats.robwork.notes import DEVICE, JUNCTION, Notes
 from armillary.formats.robwork.placing import (
     place_base,
     place_in_chain,
@@ -94,6 +94,13 @@ class Device:
         marked = [node for node in self.nodes if node.type == "EndEffector"]
         return marked or self.nodes[-1:]
 
+    def driven(self) -> tuple[Node, Node] | None:
+        """Return the left and the right wheel of a mobile device."""
+        if self.kind != "MobileDevice":
+            return None
+        left, right = self.nodes[1 : self.wheels]
+        return left, right
+
     def joints(self) -> list[Node]:
         """Return the joints whose coordinates make up RobWork's q, in its order."""
         own = {node.full_name: node for node in self.nodes}
@@ -160,7 +167,13 @@ def _read_wheels(device: Device, reader: BodyReader, desk: Desk) -> None:
     if base is None or width is None or numbers is None:
         return
     desk.close(width)
-    device.notes.all.append(Property(name=AXLE_WIDTH, numbers=numbers))
+    if numbers[0] <= 0.0:
+        desk.report.error(
+            width.place,
+            "bad-device",
+            f"the wheels of {element.label} cannot be {numbers[0]:g} m apart",
+            hint="Write the distance of the left wheel from the right one.",
+        )
     scope = (device.name,)
     device.nodes.append(
         Node(element=element, scope=scope, name=base, type="Movable", daf=True)

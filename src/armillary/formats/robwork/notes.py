@@ -11,7 +11,6 @@ from armillary.formats.xml import Element
 from armillary.model.property import Property
 
 __all__ = [
-    "AXLE_WIDTH",
     "CALIBRATION",
     "COLLISION",
     "COORDINATE",
@@ -37,9 +36,6 @@ TYPE: Final = f"{PREFIX}type"
 JUNCTION: Final = f"{PREFIX}junction"
 """Of a manipulator: the chains that end in one place, separated by `|`; repeated."""
 
-AXLE_WIDTH: Final = f"{PREFIX}axle_width"
-"""Of a manipulator: the distance of a mobile device's wheels [m]."""
-
 COORDINATE: Final = "armillary.coordinate"
 """Of a joint that armillary wrote: the name of the coordinate, where it has another."""
 
@@ -50,7 +46,7 @@ SETUPS: Final = (COLLISION, PROXIMITY, CALIBRATION)
 """Elements that name a file; a property `robwork.<element>` keeps one not read."""
 
 OWN_NOTES: Final = frozenset(
-    (DEVICE, TYPE, JUNCTION, AXLE_WIDTH, *(f"{PREFIX}{kind}" for kind in SETUPS))
+    (DEVICE, TYPE, JUNCTION, *(f"{PREFIX}{kind}" for kind in SETUPS))
 )
 """The names of the properties that come from other elements than `Property`."""
 

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -32,6 +32,7 @@ from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.property import Property
 from armillary.model.unit import Unit
+from armillary.model.wheels import Wheels
 from armillary.model.workcell import WORLD, Mount, Workcell
 
 __all__ = ["ENVIRONMENT", "Scene"]
@@ -206,7 +207,10 @@ class _Assembly:
         postures = read_postures(device.postures, joints, limits, self._desk)
         has_home = any(posture.name == HOME for posture in postures)
         self._manipulators[-1] = msgspec.structs.replace(
-            made, postures=postures, home=HOME if has_home else ""
+            made,
+            postures=postures,
+            home=HOME if has_home else "",
+            wheels=_wheels(device, builder.coordinates),
         )
 
     def _finish(
@@ -232,6 +236,17 @@ class _Assembly:
             mount = msgspec.structs.replace(mount, pose=base.pose)
         if mount != Mount(manipulator=name):
             self._mounts.append(mount)
+
+
+def _wheels(
+    device: Device, coordinates: Mapping[str, tuple[str, ...]]
+) -> Wheels | None:
+    """Return the wheels of a mobile device; their q is how far they roll."""
+    driven = device.driven()
+    if driven is None:
+        return None
+    (left,), (right,) = (coordinates[node.full_name] for node in driven)
+    return Wheels(left=left, right=right, travel=1.0)
 
 
 def _full_names(nodes: Iterable[Node]) -> list[str]:

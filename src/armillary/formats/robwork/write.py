@@ -214,6 +214,8 @@ class _Sheet:
             self._frames[name] = frame, parent
         if manipulator.postures:
             self.losses["a posture of what has no joints"] += 1
+        if manipulator.wheels is not None:
+            self.losses["that a base drives on two wheels"] += 1
         for note in manipulator.properties:
             if not note.of:
                 self.losses["a property of a part as a whole"] += 1

@@ -15,13 +15,7 @@ from armillary.formats.robwork.device import WHEELS, wheel_poses
 from armillary.formats.robwork.draft import NOWHERE, Draft, OutFrame
 from armillary.formats.robwork.elements import property_elements
 from armillary.formats.robwork.node import SEPARATOR
-from armillary.formats.robwork.notes import (
-    AXLE_WIDTH,
-    DEVICE,
-    JUNCTION,
-    PREFIX,
-    SETUPS,
-)
+from armillary.formats.robwork.notes import DEVICE, JUNCTION, PREFIX, SETUPS
 from armillary.formats.robwork.q_order import mark_ends
 from armillary.formats.robwork.write_postures import posture_elements
 from armillary.formats.xml import Element, tag
@@ -60,6 +54,8 @@ def device_element(
     kind = _kind(draft, mount)
     if kind == "TreeDevice" and not _is_said(manipulator, kind):
         mark_ends(draft, report)
+    if manipulator.wheels is not None and kind != "MobileDevice":
+        losses["that a base drives on two wheels"] += 1
     base = draft.frames[0]
     base.pose = mount.pose
     base.type = "Fixed" if mount.bolted else "Movable"
@@ -108,11 +104,8 @@ def _kind(draft: Draft, mount: Mount) -> str:
     for given in ("ParallelDevice", "TreeDevice"):
         if _is_said(manipulator, given):
             return given
-    said = {note.name: note.numbers for note in manipulator.properties if not note.of}
-    if _is_said(manipulator, "MobileDevice") and not mount.bolted:
-        width = said.get(AXLE_WIDTH, ())
-        if len(width) == 1 and len(_wheels(draft.frames, width[0])) == len(WHEELS):
-            return "MobileDevice" if mount.pose.is_identity else "TreeDevice"
+    if _wheels(draft) and mount.pose.is_identity and not mount.bolted:
+        return "MobileDevice"
     return "SerialDevice" if is_chain else "TreeDevice"
 
 
@@ -121,22 +114,31 @@ def _is_said(manipulator: Manipulator, kind: str) -> bool:
     return any(n.name == DEVICE and n.text == kind for n in manipulator.properties)
 
 
-def _wheels(frames: Sequence[OutFrame], width: float) -> list[OutFrame]:
-    """Return the joints that stand as the wheels of a mobile device, left and right."""
-    turning = [
-        frame
-        for frame in frames
-        if frame.type == "Revolute"
-        and frame.parent == frames[0].name
-        and frame.drive is None
+def _wheels(draft: Draft) -> list[OutFrame]:
+    """Return the left and the right wheel, if they are as RobWork has them."""
+    wheels = draft.manipulator.wheels
+    if wheels is None or wheels.travel != 1.0:
+        return []
+    by_name = {frame.name: frame for frame in draft.frames}
+    names = [draft.joints.get(name, "") for name in (wheels.left, wheels.right)]
+    found = [by_name[name] for name in names if name in by_name]
+    if len(found) < len(WHEELS):
+        return []
+    width = _axle_width(found)
+    is_width = width > 0.0 and wheels.track_width in {None, width}
+    is_usual = is_width and all(
+        frame.type == "Revolute"
+        and frame.parent == draft.frames[0].name
         and not frame.passive
-    ]
-    return [
-        wheel
-        for pose in wheel_poses(width)
-        for wheel in turning
-        if wheel.pose.approx_equal(pose, TOLERANCE)
-    ]
+        and frame.pose.approx_equal(pose, TOLERANCE)
+        for frame, pose in zip(found, wheel_poses(width), strict=True)
+    )
+    return found if is_usual else []
+
+
+def _axle_width(wheels: Sequence[OutFrame]) -> float:
+    left, right = (float(wheel.pose.position[1]) for wheel in wheels)
+    return left - right
 
 
 def _tell_late_owners(draft: Draft, report: Report) -> None:
@@ -158,12 +160,11 @@ def _tell_late_owners(draft: Draft, report: Report) -> None:
 
 
 def _mobile_body(draft: Draft) -> list[Element]:
-    note = next(n for n in draft.manipulator.properties if n.name == AXLE_WIDTH)
-    (width,) = note.numbers
-    own = [draft.frames[0], *_wheels(draft.frames, width)]
+    wheels = _wheels(draft)
+    own = [draft.frames[0], *wheels]
     names = {frame.name for frame in own}
     return [
-        tag("AxelWidth", text=repr(width)),
+        tag("AxelWidth", text=repr(_axle_width(wheels))),
         *(tag(k, {"name": f.name}) for k, f in zip(WHEELS, own[1:], strict=True)),
         *(_with_reference(part, frame) for frame in own for part in frame.parts),
         *(
