@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from armillary.equations.chain import Layout
-from armillary.equations.closed.coordinate import coordinate
+from armillary.equations.closed.coordinate import coordinate, length
 from armillary.equations.closed.family import Answer
 from armillary.equations.closed.recognise import Closed
 from armillary.equations.inverse import Goal
@@ -142,6 +142,10 @@ def _branch(
         wish = None if near is None else near[k]
         q[k], inside = coordinate(turn, drive, (limits[0][k], limits[1][k]), wish)
         within = within & inside
+    for shift, drive in zip(answer.shifts, closed.rails, strict=True):
+        k = drive.place
+        q[k], inside = length(shift, drive, (limits[0][k], limits[1][k]))
+        within = within & inside
     X = _reached(question, answer, q)
     apart = subtract(X.position, target.position)
     distance, chord = dot(apart, apart), _chord(X, target)
@@ -163,7 +167,7 @@ def _branch(
 def _reached(question: Question, answer: Answer, q: list[Number]) -> Pose:
     layout, goal, selection, _, closed = question
     if closed.exact:
-        return closed.pose(answer.turns)
+        return closed.pose(answer.turns, answer.shifts)
     (X,) = poses_of(layout, selection.expand(q), [goal.frame], goal.relative_to)
     return X
 

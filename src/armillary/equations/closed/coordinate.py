@@ -35,6 +35,17 @@ def coordinate(
         q = _near_zero(q, drive, low, high)
         if _never_leaves(drive, low, high):
             return q, True
+    return _within(q, low, high)
+
+
+def length(
+    shift: Number, drive: Drive, limits: tuple[float, float]
+) -> tuple[Number, Any]:
+    """Return the q of a length that a joint slides, and whether it is within limits."""
+    return _within((shift - drive.offset) / drive.gain, *limits)
+
+
+def _within(q: Number, low: float, high: float) -> tuple[Number, Any]:
     within = (q >= low - SLACK) & (q <= high + SLACK)
     return select(within, minimum(maximum(q, low), high), q), within
 

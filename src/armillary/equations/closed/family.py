@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from armillary.equations.closed.arm import Arm
 from armillary.equations.closed.turn import Turn
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
@@ -15,15 +14,17 @@ class Answer(NamedTuple):
     """One branch.
 
     Attributes:
-        turns: The angle of each joint.
+        turns: The angle of each joint that turns.
         singular: Whether it is one of infinitely many, a truth value.
         loose: Whether a target next to this one may have an answer where this has none,
             farther away than the targets are.
+        shifts: The length of each joint that slides.
     """
 
     turns: list[Turn]
     singular: Any
     loose: Any = False
+    shifts: Sequence[Number] = ()
 
 
 Formula = Callable[[Pose, Number], list[Answer]]
@@ -47,7 +48,10 @@ class Choice(NamedTuple):
     sign: str
 
 
-class Family(NamedTuple):
+Geometry = TypeVar("Geometry")
+
+
+class Family(NamedTuple, Generic[Geometry]):
     """Arms that one formula solves.
 
     Attributes:
@@ -59,6 +63,6 @@ class Family(NamedTuple):
     """
 
     name: str
-    fit: Callable[[Arm], Formula]
+    fit: Callable[[Geometry], Formula]
     choices: tuple[Choice, ...]
-    arm_angle: Callable[[Arm], Callable[[list[Turn]], Number]] | None = None
+    arm_angle: Callable[[Geometry], Callable[[list[Turn]], Number]] | None = None

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from armillary.equations.chain import Layout
-from armillary.equations.closed.arm import Arm, arm_of
+from armillary.equations.closed.arm import Arm, Drive, arm_of
 from armillary.equations.closed.chain import Chain, chain_of
 from armillary.equations.closed.family import Answer, Family, Formula
+from armillary.equations.closed.mixed import Mixed, mixed_of
+from armillary.equations.closed.orienting import ORIENTING, ORIENTING_THREE
+from armillary.equations.closed.planar import PLANAR_SLIDING, PLANAR_THREE, PLANAR_TWO
 from armillary.equations.closed.spherical_shoulder import SPHERICAL_SHOULDER
 from armillary.equations.closed.spherical_wrist import SPHERICAL_WRIST
 from armillary.equations.closed.three_parallel import THREE_PARALLEL
@@ -23,8 +27,16 @@ from armillary.equations.selection import Selection
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
 
-FAMILIES: tuple[Family, ...] = (*SPHERICAL_WRIST, THREE_PARALLEL)
-"""Tried in this order, each on the chain and on the chain from the other end."""
+FAMILIES: tuple[Family[Arm], ...] = (*SPHERICAL_WRIST, THREE_PARALLEL)
+"""Arms of six joints that turn; tried in this order."""
+
+FEWER: tuple[tuple[Family[Mixed], ...], ...] = (
+    (ORIENTING,),
+    (ORIENTING,),
+    (ORIENTING, PLANAR_SLIDING, PLANAR_TWO),
+    (ORIENTING_THREE, PLANAR_THREE),
+)
+"""Arms by how many of their joints turn: none to three."""
 
 JOINTS, REDUNDANT = 6, 7
 CHECKS = 16
@@ -43,8 +55,8 @@ class Closed(NamedTuple):
         accuracy: How far the formula's geometry is from the model's [m, 1].
     """
 
-    family: Family
-    arm: Arm
+    family: Family[Any]
+    arm: Arm | Mixed
     formula: Formula
     backwards: bool
     accuracy: float
@@ -66,9 +78,15 @@ class Closed(NamedTuple):
         """Return whether the formula's geometry is the model's but for rounding."""
         return self.accuracy <= ROUNDING * max(1.0, self.arm.size)
 
-    def pose(self, turns: list[Turn]) -> Pose:
-        """Return the pose that turns lead to, by the formula's geometry."""
-        X = self.arm.pose(turns)
+    @property
+    def rails(self) -> tuple[Drive, ...]:
+        """Return what drives each joint that slides."""
+        return () if isinstance(self.arm, Arm) else self.arm.rails
+
+    def pose(self, turns: list[Turn], shifts: Sequence[Number]) -> Pose:
+        """Return the pose that turns and shifts lead to, by the formula's geometry."""
+        arm = self.arm
+        X = arm.pose(turns) if isinstance(arm, Arm) else arm.pose(turns, shifts)
         return X.inverse() if self.backwards else X
 
 
@@ -87,32 +105,41 @@ def recognise(layout: Layout, goal: Goal, selection: Selection) -> Closed:
         except Unfit as unfit:
             reasons.append(str(unfit))
             continue
-        error = _error(layout, goal, selection, arm, backwards)
+        closed = Closed(family, arm, formula, backwards, math.inf)
+        error = _error(layout, goal, selection, closed)
         demand(error <= ACCURACY * arm.size, "the axes are not rigid lines")
-        return Closed(family, arm, formula, backwards, error)
+        return closed._replace(accuracy=error)
     raise Unfit("; ".join(dict.fromkeys(reasons)))
 
 
-def _candidates(chain: Chain) -> list[tuple[Family, Arm, bool]]:
-    """Return the families that a chain may belong to, each with its geometry."""
+def _candidates(chain: Chain) -> list[tuple[Family[Any], Arm | Mixed, bool]]:
+    """Return the families that a chain may belong to, each with its geometry.
+
+    Those of six joints that turn are tried on the chain from its other end, too.
+    """
     found = len(chain.screws)
-    if found == REDUNDANT:
+    turning = sum(screw.turns for screw in chain.screws)
+    if found == turning == REDUNDANT:
         return [(SPHERICAL_SHOULDER, arm_of(chain), False)]
-    demand(found == JOINTS, f"{found} joints move the frame, and a full pose needs 6")
+    demand(found <= JOINTS, f"{found} joints move the frame, more than a pose needs")
+    if not found == turning == JOINTS:
+        many = f"{turning} of {found} joints turn, neither six nor at most three"
+        demand(turning < len(FEWER), many)
+        mixed = mixed_of(chain)
+        return [(family, mixed, False) for family in FEWER[turning]]
     arms = [(arm_of(chain), False), (arm_of(chain.reversed()), True)]
     return [(family, *arm) for family in FAMILIES for arm in arms]
 
 
-def _error(
-    layout: Layout, goal: Goal, selection: Selection, arm: Arm, backwards: bool
-) -> float:
+def _error(layout: Layout, goal: Goal, selection: Selection, closed: Closed) -> float:
     """Return how far the arm's poses are from the model's, at random q."""
     worst = 0.0
     n = len(selection.inputs)
     for q in np.random.default_rng(0).uniform(-3.0, 3.0, (CHECKS, n)).tolist():
         (X,) = poses_of(layout, selection.expand(q), [goal.frame], goal.relative_to)
-        angles = [d.gain * q[d.place] + d.offset for d in arm.drives]
-        Y = arm.pose([Turn(math.cos(angle), math.sin(angle)) for angle in angles])
-        apart = X.matrix() - (Y.inverse() if backwards else Y).matrix()
+        angles = [d.gain * q[d.place] + d.offset for d in closed.arm.drives]
+        turns = [Turn(math.cos(angle), math.sin(angle)) for angle in angles]
+        shifts = [d.gain * q[d.place] + d.offset for d in closed.rails]
+        apart = X.matrix() - closed.pose(turns, shifts).matrix()
         worst = max(worst, float(np.abs(apart).max()))
     return worst

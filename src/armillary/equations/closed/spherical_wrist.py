@@ -205,7 +205,7 @@ def _solve(arm: Arm, place: Place, target: Pose) -> list[Answer]:
     return answers
 
 
-def _family(kind: Callable[[Arm], Place], name: str, *choices: Choice) -> Family:
+def _family(kind: Callable[[Arm], Place], name: str, *choices: Choice) -> Family[Arm]:
     name = f"spherical wrist, {name}"
     return Family(name, _with_wrist(kind), (*choices, WRIST))
 
