@@ -57,6 +57,8 @@ def figures() -> Iterator[Figure]:
     with one_thread():
         for name, make in robots.items():
             yield from arm_figures(name, *make())
+        yield seven_joints()
+        yield scara()
 
 
 @contextmanager
@@ -94,6 +96,49 @@ def arm_figures(name: str, cell: Cell, tip: str) -> Iterator[Figure]:
     yield within(f"{name} closed form, all branches", ours / COUNT, at_most=0.3e-6)
     what = f"{name} closed form, EAIK batch"
     yield faster(what, ours / COUNT, theirs / FEW, at_least=10)
+
+
+def seven_joints() -> Figure:
+    """Return the figure of an arm of the iiwa14's lengths, its arm angle given."""
+    cell = craig(
+        (
+            (0.0, 0.0, 0.36),
+            (-TURN, 0.0, 0.0),
+            (TURN, 0.0, 0.42),
+            (TURN, 0.0, 0.0),
+            (-TURN, 0.0, 0.4),
+            (-TURN, 0.0, 0.0),
+            (TURN, 0.0, 0.126),
+        )
+    )
+    ik = cell.ik("tool")
+    q = np.random.default_rng(0).uniform(-np.pi, np.pi, (COUNT, 7))
+    targets, angle = cell.fk("tool")(q), ik.closed.arm_angle(q)
+    assert ik.all(targets, arm_angle=angle).success.all()
+    (ours,) = best_times(lambda: ik.all(targets, arm_angle=angle))
+    what = "iiwa14 closed form, all branches at an arm angle"
+    return within(what, ours / COUNT, at_most=0.5e-6)
+
+
+def scara() -> Figure:
+    """Return the figure of an arm of three parallel axes and a lift."""
+    joints = arm.joints
+    kinds = (
+        joints.PaulRevolute(a=0.3),
+        joints.PaulRevolute(a=0.25),
+        joints.PaulPrismatic(),
+        joints.PaulRevolute(d=-0.1),
+    )
+    links = [Link(name="base")]
+    for k, joint in enumerate(kinds):
+        links.append(Link(name=f"link{k}", parent=links[-1].name, joint=joint))
+    cell = Cell(manipulators=(Manipulator(name="scara", links=tuple(links)),))
+    ik = cell.ik("link3")
+    q = np.random.default_rng(0).uniform(-np.pi, np.pi, (COUNT, 4))
+    targets = cell.fk("link3")(q)
+    assert ik.all(targets).success.all()
+    (ours,) = best_times(lambda: ik.all(targets))
+    return within("SCARA closed form, all branches", ours / COUNT, at_most=0.1e-6)
 
 
 def difficult_targets(cell: Cell, tip: str) -> np.ndarray:

@@ -180,7 +180,7 @@ def test_a_polar_slide_through_the_first_axis() -> None:
 
 
 def test_a_tilt_next_to_nothing_proves_nothing() -> None:
-    """Of three axes of which one leans by 1e-6, the rotation hardly tells the angles."""
+    """Of three axes, one leaning by 1e-6, the rotation hardly tells the angles."""
     axes = [(0, 0, 1), (0, 1e-6, 1), (0, 0, 1)]
     cell = arm_of_axes("RRR", axes, [(0, 0, 0), (0.4, 0, 0), (0.7, 0, 0)])
     _, targets = sample(cell, 50)
