@@ -1,4 +1,4 @@
-"""Run the benchmarks: `python -m benchmarks [kinematics joints costs closed ...]`."""
+"""Run the benchmarks: `python -m benchmarks [kinematics joints inverse arms ...]`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,23 @@ import logging
 import platform
 
 from armillary.kernel.target import host
-from benchmarks import agreement, closed, costs, joints, kinematics
+from benchmarks import agreement, arms, closed, costs, inverse, joints, kinematics
 from benchmarks.measure import table
 
-GROUPS = {"kinematics": kinematics, "joints": joints, "costs": costs, "closed": closed}
+GROUPS = {
+    "kinematics": kinematics,
+    "joints": joints,
+    "costs": costs,
+    "inverse": inverse,
+    "closed": closed,
+}
+REPORTS = {"arms": arms, "agreement": agreement}
 
 
 def main() -> None:
     """Measure the groups named on the command line, all by default."""
     parser = argparse.ArgumentParser(description=__doc__)
-    names = [*GROUPS, "agreement"]
+    names = [*GROUPS, *REPORTS]
     parser.add_argument("groups", nargs="*", choices=[[], *names], default=names)
     groups = parser.parse_args().groups
     logging.getLogger("armillary").setLevel(logging.ERROR)  # robots' files have doubts
@@ -25,9 +32,9 @@ def main() -> None:
     figures = [f for name in groups if name in GROUPS for f in GROUPS[name].figures()]
     if figures:
         print(table(figures))
-    if "agreement" in groups:
-        for line in agreement.report():
-            print(line)
+    for name in groups:
+        for line in REPORTS[name].report() if name in REPORTS else ():
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -88,12 +88,23 @@ def first_kernels(cell: Cell, frame: str) -> tuple[float, float]:
 
     Both in new processes, where nothing is in memory; imports are not counted.
     """
+    return first_seconds(FIRST_KERNEL, (cell, frame))
+
+
+def first_seconds(script: str, what: Any) -> tuple[float, float]:
+    """Return the seconds that a script prints, without and with a cache.
+
+    It runs in new processes and reads `what` as a pickle.
+
+    Raises:
+        KernelError: It failed.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        cold, cached = (_first_kernel(cell, frame, folder) for _ in range(2))
+        cold, cached = (_printed(script, what, folder) for _ in range(2))
     return cold, cached
 
 
-def _first_kernel(cell: Cell, frame: str, cache: str) -> float:
+def _printed(script: str, what: Any, cache: str) -> float:
     paths = [path for path in sys.path if path]
     environment = {
         **os.environ,
@@ -101,15 +112,15 @@ def _first_kernel(cell: Cell, frame: str, cache: str) -> float:
         "PYTHONPATH": os.pathsep.join(paths),
     }
     done = subprocess.run(
-        [sys.executable, "-c", FIRST_KERNEL],
-        input=pickle.dumps((cell, frame)),
+        [sys.executable, "-c", script],
+        input=pickle.dumps(what),
         env=environment,
         capture_output=True,
         check=False,
     )
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise KernelError(f"The first kernel could not be measured: {said}")
+        raise KernelError(f"The first call could not be measured: {said}")
     return float(done.stdout)
 
 

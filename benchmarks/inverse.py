@@ -1,0 +1,151 @@
+"""Numeric inverse kinematics beside the Robotics Toolbox's C++ `ik_LM`."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+import armillary as arm
+from armillary.cli.bench import first_seconds
+from benchmarks.arms import random_arms
+from benchmarks.measure import Figure, best_times, faster, within
+from benchmarks.robots import Robot, panda, ur5
+
+COUNT = 10_000
+FEW = 100  # of them for the peer
+SQUARES = 1e-12  # of 1e-6 m and of 1e-6 rad
+ONE_LAP = 2.0 * (3.0 + np.pi)  # of the oval track [m]
+
+# What a new process runs.
+FIRST_SOLVER = """
+import pickle, sys, time
+import armillary.kernel.compiler, armillary.solve.ik.question
+cell, frame, joints, target = pickle.load(sys.stdin.buffer)
+start = time.perf_counter()
+assert cell.ik(frame, joints=joints)(target).success
+print(time.perf_counter() - start)
+"""
+
+
+def figures() -> Iterator[Figure]:
+    """Yield the figures of numeric inverse kinematics, one thread."""
+    yield from batch_figures("Panda", panda(), at_most=1.2e-6)
+    yield from batch_figures("UR5", ur5(), at_most=0.65e-6)
+    yield from single_figures("Panda", panda())
+    yield path_figure()
+    yield from compile_figures("Panda", panda())
+    yield arms_figure()
+
+
+def batch_figures(name: str, robot: Robot, *, at_most: float) -> Iterator[Figure]:
+    """Yield the share of targets solved, the mean time, and the ratio to the peer."""
+    targets = robot.cell.fk(robot.tip, joints=robot.joints)(robot.random_q(COUNT))
+    ik = robot.cell.ik(robot.tip, joints=robot.joints)
+    solve = functools.partial(ik, targets, method="numeric", threads=1)
+    yield solved(f"{name} IK numeric, of {COUNT}", solve().success, at_least=1.0)
+
+    peer = fastest_peer(robot, targets[:FEW])
+    ours, theirs = best_times(solve, lambda: [peer(X) for X in targets[:FEW]])
+    yield within(f"{name} IK numeric, batch", ours / COUNT, at_most=at_most)
+    what = f"{name} IK numeric, RTB ik_LM"
+    yield faster(what, ours / COUNT, theirs / FEW, at_least=100)
+
+
+def single_figures(name: str, robot: Robot) -> Iterator[Figure]:
+    """Yield the median and the 99th percentile of calls with one new target each."""
+    targets = robot.cell.fk(robot.tip, joints=robot.joints)(robot.random_q(COUNT, 1))
+    ik = robot.cell.ik(robot.tip, joints=robot.joints)
+    took = np.full(COUNT, np.inf)
+    for _ in range(3):  # each target's best, since others use the machine too
+        for k, target in enumerate(targets):
+            start = time.perf_counter()
+            ik(target)
+            took[k] = min(took[k], time.perf_counter() - start)
+    middle, late = np.percentile(took, [50, 99])
+    yield within(f"{name} IK, one call, median", middle, at_most=8e-6)
+    yield within(f"{name} IK, one call, 99 of 100", late, at_most=50e-6)
+
+
+def path_figure() -> Figure:
+    """Return the figure of a path around the oval track, with arm and track."""
+    cell = arm.example("ur5e_on_oval")
+    s = np.linspace(0.0, ONE_LAP, COUNT)
+    offsets = np.tile(np.diag([-1.0, 1.0, -1.0, 1.0]), (COUNT, 1, 1))
+    offsets[:, 1, 3] = -0.45  # outside of the track, pointing down
+    offsets[:, 2, 3] = 0.3 + 0.1 * np.sin(3.0 * s)
+    path = cell.fk("plate", joints=["track/cart"])(s[:, None]) @ offsets
+    ik = cell.ik("tool0")
+    start = ik(path[0], near=cell.home.q).q
+    way = ik.path(path, start=start)
+    assert way.answer.success.all(), way.answer.summary()
+    assert not way.jumps.size, way.jumps
+    (took,) = best_times(lambda: ik.path(path, start=start))
+    return within(f"UR5e on the oval track, path of {COUNT}", took, at_most=30e-3)
+
+
+def compile_figures(name: str, robot: Robot) -> Iterator[Figure]:
+    """Yield how long the first answer takes, compiled and from the cache."""
+    (target,) = robot.cell.fk(robot.tip, joints=robot.joints)(robot.random_q(1))
+    what = robot.cell, robot.tip, robot.joints, target
+    cold, cached = first_seconds(FIRST_SOLVER, what)
+    yield within(f"{name} IK, first answer, compiled", cold, at_most=1.0)
+    yield within(f"{name} IK, first answer, cached", cached, at_most=30e-3)
+
+
+def arms_figure() -> Figure:
+    """Return the worst share of the arms of example-robot-data."""
+    shares = {name: rate for name, rate, _ in random_arms(COUNT)}
+    worst = min(shares, key=lambda name: shares[name])
+    what = f"{len(shares)} arms, the worst: {worst}"
+    return solved(what, np.array([shares[worst]]), at_least=0.999)
+
+
+def solved(what: str, success: np.ndarray, *, at_least: float) -> Figure:
+    """Return the line for the share of targets solved."""
+    share = float(success.mean())
+    asked = f">= {at_least:.2%}"
+    return Figure(what, f"{share:.2%}", "", asked, f"{share:.2%}", share >= at_least)
+
+
+# The peer: Levenberg and Marquardt in C++, in the variant that is fastest here.
+
+
+def fastest_peer(robot: Robot, targets: np.ndarray) -> Callable[[np.ndarray], object]:
+    """Return the peer's solver that takes least time and finds 99 of 100 answers."""
+    chain = elementary_transforms(robot)
+    first = chain.fkine(np.zeros(len(robot.joints))).A
+    ours = robot.cell.fk(robot.tip, joints=robot.joints)(np.zeros(len(robot.joints)))
+    assert np.abs(first - ours).max() < 1e-9
+    known: dict[float, Callable[[np.ndarray], object]] = {}
+    for method, gain in (("chan", 1.0), ("sugihara", 1e-4), ("wampler", 1e-4)):
+        # Its tolerance is of half the sum of squares.
+        solve = functools.partial(
+            chain.ik_LM, tol=0.5 * SQUARES, method=method, k=gain, joint_limits=True
+        )
+        start = time.perf_counter()
+        success = [solve(X).success for X in targets]
+        if np.mean(success) >= 0.99:
+            known[time.perf_counter() - start] = solve
+    assert known, "no variant of the peer solves its targets"
+    return known[min(known)]
+
+
+def elementary_transforms(robot: Robot):
+    """Return a robot as the Robotics Toolbox writes it."""
+    import roboticstoolbox as rtb
+
+    model = robot.model
+    turns = {"X": rtb.ET.Rx, "Y": rtb.ET.Ry, "Z": rtb.ET.Rz}
+    steps = []
+    for k in range(1, model.njoints):
+        assert model.parents[k] == k - 1, "the joints are one after another"
+        steps.append(rtb.ET.SE3(model.jointPlacements[k].homogeneous))
+        low, high = model.lowerPositionLimit[k - 1], model.upperPositionLimit[k - 1]
+        turn = turns[model.joints[k].shortname()[-1]]
+        steps.append(turn(qlim=np.clip([low, high], -np.pi, np.pi)))
+    tip = model.frames[model.getFrameId(robot.tip)]
+    steps.append(rtb.ET.SE3(tip.placement.homogeneous))
+    return rtb.ETS(steps)
