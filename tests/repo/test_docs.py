@@ -7,10 +7,9 @@ one marked ``python no-run`` is only compiled. Of each ``console`` block the com
 
 from __future__ import annotations
 
-import os
 import re
+import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,8 @@ from types import ModuleType
 from typing import NamedTuple
 
 import pytest
+
+from armillary.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -67,28 +68,22 @@ def run_python(block: Block, page: Path, module: ModuleType) -> None:
 
 
 def run_console(block: Block, page: Path) -> None:
-    """Run the commands of a console block in a shell."""
+    """Run the commands of a console block, in this process, which spares their start.
+
+    What they print is shown where the test fails.
+    """
     for command in commands(block.text) if block.runs else []:
-        done = subprocess.run(
-            command, shell=True, capture_output=True, text=True, check=False
-        )
+        _, *arguments = shlex.split(command)
         where = f"{page.name}:{block.line}: {command}"
-        assert done.returncode == 0, f"{where}\n{done.stdout}{done.stderr}"
+        assert main(arguments) == 0, where
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the examples, and `armillary` of this interpreter on the path."""
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder with the examples."""
     if (ROOT / "examples").is_dir():
         shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    program = tmp_path / "bin" / "armillary"
-    program.parent.mkdir()
-    main = "import sys; from armillary.cli.main import main; sys.exit(main())"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{main}" "$@"\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.mark.usefixtures("workplace")

@@ -195,6 +195,7 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "twist.power": (12, lambda x: twist.power(x[:6], x[6:])),
     "twist.exp": (6, lambda x: twist.exp(flat6(x)).matrix()),
     "twist.log": (6, lambda x: twist.log(pose6(x))),
+    "twist.screw": (6, lambda x: twist.screw(x[:3], x[3:])),
     "inertia.SpatialInertia.from_centre": (
         13,
         lambda x: SpatialInertia.from_centre(
@@ -235,6 +236,12 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "dual_quaternion.normalised": (
         8,
         lambda x: dual_quaternion.normalised((x[0] + 3.0, *x[1:])),
+    ),
+    "dual_quaternion.exp": (6, lambda x: dual_quaternion.exp(flat6(x))),
+    "dual_quaternion.log": (6, lambda x: dual_quaternion.log(dual6(x))),
+    "dual_quaternion.screw_between": (
+        12,
+        lambda x: dual_quaternion.screw_between(dual6(x[:6]), dual6(x[6:])),
     ),
     "dual_quaternion.difference": (
         12,
