@@ -20,6 +20,7 @@ from armillary.errors import (
     unknown,
 )
 from armillary.model import joints, shapes
+from armillary.model.closed_form import ClosedForm
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint
@@ -47,6 +48,7 @@ __all__ = [
     "RADIAN",
     "ArmillaryError",
     "Cell",
+    "ClosedForm",
     "Coupling",
     "FormatError",
     "Frame",

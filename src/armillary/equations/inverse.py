@@ -60,6 +60,11 @@ class Goal(NamedTuple):
     in_target: bool = True
 
     @property
+    def is_whole(self) -> bool:
+        """Return whether all six count."""
+        return all(self.position) and all(self.rotation)
+
+    @property
     def has_position(self) -> bool:
         """Return whether any direction counts."""
         return any(self.position)

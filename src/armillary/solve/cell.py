@@ -19,23 +19,20 @@ from armillary.equations.pose_error import pose_error_program
 from armillary.equations.poses import FORMS, poses_program
 from armillary.errors import ModelError, unknown
 from armillary.kernel import Kernel
-from armillary.model.pairs import Pairs
-from armillary.model.rules import Rules
 from armillary.model.workcell import WORLD, Workcell
 from armillary.solve.axle import axle_of, wheels_of
 from armillary.solve.choice import chosen
 from armillary.solve.device import Device
 from armillary.solve.differential_drive import DifferentialDrive
-from armillary.solve.juries import Juries
 from armillary.solve.kernels import Joints, joints_key, kernel_of, selection_of
 from armillary.solve.motion import named_twist
 from armillary.solve.placement import placed_frame
 from armillary.solve.scene import Scene
 from armillary.solve.state import State
-from armillary.solve.violations import Violation, violations_of
 from armillary.trace import Program
 
 if TYPE_CHECKING:
+    from armillary.model.closed_form import ClosedForm
     from armillary.solve.ik.differential import DifferentialSolver
     from armillary.solve.ik.inverse import InverseKinematics
 
@@ -256,6 +253,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         position: str = "xyz",
         rotation: str = "xyz",
         axes: str = "target",
+        closed: ClosedForm | None = None,
     ) -> InverseKinematics:
         """Return the solver of inverse kinematics: targets to joint positions.
 
@@ -268,6 +266,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             rotation: Rotations about which axes count: `xy` leaves the tool free to
                 spin about its z; empty leaves the direction free.
             axes: Whether these axes are those of the `target` or of `relative_to`.
+            closed: A closed form of your own for these joints.
 
         Returns:
             A solver to call with targets (..., 4, 4), or (..., k, 4, 4) for k frames.
@@ -287,6 +286,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             position=position,
             rotation=rotation,
             axes=axes,
+            closed=closed,
         )
 
     def differential_ik(
@@ -305,13 +305,13 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
 
         Args:
             frame: The frame whose twist is wanted.
-            relative_to: Relative to which frame.
+            relative_to: As for `jacobian`.
             point: As for `jacobian`.
             axes: As for `jacobian`.
-            position: Which of the linear velocities count, such as `xy`.
-            rotation: About which axes the angular velocities count.
+            position: Which linear velocities count, such as `xy`; empty for none.
+            rotation: About which axes angular velocities count.
             joints: As for `ik`.
-            limits: Whether the limits of positions and rates hold.
+            limits: Whether limits of positions and rates hold.
 
         Returns:
             A solver to call with q (..., n) and twists (..., 6); its `then` adds
@@ -398,38 +398,6 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         wheels = wheels_of(self, name, (left, right), (radius, travel, track_width))
         axle = axle_of(self, base, wheels)
         return DifferentialDrive(cell=self, manipulator=name, axle=axle)
-
-    # rules
-
-    def pairs(self, state: State, *, rules: Rules | None = None) -> Pairs:
-        """Return the pairs of links that are tested for collision in a state.
-
-        They depend on who holds whom, not on where that is. `rules` stand in place of
-        those of the cell; `.why(a, b)` of the result tells the reason for one pair.
-
-        Raises:
-            StateError: The state is not one of this cell.
-            UnknownName: The rules name a link that does not exist.
-            ModelError: There are too many pairs.
-        """
-        chosen = self.rules if rules is None else rules
-        return self._juries.pairs(state.bound(self), chosen)
-
-    @cached_property
-    def _juries(self) -> Juries:
-        return Juries(self)
-
-    def violations(
-        self, state: State, *, tolerance: float = 0.0
-    ) -> tuple[Violation, ...]:
-        """Return what of a state breaks the limits of joints, in the order of links.
-
-        Limits are inclusive, and widened by `tolerance` [in the unit of each].
-
-        Raises:
-            StateError: The state is not one of this cell.
-        """
-        return tuple(violations_of(self, state.bound(self), tolerance))
 
     # how a question becomes a kernel
 

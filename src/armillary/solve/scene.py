@@ -11,15 +11,19 @@ import numpy.typing as npt
 from armillary.equations.chain import anchors, link_of
 from armillary.equations.poses import poses_of
 from armillary.errors import ModelError
+from armillary.model.pairs import Pairs
+from armillary.model.rules import Rules
 from armillary.model.workcell import WORLD, Workcell
 from armillary.solve.between import Between
 from armillary.solve.carried import carried_by
 from armillary.solve.frame_tree import FrameTree
+from armillary.solve.juries import Juries
 from armillary.solve.motion import named_twist, twist_in
 from armillary.solve.poses import Poses
 from armillary.solve.state import State
 from armillary.solve.survey import Survey
 from armillary.solve.tree import tree_lines
+from armillary.solve.violations import Violation, violations_of
 from armillary.spatial.inertia import SpatialInertia
 
 Array = npt.NDArray[np.float64]
@@ -238,3 +242,35 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
             StateError: The state is not one of this cell.
         """
         return "\n".join(tree_lines(self, (state or self.home).bound(self)))
+
+    # rules
+
+    def pairs(self, state: State, *, rules: Rules | None = None) -> Pairs:
+        """Return the pairs of links that are tested for collision in a state.
+
+        They depend on who holds whom, not on where that is. `rules` stand in place of
+        those of the cell; `.why(a, b)` of the result tells the reason for one pair.
+
+        Raises:
+            StateError: The state is not one of this cell.
+            UnknownName: The rules name a link that does not exist.
+            ModelError: There are too many pairs.
+        """
+        chosen = self.rules if rules is None else rules
+        return self._juries.pairs(state.bound(self), chosen)
+
+    @cached_property
+    def _juries(self) -> Juries:
+        return Juries(self)
+
+    def violations(
+        self, state: State, *, tolerance: float = 0.0
+    ) -> tuple[Violation, ...]:
+        """Return what of a state breaks the limits of joints, in the order of links.
+
+        Limits are inclusive, and widened by `tolerance` [in the unit of each].
+
+        Raises:
+            StateError: The state is not one of this cell.
+        """
+        return tuple(violations_of(self, state.bound(self), tolerance))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from armillary.testing.descent import jacobian_transpose
+from armillary.testing.inverse import check_inverse
 from armillary.testing.joint import check_joint
 from armillary.testing.samples import random_direction, random_joint, random_pose
 
 __all__ = [
+    "check_inverse",
     "check_joint",
     "jacobian_transpose",
     "random_direction",

@@ -23,6 +23,7 @@ from armillary.equations.selection import Selection
 from armillary.errors import ModelError, ShapeError, unknown
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.search import Patience
+from armillary.model.closed_form import ClosedForm as OwnClosedForm
 from armillary.solve.ik.all import search_all
 from armillary.solve.ik.answers import Answers
 from armillary.solve.ik.arguments import (
@@ -35,11 +36,14 @@ from armillary.solve.ik.arguments import (
 )
 from armillary.solve.ik.best import descend, least_of
 from armillary.solve.ik.closed import ClosedForm, closed_form
+from armillary.solve.ik.own import OwnForm
 from armillary.solve.ik.path import Path, best_of, judged, through_branches
 from armillary.solve.ik.solution import Solution
 from armillary.solve.ik.solver import Solver
 
 Array = npt.NDArray[np.float64]
+
+Formula = ClosedForm | OwnForm
 
 METHODS = ("closed", "numeric")
 MOST_BEGINNINGS = 8
@@ -64,12 +68,17 @@ class InverseKinematics:
         selection: Selection,
         joints: tuple[str, ...],
         fk: Callable[[], Kernel],
+        own: OwnClosedForm | None = None,
     ) -> None:
         """Prepare for `goals`; see `cell.ik`.
 
         Raises:
-            ModelError: None of the chosen joints moves a frame, or a goal is empty.
+            ModelError: None of the chosen joints moves a frame, a goal is empty, or a
+                closed form of the user's own is to place anything but one full pose.
         """
+        if own is not None and not (len(goals) == 1 and goals[0].is_whole):
+            raise ModelError("A closed form places one frame, with its full pose.")
+        self._own = own
         self.joints = joints
         self.goals = tuple(goals)
         self.numeric = Solver(layout, goals, selection, joints, fk)
@@ -78,7 +87,7 @@ class InverseKinematics:
         self._fk = fk
 
     @property
-    def closed(self) -> ClosedForm | None:
+    def closed(self) -> Formula | None:
         """Return the closed form of the arm, None where it has none."""
         return None if isinstance(self._form, str) else self._form
 
@@ -331,12 +340,14 @@ class InverseKinematics:
         return lower[chosen], upper[chosen]
 
     @cached_property
-    def _form(self) -> ClosedForm | str:
+    def _form(self) -> Formula | str:
+        if self._own is not None:
+            return OwnForm(self._own, self._limits, self._fk)
         lower, upper = self._limits
         limits = lower.tolist(), upper.tolist()
         return closed_form(self._layout, self.goals, self._selection, limits, self._fk)
 
-    def _chosen(self, method: str | None, arm_angle: Any = None) -> ClosedForm | None:
+    def _chosen(self, method: str | None, arm_angle: Any = None) -> Formula | None:
         """Return the closed form if it is to answer."""
         if method is not None and method not in METHODS:
             raise unknown("method", method, METHODS, owner="ik")

@@ -10,6 +10,7 @@ from armillary.equations.inverse import Goal
 from armillary.equations.poses import poses_program
 from armillary.errors import ModelError, unknown
 from armillary.kernel import Kernel, shared_kernel
+from armillary.model.closed_form import ClosedForm
 from armillary.solve.ik.inverse import InverseKinematics
 from armillary.solve.ik.rows import chosen_axes
 from armillary.solve.kernels import Joints, joints_key, selection_of
@@ -27,6 +28,7 @@ def solver_of(
     position: str,
     rotation: str,
     axes: str,
+    closed: ClosedForm | None = None,
 ) -> InverseKinematics:
     """Return the solver of a question to a cell, which keeps it; see `Cell.ik`."""
     names = (frames,) if isinstance(frames, str) else tuple(frames)
@@ -46,7 +48,7 @@ def solver_of(
         for name in names
     ]
     known: dict[Any, InverseKinematics] = vars(cell).setdefault("solvers", {})
-    key = (tuple(goals), joints_key(joints))
+    key = (tuple(goals), joints_key(joints), id(closed))
     solver = known.get(key)
     if solver is None:
         selection = selection_of(cell, joints)
@@ -60,6 +62,6 @@ def solver_of(
             return shared_kernel(program)
 
         chosen = tuple(cell.joint_names[k] for k in selection.inputs)
-        solver = InverseKinematics(layout, goals, selection, chosen, fk)
+        solver = InverseKinematics(layout, goals, selection, chosen, fk, closed)
         solver = known.setdefault(key, solver)
     return solver

@@ -1,0 +1,254 @@
+"""The check of a closed form of the user's own: every law of ik, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.equations.closed.own import branch_numbers, own_program
+from armillary.errors import ArmillaryError, ModelError
+from armillary.kernel import vectorize
+from armillary.model.closed_form import ClosedForm
+from armillary.model.workcell import WORLD
+from armillary.solve.cell import Cell
+from armillary.spatial.pose import Pose
+
+Array = npt.NDArray[np.float64]
+
+NEAR, STEP = 1e-6, 1e-6
+FAR = 1e6
+"""How far away a target is that nothing reaches [m]."""
+
+
+class _Subject(NamedTuple):
+    """A closed form, joint positions to look at, and the model's poses there if any."""
+
+    form: ClosedForm
+    q: Array
+    model: Array | None
+
+    def pose(self, q: Array) -> Array:
+        """Return the matrix of `forward`."""
+        pose: Any = self.form.forward(q)
+        if not isinstance(pose, Pose):
+            raise ModelError(f"forward returned {type(pose).__name__}, not a Pose.")
+        return pose.matrix()
+
+    def branches(self, X: Array) -> Array:
+        """Return q of every branch, NaN where there is none."""
+        # Unchecked, as traced poses are: a target may be NaN.
+        pose = Pose.from_rotation_position(X[:3, :3], X[:3, 3])
+        found = branch_numbers(self.form, pose, self.q.shape[1])
+        return np.array(found, dtype=np.float64)
+
+
+def check_inverse(
+    form: ClosedForm,
+    *,
+    lower: Any = None,
+    upper: Any = None,
+    cell: Cell | None = None,
+    frame: str | None = None,
+    relative_to: str = WORLD,
+    joints: Any = None,
+    samples: int = 24,
+) -> None:
+    """Check that a closed form obeys the laws of inverse kinematics.
+
+    What `forward` gives is a pose; `inverse` of it contains the joint positions that
+    led there, each branch that exists leads back, no two are the same, and a named
+    branch stays the same nearby; a target out of reach or not finite has none; traced
+    and plain answers agree; and `forward` is the cell's, where one is given.
+
+    Args:
+        form: The closed form.
+        lower: Least joint positions to look at, shape (n,); the cell's limits, or -2.5
+            where there are none, by default.
+        upper: Greatest joint positions to look at.
+        cell: A model of the same mechanism.
+        frame: Which frame of it `forward` is about.
+        relative_to: In which frame of it.
+        joints: Names of its joints in the order of q; all by default.
+        samples: How many joint positions to look at.
+
+    Raises:
+        ModelError: A law is broken, or neither limits nor a cell with a frame are
+            given. The message names every broken law, where, and the numbers.
+    """
+    ends = _ends(lower, upper, cell, joints)
+    low, high = ends
+    q = np.random.default_rng(0).uniform(low, high, (samples, len(low)))
+    model = None
+    if cell is not None:
+        if frame is None:
+            raise ModelError("check_inverse needs the frame of the cell: frame=.")
+        model = cell.fk(frame, relative_to=relative_to, joints=joints)(q)
+    subject = _Subject(form, q, model)
+    broken = [
+        f"  {name}: {fault}"
+        for name, law in LAWS.items()
+        if (fault := _fault(law, subject)) is not None
+    ]
+    if broken:
+        laws = "a law" if len(broken) == 1 else f"{len(broken)} laws"
+        lines = "\n".join(broken)
+        raise ModelError(f"{type(form).__name__} breaks {laws} of ik.\n{lines}")
+
+
+def _ends(lower: Any, upper: Any, cell: Cell | None, joints: Any) -> list[Array]:
+    """Return between which joint positions to look."""
+    if (lower is None or upper is None) and cell is None:
+        raise ModelError("check_inverse needs lower and upper, or a cell.")
+    ends: list[Array] = []
+    for k, given in enumerate((lower, upper)):
+        if given is not None or cell is None:
+            ends.append(np.asarray(given, dtype=np.float64))
+            continue
+        places = [cell.joint(name) for name in joints or cell.joint_names]
+        ends.append(np.clip(cell.limits[k][places], -2.5, 2.5))
+    return ends
+
+
+def _fault(law: Callable[[_Subject], str | None], subject: _Subject) -> str | None:
+    """Return what is wrong, None where the law holds."""
+    try:
+        return law(subject)
+    except ArmillaryError as error:
+        return str(error)
+    except Exception as error:  # whatever the user's own code raises is a fault
+        return f"it raised {type(error).__name__}: {error}"
+
+
+def _forward_is_a_pose(subject: _Subject) -> str | None:
+    for q in subject.q:
+        Pose.from_matrix(subject.pose(q))
+    return None
+
+
+def _forward_is_the_models(subject: _Subject) -> str | None:
+    if subject.model is None:
+        return None
+    for q, X in zip(subject.q, subject.model, strict=True):
+        apart = np.abs(subject.pose(q) - X).max()
+        if not apart < NEAR:
+            return f"at q = {_text(q)} forward and the cell's fk differ by {apart:.3g}."
+    return None
+
+
+def _q_comes_back(subject: _Subject) -> str | None:
+    for q in subject.q:
+        if _place(subject, q) is None:
+            return f"no branch of inverse(forward(q)) is q = {_text(q)}."
+    return None
+
+
+def _branches_lead_back(subject: _Subject) -> str | None:
+    for q in subject.q:
+        X = subject.pose(q)
+        for words, found in zip(subject.form.names, subject.branches(X), strict=True):
+            if np.isnan(found).any():
+                continue
+            apart = np.abs(subject.pose(found) - X).max()
+            if not apart < NEAR:
+                return (
+                    f"the branch '{'/'.join(words)}' of the pose of q = {_text(q)} "
+                    f"misses it by {apart:.3g}."
+                )
+    return None
+
+
+def _branches_differ(subject: _Subject) -> str | None:
+    for q in subject.q:
+        found = subject.branches(subject.pose(q))
+        for k, one in enumerate(found):
+            for other in found[:k]:
+                if _same(one, other):
+                    return f"two branches of the pose of q = {_text(q)} are the same."
+    return None
+
+
+def _branches_keep_their_names(subject: _Subject) -> str | None:
+    for q in subject.q:
+        places = [_place(subject, q + h) for h in (0.0, STEP, -STEP)]
+        if len(set(places)) > 1:
+            names = ["/".join(subject.form.names[k]) for k in places if k is not None]
+            return f"around q = {_text(q)} it is now '{names[0]}', now '{names[-1]}'."
+    return None
+
+
+def _out_of_reach_is_none(subject: _Subject) -> str | None:
+    X = subject.pose(subject.q[0]).copy()
+    X[:3, 3] += FAR
+    found = subject.branches(X)
+    if np.isfinite(found).all(axis=1).any():
+        return f"it has an answer {FAR:g} m away."
+    return None
+
+
+def _nothing_gives_nothing(subject: _Subject) -> str | None:
+    X = np.full((4, 4), np.nan)
+    if np.isfinite(_traced_or_plain(subject, X)).all(axis=1).any():
+        return "a pose of NaN has an answer."
+    return None
+
+
+def _traced_is_plain(subject: _Subject) -> str | None:
+    program = _program(subject)
+    if program is None:
+        return None
+    for q in subject.q:
+        X = subject.pose(q)
+        traced, plain = np.asarray(vectorize(program, X)), subject.branches(X)
+        if not np.allclose(traced, plain, atol=1e-9, equal_nan=True):
+            return f"at the pose of q = {_text(q)} traced and plain answers differ."
+    return None
+
+
+LAWS: Final[dict[str, Callable[[_Subject], str | None]]] = {
+    "forward gives a pose": _forward_is_a_pose,
+    "forward is that of the model": _forward_is_the_models,
+    "inverse contains q": _q_comes_back,
+    "every branch leads to the target": _branches_lead_back,
+    "branches differ": _branches_differ,
+    "branches keep their names": _branches_keep_their_names,
+    "out of reach there is nothing": _out_of_reach_is_none,
+    "nothing leads to NaN": _nothing_gives_nothing,
+    "traced is plain": _traced_is_plain,
+}
+"""Every law by its name, in the order in which they are checked."""
+
+
+def _program(subject: _Subject) -> Any:
+    try:
+        return own_program(subject.form, subject.q.shape[1])
+    except Exception:  # then it runs as plain Python, which is allowed
+        return None
+
+
+def _traced_or_plain(subject: _Subject, X: Array) -> Array:
+    """Return what a cell would be answered; plain Python is not asked about NaN."""
+    program = _program(subject)
+    if program is None:
+        return np.full((1, 1), np.nan)
+    return np.asarray(vectorize(program, X))
+
+
+def _place(subject: _Subject, q: Array) -> int | None:
+    """Return which branch of the pose of q is q."""
+    for k, found in enumerate(subject.branches(subject.pose(q))):
+        if _same(found, q):
+            return k
+    return None
+
+
+def _same(a: Array, b: Array) -> bool:
+    """Return whether two vectors are the same but for whole turns."""
+    apart = np.abs(a - b)
+    return bool((np.minimum(apart, np.abs(apart - np.pi * 2)) < NEAR).all())
+
+
+def _text(q: Array) -> str:
+    return f"[{', '.join(f'{x:.4g}' for x in q)}]"
