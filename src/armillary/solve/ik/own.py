@@ -165,7 +165,7 @@ class OwnForm:
         squares = self._missing(q, targets)
         distance, angle = tolerance
         limit = distance**2, 4.0 * math.sin(0.5 * min(angle, math.pi)) ** 2
-        met: npt.NDArray[Any] = np.less_equal(squares, limit).all(axis=2)
+        met = np.asarray((squares <= limit).all(axis=2))
         reason = np.where(within.all(axis=2), Reason.SOLVED, Reason.LIMITS)
         reason = np.where(met, reason, Reason.NOT_FOUND)
         reason = np.where(exists, reason, Reason.OUT_OF_REACH)
