@@ -138,6 +138,18 @@ class Found:
     endings: npt.NDArray[np.int64]
     failures: int
 
+    def at(self, places: npt.NDArray[np.bool_]) -> Found:
+        """Return what was found for some problems."""
+        endings = self.endings[places]
+        failures = int((endings[:, 0] != SOLVED).sum())
+        return Found(self.unknowns[places], self.errors[places], endings, failures)
+
+    def take(self, places: npt.NDArray[np.int64], other: Found) -> None:
+        """Write over some problems what another search found for those, in order."""
+        self.unknowns[places] = other.unknowns
+        self.errors[places] = other.errors
+        self.endings[places] = other.endings
+
 
 class Search:
     """A compiled search for the unknowns of a step that make its errors small."""

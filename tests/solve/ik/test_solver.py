@@ -14,6 +14,7 @@ from armillary.solve.ik.solution import Solution
 A = (0.0, -0.425, -0.3922, 0.0, 0.0, 0.0)
 D = (0.1625, 0.0, 0.0, 0.1333, 0.0997, 0.0996)
 ALPHA = (np.pi / 2, 0.0, 0.0, np.pi / 2, -np.pi / 2, 0.0)
+UNREACHED = (Reason.OUT_OF_REACH, Reason.NOT_FOUND)
 
 
 def ur5e(limit: float = np.pi) -> Manipulator:
@@ -244,6 +245,36 @@ def test_limits_are_named_where_they_alone_forbid(method: str) -> None:
     assert blocked.mean() > 0.9
     lower, upper = tight.limits
     assert ((answer.q >= lower) & (answer.q <= upper)).all()
+
+
+def test_limits_are_not_blamed_for_a_tolerance_that_nothing_meets(cell: Cell) -> None:
+    q = np.random.default_rng(21).uniform(-2.0, 2.0, (30, 6))
+    ik = cell.ik("tool")
+    answer = ik(cell.fk("tool")(q), tolerance=(1e-20, 1e-20), method="numeric")
+    assert not answer.success.any()
+    assert (answer.reason == Reason.NOT_FOUND).all()
+
+
+def test_limits_are_blamed_only_where_the_closed_form_blames_them() -> None:
+    rng = np.random.default_rng(22)
+    free = Cell(manipulators=(ur5e(),)).fk("tool")
+    for limit in (0.7, 1.6, 2.6, 5.0):
+        ik = Cell(manipulators=(ur5e(limit),)).ik("tool")
+        targets = free(rng.uniform(-np.pi, np.pi, (100, 6)))
+        exact, found = (ik(targets, method=m) for m in ("closed", "numeric"))
+        assert np.array_equal(exact.success, found.success)
+        blamed = found.reason == Reason.LIMITS
+        assert (exact.reason[blamed] == Reason.LIMITS).all()
+
+
+def test_what_is_proven_out_of_reach_is_not_searched_for_long(cell: Cell) -> None:
+    targets = cell.fk("tool")(np.random.default_rng(23).uniform(-2, 2, (40, 6)))
+    targets[::2, :3, 3] *= 20.0
+    targets[1::4, :3, 3] = 0.0  # in the foot of the arm: unproven
+    answer = cell.ik("tool")(targets, method="numeric")
+    brief, whole = (np.unique(answer.starts[answer.reason == r]) for r in UNREACHED)
+    assert brief < whole
+    assert (answer.starts[answer.success] < brief).all()
 
 
 def test_rows_that_are_no_pose_fail_alone(cell: Cell, method: str) -> None:

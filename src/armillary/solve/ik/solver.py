@@ -41,7 +41,7 @@ from armillary.solve.ik.arguments import (
     check_tolerance,
 )
 from armillary.solve.ik.reason import Reason
-from armillary.solve.ik.solution import Solution
+from armillary.solve.ik.solution import Lazy, Solution, Whole
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.trace import Program
 
@@ -52,6 +52,9 @@ PER_CELL = 128
 TABLE_SEED = 271828
 ROTATION_SCALE = 0.3  # metres that a unit of an axis counts for
 MOST_PLANS = 64
+# A search is brief at first: what it misses is mostly out of reach, by its distance.
+BRIEF, WHOLE = Patience(starts=Patience().patient_after), Patience()
+ONCE = Patience(steps=40, stale_factor=math.inf, starts=1)
 # The answer before is a good start: it is given up late.
 FOLLOWING = Patience(steps=40, stale_from=16)
 RELAXED = 4.0 * math.pi
@@ -153,13 +156,18 @@ class Solver:
             rows = np.hstack([rows, first])
         elif seed is not None:
             first = self._within(seed, "seed", batch)
-        found = self._search(near is not None)(
-            rows,
-            self._plan(tolerance, patience, random_seed),
-            seeds=first,
-            threads=1 if len(rows) == 1 else threads or default_threads(),
-        )
-        return self._solution(found, rows, batch)
+        search = self._search(near is not None)
+        workers = 1 if len(rows) == 1 else threads or default_threads()
+        plan = self._plan(tolerance, patience, random_seed)
+        found = search(rows, plan, seeds=first, threads=workers)
+
+        def again(left: Whole) -> Found:
+            plan = self._plan(tolerance, WHOLE, random_seed)
+            seeds = None if first is None else first[left]
+            return search(rows[left], plan, seeds=seeds, threads=workers)
+
+        again_if = again if patience is None else None
+        return self._solution(found, rows, batch, tolerance, again_if)
 
     def follow(self, targets: Any, start: Array, tolerance: Tolerance) -> Solution:
         """Find joint positions for a sequence of targets, each from the one before.
@@ -174,7 +182,8 @@ class Solver:
         """
         rows, batch = self._rows(targets)
         plan = self._plan(tolerance, FOLLOWING, 0)
-        return self._solution(self._search(False).chain(rows, plan, start), rows, batch)
+        found = self._search(False).chain(rows, plan, start)
+        return self._solution(found, rows, batch, tolerance)
 
     # inside
 
@@ -218,7 +227,7 @@ class Solver:
                 tolerances=_tolerances(tolerance, len(self.goals)),
                 lower=lower,
                 upper=upper,
-                patience=patience or Patience(),
+                patience=patience or BRIEF,
                 salt=salt,
             )
         return plan
@@ -247,52 +256,97 @@ class Solver:
     def _scales(self) -> Array:
         return np.array([scale for goal in self.goals for scale in _goal_scales(goal)])
 
-    def _solution(self, found: Found, rows: Array, batch: Batch) -> Solution:
+    def _solution(
+        self,
+        found: Found,
+        rows: Array,
+        batch: Batch,
+        tolerance: Tolerance,
+        again: Callable[[Whole], Found] | None = None,
+    ) -> Solution:
         endings = found.endings
-
-        def reason() -> npt.NDArray[np.int8]:
-            return self._reasons(found, rows).reshape(batch)
-
+        if found.failures:
+            reason: Lazy = self._settled(found, rows, tolerance, again).reshape(batch)
+        else:
+            reason = lambda: endings[:, 0].astype(np.int8).reshape(batch)  # noqa: E731
         return Solution(
             q=found.unknowns.reshape(*batch, len(self.joints)),
-            reason=reason() if found.failures else reason,
+            reason=reason,
             residual=lambda: _residuals(found.errors).reshape(*batch, 2),
             steps=lambda: endings[:, 1].reshape(batch),
             starts=lambda: endings[:, 2].reshape(batch),
         )
 
-    def _reasons(self, found: Found, rows: Array) -> npt.NDArray[np.int8]:
-        """Return how targets ended, as numbers of `Reason`."""
+    def _settled(
+        self,
+        found: Found,
+        rows: Array,
+        tolerance: Tolerance,
+        again: Callable[[Whole], Found] | None,
+    ) -> npt.NDArray[np.int8]:
+        """Return how targets ended, as numbers of `Reason`, those missed tried again.
+
+        Args:
+            found: What a search found; what is found now is written over it.
+            rows: The targets.
+            tolerance: As for a call.
+            again: Searches longer for some of them; None where that is over.
+        """
         reasons = found.endings[:, 0].astype(np.int8)
-        if found.failures:
-            missed = np.flatnonzero(reasons == Reason.NOT_FOUND)
-            reasons[missed] = self._why_not(rows[missed])
+        missed = np.flatnonzero(reasons == Reason.NOT_FOUND)
+        rows = rows[:, : POSE_SIZE * len(self.goals)]
+        far = self._too_far(rows[missed])
+        reasons[missed[far]] = Reason.OUT_OF_REACH
+        left = missed[~far]
+        if again is not None and left.size:
+            found.take(left, again(left))
+            reasons[left] = found.endings[left, 0]
+            left = left[reasons[left] == Reason.NOT_FOUND]
+        if left.size and np.isfinite(self._upper - self._lower).any():
+            beyond = self._beyond_limits(rows[left], tolerance)
+            met = beyond.endings[:, 0] == SOLVED
+            left, seeds = left[met], self._turned(beyond.unknowns[met])
+            reasons[left] = Reason.LIMITS
+            plan = self._plan(tolerance, ONCE, 0)
+            within = self._search(False)(rows[left], plan, seeds=seeds)
+            if within.failures < len(left):
+                solved = within.endings[:, 0] == SOLVED
+                found.take(left[solved], within.at(solved))
+                reasons[left[solved]] = Reason.SOLVED
         return reasons
 
-    def _why_not(self, rows: Array) -> npt.NDArray[np.int8]:
-        """Return why targets were missed: proof of distance, limits, or unknown."""
-        reason = np.full(len(rows), Reason.NOT_FOUND, np.int8)
-        rows = rows[:, : POSE_SIZE * len(self.goals)]
+    def _too_far(self, rows: Array) -> npt.NDArray[np.bool_]:
+        """Return which targets are proven to be out of reach, shape (count,)."""
+        far = np.zeros(len(rows), np.bool_)
         for k, goal in enumerate(self.goals):
             if all(goal.position):
                 centre, reach = self._reach(goal)
                 p = rows[:, POSE_SIZE * k + 3 : POSE_SIZE * k + 12 : 4]
-                far = np.linalg.norm(p - centre, axis=1) > reach * (1.0 + 1e-9)
-                reason[far] = Reason.OUT_OF_REACH
-        left = np.flatnonzero(reason == Reason.NOT_FOUND)
-        if left.size and np.isfinite(self._upper - self._lower).any():
-            n = len(self.joints)
-            plan = make_plan(
-                table=self._known,
-                tolerances=_tolerances(TOLERANCE, len(self.goals)),
-                lower=np.full(n, -math.pi),
-                upper=np.full(n, math.pi),
-                patience=Patience(starts=40),
-            )
-            relaxed = self._searching(self._step(limited=False))
-            found = relaxed(np.ascontiguousarray(rows[left]), plan)
-            reason[left[found.endings[:, 0] == SOLVED]] = Reason.LIMITS
-        return reason
+                far |= np.linalg.norm(p - centre, axis=1) > reach * (1.0 + 1e-9)
+        return far
+
+    def _beyond_limits(self, rows: Array, tolerance: Tolerance) -> Found:
+        """Return what a search finds that knows no limits."""
+        n = len(self.joints)
+        plan = make_plan(
+            table=self._known,
+            tolerances=_tolerances(tolerance, len(self.goals)),
+            lower=np.full(n, -math.pi),
+            upper=np.full(n, math.pi),
+            patience=Patience(starts=40),
+        )
+        relaxed = self._searching(self._step(limited=False))
+        return relaxed(np.ascontiguousarray(rows), plan)
+
+    def _turned(self, q: Array) -> Array:
+        """Return joint positions with whole turns added that bring them within limits.
+
+        Those that no turn brings there are put at their limit.
+        """
+        turn = 2.0 * math.pi
+        q = q + turn * np.ceil(np.maximum(self._lower - q, 0.0) / turn)
+        q = q - turn * np.ceil(np.maximum(q - self._upper, 0.0) / turn)
+        return np.clip(q, self._lower, self._upper)
 
     def _reach(self, goal: Goal) -> tuple[Array, float]:
         """Return a point and a distance from it that the frame cannot exceed.
