@@ -37,6 +37,17 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The configuration file of a user who has written none yet."""
+    path = tmp_path / "armillary" / "config.toml"
+    path.parent.mkdir()
+    monkeypatch.delenv("ARMILLARY_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "linux")  # elsewhere it is elsewhere
+    return path
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of reference data beside the checkout."""

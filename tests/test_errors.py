@@ -87,11 +87,11 @@ def test_unknown_lists_a_dozen_names_and_counts_the_rest():
 
 def test_unknown_stays_quick_and_right_among_many_names():
     names = [f"robot_{i}/link_{j}" for i in range(100) for j in range(300)]
-    start = time.perf_counter()
+    start = time.process_time()
     text = str(errors.unknown("frame", "robot_7/lonk_9", names))
     assert "Did you mean 'robot_7/link_9'?" in text
     assert len(text) < 500
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
 
 
 def test_names_are_quoted_when_they_could_be_misread():

@@ -16,15 +16,6 @@ class Lift(arm.Joint):
 """
 
 
-@pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "armillary" / "config.toml"
-    path.parent.mkdir()
-    monkeypatch.delenv("ARMILLARY_CONFIG", raising=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    return path
-
-
 def rows(text: str) -> dict[tuple[str, str], list[str]]:
     lines = [line.split() for line in text.splitlines() if "1.2" in line.split()]
     return {(line[0], line[2]): line[3:] for line in lines}

@@ -301,10 +301,10 @@ def test_include_bomb_is_bounded(write: Write):
     for k in range(12):
         write(f"{k}.xml", f'<Include file="{k + 1}.xml"/>' * 10)
     write("12.xml", "<a/>" * 10)
-    start = time.perf_counter()
+    start = time.process_time()
     found = faults(write("main.xml", '<w><Include file="0.xml"/></w>'))
     assert found[0].code in {"include-limit", "xml-limit"}
-    assert time.perf_counter() - start < 5.0
+    assert time.process_time() - start < 5.0
 
 
 def test_include_without_file_is_told(write: Write):
@@ -387,10 +387,10 @@ def test_bomb_of_definitions_is_bounded(write: Write, innermost: str):
     uses = [f'<Use id="d{k}"/>' * 10 for k in range(12)]
     levels = "".join(f'<Define id="d{k + 1}">{uses[k]}</Define>' for k in range(11))
     text = f'<w><Define id="d0">{innermost}</Define>{levels}<Use id="d11"/></w>'
-    start = time.perf_counter()
+    start = time.process_time()
     found = faults(write("m.xml", text))
     assert [d.code for d in found] == ["xml-limit"]
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
 
 
 def test_uses_of_one_definition_are_elements_of_their_own(write: Write):

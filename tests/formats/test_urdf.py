@@ -285,9 +285,9 @@ def test_a_mimic_on_a_fixed_joint_does_nothing():
 
 def test_a_long_chain_of_mimics_is_refused_at_once():
     text = fingers("", *(f'<mimic joint="j{k}"/>' for k in range(1500)))
-    start = time.perf_counter()
+    start = time.process_time()
     (found,) = faults(text)
-    assert time.perf_counter() - start < 5.0
+    assert time.process_time() - start < 5.0
     assert (
         "error[mimic-chain]: joint 'j33' follows 'j0' over more than 32 joints" in found
     )
@@ -556,9 +556,9 @@ def test_dynamics_of_zero_are_nothing_to_keep():
 def test_thousands_of_unknown_attributes_take_no_time():
     attributes = " ".join(f'a{k}="0"' for k in range(250))
     text = robot(*(f'<link name="base" {attributes}/>' for _ in range(200)))
-    start = time.perf_counter()
+    start = time.process_time()
     assert any("repeated-name" in fault for fault in faults(text))
-    assert time.perf_counter() - start < 5.0
+    assert time.process_time() - start < 5.0
 
 
 DOUBTS = {
@@ -755,9 +755,9 @@ def test_thousands_of_wrong_names_take_no_time():
             for k in range(count)
         ),
     )
-    start = time.perf_counter()
+    start = time.process_time()
     found = faults(text)
-    assert time.perf_counter() - start < 10.0
+    assert time.process_time() - start < 10.0
     assert found[-1] == "arm.urdf: note[more]: ... and 1900 more errors"
 
 
@@ -854,9 +854,9 @@ def test_sniffing(data: bytes, expected: bool):
 
 
 def test_sniffing_is_linear():
-    start = time.perf_counter()
+    start = time.process_time()
     assert not FORMAT.sniff(b"<!---->" * 100_000 + b"<sdf/>")
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
 
 
 def test_files_are_loaded_and_saved_by_their_ending(tmp_path: Path):

@@ -60,12 +60,12 @@ def test_mount_moves_a_base_and_refuses_cycles() -> None:
         cell.mount("a", on="b/b1")
 
 
-def test_ten_thousand_edits_of_a_large_cell_stay_fast() -> None:
+def test_thousands_of_edits_of_a_large_cell_stay_fast() -> None:
     cell = Workcell().add(chain("big", 200))
     part = chain("part", 1)
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(1000):
         cell = cell.add(part, on="big/big150").remove("part")
-    elapsed = time.perf_counter() - start
+    elapsed = time.process_time() - start
     assert elapsed < 10.0, f"{elapsed:.1f} s for 2000 edits"
     assert [m.name for m in cell.manipulators] == ["big"]

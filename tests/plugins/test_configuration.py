@@ -12,21 +12,11 @@ from armillary.errors import PluginError
 from armillary.plugins import config_path, configured
 
 
-@pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "armillary" / "config.toml"
-    path.parent.mkdir()
-    monkeypatch.delenv("ARMILLARY_CONFIG", raising=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setattr(sys, "platform", "linux")
-    return path
-
-
-def test_plugins_are_named(file: Path):
+def test_plugins_are_named(config: Path):
     assert configured() == ()
-    file.write_text('plugins = ["acme-lifts", "other"]\n')
+    config.write_text('plugins = ["acme-lifts", "other"]\n')
     assert configured() == ("acme-lifts", "other")
-    file.write_text("# nothing\n")
+    config.write_text("# nothing\n")
     assert configured() == ()
 
 
@@ -41,43 +31,43 @@ def test_plugins_are_named(file: Path):
         ("#" * (1 << 17), "more than 65536 bytes"),
     ],
 )
-def test_what_has_no_meaning_is_refused(file: Path, text: str, why: str):
-    file.write_text(text)
+def test_what_has_no_meaning_is_refused(config: Path, text: str, why: str):
+    config.write_text(text)
     with pytest.raises(PluginError, match=rf"config\.toml .*{why}"):
         configured()
 
 
-def test_bytes_that_are_no_text_are_refused(file: Path):
-    file.write_bytes(b"\xff\xfe")
+def test_bytes_that_are_no_text_are_refused(config: Path):
+    config.write_bytes(b"\xff\xfe")
     with pytest.raises(PluginError, match="is no TOML"):
         configured()
 
 
-def test_what_is_no_file_is_refused(file: Path):
-    file.mkdir()
+def test_what_is_no_file_is_refused(config: Path):
+    config.mkdir()
     with pytest.raises(PluginError, match="no plain file"):
         configured()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="other systems keep rights elsewhere")
-def test_a_file_that_others_may_change_is_not_trusted(file: Path):
-    file.write_text("plugins = ['acme']\n")
-    file.chmod(0o646)
+def test_a_file_that_others_may_change_is_not_trusted(config: Path):
+    config.write_text("plugins = ['acme']\n")
+    config.chmod(0o646)
     with pytest.raises(PluginError, match="may be changed by others"):
         configured()
-    file.chmod(0o644)
+    config.chmod(0o644)
     assert configured() == ("acme",)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="other systems keep rights elsewhere")
 def test_a_file_of_somebody_else_is_not_trusted(
-    file: Path, monkeypatch: pytest.MonkeyPatch
+    config: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    file.write_text("plugins = ['acme']\n")
+    config.write_text("plugins = ['acme']\n")
     if os.getuid() == 0:
-        os.chown(file, 12345, -1)
+        os.chown(config, 12345, -1)
     else:
-        monkeypatch.setattr(os, "getuid", lambda: file.stat().st_uid + 1)
+        monkeypatch.setattr(os, "getuid", lambda: config.stat().st_uid + 1)
     with pytest.raises(PluginError, match="may be changed by others"):
         configured()
 

@@ -56,15 +56,6 @@ def lift(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "armillary" / "config.toml"
-    path.parent.mkdir()
-    monkeypatch.delenv("ARMILLARY_CONFIG", raising=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    return path
-
-
 def joint_in(cell: arm.Cell) -> arm.Joint:
     return cell.manipulators[0].link("cab").joint
 

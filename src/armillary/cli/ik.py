@@ -18,7 +18,7 @@ from armillary.cli.opening import add_file, open_cell
 from armillary.cli.progress import Progress
 from armillary.cli.state import add_state, chosen_state
 from armillary.cli.table import plural, table
-from armillary.cli.tally import ADVICE, SUCCESSES, Tally, off
+from armillary.cli.tally import ADVICE, Tally, off
 from armillary.cli.targets import FORMS, open_targets, pose_of_text
 from armillary.cli.vectors import vector_of_text
 from armillary.errors import ModelError, ShapeError, printable, quote
@@ -27,7 +27,7 @@ from armillary.model.workcell import WORLD
 from armillary.solve.device import Device
 from armillary.solve.ik.answers import Answers
 from armillary.solve.ik.inverse import METHODS, TOLERANCE, InverseKinematics
-from armillary.solve.ik.reason import Reason
+from armillary.solve.ik.reason import SUCCESSES, Reason, succeeded
 
 Array = npt.NDArray[np.float64]
 Reasons = npt.NDArray[np.int8]
@@ -263,7 +263,7 @@ def _many(question: _Question) -> int:
             write = _sink(question, batch, stack)
             progress = stack.enter_context(Progress(targets.size))
             for piece, done in _pieces(question, targets.chunks):
-                met = np.isin(piece.reason, SUCCESSES)
+                met = succeeded(piece.reason)
                 jumps += [tally.count + k for k in piece.jumps if met[k]]
                 write(tally.count, piece.q / question.factors + 0.0)
                 tally.add(piece.reason, piece.residual)
@@ -318,7 +318,7 @@ def _pieces(
                 piece = _all_piece(question, part)
             else:
                 piece = _solve(question, part)
-            missed = ~np.isin(piece.reason, SUCCESSES)
+            missed = ~succeeded(piece.reason)
             q = piece.q.copy()
             q[missed] = np.nan
             yield piece._replace(q=q), done

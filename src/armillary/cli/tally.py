@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cli.table import plural
-from armillary.solve.ik.reason import Reason
-
-SUCCESSES: Final = (Reason.SOLVED, Reason.SINGULAR)
+from armillary.solve.ik.reason import SUCCESSES, Reason, succeeded
 
 ADVICE: Final = {
     Reason.NOT_FOUND: "This proves nothing. Search longer with --starts, begin "
@@ -51,7 +49,7 @@ class Tally:
             reason = Reason(int(value))
             self._first.setdefault(reason, self.count + int(place))
             self._counts[reason] = self._counts.get(reason, 0) + int(count)
-        met = np.isin(reasons, SUCCESSES)
+        met = succeeded(reasons)
         worst = residuals[met].max(axis=0, initial=0.0)
         self._worst = np.maximum(self._worst, worst)
         self.count += len(reasons)

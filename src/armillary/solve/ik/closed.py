@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,7 @@ from armillary.errors import ModelError
 from armillary.kernel import Kernel, shared_kernel
 from armillary.solve.ik.answers import Answers, residual_of
 from armillary.solve.ik.arguments import Batch, Tolerance
-from armillary.solve.ik.reason import Reason
+from armillary.solve.ik.reason import Reason, succeeded
 from armillary.solve.ik.solution import Solution
 from armillary.trace import Program
 
@@ -125,7 +124,7 @@ class ClosedForm:
         reason = numbers.astype(np.int8)
         return Answers(
             q=q.reshape((*batch, *q.shape[1:])),
-            success=_success(reason).reshape((*batch, reason.shape[1])),
+            success=succeeded(reason).reshape((*batch, reason.shape[1])),
             squares=squares.reshape((*batch, *squares.shape[1:])),
             reason=reason.reshape((*batch, reason.shape[1])),
             branches=self.branches,
@@ -193,7 +192,7 @@ class ClosedForm:
             q[doubt] = found.q
             residual[doubt], reason[doubt] = found.residual, found.reason
             steps[doubt], starts[doubt] = found.steps, found.starts
-            reason[blocked & ~_success(reason)] = Reason.LIMITS
+            reason[blocked & ~succeeded(reason)] = Reason.LIMITS
         return Solution(
             q=q.reshape(shape),
             reason=reason.reshape(batch),
@@ -227,7 +226,7 @@ class ClosedForm:
         for other in OTHER_ANGLES:
             found = self._best(targets[rows], limit, there, start + other)
             steps = ((found[:, :n] - there) ** 2).sum(axis=1)
-            better = _success(found[:, n + 2]) & (steps < least)
+            better = succeeded(found[:, n + 2]) & (steps < least)
             least[better] = steps[better]
             best[rows[better]] = found[better]
 
@@ -269,7 +268,3 @@ def _squares(tolerance: Tolerance) -> Array:
     """Return the squares that the kernels compare: of the distance and the chord."""
     distance, angle = tolerance
     return np.array([distance**2, 4.0 * math.sin(0.5 * min(angle, math.pi)) ** 2])
-
-
-def _success(reason: npt.NDArray[Any]) -> Truths:
-    return (reason == Reason.SOLVED) | (reason == Reason.SINGULAR)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
 from armillary.solve.ik.ending import Ending
 
 
@@ -19,3 +24,12 @@ class Reason(Ending):
     OUT_OF_REACH = 3, "out of reach: no joint positions lead there"
     LIMITS = 4, "blocked by joint limits: found only beyond them"
     SINGULAR = 5, "singular: the closed form has no unique answer there"
+
+
+SUCCESSES: Final = (Reason.SOLVED, Reason.SINGULAR)
+"""Those with which a target is met."""
+
+
+def succeeded(reasons: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Tell of numbers of `Reason` which mean that a target is met."""
+    return np.asarray((reasons == Reason.SOLVED) | (reasons == Reason.SINGULAR))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armillary.solve.ik.reason import Reason
+from armillary.solve.ik.reason import Reason, succeeded
 
 Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -41,8 +41,7 @@ class Solution:
     @cached_property
     def success(self) -> npt.NDArray[np.bool_]:
         """Whether each target is met within the tolerances, shape (...)."""
-        met = (self.reason == Reason.SOLVED) | (self.reason == Reason.SINGULAR)
-        return _closed(np.asarray(met))
+        return _closed(succeeded(self.reason))
 
     @cached_property
     def residual(self) -> Array:
