@@ -38,7 +38,7 @@ from armillary.trace.functions import absolute, maximum, minimum, select
 FAR = 1e30  # a time that no event comes to
 SMALL = 1e-13  # of the trace of a matrix, added to keep it positive
 SINGULAR = 1e-12  # of a squared right-hand side: more than this has no solution
-NOISE = 1e-11  # of the terms of a sum: less than this is rounding
+NOISE = 1e-11  # of the size of the terms of a sum: less than this is rounding
 TINY = 1e-30
 
 
@@ -237,8 +237,11 @@ class Follower:
             moves = select(rises, 0.0, 1.0)
         y = [select(moves > 0.0, a, b) for a, b in zip(y, rest, strict=True)]
         columns = [[row[i] for row in rows] for i in range(len(free))]
+        greatest: Number = 0.0
+        for number in y:
+            greatest = maximum(greatest, absolute(number))
         forces = [
-            _heard([moves * w * r, *(a * b for a, b in zip(column, y, strict=True))])
+            _heard(moves * w * r, inner(column, y), greatest * _length(column))
             for w, r, column in zip(h.weights, pull, columns, strict=True)
         ]
         position = last * (1.0 - at.remaining)
@@ -365,11 +368,14 @@ def _solved(
     return y, [small * b for b in second]
 
 
-def _heard(terms: Sequence[Number]) -> Number:
-    """Return the sum of terms, 0 where it is but rounding."""
-    total: Number = sum(terms, 0.0)
-    noise = NOISE * sum((absolute(term) for term in terms), 0.0)
-    return select(absolute(total) > noise, total, 0.0)
+def _heard(a: Number, b: Number, size: Number) -> Number:
+    """Return a + b, 0 where it is but rounding of b, a sum of terms of a size."""
+    noise = NOISE * (absolute(a) + size)
+    return select(absolute(a + b) > noise, a + b, 0.0)
+
+
+def _length(column: Sequence[Number]) -> Number:
+    return sum((absolute(number) for number in column), 0.0)
 
 
 def _quotient(a: Number, b: Number) -> Number:

@@ -104,6 +104,14 @@ def test_limits_are_never_broken(cell: Cell, solver: DifferentialSolver) -> None
         assert not (answer.reason == RateReason.UNFINISHED).any()
 
 
+@pytest.mark.parametrize("size", [0.1, 1.0, 10.0])
+def test_ways_end_however_often_joints_saturate(cell: Cell, size: float) -> None:
+    eased = cell.differential_ik("tool0").for_purpose("limits")
+    q = np.random.default_rng(0).uniform(-3, 3, (4000, 7))
+    answer = eased(q, twists(4000, 1.0) * size, step=0.01)
+    assert not (answer.reason == RateReason.UNFINISHED).any()
+
+
 def test_joints_beyond_a_limit_stay_or_come_back(solver: DifferentialSolver) -> None:
     q = np.array([0.0, 0.3, 7.0, 1.0, 0.0, -8.0, 0.0])
     qd = solver(np.tile(q, (50, 1)), twists(50), step=0.1).qd
