@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib
 import re
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from armillary.errors import FormatError
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
-from armillary.formats.srdf import FORMAT, read_onto
+from armillary.formats.srdf import FORMAT, read_onto, write_collisions
 from armillary.model.group import Group
 from armillary.model.joints.revolute import Revolute
 from armillary.model.link import Link
@@ -239,8 +238,7 @@ def test_losses_are_told():
 def test_what_makes_no_srdf_is_refused(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(FormatError, match=r"error\[no-robot\]"):
         written(Workcell())
-    module = importlib.import_module("armillary.formats.srdf.write")
-    monkeypatch.setattr(module, "MOST_PAIRS", 5)
+    monkeypatch.setattr(write_collisions, "MOST_PAIRS", 5)
     with pytest.raises(FormatError, match=r"error\[too-many-pairs\]: 6 pairs"):
         written(Workcell(manipulators=(chain("a", 4),)))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
 from typing import Final, TypeVar
 
 import msgspec
@@ -11,7 +10,6 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.free_names import FreeNames
-from armillary.formats.srdf.collisions import REASONS
 from armillary.formats.srdf.remarks import (
     BASE_POSE,
     END_EFFECTOR,
@@ -24,25 +22,19 @@ from armillary.formats.srdf.remarks import (
     KeptVirtualJoint,
 )
 from armillary.formats.srdf.states import ROOT_JOINT
+from armillary.formats.srdf.write_collisions import untested_pairs
 from armillary.formats.xml import Element, tag, to_text
 from armillary.model.group import Group
-from armillary.model.jury import Jury
-from armillary.model.kinship import Carried
-from armillary.model.link_pattern import is_exact
 from armillary.model.manipulator import Manipulator
-from armillary.model.pairs import Verdict
 from armillary.model.posture import Posture
 from armillary.model.property import Property
-from armillary.model.rules import Reason
 from armillary.model.workcell import WORLD, Workcell
 
 __all__ = ["write"]
 
-MOST_PAIRS: Final = 100_000
 NOWHERE: Final = Place()
 WORLD_JOINT: Final = "world_joint"
 
-_WORDS: Final = {reason: word for word, reason in REASONS.items()}
 Kept = TypeVar("Kept", bound=msgspec.Struct)
 
 
@@ -64,7 +56,7 @@ def write(cell: Workcell, report: Report) -> bytes:
     )
     drafts = [_Draft(cell, m, report) for m in cell.manipulators]
     parts = [element for draft in drafts for element in draft.elements()]
-    parts.extend(_collisions(cell, report))
+    parts.extend(untested_pairs(cell, report))
     report.raise_if_errors()
     is_single = len(cell.manipulators) == 1
     name = cell.manipulators[0].name if is_single else cell.name
@@ -280,64 +272,4 @@ class _Draft:
             "not-kept",
             f"the property {quote(given.name)} of {quote(given.of)} does not say what "
             f"one that begins with {PREFIX!r} should; it is left out",
-        )
-
-
-def _collisions(cell: Workcell, report: Report) -> Iterator[Element]:
-    """Yield each pair of links with shapes that is not tested."""
-    jury = Jury(cell, cell.rules)
-    pairs = jury.pairs(_standing(cell, jury))
-    links = pairs.links
-    untested = len(links) * (len(links) - 1) // 2 - len(pairs)
-    if untested > MOST_PAIRS:
-        report.error(
-            NOWHERE,
-            "too-many-pairs",
-            f"{untested} pairs of links are not tested, more than {MOST_PAIRS}; an "
-            "SRDF lists each",
-        )
-        return
-    _tell_rules(cell, report)
-    is_single = len(cell.manipulators) == 1
-    prefix = f"{cell.manipulators[0].name}/" if is_single else ""
-    tested = set(pairs)
-    for a, b in combinations(links, 2):
-        if (a, b) not in tested:
-            yield tag(
-                "disable_collisions",
-                {
-                    "link1": a.removeprefix(prefix),
-                    "link2": b.removeprefix(prefix),
-                    "reason": _reason(pairs.why(a, b)),
-                },
-            )
-
-
-def _standing(cell: Workcell, jury: Jury) -> tuple[Carried, ...]:
-    """Return what stands on a link without being bolted, which URDF fixes there."""
-    bolted = {each.manipulator for each in jury.kinship.bolted}
-    return tuple(
-        Carried(k, jury.kinship.number(at.manipulator, at.link), "standing on")
-        for k, at in enumerate(cell.supports)
-        if at.manipulator >= 0 and k not in bolted
-    )
-
-
-def _reason(verdict: Verdict) -> str:
-    if verdict.rule is not None:
-        return _WORDS.get(verdict.reason, verdict.reason)
-    return _WORDS[Reason.ADJACENT if verdict.is_carried else Reason.USER]
-
-
-def _tell_rules(cell: Workcell, report: Report) -> None:
-    """Report what of the rules is lost, or told in another way."""
-    if cell.rules.touches:
-        report.warning(
-            NOWHERE, "not-kept", "what may touch a part that is held is not kept"
-        )
-    if not all(is_exact(side) for side in cell.rules.sides):
-        report.note(
-            NOWHERE,
-            "pairs-listed",
-            "the patterns of the rules become the pairs that are not tested",
         )
