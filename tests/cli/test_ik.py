@@ -12,6 +12,8 @@ import pytest
 import armillary as arm
 from armillary.cli import ik as verb
 from armillary.cli import targets, vectors
+from armillary.spatial import dual_quaternion
+from armillary.spatial.euler import fixed_xyz
 
 ARM = arm.example("ur5e_on_oval")
 JOINTS = ARM.joint_names[1:]  # of the arm, which has a closed form
@@ -32,15 +34,19 @@ def whole(out: str) -> str:
 
 
 def quaternions(poses: np.ndarray) -> np.ndarray:
-    """Rows x, y, z, qw, qx, qy, qz."""
+    """Rows qw, qx, qy, qz, x, y, z."""
     turned = [arm.Pose.from_matrix(pose).quaternion() for pose in poses]
-    return np.hstack([poses[:, :3, 3], turned])
+    return np.hstack([turned, poses[:, :3, 3]])
+
+
+def dual_quaternions(poses: np.ndarray) -> np.ndarray:
+    """Rows of eight numbers, real part first."""
+    made = [dual_quaternion.from_pose(arm.Pose.from_matrix(pose)) for pose in poses]
+    return np.array(made)
 
 
 def angles(poses: np.ndarray) -> np.ndarray:
     """Rows x, y, z, roll, pitch, yaw."""
-    from armillary.spatial.euler import fixed_xyz
-
     turned = [fixed_xyz(arm.Pose.from_matrix(pose).rotation) for pose in poses]
     return np.hstack([poses[:, :3, 3], turned])
 
@@ -48,6 +54,7 @@ def angles(poses: np.ndarray) -> np.ndarray:
 FORMS = {
     "matrices": lambda poses: poses.reshape(-1, 16),
     "quaternions": quaternions,
+    "dual quaternions": dual_quaternions,
     "angles": angles,
 }
 
@@ -127,7 +134,7 @@ def test_lines_are_exact_and_alone(run, file: str):
 
 
 def test_names_say_the_order(run, file: str):
-    rows = quaternions(X)[:, [0, 1, 2, 4, 5, 6, 3]]
+    rows = quaternions(X)[:, [4, 5, 6, 1, 2, 3, 0]]
     header = "x,y,z,qx,qy,qz,qw"
     np.savetxt("x.csv", rows, delimiter=",", header=header, comments="")
     result = run("ik", file, *BASE, "--poses", "x.csv", "--out", "q.npy")
@@ -156,8 +163,9 @@ def test_reasons_of_a_batch(run, file: str):
     [
         ("9,0,0,0,0,0", "out of reach: no joint positions lead there: 8"),
         ("nan,0,0,0,0,0", "the target is no rigid pose\n"),
-        ("0.5,0,0,0,0,0,0", "the target is no rigid pose\n"),
-        ("0.5,0,0,2,0,0,0", "the target is no rigid pose\n"),
+        ("0,0,0,0,0.5,0,0", "the target is no rigid pose\n"),
+        ("2,0,0,0,0.5,0,0", "the target is no rigid pose\n"),
+        ("0.3,0.2,0.4,1,0,0,0", "the target is no rigid pose\n"),
         ("1," * 15 + "1", "the target is no rigid pose\n"),
     ],
 )
@@ -273,6 +281,36 @@ def test_near_chooses(run, file: str):
         assert np.abs(found - q).max() < 1e-4
 
 
+def test_the_best_is_farthest_from_limits(run, file: str):
+    text = ",".join(map(repr, quaternions(X[:1])[0].tolist()))
+    result = run("ik", file, *BASE, f"--pose={text}", "--best", "limits")
+    assert result.code == 0
+    best = DEVICE.ik().best(X[:1], "limits").q[0]
+    assert np.abs(numbers(whole(result.out))[1:] - best).max() < 1e-9
+
+
+def test_the_arm_angle_of_seven_joints(run, file: str):
+    links, along = [arm.Link(name="base")], 0.0
+    quarter = arm.Pose.rotation_x(np.pi / 2)
+    for k, length in enumerate([0.3, 0.0, 0.4, 0.0, 0.4, 0.0, 0.1]):
+        turned = quarter if k % 2 else quarter.inverse()
+        behind = arm.Pose.translation(0, 0, along) @ (turned if k else turned @ quarter)
+        joint, along = arm.joints.Revolute(precursor=behind), length
+        links.append(arm.Link(name=f"l{k}", parent=links[-1].name, joint=joint))
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="seven", links=links)])
+    arm.save(cell, "seven.cell.json")
+    ik, frame = cell.ik("l6"), ["seven.cell.json", "--frame", "l6"]
+    pose = cell.fk("l6")(np.array([0.3, 0.5, -0.2, 1.1, 0.4, 0.6, 0.1]))
+    text = ",".join(map(repr, pose.ravel().tolist()))
+    given = ["--arm-angle", "40", "--degrees"]
+    result = run("ik", *frame, f"--pose={text}", *given)
+    assert result.code == 0, result
+    angle = ik.closed.arm_angle(np.radians(numbers(whole(result.out))))
+    assert angle == pytest.approx(np.radians(40))
+    every = run("ik", *frame, f"--pose={text}", "--all", *given)
+    assert every.out.endswith("8 answers\n")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -329,6 +367,8 @@ def test_bad_npy(run, file: str, array: np.ndarray, message: str):
         (["--pose", "1,0,0,0,0,0", "--tolerance", "-1,1"], "both must be above 0"),
         (["--pose", "1,0,0,0,0,0", "--starts", "0"], "--starts needs at least 1"),
         (["--pose", "1,0,0,0,0,0", "--path"], "use --poses"),
+        (["--poses", "x.npy", "--path", "--starts", "9"], "way: no --starts."),
+        (["--pose", "1,0,0,0,0,0", "--best", "limits", "--arm-angle=1"], "no --arm-a"),
         (["--pose", "1,0,0,0,0,0", "--joints", "elbw"], "no joint named 'elbw'"),
         (["--pose", "1,0,0,0,0,0", "--joints", "track/cart"], "None of the joints"),
         (["--pose", "1,0,0,0,0,0", "--rotation", "xq"], "takes letters of 'xyz'"),

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cli.frame import add_frame
-from armillary.cli.joints import si_factors
+from armillary.cli.joints import DEGREES_PER_RADIAN, si_factors
 from armillary.cli.npy import NpyWriter
 from armillary.cli.opening import add_file, open_cell
 from armillary.cli.progress import Progress
@@ -21,12 +21,14 @@ from armillary.cli.table import plural, table
 from armillary.cli.tally import ADVICE, Tally, off
 from armillary.cli.targets import FORMS, open_targets, pose_of_text
 from armillary.cli.vectors import vector_of_text
+from armillary.equations.purpose import PURPOSES
 from armillary.errors import ModelError, ShapeError, printable, quote
 from armillary.kernel.search import Patience
 from armillary.model.workcell import WORLD
 from armillary.solve.device import Device
 from armillary.solve.ik.answers import Answers
-from armillary.solve.ik.inverse import METHODS, TOLERANCE, InverseKinematics
+from armillary.solve.ik.arguments import TOLERANCE, Tolerance
+from armillary.solve.ik.inverse import METHODS, InverseKinematics
 from armillary.solve.ik.reason import SUCCESSES, Reason, succeeded
 
 Array = npt.NDArray[np.float64]
@@ -38,7 +40,7 @@ AT_ONCE = 8192  # targets between two pictures of the progress
 JUMPS_SHOWN = 10
 DESCRIPTION = f"""\
 Print joint positions [m or rad] that put a frame at a pose, or why none do. {FORMS};
-metres, radians, w first. All joints between the frame and --relative-to move unless
+metres and radians. All joints between the frame and --relative-to move unless
 --joints names them; all else stands at home, or as --state or --q say. Poses of a file
 give a line of joint positions each, or with --out an array (..., n); NaN where a pose
 was not reached. The exit code is 1 unless all were.
@@ -87,10 +89,16 @@ def add(verbs: Any) -> None:
         help="largest distance and angle; else 1e-6,1e-6",
     )
     parser.add_argument(
+        "--arm-angle", metavar="A", type=float, help="of an arm of seven joints"
+    )
+    parser.add_argument(
         "--starts", metavar="N", type=int, help=f"of a search; else {STARTS}"
     )
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--all", action="store_true", help="every answer, by its branch")
+    ways.add_argument(
+        "--best", choices=PURPOSES, help="of all answers that by this purpose"
+    )
     ways.add_argument(
         "--path", action="store_true", help="follow the poses without jumps"
     )
@@ -111,15 +119,25 @@ class _Question(NamedTuple):
     @property
     def wishes(self) -> dict[str, Any]:
         """Return what a call and `all` take alike."""
-        text: str | None = self.options.tolerance
-        tolerance = vector_of_text(text, "--tolerance") if text else np.array(TOLERANCE)
-        if tolerance.shape != (2,):
-            raise ShapeError("--tolerance takes two numbers: metres and radians.")
+        angle = self.options.arm_angle
+        if angle is not None and self.options.degrees:
+            angle /= DEGREES_PER_RADIAN
         return {
             "near": self.near,
-            "tolerance": tuple(tolerance.tolist()),
+            "tolerance": self.tolerance,
             "method": self.options.method,
+            "arm_angle": angle,
         }
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """Return the largest distance [m] and angle [rad]."""
+        if self.options.tolerance is None:
+            return TOLERANCE
+        numbers = vector_of_text(self.options.tolerance, "--tolerance")
+        if numbers.shape != (2,):
+            raise ShapeError("--tolerance takes two numbers: metres and radians.")
+        return float(numbers[0]), float(numbers[1])
 
 
 class _Piece(NamedTuple):
@@ -151,12 +169,17 @@ def _check(options: argparse.Namespace) -> None:
         raise ShapeError(f"--out writes NPY: end {quote(options.out)} in '.npy'.")
     if options.starts is not None and options.starts < 1:
         raise ShapeError(f"--starts needs at least 1, not {options.starts}.")
-    if not options.path:
-        return
-    if options.poses is None:
+    if options.path and options.poses is None:
         raise ShapeError("--path follows the poses of a file: use --poses.")
-    if options.method is not None or options.starts is not None:
-        raise ShapeError("--path chooses its own way: no --method, no --starts.")
+    refused = {
+        "path": ("method", "starts", "arm_angle"),
+        "best": ("near", "arm_angle"),
+    }
+    for way, others in refused.items():
+        for other in others if getattr(options, way) else ():
+            if getattr(options, other) is not None:
+                name = other.replace("_", "-")
+                raise ShapeError(f"--{way} chooses its own way: no --{name}.")
 
 
 def _question(options: argparse.Namespace) -> _Question:
@@ -325,18 +348,25 @@ def _pieces(
 
 
 def _solve(question: _Question, targets: Array) -> _Piece:
-    starts = question.options.starts
-    answer = question.ik(
-        targets,
-        **question.wishes,
-        patience=None if starts is None else Patience(starts=starts),
-    )
+    options = question.options
+    if options.best is not None:
+        more = {} if options.starts is None else {"starts": options.starts}
+        answer = question.ik.best(
+            targets,
+            options.best,
+            tolerance=question.tolerance,
+            method=options.method,
+            **more,
+        )
+    else:
+        starts = options.starts
+        patience = None if starts is None else Patience(starts=starts)
+        answer = question.ik(targets, **question.wishes, patience=patience)
     return _Piece(answer.q, answer.reason, answer.residual, [])
 
 
 def _follow(question: _Question, targets: Array, came: Array | None) -> _Piece:
-    tolerance = question.wishes["tolerance"]
-    way = question.ik.path(targets, start=came, tolerance=tolerance)
+    way = question.ik.path(targets, start=came, tolerance=question.tolerance)
     answer = way.answer
     return _Piece(answer.q, answer.reason, answer.residual, way.jumps.tolist())
 

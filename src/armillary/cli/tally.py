@@ -15,7 +15,7 @@ ADVICE: Final = {
     Reason.NOT_FOUND: "This proves nothing. Search longer with --starts, begin "
     "elsewhere with --near, or ask for less with --tolerance or --rotation.",
     Reason.INVALID_TARGET: "A matrix needs rows that are orthonormal to 1e-6 and end "
-    "with 0,0,0,1; a quaternion has length 1, w first; no number may be NaN.",
+    "with 0,0,0,1; a quaternion has length 1 and stands first; no number may be NaN.",
     Reason.OUT_OF_REACH: "Bring the target nearer, or the arm with --state or --q. "
     "Targets are in metres, in the world unless --relative-to says otherwise.",
     Reason.LIMITS: "Ask for less with --position or --rotation, or let more joints "

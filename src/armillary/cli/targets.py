@@ -1,9 +1,10 @@
-"""Poses that people write: six, seven or sixteen numbers, in a text or in a file."""
+"""Poses that people write: so many numbers each, in a text or in a file."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -12,18 +13,20 @@ import numpy.typing as npt
 from armillary.cli.joints import DEGREES_PER_RADIAN
 from armillary.cli.vectors import open_vectors, vector_of_text
 from armillary.errors import ShapeError, quote
-from armillary.kernel import shared_kernel
+from armillary.kernel import vectorize
+from armillary.solve.ik.targets import as_matrices
 from armillary.spatial.pose import Pose
 from armillary.trace import Program, trace
 
 Array = npt.NDArray[np.float64]
 
 RPY: Final = ("x", "y", "z", "roll", "pitch", "yaw")
-QUATERNION: Final = ("x", "y", "z", "qw", "qx", "qy", "qz")
-SIXTEEN: Final = 16
+QUATERNION: Final = ("qw", "qx", "qy", "qz", "x", "y", "z")
+DUAL_QUATERNION: Final = 8
+MATRIX: Final = 16
 FORMS: Final = (
-    f"A pose is {','.join(RPY)}, or {','.join(QUATERNION)}, or the 16 numbers of a 4x4 "
-    "matrix row by row"
+    f"A pose is {','.join(RPY)}, or {','.join(QUATERNION)}, or the 8 numbers of a dual "
+    "quaternion, or the 16 of a 4x4 matrix row by row"
 )
 # A quaternion of another length is a mistake, unless its digits were few.
 LENGTH_ERROR: Final = 0.01
@@ -86,8 +89,8 @@ def _order(names: Sequence[str], path: str) -> list[int]:
         if sorted(names) == sorted(form):
             return [names.index(name) for name in form]
     raise ShapeError(
-        f"{path}: the names {quote(','.join(names))} describe no pose. {FORMS}, which "
-        "has no names; the names of the others may come in any order."
+        f"{path}: the names {quote(','.join(names))} describe no pose. {FORMS}; the "
+        "names of six or seven may come in any order."
     )
 
 
@@ -97,26 +100,20 @@ def _matrices(numbers: npt.NDArray[Any], place: str, degrees: bool) -> Array:
     width = rows.shape[1]
     if width == len(RPY):
         rows[:, 3:] /= DEGREES_PER_RADIAN if degrees else 1.0
-        return shared_kernel(_rpy_program())(rows)
-    if width == len(QUATERNION):
-        length = np.linalg.norm(rows[:, 3:], axis=1)
-        rows[~(np.abs(length - 1.0) < LENGTH_ERROR), 3:] = np.nan
-        return shared_kernel(_quaternion_program())(rows)
-    if width != SIXTEEN:
+        return np.asarray(vectorize(_rpy_program(), rows))
+    if width == MATRIX:
+        return rows.reshape(-1, 4, 4)
+    if width not in {len(QUATERNION), DUAL_QUATERNION}:
         raise ShapeError(f"{place}: {width} numbers are no pose. {FORMS}.")
-    return rows.reshape(-1, 4, 4)
+    length = np.linalg.norm(rows[:, :4], axis=1)
+    rows[~(np.abs(length - 1.0) < LENGTH_ERROR)] = np.nan
+    return as_matrices(rows)
 
 
+@lru_cache
 def _rpy_program() -> Program:
     def pose(numbers: Sequence[Any]) -> Any:
         roll, pitch, yaw = numbers[3:]
         return Pose.from_rpy(roll, pitch, yaw, numbers[:3]).matrix()
 
     return trace(pose, name="pose_of_rpy", numbers=(len(RPY),))
-
-
-def _quaternion_program() -> Program:
-    def pose(numbers: Sequence[Any]) -> Any:
-        return Pose.from_quaternion(numbers[3:], numbers[:3]).matrix()
-
-    return trace(pose, name="pose_of_quaternion", numbers=(len(QUATERNION),))
