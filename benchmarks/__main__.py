@@ -7,7 +7,17 @@ import logging
 import platform
 
 from armillary.kernel.target import host
-from benchmarks import agreement, arms, closed, costs, inverse, joints, kinematics
+from benchmarks import (
+    agreement,
+    arms,
+    cells,
+    closed,
+    costs,
+    files,
+    inverse,
+    joints,
+    kinematics,
+)
 from benchmarks.measure import table
 
 GROUPS = {
@@ -16,8 +26,9 @@ GROUPS = {
     "costs": costs,
     "inverse": inverse,
     "closed": closed,
+    "cells": cells,
 }
-REPORTS = {"arms": arms, "agreement": agreement}
+REPORTS = {"arms": arms, "agreement": agreement, "files": files}
 
 
 def main() -> None:

@@ -21,16 +21,20 @@ class Figure:
     holds: bool
 
 
-def best_times(*tasks: Callable[[], object], turns: int = TURNS) -> list[float]:
+def best_times(
+    *tasks: Callable[[], object],
+    turns: int = TURNS,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[float]:
     """Return the shortest time of each task [s], all having taken turns."""
     for task in tasks:
         task()
     best = [float("inf")] * len(tasks)
     for _ in range(turns):
         for k, task in enumerate(tasks):
-            start = time.perf_counter()
+            start = clock()
             task()
-            best[k] = min(best[k], time.perf_counter() - start)
+            best[k] = min(best[k], clock() - start)
     return best
 
 
@@ -60,10 +64,13 @@ def cheaper(what: str, ours: float, peer: float, *, at_most: float) -> Figure:
     )
 
 
-def within(what: str, ours: float, *, at_most: float) -> Figure:
+def within(
+    what: str, ours: float, *, at_most: float, peer: float | None = None
+) -> Figure:
     """Return the line for a time with a bound of its own [s]."""
     limit = f"<= {duration(at_most)}"
-    return Figure(what, duration(ours), "", limit, duration(ours), ours <= at_most)
+    beside = "" if peer is None else duration(peer)
+    return Figure(what, duration(ours), beside, limit, duration(ours), ours <= at_most)
 
 
 def duration(seconds: float) -> str:

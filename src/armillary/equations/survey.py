@@ -43,3 +43,12 @@ def survey_program(
         inputs["bases"] = (len(free), 4, 4)
     survey = survey_of(cell, frames, free)
     return trace(survey, name="survey", outputs=("poses",), **inputs)
+
+
+def product_program() -> Program:
+    """Return the program X_AB, X_BC -> X_AC = X_AB X_BC of matrices."""
+
+    def product(left: Any, right: Any) -> Any:
+        return (Pose.from_matrix(left) @ Pose.from_matrix(right)).matrix()
+
+    return trace(product, outputs=("X_AC",), X_AB=(4, 4), X_BC=(4, 4))

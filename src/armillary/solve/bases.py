@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -99,16 +99,18 @@ class Standing:
         levels = _levels(bases, layout, held)
         self._lifts = [_lift(bases, layout, level) for level in levels]
 
-    def settle(self, poses: Array) -> None:
+    def settle(self, poses: Array, multiply: Callable[[Array, Array], Array]) -> None:
         """Move what is held to where it is, the lowest first.
 
-        poses: Of all frames, shape (..., k, 4, 4), as if what is held stood at the
-            origin of the world.
+        Args:
+            poses: Of all frames, shape (..., k, 4, 4), as if what is held stood at the
+                origin of the world.
+            multiply: The product of two arrays of poses.
         """
         by_frame = poses.swapaxes(0, FRAMES)
         for holders, offsets, rows, base in self._lifts:
-            lifted = poses.take(holders, FRAMES) @ offsets
-            moved = lifted.take(base, FRAMES) @ poses.take(rows, FRAMES)
+            lifted = multiply(poses.take(holders, FRAMES), offsets)
+            moved = multiply(lifted.take(base, FRAMES), poses.take(rows, FRAMES))
             by_frame[rows] = moved.swapaxes(0, FRAMES)
 
 

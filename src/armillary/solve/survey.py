@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.equations.chain import Layout
-from armillary.equations.survey import survey_of, survey_program
+from armillary.equations.survey import product_program, survey_of, survey_program
 from armillary.errors import ShapeError
 from armillary.kernel import shared_kernel
 from armillary.model.workcell import Workcell
@@ -45,19 +45,25 @@ class Survey:
 
     def one(self, q: tuple[float, ...], layout: Layout) -> Array:
         """Return the poses of all frames in the world, shape (k, 4, 4)."""
-        return self._settled(self._of_one, np.array(q), layout)
+        return self._settled(self._of_one, np.matmul, np.array(q), layout)
 
     def many(self, q: Any, layout: Layout) -> Array:
         """Return the poses at many q, (..., n) -> (..., k, 4, 4)."""
-        return self._settled(self._of_many, q, layout)
+        return self._settled(self._of_many, self._product, q, layout)
 
-    def _settled(self, survey: Callable[..., Array], q: Any, layout: Layout) -> Array:
+    def _settled(
+        self,
+        survey: Callable[..., Array],
+        multiply: Callable[[Array, Array], Array],
+        q: Any,
+        layout: Layout,
+    ) -> Array:
         standing = self._standings.get(layout)
         if standing is None:
             standing = Standing(self._bases, layout)
             self._standings[layout] = standing
         poses = survey(q, standing.matrices) if self._bases.free else survey(q)
-        standing.settle(poses)
+        standing.settle(poses, multiply)
         poses.flags.writeable = False
         return poses
 
@@ -69,6 +75,10 @@ class Survey:
     @cached_property
     def _of_many(self) -> Callable[..., Array]:
         return self._kernel(lanes=None)
+
+    @cached_property
+    def _product(self) -> Callable[[Array, Array], Array]:
+        return shared_kernel(product_program())  # NumPy's takes ten times as long
 
     def _kernel(self, lanes: int | None) -> Callable[..., Array]:
         if 0 < len(self._frames) <= MOST_COMPILED:

@@ -53,12 +53,12 @@ def _lay(
     lines: list[bytes],
 ) -> None:
     """Add the lines of a record; `head` begins the first and `end` ends the last."""
+    is_lazy = depth and _is_lazy(record)
+    if depth == 1 and not is_lazy and isinstance(record, (dict, list, tuple)):
+        _lay_leaves(cast(Record, record), margin, head, end, lines)
+        return
     if isinstance(record, (int, float, str)) or record is None:
         lines.append(margin + head + _encode(record) + end)
-        return
-    is_lazy = depth and _is_lazy(record)
-    if depth == 1 and not is_lazy:
-        _lay_leaves(record, margin, head, end, lines)
         return
     if not is_lazy:
         flat = _encode(record)

@@ -15,7 +15,7 @@ from armillary.formats.native.wire import PoseInFile
 from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES
 from armillary.model.joints.opaque import OpaqueJoint
-from armillary.spatial.pose import Pose
+from armillary.spatial.pose import IDENTITY, Pose
 
 __all__ = ["PRECURSOR", "TYPE", "joint_of", "joint_record"]
 
@@ -58,9 +58,11 @@ def joint_record(joint: Joint) -> Record:
         return {TYPE: joint.kind, **_precursor(joint), **parameters}
     kind = type(joint)
     record: Record = {TYPE: kind.tag}
-    record.update(_precursor(joint))
+    if joint.precursor is not IDENTITY:
+        record.update(_precursor(joint))
     for name in _parameters(kind):
-        record[name] = _record(getattr(joint, name))
+        value = getattr(joint, name)
+        record[name] = value if type(value) is float else _record(value)
     return record
 
 
