@@ -36,7 +36,7 @@ OTHER_ANGLES = np.arange(1, 16) * math.tau / 16
 """Which arm angles are tried where limits forbid the one at hand, from that [rad]."""
 
 
-class ClosedForm:
+class RecognisedForm:
     """The closed form of an arm: its family and the names of its branches.
 
     Attributes:
@@ -57,7 +57,7 @@ class ClosedForm:
         limits: Limits,
         fk: Callable[[], Kernel],
     ) -> None:
-        """Recognise the arm; see `closed_form`."""
+        """Recognise the arm; see `recognised_form`."""
         found = recognise(layout, goal, selection)
         self.family = found.family.name
         self.branches = found.branches
@@ -245,13 +245,13 @@ class ClosedForm:
         return f"<closed form, {self.family}, {len(self.branches)} branches>"
 
 
-def closed_form(
+def recognised_form(
     layout: Layout,
     goals: Sequence[Goal],
     selection: Selection,
     limits: Limits,
     fk: Callable[[], Kernel],
-) -> ClosedForm | str:
+) -> RecognisedForm | str:
     """Return the closed form of the joints that reach goals, or why there is none.
 
     `fk` gives the kernel of the poses that are placed, shape (..., 1, 4, 4).
@@ -259,7 +259,7 @@ def closed_form(
     if len(goals) > 1:
         return "several frames are placed at once"
     try:
-        return ClosedForm(layout, goals[0], selection, limits, fk)
+        return RecognisedForm(layout, goals[0], selection, limits, fk)
     except Unfit as unfit:
         return str(unfit)
 

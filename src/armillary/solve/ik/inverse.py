@@ -23,7 +23,7 @@ from armillary.equations.selection import Selection
 from armillary.errors import ModelError, ShapeError, unknown
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.search import Patience
-from armillary.model.closed_form import ClosedForm as OwnClosedForm
+from armillary.model.closed_form import ClosedForm
 from armillary.solve.ik.all import search_all
 from armillary.solve.ik.answers import Answers
 from armillary.solve.ik.arguments import (
@@ -35,7 +35,7 @@ from armillary.solve.ik.arguments import (
     check_tolerance,
 )
 from armillary.solve.ik.best import descend, least_of
-from armillary.solve.ik.closed import ClosedForm, closed_form
+from armillary.solve.ik.closed import RecognisedForm, recognised_form
 from armillary.solve.ik.own import OwnForm
 from armillary.solve.ik.path import Path, best_of, judged, through_branches
 from armillary.solve.ik.solution import Solution
@@ -43,7 +43,7 @@ from armillary.solve.ik.solver import Solver
 
 Array = npt.NDArray[np.float64]
 
-Formula = ClosedForm | OwnForm
+Formula = RecognisedForm | OwnForm
 
 METHODS = ("closed", "numeric")
 MOST_BEGINNINGS = 8
@@ -68,7 +68,7 @@ class InverseKinematics:
         selection: Selection,
         joints: tuple[str, ...],
         fk: Callable[[], Kernel],
-        own: OwnClosedForm | None = None,
+        own: ClosedForm | None = None,
     ) -> None:
         """Prepare for `goals`; see `cell.ik`.
 
@@ -345,7 +345,9 @@ class InverseKinematics:
             return OwnForm(self._own, self._limits, self._fk)
         lower, upper = self._limits
         limits = lower.tolist(), upper.tolist()
-        return closed_form(self._layout, self.goals, self._selection, limits, self._fk)
+        return recognised_form(
+            self._layout, self.goals, self._selection, limits, self._fk
+        )
 
     def _chosen(self, method: str | None, arm_angle: Any = None) -> Formula | None:
         """Return the closed form if it is to answer."""
