@@ -148,7 +148,8 @@ def _branch(
         within = within & inside
     X = _reached(question, answer, q)
     apart = subtract(X.position, target.position)
-    distance, chord = dot(apart, apart), _chord(X, target)
+    distance: Number = dot(apart, apart)
+    chord = 0.0 if closed.point else _chord(X, target)
     met = (distance <= tolerance[0]) & (chord <= tolerance[1])
     far = (distance > 100.0 * tolerance[0] + (DOUBT * closed.arm.size) ** 2) | (
         chord > 100.0 * tolerance[1] + DOUBT**2

@@ -57,9 +57,7 @@ def fit(arm: Mixed) -> Formula:
     for k, link in enumerate(arm.links):
         one, two = arm.numbers[k : k + 2]
         demand(not link.parallel, f"axes {one} and {two} are parallel")
-    slides = [str(slide.number) for slide in arm.slides]
-    listed = " and ".join((", ".join(slides[:-1]), *slides[-1:]))
-    demand(_are_independent(arm), f"joints {listed} do not slide independently")
+    demand_independent(arm)
 
     def solve(target: Pose, _: Number) -> list[Answer]:
         return [
@@ -99,11 +97,11 @@ def _placed(arm: Mixed, position: Vector3, found: Turns) -> Answer:
     frames = arm.frames(found.turns)
     ways = arm.ways(frames)
     left = subtract(position, arm.rest(frames))
-    shifts, flat = _lengths(left, ways)
+    shifts, flat = lengths(left, ways)
     return Answer(found.turns, found.free | flat, found.loose, shifts)
 
 
-def _lengths(left: Vector3, ways: list[Vector3]) -> tuple[list[Number], Any]:
+def lengths(left: Vector3, ways: list[Vector3]) -> tuple[list[Number], Any]:
     """Return how far along each way, and whether the ways lie in one plane."""
     if len(ways) < 2:
         return [dot(left, way) for way in ways], False
@@ -113,6 +111,17 @@ def _lengths(left: Vector3, ways: list[Vector3]) -> tuple[list[Number], Any]:
     shrink = 1.0 / select(flat, 1.0, volume)
     pairs = ((basis[k - 2], basis[k - 1]) for k in range(len(ways)))
     return [shrink * dot(left, cross(*pair)) for pair in pairs], flat
+
+
+def demand_independent(arm: Mixed) -> None:
+    """Go on only where what slides spans as many directions as it is.
+
+    Raises:
+        Unfit: It does not.
+    """
+    slides = [str(slide.number) for slide in arm.slides]
+    listed = " and ".join((", ".join(slides[:-1]), *slides[-1:]))
+    demand(_are_independent(arm), f"joints {listed} do not slide independently")
 
 
 def _are_independent(arm: Mixed) -> bool:

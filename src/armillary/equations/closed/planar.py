@@ -35,7 +35,7 @@ Place = Callable[[Vector3, Turn], list[Placing]]
 
 def three_turns(arm: Mixed) -> Place:
     """Return the formula where three joints turn: a triangle tells the second."""
-    _count(arm, 3, 0)
+    demand_flat(arm, 3, 0)
     _, upper, fore, last = arm.spans
     square = arm.size**2
 
@@ -54,7 +54,7 @@ def three_turns(arm: Mixed) -> Place:
 
 def two_turns_and_slide(arm: Mixed) -> Place:
     """Return the formula where two turn and one slides across them: a right angle."""
-    _count(arm, 2, 1)
+    demand_flat(arm, 2, 1)
     _, upper, last = arm.spans
     (slide,) = (slide for slide in arm.slides if slide.way[2] == 0.0)
     way, square = slide.way, arm.size**2
@@ -85,7 +85,7 @@ def two_turns_and_slide(arm: Mixed) -> Place:
 
 def two_turns(arm: Mixed) -> Place:
     """Return the formula where two joints turn, and nothing slides across them."""
-    _count(arm, 2, 0)
+    demand_flat(arm, 2, 0)
     _, upper, last = arm.spans
 
     def place(p: Vector3, total: Turn) -> list[Placing]:
@@ -96,8 +96,12 @@ def two_turns(arm: Mixed) -> Place:
     return place
 
 
-def _count(arm: Mixed, turns: int, across: int) -> None:
-    """Demand numbers of joints that turn and that slide across them."""
+def demand_flat(arm: Mixed, turns: int, across: int) -> None:
+    """Go on only where so many joints turn about parallel axes and slide across them.
+
+    Raises:
+        Unfit: It is not so, or more than one slides along them.
+    """
     for k, link in enumerate(arm.links):
         one, two = arm.numbers[k : k + 2]
         off = math.degrees(math.atan2(link.sin, link.cos))

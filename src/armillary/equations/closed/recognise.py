@@ -16,6 +16,7 @@ from armillary.equations.closed.family import Answer, Family, Formula
 from armillary.equations.closed.mixed import Mixed, mixed_of
 from armillary.equations.closed.orienting import ORIENTING, ORIENTING_THREE
 from armillary.equations.closed.planar import PLANAR_SLIDING, PLANAR_THREE, PLANAR_TWO
+from armillary.equations.closed.point import POINT, POINT_TURNS
 from armillary.equations.closed.spherical_shoulder import SPHERICAL_SHOULDER
 from armillary.equations.closed.spherical_wrist import SPHERICAL_WRIST
 from armillary.equations.closed.three_parallel import THREE_PARALLEL
@@ -38,7 +39,7 @@ FEWER: tuple[tuple[Family[Mixed], ...], ...] = (
 )
 """Arms by how many of their joints turn: none to three."""
 
-JOINTS, REDUNDANT = 6, 7
+MOST, JOINTS, REDUNDANT = 3, 6, 7
 CHECKS = 16
 ROUNDING = 1e-13
 ACCURACY = 1e-7  # of the formula's geometry against the model's, of the arm's size
@@ -52,6 +53,7 @@ class Closed(NamedTuple):
         arm: The geometry that the formula is about.
         formula: The formula.
         backwards: Whether the chain was taken from its other end.
+        point: Whether it places a point, whatever the rotation.
         accuracy: How far the formula's geometry is from the model's [m, 1].
     """
 
@@ -59,6 +61,7 @@ class Closed(NamedTuple):
     arm: Arm | Mixed
     formula: Formula
     backwards: bool
+    point: bool
     accuracy: float
 
     @property
@@ -69,6 +72,9 @@ class Closed(NamedTuple):
 
     def solve(self, target: Pose, arm_angle: Number) -> list[Answer]:
         """Return the answer of each branch, by the numbers of `arm.drives`."""
+        if self.point:
+            inner = self.arm.base.inverse() @ Pose.translation(*target.position)
+            return self.formula(inner, arm_angle)
         X = target.inverse() if self.backwards else target
         inner = self.arm.base.inverse() @ X @ self.arm.tool.inverse()
         return self.formula(inner, arm_angle)
@@ -96,16 +102,18 @@ def recognise(layout: Layout, goal: Goal, selection: Selection) -> Closed:
     Raises:
         Unfit: There is none; the message says why for each family.
     """
-    demand(all(goal.position) and all(goal.rotation), "the goal is not a full pose")
+    point = not goal.has_rotation
+    whole = all(goal.position) and (point or all(goal.rotation))
+    demand(whole, "the goal is neither a full pose nor a full position")
     chain = chain_of(layout, goal.frame, goal.relative_to, selection)
     reasons: list[str] = []
-    for family, arm, backwards in _candidates(chain):
+    for family, arm, backwards in (_placing if point else _candidates)(chain):
         try:
             formula = family.fit(arm)
         except Unfit as unfit:
             reasons.append(str(unfit))
             continue
-        closed = Closed(family, arm, formula, backwards, math.inf)
+        closed = Closed(family, arm, formula, backwards, point, math.inf)
         error = _error(layout, goal, selection, closed)
         demand(error <= ACCURACY * arm.size, "the axes are not rigid lines")
         return closed._replace(accuracy=error)
@@ -129,6 +137,16 @@ def _candidates(chain: Chain) -> list[tuple[Family[Any], Arm | Mixed, bool]]:
         return [(family, mixed, False) for family in FEWER[turning]]
     arms = [(arm_of(chain), False), (arm_of(chain.reversed()), True)]
     return [(family, *arm) for family in FAMILIES for arm in arms]
+
+
+def _placing(chain: Chain) -> list[tuple[Family[Any], Arm | Mixed, bool]]:
+    """Return the families that may place a point, each with its geometry."""
+    found = len(chain.screws)
+    turning = sum(screw.turns for screw in chain.screws)
+    demand(found <= MOST, f"{found} joints move the point, more than it needs")
+    if turning == MOST:
+        return [(family, arm_of(chain), False) for family in POINT_TURNS]
+    return [(POINT[turning], mixed_of(chain), False)]
 
 
 def _error(layout: Layout, goal: Goal, selection: Selection, closed: Closed) -> float:

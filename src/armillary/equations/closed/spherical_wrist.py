@@ -28,17 +28,20 @@ Placing = tuple[Turn, Turn, Turn, Any]
 Place = Callable[[Vector3], list[Placing]]
 """From W to the placings right and up, right and down, left and up, left and down."""
 
+Kind = Callable[[Arm, Vector3], Place]
+"""Takes an arm and w; raises `Unfit` where the arm is of another kind."""
+
 WRIST = Choice("wrist", "no flip", "flip", "z4 . (z5 x z6)")
 
 
-def elbow(arm: Arm) -> Place:
+def elbow(arm: Arm, w: Vector3) -> Place:
     """Return the formula where axes 2 and 3 are parallel, whatever the offsets.
 
     With n the direction of axis 2 behind joint 1, the arm's constant extent along it
     gives W . Rz(t_1) n; the triangle across it gives t_3, and t_2 turns the triangle.
     """
     one, two = arm.links[:2]
-    w, square = _centre(arm), arm.size**2
+    square = arm.size**2
     _, b, c = arm.numbers[:3]
     demand(two.parallel, f"axes {b} and {c} are not parallel")
     demand(not one.parallel, f"axes {arm.numbers[0]}, {b} and {c} are all parallel")
@@ -62,13 +65,13 @@ def elbow(arm: Arm) -> Place:
     return place
 
 
-def meeting_12(arm: Arm) -> Place:
+def meeting_12(arm: Arm, w: Vector3) -> Place:
     """Return the formula where axes 1 and 2 meet.
 
     The distance of W from that point gives t_3, its height above it t_2, then t_1.
     """
     one, two = arm.links[:2]
-    w, square = _centre(arm), arm.size**2
+    square = arm.size**2
     a, b, c = arm.numbers[:3]
     demand(one.a == 0.0, f"axes {a} and {b} miss each other by {abs(one.a):.3g} m")
     upper = two.back(two.origin)
@@ -93,13 +96,13 @@ def meeting_12(arm: Arm) -> Place:
     return place
 
 
-def meeting_23(arm: Arm) -> Place:
+def meeting_23(arm: Arm, w: Vector3) -> Place:
     """Return the formula where axes 2 and 3 meet.
 
     The distance of W from that point gives t_1, its height along axis 2 t_3, then t_2.
     """
     one, two = arm.links[:2]
-    w, square = _centre(arm), arm.size**2
+    square = arm.size**2
     a, b, c = arm.numbers[:3]
     demand(two.a == 0.0, f"axes {b} and {c} miss each other by {abs(two.a):.3g} m")
     demand(not two.parallel, f"axes {b} and {c} are parallel")
@@ -124,13 +127,13 @@ def meeting_23(arm: Arm) -> Place:
     return place
 
 
-def parallel_12(arm: Arm) -> Place:
+def parallel_12(arm: Arm, w: Vector3) -> Place:
     """Return the formula where axes 1 and 2 are parallel.
 
     The height of W along them gives t_3; the triangle across them t_2, then t_1.
     """
     one, two = arm.links[:2]
-    w, square = _centre(arm), arm.size**2
+    square = arm.size**2
     a, b, c = arm.numbers[:3]
     demand(one.parallel, f"axes {a} and {b} are not parallel")
     demand(not two.parallel, f"axes {a}, {b} and {c} are all parallel")
@@ -163,7 +166,7 @@ def _centre(arm: Arm) -> Vector3:
     return add(three.origin, three.out((0.0, 0.0, four.d)))
 
 
-def _with_wrist(kind: Callable[[Arm], Place]) -> Callable[[Arm], Formula]:
+def _with_wrist(kind: Kind) -> Callable[[Arm], Formula]:
     """Return the recogniser of arms of a kind that end in a spherical wrist."""
 
     def fit(arm: Arm) -> Formula:
@@ -173,7 +176,7 @@ def _with_wrist(kind: Callable[[Arm], Place]) -> Callable[[Arm], Formula]:
         meet = f"axes {d}, {e} and {f}"
         demand(miss == 0.0, f"{meet} miss one point by {1e3 * miss:.3g} mm")
         demand(not (four.parallel or five.parallel), f"two of {meet} are parallel")
-        place = kind(arm)
+        place = kind(arm, _centre(arm))
         return lambda target, _: _solve(arm, place, target)
 
     return fit
@@ -205,34 +208,43 @@ def _solve(arm: Arm, place: Place, target: Pose) -> list[Answer]:
     return answers
 
 
-def _family(kind: Callable[[Arm], Place], name: str, *choices: Choice) -> Family[Arm]:
-    name = f"spherical wrist, {name}"
-    return Family(name, _with_wrist(kind), (*choices, WRIST))
-
-
-SPHERICAL_WRIST = (
-    _family(
+KINDS: tuple[tuple[Kind, str, tuple[Choice, ...]], ...] = (
+    (
         elbow,
         "axes 2 and 3 parallel",
-        Choice("shoulder", "right", "left", "(z1 x z2) . (W - A1)"),
-        Choice("elbow", "up", "down", "z2 . ((A3 - A2) x (W - A3))"),
+        (
+            Choice("shoulder", "right", "left", "(z1 x z2) . (W - A1)"),
+            Choice("elbow", "up", "down", "z2 . ((A3 - A2) x (W - A3))"),
+        ),
     ),
-    _family(
+    (
         meeting_12,
         "axes 1 and 2 meeting",
-        Choice("shoulder", "right", "left", "(z1 x z2) . (W - A1)"),
-        Choice("elbow", "up", "down", "z3 . ((A3 - A1) x (W - A3))"),
+        (
+            Choice("shoulder", "right", "left", "(z1 x z2) . (W - A1)"),
+            Choice("elbow", "up", "down", "z3 . ((A3 - A1) x (W - A3))"),
+        ),
     ),
-    _family(
+    (
         meeting_23,
         "axes 2 and 3 meeting",
-        Choice("shoulder", "right", "left", "z1 . ((W - A1) x (A2 - A1))"),
-        Choice("elbow", "up", "down", "(z2 x z3) . (W - A2)"),
+        (
+            Choice("shoulder", "right", "left", "z1 . ((W - A1) x (A2 - A1))"),
+            Choice("elbow", "up", "down", "(z2 x z3) . (W - A2)"),
+        ),
     ),
-    _family(
+    (
         parallel_12,
         "axes 1 and 2 parallel",
-        Choice("shoulder", "right", "left", "(z1 x z3) . (W - A2)"),
-        Choice("elbow", "up", "down", "z1 . ((A2 - A1) x (W - A2))"),
+        (
+            Choice("shoulder", "right", "left", "(z1 x z3) . (W - A2)"),
+            Choice("elbow", "up", "down", "z1 . ((A2 - A1) x (W - A2))"),
+        ),
     ),
+)
+"""The kinds, what to call them, and their choices."""
+
+SPHERICAL_WRIST = tuple(
+    Family(f"spherical wrist, {name}", _with_wrist(kind), (*choices, WRIST))
+    for kind, name, choices in KINDS
 )

@@ -44,7 +44,8 @@ class RecognisedForm:
         branches: The name of each branch: a word for each of `choices`.
         choices: For each choice its words and the quantity that decides, above 0 for
             the first word: z1 to z6 are directions of axes, A1 to A4 points of theirs,
-            where they meet if they do, W or P is where the last axes meet.
+            where they meet if they do, W or P is where the last axes meet, or the
+            point that is placed.
         backwards: Whether these count the joints from the tool to the base, all axes
             pointing the other way.
     """
@@ -115,7 +116,7 @@ class RecognisedForm:
         if self._question.has_arm_angle and not angle:
             raise ModelError(
                 "This arm reaches a target in infinitely many ways: choose one angle "
-                "of its elbow, as in ik.all(targets, arm_angle=0.0)."
+                "of its elbow, as in ik.all(targets, arm_angle=0.0) or --arm-angle 0."
             )
         if near is None:
             q, squares, numbers = self._every(targets, limit, *angle)
@@ -238,7 +239,8 @@ class RecognisedForm:
         apart = self._fk()(inside)[:, 0] - targets[missed]
         squares = (apart[:, :3] ** 2).sum(axis=1)
         q[missed] = inside
-        chord = 0.5 * squares[:, :3].sum(axis=1)
+        turns = self._question.goal.has_rotation
+        chord = 0.5 * squares[:, :3].sum(axis=1) * turns
         residual[missed] = residual_of(np.stack([squares[:, 3], chord], axis=1))
 
     def __repr__(self) -> str:
