@@ -91,7 +91,8 @@ def _trace(
 def _worth(b: Branch, near: Any) -> Number:
     """Return a number that is the less the better: of squares of steps from `near`."""
     steps = sum(((x - y) * (x - y) for x, y in zip(b.q, near, strict=True)), 0.0)
-    miss = MISSED * (1.0 + b.distance + b.chord)
+    least = MISSED * (1.0 + b.distance + b.chord)
+    miss = select(b.within, least, 2.0 * least)  # what is missed is told within limits
     return select(b.met, select(b.within, steps, FORBIDDEN + steps), miss)
 
 
