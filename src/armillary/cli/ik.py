@@ -6,13 +6,14 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.cli.frame import add_frame
-from armillary.cli.joints import DEGREES_PER_RADIAN, si_factors
+from armillary.cli.inverse import Answered, Question
+from armillary.cli.joints import si_factors
 from armillary.cli.npy import NpyWriter
 from armillary.cli.opening import add_file, open_cell
 from armillary.cli.progress import Progress
@@ -20,19 +21,14 @@ from armillary.cli.state import add_state, chosen_state
 from armillary.cli.table import plural, table
 from armillary.cli.tally import ADVICE, Tally, off
 from armillary.cli.targets import FORMS, open_targets, pose_of_text
-from armillary.cli.vectors import vector_of_text
 from armillary.equations.purpose import PURPOSES
 from armillary.errors import ModelError, ShapeError, printable, quote
 from armillary.kernel.search import Patience
 from armillary.model.workcell import WORLD
-from armillary.solve.device import Device
-from armillary.solve.ik.answers import Answers
-from armillary.solve.ik.arguments import TOLERANCE, Tolerance
-from armillary.solve.ik.inverse import METHODS, InverseKinematics
+from armillary.solve.ik.inverse import METHODS
 from armillary.solve.ik.reason import SUCCESSES, Reason, succeeded
 
 Array = npt.NDArray[np.float64]
-Reasons = npt.NDArray[np.int8]
 
 SOLVED, NOT_ALL = 0, 1
 STARTS = Patience().starts
@@ -107,48 +103,6 @@ def add(verbs: Any) -> None:
     parser.set_defaults(run=run)
 
 
-class _Question(NamedTuple):
-    """What is asked of each target, and how its answer is written."""
-
-    device: Device
-    ik: InverseKinematics
-    factors: Array  # of each joint: what makes its number on the command line SI
-    near: Array | None
-    options: argparse.Namespace
-
-    @property
-    def wishes(self) -> dict[str, Any]:
-        """Return what a call and `all` take alike."""
-        angle = self.options.arm_angle
-        if angle is not None and self.options.degrees:
-            angle /= DEGREES_PER_RADIAN
-        return {
-            "near": self.near,
-            "tolerance": self.tolerance,
-            "method": self.options.method,
-            "arm_angle": angle,
-        }
-
-    @property
-    def tolerance(self) -> Tolerance:
-        """Return the largest distance [m] and angle [rad]."""
-        if self.options.tolerance is None:
-            return TOLERANCE
-        numbers = vector_of_text(self.options.tolerance, "--tolerance")
-        if numbers.shape != (2,):
-            raise ShapeError("--tolerance takes two numbers: metres and radians.")
-        return float(numbers[0]), float(numbers[1])
-
-
-class _Piece(NamedTuple):
-    """The answers to some targets: shapes (k, n) or (k, b, n), (k,) and (k, 2)."""
-
-    q: Array
-    reason: Reasons
-    residual: Array
-    jumps: list[int]
-
-
 def run(options: argparse.Namespace) -> int:
     """Solve and print or write; tell by the exit code whether all were reached."""
     _check(options)
@@ -182,39 +136,27 @@ def _check(options: argparse.Namespace) -> None:
                 raise ShapeError(f"--{way} chooses its own way: no --{name}.")
 
 
-def _question(options: argparse.Namespace) -> _Question:
+def _question(options: argparse.Namespace) -> Question:
     cell = open_cell(options)
-    state = chosen_state(cell, options)
     device = cell.device(
         joints=options.joints,
         base=options.relative_to,
         ends=options.frame,
-        state=state,
+        state=chosen_state(cell, options),
     )
     ik = device.ik(
         position=_axes(options.position),
         rotation=_axes(options.rotation),
         axes=options.axes,
     )
-    names = device.joint_names
-    factors = si_factors(cell, names) if options.degrees else np.ones(len(names))
-    near = None
-    if options.near is not None:
-        near = vector_of_text(options.near, "--near")
-        if len(near) != len(names):
-            raise ShapeError(
-                f"--near has {len(near)} numbers; {len(names)} joints move: "
-                f"{', '.join(names)}."
-            )
-        near = near * factors
-    return _Question(device, ik, factors, near, options)
+    return Question(device, ik, options)
 
 
 # one target
 
 
-def _one(question: _Question, target: Array) -> int:
-    answer = _solve(question, target[None])
+def _one(question: Question, target: Array) -> int:
+    answer = question.solve(target[None])
     reason, q = Reason(int(answer.reason[0])), answer.q[0]
     solved = reason in SUCCESSES
     known = np.isfinite(q).all()
@@ -228,7 +170,7 @@ def _one(question: _Question, target: Array) -> int:
     return SOLVED if solved else NOT_ALL
 
 
-def _print_vector(question: _Question, q: Array) -> None:
+def _print_vector(question: Question, q: Array) -> None:
     """Print joints by name, then the whole vector as other verbs take it."""
     numbers = q / question.factors + 0.0
     names = list(map(printable, question.device.joint_names))
@@ -241,8 +183,8 @@ def _print_vector(question: _Question, q: Array) -> None:
     print(f"\n--q {','.join(map(repr, whole.tolist()))}")
 
 
-def _every(question: _Question, target: Array) -> int:
-    answers = _all(question, target[None])
+def _every(question: Question, target: Array) -> int:
+    answers = question.every(target[None])
     q, reason = answers.q[0] / question.factors + 0.0, answers.reason[0]
     branches = answers.branches or ((),) * len(q)
     if len(q):
@@ -257,7 +199,7 @@ def _every(question: _Question, target: Array) -> int:
     kind = "" if answers.complete else " found; there may be others"
     print(f"{plural(count, 'answer')}{kind}")
     if not count:
-        why = Reason(int(_why_none(question, target[None])[0]))
+        why = Reason(int(question.why_none(target[None])[0]))
         print(f"{why.sentence}\n{ADVICE[why]}")
     _write(question, np.where(answers.success[0][:, None], answers.q[0], np.nan))
     return SOLVED if count else NOT_ALL
@@ -267,7 +209,7 @@ def _nine(value: float) -> str:
     return f"{value:.9f}" if np.isfinite(value) else "-"
 
 
-def _write(question: _Question, q: Array) -> None:
+def _write(question: Question, q: Array) -> None:
     if question.options.out is not None:
         with NpyWriter(question.options.out, q.shape) as writer:
             writer.append(q / question.factors)
@@ -276,7 +218,7 @@ def _write(question: _Question, q: Array) -> None:
 # a file of targets
 
 
-def _many(question: _Question) -> int:
+def _many(question: Question) -> int:
     options, tally, jumps = question.options, Tally(), list[int]()
     with open_targets(options.poses, degrees=options.degrees) as targets:
         batch = (0,) if targets.batch is None else targets.batch
@@ -306,7 +248,7 @@ def _told(jumps: list[int], path: bool) -> Iterator[str]:
 
 
 def _sink(
-    question: _Question, batch: tuple[int, ...], stack: contextlib.ExitStack
+    question: Question, batch: tuple[int, ...], stack: contextlib.ExitStack
 ) -> Callable[[int, Array], None]:
     """Return what takes the number of the first target and answers, in their order."""
     options, n = question.options, len(question.factors)
@@ -326,71 +268,25 @@ def _sink(
 
 
 def _pieces(
-    question: _Question, chunks: Iterator[tuple[Array, int]]
-) -> Iterator[tuple[_Piece, int]]:
+    question: Question, chunks: Iterator[tuple[Array, int]]
+) -> Iterator[tuple[Answered, int]]:
     """Yield the answers to targets, NaN where there are none, and what is read."""
     came = question.near
     for targets, done in chunks:
         for k in range(0, len(targets), AT_ONCE):
             part = targets[k : k + AT_ONCE]
             if question.options.path:
-                piece = _follow(question, part, came)
+                piece = question.follow(part, came)
                 known = np.flatnonzero(np.isfinite(piece.q).all(axis=1))
                 came = piece.q[known[-1]] if known.size else came
             elif question.options.all:
-                piece = _all_piece(question, part)
+                piece = question.solve_all(part)
             else:
-                piece = _solve(question, part)
+                piece = question.solve(part)
             missed = ~succeeded(piece.reason)
             q = piece.q.copy()
             q[missed] = np.nan
             yield piece._replace(q=q), done
-
-
-def _solve(question: _Question, targets: Array) -> _Piece:
-    options = question.options
-    if options.best is not None:
-        more = {} if options.starts is None else {"starts": options.starts}
-        answer = question.ik.best(
-            targets,
-            options.best,
-            tolerance=question.tolerance,
-            method=options.method,
-            **more,
-        )
-    else:
-        starts = options.starts
-        patience = None if starts is None else Patience(starts=starts)
-        answer = question.ik(targets, **question.wishes, patience=patience)
-    return _Piece(answer.q, answer.reason, answer.residual, [])
-
-
-def _follow(question: _Question, targets: Array, came: Array | None) -> _Piece:
-    way = question.ik.path(targets, start=came, tolerance=question.tolerance)
-    answer = way.answer
-    return _Piece(answer.q, answer.reason, answer.residual, way.jumps.tolist())
-
-
-def _all(question: _Question, targets: Array) -> Answers:
-    starts = question.options.starts
-    more = {} if starts is None else {"starts": starts}
-    return question.ik.all(targets, **question.wishes, **more)
-
-
-def _all_piece(question: _Question, targets: Array) -> _Piece:
-    answers = _all(question, targets)
-    none = ~answers.success.any(axis=1)
-    reason = np.full(len(targets), Reason.SOLVED, np.int8)
-    residual = np.where(answers.success[..., None], answers.residual, 0.0)
-    if none.any():
-        reason[none] = _why_none(question, targets[none])
-    q = np.where(answers.success[..., None], answers.q, np.nan)
-    return _Piece(q, reason, residual.max(axis=1, initial=0.0), [])
-
-
-def _why_none(question: _Question, targets: Array) -> Reasons:
-    """Return why targets have no answer at all."""
-    return _solve(question, targets).reason
 
 
 def _print_rows(first: int, q: Array) -> None:
