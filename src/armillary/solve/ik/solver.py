@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -40,9 +39,9 @@ from armillary.solve.ik.arguments import (
     as_vectors,
     check_tolerance,
 )
+from armillary.solve.ik.reach import reach_of
 from armillary.solve.ik.reason import Reason
 from armillary.solve.ik.solution import Lazy, Solution, Whole
-from armillary.spatial.pose import IDENTITY, Pose
 from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
@@ -318,12 +317,20 @@ class Solver:
     def _too_far(self, rows: Array) -> npt.NDArray[np.bool_]:
         """Return which targets are proven to be out of reach, shape (count,)."""
         far = np.zeros(len(rows), np.bool_)
-        for k, goal in enumerate(self.goals):
+        for k, (goal, (centre, reach)) in enumerate(
+            zip(self.goals, self._reaches, strict=True)
+        ):
             if all(goal.position):
-                centre, reach = self._reach(goal)
                 p = rows[:, POSE_SIZE * k + 3 : POSE_SIZE * k + 12 : 4]
                 far |= np.linalg.norm(p - centre, axis=1) > reach * (1.0 + 1e-9)
         return far
+
+    @cached_property
+    def _reaches(self) -> list[tuple[Array, float]]:
+        limits = self._lower, self._upper
+        return [
+            reach_of(self._layout, goal, self._selection, limits) for goal in self.goals
+        ]
 
     def _beyond_limits(self, rows: Array, tolerance: Tolerance) -> Found:
         """Return what a search finds that knows no limits."""
@@ -347,56 +354,6 @@ class Solver:
         q = q + turn * np.ceil(np.maximum(self._lower - q, 0.0) / turn)
         q = q - turn * np.ceil(np.maximum(q - self._upper, 0.0) / turn)
         return np.clip(q, self._lower, self._upper)
-
-    def _reach(self, goal: Goal) -> tuple[Array, float]:
-        """Return a point and a distance from it that the frame cannot exceed.
-
-        The point is the inner origin of the first joint that may move on the path; the
-        distance sums true upper bounds of all that follows. It is infinite where the
-        frame in which targets are given moves itself.
-        """
-        cell = self._layout.cell
-        ends = [link_of(goal.frame), link_of(goal.relative_to)]
-        root = common_ancestor(self._layout, ends)
-        if root != ends[1]:
-            return np.zeros(3), math.inf
-        pose = goal.relative_to.pose.inverse()
-        reach, moving = 0.0, False
-
-        def follow(X: Pose) -> None:
-            nonlocal pose, reach
-            if moving:
-                reach += float(np.linalg.norm(X.position))
-            else:
-                pose = pose @ X
-
-        for m, k in reversed(path_below(self._layout, root, ends[0])):
-            manipulator = cell.manipulators[m]
-            if manipulator.parents[k] < 0:
-                follow(self._layout.supports[m].pose)
-            joint, drive = manipulator.links[k].joint, manipulator.drives[k]
-            follow(joint.precursor)
-            if drive is None:
-                continue
-            low, high = (
-                drive.multiplier * q + drive.offset
-                for q in self._range(cell.offsets[m] + drive.of)
-            )
-            if low == high:
-                follow(joint.motion.pose(low))
-            else:
-                moving = True
-                bare = msgspec.structs.replace(joint, precursor=IDENTITY)
-                reach += bare.origin_bound(low, high)
-        reach += float(np.linalg.norm(goal.frame.pose.position))
-        return np.array(pose.position, dtype=np.float64), reach
-
-    def _range(self, place: int) -> tuple[float, float]:
-        if place in self._selection.inputs:
-            k = self._selection.inputs.index(place)
-            return float(self._lower[k]), float(self._upper[k])
-        rest = self._selection.rest[place]
-        return rest, rest
 
 
 def _tolerances(tolerance: Tolerance, goals: int) -> Array:
