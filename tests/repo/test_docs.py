@@ -118,6 +118,13 @@ def test_links_lead_somewhere(page: Path):
     assert [link for link in local if not (page.parent / link).exists()] == []
 
 
+def test_readme_leads_to_every_page():
+    links = set(re.findall(r"\]\((docs/[^)#]+)", PAGES[0].read_text("utf-8")))
+    assert [
+        page for page in PAGES[1:] if page.relative_to(ROOT).as_posix() not in links
+    ] == []
+
+
 SAMPLE = """
 ```python
 a = 1
