@@ -621,31 +621,6 @@ def test_only_one_manipulator_is_a_tree(count):
         write(Workcell(manipulators=tuple(parts)))
 
 
-@pytest.mark.parametrize(
-    "link",
-    [
-        Link(
-            name="odd",
-            parent="base",
-            joint_name="j",
-            primary=Pose.translation(0, 0, 0),
-            frames=(Frame(name="f", pose=Pose.translation(0, 0, math.nan)),),
-        ),
-        Link(
-            name="odd",
-            parent="base",
-            frames=(Frame(name="f", pose=Pose.translation(math.inf, 0, 0)),),
-        ),
-    ],
-)
-def test_what_is_not_finite_is_not_written(link):
-    part = Manipulator(name="m", links=(Link(name="base"), link))
-    with pytest.raises(
-        FormatError, match="link 'odd': A pose has an entry that is not"
-    ):
-        write(Workcell(manipulators=(part,)))
-
-
 @settings(max_examples=150)
 @given(st.data())
 def test_damage_is_an_error_or_a_cell(data):

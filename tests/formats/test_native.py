@@ -685,16 +685,9 @@ class FakeRevolute(Joint, frozen=True):
         return Pose.translation(q, 0.0, 0.0)
 
 
-SHEARED = Pose(((1.0, 0.1, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, 0.0))
-
-
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"primary": Pose(IDENTITY.rotation, (math.nan, 0.0, 0.0))}, "not finite"),
-        ({"primary": Pose(IDENTITY.rotation, (0.0, 0.0, -math.inf))}, "not finite"),
-        ({"primary": Pose(((math.nan,) * 3,) * 3, (0.0, 0.0, 0.0))}, "sheared"),
-        ({"primary": SHEARED}, "sheared"),
         ({"limits": Limits(upper=-math.inf)}, "-inf cannot be written"),
         ({"inertia": SpatialInertia(math.nan, (0, 0, 0), ((0,) * 3,) * 3)}, "nan"),
         ({"joint": Typed()}, "is called 'type'"),

@@ -36,7 +36,7 @@ def test_add_mounts_and_leaves_the_old_cell_alone() -> None:
 def test_remove_undoes_add() -> None:
     one = Workcell().add(chain("a"))
     assert one.add(chain("b"), on="a2").remove("b") == one
-    with pytest.raises(ModelError, match="'b' stand on it"):
+    with pytest.raises(ModelError, match="it carries 'b'; remove"):
         one.add(chain("b"), on="a2").remove("a")
     with pytest.raises(UnknownName, match="no manipulator named 'c'"):
         one.remove("c")

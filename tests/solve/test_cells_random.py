@@ -302,5 +302,5 @@ def test_what_carries_others_stays(cell: Cell) -> None:
             )
             assert manipulator.name not in less.index
         else:
-            with pytest.raises(ValueError, match="stand on it"):
+            with pytest.raises(ValueError, match="cannot be removed: it carries"):
                 cell.remove(manipulator.name)

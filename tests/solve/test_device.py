@@ -408,6 +408,7 @@ def test_bad_questions_are_answered_with_what_exists(robot: Cell) -> None:
         (lambda: robot.device(joints=["finger"]), UnknownName, "no joint named"),
         (lambda: robot.device("left", joints=["waist"]), ModelError, "not both"),
         (lambda: robot.device(ends="flange"), ModelError, "not unique"),
+        (lambda: robot.device("left", ends="right/flange"), ModelError, "No joint of"),
         (lambda: robot.device("left", state=State()), StateError, "0 joint positions"),
         (lambda: arm.with_q(robot.home, [1.0]), StateError, "2 numbers"),
         (lambda: arm.with_q(robot.home, [1.0, np.nan]), StateError, "not finite"),

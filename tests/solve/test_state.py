@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from typing import Any
 
@@ -135,6 +136,28 @@ def test_json_round_trip_is_equal_and_byte_stable(random_cell: Any) -> None:
     assert State.from_json(text).to_json() == text
     with pytest.raises(FormatError, match="no state"):
         State.from_json("{")
+
+
+def test_json_that_says_more_than_a_state_is_refused() -> None:
+    rotated = '"rotation": [[1,0,0],[0,1,0],[0,0,1]]'
+    pose = '{"position": [0,0,0], ' + rotated + ', "rpy": [0,0,1]}'
+    for text in (
+        '{"Q": [0]}',
+        '{"q": [0], "placements": [{"manipulator": "a", "parent": "b"}]}',
+        '{"placements": [{"manipulator": "a", "pose": ' + pose + "}]}",
+        '{"base_velocities": [{"manipulator": "a", "angle": [0,0,1]}]}',
+    ):
+        with pytest.raises(FormatError, match="unknown field"):
+            State.from_json(text)
+
+
+def test_what_is_no_pose_is_not_placed(random_cell: Any) -> None:
+    state = random_cell(0).home
+    nowhere = Pose.translation(0.0, 0.0, math.nan)
+    with pytest.raises(StateError, match="The pose of 'part' has an entry that is not"):
+        state.place("part", nowhere)
+    with pytest.raises(StateError, match="The pose of 'part' has an entry that is not"):
+        state.attach("part", to="arm_tool4", pose=nowhere)
 
 
 def test_difference_names_what_differs(random_cell: Any) -> None:

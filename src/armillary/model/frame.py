@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from armillary.errors import quote
+from armillary.model.rigid import rigid
 from armillary.spatial.pose import IDENTITY, Pose
 
 
@@ -19,3 +21,13 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     pose: Pose = IDENTITY
     end_effector: bool = False
+
+    def __post_init__(self) -> None:
+        """Store a 4x4 array as the pose that it is.
+
+        Raises:
+            ModelError: It is none of finite numbers.
+        """
+        if self.pose is not IDENTITY:
+            pose = rigid(self.pose, f"frame {quote(self.name)}")
+            msgspec.structs.force_setattr(self, "pose", pose)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
+from armillary.errors import ModelError, quote
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint
@@ -11,6 +14,7 @@ from armillary.model.joints.fixed import Fixed
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.mass import inertia_of
 from armillary.model.primitive import Primitive
+from armillary.model.rigid import rigid
 from armillary.model.shape import Shape
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
@@ -51,7 +55,20 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     collisions: tuple[Shape, ...] = ()
 
     def __post_init__(self) -> None:
-        """Store sequences as tuples, so that links can be compared and hashed."""
+        """Store sequences as tuples, so that links can be compared and hashed.
+
+        Raises:
+            ModelError: The joint is none, or the primary frame no pose.
+        """
+        joint: Any = self.joint
+        if not isinstance(joint, Joint):
+            raise ModelError(
+                f"The joint of link {quote(self.name)} is {joint!r}, which is no "
+                "joint; write one such as Revolute(axis=(0, 0, 1))."
+            )
+        if self.primary is not IDENTITY:
+            pose = rigid(self.primary, f"the primary frame of {quote(self.name)}")
+            msgspec.structs.force_setattr(self, "primary", pose)
         for name in ("frames", "visuals", "collisions"):
             given = getattr(self, name)
             if type(given) is not tuple:

@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import (
     Any,
     NamedTuple,
-    NoReturn,
     Union,
     cast,
     get_args,
@@ -21,11 +20,11 @@ from typing import (
 import msgspec
 import numpy as np
 
-from armillary.errors import ArmillaryError, JointError
+from armillary.errors import ArmillaryError, JointError, ModelError
+from armillary.model.rigid import rigid
 from armillary.spatial.pose import IDENTITY, Pose
 
 DEEPEST = 8
-ROTATION_TOLERANCE = 1e-6
 
 
 @lru_cache(maxsize=1024)
@@ -198,57 +197,11 @@ def _pose(pose: Pose, name: str) -> Pose:
     """Return a pose of plain finite floats, checked."""
     if pose is IDENTITY:
         return pose
-    if not _has_plain_floats(pose):
-        try:
-            pose = Pose.from_rotation_position(pose.rotation, pose.position)
-        except ArmillaryError as error:
-            raise JointError(f"{name} is no pose of numbers. {error}") from error
-        if not pose.is_float:
-            raise JointError(f"{name} is a traced pose; it must be of numbers.")
-    if pose == IDENTITY:
-        return IDENTITY
-    error, volume = _distortion(pose)
-    x, y, z = pose.position
-    # The difference of a number to itself is 0 only where that is finite.
-    is_finite = volume - volume + x - x + y - y + z - z == 0.0
-    if not (is_finite and error <= ROTATION_TOLERANCE and volume > 0.0):
-        _refuse_pose(pose, name, error)
-    return pose
-
-
-def _refuse_pose(pose: Pose, name: str, error: float) -> NoReturn:
-    if not all(map(math.isfinite, pose.entries)):
-        raise JointError(f"{name} is a pose with an entry that is not finite.")
-    if not error <= ROTATION_TOLERANCE:
-        raise JointError(
-            f"The rotation of {name} is sheared or scaled, R R' differs from 1 by "
-            f"{error:.3g}. Take the nearest rotation with Pose.normalised()."
-        )
-    raise JointError(f"The rotation of {name} is a reflection (determinant -1).")
-
-
-def _distortion(pose: Pose) -> tuple[float, float]:
-    """Return the largest entry of |R R' - 1|, and the determinant; no time is lost."""
-    (a, b, c), (d, e, f), (g, h, i) = pose.rotation
-    error = max(
-        abs(a * a + b * b + c * c - 1.0),
-        abs(d * d + e * e + f * f - 1.0),
-        abs(g * g + h * h + i * i - 1.0),
-        abs(a * d + b * e + c * f),
-        abs(a * g + b * h + c * i),
-        abs(d * g + e * h + f * i),
-    )
-    return error, a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
-
-
-def _has_plain_floats(pose: Pose) -> bool:
-    parts: tuple[Any, ...] = (pose.rotation, pose.position)
-    if set(map(type, parts)) != {tuple} or len(parts[0]) != 3:
-        return False
-    if set(map(type, parts[0])) != {tuple}:
-        return False
-    entries = pose.entries
-    return len(entries) == 12 and set(map(type, entries)) == {float}
+    try:
+        stored = rigid(pose, name)
+    except ModelError as error:
+        raise JointError(str(error)) from error
+    return IDENTITY if stored == IDENTITY else stored
 
 
 # What annotations ask for.

@@ -15,6 +15,7 @@ from armillary.model.following import endless
 from armillary.model.link_pattern import is_exact
 from armillary.model.manipulator import Manipulator
 from armillary.model.property import Property
+from armillary.model.rigid import rigid
 from armillary.model.rules import Rules
 from armillary.spatial.pose import IDENTITY, Pose
 
@@ -36,6 +37,16 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
     on: str = WORLD
     pose: Pose = IDENTITY
     bolted: bool = True
+
+    def __post_init__(self) -> None:
+        """Store a 4x4 array as the pose that it is.
+
+        Raises:
+            ModelError: It is none of finite numbers.
+        """
+        if self.pose is not IDENTITY:
+            pose = rigid(self.pose, f"the mount of {quote(self.manipulator)}")
+            msgspec.structs.force_setattr(self, "pose", pose)
 
 
 class FrameAt(NamedTuple):
@@ -157,7 +168,8 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         ]
         if standing:
             raise ModelError(
-                f"{quote(name)} cannot be removed: {', '.join(standing)} stand on it."
+                f"{quote(name)} cannot be removed: it carries {', '.join(standing)}; "
+                "remove or mount those first."
             )
         kept = (*self.manipulators[:k], *self.manipulators[k + 1 :])
         mounts = tuple(m for m in self.mounts if m.manipulator != name)

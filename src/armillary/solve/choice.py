@@ -57,7 +57,13 @@ def chosen(
     places = _unique(_all(parts, "joints"))
     if ends and joints is None:
         between = _between(state, root, tips)
-        places = tuple(k for k in between if not parts or k in places)
+        named, places = places, tuple(k for k in between if not parts or k in places)
+        if named and not places:
+            told = ", ".join(map(quote, tips))
+            raise ModelError(
+                f"No joint of {', '.join(map(quote, names))} moves {told} in "
+                f"{quote(root)}; name other ends, or what has the joints between."
+            )
     return Choice(places, root, tips)
 
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import msgspec
 
-from armillary.errors import StateError, quote
+from armillary.errors import ModelError, StateError, quote
+from armillary.model.rigid import rigid
 from armillary.model.workcell import WORLD, FrameAt, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Vector3
 
 
-class Placement(msgspec.Struct, frozen=True, kw_only=True):
+class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the base of a manipulator stands just now.
 
     Attributes:
@@ -30,13 +31,23 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     pose: Pose = IDENTITY
 
     def __post_init__(self) -> None:
-        """Store 0.0 for -0.0, so that equal placements give equal texts."""
-        x, y, z = self.pose.rotation
-        pose = Pose((_plain(x), _plain(y), _plain(z)), _plain(self.pose.position))
+        """Store 0.0 for -0.0, so that equal placements give equal texts.
+
+        Raises:
+            StateError: The pose is none of finite numbers.
+        """
+        try:
+            given = rigid(self.pose, quote(self.manipulator))
+        except ModelError as error:
+            raise StateError(str(error)) from error
+        x, y, z = given.rotation
+        pose = Pose((_plain(x), _plain(y), _plain(z)), _plain(given.position))
         msgspec.structs.force_setattr(self, "pose", pose)
 
 
-class BaseVelocity(msgspec.Struct, frozen=True, kw_only=True):
+class BaseVelocity(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
     """The twist of a free base in the world, about its origin, in world axes.
 
     Attributes:

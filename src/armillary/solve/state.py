@@ -15,6 +15,7 @@ from armillary.equations.poses import poses_of
 from armillary.errors import FormatError, StateError, quote, unknown
 from armillary.model.workcell import WORLD, FrameAt, Workcell
 from armillary.solve.difference import Contents, differences
+from armillary.solve.numbers import numbers_of
 from armillary.solve.placement import (
     BaseVelocity,
     Placement,
@@ -28,7 +29,14 @@ from armillary.spatial.vector import ZERO
 Array = npt.NDArray[np.float64]
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
+class State(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    dict=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+):
     """Joint positions and rates, moved bases and attachments; immutable.
 
     States are equal by value, hashable, small to pickle and to send. A state knows its
@@ -55,7 +63,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
                 a manipulator stands in two places.
         """
         for name in ("q", "qd"):
-            numbers = _numbers(getattr(self, name), name)
+            numbers = numbers_of(getattr(self, name), name)
             msgspec.structs.force_setattr(self, name, numbers)
         if self.qd and len(self.qd) != len(self.q):
             raise StateError(f"{len(self.qd)} rates for {len(self.q)} positions.")
@@ -130,7 +138,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=
         Raises:
             StateError: The number of joints changes, or a number is not finite.
         """
-        positions = self.q if q is None else _numbers(q, "q")
+        positions = self.q if q is None else numbers_of(q, "q")
         if len(positions) != len(self.q):
             raise StateError(
                 f"q has {len(positions)} numbers; this state has {len(self.q)} joints."
@@ -423,20 +431,6 @@ def _known(cell: Workcell, name: str) -> int:
 
 def _pose(value: Any) -> Pose:
     return value if isinstance(value, Pose) else Pose.from_matrix(value)
-
-
-def _numbers(values: Any, name: str) -> tuple[float, ...]:
-    try:
-        array = np.asarray(values, dtype=np.float64) + 0.0  # not -0.0: texts differ
-    except (TypeError, ValueError) as error:
-        text = f"{name} must be a vector of numbers, not {values!r}."
-        raise StateError(text) from error
-    if array.ndim != 1:
-        raise StateError(f"{name} must be one vector; a state holds no batch.")
-    result = tuple(array.tolist())
-    if not np.isfinite(array).all():
-        raise StateError(f"{name} holds a number that is not finite: {result}.")
-    return result
 
 
 def _remake(

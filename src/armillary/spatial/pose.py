@@ -37,7 +37,7 @@ from armillary.spatial.vector import (
 TOLERANCE: Final = 1e-6
 
 
-class Pose(msgspec.Struct, frozen=True, gc=False):
+class Pose(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """The pose X_AB of a frame B in a frame A; maps coordinates in B to those in A.
 
     Its static methods make plain floats of any numbers; the fields themselves are

@@ -1,0 +1,82 @@
+"""Poses as the model stores them: of finite floats, and rigid."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, NoReturn
+
+from armillary.errors import ArmillaryError, ModelError
+from armillary.spatial.pose import IDENTITY, Pose
+
+__all__ = ["rigid"]
+
+ROTATION_TOLERANCE: Final = 1e-6
+
+
+def rigid(pose: Any, name: str) -> Pose:
+    """Return a pose, or a matrix of shape (4, 4), as a pose of plain finite floats.
+
+    name: Whose pose, for messages.
+
+    Raises:
+        ModelError: It is no pose of numbers, or sheared, scaled or reflected.
+    """
+    if pose is IDENTITY:
+        return pose
+    if not (isinstance(pose, Pose) and _has_plain_floats(pose)):
+        pose = _plain(pose, name)
+    error, volume = _distortion(pose)
+    x, y, z = pose.position
+    # The difference of a number to itself is 0 only where that is finite.
+    is_finite = volume - volume + x - x + y - y + z - z == 0.0
+    if not (is_finite and error <= ROTATION_TOLERANCE and volume > 0.0):
+        _refuse(pose, name, error)
+    return pose
+
+
+def _plain(given: Any, name: str) -> Pose:
+    try:
+        if isinstance(given, Pose):
+            pose = Pose.from_rotation_position(given.rotation, given.position)
+        else:
+            pose = Pose.from_matrix(given)
+    except ArmillaryError as error:
+        raise ModelError(f"The pose of {name} is none of numbers. {error}") from error
+    if not pose.is_float:
+        raise ModelError(f"The pose of {name} is traced; it must be of numbers.")
+    return pose
+
+
+def _refuse(pose: Pose, name: str, error: float) -> NoReturn:
+    if not all(map(math.isfinite, pose.entries)):
+        raise ModelError(f"The pose of {name} has an entry that is not finite.")
+    if not error <= ROTATION_TOLERANCE:
+        raise ModelError(
+            f"The rotation of {name} is sheared or scaled, R R' differs from 1 by "
+            f"{error:.3g}. Take the nearest rotation with Pose.normalised()."
+        )
+    raise ModelError(f"The rotation of {name} is a reflection (determinant -1).")
+
+
+def _distortion(pose: Pose) -> tuple[float, float]:
+    """Return the largest entry of |R R' - 1|, and the determinant; no time is lost."""
+    (a, b, c), (d, e, f), (g, h, i) = pose.rotation
+    error = max(
+        abs(a * a + b * b + c * c - 1.0),
+        abs(d * d + e * e + f * f - 1.0),
+        abs(g * g + h * h + i * i - 1.0),
+        abs(a * d + b * e + c * f),
+        abs(a * g + b * h + c * i),
+        abs(d * g + e * h + f * i),
+    )
+    return error, a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
+
+
+def _has_plain_floats(pose: Pose) -> bool:
+    parts: tuple[Any, ...] = (pose.rotation, pose.position)
+    if set(map(type, parts)) != {tuple} or len(parts[0]) != 3:
+        return False
+    if set(map(type, parts[0])) != {tuple}:
+        return False
+    entries = pose.entries
+    return len(entries) == 12 and set(map(type, entries)) == {float}
