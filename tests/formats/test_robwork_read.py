@@ -765,6 +765,17 @@ def test_bare_frames_are_named_frames_and_ends_are_marked():
     assert [(f.name, f.end_effector) for f in frames] == [("e", True), ("o", False)]
 
 
+def test_last_frame_of_a_serial_device_is_its_end():
+    joint = '<Joint name="J" type="Revolute"><RPY/><Pos>0 0 1</Pos></Joint>'
+    places = '<Frame name="flange"/><Frame name="tcp"><RPY/><Pos>0 0 2</Pos></Frame>'
+    text = f'<SerialDevice name="d"><Frame name="B"/>{joint}{places}</SerialDevice>'
+    device = cell_of(text).device("d")
+    assert device.ends == ("d/tcp",)
+    np.testing.assert_allclose(device.fk()([0.0])[:3, 3], [0, 0, 3])
+    marked = text.replace('name="flange"', 'name="flange" type="EndEffector"')
+    assert cell_of(marked).device("d").ends == ("d/flange",)
+
+
 def test_moving_frame_outside_of_devices_is_passive():
     cell = cell_of(
         workcell('<Frame name="door" type="Revolute"><RPY/><Pos>1 0 0</Pos></Frame>')

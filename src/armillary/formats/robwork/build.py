@@ -38,12 +38,18 @@ class Builder:
     """
 
     def __init__(
-        self, nodes: Sequence[Node], loads: Mapping[str, int], desk: Desk
+        self,
+        nodes: Sequence[Node],
+        loads: Mapping[str, int],
+        desk: Desk,
+        end: Node | None = None,
     ) -> None:
         """Hold the nodes.
 
         loads: How many frames hang on each, by its full name, here and elsewhere.
+        end: Which node is the end of a device though its type does not say so.
         """
+        self._end = end
         self._desk = desk
         self._nodes = nodes
         self._own = {node.full_name: node for node in nodes}
@@ -104,7 +110,9 @@ class Builder:
         is_carrier = front is not None or node.full_name in self._carriers
         if below is not None and node.is_bare and not is_carrier:
             is_end = node.type == "EndEffector"
-            frame = Frame(name=name, pose=node.pose, end_effector=is_end)
+            frame = Frame(
+                name=name, pose=node.pose, end_effector=is_end or node is self._end
+            )
             self._frames.setdefault(below, []).append(frame)
             self._keep_type(node, is_told=is_end)
         elif front is not None:

@@ -94,6 +94,11 @@ class Device:
         marked = [node for node in self.nodes if node.type == "EndEffector"]
         return marked or self.nodes[-1:]
 
+    def silent_end(self) -> Node | None:
+        """Return the last frame of a serial device whose frames mark no end."""
+        is_marked = any(node.type == "EndEffector" for node in self.nodes)
+        return None if self.kind != "SerialDevice" or is_marked else self.nodes[-1]
+
     def driven(self) -> tuple[Node, Node] | None:
         """Return the left and the right wheel of a mobile device."""
         if self.kind != "MobileDevice":

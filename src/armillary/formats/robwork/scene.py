@@ -188,7 +188,7 @@ class _Assembly:
         self._mount(name, first)
 
     def _add_device(self, device: Device, name: str) -> None:
-        builder = Builder(device.nodes, self._loads, self._desk)
+        builder = Builder(device.nodes, self._loads, self._desk, device.silent_end())
         links = builder.links()
         notes = [*device.notes.all, *builder.properties]
         made = self._finish(name, links, notes, device.element.place)

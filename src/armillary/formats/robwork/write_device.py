@@ -56,6 +56,9 @@ def device_element(
         mark_ends(draft, report)
     if manipulator.wheels is not None and kind != "MobileDevice":
         losses["that a base drives on two wheels"] += 1
+    marked = [frame for frame in draft.frames if frame.type == "EndEffector"]
+    if kind == "SerialDevice" and len(marked) == 1 and marked[0] is draft.frames[-1]:
+        marked[0].type = "Fixed"  # the last frame is the end without a word
     base = draft.frames[0]
     base.pose = mount.pose
     base.type = "Fixed" if mount.bolted else "Movable"
