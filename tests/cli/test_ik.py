@@ -410,3 +410,16 @@ def test_memory_stays_bounded(run, file: str, monkeypatch: pytest.MonkeyPatch):
 
 def test_forms_are_told_once():
     assert targets.FORMS in verb.DESCRIPTION
+
+
+def test_a_search_from_one_start_may_find_none(run, file: str):
+    count = 400
+    q = np.random.default_rng(7).uniform(-3.0, 3.0, (count, 6))
+    np.save("x.npy", DEVICE.fk()(q))
+    few = ("--all", "--method", "numeric", "--starts", "1")
+    result = run("ik", file, *BASE, "--poses", "x.npy", *few)
+    met = {line.partition(",")[0] for line in result.out.splitlines()}
+    assert 0 < len(met) < count
+    assert result.code == 1
+    assert result.err.startswith(f"{len(met)} of {count} targets solved\n")
+    assert "not found within the budget" in result.err

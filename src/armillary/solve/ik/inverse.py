@@ -209,7 +209,7 @@ class InverseKinematics:
         patience = Patience(steps=40, stale_factor=math.inf, starts=1)
         return search_all(
             lambda X, q: self.numeric(
-                X, seed=q, tolerance=tolerance, patience=patience
+                X, seed=q, tolerance=tolerance, patience=patience, explain=False
             ),
             poses[:, 0] if len(self.goals) == 1 else poses,
             batch,

@@ -41,7 +41,7 @@ from armillary.solve.ik.arguments import (
 )
 from armillary.solve.ik.reach import reach_of
 from armillary.solve.ik.reason import Reason
-from armillary.solve.ik.solution import Lazy, Solution, Whole
+from armillary.solve.ik.solution import Solution, Whole
 from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
@@ -127,6 +127,7 @@ class Solver:
         patience: Patience | None = None,
         random_seed: int = 0,
         threads: int | None = None,
+        explain: bool = True,
     ) -> Solution:
         """Find joint positions that reach targets.
 
@@ -141,6 +142,8 @@ class Solver:
             random_seed: Another number gives other random starts.
             threads: How many threads may share a large batch; by default as for
                 kernels.
+            explain: Whether to find out why targets are missed; else that is
+                `NOT_FOUND`, even of those out of reach.
 
         Returns:
             The answers; those of a batch do not depend on its order or on threads.
@@ -165,6 +168,8 @@ class Solver:
             seeds = None if first is None else first[left]
             return search(rows[left], plan, seeds=seeds, threads=workers)
 
+        if not explain:
+            return self._told(found, batch)
         again_if = again if patience is None else None
         return self._solution(found, rows, batch, tolerance, again_if)
 
@@ -263,14 +268,23 @@ class Solver:
         tolerance: Tolerance,
         again: Callable[[Whole], Found] | None = None,
     ) -> Solution:
+        if not found.failures:
+            return self._told(found, batch)
+        reasons = self._settled(found, rows, tolerance, again)
+        return self._told(found, batch, reasons)
+
+    def _told(
+        self, found: Found, batch: Batch, reasons: npt.NDArray[np.int8] | None = None
+    ) -> Solution:
+        """Return what was found, by default with the reasons of the search itself."""
         endings = found.endings
-        if found.failures:
-            reason: Lazy = self._settled(found, rows, tolerance, again).reshape(batch)
-        else:
-            reason = lambda: endings[:, 0].astype(np.int8).reshape(batch)  # noqa: E731
+
+        def plain() -> npt.NDArray[np.int8]:
+            return endings[:, 0].astype(np.int8).reshape(batch)
+
         return Solution(
             q=found.unknowns.reshape(*batch, len(self.joints)),
-            reason=reason,
+            reason=plain if reasons is None else reasons.reshape(batch),
             residual=lambda: _residuals(found.errors).reshape(*batch, 2),
             steps=lambda: endings[:, 1].reshape(batch),
             starts=lambda: endings[:, 2].reshape(batch),
