@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import pickle
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from armillary import FormatError, Pose, State, StateError, UnknownName
+from armillary.solve.placement import Placement
 from armillary.testing.samples import random_pose
 
 SEEDS = range(5)
@@ -185,3 +187,59 @@ def test_history_is_kept_states(random_cell: Any) -> None:
     for k in range(5):
         history.append(history[-1].joints({cell.joint_names[0]: 0.1 * k}))
     assert [state.q[0] for state in history[1:]] == [0.1 * k for k in range(5)]
+
+
+SHEARED = '{"rotation": [[2,0,0],[0,1,0],[0,0,1]], "position": [0,0,0]}'
+MIRROR = '{"rotation": [[1,0,0],[0,1,0],[0,0,-1]], "position": [0,0,0]}'
+TEXTUAL = '{"rotation": [["a",0,0],[0,1,0],[0,0,1]], "position": [0,0,0]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"q": [1], "x": 2}', "unknown field `x`"),
+        ('{"placements": [{"manipulator": "p", "of": 1}]}', "unknown field `of`"),
+        (f'{{"placements": [{{"manipulator": "p", "pose": {SHEARED}}}]}}', "sheared"),
+        (f'{{"placements": [{{"manipulator": "p", "pose": {MIRROR}}}]}}', "reflection"),
+        (f'{{"placements": [{{"manipulator": "p", "pose": {TEXTUAL}}}]}}', "number"),
+        ('{"placements": [{"manipulator": "p"}, {"manipulator": "p"}]}', "twice"),
+        ('{"q": ' + "[" * 100_000, "got `array`"),
+        ('{"q": [1e999]}', "out of range"),
+    ],
+)
+def test_texts_that_are_no_state_are_refused_in_words(text: str, why: str) -> None:
+    with pytest.raises(FormatError, match=why):
+        State.from_json(text)
+
+
+def test_what_a_cell_does_not_allow_is_refused_when_bound(random_cell: Any) -> None:
+    cell = random_cell(0)
+    q = cell.home.q
+    bolted = State(q=q, placements=(Placement(manipulator="arm"),))
+    with pytest.raises(StateError, match="'arm' is bolted"):
+        cell.bind(bolted)
+    unknown = State(q=q, placements=(Placement(manipulator="prt"),))
+    with pytest.raises(UnknownName, match="'part'"):
+        cell.bind(unknown)
+
+
+def test_numbers_that_are_not_real_are_refused(random_cell: Any) -> None:
+    state = random_cell(0).home
+    for bad in (1j, 10**400, "a", None):
+        with pytest.raises(StateError, match=r"vector of numbers|not finite"):
+            state.replace(q=[bad] * len(state.q))
+    nan = Pose(((float("nan"), 0, 0), (0, 1, 0), (0, 0, 1)), (0, 0, 0))
+    with pytest.raises(StateError, match="not finite"):
+        state.place("part", nan)
+
+
+def test_names_without_bytes_are_told(random_cell: Any) -> None:
+    state = State(placements=(Placement(manipulator="\ud800"),))
+    with pytest.raises(StateError, match="half a character"):
+        state.to_json()
+
+
+def test_copies_know_their_cell(random_cell: Any) -> None:
+    state = random_cell(0).home.grip("part", by="arm0")
+    for same in (copy.copy(state), copy.deepcopy({"s": state})["s"]):
+        assert same.release("part") == state.release("part")

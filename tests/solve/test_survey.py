@@ -87,8 +87,9 @@ def test_many_positions_are_as_many_states(
 
 def test_a_wrong_number_of_joints_is_refused(way: str) -> None:
     cell, state = tower(0)
-    with pytest.raises(ShapeError, match="q"):
-        cell.poses(state, q=np.zeros((5, 2)))
+    for wrong in (np.zeros((5, 2)), 1.0, "up", [[1.0], [1.0, 2.0]], [1j] * 9):
+        with pytest.raises(ShapeError, match="'survey' needs q"):
+            cell.poses(state, q=wrong)
 
 
 def test_states_that_differ_in_joints_share_their_layout() -> None:

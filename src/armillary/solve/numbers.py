@@ -20,8 +20,11 @@ def numbers_of(values: Any, name: str) -> tuple[float, ...]:
         StateError: They are not one vector of finite numbers.
     """
     try:
-        array = np.asarray(values, dtype=np.float64) + 0.0  # not -0.0: texts differ
-    except (TypeError, ValueError) as error:
+        given = np.asarray(values)
+        if given.dtype.kind not in "fiubO":
+            raise TypeError(f"{given.dtype} is no type of real numbers")
+        array = given.astype(np.float64) + 0.0  # not -0.0: texts differ
+    except (TypeError, ValueError, OverflowError) as error:
         text = f"{name} must be a vector of numbers, not {values!r}."
         raise StateError(text) from error
     if array.ndim != 1:

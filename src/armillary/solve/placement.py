@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from armillary.errors import ModelError, StateError, quote
+from armillary.equations.chain import WORLD_KEY, Layout
+from armillary.errors import ModelError, StateError, quote, unknown
 from armillary.model.rigid import rigid
 from armillary.model.workcell import WORLD, FrameAt, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
@@ -100,6 +101,55 @@ def in_order(things: Iterable[Any], field: str) -> tuple[Any, ...]:
         if one == other:
             raise StateError(f"{quote(one)} is twice in the {field} of a state.")
     return ordered
+
+
+def known(cell: Workcell, name: str) -> int:
+    """Return the place of a manipulator in its cell.
+
+    Raises:
+        UnknownName: There is none of that name.
+    """
+    k = cell.index.get(name)
+    if k is None:
+        raise unknown("manipulator", name, cell.index, owner=f"cell '{cell.name}'")
+    return k
+
+
+def check_movable(cell: Workcell, name: str) -> None:
+    """Refuse to move what is bolted down.
+
+    Raises:
+        StateError: It is.
+        UnknownName: There is none of that name.
+    """
+    known(cell, name)
+    mount = cell.mounted.get(name)
+    if mount is not None and mount.bolted:
+        raise StateError(
+            f"{quote(name)} is bolted to {quote(mount.on)}; a mount with bolted=False "
+            "would let it move."
+        )
+
+
+def check_carried(layout: Layout, names: Iterable[str]) -> None:
+    """Refuse manipulators that stand on themselves, as in a state from elsewhere.
+
+    Raises:
+        StateError: One does.
+    """
+    carried = {WORLD_KEY[0]}
+    for name in names:
+        path: set[int] = set()
+        k = layout.cell.index[name]
+        while k not in carried:
+            if k in path:
+                raise StateError(
+                    f"{quote(name)} stands on itself in this state; who holds whom "
+                    "must lead to the world."
+                )
+            path.add(k)
+            k = layout.supports[k].manipulator
+        carried |= path
 
 
 def placed_frame(cell: Workcell, manipulator: str) -> FrameAt:

@@ -10,16 +10,19 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.equations.chain import WORLD_KEY, Layout
+from armillary.equations.chain import Layout
 from armillary.equations.poses import poses_of
-from armillary.errors import FormatError, StateError, quote, unknown
+from armillary.errors import FormatError, StateError, quote
 from armillary.model.workcell import WORLD, FrameAt, Workcell
 from armillary.solve.difference import Contents, differences
 from armillary.solve.numbers import numbers_of
 from armillary.solve.placement import (
     BaseVelocity,
     Placement,
+    check_carried,
+    check_movable,
     in_order,
+    known,
     name_of,
     placed_frame,
 )
@@ -89,11 +92,11 @@ class State(
                 f"{len(cell.joint_names)} joints. Start from cell.home."
             )
         for placement in self.placements:
-            _known(cell, placement.manipulator)
+            check_movable(cell, placement.manipulator)
             cell.frame(placement.on)
         copy = msgspec.structs.replace(self)
         vars(copy)["cell"] = cell
-        copy._check_carried()
+        check_carried(copy.layout, map(name_of, copy.placements))
         for velocity in self.base_velocities:
             copy.check_free(velocity.manipulator)
         return copy
@@ -175,7 +178,7 @@ class State(
             StateError: It is held or bolted down.
             UnknownName: The manipulator or the frame does not exist.
         """
-        self._check_movable(name)
+        check_movable(self.cell, name)
         if (holder := self._holder(name)) is not None:
             raise StateError(
                 f"{quote(name)} is held by {quote(holder)}; release it before you move "
@@ -257,7 +260,7 @@ class State(
             StateError: Nothing holds it.
             UnknownName: It does not exist.
         """
-        _known(self.cell, part)
+        known(self.cell, part)
         if self._holder(part) is None:
             held = ", ".join(map(quote, self.attachments)) or "nothing"
             raise StateError(f"Nothing holds {quote(part)}; held are: {held}.")
@@ -266,7 +269,7 @@ class State(
 
     def parent(self, name: str) -> str:
         """Return the frame that a manipulator's base stands on in this state."""
-        _known(self.cell, name)
+        known(self.cell, name)
         if (placement := self._placement(name)) is not None:
             return placement.on
         mount = self.cell.mounted.get(name)
@@ -281,8 +284,16 @@ class State(
     # sending and comparing
 
     def to_json(self) -> str:
-        """Return the state as JSON; equal states give equal texts."""
-        return msgspec.json.encode(self).decode()
+        """Return the state as JSON; equal states give equal texts.
+
+        Raises:
+            StateError: A name holds half a character, which UTF-8 has no bytes for.
+        """
+        try:
+            return msgspec.json.encode(self).decode()
+        except UnicodeEncodeError as error:
+            text = f"The name {error.object!a} holds half a character; rename it."
+            raise StateError(text) from error
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -293,7 +304,7 @@ class State(
         """
         try:
             return msgspec.json.decode(text, type=cls)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, StateError) as error:
             raise FormatError(f"This JSON is no state: {error}") from error
 
     def difference(self, other: State) -> dict[str, tuple[Any, Any]]:
@@ -307,6 +318,12 @@ class State(
             tuple(map(str, range(len(self.q)))) if cell is None else cell.joint_names
         )
         return dict(differences(self._contents, other._contents, joints))
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remake, (type(self), *self._contents)
@@ -367,24 +384,15 @@ class State(
             StateError: It is held, bolted down or stands on another.
             UnknownName: The manipulator does not exist.
         """
-        self._check_movable(name)
+        check_movable(self.cell, name)
         if (on := self.parent(name)) != WORLD:
             raise StateError(
                 f"{quote(name)} stands on {quote(on)} and moves with it; only a base "
                 "that stands on the world has a velocity of its own."
             )
 
-    def _check_movable(self, name: str) -> None:
-        _known(self.cell, name)
-        mount = self.cell.mounted.get(name)
-        if mount is not None and mount.bolted:
-            raise StateError(
-                f"{quote(name)} is bolted to {quote(mount.on)}; a mount with "
-                "bolted=False would let it move."
-            )
-
     def _check_attachable(self, part: str, to: str, replace: bool) -> None:
-        self._check_movable(part)
+        check_movable(self.cell, part)
         target = self.cell.frame(to)
         present = self._holder(part)
         if present is not None and not replace:
@@ -400,33 +408,6 @@ class State(
                     "carried by the part itself."
                 )
             holder = self.layout.supports[holder].manipulator
-
-    def _check_carried(self) -> None:
-        """Refuse manipulators that stand on themselves, as in a state from elsewhere.
-
-        Raises:
-            StateError: One does.
-        """
-        carried = {WORLD_KEY[0]}
-        for placement in self.placements:
-            path: set[int] = set()
-            k = self.cell.index[placement.manipulator]
-            while k not in carried:
-                if k in path:
-                    raise StateError(
-                        f"{quote(placement.manipulator)} stands on itself in this "
-                        "state; who holds whom must lead to the world."
-                    )
-                path.add(k)
-                k = self.layout.supports[k].manipulator
-            carried |= path
-
-
-def _known(cell: Workcell, name: str) -> int:
-    k = cell.index.get(name)
-    if k is None:
-        raise unknown("manipulator", name, cell.index, owner=f"cell '{cell.name}'")
-    return k
 
 
 def _pose(value: Any) -> Pose:

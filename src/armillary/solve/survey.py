@@ -12,17 +12,17 @@ import numpy.typing as npt
 
 from armillary.equations.chain import Layout
 from armillary.equations.survey import product_program, survey_of, survey_program
-from armillary.errors import ShapeError
 from armillary.kernel import shared_kernel
+from armillary.kernel.arguments import as_inputs
 from armillary.model.workcell import Workcell
 from armillary.solve.bases import Bases, Standing
-from armillary.trace import Program
+from armillary.trace import Port, Program
 
 __all__ = ["Survey"]
 
 Array = npt.NDArray[np.float64]
 
-MOST_COMPILED: Final = 2_000
+MOST_COMPILED: Final = 1_000
 """Frames of a cell; for more of them compiling takes longer than it saves."""
 
 
@@ -91,10 +91,8 @@ class Survey:
 
     def _interpreted(self, q: Any, matrices: Any = ()) -> Array:
         """Return what a kernel would, row by row."""
-        Q = np.asarray(q, dtype=np.float64)
-        size, count = len(self._cell.joint_names), len(self._frames)
-        if Q.shape[-1:] != (size,):
-            raise ShapeError(f"q has shape (..., {size}), not {Q.shape}.")
+        port, count = Port("q", (len(self._cell.joint_names),)), len(self._frames)
+        (Q,) = as_inputs(Program("survey", (port,), (), (), ()), [q])
         survey = survey_of(self._cell, self._frames, self._bases.free)
         poses = np.empty((*Q.shape[:-1], count, 4, 4))
         for row in np.ndindex(Q.shape[:-1]):
