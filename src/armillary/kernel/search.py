@@ -9,7 +9,7 @@ import ctypes
 import struct
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -122,8 +122,7 @@ def make_plan(
 Arrays = tuple[Array, Array, npt.NDArray[np.int64]]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """What a search found.
 
     Attributes:
