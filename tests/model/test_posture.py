@@ -114,3 +114,10 @@ def test_cells_keep_all_of_it():
     assert Cell.of(cell).manipulators == cell.manipulators
     assert Cell.of(cell).properties == cell.properties
     assert hash(cell) == hash(pickle.loads(pickle.dumps(cell)))
+
+
+def test_what_is_no_number_is_refused():
+    with pytest.raises(ModelError, match="'lower' is 'a'; it takes a number"):
+        Limits(lower="a")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ModelError, match="Posture 'up' takes numbers"):
+        Posture(name="up", joints=("j",), q=("x",))  # pyright: ignore[reportArgumentType]

@@ -140,6 +140,11 @@ def test_json_round_trip_is_equal_and_byte_stable(random_cell: Any) -> None:
         State.from_json("{")
 
 
+def test_json_that_says_something_twice_is_refused() -> None:
+    with pytest.raises(FormatError, match="has 'q' twice"):
+        State.from_json('{"q": [1.0], "q": [2.0]}')
+
+
 def test_json_that_says_more_than_a_state_is_refused() -> None:
     rotated = '"rotation": [[1,0,0],[0,1,0],[0,0,1]]'
     pose = '{"position": [0,0,0], ' + rotated + ', "rpy": [0,0,1]}'

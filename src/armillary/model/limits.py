@@ -32,13 +32,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         """Check the order of the limits.
 
         Raises:
-            ModelError: A limit is NaN, lower is above upper, or a greatest rate, an
+            ModelError: A limit is no number or NaN, lower is above upper, or a greatest rate, an
                 acceleration or an effort is negative.
         """
         for name in self.__struct_fields__:
             value = getattr(self, name)
             if type(value) is not float:
-                msgspec.structs.force_setattr(self, name, float(value))
+                msgspec.structs.force_setattr(self, name, _number(name, value))
         in_order = (
             self.lower <= self.upper
             and self.velocity >= 0.0
@@ -67,3 +67,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 UNLIMITED = Limits()
+
+
+def _number(name: str, value: object) -> float:
+    try:
+        return float(value)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError) as error:
+        raise ModelError(
+            f"The limit '{name}' is {value!r}; it takes a number."
+        ) from error

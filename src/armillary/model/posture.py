@@ -27,10 +27,15 @@ class Posture(msgspec.Struct, frozen=True, kw_only=True):
         """Store plain numbers and check them.
 
         Raises:
-            ModelError: A number is not finite, a joint is named twice, or there are
+            ModelError: A position is no finite number, a joint is named twice, or there are
                 more joints than numbers, or fewer.
         """
-        q = tuple(map(float, self.q))
+        try:
+            q = tuple(map(float, self.q))
+        except (TypeError, ValueError) as error:
+            raise ModelError(
+                f"Posture {quote(self.name)} takes numbers, not {self.q!r}."
+            ) from error
         msgspec.structs.force_setattr(self, "joints", tuple(self.joints))
         msgspec.structs.force_setattr(self, "q", q)
         if len(q) != len(self.joints):

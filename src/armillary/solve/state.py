@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -300,12 +301,14 @@ class State(
         """Return the state that `to_json` wrote; bind it to its cell.
 
         Raises:
-            FormatError: The text is no state.
+            FormatError: The text is no state, or says something twice.
         """
         try:
-            return msgspec.json.decode(text, type=cls)
+            state = msgspec.json.decode(text, type=cls)
         except (msgspec.DecodeError, UnicodeDecodeError, StateError) as error:
             raise FormatError(f"This JSON is no state: {error}") from error
+        json.loads(text, object_pairs_hook=_once)
+        return state
 
     def difference(self, other: State) -> dict[str, tuple[Any, Any]]:
         """Return what differs: name to the value here and there.
@@ -422,3 +425,11 @@ def _remake(
     base_velocities: tuple[BaseVelocity, ...],
 ) -> State:
     return kind(q=q, qd=qd, placements=placements, base_velocities=base_velocities)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    """Refuse an object that has a key twice, of which readers would keep the last."""
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise FormatError(f"This JSON is no state: it has {quote(name)} twice.")
