@@ -65,7 +65,8 @@ def test_depth(run, file: str, cell: arm.Cell, depth: int):
         ('{"q":[1,2]}', "state.json: The state has 2 joint positions"),
         ('{"q":[1,2,1e999]}', "state.json: "),
         ('{"q":[0,0,0],"placements":[{"manipulator":"x"}]}', "'x'"),
-        ('{"q":[0,0,0],"placements":[{"manipulator":"hand","on":"y"}]}', "'y'"),
+        ('{"q":[0,0,0],"placements":[{"manipulator":"gantry","on":"y"}]}', "'y'"),
+        ('{"q":[0,0,0],"placements":[{"manipulator":"hand","on":"cart"}]}', "bolted"),
         (
             '{"q":[0,0,0],"placements":[{"manipulator":"gantry","on":"palm"}]}',
             "'gantry' stands on itself",
