@@ -194,6 +194,8 @@ class Solver:
     def _rows(self, targets: Any) -> tuple[Array, Batch]:
         """Return targets as rows of sixteen numbers for each goal, and the batch."""
         count = len(self.goals)
+        if count == 1 and _is_plain(targets):  # the quick way for a single target
+            return targets.reshape(1, POSE_SIZE), ()
         poses, batch = as_poses(targets, count)
         return np.ascontiguousarray(poses).reshape(-1, POSE_SIZE * count), batch
 
@@ -368,6 +370,16 @@ class Solver:
         q = q + turn * np.ceil(np.maximum(self._lower - q, 0.0) / turn)
         q = q - turn * np.ceil(np.maximum(q - self._upper, 0.0) / turn)
         return np.clip(q, self._lower, self._upper)
+
+
+def _is_plain(targets: Any) -> bool:
+    """Tell whether targets are one matrix, just as the search reads it."""
+    return (
+        type(targets) is np.ndarray
+        and targets.shape == (4, 4)
+        and targets.dtype == np.float64
+        and targets.flags.c_contiguous
+    )
 
 
 def _tolerances(tolerance: Tolerance, goals: int) -> Array:
