@@ -17,6 +17,7 @@ from armillary.equations.chain import Layout
 from armillary.equations.jacobian import Twist, jacobian
 from armillary.equations.poses import poses_of
 from armillary.equations.selection import Selection
+from armillary.equations.symmetric import Factor, inner
 from armillary.model.workcell import FrameAt
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (
@@ -35,6 +36,7 @@ from armillary.trace import Program, trace
 from armillary.trace.functions import absolute, maximum, minimum, select
 
 DAMPING, LEAST_DAMPING = 0.01, 1e-9
+LEAST_PIVOT = 1e-14
 LARGEST_CHANGE = 1.0
 GAIN = 0.5
 POSE_SIZE = 16
@@ -144,7 +146,7 @@ def _free(
     """Return 0 for each joint at a limit that is drawn beyond it, 1 for the others."""
     free: list[Number] = []
     for k, (low, high) in enumerate(zip(*limits, strict=True)):
-        pull = _dot([row[k] for row in J], e)
+        pull = inner([row[k] for row in J], e)
         kept: Number = 1.0
         if high < float("inf"):
             kept = select(q[k] >= high, select(pull > 0.0, 0.0, 1.0), kept)
@@ -254,52 +256,24 @@ def _rotation_error(R: Rows, R_T: Rows, goal: Goal) -> tuple[Vector3, Number]:
 def _change(J: list[list[Number]], e: list[Number], g: list[Number]) -> list[Number]:
     """Return J' H^-1 (e - J g) + g, by the smaller of two equal forms."""
     damping = LEAST_DAMPING + DAMPING * sum((x * x for x in e), 0.0)
-    wanted = [
-        x - sum((a * b for a, b in zip(row, g, strict=True)), 0.0)
-        for x, row in zip(e, J, strict=True)
-    ]
+    wanted = [x - inner(row, g) for x, row in zip(e, J, strict=True)]
     n = len(g)
     columns = [[row[k] for row in J] for k in range(n)]
     if len(e) <= n:
-        x = solve_symmetric(_gram(J, damping), wanted)
-        step = [_dot(column, x) for column in columns]
+        x = Factor.of(_gram(J, damping), LEAST_PIVOT).solve(wanted)
+        step = [inner(column, x) for column in columns]
     else:
-        right = [_dot(column, wanted) for column in columns]
-        step = solve_symmetric(_gram(columns, damping), right)
+        right = [inner(column, wanted) for column in columns]
+        step = Factor.of(_gram(columns, damping), LEAST_PIVOT).solve(right)
     return [a + b for a, b in zip(step, g, strict=True)]
-
-
-def _dot(a: Sequence[Number], b: Sequence[Number]) -> Number:
-    return sum((x * y for x, y in zip(a, b, strict=True)), 0.0)
 
 
 def _gram(rows: list[list[Number]], damping: Number) -> list[list[Number]]:
     """Return the lower half of rows rows' + damping 1."""
     return [
-        [_dot(rows[i], rows[k]) + (damping if i == k else 0.0) for k in range(i + 1)]
+        [inner(rows[i], rows[k]) + (damping if i == k else 0.0) for k in range(i + 1)]
         for i in range(len(rows))
     ]
-
-
-def solve_symmetric(H: list[list[Number]], b: Sequence[Number]) -> list[Number]:
-    """Return x with H x = b for a positive H given by its lower half (H = L D L')."""
-    size = len(b)
-    L: list[list[Number]] = []
-    inverse: list[Number] = []
-    for i in range(size):
-        scaled: list[Number] = []  # of L D
-        for k in range(i):
-            scaled.append(H[i][k] - _dot(scaled, L[k]))
-        row = _products(scaled, inverse)
-        inverse.append(1.0 / maximum(H[i][i] - _dot(scaled, row), 1e-14))
-        L.append(row)
-    y: list[Number] = []
-    for i in range(size):
-        y.append(b[i] - _dot(L[i], y))
-    x = _products(y, inverse)
-    for i in reversed(range(size)):
-        x[i] = x[i] - _dot([L[k][i] for k in range(i + 1, size)], x[i + 1 :])
-    return x
 
 
 def _three(values: Sequence[Number]) -> Vector3:

@@ -18,16 +18,16 @@ def inner(a: Sequence[Number], b: Sequence[Number]) -> Number:
 
 
 class Factor:
-    """Cholesky's factor of a positive matrix H, for any number of H x = b."""
+    """The factors of a positive matrix H = L D L', for any number of H x = b."""
 
-    def __init__(self, lower: Rows, inverse_pivots: list[Number]) -> None:
-        """Keep the rows of L below the diagonal, and one over its diagonal."""
+    def __init__(self, lower: Rows, inverse: list[Number]) -> None:
+        """Keep the rows of L below the diagonal of ones, and one over each of D."""
         self._lower = lower
-        self._inverse = inverse_pivots
+        self._inverse = inverse
 
     @classmethod
     def of(cls, H: Rows, least: Number) -> Self:
-        """Return the factor of a matrix, of which the lower half is read.
+        """Return the factors of a matrix, of which the lower half is read.
 
         Args:
             H: Its rows.
@@ -36,29 +36,29 @@ class Factor:
         L: Rows = []
         inverse: list[Number] = []
         for i in range(len(H)):
-            row: list[Number] = []
+            scaled: list[Number] = []  # of L D
             for k in range(i):
-                row.append((H[i][k] - inner(row[:k], L[k][:k])) * inverse[k])
-            inverse.append(1.0 / sqrt(maximum(H[i][i] - inner(row, row), least)))
+                scaled.append(H[i][k] - inner(scaled, L[k]))
+            row = [x * y for x, y in zip(scaled, inverse, strict=True)]
+            inverse.append(1.0 / maximum(H[i][i] - inner(scaled, row), least))
             L.append(row)
         return cls(L, inverse)
 
     @property
     def root_of_determinant(self) -> Number:
-        """Return sqrt(det H), the product of the pivots."""
-        return 1.0 / math.prod(self._inverse)
+        """Return sqrt(det H), from the product of the pivots."""
+        return 1.0 / sqrt(math.prod(self._inverse))
 
     def solve(self, b: Sequence[Number]) -> list[Number]:
         """Return x with H x = b."""
-        L, inverse = self._lower, self._inverse
-        size = len(b)
+        L = self._lower
         y: list[Number] = []
-        for i in range(size):
-            y.append((b[i] - inner(L[i], y)) * inverse[i])
-        x: list[Number] = [0.0] * size
-        for i in reversed(range(size)):
-            below = [L[k][i] for k in range(i + 1, size)]
-            x[i] = (y[i] - inner(below, x[i + 1 :])) * inverse[i]
+        for row, number in zip(L, b, strict=True):
+            y.append(number - inner(row, y))
+        x = [u * v for u, v in zip(y, self._inverse, strict=True)]
+        for i in reversed(range(len(b))):
+            below = [L[k][i] for k in range(i + 1, len(b))]
+            x[i] = x[i] - inner(below, x[i + 1 :])
         return x
 
 
