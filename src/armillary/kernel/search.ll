@@ -12,7 +12,8 @@
 ; of known answers (nearest first, searched in the grid cell of the problem), then at
 ; random from a key that depends on the problem alone.
 
-; What a search keeps while it runs.
+; What a search keeps while it runs. Fields that programs read or write as whole vectors
+; come first: their offsets are multiples of a vector's size, for any number of lanes.
 %State = type {
   [NW x double],       ; HERE: unknowns, one way round
   [NW x double],       ; THERE: unknowns, the other way round
@@ -24,11 +25,11 @@
   [LANES x i64],       ; PROBLEM: which one
   [LANES x i64],       ; TRIES: starts made
   [LANES x i64],       ; STEPS: made for the problem
+  [LANES x double],    ; LEAST_ERROR: at the end of a start
+  [LANES x double],    ; VERDICT: what the guard says
   [LANES x i32],       ; TAKEN: distance of the last start taken from the table
   [LANES x <8 x i32>], ; DISTANCES: of those that were found with it
   [LANES x <8 x i32>], ; PACKS: in which they lie
-  [LANES x double],    ; LEAST_ERROR: at the end of a start
-  [LANES x double],    ; VERDICT: what the guard says
   i64,                 ; NEXT: the next problem
   i64,                 ; LEFT: problems to finish
   i64                  ; FAILURES: problems not solved
