@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from armillary import Cell, Pose, State, StateError
+from armillary import Cell, Link, Pose, State, StateError
 from armillary.equations.poses import poses_of
 from armillary.kernel.interpret import interpret
 from armillary.model.workcell import WORLD
@@ -263,6 +264,107 @@ def test_rules_follow_who_holds_whom(
         base = f"{part}/{manipulator.links[manipulator.base].name}"
         link = f"{holder.name}/{holder.links[at.link].name}"
         assert tuple(sorted([base, link])) not in pairs
+
+
+class Carried:
+    """The rules of docs/rules.md for one state, read link by link."""
+
+    def __init__(self, cell: Cell, state: State) -> None:
+        self.cell, self.state = cell, state
+        self.bolted = {mount.manipulator for mount in cell.mounts if mount.bolted}
+
+    def link(self, name: str) -> Link:
+        owner, _, link = name.partition("/")
+        return self.cell.manipulators[self.cell.index[owner]].link(link)
+
+    def below(self, name: str) -> tuple[str | None, bool, bool]:
+        """What carries a link, whether rigidly in this state, and in every state."""
+        owner, link = name.partition("/")[0], self.link(name)
+        if link.parent is not None:
+            return f"{owner}/{link.parent}", not link.moves, not link.moves
+        on = self.state.parent(owner)
+        is_bolted = owner in self.bolted
+        if on == WORLD:
+            return None, True, is_bolted
+        at = self.cell.frame(on)
+        holder = self.cell.manipulators[at.manipulator]
+        return f"{holder.name}/{holder.links[at.link].name}", True, is_bolted
+
+    def root(self, name: str) -> str | None:
+        """The lowest link that a link never moves in; None for the world."""
+        below, _, always = self.below(name)
+        while always and below is not None:
+            name = below
+            below, _, always = self.below(name)
+        return None if always else name
+
+    def next_with_shapes(self, name: str) -> str | None:
+        below = self.below(name)[0]
+        while below is not None and not self.link(below).collision_shapes:
+            below = self.below(below)[0]
+        return below
+
+    def touches(self, link: str, other: str) -> bool:
+        """Whether `other` carries the base that `link` is rigidly joined to."""
+        owner = link.partition("/")[0]
+        while self.link(link).parent is not None:
+            below, is_rigid, _ = self.below(link)
+            if not is_rigid or below is None:
+                return False
+            link = below
+        holder, is_rigid, _ = self.below(link)
+        while holder is not None and not self.link(holder).collision_shapes:
+            if not is_rigid:
+                return False
+            holder, is_rigid, _ = self.below(holder)
+        return is_rigid and holder == other and other.partition("/")[0] != owner
+
+    def may_touch(self, part: str, other: str) -> bool:
+        owner = part.partition("/")[0]
+        on = self.state.parent(owner)
+        if on == WORLD or owner in self.bolted:
+            return False
+        at = self.cell.frame(on)
+        holder = self.cell.manipulators[at.manipulator]
+        by = f"{holder.name}/{holder.links[at.link].name}"
+        return any(
+            fnmatchcase(by, touch.held_by)
+            and fnmatchcase(part, touch.part)
+            and any(fnmatchcase(other, link) for link in touch.links)
+            for touch in self.cell.rules.touches
+        )
+
+    def is_tested(self, a: str, b: str) -> bool:
+        if any(self.touches(*p) or self.may_touch(*p) for p in ((a, b), (b, a))):
+            return False
+        is_rigid = self.root(a) == self.root(b)
+        is_adjacent = self.next_with_shapes(a) == b or self.next_with_shapes(b) == a
+        about = {
+            "any": True,
+            "rigid": is_rigid,
+            "adjacent": is_adjacent,
+            "apart": not is_rigid and not is_adjacent,
+        }
+        rules = self.cell.rules
+        for rule in reversed(rules.rules):
+            sides = rule.a, rule.b
+            if about[rule.where] and any(
+                all(map(fnmatchcase, pair, sides)) for pair in ((a, b), (b, a))
+            ):
+                return rule.tested
+        is_one = a.partition("/")[0] == b.partition("/")[0]
+        return rules.within if is_one else rules.between
+
+
+@laws(100)
+@given(cells_and_states())
+def test_pairs_are_those_of_the_rules_read_link_by_link(
+    made: tuple[Cell, State],
+) -> None:
+    cell, state = made
+    carried, pairs = Carried(cell, state), cell.pairs(state)
+    for a, b in itertools.combinations(pairs.links, 2):
+        assert ((a, b) in pairs) == carried.is_tested(a, b), pairs.why(a, b)
 
 
 # Editing.

@@ -123,6 +123,31 @@ def test_what_stands_on_a_link_may_touch_it(cell: Cell):
     assert cell.pairs(back) == home
 
 
+def test_a_moving_link_is_tested_against_what_carries_a_base_without_shapes():
+    joint = Revolute(axis=(0.0, 0.0, 1.0))
+    l1 = Link(name="l1", parent="base", joint=joint, collisions=BOX)
+    robot = Manipulator(name="r", links=[Link(name="base"), l1])
+    table = Manipulator(name="t", links=[Link(name="top", collisions=BOX)])
+    for bolted in (True, False):
+        mount = Mount(manipulator="r", on="top", bolted=bolted)
+        cell = Cell(manipulators=[table, robot], mounts=[mount])
+        assert cell.pairs(cell.home).why("l1", "top").reason == "adjacent"
+        for rules in (Rules().include("l1", "top"), Rules.everything()):
+            assert ("r/l1", "t/top") in cell.pairs(cell.home, rules=rules)
+
+
+def test_what_a_moving_link_without_shapes_holds_is_adjacent_to_the_next(cell: Cell):
+    joint = Revolute(axis=(0.0, 0.0, 1.0))
+    wrist = Link(name="wrist", parent="arm3", joint=joint)
+    arm3 = cell.manipulators[0]
+    cell = cell.replace(Manipulator(name="arm", links=(*arm3.links, wrist)))
+    held = cell.home.grip("peg", by="wrist")
+    assert removed(cell, cell.home, held) == {("arm/arm3", "peg/peg_0")}
+    assert cell.pairs(held).why("peg_0", "arm3").reason == "adjacent"
+    rules = cell.rules.include("peg_0", "arm3")
+    assert ("arm/arm3", "peg/peg_0") in cell.pairs(held, rules=rules)
+
+
 def test_fingers_may_touch_what_the_palm_holds(cell: Cell):
     rules = cell.rules.let_touch("left", "right", held_by="palm", part="peg/*")
     free, held = cell.home, cell.home.grip("peg", by="tcp")

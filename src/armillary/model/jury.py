@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any, Final, NamedTuple
 
@@ -72,11 +72,13 @@ class Jury:
         """
         found = self._known.get(held)
         if found is None:
-            touching = self._touching(held)
+            touching, adjacent = self._touching(held)
             codes = self._tested
-            removed = np.array(list(touching), dtype=np.int64)
-            codes = codes[~np.isin(codes, removed)] if touching else codes
-            why = partial(self._verdict, touching=touching)
+            removed = np.array([*touching, *adjacent], dtype=np.int64)
+            codes = codes[~np.isin(codes, removed)] if len(removed) else codes
+            kept = [code for code in adjacent if self._ruled(code, adjacent).tested]
+            codes = np.union1d(codes, np.array(kept, dtype=np.int64))
+            why = partial(self._verdict, touching=touching, adjacent=adjacent)
             found = Pairs(self.names, codes, self._code_of, why)
             if len(self._known) >= MOST_KEPT:
                 self._known.clear()
@@ -261,21 +263,33 @@ class Jury:
 
     # who holds whom
 
-    def _touching(self, held: tuple[Carried, ...]) -> dict[int, Carried]:
-        """Return the codes of pairs that touch because one carries the other."""
+    def _touching(
+        self, held: tuple[Carried, ...]
+    ) -> tuple[dict[int, Carried], frozenset[int]]:
+        """Return the pairs that touch because one carries the other, by their codes.
+
+        The second value has the codes of the other pairs that are adjacent because one
+        link, or what it stands on, is carried by the other.
+        """
         found: dict[int, Carried] = {}
+        adjacent: set[int] = set()
         supports = {each.manipulator: each.holder for each in held}
         for carried in (*self.kinship.bolted, *held):
-            bearer = self.kinship.bearer(carried.holder, supports)
+            bearer, is_rigid = self.kinship.bearer(carried.holder, supports)
             place = self._places.get(bearer)
-            standing = self.kinship.standing(carried.manipulator).tolist()
-            if place is not None:
-                for link in standing:
-                    found[self._code(self._places[link], place)] = carried
+            if place is None:
+                continue
+            rigid, nearest = (
+                [self._code(self._places[link], place) for link in links.tolist()]
+                for links in self.kinship.nearest_base(carried.manipulator)
+            )
+            adjacent.update(nearest)
+            if is_rigid:
+                found.update(dict.fromkeys(rigid, carried))
         for carried in held:
             for i, j in self._let_touch(carried):
                 found.setdefault(self._code(i, j), carried)
-        return found
+        return found, frozenset(adjacent - found.keys())
 
     def _let_touch(self, carried: Carried) -> Iterator[tuple[int, int]]:
         """Yield the pairs that may touch while a link holds something."""
@@ -292,7 +306,14 @@ class Jury:
 
     # reasons
 
-    def _verdict(self, a: str, b: str, *, touching: Mapping[int, Carried]) -> Verdict:
+    def _verdict(
+        self,
+        a: str,
+        b: str,
+        *,
+        touching: Mapping[int, Carried],
+        adjacent: Container[int],
+    ) -> Verdict:
         """Return whether a pair is tested, and why."""
         numbers = sorted(self._number(name) for name in (a, b))
         if numbers[0] == numbers[1]:
@@ -302,10 +323,11 @@ class Jury:
                 name = quote(self.kinship.name(number).qualified)
                 return Verdict(False, f"{name} has no shapes")
         i, j = (self._places[number] for number in numbers)
-        carried = touching.get(self._code(i, j))
+        code = self._code(i, j)
+        carried = touching.get(code)
         if carried is not None:
             return Verdict(False, self._told(carried), is_carried=True)
-        return self._ruled(i, j)
+        return self._ruled(code, adjacent)
 
     def _number(self, name: str) -> int:
         at = self.cell.frame(name)
@@ -318,17 +340,20 @@ class Jury:
         holder = quote(self.kinship.name(carried.holder).qualified)
         return f"{part} is {carried.verb} {holder}"
 
-    def _ruled(self, i: int, j: int) -> Verdict:
-        """Return what the last rule about a pair says, or else the default."""
-        x, y = np.array([i]), np.array([j])
-        named = self._named.get(self._code(i, j), -1)
+    def _ruled(self, code: int, adjacent: Container[int]) -> Verdict:
+        """Return what the last rule about a pair says, or else the default.
+
+        adjacent: Codes of pairs that the state makes adjacent.
+        """
+        i, j = divmod(code, len(self.names))
+        named = self._named.get(code, -1)
         for place in self._unnamed:
             if place < named:
                 break
             rule = self.rules.rules[place]
             a, b = self._select(rule.a), self._select(rule.b)
             is_named = (_has(a, i) and _has(b, j)) or (_has(a, j) and _has(b, i))
-            if is_named and self._where(rule.where)(x, y)[0]:
+            if is_named and self._is_about(rule.where, i, j, code in adjacent):
                 named = place
                 break
         if named >= 0:
@@ -337,6 +362,12 @@ class Jury:
         if self._owners[i] == self._owners[j]:
             return Verdict(self.rules.within, "links of one manipulator")
         return Verdict(self.rules.between, "links of two manipulators")
+
+    def _is_about(self, where: Where, i: int, j: int, is_adjacent: bool) -> bool:
+        """Return whether a rule that names both links is about their pair."""
+        if is_adjacent and where in {"adjacent", "apart"}:
+            return where == "adjacent"
+        return bool(self._where(where)(np.array([i]), np.array([j]))[0])
 
 
 def _names_pair(rule: Rule) -> bool:

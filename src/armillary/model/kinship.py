@@ -162,16 +162,17 @@ class Kinship:
 
     # what a state adds
 
-    def standing(self, k: int) -> Indices:
-        """Return the links with shapes that touch what their manipulator stands on.
+    def nearest_base(self, k: int) -> tuple[Indices, Indices]:
+        """Return the links with shapes that are rigid with the base of manipulator k.
 
-        Those are the ones that are rigidly joined to the base, and those without any
-        link with shapes between themselves and the base.
+        The second array has those with no link with shapes between themselves and the
+        base, whether they move or not.
         """
         manipulator, start = self.cell.manipulators[k], self.starts[k]
         rigid: set[int] = set()
         open_below: set[int] = set()
         found: list[int] = []
+        nearest: list[int] = []
         for place in manipulator.order:
             link = start + place
             below = self._below[link]
@@ -181,14 +182,18 @@ class Kinship:
             if joins:
                 rigid.add(link)
             if self.has_shapes[link]:
-                if joins or is_open:
+                if joins:
                     found.append(link)
+                if is_open:
+                    nearest.append(link)
             elif is_open:
                 open_below.add(link)
-        return np.array(found, dtype=np.int64)
+        return np.array(found, dtype=np.int64), np.array(nearest, dtype=np.int64)
 
-    def bearer(self, link: int, held: dict[int, int]) -> int:
+    def bearer(self, link: int, held: dict[int, int]) -> tuple[int, bool]:
         """Return the link with shapes at or below a link, -1 where there is none.
+
+        The second value tells whether the two are rigidly joined.
 
         held: The links that carry what states move, by the place of the manipulator.
 
@@ -197,8 +202,10 @@ class Kinship:
         """
         supports = {each.manipulator: each.holder for each in self.bolted} | held
         seen: set[int] = set()
+        is_rigid = True
         while link >= 0 and not self.has_shapes[link]:
             if self._below[link] >= 0:
+                is_rigid = is_rigid and self._is_fixed[link]
                 link = self._below[link]
                 continue
             k = int(self.owners[link])
@@ -207,4 +214,4 @@ class Kinship:
                 raise ModelError(f"Manipulator {name} is held by what it holds itself.")
             seen.add(k)
             link = supports.get(k, THE_WORLD)
-        return link
+        return link, is_rigid
