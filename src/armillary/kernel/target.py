@@ -84,10 +84,13 @@ def machine(target: Target, level: int = 2) -> Any:
     features = target.features
     if target.vector_bits == 512:
         features += ",-prefer-256-bit"
+    # On x86 every address is absolute, 64 bits wide: constants and code are loaded in
+    # separate maps, which may lie more than 2 GiB apart.
+    is_x86 = target.triple.startswith("x86_64")
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu,
         features=features,
         opt=level,
-        reloc="pic",
-        codemodel="small",
+        reloc="static" if is_x86 else "pic",
+        codemodel="large" if is_x86 else "small",
     )

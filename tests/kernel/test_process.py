@@ -1,0 +1,111 @@
+"""What kills a process rather than raising: each case runs in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+
+# A kernel with more constants than fit in instructions; `sines(k)` differ.
+SINES = """
+import numpy as np
+from armillary.kernel import compile
+from armillary.trace import trace
+
+def sines(k, count=30):
+    def function(q):
+        return [np.sin(q[j % 3]) * (0.1 * j + k) for j in range(count)]
+    return trace(function, name=f"sines{k}", q=(3,))
+
+def right(kernel, k, count=30):
+    q = np.linspace(0.1, 0.9, 27).reshape(9, 3)
+    j = np.arange(count)
+    np.testing.assert_allclose(kernel(q), np.sin(q[:, j % 3]) * (0.1 * j + k))
+"""
+
+
+def run(
+    code: str, *arguments: object, cache: Path | None = None, timeout: float = 60.0
+) -> str:
+    """Return what a fresh process says; it must end well, and in time."""
+    environment = {**os.environ, "ARMILLARY_CACHE": str(cache or "off")}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SINES + code, *map(str, arguments)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+# Memory maps with holes.
+
+# All gaps above 6 GiB of reserved pieces are closed, so that code of some pages fits
+# only in the lower holes and constants of one page go to the upper ones.
+SCATTERED = """
+import ctypes, mmap, re
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [
+    ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long
+]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+PAGE, PIECE, COUNT, NO_RESERVE = mmap.PAGESIZE, 2**27, 48, 0x4000
+
+def reserve(size, address=None):
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
+    return libc.mmap(address, size, 0, flags, -1, 0)
+
+programs = [sines(k, 10 + 20 * k) for k in range(4)]
+compile(sines(9))
+step = PIECE + 8 * PAGE
+base = end = reserve(COUNT * step)
+with open("/proc/self/maps") as file:
+    maps = file.readlines()
+for line in maps:
+    start, stop = (int(word, 16) for word in re.split("[- ]", line)[:2])
+    if start >= base:
+        if 0 < start - end < 2**30:
+            reserve(start - end, end)
+        end = stop
+for k in range(COUNT):
+    pages = 1 if k > COUNT // 2 else 8
+    libc.munmap(base + k * step + PIECE, pages * PAGE)
+print("reserved")
+for k, program in enumerate(programs):
+    right(compile(program), k, 10 + 20 * k)
+"""
+
+
+@linux
+def test_maps_with_holes_of_a_few_pages():
+    assert run(SCATTERED) == "reserved\n"
+
+
+LIBRARY = """
+import importlib, sys
+name, order = sys.argv[1:]
+if order == "before":
+    importlib.import_module(name)
+kernels = [compile(sines(k)) for k in range(3)]
+if order == "after":
+    importlib.import_module(name)
+kernels += [compile(sines(k)) for k in range(3, 6)]
+for k, kernel in enumerate(kernels):
+    right(kernel, k)
+"""
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+@pytest.mark.parametrize("name", ["torch", "pinocchio", "scipy.linalg", "sqlite3"])
+def test_another_library(name: str, order: str):
+    pytest.importorskip(name.partition(".")[0])
+    run(LIBRARY, name, order)
