@@ -56,6 +56,7 @@ from armillary.model.unit import Unit
 from armillary.model.workcell import Mount, Workcell
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import EYE
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 CR = 'xmlns:cr="http://www.energid.com/namespace/cr"'
@@ -661,14 +662,24 @@ def test_what_is_no_xml_is_refused(text: str):
 
 
 @pytest.mark.parametrize(
-    "more",
+    ("mass", "moment", "fault"),
     [
-        {"inertia": SpatialInertia(math.nan, (0.0,) * 3, ((0.0,) * 3,) * 3)},
+        ("-1", "0", "the mass is negative, -1 kg"),
+        ("1", "1e200", "the moments are too large for the mass"),
+        ("1", "2", "a principal moment is negative"),
     ],
 )
-def test_what_is_not_finite_is_refused(more: dict[str, Any]):
-    with pytest.raises(FormatError):
-        write(two_links(Revolute(), **more))
+def test_an_impossible_inertia_is_left_out(mass: str, moment: str, fault: str):
+    body = SpatialInertia.from_centre(7.0, (0.0, 0.0, 0.0), EYE)
+    text = write(two_links(Revolute(), inertia=body))[0].decode()
+    text = text.replace("<mn:mass>7.0<", f"<mn:mass>{mass}<")
+    text = text.replace("<mn:momentX>0.0<", f"<mn:momentX>{moment}<")
+    cell, report = read(text)
+    assert cell.manipulators[0].link("tip").inertia is None
+    (found,) = report.diagnostics
+    assert found.code == "bad-inertia"
+    assert fault in found.message
+    assert found.place.line > 1
 
 
 def test_joint_of_another_format_that_nobody_knows_is_refused():

@@ -256,9 +256,19 @@ parameters: dict[type[Shape], dict[str, Any]] = {
 shapes = st.one_of(
     *(st.builds(kind, **own, **look) for kind, own in parameters.items())
 )
-inertias = st.builds(
-    SpatialInertia, numbers, three(numbers), st.tuples(*[three(numbers)] * 3)
+inertias = st.integers(0, 2**32).map(
+    lambda seed: random_inertia(np.random.default_rng(seed))
 )
+
+
+def random_inertia(random: np.random.Generator) -> SpatialInertia:
+    """The inertia of some masses at points."""
+    masses, points = random.uniform(0.0, 9.0, 5), random.normal(size=(5, 3))
+    second = np.einsum("i,ij,ik->jk", masses, points, points)
+    moments = [*np.diag(second), second[0, 1], second[0, 2], second[1, 2]]
+    return SpatialInertia.from_second_moment(
+        masses.sum(), masses @ points, np.round(moments, 9)
+    )
 
 
 @st.composite
@@ -686,10 +696,40 @@ class FakeRevolute(Joint, frozen=True):
 
 
 @pytest.mark.parametrize(
+    ("inertia", "fault"),
+    [
+        ({"mass": -5.0}, "the mass is negative, -5 kg"),
+        ({"first_moment": [1e200, 0, 0]}, "the moments are too large for the mass"),
+        ({"rotational": [[1, 2, 0], [2, 1, 0], [0, 0, 1]]}, "moment is negative: -1,"),
+        ({"mass": 0.0, "first_moment": [1, 0, 0]}, "a first moment, but no mass"),
+    ],
+)
+def test_an_impossible_inertia_is_refused_with_its_line(inertia, fault):
+    body = {
+        "mass": 1.0,
+        "first_moment": [0, 0, 0],
+        "rotational": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    }
+    link = {"name": "base", "inertia": body | inertia}
+    cell = {"manipulators": [{"name": "arm", "links": [link]}]}
+    with pytest.raises(FormatError, match=r"bad-inertia\]: .*" + fault) as caught:
+        read(json.dumps({"format": "armillary cell", "version": 1, **cell}, indent=1))
+    (found,) = caught.value.diagnostics
+    assert found.place.line == 10
+
+
+def test_an_inertia_that_is_wrong_but_harmless_is_kept_with_a_warning():
+    body = SpatialInertia.from_centre(1.0, (0, 0, 0), np.diag([1.0, 1.0, 3.0]))
+    arm = Manipulator(name="arm", links=(Link(name="base", inertia=body),))
+    cell, report = read_reporting(write(Workcell(manipulators=(arm,))).decode())
+    assert cell.manipulators[0].links[0].inertia == body
+    assert [found.code for found in report.diagnostics] == ["bad-inertia"]
+
+
+@pytest.mark.parametrize(
     ("fields", "why"),
     [
         ({"limits": Limits(upper=-math.inf)}, "-inf cannot be written"),
-        ({"inertia": SpatialInertia(math.nan, (0, 0, 0), ((0,) * 3,) * 3)}, "nan"),
         ({"joint": Typed()}, "is called 'type'"),
         ({"joint": FakeRevolute()}, "has the tag of the built-in Revolute"),
     ],

@@ -498,9 +498,8 @@ def test_losses_are_told():
     _, report = write(lab)
     found = [line for line in lines(report) if line.startswith("warning")]
     assert found == [
-        "warning[bad-inertia]: no body has the inertia of 'base': its principal "
-        "moments break the triangle inequality: 1, 1, 3 kg m^2, the last is more than "
-        "the others together",
+        "warning[bad-inertia]: the inertia of 'base' is impossible: the largest "
+        "principal moment exceeds the sum of the others: 1, 1, 3 kg m^2",
         "warning[not-kept]: 'properties' of a cell is not kept",
         "warning[not-kept]: 'postures' of a manipulator is not kept",
         "warning[not-kept]: 'home' of a manipulator is not kept",

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from armillary.errors import ModelError, ShapeError
+from armillary.model.link import Link
 from armillary.spatial import rotation as rot
 from armillary.spatial import twist
 from armillary.spatial.inertia import SpatialInertia
@@ -100,7 +101,7 @@ def test_a_rod_has_a_third_of_its_mass_at_the_end() -> None:
     middle = np.diag([0.0, 3.0 * 4.0 / 12.0, 3.0 * 4.0 / 12.0])
     rod = SpatialInertia.from_centre(3.0, (1.0, 0.0, 0.0), middle)
     assert rod.rotational == ((0, 0, 0), (0, 4.0, 0), (0, 0, 4.0))
-    assert rod.faults() == []
+    assert rod.fault() is None
 
 
 def test_equal_inertias_are_one_value() -> None:
@@ -115,36 +116,80 @@ def test_bodies_have_no_faults_in_any_frame(sample) -> None:
     plate = of_points(MASSES[:3], POINTS[:3])
     for X in poses(sample):
         for body in (BODY, point, rod, plate, SpatialInertia.zero()):
-            assert body.transformed(X).faults() == []
-            body.check()
+            assert body.transformed(X).fault() is None
 
 
 @pytest.mark.parametrize(
     ("mass", "first", "rotational", "fault"),
     [
-        (-1.0, (0, 0, 0), np.eye(3), "mass is negative: -1 kg"),
-        (0.0, (0, 0, 1.0), np.zeros((3, 3)), "moments without mass"),
-        (0.0, (0, 0, 0), np.eye(3), "moments without mass"),
-        (1.0, (0, 0, 0), np.diag([1.0, 1.0, 2.01]), "triangle inequality: 1, 1, 2.01"),
-        (1.0, (0, 0, 0), np.diag([1.0, -0.1, 1.0]), "negative: -0.1, 1, 1"),
-        (1.0, (0, 0, 2.0), np.eye(3), "principal moment is negative"),
-        (1.0, (0, 0, 0), np.eye(3) + np.eye(3, k=1), "not symmetric"),
-        (math.nan, (0, 0, 0), np.eye(3), "not finite"),
-        (1.0, (0, math.inf, 0), np.eye(3), "not finite"),
+        (-1.0, (0, 0, 0), np.eye(3), "the mass is negative, -1 kg"),
+        (0.0, (0, 0, 1.0), np.zeros((3, 3)), "there is a first moment, but no mass"),
+        (0.0, (0, 0, 0), -np.eye(3), "a principal moment is negative: -1, -1, -1"),
+        (1.0, (0, 0, 0), np.diag([1.0, -0.1, 1.0]), "moment is negative: -0.1, 1, 1"),
+        (1.0, (0, 0, 2.0), np.eye(3), "a principal moment is negative: -3, -3, 1"),
+        (1.0, (0, 0, 2.0), np.zeros((3, 3)), "moment is negative: -4, -4, 0"),
+        (1.0, (1e200, 0, 0), np.eye(3), "the moments are too large for the mass"),
+        (1.0, (0, 0, 0), -1e300 * np.eye(3), "a principal moment is negative"),
+        (1.0, (0, 0, 0), np.eye(3) + np.eye(3, k=1), "inertia is not symmetric"),
+        (math.nan, (0, 0, 0), np.eye(3), "an entry is not finite"),
+        (1.0, (0, math.inf, 0), np.eye(3), "an entry is not finite"),
     ],
 )
-def test_what_no_body_has_is_found(mass, first, rotational, fault: str) -> None:
-    rows = tuple(map(tuple, rotational.tolist()))
-    inertia = SpatialInertia(mass, first, rows)
-    assert len(inertia.faults()) == 1
-    with pytest.raises(ModelError, match=f"No body has this inertia: .*{fault}"):
-        inertia.check()
+def test_links_refuse_what_makes_energies_negative(
+    mass, first, rotational, fault: str
+) -> None:
+    inertia = SpatialInertia(mass, first, tuple(map(tuple, rotational.tolist())))
+    found = inertia.fault()
+    assert found is not None
+    assert fault in found.message
+    assert found.is_refused
+    with pytest.raises(ModelError, match="inertia of link 'a' is impossible: "):
+        Link(name="a", inertia=inertia)
 
 
-def test_the_rounding_of_files_is_allowed_for_by_the_tolerance() -> None:
-    rounded = SpatialInertia.from_centre(1.0, (0, 0, 0), np.diag([0.01, 0.01, 0.0201]))
-    assert rounded.faults() != []
-    assert rounded.faults(tolerance=0.01) == []
+@pytest.mark.parametrize(
+    ("mass", "moments", "fault"),
+    [
+        (0.0, (1.0, 1.0, 1.0), "there are moments of inertia, but no mass"),
+        (1.0, (1.0, 1.0, 2.01), "exceeds the sum of the others: 1, 1, 2.01 kg m^2"),
+        (1.0, (1.0, 0.0, 0.0), "exceeds the sum of the others: 0, 0, 1 kg m^2"),
+    ],
+)
+def test_links_keep_what_is_wrong_but_harmless(mass, moments, fault: str) -> None:
+    inertia = SpatialInertia(mass, (0, 0, 0), tuple(map(tuple, np.diag(moments))))
+    found = inertia.fault()
+    assert found is not None
+    assert fault in found.message
+    assert not found.is_refused
+    assert Link(name="a", inertia=inertia).inertia == inertia
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-8, 1.0, 1e4, 1e100])
+def test_errors_of_moments_are_relative_to_them(size: float) -> None:
+    turn = Pose(rot.exp((0.3, -0.7, 0.4)), (0, 0, 0))
+    for error, is_fault in ((1e-9, False), (1e-4, True)):
+        for moments in ((1.0, 1.0, 2.0 + error), (1.0, 1.0, -error)):
+            rows = np.diag(moments) * size
+            inertia = SpatialInertia.from_centre(1.0, (0, 0, 0), rows)
+            assert (inertia.transformed(turn).fault() is not None) == is_fault
+
+
+def test_the_quick_test_of_moments_agrees_with_eigenvalues() -> None:
+    for _ in range(500):
+        root = rng.normal(size=(3, 3))
+        signs = np.diag(rng.choice([1.0, 1.0, 1.0, -0.1], 3))
+        second = root @ signs @ root.T  # of mass, indefinite where a sign is negative
+        rows = np.trace(second) * np.eye(3) - second
+        moments = np.linalg.eigvalsh(rows)
+        fault = SpatialInertia(1.0, (0, 0, 0), tuple(map(tuple, rows))).fault()
+        is_fine = moments[0] >= 0.0 and moments[0] + moments[1] >= moments[2]
+        assert (fault is None) == is_fine
+        assert fault is None or fault.is_refused == (moments[0] < 0.0)
+
+
+def test_what_is_not_an_inertia_is_refused() -> None:
+    with pytest.raises(ModelError, match="inertia of link 'a' is 5; it must be a Spat"):
+        Link(name="a", inertia=5)  # pyright: ignore[reportArgumentType]
 
 
 def test_there_is_no_centre_without_mass() -> None:

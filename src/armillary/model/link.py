@@ -58,7 +58,8 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         """Store sequences as tuples, so that links can be compared and hashed.
 
         Raises:
-            ModelError: The joint is none, or the primary frame no pose.
+            ModelError: `joint` is not a `Joint`, `primary` not a rigid pose, or
+                `inertia` not one that a body can have.
         """
         joint: Any = self.joint
         if not isinstance(joint, Joint):
@@ -69,10 +70,25 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         if self.primary is not IDENTITY:
             pose = rigid(self.primary, f"the primary frame of {quote(self.name)}")
             msgspec.structs.force_setattr(self, "primary", pose)
+        if self.inertia is not None:
+            self._check_inertia(self.inertia)
         for name in ("frames", "visuals", "collisions"):
             given = getattr(self, name)
             if type(given) is not tuple:
                 msgspec.structs.force_setattr(self, name, tuple(given))
+
+    def _check_inertia(self, inertia: Any) -> None:
+        if not isinstance(inertia, SpatialInertia):
+            raise ModelError(
+                f"The inertia of link {quote(self.name)} is {inertia!r}; it must be a "
+                "SpatialInertia, such as SpatialInertia.from_centre(...)."
+            )
+        fault = inertia.fault() if inertia.is_float else None
+        if fault is not None and fault.is_refused:
+            raise ModelError(
+                f"The inertia of link {quote(self.name)} is impossible: "
+                f"{fault.message}. Correct it, or leave it out."
+            )
 
     @property
     def coordinate(self) -> str:

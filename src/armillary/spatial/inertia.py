@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+import math
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,7 +32,7 @@ from armillary.spatial.vector import (
 )
 from armillary.trace import Traced
 
-TOLERANCE: Final = 1e-9
+TOLERANCE: Final = 1e-6
 
 
 class SpatialInertia(msgspec.Struct, frozen=True):
@@ -159,48 +160,74 @@ class SpatialInertia(msgspec.Struct, frozen=True):
         back = scale(-1.0, self.first_moment)
         return _add(self.rotational, _of_point(self.centre(), back))
 
-    def faults(self, tolerance: float = TOLERANCE) -> list[str]:
-        """Return in words why no body has this inertia of floats; empty if one has.
+    def fault(self) -> InertiaFault | None:
+        """Return why no rigid body has this inertia of floats; None if one has.
 
-        tolerance: Allowed error of moments, relative to the largest about the origin.
+        Moments may be wrong by `TOLERANCE` of the largest about the origin.
         """
         i = self.rotational
-        numbers = (self.mass, *self.first_moment, *i[0], *i[1], *i[2])
-        if not np.all(np.isfinite(np.array(numbers, dtype=np.float64))):
-            return ["it has an entry that is not finite"]
+        moments = (*i[0], *i[1], *i[2])
+        if not all(map(math.isfinite, (self.mass, *self.first_moment, *moments))):
+            return InertiaFault("an entry is not finite", is_refused=True)
         if self.mass < 0.0:
-            return [f"its mass is negative: {self.mass:g} kg"]
+            return InertiaFault(f"the mass is negative, {self.mass:g} kg", True)
+        size = float(largest(moments))
+        margin = TOLERANCE * size
+        _, xy, xz, yx, _, yz, zx, zy, _ = moments
+        if max(abs(xy - yx), abs(xz - zx), abs(yz - zy)) > margin:
+            return InertiaFault("the rotational inertia is not symmetric", True)
         if self.mass == 0.0:
-            is_something = largest(numbers) > 0.0
-            return ["it has moments without mass"] if is_something else []
-        margin = tolerance * largest(numbers[4:])
-        matrix = np.array(i, dtype=np.float64)
-        if np.max(np.abs(matrix - matrix.T)) > margin:
-            return ["its rotational inertia is not symmetric"]
-        return _moment_faults(np.array(self.about_centre(), dtype=np.float64), margin)
-
-    def check(self, tolerance: float = TOLERANCE) -> None:
-        """Refuse an inertia of floats that no body has.
-
-        Raises:
-            ModelError: One of `faults`.
-        """
-        for fault in self.faults(tolerance):
-            raise ModelError(f"No body has this inertia: {fault}.")
+            if any(self.first_moment):
+                return InertiaFault("there is a first moment, but no mass", True)
+            fault = _moment_fault(i, margin)
+            if size == 0.0 or fault is not None:
+                return fault
+            return InertiaFault("there are moments of inertia, but no mass", False)
+        central = self.about_centre()
+        if not all(math.isfinite(x) for row in central for x in row):
+            return InertiaFault("the moments are too large for the mass", True)
+        return _moment_fault(central, margin)
 
 
-def _moment_faults(matrix: npt.NDArray[np.float64], margin: float) -> list[str]:
-    """Judge the principal moments about the centre of mass."""
-    low, middle, high = (float(x) for x in np.linalg.eigvalsh(matrix))
+class InertiaFault(NamedTuple):
+    """Why no rigid body has an inertia.
+
+    Attributes:
+        message: A clause.
+        is_refused: Whether links refuse it, because energies could be negative or not
+            finite. Otherwise they keep it.
+    """
+
+    message: str
+    is_refused: bool
+
+
+def _moment_fault(central: Rows, margin: float) -> InertiaFault | None:
+    """Judge the rotational inertia I about the centre of mass.
+
+    The second moments, trace(I) / 2 1 - I, must not be negative in any direction.
+    """
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = central
+    half = 0.5 * (xx + yy + zz) + margin
+    # Pivots of Gaussian elimination.
+    first = half - xx
+    if first > 0.0:
+        second = half - yy - xy * xy / first
+        mixed = yz + xy * xz / first
+        if second > 0.0 and half - zz - xz * xz / first - mixed * mixed / second > 0.0:
+            return None
+    size = float(largest((*central[0], *central[1], *central[2])))
+    if size == 0.0:
+        return None
+    unit = np.array(central, dtype=np.float64) / size
+    low, middle, high = (size * float(x) for x in np.linalg.eigvalsh(unit))
     shown = f"{low:.6g}, {middle:.6g}, {high:.6g} kg m^2"
     if low < -margin:
-        return [f"a principal moment is negative: {shown}"]
-    if low + middle < high - margin:
-        return [
-            f"its principal moments break the triangle inequality: {shown}, the last "
-            "is more than the others together"
-        ]
-    return []
+        return InertiaFault(f"a principal moment is negative: {shown}", True)
+    if low + middle < high - 2.0 * margin:
+        message = f"the largest principal moment exceeds the sum of the others: {shown}"
+        return InertiaFault(message, False)
+    return None
 
 
 def _symmetric(

@@ -15,6 +15,7 @@ from armillary.formats.actin.values import (
     text_element,
 )
 from armillary.formats.diagnostic import Place, Report
+from armillary.formats.inertia import possible_inertia
 from armillary.formats.numbers import number_text
 from armillary.formats.xml import Element, report_unused, tag
 from armillary.model.frame import Frame
@@ -73,10 +74,7 @@ def read_inertia(link: Element, report: Report) -> SpatialInertia | None:
     report_unused(outer, report)
     if inner is not None:
         report_unused(inner, report)
-    for fault in said.faults():
-        message = f"no body has these mass properties: {fault}"
-        report.warning(element.place, "bad-inertia", message)
-    return said
+    return possible_inertia(said, element.place, "the link", report)
 
 
 def _number(parent: Element, name: str, report: Report) -> float:

@@ -29,11 +29,13 @@ from armillary.formats.rules import broken_rules
 from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES
 from armillary.model.joints.opaque import OpaqueJoint
+from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.notes import note_faults
 from armillary.model.rules import Rules
 from armillary.model.workcell import Workcell
 from armillary.plugins import advice
+from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 
 __all__ = ["read"]
@@ -115,12 +117,26 @@ class _Building:
             values[name] = given
         if is_faulty:
             raise _Faulty
+        if model is Link:
+            self._check_inertia(values, steps)
         try:
             return model(**values)
         except ArmillaryError as error:
             explain = _EXPLANATIONS.get(model, _explain_struct)
             explain(self._document, model, values, steps, error)
             raise _Faulty from error
+
+    def _check_inertia(self, values: dict[str, Any], steps: Steps) -> None:
+        """Report an inertia that no body has, and stop where links refuse it."""
+        inertia: SpatialInertia | None = values.get("inertia")
+        fault = None if inertia is None else inertia.fault()
+        if fault is None:
+            return
+        message = f"the inertia of link {quote(values['name'])} is impossible: "
+        report = self._document.error if fault.is_refused else self._document.warning
+        report((*steps, "inertia"), "bad-inertia", message + fault.message)
+        if fault.is_refused:
+            raise _Faulty
 
     def values(self, wires: Sequence[Any], steps: Steps) -> tuple[Any, ...]:
         """Return the values of an array, after a look at all of them."""

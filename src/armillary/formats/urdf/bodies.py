@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from armillary.formats.diagnostic import Place, Report
+from armillary.formats.inertia import possible_inertia
 from armillary.formats.unkept import Unkept, report_leftovers
 from armillary.formats.urdf.origin import read_pose
 from armillary.formats.urdf.shapes import ShapeReader
@@ -80,21 +81,11 @@ def _inertia(link: Element, report: Report) -> SpatialInertia | None:
     xx, yy, zz, xy, xz, yz = (m if m is not None else math.nan for m in moments)
     if mass is None or None in moments:
         return None
-    if mass < 0.0:
-        report.error(
-            mass_element.place,
-            "negative-mass",
-            f"{link.label} has the mass {mass:g} kg; it cannot be below 0",
-        )
-        return None
     rows = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
     central = SpatialInertia.from_centre(mass, ZERO, rows)
-    for fault in central.faults():
-        report.warning(
-            moments_element.place,
-            "bad-inertia",
-            f"no body has the inertia of {link.label}: {fault}",
-        )
+    kept = possible_inertia(central, moments_element.place, link.label, report)
+    if kept is None:
+        return None
     inertia = central.transformed(X_LC)
     rotational = [value for row in inertia.rotational for value in row]
     if not all(map(math.isfinite, (*inertia.first_moment, *rotational))):

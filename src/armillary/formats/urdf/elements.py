@@ -6,6 +6,7 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
+from armillary.formats.inertia import possible_inertia
 from armillary.formats.xml import Element, tag
 from armillary.model.link import Link
 from armillary.model.shape import Colour, Shape
@@ -60,15 +61,13 @@ def _without_negative_zeros(a: Vector3) -> Vector3:
 
 def inertial_element(name: str, link: Link, report: Report) -> list[Element]:
     """Return the `<inertial>` of a link, nothing where its inertia is unknown."""
-    if link.inertia is None:
-        return []
     inertia = link.inertia
-    if not link.primary.is_identity:
+    if inertia is not None and not link.primary.is_identity:
         inertia = inertia.transformed(link.primary)
-    for fault in inertia.faults():
-        report.warning(
-            NOWHERE, "bad-inertia", f"no body has the inertia of {quote(name)}: {fault}"
-        )
+    if inertia is not None:
+        inertia = possible_inertia(inertia, NOWHERE, quote(name), report)
+    if inertia is None:
+        return []
     has_centre = inertia.mass != 0.0
     centre = inertia.centre() if has_centre else ZERO
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = (
