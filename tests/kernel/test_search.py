@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,10 @@ from armillary.kernel.search import (
     Patience,
     Plan,
     Search,
+    deadline_after,
     make_plan,
 )
-from armillary.kernel.search_text import search_text
+from armillary.kernel.search_text import STOPPED, search_text
 from armillary.kernel.start_table import Table, make_table
 from armillary.trace import Program, trace
 from armillary.trace.functions import select
@@ -63,13 +65,14 @@ def plan(table: Table) -> Plan:
     return _plan(table)
 
 
-def _plan(table: Table, **patience: Any) -> Plan:
+def _plan(table: Table, constants: np.ndarray | None = None, **patience: Any) -> Plan:
     return make_plan(
         table=table,
         tolerances=np.array([1e-18]),
         lower=np.full(3, 0.1),
         upper=np.full(3, 10.0),
         patience=Patience(**patience),
+        constants=constants,
     )
 
 
@@ -212,3 +215,78 @@ def test_generic_squares_equal_those_of_the_instruction(
     monkeypatch.setenv("ARMILLARY_CACHE", "off")  # it knows the instruction's code
     other = Search(_step(), _guard(), SCALES)
     assert _same(other(problems, plan), search(problems, plan))
+
+
+@pytest.mark.parametrize("count", [1, 6, 1001])
+@pytest.mark.parametrize("seconds", [1e-4, 0.02])
+def test_a_deadline_ends_a_search(
+    search: Search, table: Table, count: int, seconds: float
+):
+    problems = np.tile([4.0, 9.0, -1.0], (count, 1))
+    endless = _plan(table, starts=10**9)
+    took = []
+    for _ in range(20):
+        begin = time.perf_counter()
+        found = search(problems, endless, deadline=deadline_after(seconds))
+        took.append(time.perf_counter() - begin)
+    assert (found.endings[:, 0] == STOPPED).all()
+    assert found.failures == count
+    assert seconds <= min(took) < 1.2 * seconds + 2e-4
+    tried = found.endings[:, 2] > 0
+    assert tried[: min(count, search.shape.lanes)].all()
+    assert np.isfinite(found.unknowns[tried]).all()
+    assert np.isnan(found.unknowns[~tried]).all()
+    left = ((found.unknowns**2 - problems) ** 2).sum(axis=1)
+    assert found.errors[tried, 0] == pytest.approx(left[tried], rel=1e-9)
+
+
+def test_a_stopped_search_keeps_the_nearest_of_all_lanes(search: Search, plan: Plan):
+    """The first lane starts far away, and all stop after one step."""
+    if search.shape.lanes == 1:
+        pytest.skip("there is one lane")
+    problem, seed = np.array([[4.0, 9.0, 16.0]]), np.full((1, 3), 100.0)
+    found = search(problem, plan, seeds=seed, deadline=1)
+    assert found.endings[0, 0] == STOPPED
+    assert np.abs(found.unknowns).max() < 20.0
+
+
+def test_a_deadline_that_is_not_reached_changes_nothing(search: Search, plan: Plan):
+    problems = _problems(100)
+    found = search(problems, plan, deadline=deadline_after(60.0))
+    assert _same(found, search(problems, plan))
+
+
+def test_a_chain_keeps_its_deadline(search: Search, table: Table):
+    problems = np.tile([4.0, 9.0, 16.0], (5, 1))
+    problems[2, 2] = -1.0
+    endless = _plan(table, starts=10**9)
+    found = search.chain(
+        problems, endless, np.array([2.0, 3.0, 4.0]), deadline=deadline_after(1e-3)
+    )
+    assert list(found.endings[:, 0]) == [SOLVED, SOLVED, STOPPED, STOPPED, STOPPED]
+
+
+@pytest.mark.parametrize("count", [1, 6, 1001])
+def test_constants_are_those_of_the_plan(table: Table, count: int):
+    """One search solves x^2 = a + c for any c."""
+
+    def equations(x: Any, square: Any, more: Any) -> Any:
+        wanted = [s + c for s, c in zip(square, more, strict=True)]
+        off = [u * u - w for u, w in zip(x, wanted, strict=True)]
+        new = [u - e / (2.0 * u) for u, e in zip(x, off, strict=True)]
+        return new, [sum((e * e for e in off), 0.0)]
+
+    step = trace(
+        equations,
+        name="roots",
+        outputs=("x", "error"),
+        x=(3,),
+        square=(3,),
+        more=(3,),
+    )
+    search = Search(step, _guard(), SCALES)
+    problems = _problems(count)
+    for more in ([0.0, 0.0, 0.0], [1.0, 20.0, 3.0]):
+        found = search(problems, _plan(table, np.array(more)))
+        assert found.failures == 0
+        assert found.unknowns**2 == pytest.approx(problems + more, abs=1e-8)

@@ -20,6 +20,7 @@ ADVICE: Final = {
     "Targets are in metres, in the world unless --relative-to says otherwise.",
     Reason.LIMITS: "Ask for less with --position or --rotation, or let more joints "
     "move; 'armillary info' shows the limits.",
+    Reason.TIMEOUT: "This proves nothing. Give the call more time.",
     Reason.SINGULAR: "This is one of infinitely many; --near chooses among them.",
 }
 

@@ -10,6 +10,7 @@ its share (an active set, as in Bertsekas, SIAM J. Control 20, 1982).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -94,25 +95,37 @@ def step_program(
     *,
     near: bool = False,
 ) -> Program:
-    """Return the program q, targets -> the next q, and the errors of this one.
+    """Return the program q, targets, limits -> the next q, and the errors of this one.
 
     Args:
         layout: What moves.
         goals: What is to be reached, all at once.
         selection: Which joints may move, n of them.
-        limits: Least and greatest coordinate of each of those.
+        limits: Least and greatest coordinate of each of those. Only which of them are
+            infinite is compiled; the numbers are an input, so that a search with other
+            limits is the same program.
         near: Whether the answer is to stay near a given vector.
 
     Returns:
         Inputs q (n,) and `target`: for each goal the sixteen numbers of its pose, row
-        by row, then with `near` that vector (n,). Outputs q (n,) and for each goal its
+        by row, then with `near` that vector (n,); `limits`, the least coordinates and
+        then the greatest (2 n,). Outputs q (n,) and for each goal its
         squared distance [m^2] and squared sine of its angle, 4 more beyond a right
         angle.
     """
     n = len(selection.inputs)
     size = POSE_SIZE * len(goals) + (n if near else 0)
 
-    def equations(q: Sequence[Number], target: Sequence[Number]) -> Any:
+    def equations(
+        q: Sequence[Number], target: Sequence[Number], ends: Sequence[Number]
+    ) -> Any:
+        bounds = [
+            (
+                ends[k] if low > -math.inf else low,
+                ends[n + k] if high < math.inf else high,
+            )
+            for k, (low, high) in enumerate(zip(*limits, strict=True))
+        ]
         residuals = [
             _residual(layout, selection, q, goal, _target(target, k))
             for k, goal in enumerate(goals)
@@ -123,17 +136,24 @@ def step_program(
         if near:
             there = target[POSE_SIZE * len(goals) :]
             pull = [GAIN * (b - a) for a, b in zip(q, there, strict=True)]
-        free = _free(q, rows, errors, limits)
+        free = _free(q, rows, errors, bounds)
         rows = [_products(row, free) for row in rows]
         change = _change(rows, errors, _products(pull, free))
         moved = [
-            _limited(q[k] + _limited(change[k], -LARGEST_CHANGE, LARGEST_CHANGE), *ends)
-            for k, ends in enumerate(zip(*limits, strict=True))
+            _limited(
+                q[k] + _limited(change[k], -LARGEST_CHANGE, LARGEST_CHANGE), *bound
+            )
+            for k, bound in enumerate(bounds)
         ]
         return moved, [x for r in residuals for x in (r.position, r.rotation)]
 
     return trace(
-        equations, name="ik_step", outputs=("q", "errors"), q=(n,), target=(size,)
+        equations,
+        name="ik_step",
+        outputs=("q", "errors"),
+        q=(n,),
+        target=(size,),
+        limits=(2 * n,),
     )
 
 
@@ -141,16 +161,16 @@ def _free(
     q: Sequence[Number],
     J: list[list[Number]],
     e: list[Number],
-    limits: tuple[Sequence[float], Sequence[float]],
+    bounds: Sequence[tuple[Number, Number]],
 ) -> list[Number]:
     """Return 0 for each joint at a limit that is drawn beyond it, 1 for the others."""
     free: list[Number] = []
-    for k, (low, high) in enumerate(zip(*limits, strict=True)):
+    for k, (low, high) in enumerate(bounds):
         pull = inner([row[k] for row in J], e)
         kept: Number = 1.0
-        if high < float("inf"):
+        if _is_finite(high):
             kept = select(q[k] >= high, select(pull > 0.0, 0.0, 1.0), kept)
-        if low > -float("inf"):
+        if _is_finite(low):
             kept = select(q[k] <= low, select(pull < 0.0, 0.0, 1.0), kept)
         free.append(kept)
     return free
@@ -160,9 +180,14 @@ def _products(a: Sequence[Number], b: Sequence[Number]) -> list[Number]:
     return [x * y for x, y in zip(a, b, strict=True)]
 
 
-def _limited(x: Number, low: float, high: float) -> Number:
-    x = maximum(x, low) if low > -float("inf") else x
-    return minimum(x, high) if high < float("inf") else x
+def _limited(x: Number, low: Number, high: Number) -> Number:
+    x = maximum(x, low) if _is_finite(low) else x
+    return minimum(x, high) if _is_finite(high) else x
+
+
+def _is_finite(limit: Number) -> bool:
+    """Return whether a limit is finite, as all those that are inputs are."""
+    return not (isinstance(limit, float) and math.isinf(limit))
 
 
 def guard_program(goals: int) -> Program:

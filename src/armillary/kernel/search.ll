@@ -1,11 +1,12 @@
 ; Multi-start search: iterate a step on LANES problems at once until each is solved.
 ;
 ; Words in capitals are put in by search_text.py: LANES, N (unknowns), M (parameters of a
-; problem), K (errors), PAIRS (of features), products of them, and MASK, the integer with
+; problem), C (parameters that all problems share), K (errors), PAIRS (of features), products of them, and MASK, the integer with
 ; a bit for each lane; also the places of the words of a job, and of the fields of %State.
 ; @step is the compiled step: it reads the unknowns and parameters of all lanes, column by
 ; column, and writes the next unknowns and the errors of the present ones. @guard, compiled
-; too, writes a number above 0 for parameters that make sense.
+; too, writes a number above 0 for parameters that make sense. STEP_INPUTS are the inputs of
+; @step: unknowns, parameters, and what all problems share if there is any.
 ;
 ; A lane that has solved its problem takes the next one at once; a lane that has not come
 ; nearer starts again from another place. Starts come from the caller, then from a table
@@ -17,7 +18,8 @@
 %State = type {
   [NW x double],       ; HERE: unknowns, one way round
   [NW x double],       ; THERE: unknowns, the other way round
-  [MW x double],       ; PARAMETERS
+  [MW x double],       ; PARAMETERS: of the problem
+  [CW x double],       ; SHARED: parameters of all problems
   [KW x double],       ; ERRORS
   [LANES x i64],       ; AGE: steps since the start
   [LANES x i64],       ; WORKS: whether the lane works, 1 or 0
@@ -398,6 +400,30 @@ exit:
   ret void
 }
 
+; Whether the deadline of the call has passed; a call without one never asks the clock.
+define internal i1 @late(ptr %job) alwaysinline {
+entry:
+  %time = alloca [2 x i64]
+  %deadline = call i64 @word(ptr %job, i64 DEADLINE)
+  %timed = icmp sgt i64 %deadline, 0
+  br i1 %timed, label %look, label %exit
+look:
+  %clock_gettime = call ptr @address(ptr %job, i64 CLOCK)
+  %clock = call i64 @word(ptr %job, i64 CLOCK_ID)
+  %clock_id = trunc i64 %clock to i32
+  %status = call i32 %clock_gettime(i32 %clock_id, ptr %time)
+  %seconds = load i64, ptr %time
+  %rest_at = getelementptr i64, ptr %time, i64 1
+  %rest = load i64, ptr %rest_at
+  %whole = mul i64 %seconds, 1000000000
+  %now = add i64 %whole, %rest
+  %over = icmp sge i64 %now, %deadline
+  br label %exit
+exit:
+  %is_late = phi i1 [ false, %entry ], [ %over, %look ]
+  ret i1 %is_late
+}
+
 ; Write how a problem ended.
 define internal void @ending(ptr %job, ptr %s, i64 %index, i64 %status, i64 %steps, i64 %tries) {
   %left_at = getelementptr %State, ptr %s, i64 0, i32 LEFT
@@ -431,8 +457,9 @@ exit:
   ret void
 }
 
-; Give a lane the next problem that makes sense; let it rest when there is none.
-define internal void @take(ptr %job, ptr %s, ptr %to, i64 %lane) {
+; Give a lane the next problem that makes sense; let it rest when there is none. Where the
+; deadline has passed, all problems that are left end at once.
+define internal void @take(ptr %job, ptr %s, ptr %to, i64 %lane, i1 %late) {
 entry:
   %next_at = getelementptr %State, ptr %s, i64 0, i32 NEXT
   %alive_at = getelementptr %State, ptr %s, i64 0, i32 WORKS, i64 %lane
@@ -455,12 +482,17 @@ read:
   call void @blank(ptr %answer, i64 N)
   %residual = call ptr @row(ptr %job, i64 RESIDUALS, i64 %index, i64 K)
   call void @blank(ptr %residual, i64 K)
+  br i1 %late, label %stop, label %load
+stop:
+  call void @ending(ptr %job, ptr %s, i64 %index, i64 STOPPED, i64 0, i64 0)
+  br label %next
+load:
   %row = call ptr @problem(ptr %job, i64 %index)
   call void @put(ptr %parameters, i64 %lane, ptr %row, i64 M)
   br label %check
 check:
-  %k = phi i64 [ 0, %read ], [ %k_next, %check ]
-  %zero = phi double [ 0.0, %read ], [ %zero_next, %check ]
+  %k = phi i64 [ 0, %load ], [ %k_next, %check ]
+  %zero = phi double [ 0.0, %load ], [ %zero_next, %check ]
   %number_at = getelementptr double, ptr %row, i64 %k
   %number = load double, ptr %number_at
   %nothing = fmul double %number, 0.0
@@ -514,6 +546,8 @@ entry:
   %ways0 = getelementptr %State, ptr %s, i64 0, i32 HERE
   %ways1 = getelementptr %State, ptr %s, i64 0, i32 THERE
   %parameters = getelementptr %State, ptr %s, i64 0, i32 PARAMETERS
+  %shared = getelementptr %State, ptr %s, i64 0, i32 SHARED
+  %constants = call ptr @address(ptr %job, i64 CONSTANTS)
   %errors = getelementptr %State, ptr %s, i64 0, i32 ERRORS
   %ages = getelementptr %State, ptr %s, i64 0, i32 AGE
   %works = getelementptr %State, ptr %s, i64 0, i32 WORKS
@@ -542,6 +576,12 @@ entry:
   br label %begin
 begin:
   %b = phi i64 [ 0, %entry ], [ %b_next, %begun ]
+  %has_shared = icmp sgt i64 C, 0
+  br i1 %has_shared, label %fill, label %filled
+fill:
+  call void @put(ptr %shared, i64 %b, ptr %constants, i64 C)
+  br label %filled
+filled:
   %b_first = icmp eq i64 %b, 0
   %b_other = xor i1 %b_first, true
   %b_shares = and i1 %one, %b_other
@@ -557,7 +597,7 @@ join:
   call void @start(ptr %job, ptr %s, ptr %ways0, i64 %b, i64 0)
   br label %begun
 own:
-  call void @take(ptr %job, ptr %s, ptr %ways0, i64 %b)
+  call void @take(ptr %job, ptr %s, ptr %ways0, i64 %b, i1 false)
   br label %begun
 begun:
   %b_next = add i64 %b, 1
@@ -572,7 +612,7 @@ round:
   %then = phi ptr [ %ways1, %ready ], [ %now, %rounded ]
   %total = phi i64 [ 0, %ready ], [ %total_next, %rounded ]
   %total_next = add i64 %total, LANES
-  call void @step(ptr %now, ptr %parameters, ptr %then, ptr %errors)
+  call void @step(STEP_INPUTS, ptr %then, ptr %errors)
   br label %sum
 sum:
   %k = phi i64 [ 0, %round ], [ %k_next, %sum ]
@@ -614,7 +654,11 @@ judge:
   %stale2 = and <LANES x i1> %stale1, %impatient
   %stale3 = or <LANES x i1> %stale2, %old
   %stale4 = or <LANES x i1> %stale3, %broken
-  %stale = or <LANES x i1> %stale4, %good_next
+  %late = call i1 @late(ptr %job)
+  %late0 = insertelement <LANES x i1> poison, i1 %late, i32 0
+  %lates = shufflevector <LANES x i1> %late0, <LANES x i1> poison, <LANES x i32> zeroinitializer
+  %stale5 = or <LANES x i1> %stale4, %lates
+  %stale = or <LANES x i1> %stale5, %good_next
   %working = icmp ne <LANES x i64> %alive, zeroinitializer
   %ended = and <LANES x i1> %stale, %working
   %ended_bits = bitcast <LANES x i1> %ended to MASK
@@ -655,13 +699,20 @@ keep:
   call void @get(ptr %residual, ptr %errors, i64 %lane, i64 K)
   br label %retry
 retry:
-  %spent = icmp sge i64 %tries, %max_tries
-  br i1 %spent, label %failed, label %restart
+  %all_tried = icmp sge i64 %tries, %max_tries
+  %spent = or i1 %all_tried, %late
+  br i1 %spent, label %give_up, label %restart
+give_up:  ; where all lanes stop at once, the nearest of them is kept
+  %others = icmp ne MASK %bits_next, 0
+  %stopped_others = and i1 %others, %late
+  %wait = and i1 %stopped_others, %one
+  br i1 %wait, label %done, label %failed
 restart:
   call void @start(ptr %job, ptr %s, ptr %then, i64 %lane, i64 %slot)
   br label %done
 failed:
-  call void @ending(ptr %job, ptr %s, i64 %index, i64 1, i64 %steps, i64 %tries)
+  %status = select i1 %late, i64 STOPPED, i64 1
+  call void @ending(ptr %job, ptr %s, i64 %index, i64 %status, i64 %steps, i64 %tries)
   br label %finished
 solved:
   call void @get(ptr %answer, ptr %now, i64 %lane, i64 N)
@@ -671,7 +722,7 @@ solved:
 finished:
   br i1 %one, label %exit, label %follow
 follow:
-  call void @take(ptr %job, ptr %s, ptr %then, i64 %lane)
+  call void @take(ptr %job, ptr %s, ptr %then, i64 %lane, i1 %late)
   br label %done
 done:
   %lane_more = icmp ne MASK %bits_next, 0

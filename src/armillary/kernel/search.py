@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import time
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -23,11 +24,23 @@ from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
 
-SOLVED, UNSOLVED, INVALID = 0, 1, 2
+SOLVED, UNSOLVED, INVALID = 0, 1, 2  # and STOPPED of search_text
 # A thread is woken for at least this many problems.
 PROBLEMS_PER_THREAD = 256
 # What a call adds to the words of a plan.
 CALL = struct.Struct(f"{len(CALL_WORDS)}q")
+
+
+@lru_cache(maxsize=1)
+def _clock() -> tuple[int, int]:
+    """Return the address of clock_gettime, and which clock of it is monotonic."""
+    address = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value
+    return address or 0, time.CLOCK_MONOTONIC
+
+
+def deadline_after(seconds: float) -> int:
+    """Return the deadline that a search takes, `seconds` from now [ns]."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC) + round(seconds * 1e9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +106,7 @@ def make_plan(
     upper: Array,
     patience: Patience,
     salt: int = 0,
+    constants: Array | None = None,
 ) -> Plan:
     """Put together how to search.
 
@@ -103,20 +117,24 @@ def make_plan(
         upper: Greatest start at random, shape (n,).
         patience: When to give up.
         salt: Another number gives other random starts.
+        constants: The third input of the step, if it has one.
     """
     known = (table.features, table.starts, table.offsets, table.grid)
     placing = (table.columns, table.factors, table.axes)
     reals = np.array([patience.stale_factor, patience.stale_floor])
     ranges = (tolerances, lower, upper - lower)
+    shared = np.zeros(1) if constants is None else constants
     words = [
         *map(address_of, (*known, *placing)),
         table.void,
         *map(address_of, ranges),
         salt,
+        address_of(shared),
         *patience.numbers,
         address_of(reals),
     ]
-    return Plan(np.array(words, np.int64), (*known, *placing, *ranges, reals))
+    parts = (*known, *placing, *ranges, shared, reals)
+    return Plan(np.array(words, np.int64), parts)
 
 
 Arrays = tuple[Array, Array, npt.NDArray[np.int64]]
@@ -159,14 +177,15 @@ class Search:
         """Compile the loop around `step`.
 
         Args:
-            step: Inputs unknowns (n,) and parameters (m,); outputs the next unknowns
-                (n,) and the errors (k,) of the present ones, none negative.
+            step: Inputs unknowns (n,), parameters (m,) and, if it has a third, the
+                constants of a plan; outputs the next unknowns (n,) and the errors (k,)
+                of the present ones, none negative.
             guard: Input parameters (m,) or the first of them; output a number, above 0
                 where they make sense.
             scales: Those of the tables that it is used with, shape (m,).
         """
         self.step = step
-        self.n, self.m = (port.size for port in step.inputs)
+        self.n, self.m = (port.size for port in step.inputs[:2])
         self.k = step.outputs[1].size
         self._code, self.shape = _compiled(step, guard, scales)
         prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_char_p)
@@ -179,6 +198,7 @@ class Search:
         *,
         seeds: Array | None = None,
         threads: int = 1,
+        deadline: int = 0,
     ) -> Found:
         """Solve problems.
 
@@ -188,10 +208,12 @@ class Search:
             plan: How.
             seeds: The first start of each problem, shape (count, n), contiguous.
             threads: How many may share the work.
+            deadline: When to stop, see `deadline_after`; 0 for never. Problems that are
+                left end as `STOPPED`.
         """
         count = len(problems)
         if count == 1:
-            return self._alone(problems, plan, seeds)
+            return self._alone(problems, plan, seeds, deadline)
         unknowns, errors, endings = found = self._blank(count)
         threads = min(threads, count // PROBLEMS_PER_THREAD)
         failures = [0]
@@ -199,7 +221,7 @@ class Search:
         def work(piece: slice) -> None:
             part = None if seeds is None else seeds[piece]
             into = unknowns[piece], errors[piece], endings[piece]
-            failures.append(self._fill(problems[piece], plan, part, into))
+            failures.append(self._fill(problems[piece], plan, part, into, deadline))
 
         if threads > 1:
             share(count, threads, work, count // PROBLEMS_PER_THREAD)
@@ -207,30 +229,34 @@ class Search:
             work(slice(0, count))
         return Found(*found, sum(failures))
 
-    def chain(self, problems: Array, plan: Plan, first: Array) -> Found:
+    def chain(
+        self, problems: Array, plan: Plan, first: Array, *, deadline: int = 0
+    ) -> Found:
         """Solve problems one after the other, each from the last one solved.
 
         Args:
             problems: As for a call.
             plan: How.
             first: Where to start the first, shape (n,).
+            deadline: As for a call.
         """
         seeds = np.empty((len(problems) + 1, self.n))
         seeds[0] = first
         found = self._blank(len(problems))
-        failures = self._fill(problems, plan, seeds, found, chained=True)
+        failures = self._fill(problems, plan, seeds, found, deadline, chained=True)
         return Found(*found, failures)
 
     def _blank(self, count: int) -> Arrays:
         unknowns, errors = np.empty((count, self.n)), np.empty((count, self.k))
         return unknowns, errors, np.empty((count, 3), np.int64)
 
-    def _alone(self, problem: Array, plan: Plan, seeds: Array | None) -> Found:
+    def _alone(
+        self, problem: Array, plan: Plan, seeds: Array | None, deadline: int
+    ) -> Found:
         """Solve one problem, all lanes working on it."""
         found = self._blank(1)
-        return Found(
-            *found, failures=self._fill(problem, plan, seeds, found, together=True)
-        )
+        failures = self._fill(problem, plan, seeds, found, deadline, together=True)
+        return Found(*found, failures)
 
     def _fill(
         self,
@@ -238,6 +264,7 @@ class Search:
         plan: Plan,
         seeds: Array | None,
         into: Arrays,
+        deadline: int,
         *,
         together: bool = False,
         chained: bool = False,
@@ -255,6 +282,8 @@ class Search:
             together,
             1 if chained else self.shape.lanes,
             chained,
+            deadline,
+            *(_clock() if deadline else (0, 0)),
         )
         return self._search(plan.address, call)
 

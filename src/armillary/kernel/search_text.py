@@ -27,6 +27,7 @@ PLAN_WORDS = (
     "LOWER",
     "SPAN",
     "SALT",
+    "CONSTANTS",  # what all problems share
     "MOST_STEPS",
     "STALE_FROM",
     "PATIENT_AFTER",
@@ -47,12 +48,18 @@ CALL_WORDS = (
     "TOGETHER",  # whether all lanes work on one problem
     "LANES_USED",  # how many lanes work
     "CHAINED",  # whether each problem starts where the one before was solved
+    "DEADLINE",  # when to stop [ns], 0 for never
+    "CLOCK",  # clock_gettime
+    "CLOCK_ID",
 )
+# How a problem ends that the deadline stopped.
+STOPPED = 6
 # The fields of %State.
 STATE = (
     "HERE",
     "THERE",
     "PARAMETERS",
+    "SHARED",
     "ERRORS",
     "AGE",
     "WORKS",
@@ -101,7 +108,8 @@ def search_text(
     with_avx2: bool,
 ) -> str:
     """Return the LLVM IR of a search."""
-    n, m = (port.size for port in step.inputs)
+    n, m, c = (*(port.size for port in step.inputs), 0)[:3]
+    inputs = ("%now", "%parameters", "%shared")[: len(step.inputs)]
     k, w = step.outputs[1].size, shape.lanes
     job = (*PLAN_WORDS, *CALL_WORDS)
     holes = {
@@ -113,6 +121,10 @@ def search_text(
         "N": n,
         "NBYTES": 8 * n,
         "M": m,
+        "C": c,
+        "CW": c * w,
+        "STEP_INPUTS": ", ".join(f"ptr {name}" for name in inputs),
+        "STOPPED": STOPPED,
         "K": k,
         "PAIRS": pairs_of(np.array(scales)),
         "LEVELS": levels_of(np.array(scales)),

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
 import armillary as arm
 from armillary import Cell, Link, Manipulator, ModelError, Mount, Pose, ShapeError
+from armillary.kernel import search as search_module
+from armillary.kernel.search import Patience
+from armillary.kernel.search_text import STOPPED
 from armillary.model.limits import Limits
+from armillary.solve.ik import question, solver
 from armillary.solve.ik.reason import Reason
 from armillary.solve.ik.solution import Solution
 
@@ -332,3 +338,99 @@ def test_a_path_reports_where_it_must_break(cell: Cell) -> None:
     assert 2 in breaks
     assert answer.reason[2] == Reason.OUT_OF_REACH
     assert answer.success[[0, 1]].all()
+
+
+# what a failing call costs
+
+
+def _folded(cell: Cell) -> np.ndarray:
+    """Return a target within the sphere that the arm reaches, through its own base."""
+    target = cell.fk("tool")(np.zeros(6))
+    target[:3, 3] = 0.0
+    return target
+
+
+@pytest.mark.parametrize("wish", ["seed", "near"])
+def test_a_failing_call_traces_and_compiles_nothing_more(
+    wish: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = Cell(manipulators=(ur5e(),))
+    ik = cell.ik("tool")
+    q = np.linspace(-0.5, 0.5, 6)
+    target = cell.fk("tool")(q)
+    assert ik(target, **{wish: q}, method="numeric").success
+    assert not ik(target + 10.0 * np.eye(4), **{wish: q}).success  # its closed form
+
+    def never(*given: object, **named: object) -> object:
+        raise AssertionError("traced or compiled again")
+
+    monkeypatch.setattr(solver, "step_program", never)
+    monkeypatch.setattr(question, "poses_program", never)
+    monkeypatch.setattr(search_module, "_compiled", never)
+    missed = ik(_folded(cell), **{wish: q}, method="numeric")
+    assert missed.reason == Reason.NOT_FOUND
+    beyond = cell.fk("tool")([0.5, -4.0, 1.0, 0.3, 0.4, 0.5])
+    for method in ("numeric", "closed"):
+        ik(beyond, **{wish: q}, method=method)
+
+
+def test_a_timeout_ends_a_call(cell: Cell) -> None:
+    ik = cell.ik("tool")
+    endless, target = Patience(starts=10**9), _folded(cell)
+    ik(target, method="numeric")
+    for seconds in (1e-3, 0.05):
+        took = []
+        for _ in range(10):
+            begin = time.perf_counter()
+            answer = ik(target, method="numeric", patience=endless, timeout=seconds)
+            took.append(time.perf_counter() - begin)
+        assert answer.reason == Reason.TIMEOUT == STOPPED
+        assert np.isfinite(answer.q).all()
+        assert answer.residual[0] < 0.5
+        assert min(took) < 1.2 * seconds + 2e-4
+
+
+def test_what_a_timeout_leaves_is_told_apart_from_what_is_proven(cell: Cell) -> None:
+    ik = cell.ik("tool")
+    targets = np.tile(_folded(cell), (3, 1, 1))
+    targets[1, :3, 3] = 50.0
+    targets[2] = cell.fk("tool")(np.full(6, 0.3))
+    near = np.full(6, 0.3)
+    ik(targets, near=near, method="numeric")
+    endless = Patience(starts=10**9)
+    answer = ik(targets, near=near, method="numeric", patience=endless, timeout=0.01)
+    assert list(answer.reason) == [Reason.TIMEOUT, Reason.OUT_OF_REACH, Reason.SOLVED]
+
+
+def test_a_timeout_that_is_not_reached_changes_nothing(cell: Cell) -> None:
+    ik = cell.ik("tool")
+    targets = cell.fk("tool")(np.random.default_rng(0).uniform(-2, 2, (50, 6)))
+    one = ik(targets, method="numeric")
+    other = ik(targets, method="numeric", timeout=60.0)
+    assert np.array_equal(one.q, other.q)
+    assert ik(targets, timeout=60.0).success.all()
+    with pytest.raises(ShapeError, match="above 0"):
+        ik(targets, timeout=0.0, method="numeric")
+
+
+def test_why_a_target_is_missed_is_found_out_only_if_asked() -> None:
+    cell = Cell(manipulators=(ur5e(limit=1.0),))
+    ik = cell.ik("tool")
+    targets = cell.fk("tool")(np.tile([1.5, -1.5, 1.6, -1.4, 1.3, 0.2], (2, 1)))
+    targets[1, :3, 3] = 50.0
+    told = ik(targets, method="numeric")
+    plain = ik(targets, method="numeric", explain=False)
+    assert list(told.reason) == [Reason.LIMITS, Reason.OUT_OF_REACH]
+    assert list(plain.reason) == [Reason.NOT_FOUND, Reason.OUT_OF_REACH]
+
+
+def test_another_random_seed_gives_other_random_starts(cell: Cell) -> None:
+    ik = cell.ik("tool")
+    targets = cell.fk("tool")(np.random.default_rng(0).uniform(-2, 2, (50, 6)))
+    random = Patience(table_starts=0)
+    one, same, other = (
+        ik(targets, method="numeric", patience=random, random_seed=k).q
+        for k in (7, 7, 8)
+    )
+    assert np.array_equal(one, same)
+    assert (np.abs(one - other).max(axis=1) > 1e-3).mean() > 0.5

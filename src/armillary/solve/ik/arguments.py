@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ShapeError
+from armillary.kernel.search import deadline_after
 from armillary.solve.ik.targets import as_matrices
 
 Array = npt.NDArray[np.float64]
@@ -78,6 +79,19 @@ def as_numbers(values: Any, name: str, batch: Batch) -> Array | None:
         raise ShapeError(
             f"{name} of shape {array.shape} does not fit targets of batch {batch}."
         ) from error
+
+
+def deadline_of(timeout: float | None) -> int:
+    """Return when a search is to stop, 0 for never; see `deadline_after`.
+
+    Raises:
+        ShapeError: `timeout` is not above 0.
+    """
+    if timeout is None or timeout == math.inf:
+        return 0
+    if not timeout > 0.0:
+        raise ShapeError(f"timeout= takes seconds above 0, not {timeout}.")
+    return deadline_after(timeout)
 
 
 def check_tolerance(tolerance: Tolerance) -> None:

@@ -29,6 +29,7 @@ Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 Limits = tuple[Sequence[float], Sequence[float]]
 SOLVED, SINGULAR = float(Reason.SOLVED), float(Reason.SINGULAR)
+AT_ONCE = 4096  # targets that are tried at all other arm angles
 BEHIND_Q = 4  # numbers behind q in an answer of the best branch
 Searcher = Callable[[Array, Array], Solution]
 
@@ -218,18 +219,18 @@ class RecognisedForm:
     ) -> None:
         """Replace answers beyond limits by the nearest within, at other arm angles."""
         n = best.shape[1] - BEHIND_Q
-        rows = np.flatnonzero(best[:, n + 2] == Reason.LIMITS)
-        if not len(rows):
-            return
-        there = near if near.ndim == 1 else near[rows]
-        start = angle if angle.ndim == 0 else angle[rows]
-        least = np.full(len(rows), np.inf)
-        for other in OTHER_ANGLES:
-            found = self._best(targets[rows], limit, there, start + other)
-            steps = ((found[:, :n] - there) ** 2).sum(axis=1)
-            better = succeeded(found[:, n + 2]) & (steps < least)
-            least[better] = steps[better]
-            best[rows[better]] = found[better]
+        blocked = np.flatnonzero(best[:, n + 2] == Reason.LIMITS)
+        for first in range(0, len(blocked), AT_ONCE):
+            rows = blocked[first : first + AT_ONCE]
+            there = near if near.ndim == 1 else near[rows, np.newaxis]
+            start = angle if angle.ndim == 0 else angle[rows, np.newaxis]
+            angles = np.broadcast_to(start + OTHER_ANGLES, (len(rows), 15))
+            found = self._best(targets[rows, np.newaxis], limit, there, angles)
+            steps = ((found[..., :n] - there) ** 2).sum(axis=2)
+            steps[~succeeded(found[..., n + 2])] = np.inf
+            k = steps.argmin(axis=1)
+            within = np.isfinite(steps[np.arange(len(rows)), k])
+            best[rows[within]] = found[within, k[within]]
 
     def _bring_within(
         self, q: Array, residual: Array, missed: Truths, targets: Array

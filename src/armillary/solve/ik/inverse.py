@@ -108,6 +108,8 @@ class InverseKinematics:
         patience: Patience | None = None,
         random_seed: int = 0,
         threads: int | None = None,
+        timeout: float | None = None,
+        explain: bool = True,
     ) -> Solution:
         """Find joint positions that reach targets.
 
@@ -131,12 +133,16 @@ class InverseKinematics:
             random_seed: Another number gives other random starts of a search.
             threads: How many threads may share a large batch of a search; by default
                 as for kernels.
+            timeout: Time for the whole call [s]. It bounds searches; a closed form
+                takes microseconds. Targets that are left then end as `TIMEOUT`.
+            explain: Whether to find out if joint limits block targets that a search
+                misses; else these are `NOT_FOUND`, which takes less time.
 
         Returns:
             The answers; those of a batch do not depend on its order or on threads.
 
         Raises:
-            ShapeError: A shape does not fit, or a tolerance is not above 0.
+            ShapeError: A shape does not fit, or a tolerance or timeout is not above 0.
             UnknownName: There is no such method.
             ModelError: `closed` is asked for and there is no closed form; or an arm
                 angle is given and the arm has none, or needed and not given.
@@ -151,6 +157,8 @@ class InverseKinematics:
                 patience=patience,
                 random_seed=random_seed,
                 threads=threads,
+                timeout=timeout,
+                explain=explain,
             )
 
         closed = self._chosen(method, arm_angle)

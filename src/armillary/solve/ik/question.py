@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from armillary.equations.chain import Layout
@@ -54,6 +55,7 @@ def solver_of(
         selection = selection_of(cell, joints)
         layout = Layout.of(cell)
 
+        @cache
         def fk() -> Kernel:
             at = [goal.frame for goal in goals]
             program = poses_program(

@@ -14,8 +14,8 @@ class Reason(Ending):
     """How a target ended.
 
     `OUT_OF_REACH` is claimed only where it is proven; `NOT_FOUND` says that the search
-    spent its budget, no more. `LIMITS` says that an answer was found beyond the joint
-    limits and none within.
+    spent its budget, no more; `TIMEOUT`, that its time was over before. `LIMITS` says
+    that an answer was found beyond the joint limits and none within.
     """
 
     SOLVED = 0, "solved"
@@ -24,6 +24,7 @@ class Reason(Ending):
     OUT_OF_REACH = 3, "out of reach: no joint positions lead there"
     LIMITS = 4, "blocked by joint limits: found only beyond them"
     SINGULAR = 5, "singular: the closed form has no unique answer there"
+    TIMEOUT = 6, "not found before the timeout"
 
 
 SUCCESSES: Final = (Reason.SOLVED, Reason.SINGULAR)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -38,11 +38,11 @@ from armillary.solve.ik.arguments import (
     as_poses,
     as_vectors,
     check_tolerance,
+    deadline_of,
 )
 from armillary.solve.ik.reach import reach_of
 from armillary.solve.ik.reason import Reason
 from armillary.solve.ik.solution import Solution, Whole
-from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
 
@@ -56,7 +56,8 @@ BRIEF, WHOLE = Patience(starts=Patience().patient_after), Patience()
 ONCE = Patience(steps=40, stale_factor=math.inf, starts=1)
 # The answer before is a good start: it is given up late.
 FOLLOWING = Patience(steps=40, stale_from=16)
-RELAXED = 4.0 * math.pi
+# What is missed is searched with limits of two turns: do the true ones block it?
+BEYOND = Patience(starts=40)
 
 
 class Solver:
@@ -117,7 +118,7 @@ class Solver:
                     f"{', '.join(self.joints) or 'there are no joints'}."
                 )
 
-    def __call__(
+    def __call__(  # noqa: PLR0913
         self,
         targets: Any,
         *,
@@ -127,6 +128,7 @@ class Solver:
         patience: Patience | None = None,
         random_seed: int = 0,
         threads: int | None = None,
+        timeout: float | None = None,
         explain: bool = True,
     ) -> Solution:
         """Find joint positions that reach targets.
@@ -142,8 +144,10 @@ class Solver:
             random_seed: Another number gives other random starts.
             threads: How many threads may share a large batch; by default as for
                 kernels.
-            explain: Whether to find out why targets are missed; else that is
-                `NOT_FOUND`, even of those out of reach.
+            timeout: Time for the whole call [s]; targets that are left then end as
+                `TIMEOUT`.
+            explain: Whether to find out if joint limits block targets that are missed;
+                else these are `NOT_FOUND`.
 
         Returns:
             The answers; those of a batch do not depend on its order or on threads.
@@ -151,6 +155,7 @@ class Solver:
         Raises:
             ShapeError: A shape does not fit, or a tolerance is not above 0.
         """
+        deadline = deadline_of(timeout)
         rows, batch = self._rows(targets)
         first = None
         if near is not None:
@@ -161,33 +166,47 @@ class Solver:
         search = self._search(near is not None)
         workers = 1 if len(rows) == 1 else threads or default_threads()
         plan = self._plan(tolerance, patience, random_seed)
-        found = search(rows, plan, seeds=first, threads=workers)
+        found = search(rows, plan, seeds=first, threads=workers, deadline=deadline)
+        if not found.failures or not (explain or patience is None):
+            return self._told(found, batch)
+        run = partial(search, threads=workers, deadline=deadline)
 
         def again(left: Whole) -> Found:
             plan = self._plan(tolerance, WHOLE, random_seed)
-            seeds = None if first is None else first[left]
-            return search(rows[left], plan, seeds=seeds, threads=workers)
+            return run(rows[left], plan, seeds=None if first is None else first[left])
 
-        if not explain:
-            return self._told(found, batch)
-        again_if = again if patience is None else None
-        return self._solution(found, rows, batch, tolerance, again_if)
+        more = again if patience is None else None
+        reasons = self._settled(found, rows, tolerance, run, more, explain=explain)
+        return self._told(found, batch, reasons)
 
-    def follow(self, targets: Any, start: Array, tolerance: Tolerance) -> Solution:
+    def follow(
+        self,
+        targets: Any,
+        start: Array,
+        tolerance: Tolerance,
+        *,
+        deadline: int = 0,
+        explain: bool = True,
+    ) -> Solution:
         """Find joint positions for a sequence of targets, each from the one before.
 
         Args:
             targets: Poses, shape (k, 4, 4), or for several frames (k, f, 4, 4).
             start: Joint positions to come from, shape (n,).
             tolerance: As for a call.
+            deadline: When to stop, see `deadline_of`.
+            explain: As for a call.
 
         Raises:
             ShapeError: A shape does not fit.
         """
         rows, batch = self._rows(targets)
-        plan = self._plan(tolerance, FOLLOWING, 0)
-        found = self._search(False).chain(rows, plan, start)
-        return self._solution(found, rows, batch, tolerance)
+        plan, search = self._plan(tolerance, FOLLOWING, 0), self._search(False)
+        found = search.chain(rows, plan, start, deadline=deadline)
+        if not (explain and found.failures):
+            return self._told(found, batch)
+        run = partial(search, deadline=deadline)
+        return self._told(found, batch, self._settled(found, rows, tolerance, run))
 
     # inside
 
@@ -214,20 +233,33 @@ class Solver:
 
     def _search(self, near: bool) -> Search:
         if near not in self._searches:
-            self._searches[near] = self._searching(self._step(near=near))
+            limits = self._lower.tolist(), self._upper.tolist()
+            step = step_program(
+                self._layout, self.goals, self._selection, limits, near=near
+            )
+            guard = guard_program(len(self.goals))
+            scales = tuple(self._scales.tolist())
+            self._searches[near] = shared_search(step, guard, scales)
         return self._searches[near]
 
-    def _searching(self, step: Program) -> Search:
-        guard = guard_program(len(self.goals))
-        return shared_search(step, guard, tuple(self._scales.tolist()))
-
-    def _plan(self, tolerance: Tolerance, patience: Patience | None, salt: int) -> Plan:
-        key = *tolerance, patience, salt
+    def _plan(
+        self,
+        tolerance: Tolerance,
+        patience: Patience | None,
+        salt: int,
+        *,
+        limited: bool = True,
+    ) -> Plan:
+        key = *tolerance, patience, salt, limited
         plan = self._plans.get(key)
         if plan is None:
             if len(self._plans) >= MOST_PLANS:
                 self._plans.clear()
-            lower, upper = self._start_range
+            if limited:
+                (lower, upper), ends = self._start_range, (self._lower, self._upper)
+            else:
+                turn = np.full(len(self.joints), math.pi)
+                (lower, upper), ends = (-turn, turn), (-4.0 * turn, 4.0 * turn)
             plan = self._plans[key] = make_plan(
                 table=self._known,
                 tolerances=_tolerances(tolerance, len(self.goals)),
@@ -235,19 +267,9 @@ class Solver:
                 upper=upper,
                 patience=patience or BRIEF,
                 salt=salt,
+                constants=np.concatenate(ends),
             )
         return plan
-
-    def _step(self, *, near: bool = False, limited: bool = True) -> Program:
-        n = len(self.joints)
-        limits = (
-            (self._lower.tolist(), self._upper.tolist())
-            if limited
-            else ([-RELAXED] * n, [RELAXED] * n)
-        )
-        return step_program(
-            self._layout, self.goals, self._selection, limits, near=near
-        )
 
     @cached_property
     def _known(self) -> Table:
@@ -261,19 +283,6 @@ class Solver:
     @cached_property
     def _scales(self) -> Array:
         return np.array([scale for goal in self.goals for scale in _goal_scales(goal)])
-
-    def _solution(
-        self,
-        found: Found,
-        rows: Array,
-        batch: Batch,
-        tolerance: Tolerance,
-        again: Callable[[Whole], Found] | None = None,
-    ) -> Solution:
-        if not found.failures:
-            return self._told(found, batch)
-        reasons = self._settled(found, rows, tolerance, again)
-        return self._told(found, batch, reasons)
 
     def _told(
         self, found: Found, batch: Batch, reasons: npt.NDArray[np.int8] | None = None
@@ -297,7 +306,10 @@ class Solver:
         found: Found,
         rows: Array,
         tolerance: Tolerance,
-        again: Callable[[Whole], Found] | None,
+        search: Callable[..., Found],
+        again: Callable[[Whole], Found] | None = None,
+        *,
+        explain: bool = True,
     ) -> npt.NDArray[np.int8]:
         """Return how targets ended, as numbers of `Reason`, those missed tried again.
 
@@ -305,25 +317,30 @@ class Solver:
             found: What a search found; what is found now is written over it.
             rows: The targets.
             tolerance: As for a call.
+            search: The search, within the time that is left.
             again: Searches longer for some of them; None where that is over.
+            explain: Whether to search beyond the limits, too.
         """
         reasons = found.endings[:, 0].astype(np.int8)
-        missed = np.flatnonzero(reasons == Reason.NOT_FOUND)
-        rows = rows[:, : POSE_SIZE * len(self.goals)]
+        missed = np.flatnonzero(
+            (reasons == Reason.NOT_FOUND) | (reasons == Reason.TIMEOUT)
+        )
         far = self._too_far(rows[missed])
         reasons[missed[far]] = Reason.OUT_OF_REACH
         left = missed[~far]
+        left = left[reasons[left] == Reason.NOT_FOUND]
         if again is not None and left.size:
             found.take(left, again(left))
             reasons[left] = found.endings[left, 0]
             left = left[reasons[left] == Reason.NOT_FOUND]
-        if left.size and np.isfinite(self._upper - self._lower).any():
-            beyond = self._beyond_limits(rows[left], tolerance)
+        if explain and left.size and np.isfinite(self._upper - self._lower).any():
+            plan = self._plan(tolerance, BEYOND, 0, limited=False)
+            beyond = search(np.ascontiguousarray(rows[left]), plan)
             met = beyond.endings[:, 0] == SOLVED
             left, seeds = left[met], self._turned(beyond.unknowns[met])
             reasons[left] = Reason.LIMITS
             plan = self._plan(tolerance, ONCE, 0)
-            within = self._search(False)(rows[left], plan, seeds=seeds)
+            within = search(rows[left], plan, seeds=seeds)
             if within.failures < len(left):
                 solved = within.endings[:, 0] == SOLVED
                 found.take(left[solved], within.at(solved))
@@ -347,19 +364,6 @@ class Solver:
         return [
             reach_of(self._layout, goal, self._selection, limits) for goal in self.goals
         ]
-
-    def _beyond_limits(self, rows: Array, tolerance: Tolerance) -> Found:
-        """Return what a search finds that knows no limits."""
-        n = len(self.joints)
-        plan = make_plan(
-            table=self._known,
-            tolerances=_tolerances(tolerance, len(self.goals)),
-            lower=np.full(n, -math.pi),
-            upper=np.full(n, math.pi),
-            patience=Patience(starts=40),
-        )
-        relaxed = self._searching(self._step(limited=False))
-        return relaxed(np.ascontiguousarray(rows), plan)
 
     def _turned(self, q: Array) -> Array:
         """Return joint positions with whole turns added that bring them within limits.
