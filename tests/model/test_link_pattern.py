@@ -13,7 +13,7 @@ from armillary.model.link_pattern import (
     is_exact,
     matches,
     scoped,
-    states,
+    steps,
 )
 
 FOREARM = LinkName("left/arm", "forearm")
@@ -68,8 +68,11 @@ def test_a_scope_stands_before_every_name(side: str):
     assert scoped(side, "") == side
 
 
-def test_names_cost_nothing_and_expressions_their_states():
-    assert [states(side) for side in ("a/b", "a*", "REGEXab[cd]")] == [0, 1, 3]
+def test_names_cost_nothing_and_expressions_the_more_the_more_they_repeat():
+    sides = ("a/b", "a*", "REGEXab[cd]", "REGEXa.*b", "REGEXa.*b.*c")
+    costs = [steps(side, 20) for side in sides]
+    assert costs[0] == 0
+    assert costs == sorted(set(costs))
 
 
 def test_many_stars_take_no_time():

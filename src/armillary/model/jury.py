@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
 from armillary.model.kinship import Carried, Indices, Kinship
-from armillary.model.link_pattern import REGEX, is_exact, matches, states
+from armillary.model.link_pattern import REGEX, is_exact, matches, steps
 from armillary.model.pairs import Pairs, Verdict
 from armillary.model.rules import Rule, Rules, Where
 from armillary.model.workcell import Workcell
@@ -19,7 +19,7 @@ from armillary.model.workcell import Workcell
 __all__ = ["Jury"]
 
 MOST_PAIRS: Final = 20_000_000
-MOST_COMPARISONS: Final = 500_000_000
+MOST_STEPS: Final = 500_000_000
 """States of regular expressions times characters of names."""
 
 ROWS: Final = 1 << 22
@@ -104,9 +104,11 @@ class Jury:
 
     def _check_work(self) -> None:
         """Refuse expressions and names that would take minutes to compare."""
-        characters = sum(map(len, self.names))
         sides = [side for side in self.rules.sides if side.startswith(REGEX)]
-        if sum(map(states, sides)) * characters > MOST_COMPARISONS:
+        if (
+            sum(steps(side, len(name)) for side in sides for name in self.names)
+            > MOST_STEPS
+        ):
             raise ModelError(
                 f"The {len(sides)} regular expressions of the rules take too long to "
                 f"compare with {len(self.names)} names; name the links instead."

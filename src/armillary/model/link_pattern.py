@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from armillary.errors import ModelError, quote
-from armillary.model.regular import Expression, compiled, literal
+from armillary.model.regular_expression import Expression, compiled, literal
 
 __all__ = [
     "REGEX",
@@ -26,7 +26,7 @@ __all__ = [
     "is_exact",
     "matches",
     "scoped",
-    "states",
+    "steps",
 ]
 
 REGEX: Final = "REGEX"
@@ -71,11 +71,11 @@ def check_side(side: str) -> None:
         _expression(side)
 
 
-def states(side: str) -> int:
-    """Return how much work a pattern makes for each character of a name."""
+def steps(side: str, length: int) -> float:
+    """Return a bound of the work of comparing a side with a name of some length."""
     if is_exact(side):
-        return 0
-    return _expression(side).states if side.startswith(REGEX) else 1
+        return 0.0
+    return _expression(side).steps(length) if side.startswith(REGEX) else length
 
 
 def matches(side: str, name: LinkName) -> bool:

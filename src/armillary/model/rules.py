@@ -8,14 +8,13 @@ from typing import Any, Final, Literal, Self, get_args
 import msgspec
 
 from armillary.errors import FormatError, ModelError, quote, unknown
-from armillary.model.link_pattern import check_side, is_exact, states
+from armillary.model.link_pattern import check_side, is_exact
 
 __all__ = ["Reason", "Rule", "Rules", "Touch", "Where"]
 
 MOST_RULES: Final = 1_000_000
 MOST_PATTERNS: Final = 10_000
-MOST_STATES: Final = 20_000
-"""Different patterns of one set of rules, and the states of all their automata."""
+"""Different patterns of one set of rules."""
 
 Where = Literal["any", "apart", "rigid", "adjacent", "kin"]
 """Which of the pairs that its sides name a rule is about.
@@ -147,12 +146,6 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise ModelError(
                 f"The rules hold {len(patterns)} different patterns, more than "
                 f"{MOST_PATTERNS}; name the links instead."
-            )
-        work = sum(map(states, patterns))
-        if work > MOST_STATES:
-            raise ModelError(
-                f"The patterns of the rules need {work} states in all, more than "
-                f"{MOST_STATES}; write shorter regular expressions."
             )
 
     # sets of rules that people know

@@ -18,7 +18,7 @@ from armillary.formats.robwork.node import SEPARATOR
 from armillary.formats.robwork.scene import ENVIRONMENT
 from armillary.model.link_pattern import REGEX, LinkName, fits, is_exact, matches
 from armillary.model.link_pattern import scoped as in_scope
-from armillary.model.regular import compiled, literal
+from armillary.model.regular_expression import compiled, literal
 from armillary.model.workcell import Workcell
 
 __all__ = ["Frames", "is_name"]

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError
-from armillary.model.geometry.bounding import BoundingSphere
-from armillary.model.geometry.hull import convex_hull
+from armillary.model.geometry.bounding import BoundingSphere, sphere_around
+from armillary.model.geometry.hull import check_spans_body, convex_hull
 from armillary.model.geometry.loft import check_tolerance
 from armillary.model.geometry.moments import Moments
 from armillary.model.geometry.triangles import Triangles
@@ -20,13 +20,12 @@ from armillary.model.shape import LARGEST, Point
 Array = npt.NDArray[np.float64]
 
 MOST_VERTICES = 1000
-DEEPEST = 1e-9
 
 
 class ConvexPolyhedron(
     Primitive, frozen=True, kw_only=True, tag="convex_polyhedron", dict=True
 ):
-    """The convex hull of points, all of them on its surface.
+    """The convex hull of points; its faces and moments are computed by SciPy.
 
     Attributes:
         vertices: At least four [m], not in one plane; at most 1000.
@@ -62,7 +61,7 @@ class ConvexPolyhedron(
         return _remake, tuple(fields)
 
     def check(self) -> None:
-        """Check that the vertices span a body, and that none is inside."""
+        """Check that the vertices span a body."""
         count = len(self.vertices)
         if count > MOST_VERTICES:
             raise self._fault(
@@ -70,26 +69,9 @@ class ConvexPolyhedron(
             )
         self._store_points("vertices", None)
         try:
-            surface = self._surface
+            check_spans_body(np.array(self.vertices))
         except ModelError as error:
             raise self._fault(str(error).removesuffix(".")) from error
-        inside = np.setdiff1d(np.arange(count), surface.faces)
-        if len(inside):
-            self._check_depth(surface, inside)
-
-    def _check_depth(self, surface: Triangles, inside: npt.NDArray[np.int64]) -> None:
-        """Refuse vertices that are not on the surface, up to rounding."""
-        normals, feet = surface.normals, surface.corners[:, 0]
-        heights = normals @ surface.vertices[inside].T
-        depth = (np.einsum("ij,ij->i", normals, feet)[:, np.newaxis] - heights).min(0)
-        deepest = int(np.argmax(depth))
-        extent = float(np.ptp(surface.vertices, axis=0).max())
-        if depth[deepest] > DEEPEST * extent:
-            raise self._fault(
-                f"vertex {inside[deepest]} lies {depth[deepest]:.3g} m inside the hull "
-                "of the others, so they outline nothing convex; "
-                "ConvexPolyhedron.around(points) leaves such points out"
-            )
 
     @cached_property
     def _surface(self) -> Triangles:
@@ -117,7 +99,7 @@ class ConvexPolyhedron(
     @property
     def bounding_sphere(self) -> BoundingSphere:
         """Return the smallest sphere around its vertices."""
-        return self._surface.bounding_sphere
+        return sphere_around(np.array(self.vertices))
 
     def triangles(self, tolerance: float = MILLIMETRE) -> Triangles:
         """Return its surface."""
@@ -125,7 +107,7 @@ class ConvexPolyhedron(
         return self._surface
 
     def _support(self, directions: Array) -> Array:
-        vertices = self._surface.vertices
+        vertices = np.array(self.vertices)
         return vertices[np.argmax(directions @ vertices.T, axis=1)]
 
 
