@@ -79,7 +79,7 @@ _Folder = str | os.PathLike[str]
 _ENDING = ".cell.json"
 
 
-def load(
+def load(  # noqa: PLR0913
     path: _Folder,
     *,
     format: str | None = None,
@@ -88,11 +88,15 @@ def load(
     joints: Mapping[str, type[Joint]] | Iterable[type[Joint]] = (),
     plugins: Iterable[str] = (),
     strict_order: bool = False,
+    strict: bool = False,
+    lenient: bool = False,
     srdf: _Folder | None = None,
 ) -> Cell:
     """Return the cell in a file of any known format.
 
-    Warnings go to the log `armillary.formats`.
+    A file with faults is read wherever the motion is clear all the same. What changes
+    an answer, such as a shape that is left out, is a warning in the log
+    `armillary.formats`.
 
     Args:
         path: A plain file.
@@ -103,6 +107,9 @@ def load(
         plugins: Installed packages whose joints may be imported where the file holds
             them, besides those that the user's configuration allows.
         strict_order: Refuse a link that stands before its parent, as Isaac does.
+        strict: Refuse every fault, also where the motion is clear all the same.
+        lenient: Read by a guess what is refused otherwise, such as swapped limits; each
+            guess is a warning.
         srdf: A file with groups, postures and collision rules for the robot.
 
     Raises:
@@ -119,6 +126,8 @@ def load(
         joints=joints,
         plugins=plugins,
         strict_order=strict_order,
+        strict=strict,
+        lenient=lenient,
         srdf=srdf,
     )
     return Cell.of(workcell)

@@ -27,9 +27,12 @@ from armillary.spatial.pose import Pose
 
 
 def read(
-    text: str | bytes, options: ReadOptions | None = None, path: str = "arm.urdf"
+    text: str | bytes,
+    options: ReadOptions | None = None,
+    path: str = "arm.urdf",
+    **how: bool,
 ) -> tuple[Workcell, Report]:
-    report = Report()
+    report = Report(**how)
     data = text.encode() if isinstance(text, str) else text
     return FORMAT.read(data, path, options or ReadOptions(), report), report
 
@@ -105,10 +108,10 @@ def inertial(
     )
 
 
-def faults(text: str | bytes) -> list[str]:
+def faults(text: str | bytes, *, strict: bool = True) -> list[str]:
     """What is said of a file that is refused."""
     with pytest.raises(FormatError) as caught:
-        read(text)
+        read(text, strict=strict)
     return [str(diagnostic) for diagnostic in caught.value.diagnostics]
 
 
@@ -722,6 +725,22 @@ def test_faults_are_told_with_their_place_and_mend(golden: Callable[[str, str], 
         for name, text in FAULTS.items()
     ]
     golden("urdf_faults.txt", "\n".join(told))
+
+
+def test_what_leaves_no_doubt_about_the_motion_is_read(
+    golden: Callable[[str, str], None],
+):
+    told: list[str] = []
+    for name, text in FAULTS.items():
+        for how in ({}, {"lenient": True}):
+            try:
+                _, report = read(text, **how)
+            except FormatError:
+                continue
+            head = "lenient: " if how else ""
+            told.append(f"# {head}{name}\n" + "".join(f"{x}\n" for x in lines(report)))
+            break
+    golden("urdf_tolerated.txt", "\n".join(told))
 
 
 def test_all_faults_are_told_at_once():

@@ -42,6 +42,17 @@ def add_file(parser: argparse.ArgumentParser, name: str = "FILE") -> None:
         metavar="FILE",
         help="groups, postures and collision rules for the robot in the file",
     )
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse every fault, also where the motion is clear all the same",
+    )
+    how.add_argument(
+        "--lenient",
+        action="store_true",
+        help="read by a guess what is refused otherwise, such as swapped limits",
+    )
     add_plugin(parser)
 
 
@@ -68,6 +79,8 @@ def read(options: argparse.Namespace) -> tuple[Workcell, Report]:
         packages=dict(options.package),
         folders=options.folder,
         plugins=options.plugin,
+        strict=options.strict,
+        lenient=options.lenient,
         srdf=options.srdf,
     )
 

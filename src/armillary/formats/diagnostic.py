@@ -1,4 +1,4 @@
-"""What readers and writers find: where, how bad, what, and the mend."""
+"""What readers and writers find: where, how bad, what, and how to fix it."""
 
 from __future__ import annotations
 
@@ -66,20 +66,75 @@ class Diagnostic:
 class Report:
     """Collect the findings of one reader or writer, so that all are told at once.
 
+    How bad a fault is depends on where it stands and on what the caller asked for:
+
+    - `error`: the file cannot be used.
+    - `tolerating(...).error`: a warning or a note, for the motion of the model is clear
+      all the same; an error for a caller who is strict.
+    - `guessing(...).error`: an error; a warning for a caller who is lenient.
+
     At most `most_kept` findings of each severity are kept; the rest are counted.
     """
 
-    def __init__(self, *, most_kept: int = MOST_KEPT) -> None:
+    __slots__ = ("_consequence", "_counts", "_faults", "_kept", "_limits", "_severity")
+
+    def __init__(
+        self, *, most_kept: int = MOST_KEPT, strict: bool = False, lenient: bool = False
+    ) -> None:
         self._kept: list[Diagnostic] = []
         self._counts: Counter[Severity] = Counter()
-        self._most_kept = most_kept
+        self._limits = most_kept, strict, lenient
+        self._severity = Severity.ERROR
+        self._consequence = ""
+        self._faults = 0
+
+    @property
+    def is_strict(self) -> bool:
+        """Return whether what is understood all the same is an error."""
+        return self._limits[1]
+
+    @property
+    def faults(self) -> int:
+        """Return how many calls of `error` there were, whatever became of them."""
+        return self._faults
+
+    def tolerating(
+        self, consequence: str, severity: Severity = Severity.WARNING
+    ) -> Report:
+        """Return a view of this report for what leaves no doubt about the motion.
+
+        consequence: What is done all the same: `"the first one counts"`.
+        severity: Of an error of the view, unless the caller is strict: a note where
+            no answer depends on it.
+        """
+        return self._view(consequence, Severity.ERROR if self.is_strict else severity)
+
+    def guessing(self, consequence: str) -> Report:
+        """Return a view of this report for what can only be read by a guess.
+
+        consequence: The guess: `"they are swapped"`.
+        """
+        lenient = self._limits[2]
+        return self._view(consequence, Severity.WARNING if lenient else Severity.ERROR)
+
+    def _view(self, consequence: str, severity: Severity) -> Report:
+        view = Report.__new__(Report)
+        view._kept, view._counts, view._limits = self._kept, self._counts, self._limits
+        # Inside of what is tolerated nothing is worse than that.
+        view._severity = max(self._severity, severity, key=list(Severity).index)
+        view._consequence = consequence
+        view._faults = 0
+        return view
 
     def error(self, place: Place, code: str, message: str, *, hint: str = "") -> None:
-        """Add a finding that makes the file unusable."""
-        self._add(place, Severity.ERROR, code, message, hint)
+        """Add a fault: it makes the file unusable, or is what the view makes of it."""
+        self._faults += 1
+        if self._consequence and self._severity is not Severity.ERROR:
+            message = f"{message}; {self._consequence}"
+        self._add(place, self._severity, code, message, hint)
 
     def warning(self, place: Place, code: str, message: str, *, hint: str = "") -> None:
-        """Add a finding that people should know of: doubtful, or left out."""
+        """Add a finding that changes an answer: doubtful, or left out."""
         self._add(place, Severity.WARNING, code, message, hint)
 
     def note(self, place: Place, code: str, message: str, *, hint: str = "") -> None:
@@ -89,7 +144,7 @@ class Report:
     def add(self, diagnostic: Diagnostic) -> None:
         """Add a finding that was made elsewhere."""
         self._counts[diagnostic.severity] += 1
-        if self._counts[diagnostic.severity] <= self._most_kept:
+        if self._counts[diagnostic.severity] <= self._limits[0]:
             self._kept.append(diagnostic)
 
     def count(self, severity: Severity) -> int:
@@ -123,9 +178,9 @@ class Report:
     def _more(self) -> list[Diagnostic]:
         """Return the note on findings that were not kept, if there were any."""
         excess = {
-            severity.value: self._counts[severity] - self._most_kept
+            severity.value: self._counts[severity] - self._limits[0]
             for severity in Severity
-            if self._counts[severity] > self._most_kept
+            if self._counts[severity] > self._limits[0]
         }
         if not excess:
             return []

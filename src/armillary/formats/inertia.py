@@ -20,7 +20,7 @@ def possible_inertia(
         return inertia
     message = f"the inertia of {of} is impossible: {fault.message}"
     if fault.is_refused:
-        report.warning(place, "bad-inertia", f"{message}; it is left out")
+        report.tolerating("it is left out").error(place, "bad-inertia", message)
         return None
     report.warning(place, "bad-inertia", message)
     return inertia

@@ -42,7 +42,7 @@ COMPANIONS: Final[tuple[Format, ...]] = (SRDF,)
 _log = logging.getLogger("armillary.formats")
 
 
-def load(
+def load(  # noqa: PLR0913
     path: Folder,
     *,
     format: str | None = None,
@@ -51,11 +51,13 @@ def load(
     joints: Mapping[str, type[Joint]] | Iterable[type[Joint]] = (),
     plugins: Iterable[str] = (),
     strict_order: bool = False,
+    strict: bool = False,
+    lenient: bool = False,
     srdf: Folder | None = None,
 ) -> Workcell:
     """Return the cell in a file; warnings go to the log `armillary.formats`.
 
-    Use `read` to have the warnings as values. The arguments are those of `read`.
+    Use `read` to have all diagnostics as values. The arguments are those of `read`.
 
     Raises:
         FormatError: The file cannot be read, or is faulty; it lists all that was found.
@@ -69,6 +71,8 @@ def load(
         joints=joints,
         plugins=plugins,
         strict_order=strict_order,
+        strict=strict,
+        lenient=lenient,
         srdf=srdf,
     )
     tell(report)
@@ -84,7 +88,7 @@ def tell(report: Report) -> None:
             _log.info("%s", found)
 
 
-def read(
+def read(  # noqa: PLR0913
     path: Folder,
     *,
     format: str | None = None,
@@ -93,6 +97,8 @@ def read(
     joints: Mapping[str, type[Joint]] | Iterable[type[Joint]] = (),
     plugins: Iterable[str] = (),
     strict_order: bool = False,
+    strict: bool = False,
+    lenient: bool = False,
     srdf: Folder | None = None,
 ) -> tuple[Workcell, Report]:
     """Return the cell in a file, and what was found in it that is no error.
@@ -107,13 +113,21 @@ def read(
         plugins: Installed packages whose joints may be imported where the file holds
             them, besides those that the user's configuration allows.
         strict_order: Refuse a link that stands before its parent, as Isaac does.
+        strict: Refuse every fault, also where the motion is clear all the same.
+        lenient: Read by a guess what is refused otherwise, such as swapped limits; each
+            guess is a warning.
         srdf: A file with groups, postures and collision rules for the robot.
 
     Raises:
         FormatError: A file cannot be read, or is faulty; it lists all that was found.
         UnknownName: There is no such format or plug-in.
-        ModelError: `joints` are no classes of joints, or two share a tag.
+        ModelError: `joints` are no classes of joints, or two share a tag; or the file
+            is to be read both strictly and leniently.
     """
+    if strict and lenient:
+        raise ModelError(
+            "strict=True refuses what lenient=True guesses; choose one of them."
+        )
     chosen = None if format is None else _named(format)
     options = ReadOptions(
         roots=Roots(packages=packages, folders=folders),
@@ -123,7 +137,7 @@ def read(
     )
     name = os.fspath(path)
     data = read_bytes(name)
-    report = Report()
+    report = Report(strict=strict, lenient=lenient)
     with no_search():
         cell = (chosen or _recognised(name, data)).read(data, name, options, report)
     report.raise_if_errors()

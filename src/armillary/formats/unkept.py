@@ -1,4 +1,4 @@
-"""What a reader leaves aside: known but not kept, told once a kind; or not known."""
+"""What a reader leaves out: known but not kept, reported once a kind; or unknown."""
 
 from __future__ import annotations
 
@@ -16,31 +16,44 @@ MOST_GUESSES: Final = 12
 
 
 class Unkept:
-    """Count what has no place in the model, and tell each kind once.
+    """Count what the model has no field for, and report each kind once.
 
-    report: Receives one warning for each kind, with its first place.
+    report: Receives one finding for each kind, with the place of the first.
     """
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._found: dict[str, tuple[Place, int]] = {}
+        self._found: dict[str, tuple[Place, Severity, int]] = {}
 
-    def add(self, kind: str, place: Place) -> None:
-        """Count one more of a kind: `"<gazebo>"`."""
-        first, count = self._found.get(kind, (place, 0))
-        self._found[kind] = first, count + 1
+    def add(
+        self, kind: str, place: Place, severity: Severity = Severity.WARNING
+    ) -> None:
+        """Count one more of a kind: `"<gazebo>"`.
+
+        severity: A note where nothing is computed from it.
+        """
+        first, _, count = self._found.get(kind, (place, severity, 0))
+        self._found[kind] = first, severity, count + 1
 
     def add_children(self, element: Element, names: Iterable[str]) -> None:
-        """Count the children of these names."""
+        """Count the children of these names, from which nothing is computed."""
         for name in names:
             for child in element.children_named(name):
-                self.add(f"<{name}>", child.place)
+                self.add(f"<{name}>", child.place, Severity.NOTE)
+
+    def add_prefixed(self, element: Element) -> None:
+        """Count the children that another program has put there: `<drake:...>`."""
+        names = (child.name for child in element.children if ":" in child.name)
+        self.add_children(element, dict.fromkeys(names))
 
     def tell(self) -> None:
         """Report what was counted."""
-        for kind, (place, count) in self._found.items():
+        for kind, (place, severity, count) in self._found.items():
             times = f"; there are {count}, and this is the first" if count > 1 else ""
-            self._report.warning(place, "not-kept", f"{kind} is not kept{times}")
+            add = (
+                self._report.note if severity is Severity.NOTE else self._report.warning
+            )
+            add(place, "not-kept", f"{kind} is not kept{times}")
 
 
 class Guesses:

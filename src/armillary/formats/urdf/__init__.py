@@ -13,7 +13,7 @@ What a URDF says becomes one manipulator. Links keep their names, and so do join
   and a floating one `j_x`, `j_y`, `j_z`, `j_yaw`, `j_pitch`, `j_roll`, in that order,
   with links of the same names between them. Roll, pitch and yaw are those of `rpy`, so
   two of the six fall together where the pitch is a right angle.
-- A capsule is new in URDF 1.2; its length is that of the straight part.
+- A capsule is new in URDF 1.1; its length is that of the straight part.
 
 Out goes every joint that turns or slides about a line fixed in its outer frame: those
 above, those of Denavit and Hartenberg, a user's own. Where the line does not pass

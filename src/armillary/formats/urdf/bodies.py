@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from armillary.formats.diagnostic import Place, Report
+from armillary.formats.diagnostic import Place, Report, Severity
 from armillary.formats.inertia import possible_inertia
 from armillary.formats.unkept import Unkept, report_leftovers
 from armillary.formats.urdf.origin import read_pose
@@ -47,15 +47,16 @@ def read_body(
     if name == "":
         report.error(link.place, "empty-name", "a <link> has an empty name")
     if link.attribute("type") is not None:
-        unkept.add("attribute 'type' of <link>", link.place)
+        unkept.add("attribute 'type' of <link>", link.place, Severity.NOTE)
     body = Body(
         name=name or "",
         place=link.place,
-        inertia=_inertia(link, report),
+        inertia=_inertia(link, report.tolerating("its inertia is left out")),
         visuals=shapes.read_all(link, "visual"),
         collisions=shapes.read_all(link, "collision"),
     )
     unkept.add_children(link, FOREIGN)
+    unkept.add_prefixed(link)
     report_leftovers(link, report)
     return body
 
@@ -65,12 +66,13 @@ def _inertia(link: Element, report: Report) -> SpatialInertia | None:
 
     A file gives it about the centre of mass, in the axes of `<origin>`.
     """
-    inertial = link.only_child("inertial", report)
+    inertial = link.first_child("inertial", report)
     if inertial is None:
         return None
+    faults = report.faults
     X_LC = read_pose(inertial, report)
-    mass_element = inertial.required_child("mass", report)
-    moments_element = inertial.required_child("inertia", report)
+    mass_element = inertial.first_child("mass", report, required=True)
+    moments_element = inertial.first_child("inertia", report, required=True)
     report_leftovers(inertial, report)
     if mass_element is None or moments_element is None:
         return None
@@ -79,7 +81,7 @@ def _inertia(link: Element, report: Report) -> SpatialInertia | None:
     report_leftovers(mass_element, report)
     report_leftovers(moments_element, report)
     xx, yy, zz, xy, xz, yz = (m if m is not None else math.nan for m in moments)
-    if mass is None or None in moments:
+    if mass is None or report.faults > faults:
         return None
     rows = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
     central = SpatialInertia.from_centre(mass, ZERO, rows)

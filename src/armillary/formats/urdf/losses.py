@@ -15,7 +15,7 @@ __all__ = ["Losses"]
 # The fields of each value that are written; any other must be at its default.
 WRITTEN: Final[dict[str, frozenset[str]]] = {
     "cell": frozenset({"name", "manipulators", "mounts"}),
-    "manipulator": frozenset({"name", "links"}),
+    "manipulator": frozenset({"name", "links", "properties"}),
     "link": frozenset(
         {
             *("name", "parent", "joint", "joint_name", "limits", "coupling"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Report
+from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.unkept import Guesses, Unkept, report_leftovers
 from armillary.formats.xml import Element
 from armillary.model.shape import Colour
@@ -24,16 +24,16 @@ class Materials:
         self, robot: Element, report: Report, unkept: Unkept, guesses: Guesses
     ) -> None:
         """Read every material of the file, once."""
-        self._report = report
+        self._report = report.tolerating("it is left out", Severity.NOTE)
         self._unkept = unkept
         self._guesses = guesses
         self._by_name: dict[str, Colour | None] = {}
         self._by_element: dict[Element, Colour | None] = {}
         for material in robot.children_named("material"):
-            name = material.required_attribute("name", report)
+            name = material.required_attribute("name", self._report)
             colour = self._define(material)
             if name and self._by_name.get(name, colour) != colour:
-                report.warning(
+                report.note(
                     material.place,
                     "repeated-name",
                     f"material {quote(name)} has another colour already",
@@ -48,14 +48,14 @@ class Materials:
 
     def colour(self, shape: Element) -> Colour | None:
         """Return the colour of a visual or collision, None where none is said."""
-        material = shape.only_child("material", self._report)
+        material = shape.first_child("material", self._report)
         if material is None:
             return None
         if material in self._by_element:
             return self._by_element[material]
         name = material.attribute("name") or ""
         if not name or name not in self._by_name:
-            self._report.warning(
+            self._report.note(
                 material.place,
                 "unknown-material",
                 f"{shape.label} has the material {quote(name)}, which is not defined",
@@ -69,7 +69,7 @@ class Materials:
 
     def _define(self, material: Element) -> Colour | None:
         """Return the colour that a material defines."""
-        color = material.only_child("color", self._report)
+        color = material.first_child("color", self._report)
         self._unkept.add_children(material, ("texture",))
         report_leftovers(material, self._report)
         if color is None:
@@ -80,7 +80,7 @@ class Materials:
             return None
         red, green, blue, opacity = (min(1.0, max(0.0, part)) for part in rgba)
         if (red, green, blue, opacity) != rgba:
-            self._report.warning(
+            self._report.note(
                 color.place,
                 "colour-range",
                 f"the colour {quote(color.attributes['rgba'])} leaves [0, 1]; clipped",

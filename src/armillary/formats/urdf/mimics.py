@@ -26,43 +26,63 @@ class _Drive(NamedTuple):
     steps: int = 0
 
 
-def check_mimics(hinges: Iterable[Hinge], guesses: Guesses, report: Report) -> set[str]:
+def check_mimics(
+    hinges: Iterable[Hinge], guesses: Guesses, report: Report
+) -> tuple[set[str], set[str]]:
     """Report joints that follow no moving joint, or themselves.
 
     Takes time linear in their number, however they follow each other.
 
-    Returns the names of those whose limits contradict those of their leader.
+    Returns the names of those whose limits contradict those of their leader, and of
+    those that are guessed to move by themselves.
     """
     by_name: dict[str, Hinge] = {}
     for hinge in hinges:
         by_name.setdefault(hinge.name, hinge)
     drives: dict[str, _Drive | None] = {}
+    free: set[str] = set()
+    guess = report.guessing("it is taken to move by itself")
     for name, hinge in by_name.items():
         if hinge.mimic is None:
             drives[name] = _Drive(name)
-        elif not _has_leader(hinge, by_name, guesses, report):
+        elif hinge.mimic.of not in by_name:
+            _tell_unknown(hinge, by_name, guesses, guess)
+            drives[name] = _Drive(name)
+            free.add(name)
+        elif not _has_leader(hinge, by_name, report):
             drives[name] = None
     for name in by_name:
         chain, end = _followed(name, by_name, drives)
         if chain and end not in drives:
-            _tell_cycle(chain, by_name[end], report)
+            _tell_cycle(chain, by_name[end], guess)
+            drives[end] = _Drive(end)
+            free.add(end)
+            chain = chain[: [hinge.name for hinge in chain].index(end)]
         drive = drives.get(end)
         for hinge in reversed(chain):
             drive = drives[hinge.name] = _next(hinge, drive, report)
-    return _contradicting(by_name, drives, report)
+    return _contradicting(by_name, drives, report), free
 
 
-def _has_leader(
+def _tell_unknown(
     hinge: Hinge, by_name: dict[str, Hinge], guesses: Guesses, report: Report
-) -> bool:
+) -> None:
+    assert hinge.mimic is not None
+    of = hinge.mimic.of
+    report.error(
+        hinge.places["mimic"],
+        "unknown-joint",
+        f"joint {quote(hinge.name)} mimics {quote(of)}, which does not exist",
+        hint=guesses.hint(of, (name for name in by_name if name != hinge.name)),
+    )
+
+
+def _has_leader(hinge: Hinge, by_name: dict[str, Hinge], report: Report) -> bool:
     """Return whether a joint follows one that moves by a single coordinate."""
     assert hinge.mimic is not None
     of, hint = hinge.mimic.of, ""
-    leader = by_name.get(of)
-    if leader is None:
-        code, fault = "unknown-joint", "which does not exist"
-        hint = guesses.hint(of, (name for name in by_name if name != hinge.name))
-    elif leader.type == "fixed":
+    leader = by_name[of]
+    if leader.type == "fixed":
         code, fault = "fixed-mimic", "which is fixed"
         hint = "Make the follower fixed too."
     elif leader.type in FREE:
@@ -141,7 +161,7 @@ def _contradicting(
     ranges = {
         name: (hinge.limits.lower, hinge.limits.upper)
         for name, hinge in by_name.items()
-        if hinge.mimic is None
+        if (drive := drives[name]) is not None and not drive.steps
     }
     for name, drive in drives.items():
         if drive is None or not drive.steps or drive.multiplier == 0.0:

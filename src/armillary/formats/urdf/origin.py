@@ -23,7 +23,7 @@ def read_pose(parent: Element, report: Report) -> Pose:
 
     It is the identity without an `<origin>`, and after an error in one.
     """
-    origin = parent.only_child("origin", report)
+    origin = parent.first_child("origin", report)
     if origin is None:
         return IDENTITY
     xyz = origin.numbers("xyz", 3, report, default=ZERO)
@@ -61,7 +61,7 @@ def _with_quaternion(
         )
         return IDENTITY
     if abs(length - 1.0) > LENGTH_TOLERANCE:
-        report.warning(
+        report.note(
             origin.place,
             "quaternion-length",
             f"the quaternion {shown} has length {length:.6g}; normalised",

@@ -9,13 +9,13 @@ from typing import Final
 import msgspec
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Report
+from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
 from armillary.formats.free_names import FreeNames
 from armillary.formats.unkept import Guesses, Unkept, report_leftovers
 from armillary.formats.urdf.bodies import Body, read_body
 from armillary.formats.urdf.freedom import free_base, split
-from armillary.formats.urdf.hinges import FREE, Hinge, read_hinge
+from armillary.formats.urdf.hinges import DYNAMICS, FREE, Hinge, read_hinge
 from armillary.formats.urdf.materials import Materials
 from armillary.formats.urdf.mimics import check_mimics
 from armillary.formats.urdf.shapes import Meshes, ShapeReader
@@ -27,12 +27,17 @@ from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.property import Property
 from armillary.model.workcell import WORLD, Mount, Workcell
 
 __all__ = ["read", "sniff"]
 
 # Of simulators and controllers, beside the robot itself.
-FOREIGN: Final = ("transmission", "gazebo", "ros2_control", "sensor")
+FOREIGN: Final = ("transmission", "gazebo", "ros2_control", "sensor", "mujoco")
+# From these no link or joint comes, expanded or not.
+DEFINITIONS: Final = ("xacro:property", "xacro:arg", "xacro:macro")
+# No pose of a link is computed from what stands in these.
+ASIDE: Final = (*FOREIGN, "material", "visual", "collision", "inertial")
 # Reading takes far longer than parsing; no robot has so many.
 LIMITS: Final = Limits(elements=150_000)
 VERSIONS: Final = ("1.0", "1.1", "1.2")
@@ -88,15 +93,17 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
         for joint in robot.children_named("joint")
     ]
     unkept.add_children(robot, FOREIGN)
+    unkept.add_prefixed(robot)
     report_leftovers(robot, report)
     unkept.tell()
     are_named = check_names(bodies, hinges, guesses, report)
-    unlimited = check_mimics(hinges, guesses, report)
+    unlimited, free = check_mimics(hinges, guesses, report)
     # With wrong names, links would seem to be loose that are not.
     root = root_of(bodies, hinges, report) if are_named else None
     report.raise_if_errors()
     assert root is not None, "a tree without a root was let pass"
     hinges = [h.without_range() if h.name in unlimited else h for h in hinges]
+    hinges = [h.moving_itself() if h.name in free else h for h in hinges]
     return _cell(name, root, bodies, hinges, report)
 
 
@@ -122,33 +129,46 @@ def _refuse_other_kinds(robot: Element, report: Report) -> None:
 
 
 def _refuse_xacro(robot: Element, report: Report) -> bool:
-    """Report, once, what xacro has not expanded; return whether there is any."""
-    kept = [child for child in robot.children if child.name not in FOREIGN]
-    for child in kept:
-        for element in child.walk():
-            macros = [
-                f"attribute {quote(key)}"
-                for key, value in element.attributes.items()
-                if "${" in value or "$(" in value
-            ]
-            if not macros and not element.name.startswith("xacro:"):
-                continue
-            what = f"{macros[0]} of {element.label}" if macros else element.label
-            report.error(
+    """Report, once, what xacro has not expanded; return whether that is an error."""
+    ignored = report.tolerating("no motion depends on it")
+    is_told = False
+    pending = [(child, False) for child in reversed(robot.children)]
+    while pending:
+        element, is_aside = pending.pop()
+        is_aside |= element.name in ASIDE
+        is_harmless = is_aside or element.name in DEFINITIONS
+        what = "" if element.name in FOREIGN else _macro(element)
+        if what and not (is_harmless and is_told):
+            before = report.count(Severity.ERROR)
+            (ignored if is_harmless else report).error(
                 element.place,
                 "xacro",
                 f"{what} is not expanded",
-                hint="This is a xacro file: run xacro over it and load the result.",
+                hint="Run xacro over the file and load the result.",
             )
-            return True
+            is_told = True
+            if report.count(Severity.ERROR) > before:
+                return True
+        if element.name not in (*FOREIGN, *DEFINITIONS):
+            pending.extend((child, is_aside) for child in reversed(element.children))
     return False
+
+
+def _macro(element: Element) -> str:
+    """Return what of an element is for xacro to expand, empty without such a thing."""
+    if element.name.startswith("xacro:"):
+        return element.label
+    for key, value in element.attributes.items():
+        if "${" in value or "$(" in value:
+            return f"attribute {quote(key)} of {element.label}"
+    return ""
 
 
 def _name(robot: Element, path: str, report: Report) -> str:
     """Return the robot's name as a manipulator may have it."""
     version = robot.attribute("version")
     if version is not None and version not in VERSIONS:
-        report.warning(
+        report.note(
             robot.place,
             "unknown-version",
             f"the version {quote(version)} is not one of {', '.join(VERSIONS)}",
@@ -191,6 +211,7 @@ def _cell(
     }
     link_names = FreeNames(set(by_name))
     joint_names = FreeNames({hinge.name for hinge in hinges})
+    properties: list[Property] = []
     links: list[Link] = [_with_body(Link(name=root), by_name[root])]
     for child in depth_first(root, children)[1:]:
         hinge = carrier[child]
@@ -199,9 +220,13 @@ def _cell(
         else:
             links.append(_link(hinge))
         links[-1] = _with_body(links[-1], by_name[child])
+        if hinge.dynamics and hinge.type != "fixed":
+            properties.append(Property(name=DYNAMICS, of=child, numbers=hinge.dynamics))
     return Workcell(
         name=name,
-        manipulators=(Manipulator(name=name, links=tuple(links)),),
+        manipulators=(
+            Manipulator(name=name, links=tuple(links), properties=tuple(properties)),
+        ),
         mounts=mounts,
     )
 

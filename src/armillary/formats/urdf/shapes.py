@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from armillary.errors import ModelError, quote
-from armillary.formats.diagnostic import Diagnostic, Report
+from armillary.formats.diagnostic import Diagnostic, Report, Severity
 from armillary.formats.paths import Roots
 from armillary.formats.unkept import Guesses, Unkept, report_leftovers
 from armillary.formats.urdf.materials import Materials
 from armillary.formats.urdf.origin import read_pose
 from armillary.formats.xml import Element
 from armillary.model.shape import Shape
-from armillary.model.shapes import Box, Capsule, Cylinder, Mesh, Sphere
+from armillary.model.shapes import Box, Capsule, Cylinder, HalfSpace, Mesh, Sphere
 
 __all__ = ["Meshes", "ShapeReader"]
 
@@ -66,7 +66,7 @@ class ShapeReader:
     ) -> None:
         self._materials = materials
         self._meshes = meshes
-        self._report = report
+        self._report = report.tolerating("the shape is left out")
         self._unkept = unkept
         self._guesses = guesses
 
@@ -78,6 +78,7 @@ class ShapeReader:
         return tuple(found)
 
     def _read(self, element: Element) -> list[Shape]:
+        faults = self._report.faults
         looks = {
             "name": element.attribute("name") or "",
             "pose": read_pose(element, self._report),
@@ -85,32 +86,54 @@ class ShapeReader:
         }
         if element.name == "collision":
             self._unkept.add_children(element, ("verbose",))
-        geometry = element.required_child("geometry", self._report)
+        self._unkept.add_prefixed(element)
+        geometry = element.first_child("geometry", self._report)
         report_leftovers(element, self._report)
-        return [] if geometry is None else self._shapes(element, geometry, looks)
+        if geometry is None or not geometry.children:
+            self._tell_empty(element, geometry)
+            return []
+        found = self._shapes(element, geometry, looks)
+        return found if self._report.faults == faults else []
+
+    def _tell_empty(self, owner: Element, geometry: Element | None) -> None:
+        """Report a visual or collision without a shape, of which nothing is lost."""
+        report = self._report.tolerating("it is left out", Severity.NOTE)
+        if geometry is None:
+            owner.first_child("geometry", report, required=True)
+        else:
+            report.error(
+                geometry.place,
+                "bad-geometry",
+                f"<geometry> of {owner.label} is empty",
+            )
 
     def _shapes(
         self, owner: Element, geometry: Element, looks: dict[str, Any]
     ) -> list[Shape]:
-        readers: dict[str, Callable[[Element, dict[str, Any]], list[Shape]]] = {
+        known: dict[str, Callable[[Element, dict[str, Any]], list[Shape]]] = {
             "box": self._box,
             "sphere": self._sphere,
             "cylinder": self._cylinder,
             "capsule": self._capsule,
             "mesh": self._mesh,
         }
-        found = [c for kind in readers for c in geometry.children_named(kind)]
+        readers = {**known, "plane": self._plane}
+        for kind in readers:
+            geometry.children_named(kind)
+        found = [child for child in geometry.children if child.name in readers]
+        report = self._report
+        if found:
+            report = report.tolerating("the first one counts")
         if len(found) != 1:
-            other = next((c.name for c in geometry.children), "")
-            known = ", ".join(readers)
-            guess = self._guesses.hint(other, readers) if other and not found else ""
-            self._report.error(
+            other = "" if found else geometry.children[0].name
+            report.error(
                 geometry.place,
                 "bad-geometry",
-                f"<geometry> of {owner.label} must hold one of {known}; it has "
-                + (f"{len(found)} of them" if found or not other else quote(other)),
-                hint=guess,
+                f"<geometry> of {owner.label} must hold one of {', '.join(known)}; "
+                f"it has {quote(other) if other else f'{len(found)} of them'}",
+                hint=self._guesses.hint(other, known) if other else "",
             )
+        if not found:
             return []
         report_leftovers(geometry, self._report)
         shapes = readers[found[0].name](found[0], looks)
@@ -149,7 +172,7 @@ class ShapeReader:
 
     def _mesh(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
         file = element.required_attribute("filename", self._report)
-        x, y, z = element.numbers("scale", 3, self._report, default=ONES)
+        x, y, z = self._scale(element)
         if 0.0 in (x, y, z):
             self._report.warning(
                 element.place, "no-volume", f"{element.label} has a scale of zero"
@@ -163,6 +186,30 @@ class ShapeReader:
             return []
         self._meshes.check(file, element)
         return self._made(element, Mesh, file=file, scale=(x, y, z), **looks)
+
+    def _scale(self, element: Element) -> tuple[float, ...]:
+        """Return the scale of a mesh; a single number is that of all axes."""
+        if len((element.attribute("scale") or "").split()) == 1:
+            view = self._report.tolerating("it is the scale along all axes")
+            element.numbers("scale", 3, view)
+            factor = element.number("scale", self._report, default=1.0)
+            return (factor,) * 3
+        return element.numbers("scale", 3, self._report, default=ONES)
+
+    def _plane(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
+        """Return the half space below a plane, which is PyBullet's, not URDF's."""
+        normal = element.numbers("normal", 3, self._report, default=(0.0, 0.0, 1.0))
+        self._report.tolerating("it is read as a half space").error(
+            element.place, "bad-geometry", "URDF has no <plane>"
+        )
+        try:
+            below = HalfSpace.below((0.0, 0.0, 0.0), normal)
+        except ModelError as error:
+            message = f"{element.label} is no shape: {error}".removesuffix(".")
+            self._report.error(element.place, "bad-shape", message)
+            return []
+        looks = {**looks, "pose": looks["pose"] @ below.pose}
+        return self._made(element, HalfSpace, **looks)
 
     def _is_size(self, element: Element, *sizes: float) -> bool:
         """Return whether no size is negative; warn of zeros."""

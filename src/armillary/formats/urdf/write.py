@@ -11,12 +11,14 @@ from armillary.formats.diagnostic import Place, Report
 from armillary.formats.free_names import FreeNames
 from armillary.formats.pivot import Pivot, pivot_of
 from armillary.formats.urdf.elements import Palette, inertial_element, origin_element
+from armillary.formats.urdf.hinges import DYNAMICS
 from armillary.formats.urdf.losses import Losses
 from armillary.formats.urdf.tree import depth_first
 from armillary.formats.xml import Element, tag, to_text
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.shapes import Capsule
 from armillary.model.workcell import WORLD, FrameAt, Workcell
 from armillary.spatial.pose import Pose
 
@@ -25,7 +27,11 @@ __all__ = ["write"]
 UNBOUNDED: Final = 1e9
 """What stands for an infinite limit where URDF needs a number."""
 
+WITH_CAPSULES: Final = "1.1"
+"""The first version of URDF with capsules; urdfdom leaves them out of older ones."""
+
 MOST: Final = ("effort", "velocity", "acceleration")
+DAMPED: Final = ("damping", "friction")
 NOWHERE: Final = Place()
 DEFAULT_NAME: Final = Workcell().name
 
@@ -70,6 +76,8 @@ class _Draft:
         self.losses = Losses()
         self.losses.add_others("cell", cell)
         self.unbounded: Counter[str] = Counter()
+        self.has_capsules = False
+        self.has_accelerations = False
         self.links: list[Element] = []
         self.joints: list[Element] = []
         self.children: dict[str, list[str]] = {}
@@ -85,10 +93,13 @@ class _Draft:
         manipulator = self.cell.manipulators[number]
         support = self.cell.supports[number]
         self.losses.add_others("manipulator", manipulator)
+        dynamics = _dynamics(manipulator)
+        if len(dynamics) < len(manipulator.properties):
+            self.losses.add("'properties' of a manipulator")
         for k in manipulator.order:
             link = manipulator.links[k]
             if link.parent is not None:
-                self._add_joint(manipulator, link)
+                self._add_joint(manipulator, link, dynamics.get(link.name, ()))
             else:
                 self._add_base(manipulator, link, support)
             self._add_link(manipulator, link)
@@ -124,6 +135,7 @@ class _Draft:
                 if element is None:
                     self.losses.add(f"a {kind} of type {type(shape).__name__}")
                 else:
+                    self.has_capsules |= isinstance(shape, Capsule)
                     parts.append(element)
                     self.losses.add_others("shape", shape)
         self.links.append(tag("link", {"name": name}, *parts))
@@ -145,8 +157,13 @@ class _Draft:
             )
             self.losses.add_others("frame", frame)
 
-    def _add_joint(self, manipulator: Manipulator, link: Link) -> None:
-        """Add the joint that carries a link, and a fixed one behind it where needed."""
+    def _add_joint(
+        self, manipulator: Manipulator, link: Link, dynamics: tuple[float, ...]
+    ) -> None:
+        """Add the joint that carries a link, and a fixed one behind it where needed.
+
+        dynamics: Damping and friction, or nothing.
+        """
         name = self.name(manipulator, link.coordinate)
         parent = self.name(manipulator, link.parent or "")
         child = self.name(manipulator, link.name)
@@ -169,7 +186,7 @@ class _Draft:
         if not pivot.after.is_identity:
             between = self.link_names.derive(f"{child}_pivot")
             self.links.append(tag("link", {"name": between}))
-        self._move(manipulator, link, pivot, parent, between)
+        self._move(manipulator, link, pivot, dynamics, parent, between)
         if between != child:
             joint = self.joint_names.derive(f"{name}_offset")
             self._fix(joint, between, child, pivot.after)
@@ -185,6 +202,7 @@ class _Draft:
         manipulator: Manipulator,
         link: Link,
         pivot: Pivot,
+        dynamics: tuple[float, ...],
         parent: str,
         child: str,
     ) -> None:
@@ -197,6 +215,8 @@ class _Draft:
             tag("axis", {"xyz": pivot.axis}),
             *self._limit(type_, link.limits),
         ]
+        if dynamics:
+            parts.append(tag("dynamics", dict(zip(DAMPED, dynamics, strict=True))))
         self.losses.add_others("limit", link.limits)
         if link.coupling is None:
             self.coordinates[child] = name
@@ -223,6 +243,8 @@ class _Draft:
             del values["lower"], values["upper"]
         if values["acceleration"] == UNLIMITED.acceleration:
             del values["acceleration"]
+        else:
+            self.has_accelerations = True
         for name, value in values.items():
             if math.isinf(value):
                 values[name] = UNBOUNDED if value > 0.0 else -UNBOUNDED
@@ -268,8 +290,26 @@ class _Draft:
                 f"{count} {joints} no limit {quote(kind)}, but URDF needs one: "
                 f"{-UNBOUNDED if kind == 'lower' else UNBOUNDED:g} is written",
             )
+        self._tell_versions()
         if not self.is_single:
             self._tell_division()
+
+    def _tell_versions(self) -> None:
+        """Report what readers of URDF 1.0 leave out, or stumble over."""
+        if self.has_capsules:
+            self.report.note(
+                NOWHERE,
+                "newer-urdf",
+                f"capsules need URDF {WITH_CAPSULES}; programs that only know 1.0 "
+                "refuse the file",
+            )
+        if self.has_accelerations:
+            self.report.note(
+                NOWHERE,
+                "newer-urdf",
+                "limits of acceleration are new in URDF 1.2; programs that only know "
+                "an older one leave them out",
+            )
 
     def _tell_division(self) -> None:
         """Report that manipulators become one, and what that does to q."""
@@ -298,11 +338,23 @@ class _Draft:
         name = manipulators[0].name if self.is_single else self.cell.name
         return tag(
             "robot",
-            {"name": name},
+            {"name": name, "version": WITH_CAPSULES if self.has_capsules else None},
             *self.palette.elements(),
             *self.links,
             *self.joints,
         )
+
+
+def _dynamics(manipulator: Manipulator) -> dict[str, tuple[float, ...]]:
+    """Return damping and friction by the names of the links behind the joints."""
+    moving = {link.name for link in manipulator.links if link.moves}
+    return {
+        each.of: each.numbers
+        for each in manipulator.properties
+        if each.name == DYNAMICS
+        and each.of in moving
+        and len(each.numbers) == len(DAMPED)
+    }
 
 
 def _is_bounded(limits: Limits) -> bool:

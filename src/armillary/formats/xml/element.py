@@ -229,12 +229,27 @@ class Element:
             )
         return found[0] if found else None
 
+    def first_child(
+        self, name: str, report: Report, *, required: bool = False
+    ) -> Element | None:
+        """Return the first child of a name, or None; a second one is tolerated.
+
+        required: Whether it is an error that there is none.
+        """
+        found = self.only_child(name, report.tolerating("the first one counts"))
+        if found is None and required:
+            self._report_missing(name, report)
+        return found
+
     def required_child(self, name: str, report: Report) -> Element | None:
         """Return the one child of a name; report an error unless there is just one."""
         child = self.only_child(name, report)
         if child is None:
-            report.error(self.place, "missing-element", f"{self.label} has no <{name}>")
+            self._report_missing(name, report)
         return child
+
+    def _report_missing(self, name: str, report: Report) -> None:
+        report.error(self.place, "missing-element", f"{self.label} has no <{name}>")
 
     def asked(self, kind: Literal["attribute", "element"]) -> tuple[str, ...]:
         """Return the names that readers have asked for, found or not."""
