@@ -84,6 +84,8 @@ def test_load_and_save_pass_on_what_they_are_told(monkeypatch: pytest.MonkeyPatc
         "joints": [arm.joints.Revolute],
         "plugins": ["acme"],
         "strict_order": True,
+        "strict": True,
+        "lenient": False,
         "srdf": "robot.srdf",
     }
     arm.load("x", **told)  # type: ignore[arg-type]

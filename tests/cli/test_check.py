@@ -114,3 +114,33 @@ def test_a_missing_file(run):
     result = run("check", "nowhere.urdf")
     assert result.code == 1
     assert "error[no-such-file]" in result.out
+
+
+NO_MASS = """<robot name="r">
+<link name="a"><inertial/></link>
+</robot>
+"""
+
+
+def test_strict_refuses_what_leaves_no_doubt(run, tmp_path: Path):
+    path = tmp_path / "r.urdf"
+    path.write_text(NO_MASS)
+    result = run("check", str(path))
+    assert result.code == 0
+    assert "0 errors, 2 warnings" in result.out
+    result = run("check", str(path), "--strict")
+    assert result.code == 1
+    assert "2 errors, 0 warnings" in result.out
+
+
+def test_a_guess_is_told_with_its_option(run, tmp_path: Path):
+    path = tmp_path / "r.urdf"
+    path.write_text(
+        '<robot name="r"><link name="a"/><link name="b"/><joint name="j" '
+        'type="revolute"><parent link="a"/><child link="b"/>'
+        '<limit lower="2" upper="1" effort="1" velocity="1"/></joint></robot>'
+    )
+    result = run("check", str(path))
+    assert result.code == 1
+    assert "With --lenient, they are swapped." in result.out
+    assert run("check", str(path), "--lenient").code == 0

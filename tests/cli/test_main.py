@@ -166,6 +166,8 @@ def test_package_folder_reaches_the_reader(
         "packages": {"p": here},
         "folders": [here],
         "plugins": [],
+        "strict": False,
+        "lenient": False,
         "srdf": None,
     }
 

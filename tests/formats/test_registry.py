@@ -228,6 +228,39 @@ def test_notes_are_no_warnings_in_the_log(tmp_path: Path, caplog):
 # Saving.
 
 
+SWAPPED = """<robot name="r"><link name="base"/><link name="tip"/>
+<joint name="j" type="revolute"><parent link="base"/><child link="tip"/>
+<limit lower="2" upper="1" effort="1" velocity="1"/></joint></robot>"""
+
+
+def test_a_guess_is_asked_for(tmp_path: Path):
+    path = tmp_path / "r.urdf"
+    path.write_text(SWAPPED)
+    for how in ({}, {"strict": True}):
+        with pytest.raises(FormatError, match="swapped-limits"):
+            load(path, **how)
+    cell = load(path, lenient=True)
+    assert [bound.tolist() for bound in cell.limits] == [[1.0], [2.0]]
+
+
+def test_strict_and_lenient_exclude_each_other(tmp_path: Path):
+    with pytest.raises(ModelError, match="choose one of them"):
+        read(tmp_path / "r.urdf", strict=True, lenient=True)
+
+
+def test_what_nothing_is_computed_from_is_no_warning_in_the_log(tmp_path: Path, caplog):
+    path = tmp_path / "r.urdf"
+    path.write_text(
+        '<robot name="r"><gazebo/><transmission/><ros2_control/><link name="a"/>'
+        "</robot>"
+    )
+    with caplog.at_level("WARNING", logger="armillary.formats"):
+        _, report = read(path)
+        load(path)
+    assert caplog.records == []
+    assert [str(d.severity.value) for d in report.diagnostics] == ["note"] * 3
+
+
 def test_losses_are_reported_and_refused_on_request(tmp_path: Path):
     path = tmp_path / "a.kinematic.json"
     track = cell(OvalTrack(straight=1.0, radius=0.5))

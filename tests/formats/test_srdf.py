@@ -418,7 +418,6 @@ def test_the_rest_is_kept_as_properties():
 
 def test_what_is_not_kept_is_told():
     for part, words in {
-        '<gripper name="g"/>': "<gripper> is not kept",
         '<grup name="g"/>': "the element 'grup' of <robot name='arm'>",
         '<passive_joint name="wrist"/>': "is fixed; it cannot be passive",
         '<end_effector name="e" parent_link="hand" group="arn"/>': "mean 'arm'?",
@@ -438,6 +437,12 @@ def test_what_is_not_kept_is_told():
     )
     negative = sphere.replace("0 0", "0 0 0").replace('"1"', '"-1"')
     assert "less than 0" in refusal(GROUP, f"{negative}</link_sphere_approximation>")
+
+
+def test_what_nothing_is_computed_from_is_a_note():
+    _, report = read(GROUP, '<gripper name="g"/>')
+    (found,) = report.diagnostics
+    assert str(found).endswith("note[not-kept]: <gripper> is not kept")
 
 
 # Which robot.

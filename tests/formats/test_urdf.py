@@ -887,4 +887,4 @@ def test_files_are_loaded_and_saved_by_their_ending(tmp_path: Path):
     assert registry.read(tmp_path / "other.urdf")[0] == cell
     with pytest.raises(FormatError, match=r"some\.xml:4:1: error\[missing-limit\]"):
         (tmp_path / "some.xml").write_text(pair(""))
-        registry.read(tmp_path / "some.xml")
+        registry.read(tmp_path / "some.xml", strict=True)

@@ -22,6 +22,8 @@ OPTIONS: Final = {
     r"Name a format with format=\.\.\.": "Name a format with --to NAME",
     r"format='(\w+)'": r"--format \1",
     r"format=\.\.\.": "--format NAME",
+    r"lenient=True": "--lenient",
+    r"strict=True": "--strict",
     r"joints=\[\.\.\.\]": "joints=[...], in Python only",
 }
 _ANY: Final = re.compile("|".join(OPTIONS))

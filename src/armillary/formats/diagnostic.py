@@ -76,7 +76,15 @@ class Report:
     At most `most_kept` findings of each severity are kept; the rest are counted.
     """
 
-    __slots__ = ("_consequence", "_counts", "_faults", "_kept", "_limits", "_severity")
+    __slots__ = (
+        "_consequence",
+        "_counts",
+        "_faults",
+        "_is_guess",
+        "_kept",
+        "_limits",
+        "_severity",
+    )
 
     def __init__(
         self, *, most_kept: int = MOST_KEPT, strict: bool = False, lenient: bool = False
@@ -86,6 +94,7 @@ class Report:
         self._limits = most_kept, strict, lenient
         self._severity = Severity.ERROR
         self._consequence = ""
+        self._is_guess = False
         self._faults = 0
 
     @property
@@ -115,22 +124,28 @@ class Report:
         consequence: The guess: `"they are swapped"`.
         """
         lenient = self._limits[2]
-        return self._view(consequence, Severity.WARNING if lenient else Severity.ERROR)
+        severity = Severity.WARNING if lenient else Severity.ERROR
+        return self._view(consequence, severity, is_guess=not self.is_strict)
 
-    def _view(self, consequence: str, severity: Severity) -> Report:
+    def _view(
+        self, consequence: str, severity: Severity, *, is_guess: bool = False
+    ) -> Report:
         view = Report.__new__(Report)
         view._kept, view._counts, view._limits = self._kept, self._counts, self._limits
         # Inside of what is tolerated nothing is worse than that.
         view._severity = max(self._severity, severity, key=list(Severity).index)
         view._consequence = consequence
+        view._is_guess = is_guess
         view._faults = 0
         return view
 
     def error(self, place: Place, code: str, message: str, *, hint: str = "") -> None:
         """Add a fault: it makes the file unusable, or is what the view makes of it."""
         self._faults += 1
-        if self._consequence and self._severity is not Severity.ERROR:
+        if self._severity is not Severity.ERROR:
             message = f"{message}; {self._consequence}"
+        elif self._is_guess:
+            hint = f"{hint} With lenient=True, {self._consequence}.".lstrip()
         self._add(place, self._severity, code, message, hint)
 
     def warning(self, place: Place, code: str, message: str, *, hint: str = "") -> None:
