@@ -23,7 +23,7 @@ class CircleJoint(arm.Joint):
 
 # The rest follows from the pose: here the motion after 0.7 m at 1.3 m/s.
 joint = CircleJoint(radius=2.0)
-print("pose", joint.placement(0.7).position)
+print("pose", joint.transform(0.7).position)
 print("velocity", joint.velocity(0.7, 1.3))
 print("acceleration", joint.acceleration(0.7, 1.3, 0.5))
 print("farthest", joint.origin_bound(-math.inf, math.inf), "m")
@@ -31,12 +31,12 @@ print("twice as large", joint.scaled(2.0))
 
 # Its circle in an upright plane: a quarter turn about x in front of it.
 upright = joint.prepend(arm.Pose.rotation_x(math.pi / 2))
-print("upright, a quarter round", upright.placement(math.pi).position)
+print("upright, a quarter round", upright.transform(math.pi).position)
 
 # Linear then angular, written in the moving frame: forward 1.3 m/s, turning 0.65 rad/s,
 # and pulled to the centre with v^2 / r.
 assert np.allclose(joint.velocity(0.7, 1.3), [0, 1.3, 0, 0, 0, 0.65])
 pull = -(1.3**2) / 2.0
 assert np.allclose(joint.acceleration(0.7, 1.3, 0.5), [pull, 0.5, 0, 0, 0, 0.25])
-assert np.allclose(upright.placement(math.pi).position, (0, 0, 2))
+assert np.allclose(upright.transform(math.pi).position, (0, 0, 2))
 assert joint.scaled(2.0) == CircleJoint(radius=4.0)

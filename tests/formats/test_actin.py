@@ -444,7 +444,7 @@ def test_denavit_hartenberg(q: float):
         ("GENERAL", "PRISMATIC"): P @ slide,
     }
     for (kind, motion), X in expected.items():
-        assert dh(kind, motion).placement(q).approx_equal(X, 1e-15)
+        assert dh(kind, motion).transform(q).approx_equal(X, 1e-15)
         if kind != "GENERAL":
             assert dh(f"gen_{kind.lower()}", motion) == dh(kind, motion)
 
@@ -483,7 +483,7 @@ def test_screw_goes_by_its_length_in_files(per_length: float):
     assert [link.limits.lower, link.limits.upper] == expected
     (q,) = arm.posture("state").q
     X = Pose.translation(0, 0, 0.25) @ Pose.rotation_z(per_length * 0.25)
-    assert link.joint.placement(q).approx_equal(X, 1e-15)
+    assert link.joint.transform(q).approx_equal(X, 1e-15)
 
 
 def two_link_file(component: str, more: str = "", state: str = "") -> str:
@@ -629,8 +629,8 @@ def test_losses_are_told():
     curve = Curve(points=((0, 0, 0), (1, 0, 0), (1, 1, 0)))
     data, report = write(two_links(curve, limits=Limits(lower=0.25)))
     assert told(report) == ["lost-joint"]
-    X = only_joint(read(data)[0]).placement(0.0)
-    assert X.approx_equal(curve.placement(0.25), 1e-15)
+    X = only_joint(read(data)[0]).transform(0.0)
+    assert X.approx_equal(curve.transform(0.25), 1e-15)
     arm = two_links(Revolute()).manipulators[0]
     postures = (
         Posture(name="a", joints=("tip",), q=(1.0,)),
@@ -799,3 +799,33 @@ def test_groups_of_joints_are_told_of():
     arm = Manipulator(name="arm", links=(Link(name="base"),), groups=groups)
     (found,) = write(Workcell(manipulators=(arm,)))[1].diagnostics
     assert found.message == "a group of joints is not kept (2 times)"
+
+
+# Joints inside joints.
+
+
+class Chained(Joint, frozen=True):
+    first: Joint
+    more: tuple[Joint, ...] = ()
+
+    def pose(self, q):
+        X = self.first.transform(q)
+        for joint in self.more:
+            X = X @ joint.transform(q)
+        return X
+
+
+def test_joints_inside_joints_are_kept():
+    turn = Revolute(axis=(0.0, 0.0, 1.0), precursor=Pose.translation(1, 2, 3))
+    track = CircleTrack(radius=2.0)
+    row = PaulRevolute(theta=0.1, d=0.2, a=0.3, alpha=0.4)
+    joint = Chained(first=Chained(first=track), more=(row, turn, Crank(arm=0.3)))
+    check_kept(two_links(joint), Chained, Crank)
+
+
+def test_an_unknown_joint_inside_a_joint_is_kept():
+    cell = two_links(Chained(first=Crank(arm=0.3)))
+    data, _ = write(cell)
+    found, report = read(data, Chained)
+    assert told(report) == ["unknown-joint-type"]
+    assert write(found)[0] == data

@@ -71,7 +71,7 @@ def poses(manipulator: Manipulator, q: dict[str, float]) -> dict[str, Pose]:
     for k in manipulator.order:
         link = manipulator.links[k]
         below = IDENTITY if link.parent is None else found[link.parent]
-        found[link.name] = below @ link.joint.placement(q.get(link.coordinate, 0.0))
+        found[link.name] = below @ link.joint.transform(q.get(link.coordinate, 0.0))
         for frame in link.frames:
             found[frame.name] = found[link.name] @ link.primary @ frame.pose
     return found
@@ -96,7 +96,7 @@ def revolute(properties: str, kind: str = "revolute") -> str:
 
 
 def tip(text: str) -> Pose:
-    return read_quietly(text).link("tip").joint.placement(0.0)
+    return read_quietly(text).link("tip").joint.transform(0.0)
 
 
 # The gold numbers of Isaac's own answers.
@@ -243,7 +243,7 @@ def test_roll_pitch_yaw_turn_about_moving_axes():
 )
 def test_what_isaac_ignores_is_told(rotation, why):
     cell, report = read(constant(f'{{{T}, "rotation": {rotation}}}'))
-    assert cell.manipulators[0].link("tip").joint.placement(0.0).position == (1, 2, 3)
+    assert cell.manipulators[0].link("tip").joint.transform(0.0).position == (1, 2, 3)
     assert cell.manipulators[0].link("tip").joint.precursor.rotation == (
         IDENTITY.rotation
     )
@@ -589,7 +589,7 @@ def test_joint_that_isaac_has_not_is_written_as_fixed():
     (warning,) = (d for d in report.diagnostics if d.severity is Severity.WARNING)
     assert "is of type OvalTrack; it is fixed at q = 0.25" in warning.message
     link = read(data)[0].manipulators[0].link("tip")
-    assert link.joint.placement(0.0).approx_equal(track.placement(0.25), 1e-15)
+    assert link.joint.transform(0.0).approx_equal(track.transform(0.25), 1e-15)
 
 
 def test_joint_of_unknown_type_is_written_as_fixed():

@@ -565,7 +565,7 @@ def own_cell() -> str:
 def test_joint_of_a_known_class_moves():
     joint = read(own_cell()).manipulators[0].links[1].joint
     assert joint == Wobble(amplitude=2.0, precursor=Pose.translation(0, 0, 1))
-    assert joint.placement(0.3).position == (0.3, 2.0 * math.sin(0.3), 1.0)
+    assert joint.transform(0.3).position == (0.3, 2.0 * math.sin(0.3), 1.0)
 
 
 class Gear(Joint, frozen=True):
@@ -594,7 +594,7 @@ def test_joint_of_an_unknown_class_is_kept_but_cannot_move():
     assert cell.joint_names == ("b",)
     assert read(write(cell)) == read(own_cell())
     with pytest.raises(JointError, match=r"'Wobble' is not known .* joints=\[\.\.\.\]"):
-        joint.placement(0.0)
+        joint.transform(0.0)
     (found,) = report.diagnostics
     _, spot = marked(own_cell().replace('"type"', '§"type"'), "HERE")
     assert str(found) == (
@@ -1045,3 +1045,45 @@ def test_schema_refuses_what_is_refused_for_its_form(text):
 def test_schema_command_prints_the_schema(capsys):
     module = importlib.import_module("armillary.formats.native.schema")
     assert module.schema_text() == SCHEMA.read_text("utf-8")
+
+
+# Joints inside joints.
+
+
+class Pair(Joint, frozen=True):
+    first: Joint
+    more: tuple[Joint, ...] = ()
+
+    def pose(self, q):
+        X = self.first.transform(q)
+        for joint in self.more:
+            X = X @ joint.transform(q)
+        return X
+
+
+def with_joint(joint: Joint) -> Workcell:
+    tip = Link(name="tip", parent="base", joint=joint)
+    arm = Manipulator(name="arm", links=(Link(name="base"), tip))
+    return Workcell(manipulators=(arm,))
+
+
+def test_joints_inside_joints_come_back():
+    turn = built_in.Revolute(axis=(0, 0, 1), precursor=Pose.translation(1, 2, 3))
+    joint = Pair(first=Pair(first=turn), more=(Wobble(amplitude=0.5), turn))
+    cell = with_joint(joint)
+    own = {"Pair": Pair, "Wobble": Wobble}
+    assert read(write(cell), joints=own) == cell
+    assert write(read(write(cell), joints=own)) == write(cell)
+    validator().validate(json.loads(write(cell)))
+
+
+def test_an_unknown_joint_inside_a_joint_is_kept_but_cannot_move():
+    cell = with_joint(Pair(first=Wobble(amplitude=0.5)))
+    found, report = read_reporting(write(cell), joints={"Pair": Pair})
+    assert [each.code for each in report.diagnostics] == ["unknown-joint-type"]
+    assert "'Wobble' is not known" in report.diagnostics[0].message
+    assert write(found) == write(cell)
+    joint = found.manipulators[0].links[1].joint
+    assert isinstance(joint.first, OpaqueJoint)
+    with pytest.raises(JointError, match="Joint type 'Wobble' is not known here"):
+        joint.transform(0.0)

@@ -63,7 +63,7 @@ def test_every_format_keeps_a_simple_arm(tmp_path: Path, form):
         assert report.count(Severity.ERROR) == report.count(Severity.WARNING) == 0
         back = load(path)
         assert back.joint_names == ("tip",)
-        X = back.manipulators[0].link("tip").joint.placement(0.5)
+        X = back.manipulators[0].link("tip").joint.transform(0.5)
         assert X.approx_equal(Pose.rotation_y(0.5), 1e-15)
         assert read(str(path))[0] == back == load(path, format=form.name)
         again = tmp_path / f"again{suffix}"

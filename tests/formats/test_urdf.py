@@ -54,7 +54,7 @@ def poses(cell: Workcell, q: Mapping[str, float]) -> dict[str, Pose]:
         at = 0.0
         if drive is not None:
             at = drive.multiplier * q[cell.joint_names[drive.of]] + drive.offset
-        placed = link.joint.placement(at)
+        placed = link.joint.transform(at)
         found[link.name] = (
             placed if link.parent is None else found[link.parent] @ placed
         )
@@ -131,7 +131,7 @@ def test_a_revolute_joint_turns_about_its_axis_behind_its_origin():
     )
     X_PF = Pose.from_rpy(0.1, 0.2, 0.3, (1.0, 2.0, 3.0))
     assert link.joint == Revolute(axis=(0.0, 0.0, 1.0), precursor=X_PF)
-    assert link.joint.placement(0.7) == X_PF @ Pose.rotation_z(0.7)
+    assert link.joint.transform(0.7) == X_PF @ Pose.rotation_z(0.7)
     limits = link.limits
     assert (limits.lower, limits.upper) == (-1.0, 2.0)
     assert (limits.effort, limits.velocity) == (3.0, 4.0)

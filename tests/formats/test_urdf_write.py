@@ -91,7 +91,7 @@ def poses(cell: Workcell, q: Mapping[str, float]) -> dict[str, Pose]:
             if drive is not None:
                 own = positions[cell.offsets[number] + drive.of]
                 value = drive.multiplier * own + drive.offset
-            links[number, k] = before @ link.joint.placement(value)
+            links[number, k] = before @ link.joint.transform(value)
         prefix = f"{manipulator.name}/" if len(cell.manipulators) > 1 else ""
         for name, place in manipulator.places.items():
             found[prefix + name] = links[number, place.link] @ place.pose

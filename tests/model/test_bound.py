@@ -42,7 +42,7 @@ def test_bounds_hold_and_are_tight(seed: int):
 
 def test_a_bound_is_not_only_that_of_the_ends():
     joint = CircleTrack(radius=1.0, precursor=Pose.translation(1.0, 0.0, 0.0))
-    ends = [math.hypot(*joint.placement(q).position) for q in (-2.0, 2.0)]
+    ends = [math.hypot(*joint.transform(q).position) for q in (-2.0, 2.0)]
     assert max(ends) < 1.2
     assert joint.origin_bound(-2.0, 2.0) == pytest.approx(2.0, rel=1e-8)
 

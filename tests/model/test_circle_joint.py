@@ -65,7 +65,7 @@ def tutorial_nearly_equal(a: object, b: object, tolerance: float) -> bool:
 
 def tutorial_bound(joint: object, lower: float, upper: float) -> float:
     """The larger of the distances at the two limits."""
-    return max(math.hypot(*joint.placement(q).position) for q in (lower, upper))
+    return max(math.hypot(*joint.transform(q).position) for q in (lower, upper))
 
 
 # What the pose says, by differences alone.
@@ -76,7 +76,7 @@ def numeric(joint: object, q: float, qd: float, qdd: float) -> tuple:
 
     def placed(t: np.ndarray) -> np.ndarray:
         at = q + qd * t + 0.5 * qdd * t**2
-        return np.array([joint.placement(float(each)).matrix() for each in at])
+        return np.array([joint.transform(float(each)).matrix() for each in at])
 
     now, step = np.zeros(1), np.full(1, 1e-4)
     R = placed(now)[0, :3, :3]
@@ -92,23 +92,23 @@ def numeric(joint: object, q: float, qd: float, qdd: float) -> tuple:
 
 
 def test_the_poses_are_those_of_the_tutorial():
-    assert JOINT.placement(0.0) == Pose.translation(2.0, 0.0, 0.0)
+    assert JOINT.transform(0.0) == Pose.translation(2.0, 0.0, 0.0)
     angle = Q / RADIUS
-    X = JOINT.placement(Q)
+    X = JOINT.transform(Q)
     assert X.position == pytest.approx(
         (RADIUS * math.cos(angle), RADIUS * math.sin(angle), 0.0)
     )
     assert X.approx_equal(
         Pose(Pose.rotation_z(angle).rotation, X.position), 1e-15
     )  # fmt: skip
-    quarter = JOINT.placement(math.pi)
+    quarter = JOINT.transform(math.pi)
     assert quarter.position == pytest.approx((0.0, 2.0, 0.0), abs=1e-15)
     assert quarter.rotate((1.0, 0.0, 0.0)) == pytest.approx((0.0, 1.0, 0.0), abs=1e-15)
 
 
 def test_x_points_outward_whatever_the_text_says():
     """The text says that x points to the centre; its code has it the other way."""
-    X = JOINT.placement(Q)
+    X = JOINT.transform(Q)
     assert X.rotate((1.0, 0.0, 0.0)) == pytest.approx(np.array(X.position) / RADIUS)
 
 
@@ -120,11 +120,11 @@ def test_velocity():
     assert ours == pytest.approx(truth, abs=1e-7)
     assert np.abs(theirs - truth).max() > 0.4
     # Theirs is written in the inner frame where nothing is in front of the circle,
-    R = np.array(JOINT.placement(Q).rotation)
+    R = np.array(JOINT.transform(Q).rotation)
     assert theirs[:3] == pytest.approx(R @ ours[:3])
     # and in no frame of the contract where something is.
     upright = JOINT.prepend(Pose.rotation_x(math.pi / 2))
-    R = np.array(upright.placement(Q).rotation)
+    R = np.array(upright.transform(Q).rotation)
     truth, _ = numeric(upright, Q, QD, QDD)
     assert upright.velocity(Q, QD) == pytest.approx(truth, abs=1e-7)
     assert np.abs(theirs[:3] - truth[:3]).max() > 0.4
@@ -139,7 +139,7 @@ def test_acceleration():
     _, truth = numeric(JOINT, Q, QD, QDD)
     assert ours == pytest.approx(truth, abs=1e-6)
     assert np.abs(theirs - truth).max() > 0.2
-    R = np.array(JOINT.placement(Q).rotation)
+    R = np.array(JOINT.transform(Q).rotation)
     assert theirs[:3] == pytest.approx(R @ ours[:3])
     # The derivative of the components in the moving frame misses that pull.
     naive = (JOINT.velocity(Q + 1e-6, QD) - JOINT.velocity(Q - 1e-6, QD)) / 2e-6 * QD
@@ -159,7 +159,7 @@ def test_near_equality():
 def test_bound():
     joint = JOINT.prepend(Pose.translation(2.0, 0.0, 0.0))
     theirs, ours = tutorial_bound(joint, -2.0, 2.5), joint.origin_bound(-2.0, 2.5)
-    between = math.hypot(*joint.placement(0.0).position)
+    between = math.hypot(*joint.transform(0.0).position)
     assert between == 4.0
     assert theirs < 3.6  # a bound that is exceeded
     assert ours == pytest.approx(4.0, rel=1e-9)
@@ -179,7 +179,7 @@ def bounded_as_in_the_tutorial(joint: object) -> object:
 def test_a_quarter_turn_about_x_makes_it_turn_about_minus_y():
     upright = JOINT.prepend(Pose.rotation_x(math.pi / 2))
     axis_in_outer = upright.velocity(Q, 1.0)[3:]
-    axis = upright.placement(Q).rotate(axis_in_outer)
+    axis = upright.transform(Q).rotate(axis_in_outer)
     assert np.array(axis) * RADIUS == pytest.approx([0.0, -1.0, 0.0], abs=1e-15)
 
 

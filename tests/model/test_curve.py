@@ -48,7 +48,7 @@ def test_it_goes_at_unit_speed_and_looks_ahead(name: str):
 @pytest.mark.parametrize("name", CURVES)
 def test_it_passes_its_points(name: str):
     joint = CURVES[name]
-    assert joint.placement(0.0).position == pytest.approx(joint.points[0], abs=1e-12)
+    assert joint.transform(0.0).position == pytest.approx(joint.points[0], abs=1e-12)
     q = np.linspace(0.0, joint.length, 4001)
     p = joint.motion.poses(q)[:, :, 3]
     for point in joint.points:
@@ -59,7 +59,7 @@ def test_it_passes_its_points(name: str):
 def test_z_is_as_near_to_up_as_it_can_be():
     joint = CURVES["leaning"]
     for q in np.linspace(-1.0, joint.length + 1.0, 30).tolist():
-        R = np.array(joint.placement(q).rotation)
+        R = np.array(joint.transform(q).rotation)
         up = np.array(joint.up)
         assert abs(R[:, 1] @ up) < 1e-15
         assert R[:, 2] @ up > 0.0
@@ -67,11 +67,11 @@ def test_z_is_as_near_to_up_as_it_can_be():
 
 def test_an_open_curve_goes_straight_on():
     joint = CURVES["hill"]
-    end = joint.placement(joint.length)
-    beyond = joint.placement(joint.length + 2.0)
+    end = joint.transform(joint.length)
+    beyond = joint.transform(joint.length + 2.0)
     assert beyond.approx_equal(end @ Pose.translation(2.0, 0.0, 0.0), 1e-12)
-    before = joint.placement(-3.0)
-    start = joint.placement(0.0)
+    before = joint.transform(-3.0)
+    start = joint.transform(0.0)
     assert before.approx_equal(start @ Pose.translation(-3.0, 0.0, 0.0), 1e-12)
     assert joint.period is None
     assert joint.origin_bound(0.0, math.inf) == math.inf
@@ -85,9 +85,9 @@ def test_a_closed_curve_goes_round():
     for name in ("ring", "rolling ring"):
         joint = CURVES[name]
         assert joint.period == joint.length
-        X, Y = joint.placement(-1e-7), joint.placement(joint.length - 1e-7)
+        X, Y = joint.transform(-1e-7), joint.transform(joint.length - 1e-7)
         assert X.approx_equal(Y, 1e-9)
-        assert joint.placement(0.0).approx_equal(joint.placement(-1e-9), 1e-8)
+        assert joint.transform(0.0).approx_equal(joint.transform(-1e-9), 1e-8)
 
 
 def test_many_points_on_a_circle_make_a_circle():
@@ -97,8 +97,8 @@ def test_many_points_on_a_circle_make_a_circle():
     circle = CircleTrack(radius=2.0)
     scale = circle.period / curve.period
     for q in np.linspace(0.0, circle.period, 50).tolist():
-        expected = circle.placement(q) @ Pose.rotation_z(math.pi / 2)
-        assert curve.placement(q / scale).approx_equal(expected, 1e-4)
+        expected = circle.transform(q) @ Pose.rotation_z(math.pi / 2)
+        assert curve.transform(q / scale).approx_equal(expected, 1e-4)
     assert scale == pytest.approx(1.0, rel=1e-5)
 
 
@@ -124,12 +124,12 @@ def test_rolling_frames_need_no_direction_up():
         Curve(points=loop, up=(1.0, 0.0, 0.0))
     joint = Curve(points=loop, up=None)
     # At the top of the loop the frame is upside down.
-    assert joint.placement(0.5 * joint.length).rotation[2][2] < -0.9
+    assert joint.transform(0.5 * joint.length).rotation[2][2] < -0.9
 
 
 def test_a_curve_that_begins_upward_has_z_near_x():
     joint = Curve(points=[(0.0, 0.0, 0.0), (0.0, 0.0, 1.0)], up=None)
-    assert joint.placement(0.0).rotate((0.0, 0.0, 1.0)) == pytest.approx((1, 0, 0))
+    assert joint.transform(0.0).rotate((0.0, 0.0, 1.0)) == pytest.approx((1, 0, 0))
 
 
 def test_points_may_be_an_array_and_are_kept_as_numbers():

@@ -13,13 +13,23 @@ import msgspec
 import numpy as np
 import pytest
 
+from armillary import Cell, Link, Manipulator
 from armillary.errors import JointError, ShapeError
 from armillary.model.joint import RESERVED, Joint
-from armillary.model.joints import CircleTrack, Fixed, OvalTrack, Prismatic, Revolute
+from armillary.model.joints import (
+    CircleTrack,
+    Fixed,
+    OvalTrack,
+    PaulRevolute,
+    Prismatic,
+    Revolute,
+    Screw,
+)
 from armillary.model.unit import Unit
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 from armillary.testing import check_joint, random_pose
+from armillary.trace import replay, trace
 from armillary.trace.tape import Tape
 
 METRE, RADIAN, OTHER = Unit.METRE, Unit.RADIAN, Unit.OTHER
@@ -79,14 +89,14 @@ def test_every_form_of_a_pose_is_taken(form: str):
     joint = joint_of(FORMS[form])
     for q in (0.0, 0.7, -12.0):
         expected = Pose.from_matrix(matrix(q))
-        assert joint.placement(q).approx_equal(expected, 1e-14)
-        assert isinstance(joint.placement(q).rotation[0][0], float)
+        assert joint.transform(q).approx_equal(expected, 1e-14)
+        assert isinstance(joint.transform(q).rotation[0][0], float)
 
 
 def test_constants_may_be_numpy_arrays():
     X = random_pose(np.random.default_rng(5))
     joint = joint_of(lambda q: X.matrix())
-    assert joint.placement(3.0).approx_equal(X, 1e-15)
+    assert joint.transform(3.0).approx_equal(X, 1e-15)
     assert (joint.velocity(1.0, 2.0) == 0.0).all()
 
 
@@ -123,7 +133,7 @@ def test_constants_may_be_numpy_arrays():
 )  # fmt: skip
 def test_what_is_no_pose_is_refused(returned: Any, message: str):
     with pytest.raises(JointError) as error:
-        joint_of(returned).placement(0.5)
+        joint_of(returned).transform(0.5)
     assert message in str(error.value)
     assert "Made.pose" in str(error.value)
 
@@ -139,8 +149,8 @@ def test_a_pose_that_is_undefined_at_zero_is_fine():
             return (1.0 / q, 0.5 / np.sqrt(q - 1.0), 0.0, 0.0, 0.0, 0.0)
 
     joint = Log()
-    assert joint.placement(2.0).position == pytest.approx((math.log(2.0), 1.0, 0.0))
-    assert math.isnan(joint.placement(0.0).position[1])
+    assert joint.transform(2.0).position == pytest.approx((math.log(2.0), 1.0, 0.0))
+    assert math.isnan(joint.transform(0.0).position[1])
     assert joint.velocity(2.0, 3.0)[:2] == pytest.approx([1.5, 1.5])
     assert not np.isfinite(joint.velocity(0.0, 1.0)).all()
     with pytest.raises(JointError, match="scaled"):
@@ -175,7 +185,7 @@ def divide(q):
 )
 def test_what_cannot_be_traced_says_where(pose: Any, message: str):
     with pytest.raises(JointError) as error:
-        joint_of(pose).placement(0.5)
+        joint_of(pose).transform(0.5)
     assert message in str(error.value)
     assert "Made.pose" in str(error.value)
 
@@ -187,7 +197,7 @@ def test_a_trace_that_never_ends_is_stopped(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(Tape.__init__, "__defaults__", (5000,))
     with pytest.raises(JointError, match="more than 5000 operations"):
-        joint_of(endless).placement(0.0)
+        joint_of(endless).transform(0.0)
 
 
 def test_a_wrong_signature_is_told():
@@ -196,15 +206,15 @@ def test_a_wrong_signature_is_told():
             return Pose.identity()
 
     with pytest.raises(JointError, match=r"Deaf\.pose.*positional argument"):
-        Deaf().placement(0.0)
+        Deaf().transform(0.0)
 
 
 def test_a_pose_must_depend_on_q_and_parameters_alone():
     count = itertools.count()
     with pytest.raises(JointError, match="something else when it was called again"):
-        joint_of(lambda q: Pose.translation(q, next(count), 0.0)).placement(0.0)
+        joint_of(lambda q: Pose.translation(q, next(count), 0.0)).transform(0.0)
     with pytest.raises(JointError, match="something else"):
-        joint_of(lambda q: Pose.translation(q, random.random(), 0.0)).placement(0.0)
+        joint_of(lambda q: Pose.translation(q, random.random(), 0.0)).transform(0.0)
 
 
 def test_branches_of_a_stateful_pose_are_told():
@@ -214,7 +224,7 @@ def test_branches_of_a_stateful_pose_are_told():
         return Pose.translation(q if q < next(count) else -q, 0.0, 0.0)
 
     with pytest.raises(JointError, match=r"Made\.pose"):
-        joint_of(pose).placement(0.0)
+        joint_of(pose).transform(0.0)
 
 
 # Classes.
@@ -262,7 +272,7 @@ def test_subclasses_of_a_users_joint_are_other_joints():
         pass
 
     joint = Lifted(radius=2.0, height=1.0)
-    assert joint.placement(0.0).position == (2.0, 0.0, 1.0)
+    assert joint.transform(0.0).position == (2.0, 0.0, 1.0)
     assert Lifted.tag == "Lifted"
     assert Same(2.0) != Circle(2.0)
     assert not Same(2.0).approx_equal(Circle(2.0), 1.0)
@@ -418,10 +428,10 @@ def test_prepend_and_offset_are_two_operations():
     assert joint.precursor == P
 
 
-@pytest.mark.parametrize("call", ["placement", "velocity", "acceleration"])
+@pytest.mark.parametrize("call", ["transform", "velocity", "acceleration"])
 @pytest.mark.parametrize("q", [np.zeros(3), [1.0, 2.0], None, "a", 1j])
 def test_many_coordinates_are_told_where_to_go(call: str, q: Any):
-    arguments = {"placement": (), "velocity": (1.0,), "acceleration": (1.0, 1.0)}
+    arguments = {"transform": (), "velocity": (1.0,), "acceleration": (1.0, 1.0)}
     with pytest.raises(ShapeError, match="One number was expected"):
         getattr(Circle(2.0), call)(q, *arguments[call])
 
@@ -429,12 +439,12 @@ def test_many_coordinates_are_told_where_to_go(call: str, q: Any):
 def test_one_number_may_be_any_kind_of_number():
     joint = Circle(2.0)
     for q in (1, np.int32(1), np.float32(1.0), np.array(1.0), True):
-        assert joint.placement(q) == joint.placement(1.0)
+        assert joint.transform(q) == joint.transform(1.0)
 
 
 def test_nan_in_gives_nan_out():
     joint = Circle(2.0)
-    X = joint.placement(math.nan)
+    X = joint.transform(math.nan)
     assert math.isnan(X.position[0])
     assert math.isnan(X.rotation[0][0])
     assert X.position[2] == 0.0
@@ -501,3 +511,104 @@ def test_a_joint_may_be_written_with_any_of_the_units():
     for unit in (METRE, RADIAN, OTHER):
         assert joint_of(matrix, unit=unit).unit is unit
     assert (Revolute.unit, OvalTrack.unit, Fixed.unit) == (RADIAN, METRE, OTHER)
+
+
+# Joints inside joints.
+
+
+class Both(Joint):
+    """Two joints in a row, the second one a ratio as fast."""
+
+    first: Joint
+    more: tuple[Joint, ...] = ()
+    ratio: float = 1.5
+
+    def pose(self, q):
+        X = self.first.transform(q)
+        for joint in self.more:
+            X = X @ joint.transform(self.ratio * q)
+        return X
+
+
+class Stopped(Joint):
+    """A joint that stops at a coordinate."""
+
+    inner: Both
+    stop: float
+
+    def pose(self, q):
+        return self.inner.transform(q if q < self.stop else self.stop)
+
+
+NESTED = Stopped(
+    inner=Both(
+        first=Revolute(axis=(0, 0, 1), precursor=Pose.translation(1.0, 0.5, 0.0)),
+        more=(
+            Screw(axis=(1, 0, 0), pitch=0.2, precursor=Pose.rotation_x(0.4)),
+            PaulRevolute(theta=0.1, d=0.2, a=0.3, alpha=0.4),
+        ),
+        precursor=Pose.rotation_y(0.3),
+    ),
+    stop=1.1,
+)
+
+
+def test_a_joint_inside_a_joint_moves_by_its_precursor_too():
+    inner = NESTED.inner
+    for q in (-0.7, 0.4, 1.09):
+        X = inner.precursor @ inner.first.precursor @ inner.first.pose(q)
+        for joint in inner.more:
+            X = X @ joint.precursor @ joint.pose(1.5 * q)
+        assert NESTED.transform(q).approx_equal(X, 1e-14)
+    assert NESTED.transform(2.0) == NESTED.transform(1.1)
+    assert NESTED.transform(5).approx_equal(inner.transform(1.1), 1e-15)
+
+
+def test_transform_records_on_traced_scalars():
+    program = trace(lambda q: NESTED.transform(q).entries, name="t", q=())
+    for q in (-0.7, 1.5):
+        assert replay(program, [q]) == pytest.approx(NESTED.transform(q).entries)
+
+
+def test_joints_inside_joints_obey_every_law():
+    check_joint(NESTED)
+    check_joint(NESTED.inner)
+
+
+def test_a_cell_moves_by_joints_inside_joints():
+    tip = Link(name="tip", parent="base", joint=NESTED.prepend(Pose.rotation_z(0.2)))
+    arm = Manipulator(name="arm", links=[Link(name="base"), tip])
+    cell = Cell(manipulators=[arm])
+    Q = np.linspace(-1.0, 2.0, 7)[:, None]
+    expected = [tip.joint.transform(q).matrix() for (q,) in Q]
+    np.testing.assert_allclose(cell.fk("tip")(Q), expected, atol=1e-14)
+
+
+def test_joints_inside_joints_count_in_values():
+    other = msgspec.structs.replace(NESTED.inner, first=Revolute(axis=(0, 1, 0)))
+    changed = msgspec.structs.replace(NESTED, inner=other)
+    assert changed != NESTED
+    assert {changed, NESTED, pickle.loads(pickle.dumps(NESTED))} == {changed, NESTED}
+    near = Revolute(axis=(0, 0, 1), precursor=Pose.translation(1.0, 0.5, 1e-9))
+    moved = msgspec.structs.replace(
+        NESTED, inner=msgspec.structs.replace(NESTED.inner, first=near)
+    )
+    assert NESTED.approx_equal(moved, 1e-8)
+    assert not NESTED.approx_equal(moved, 1e-10)
+
+
+def test_parameters_that_are_no_joints_are_refused():
+    with pytest.raises(JointError, match=r"Both.first must be a Joint, not 3"):
+        Both(first=3)
+    with pytest.raises(JointError, match=r"Stopped.inner must be a Both, not a Revol"):
+        Stopped(inner=Revolute(axis=(0, 0, 1)), stop=1.0)
+    with pytest.raises(JointError, match=r"CircleTrack.radius must be a number, not a"):
+        CircleTrack(radius=NESTED)
+
+
+def test_joints_are_not_nested_without_end():
+    joint: Joint = Revolute(axis=(0, 0, 1))
+    for _ in range(7):
+        joint = Both(first=joint)
+    with pytest.raises(JointError, match="more than 8 joints in each other"):
+        Both(first=joint)

@@ -33,7 +33,7 @@ def chain(joints: list[Joint], q: list[float]) -> Pose:
     """The pose of the last joint's outer frame in the first one's inner frame."""
     X = Pose.identity()
     for joint, each in zip(joints, q, strict=True):
-        X = X @ joint.placement(each)
+        X = X @ joint.transform(each)
     return X
 
 
@@ -54,25 +54,25 @@ def test_the_table_holds_every_joint_by_its_tag():
 
 def test_joints_at_zero():
     for joint in (Fixed(), Revolute(), Prismatic(), Screw(pitch=0.1)):
-        assert joint.placement(0.0) == Pose.identity()
+        assert joint.transform(0.0) == Pose.identity()
 
 
 def test_revolute_and_prismatic():
     axis = (1.0, 2.0, 2.0)
-    turned = Revolute(axis=axis).placement(0.7)
+    turned = Revolute(axis=axis).transform(0.7)
     assert turned.approx_equal(Pose.rotation_about(axis, 0.7), 1e-15)
-    assert Prismatic(axis=axis).placement(3.0).position == pytest.approx((1, 2, 2))
+    assert Prismatic(axis=axis).transform(3.0).position == pytest.approx((1, 2, 2))
     assert Revolute(axis=axis).velocity(0.3, 3.0) == pytest.approx([0, 0, 0, 1, 2, 2])
     assert Prismatic(axis=axis).velocity(0.3, 3.0) == pytest.approx([1, 2, 2, 0, 0, 0])
 
 
 def test_a_screw_advances_by_its_lead():
     screw = Screw(pitch=0.005 / (2.0 * PI))
-    assert screw.placement(2.0 * PI).position == pytest.approx((0.0, 0.0, 0.005))
-    assert Screw(pitch=0.0).placement(0.7) == Revolute().placement(0.7)
+    assert screw.transform(2.0 * PI).position == pytest.approx((0.0, 0.0, 0.005))
+    assert Screw(pitch=0.0).transform(0.7) == Revolute().transform(0.7)
     # Actin: q a length, pitch the rotation per length.
     rotation_per_length, length = 40.0, 0.03
-    ours = Screw(pitch=1.0 / rotation_per_length).placement(
+    ours = Screw(pitch=1.0 / rotation_per_length).transform(
         rotation_per_length * length
     )
     expected = Pose.translation(0, 0, length) @ Pose.rotation_z(0.03 * 40.0)
@@ -91,9 +91,9 @@ PARAMETERS = {"theta": 0.3, "d": 0.4, "a": 0.5, "alpha": 0.6}
 )
 def test_denavit_hartenberg(turning: type[Joint], sliding: type[Joint], order):
     turned = order(**{**PARAMETERS, "theta": 0.3 + 0.7})
-    assert turning(**PARAMETERS).placement(0.7).approx_equal(turned, 1e-15)
+    assert turning(**PARAMETERS).transform(0.7).approx_equal(turned, 1e-15)
     slid = order(**{**PARAMETERS, "d": 0.4 + 0.7})
-    assert sliding(**PARAMETERS).placement(0.7).approx_equal(slid, 1e-15)
+    assert sliding(**PARAMETERS).transform(0.7).approx_equal(slid, 1e-15)
     assert (turning.unit, sliding.unit) == (Unit.RADIAN, Unit.METRE)
 
 
@@ -161,16 +161,16 @@ def test_paul_is_craig_shifted_by_one():
 
 def test_the_circle():
     joint = CircleTrack(radius=2.0)
-    assert joint.placement(0.0) == Pose.translation(2.0, 0.0, 0.0)
-    quarter = joint.placement(PI)
+    assert joint.transform(0.0) == Pose.translation(2.0, 0.0, 0.0)
+    quarter = joint.transform(PI)
     assert quarter.approx_equal(
         Pose.translation(0.0, 2.0, 0.0) @ Pose.rotation_z(PI / 2), 1e-15
     )
     assert joint.period == pytest.approx(path_length(joint, 0.0, joint.period), 1e-7)
     inward = CircleTrack(radius=2.0, inward=True)
     for q in (0.0, 1.3, -20.0):
-        X = inward.placement(q)
-        assert X.position == pytest.approx(joint.placement(q).position, abs=1e-15)
+        X = inward.transform(q)
+        assert X.position == pytest.approx(joint.transform(q).position, abs=1e-15)
         to_centre = -np.array(X.position) / 2.0
         assert X.rotate((1.0, 0.0, 0.0)) == pytest.approx(to_centre, abs=1e-15)
 
@@ -201,7 +201,7 @@ PLACES = [
 @pytest.mark.parametrize("laps", [0, 1, -1, 1000])
 def test_places_on_the_oval(q: float, x: float, y: float, heading: float, laps: int):
     joint = OvalTrack(straight=STRAIGHT, radius=RADIUS)
-    X = joint.placement(q + laps * joint.period)
+    X = joint.transform(q + laps * joint.period)
     expected = Pose.translation(x, y, 0.0) @ Pose.rotation_z(heading)
     assert X.approx_equal(expected, 1e-14 + abs(laps) * 1e-14)
 
@@ -217,12 +217,12 @@ def test_an_oval_without_straights_is_a_circle():
     start = Pose.rotation_z(-PI / 2)
     ahead = Pose.rotation_z(PI / 2)
     for q in np.linspace(-15.0, 15.0, 31).tolist():
-        expected = start @ circle.placement(q) @ ahead
-        assert oval.placement(q).approx_equal(expected, 1e-14)
+        expected = start @ circle.transform(q) @ ahead
+        assert oval.transform(q).approx_equal(expected, 1e-14)
 
 
 def test_nan_on_the_oval_is_nan():
-    X = OvalTrack(straight=STRAIGHT, radius=RADIUS).placement(math.nan)
+    X = OvalTrack(straight=STRAIGHT, radius=RADIUS).transform(math.nan)
     assert math.isnan(X.position[0])
     assert math.isnan(X.position[1])
     assert math.isnan(X.rotation[0][0])
@@ -237,6 +237,6 @@ def test_what_makes_no_oval_is_refused(straight: float, radius: float):
 def test_a_fixed_joint_holds():
     X = Pose.translation(1.0, 2.0, 3.0)
     joint = Fixed(precursor=X)
-    assert joint.placement(5.0) == X
+    assert joint.transform(5.0) == X
     assert (joint.velocity(1.0, 1.0) == 0.0).all()
     assert joint.origin_bound(-math.inf, math.inf) == pytest.approx(math.sqrt(14.0))

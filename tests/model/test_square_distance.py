@@ -25,7 +25,7 @@ def test_it_is_the_square_of_the_distance(seed: int):
     program = program_of(joint.precursor, lambda q: joint.motion.pose(q).position)
     for q in GRID:
         (found,) = replay(program, [float(q)])
-        expected = np.dot(*[joint.placement(float(q)).position] * 2)
+        expected = np.dot(*[joint.transform(float(q)).position] * 2)
         assert found == pytest.approx(expected, rel=1e-12)
         assert found >= expected * (1.0 - 1e-14)
 

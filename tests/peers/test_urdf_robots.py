@@ -60,7 +60,7 @@ def poses(manipulator: Manipulator, at: dict[str, float]) -> dict[str, Pose]:
     for k in manipulator.order:
         link = manipulator.links[k]
         before = IDENTITY if link.parent is None else found[link.parent]
-        found[link.name] = before @ link.joint.placement(at.get(link.coordinate, 0.0))
+        found[link.name] = before @ link.joint.transform(at.get(link.coordinate, 0.0))
     return found
 
 

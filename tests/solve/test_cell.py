@@ -32,7 +32,7 @@ def walk(cell: Cell, frame: str, q: np.ndarray) -> np.ndarray:
             value = 0.0
             if drive is not None:
                 value = drive.multiplier * q[cell.offsets[m] + drive.of] + drive.offset
-            X = joint.placement(value).matrix() @ X
+            X = joint.transform(value).matrix() @ X
             k = manipulator.parents[k]
         support = cell.supports[m]
         X = support.pose.matrix() @ X

@@ -59,7 +59,7 @@ class Undefined(Circle):
 
 
 class WithoutPrecursor(Circle):
-    def placement(self, q):
+    def transform(self, q):
         return self.motion.pose(float(q))
 
 
@@ -95,7 +95,7 @@ class SeedVelocity(Circle):
 
 class ParentVelocity(Circle):
     def velocity(self, q, qd):
-        R = np.array(self.placement(q).rotation)
+        R = np.array(self.transform(q).rotation)
         v = super().velocity(q, qd)
         return np.concatenate([R @ v[:3], R @ v[3:]])
 
@@ -147,7 +147,7 @@ class RigidInertia(Circle):
     """The whole inertia goes through, as if the joint were locked."""
 
     def articulated_inertia(self, q, inertia):
-        return Revolute(precursor=self.placement(q)).articulated_inertia(0.0, inertia)
+        return Revolute(precursor=self.transform(q)).articulated_inertia(0.0, inertia)
 
 
 class BoundOfEnds(Circle):
@@ -156,7 +156,7 @@ class BoundOfEnds(Circle):
     def origin_bound(self, lower, upper):
         if math.isinf(lower) or math.isinf(upper):
             return super().origin_bound(lower, upper)
-        return max(math.hypot(*self.placement(q).position) for q in (lower, upper))
+        return max(math.hypot(*self.transform(q).position) for q in (lower, upper))
 
 
 class OneWayBound(Circle):

@@ -29,15 +29,15 @@ def test_the_contract_of_joints(lift: arm.Joint):
 
 def test_scissors_rise():
     lift = ScissorLift(beam=1.3, spread=1.2, stages=2)
-    assert np.allclose(lift.placement(0.0).position, [0, 0, 2 * 0.5])
-    assert np.allclose(lift.placement(0.7).position, [0, 0, 2 * 1.2])
+    assert np.allclose(lift.transform(0.0).position, [0, 0, 2 * 0.5])
+    assert np.allclose(lift.transform(0.7).position, [0, 0, 2 * 1.2])
 
 
 def test_cranks_keep_the_table_level():
     lift = ParallelogramLift(crank=0.8)
     for q in np.linspace(-3.0, 3.0, 7):
-        assert np.array_equal(lift.placement(q).matrix()[:3, :3], np.eye(3))
-    assert np.allclose(lift.placement(math.pi / 2).position, [0, 0, 0.8])
+        assert np.array_equal(lift.transform(q).matrix()[:3, :3], np.eye(3))
+    assert np.allclose(lift.transform(math.pi / 2).position, [0, 0, 0.8])
 
 
 @pytest.mark.parametrize(

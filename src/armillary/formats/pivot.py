@@ -68,7 +68,7 @@ def _about_origin(joint: Joint) -> Pivot | None:
     """
     x, y, z, *spin = map(snap, joint.motion.subspace(0.0))
     v, w = (x, y, z), (spin[0], spin[1], spin[2])
-    start = joint.placement(0.0)
+    start = joint.transform(0.0)
     turning, sliding = float(norm(w)), float(norm(v))
     if turning < TOLERANCE and abs(sliding - 1.0) < TOLERANCE:
         return Pivot(slides=True, axis=scale(1.0 / sliding, v), before=start)
@@ -89,10 +89,10 @@ def _about_origin(joint: Joint) -> Pivot | None:
 def _is_same(pivot: Pivot, joint: Joint) -> bool:
     kind = Prismatic if pivot.slides else Revolute
     plain = kind(axis=pivot.axis, precursor=pivot.before)
-    size = 1.0 + float(norm(joint.placement(0.0).position))
+    size = 1.0 + float(norm(joint.transform(0.0).position))
     return all(
-        (plain.placement(q) @ pivot.after).approx_equal(
-            joint.placement(q), TOLERANCE * (size + abs(q))
+        (plain.transform(q) @ pivot.after).approx_equal(
+            joint.transform(q), TOLERANCE * (size + abs(q))
         )
         for q in SAMPLES
     )

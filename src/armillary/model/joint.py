@@ -22,12 +22,15 @@ from armillary.spatial import twist
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Number
+from armillary.trace import Traced
 
 Array = npt.NDArray[np.float64]
 
 
 @dataclass_transform(frozen_default=True)  # users' classes need not say frozen=True
-class Joint(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+class Joint(
+    parameters.Parameterised, frozen=True, kw_only=True, repr_omit_defaults=True
+):
     """A joint of one coordinate q, between an inner frame F and an outer frame M.
 
     Write a subclass with annotated parameters and one method, `pose(q)`:
@@ -133,14 +136,19 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
             return motion_of(self)
         return motion_of(msgspec.structs.replace(self, precursor=IDENTITY))
 
-    def placement(self, q: float) -> Pose:
-        """Return X_FM(q), the outer frame in the inner one, precursor included.
+    def transform(self, q: Number) -> Pose:
+        """Return X_FM(q), the pose of the outer frame in the inner one.
+
+        Unlike `pose` it includes the precursor, so a joint that has joints among its
+        parameters moves by theirs.
+
+        q: Coordinate [`unit`], a float or a traced scalar.
 
         Raises:
             JointError: `pose` does not return a pose.
             ShapeError: `q` is not one number.
         """
-        moved = self.motion.pose(_one_number(q))
+        moved = self.motion.pose(q if isinstance(q, Traced) else _one_number(q))
         return moved if self.precursor.is_identity else self.precursor @ moved
 
     def velocity(self, q: float, qd: float) -> Array:
@@ -209,7 +217,7 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
         unit_torque = S @ momentum
         if unit_torque != 0.0:  # it is zero where nothing moves: all of it counts then
             matrix = matrix - np.outer(momentum, momentum) / unit_torque
-        carry = np.array(twist.coadjoint(self.placement(q)), dtype=np.float64)
+        carry = np.array(twist.coadjoint(self.transform(q)), dtype=np.float64)
         return carry @ matrix @ carry.T
 
     def origin_bound(self, lower: float, upper: float) -> float:
@@ -257,12 +265,7 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
 
     def approx_equal(self, other: object, tolerance: float) -> bool:
         """Return whether `other` is such a joint and no parameter differs by more."""
-        return type(other) is type(self) and all(
-            parameters.approx_equal(
-                getattr(self, name), getattr(other, name), tolerance
-            )
-            for name in self.__struct_fields__
-        )
+        return parameters.approx_equal(self, other, tolerance)
 
     def _range(self, lower: float, upper: float) -> tuple[float, float]:
         """Return a range in order, cut down to one period where it has more."""

@@ -27,6 +27,10 @@ from armillary.spatial.pose import IDENTITY, Pose
 DEEPEST = 8
 
 
+class Parameterised(msgspec.Struct, frozen=True):
+    """A value made of parameters, which may itself be a parameter of another."""
+
+
 @lru_cache(maxsize=1024)
 def parameter_types(kind: type) -> dict[str, Any]:
     """Return the annotation of each parameter of a class, none where unresolvable."""
@@ -84,7 +88,7 @@ def store(struct: msgspec.Struct) -> None:
 
 
 def stored(value: Any, annotation: Any, name: str) -> Any:
-    """Return a parameter in its stored form: numbers, texts, poses, tuples of them.
+    """Return a parameter in its stored form: numbers, texts, poses, joints, tuples.
 
     Args:
         value: What was given: NumPy numbers, arrays and lists become plain ones, whole
@@ -103,24 +107,34 @@ def stored(value: Any, annotation: Any, name: str) -> Any:
 
 
 def approx_equal(a: Any, b: Any, tolerance: float) -> bool:
-    """Return whether two stored parameters differ by no more than `tolerance`."""
+    """Return whether two values of the model differ by no more than `tolerance`.
+
+    Numbers and the entries of poses are compared one by one; all else must be equal.
+    """
     if isinstance(a, Pose) and isinstance(b, Pose):
         return a.approx_equal(b, tolerance)
     if _is_number(a) and _is_number(b):
-        return abs(a - b) <= tolerance
+        return a == b or abs(a - b) <= tolerance
     if type(a) is tuple and type(b) is tuple:
         left, right = cast(Sequence[Any], a), cast(Sequence[Any], b)
         return len(left) == len(right) and all(
             approx_equal(x, y, tolerance) for x, y in zip(left, right, strict=True)
         )
+    if isinstance(a, msgspec.Struct) and type(b) is type(a):
+        return all(
+            approx_equal(getattr(a, name), getattr(b, name), tolerance)
+            for name in a.__struct_fields__
+        )
     return bool(a == b) and isinstance(a, bool) == isinstance(b, bool)
 
 
 def is_numeric(value: object) -> bool:
-    """Return whether a stored parameter is numbers or poses throughout."""
+    """Return whether a stored parameter is numbers, poses or joints throughout."""
     if isinstance(value, tuple):
         return all(map(is_numeric, cast(Sequence[Any], value)))
-    return isinstance(value, (Pose, int, float)) and not isinstance(value, bool)
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, (Pose, Parameterised, int, float))
 
 
 def numbers_of(value: Any) -> Iterator[float]:
@@ -130,8 +144,36 @@ def numbers_of(value: Any) -> Iterator[float]:
     elif isinstance(value, tuple):
         for item in cast(Sequence[Any], value):
             yield from numbers_of(item)
+    elif isinstance(value, Parameterised):
+        for part in _parts(value):
+            if is_numeric(part):
+                yield from numbers_of(part)
     else:
         yield float(value)
+
+
+def nested_in(value: Any) -> Iterator[Any]:
+    """Yield the joints among the parameters of a joint, and those among theirs."""
+    if isinstance(value, tuple):
+        for item in cast(Sequence[Any], value):
+            if isinstance(item, Parameterised):
+                yield item
+            yield from nested_in(item)
+    elif isinstance(value, Parameterised):
+        yield from nested_in(tuple(_parts(value)))
+
+
+def _parts(value: Parameterised) -> Iterator[Any]:
+    return (getattr(value, name) for name in value.__struct_fields__)
+
+
+def _depth(value: Any) -> int:
+    """Return how many joints are inside each other."""
+    if isinstance(value, tuple):
+        return max(map(_depth, cast(Sequence[Any], value)), default=0)
+    if isinstance(value, Parameterised):
+        return 1 + _depth(tuple(_parts(value)))
+    return 0
 
 
 def _is_number(value: object) -> bool:
@@ -148,6 +190,10 @@ def _plain(value: Any, name: str, depth: int = 0) -> Any:
         return _number(value, name)
     if isinstance(value, Pose):
         return _pose(value, name)
+    if isinstance(value, Parameterised):
+        if _depth(value) >= DEEPEST:
+            raise JointError(f"{name} makes more than {DEEPEST} joints in each other.")
+        return value
     if isinstance(value, np.ndarray):
         return _plain(cast(Any, value).tolist(), name, depth)
     if isinstance(value, (list, tuple)):
@@ -160,7 +206,8 @@ def _plain(value: Any, name: str, depth: int = 0) -> Any:
         return _tuple_of(plain, items)
     raise JointError(
         f"{name} is {_described(value)}. The parameters of a joint are numbers, texts, "
-        "poses, and sequences of them, so that joints can be compared and saved."
+        "poses, joints, and sequences of them, so that joints can be compared and "
+        "saved."
     )
 
 
@@ -227,6 +274,11 @@ def _typed(value: Any, annotation: Any, name: str) -> Any:
     """Return a plain value as what `annotation` says, where that is understood."""
     if annotation is Pose and isinstance(value, tuple):
         return _pose_of_array(cast(Sequence[Any], value), name)
+    if isinstance(annotation, type) and issubclass(annotation, Parameterised):
+        if not isinstance(value, annotation):
+            wanted = annotation.__name__
+            raise JointError(f"{name} must be a {wanted}, not {_described(value)}.")
+        return value
     rule = _RULES.get(annotation) if isinstance(annotation, type) else None
     if rule is not None:
         fits, wanted, convert = rule

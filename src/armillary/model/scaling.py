@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, JointError
 from armillary.model.motion import Motion
-from armillary.model.parameters import is_numeric, numbers_of
+from armillary.model.parameters import Parameterised, is_numeric, numbers_of
 from armillary.model.unit import Unit
 from armillary.spatial.pose import IDENTITY, Pose
 
@@ -104,7 +104,9 @@ def _with_scaled(joint: J, names: Sequence[str], factor: float) -> J:
 def _scaled(value: Any, factor: float) -> Any:
     if isinstance(value, tuple):
         return tuple(_scaled(item, factor) for item in cast(Sequence[Any], value))
-    return value.scaled(factor) if isinstance(value, Pose) else value * factor
+    if isinstance(value, (Pose, Parameterised)):
+        return cast(Any, value).scaled(factor)
+    return value * factor
 
 
 def _obeys(joint: Any, candidate: Any, factor: float) -> bool:

@@ -48,7 +48,7 @@ def _check_articulated(subject: Subject, q: float, matrix: Array, S: Array) -> N
     through = subject.joint.articulated_inertia(q, matrix)
     size = float(np.abs(through).max())
     name = f"at q = {q:.6g} articulated_inertia"
-    carry = np.array(adjoint(subject.joint.placement(q)), dtype=np.float64)
+    carry = np.array(adjoint(subject.joint.transform(q)), dtype=np.float64)
     whole = np.linalg.inv(carry).T @ matrix @ np.linalg.inv(carry)
     gained = float(np.linalg.eigvalsh(through - whole).max())
     felt = float(np.abs(through @ (carry @ S)).max())

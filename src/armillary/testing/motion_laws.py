@@ -44,8 +44,8 @@ def rigid(subject: Subject) -> None:
 def precursor(subject: Subject) -> None:
     """Check X_FM = precursor pose(q)."""
     for q, X in zip(subject.q, subject.placements(subject.q), strict=True):
-        placed = subject.joint.placement(float(q)).matrix()
-        _same(placed, X, f"placement({q:.6g})", "precursor @ pose(q)")
+        placed = subject.joint.transform(float(q)).matrix()
+        _same(placed, X, f"transform({q:.6g})", "precursor @ pose(q)")
 
 
 def plain(subject: Subject) -> None:

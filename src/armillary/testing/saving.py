@@ -7,6 +7,7 @@ import msgspec
 from armillary.errors import JointError
 from armillary.formats.native.joints import joint_of, joint_record
 from armillary.model.joint import Joint
+from armillary.model.parameters import nested_in
 
 
 def native_round_trip(joint: Joint) -> Joint:
@@ -17,7 +18,9 @@ def native_round_trip(joint: Joint) -> Joint:
         JointError: A second saving gives another text.
     """
     text = _saved(joint)
-    loaded = joint_of(msgspec.json.decode(text), {joint.tag: type(joint)})
+    joints: list[Joint] = [joint, *nested_in(joint)]
+    kinds = {each.tag: type(each) for each in joints}
+    loaded = joint_of(msgspec.json.decode(text), kinds)
     again = _saved(loaded)
     if again != text:
         raise JointError(

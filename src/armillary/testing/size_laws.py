@@ -91,7 +91,7 @@ def _compare(
     subject: Subject, scaled: Joint, factor: float, coordinate: float, expected: Array
 ) -> None:
     for k, q in enumerate(map(float, subject.q)):
-        actual = scaled.placement(coordinate * q).matrix()
+        actual = scaled.transform(coordinate * q).matrix()
         error = float(np.abs(actual - expected[k]).max())
         if not error <= TOLERANCE * (1.0 + float(np.abs(expected[k]).max())):
             raise JointError(

@@ -92,6 +92,8 @@ def _changes(value: Any) -> Iterator[Any]:
     elif isinstance(value, Pose):
         yield value @ Pose.translation(CHANGE, 0.0, 0.0)
         yield value @ Pose.rotation_x(CHANGE)
+    elif isinstance(value, Joint):
+        yield from (changed for _, changed in variants(value))
     elif isinstance(value, tuple):
         items = cast(tuple[Any, ...], value)
         for k, item in enumerate(items):
@@ -106,6 +108,9 @@ def _difference(a: Any, b: Any) -> float:
     if isinstance(a, tuple):
         pairs = zip(cast(tuple[Any, ...], a), b, strict=True)
         return max((_difference(x, y) for x, y in pairs), default=0.0)
+    if isinstance(a, Joint):
+        names = a.__struct_fields__
+        return max(_difference(getattr(a, n), getattr(b, n)) for n in names)
     return float(abs(a - b)) if isinstance(a, (int, float)) else 0.0
 
 
@@ -135,7 +140,7 @@ def _check_twin(subject: Subject, other: Joint, name: str) -> None:
     if type(other) is not type(subject.joint) or other != subject.joint:
         raise JointError(f"{name} is {other!r}, which is not equal to the joint.")
     q = float(subject.q[0])
-    if other.placement(q) != subject.joint.placement(q):
+    if other.transform(q) != subject.joint.transform(q):
         raise JointError(f"{name} is equal, but moves otherwise at q = {q:.6g}.")
 
 
@@ -145,14 +150,14 @@ def precursors(subject: Subject) -> None:
     X = random_pose(subject.random)
     moved = joint.motion.pose(q)
     pairs = (
-        ("prepend(X)", joint.prepend(X), X @ joint.placement(q)),
+        ("prepend(X)", joint.prepend(X), X @ joint.transform(q)),
         ("offset_inboard(X)", joint.offset_inboard(X), joint.precursor @ X @ moved),
     )
     for name, changed, expected in pairs:
-        if not changed.placement(q).approx_equal(expected, TOLERANCE * _size(expected)):
+        if not changed.transform(q).approx_equal(expected, TOLERANCE * _size(expected)):
             raise JointError(
                 f"{name} at q = {q:.6g} places the origin at "
-                f"{changed.placement(q).position}, not at {expected.position}."
+                f"{changed.transform(q).position}, not at {expected.position}."
             )
     if joint.prepend(IDENTITY) != joint or joint.offset_inboard(IDENTITY) != joint:
         raise JointError("prepend or offset_inboard of the identity changes the joint.")

@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from armillary.formats.actin.names import local
+from armillary.formats.actin.opaque import is_kept
 from armillary.model.joint import Joint
 from armillary.model.joints import (
     JOINT_TYPES,
@@ -27,6 +28,7 @@ from armillary.model.joints import (
     Revolute,
     Screw,
 )
+from armillary.model.joints.opaque import OpaqueJoint
 
 __all__ = ["Component", "Parameter", "components", "element_name", "row_for"]
 
@@ -82,14 +84,20 @@ class Component:
             name in said or getattr(joint, name) == defaults[name]
             for name in joint.__struct_fields__
         ) and all(
-            _is_plain(getattr(joint, parameter.field))
-            and not (parameter.is_reciprocal and not getattr(joint, parameter.field))
+            self.is_omitted(joint, parameter.field)
+            or (
+                _is_writable(getattr(joint, parameter.field))
+                and not (
+                    parameter.is_reciprocal and not getattr(joint, parameter.field)
+                )
+            )
             for parameter in self.parameters
         )
 
-    def is_default(self, joint: Joint, field: str) -> bool:
-        """Return whether a parameter of a joint need not be written."""
-        return getattr(joint, field) == _defaults(self.kind)[field]
+    def is_omitted(self, joint: Joint, field: str) -> bool:
+        """Return whether a parameter is left out: in elements of our own, defaults."""
+        is_default = getattr(joint, field) == _defaults(self.kind)[field]
+        return is_default and self.element.startswith("am:")
 
     def coordinate_rate(self, joint: Joint) -> float:
         """Return the change of our coordinate for one of the file's."""
@@ -178,11 +186,18 @@ def _row_of(kind: type[Joint]) -> Component | None:
     )
 
 
-def _is_plain(value: Any) -> bool:
-    """Return whether an element's text can hold a value: numbers, or true or false."""
+def _is_writable(value: Any) -> bool:
+    """Return whether an element can hold a value: numbers, true or false, joints."""
     if isinstance(value, tuple):
         items = cast(tuple[Any, ...], value)
-        return len(items) > 1 and all(type(item) in {int, float} for item in items)
+        return len(items) > 1 and (
+            all(type(item) in {int, float} for item in items)
+            or all(isinstance(item, Joint) and _is_writable(item) for item in items)
+        )
+    if isinstance(value, OpaqueJoint):
+        return is_kept(value)
+    if isinstance(value, Joint):
+        return row_for(value) is not None
     return type(value) in {bool, int, float}
 
 

@@ -69,7 +69,7 @@ def read_component(
         "precursor": read_child_pose(element, local(row.precursor), report)
     }
     for parameter in row.parameters:
-        value = _value(element, parameter, report)
+        value = _value(element, parameter, rows, report)
         if value is not None:
             found[parameter.field] = value
     _tell_unused(element, row, report)
@@ -98,7 +98,12 @@ def _chosen(
     return left[0] if left else None
 
 
-def _value(element: Element, parameter: Parameter, report: Report) -> Any:
+def _value(
+    element: Element,
+    parameter: Parameter,
+    rows: tuple[Component, ...],
+    report: Report,
+) -> Any:
     """Return a parameter, None where there is none or it is faulty."""
     name = local(parameter.element)
     if parameter.is_reciprocal:
@@ -106,6 +111,8 @@ def _value(element: Element, parameter: Parameter, report: Report) -> Any:
     child = element.only_child(name, report)
     if child is None:
         return None
+    if child.children:
+        return _joints(child, rows, report)
     truth = TRUTH.get(child.text.strip().lower())
     if truth is not None:
         child.read_text()
@@ -119,6 +126,24 @@ def _value(element: Element, parameter: Parameter, report: Report) -> Any:
             report.error(child.place, "no-number", f"{child.label} is empty")
     report_unused(child, report)
     return value
+
+
+def _joints(
+    element: Element, rows: tuple[Component, ...], report: Report
+) -> Joint | tuple[Joint, ...] | None:
+    """Return the joint in an element, or several; None after an error."""
+    found: list[Joint] = []
+    for child in element.children:
+        element.children_named(child.name)
+        carrier = read_component(child, rows, report)
+        if carrier is None:
+            return None
+        if not carrier.primary.is_identity:
+            message = f"the primary frame of {child.label} is not kept inside a joint"
+            report.warning(child.place, "not-kept", message)
+        found.append(carrier.joint)
+    report_unused(element, report)
+    return found[0] if len(found) == 1 else tuple(found)
 
 
 def _reciprocal(element: Element, name: str, report: Report) -> float | None:
@@ -164,17 +189,22 @@ def component_element(
             f"joint {quote(link.coordinate)} is of type {type(joint).__name__}, which "
             f"has no element; it is fixed at q = {q:g}",
         )
-        joint = Fixed(precursor=joint.placement(q))
+        joint = Fixed(precursor=joint.transform(q))
         row = row_for(joint)
         assert row is not None
     if row.element.startswith("am:") and link.parent is not None:
         message = f"joint {quote(link.coordinate)} is written as <{row.element}>"
         hint = "Actin has no element for it."
         report.note(Place(), "not-of-actin", message, hint=hint)
-    return _written(row, joint, link.primary, library), row.coordinate_rate(joint)
+    return _written(row, joint, link.primary, library, report), row.coordinate_rate(
+        joint
+    )
 
 
-def _written(row: Component, joint: Joint, primary: Pose, library: str) -> Element:
+def _written(
+    row: Component, joint: Joint, primary: Pose | None, library: str, report: Report
+) -> Element:
+    """Return the component of a joint; inside another joint it has no primary frame."""
     has_precursor = not joint.precursor.is_identity
     children = [
         tag(name, text=words[-1] if has_precursor else words[0])
@@ -184,16 +214,31 @@ def _written(row: Component, joint: Joint, primary: Pose, library: str) -> Eleme
         children.append(pose_element(row.precursor, joint.precursor))
     is_own = row.element.startswith("am:")
     for parameter in row.parameters:
-        if not (is_own and row.is_default(joint, parameter.field)):
-            children.append(_parameter(parameter, getattr(joint, parameter.field)))
-    if not (is_own and primary.is_identity):
+        if not row.is_omitted(joint, parameter.field):
+            value = getattr(joint, parameter.field)
+            children.append(_parameter(parameter, value, report))
+    if primary is not None and not (is_own and primary.is_identity):
         children.append(pose_element(PRIMARY, primary))
     return tag(row.element, {"library": library or None}, *children)
 
 
-def _parameter(parameter: Parameter, value: Any) -> Element:
+def _inner(joint: Joint, report: Report) -> Element:
+    """Return the component of a joint inside another one, which can be written."""
+    if isinstance(joint, OpaqueJoint):
+        element = opaque_element(joint, None, "", report)
+        assert element is not None
+        return element
+    row = row_for(joint)
+    assert row is not None
+    return _written(row, joint, None, "", report)
+
+
+def _parameter(parameter: Parameter, value: Any, report: Report) -> Element:
     if isinstance(value, bool):
         return tag(parameter.element, text="true" if value else "false")
+    items = cast(tuple[Any, ...], value if isinstance(value, tuple) else (value,))
+    if isinstance(items[0], Joint):
+        return tag(parameter.element, {}, *(_inner(each, report) for each in items))
     if isinstance(value, tuple):
         numbers = cast(tuple[float, ...], value)
         return tag(parameter.element, text=" ".join(map(number_text, numbers)))

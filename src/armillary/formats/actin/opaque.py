@@ -17,7 +17,7 @@ from armillary.model.joints.opaque import OpaqueJoint
 from armillary.plugins import advice
 from armillary.spatial.pose import Pose
 
-__all__ = ["opaque_element", "read_opaque"]
+__all__ = ["is_kept", "opaque_element", "read_opaque"]
 
 PRIMARY: Final = "primaryFrame"
 FOREIGN: Final = "actin"
@@ -63,11 +63,14 @@ def _record(element: Element, report: Report, depth: int) -> list[Any]:
 
 
 def opaque_element(
-    joint: OpaqueJoint, primary: Pose, library: str, report: Report
+    joint: OpaqueJoint, primary: Pose | None, library: str, report: Report
 ) -> Element | None:
-    """Return the component that such a joint kept, None where it is of another file."""
-    record = msgspec.json.decode(joint.parameters).get(FOREIGN)
-    if not _is_record(record):
+    """Return the component that such a joint kept, None where it is of another file.
+
+    primary: None inside another joint, where there is no primary frame.
+    """
+    record = _kept(joint)
+    if record is None:
         report.error(
             Place(),
             "unknown-joint-type",
@@ -87,8 +90,18 @@ def opaque_element(
         message = f"the precursor of joint type {quote(joint.kind)} is not kept"
         report.warning(Place(), "lost-precursor", message)
     attributes = {"library": library or None, **made.attributes, **added}
-    frame = pose_element(f"mn:{PRIMARY}", primary)
-    return tag(made.name, attributes, *made.children, frame, text=made.text)
+    frame = () if primary is None else (pose_element(f"mn:{PRIMARY}", primary),)
+    return tag(made.name, attributes, *made.children, *frame, text=made.text)
+
+
+def is_kept(joint: OpaqueJoint) -> bool:
+    """Return whether a joint keeps a component of such a file."""
+    return _kept(joint) is not None
+
+
+def _kept(joint: OpaqueJoint) -> list[Any] | None:
+    record = msgspec.json.decode(joint.parameters).get(FOREIGN)
+    return record if _is_record(record) else None
 
 
 def _element(

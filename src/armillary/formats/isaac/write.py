@@ -130,7 +130,7 @@ class _Tree:
             return joint.precursor
         q = min(max(0.0, limits.lower), limits.upper)
         self._warn("lost-joint", link, f"is of type {kind}; it is fixed at q = {q:g}")
-        return joint.placement(q)
+        return joint.transform(q)
 
     def _add(self, name: str, parent: str | None, pose: Pose) -> None:
         """Add a link that does not move; one at its parent's frame has no motor."""

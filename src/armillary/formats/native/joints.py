@@ -23,7 +23,7 @@ TYPE: Final = "type"
 PRECURSOR: Final = "precursor"
 DEEPEST: Final = 32
 _NESTED: Final = frozenset({dict, list})
-_DEEP: Final = frozenset({tuple, Pose})
+_FLAT: Final = frozenset({float, int, bool, str, type(None)})
 
 
 def joint_of(record: dict[str, Any], own: Mapping[str, type[Joint]]) -> Joint:
@@ -42,7 +42,9 @@ def joint_of(record: dict[str, Any], own: Mapping[str, type[Joint]]) -> Joint:
     kind = JOINT_TYPES.get(tag) or own.get(tag)
     if kind is None:
         return _opaque(tag, record)
-    parameters = {key: _value(given) for key, given in record.items() if key != TYPE}
+    parameters = {
+        key: _value(given, own) for key, given in record.items() if key != TYPE
+    }
     _check_names(kind, parameters)
     return kind(**parameters)
 
@@ -98,21 +100,25 @@ def _record(value: Any) -> Record:
         return value
     if isinstance(value, Pose):
         return checked_pose_record(value)
+    if isinstance(value, Joint):
+        return joint_record(value)
     if isinstance(value, tuple):
         items = cast(tuple[Any, ...], value)
-        is_flat = _DEEP.isdisjoint(map(type, items))
+        is_flat = all(type(item) in _FLAT for item in items)
         return items if is_flat else tuple(map(_record, items))
     return value
 
 
-def _value(record: Record) -> Any:
-    """Return a parameter that a file gives: an object is a pose."""
+def _value(record: Record, own: Mapping[str, type[Joint]]) -> Any:
+    """Return a parameter that a file gives: an object is a joint or a pose."""
     if isinstance(record, dict):
+        if TYPE in record:
+            return joint_of(cast(dict[str, Any], record), own)
         return pose_of(msgspec.convert(record, PoseInFile), check=False)
     if isinstance(record, list):
         items = cast(list[Any], record)
         is_flat = _NESTED.isdisjoint(map(type, items))
-        return tuple(items if is_flat else map(_value, items))
+        return tuple(items if is_flat else (_value(item, own) for item in items))
     return record
 
 
@@ -144,7 +150,7 @@ def _fields(kind: type[Joint]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _opaque(tag: str, record: dict[str, Any]) -> OpaqueJoint:
     """Return the joint of an unknown type, its parameters as they are."""
-    precursor: Any = _value(record.get(PRECURSOR, {}))
+    precursor: Any = _value(record.get(PRECURSOR, {}), {})
     if not isinstance(precursor, Pose):
         raise JointError(f"The precursor of a joint is a pose, not {precursor!r}.")
     rest = {key: item for key, item in record.items() if key not in {TYPE, PRECURSOR}}

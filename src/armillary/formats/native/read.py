@@ -32,6 +32,7 @@ from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.notes import note_faults
+from armillary.model.parameters import nested_in
 from armillary.model.rules import Rules
 from armillary.model.workcell import Workcell
 from armillary.plugins import advice
@@ -172,8 +173,9 @@ class _Building:
             # A caller's own class may fail in its own words.
             self._document.error(steps, "bad-joint", _clause(error))
             raise _Faulty from error
-        if isinstance(joint, OpaqueJoint):
-            self._unknown.setdefault(joint.kind, []).append((*steps, "type"))
+        for each in (joint, *nested_in(joint)):
+            if isinstance(each, OpaqueJoint):
+                self._unknown.setdefault(each.kind, []).append((*steps, "type"))
         return joint
 
     def _tell_unknown_types(self) -> None:

@@ -203,7 +203,7 @@ class Draft:
         pose = link.joint.precursor
         if drive is not None:
             q = self._home[link.coordinate]
-            pose = link.joint.placement(q)
+            pose = link.joint.transform(q)
             self._report.warning(
                 NOWHERE,
                 "joint-type",
