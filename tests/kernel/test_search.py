@@ -10,12 +10,8 @@ import numpy as np
 import pytest
 
 from armillary.kernel import search as search_module
-from armillary.kernel import search_text as text_module
 from armillary.kernel import start_table
 from armillary.kernel.search import (
-    INVALID,
-    SOLVED,
-    UNSOLVED,
     Found,
     Patience,
     Plan,
@@ -23,7 +19,8 @@ from armillary.kernel.search import (
     deadline_after,
     make_plan,
 )
-from armillary.kernel.search_text import STOPPED, search_text
+from armillary.kernel.search_code import search_code
+from armillary.kernel.search_layout import INVALID, SOLVED, STOPPED, UNSOLVED
 from armillary.kernel.start_table import Table, make_table
 from armillary.trace import Program, trace
 from armillary.trace.functions import select
@@ -198,10 +195,10 @@ def test_other_registers_have_code_too(table: Table, plan: Plan):
 
     from armillary.kernel.block import Shape
 
-    for lanes in (1, 2, 8):
-        for with_avx2 in (True, False):
-            text = search_text(
-                _step(), _guard(), SCALES, Shape(64, lanes), with_avx2=with_avx2
+    for lanes in (1, 2, 8, 16):
+        for avx2 in (True, False):
+            text = search_code(
+                _step(), _guard(), Shape(64, lanes), pairs=2, levels=3000, avx2=avx2
             )
             llvm.parse_assembly(text).verify()
 
@@ -209,9 +206,11 @@ def test_other_registers_have_code_too(table: Table, plan: Plan):
 def test_generic_squares_equal_those_of_the_instruction(
     search: Search, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ):
+    def generic(*programs: Any, **options: Any) -> str:
+        return search_code(*programs, **{**options, "avx2": False})
+
     problems = _problems(100)
-    generic = text_module.PAIRED_SQUARES[False]
-    monkeypatch.setattr(text_module, "PAIRED_SQUARES", {True: generic, False: generic})
+    monkeypatch.setattr(search_module, "search_code", generic)
     monkeypatch.setenv("ARMILLARY_CACHE", "off")  # it knows the instruction's code
     other = Search(_step(), _guard(), SCALES)
     assert _same(other(problems, plan), search(problems, plan))
@@ -238,6 +237,23 @@ def test_a_deadline_ends_a_search(
     assert np.isnan(found.unknowns[~tried]).all()
     left = ((found.unknowns**2 - problems) ** 2).sum(axis=1)
     assert found.errors[tried, 0] == pytest.approx(left[tried], rel=1e-9)
+
+
+def test_a_deadline_is_kept_where_the_system_has_no_clock_gettime(
+    search: Search, table: Table, monkeypatch: pytest.MonkeyPatch
+):
+    def nothing(name: object) -> object:
+        raise OSError(name)
+
+    monkeypatch.setattr(search_module.ctypes, "CDLL", nothing)
+    search_module._clock.cache_clear()
+    endless = _plan(table, starts=10**9)
+    begin = time.perf_counter()
+    problems = np.tile([4.0, 9.0, -1.0], (6, 1))
+    found = search(problems, endless, deadline=deadline_after(0.01))
+    assert 0.01 <= time.perf_counter() - begin < 0.1
+    assert (found.endings[:, 0] == STOPPED).all()
+    search_module._clock.cache_clear()
 
 
 def test_a_stopped_search_keeps_the_nearest_of_all_lanes(search: Search, plan: Plan):

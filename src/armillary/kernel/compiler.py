@@ -79,13 +79,23 @@ def compiled(program: Program, bits: int, lanes: int = 0) -> tuple[Code, Shape]:
     return loaded(key, target, lambda: module_text(program, shape), level), shape
 
 
-def loaded(key: str, target: Target, text: Callable[[], str], level: int) -> Code:
-    """Return the code kept under `key`, or made of `text` where none can be loaded."""
+def loaded(
+    key: str,
+    target: Target,
+    text: Callable[[], str],
+    level: int,
+    *,
+    variables: bool = False,
+) -> Code:
+    """Return the code kept under `key`, or made of `text` where none can be loaded.
+
+    level, variables: As for `to_object`.
+    """
     stored = cache.load(key)
     if stored is not None:
         with contextlib.suppress(KernelError):  # made anew below
             return Code(stored, target)
-    made = to_object(text(), target, level)
+    made = to_object(text(), target, level, variables=variables)
     cache.store(key, made)
     return Code(made, target)
 

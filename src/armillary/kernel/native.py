@@ -10,8 +10,10 @@ from armillary.errors import KernelError
 from armillary.kernel.target import Target, machine
 
 
-def optimised(text: str, target: Target) -> llvm.ModuleRef:
+def optimised(text: str, target: Target, *, variables: bool = False) -> llvm.ModuleRef:
     """Return the parsed, checked module; the tracer has done the optimising.
+
+    variables: Whether functions of it have variables, to be kept in registers.
 
     Raises:
         KernelError: LLVM refuses the text, which is a fault of ours.
@@ -24,31 +26,31 @@ def optimised(text: str, target: Target) -> llvm.ModuleRef:
             f"LLVM refuses the code that was made; please report this. {error}"
         ) from error
     module.triple = target.triple
-    if "alwaysinline" in text:
-        _put_in_line(module, target)
+    if variables:
+        options = llvm.create_pipeline_tuning_options()
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        passes.run(module, llvm.create_pass_builder(machine(target), options))
     return module
 
 
-def _put_in_line(module: llvm.ModuleRef, target: Target) -> None:
-    """Replace calls by what they call where the text asks for it."""
-    options = llvm.create_pipeline_tuning_options()
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_always_inliner_pass()
-    passes.run(module, llvm.create_pass_builder(machine(target), options))
-
-
-def to_object(text: str, target: Target, level: int) -> bytes:
+def to_object(
+    text: str, target: Target, level: int, *, variables: bool = False
+) -> bytes:
     """Compile LLVM IR text to the bytes of an object file for `target`.
 
     Args:
         text: The IR.
         target: Machine to compile for.
         level: How hard code generation tries, 0 to 3.
+        variables: As for `optimised`.
 
     Raises:
         KernelError: LLVM refuses the text, which is a fault of ours.
     """
-    return machine(target, level).emit_object(optimised(text, target))
+    module = optimised(text, target, variables=variables)
+    return machine(target, level).emit_object(module)
 
 
 def to_assembly(text: str, target: Target, level: int) -> str:

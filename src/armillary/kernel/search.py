@@ -1,6 +1,6 @@
 """Multi-start search as one native loop: many problems, a lane each, never waiting.
 
-The loop itself is `search.ll`; here its job is put together.
+The loop itself is `search_code.py`; here its plan and calls are put together.
 """
 
 from __future__ import annotations
@@ -17,30 +17,43 @@ import numpy.typing as npt
 
 from armillary.kernel.binding import address_of
 from armillary.kernel.block import Shape
-from armillary.kernel.search_text import CALL_WORDS, search_text
+from armillary.kernel.search_code import search_code
+from armillary.kernel.search_layout import CALL, SOLVED
 from armillary.kernel.start_table import Table, levels_of, pairs_of
 from armillary.kernel.threads import share
 from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
 
-SOLVED, UNSOLVED, INVALID = 0, 1, 2  # and STOPPED of search_text
 # A thread is woken for at least this many problems.
 PROBLEMS_PER_THREAD = 256
-# What a call adds to the words of a plan.
-CALL = struct.Struct(f"{len(CALL_WORDS)}q")
+CALL_WORDS = struct.Struct(f"{CALL.bytes // 8}q")
+
+
+READ_CLOCK = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_int64)
+)
+MONOTONIC: int = getattr(time, "CLOCK_MONOTONIC", 0)
 
 
 @lru_cache(maxsize=1)
-def _clock() -> tuple[int, int]:
-    """Return the address of clock_gettime, and which clock of it is monotonic."""
-    address = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value
-    return address or 0, time.CLOCK_MONOTONIC
+def _clock() -> tuple[int, Any]:
+    """Return the address of a function like clock_gettime, and its owner."""
+    try:
+        clock = ctypes.CDLL(None).clock_gettime
+    except (AttributeError, OSError, TypeError):  # Windows has none
+        clock = READ_CLOCK(_read_clock)
+    return ctypes.cast(clock, ctypes.c_void_p).value or 0, clock
+
+
+def _read_clock(_: int, parts: Any) -> int:
+    parts[0], parts[1] = divmod(time.monotonic_ns(), 1_000_000_000)
+    return 0
 
 
 def deadline_after(seconds: float) -> int:
     """Return the deadline that a search takes, `seconds` from now [ns]."""
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC) + round(seconds * 1e9)
+    return time.monotonic_ns() + round(seconds * 1e9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,7 +284,7 @@ class Search:
     ) -> int:
         """Write what is found `into` arrays; return how many problems fail."""
         unknowns, errors, endings = into
-        call = CALL.pack(
+        call = CALL_WORDS.pack(
             len(problems),
             address_of(problems),
             problems.strides[0] // 8,
@@ -283,7 +296,8 @@ class Search:
             1 if chained else self.shape.lanes,
             chained,
             deadline,
-            *(_clock() if deadline else (0, 0)),
+            _clock()[0] if deadline else 0,
+            MONOTONIC,
         )
         return self._search(plan.address, call)
 
@@ -301,9 +315,12 @@ def _compiled(
     key = compiler.key_of(*map(str, parts), machine.identity)
 
     def text() -> str:
-        return search_text(step, guard, scales, shape, with_avx2=with_avx2)
+        pairs, levels = sizes
+        return search_code(
+            step, guard, shape, pairs=pairs, levels=levels, avx2=with_avx2
+        )
 
-    return compiler.loaded(key, machine, text, level=1), shape
+    return compiler.loaded(key, machine, text, level=1, variables=True), shape
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ import armillary as arm
 from armillary import Cell, Link, Manipulator, ModelError, Mount, Pose, ShapeError
 from armillary.kernel import search as search_module
 from armillary.kernel.search import Patience
-from armillary.kernel.search_text import STOPPED
+from armillary.kernel.search_layout import STOPPED
 from armillary.model.limits import Limits
 from armillary.solve.ik import question, solver
 from armillary.solve.ik.reason import Reason

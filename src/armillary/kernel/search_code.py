@@ -1,0 +1,292 @@
+"""The code of a search: a multi-start iteration with one problem in each lane.
+
+`@step` and `@guard` are compiled programs on columns: a vector for each number, a lane
+for each problem. `@step` reads unknowns, parameters and, if it has a third input, what
+all problems share; it writes the next unknowns and the errors of the present ones.
+`@guard` writes a number above 0 for parameters that are valid.
+
+A lane that has solved its problem takes the next one at once; a lane that does not come
+nearer starts again elsewhere. Starts come from the caller, then from a table of known
+answers (nearest first, sought in the grid cell of the problem), then at random from a
+key that depends on the problem alone. What a step means is not known here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from armillary.kernel.block import Shape
+from armillary.kernel.builder import Function, Value
+from armillary.kernel.emit import emit_columns
+from armillary.kernel.machine_type import F64, I1, I32, I64, PTR, VOID
+from armillary.kernel.search_layout import (
+    CALL,
+    FAR,
+    INVALID,
+    PLAN,
+    SOLVED,
+    STOPPED,
+    UNSOLVED,
+    SearchLayout,
+)
+from armillary.kernel.search_starts import SearchStarts
+from armillary.trace import Program
+
+__all__ = ["search_code"]
+
+
+def search_code(
+    step: Program, guard: Program, shape: Shape, *, pairs: int, levels: int, avx2: bool
+) -> str:
+    """Return the LLVM IR of `@search(ptr plan, ptr call)`, which counts failures.
+
+    Args:
+        step: See above; inputs (n,), (m,) and maybe (c,), outputs (n,) and (k,).
+        guard: See above.
+        shape: The lanes of float64.
+        pairs: Pairs of features in the table of starts.
+        levels: The largest feature.
+        avx2: Whether the machine has an instruction for sums of two products.
+    """
+    n, m, c = (*(port.size for port in step.inputs), 0)[:3]
+    at = SearchLayout(n, m, c, step.outputs[1].size, shape.lanes)
+    functions = [*SearchStarts(at, pairs, levels, avx2).functions()]
+    functions += _Search(at).functions()
+    declared = {name: text for f in functions for name, text in f.declared.items()}
+    programs = emit_columns({"step": step, "guard": guard}, shape)
+    # The programs declare what they use themselves.
+    own = [text for text in declared.values() if text not in programs]
+    code = [f.define(internal=f.name != "search") for f in functions]
+    return "\n".join([programs, *own, *code])
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The functions of a search that hand problems to lanes, and end them."""
+
+    at: SearchLayout
+
+    def functions(self) -> list[Function]:
+        """Return all of them, `search` last."""
+        return [self._finish(), self._take(), self._late(), self._search()]
+
+    def _finish(self) -> Function:
+        """Write how a problem ended."""
+        f = Function(
+            "finish", call=PTR, s=PTR, index=I64, status=I64, steps=I64, tries=I64
+        )
+        call, s, index = f["call"], f["s"], f["index"]
+        failed = f["status"].differs(SOLVED)
+        self.at.state.store(self.at.state.load(s, "left") - 1, s, "left")
+        failures = self.at.state.load(s, "failures") + failed.to(I64, "zext")
+        self.at.state.store(failures, s, "failures")
+        ending = self.at.row(f, "endings", index, 3, I64)
+        for k, name in enumerate(("status", "steps", "tries")):
+            f.store(f[name], ending, k)
+        with f.when(CALL.load(call, "chained").differs(0)):
+            seed, answer = (
+                self.at.row(f, name, index, self.at.n) for name in ("seeds", "answers")
+            )
+            last = failed.select(seed, answer)
+            f.copy(f.element(seed, F64, self.at.n), last, 8 * self.at.n)
+        f.ret()
+        return f
+
+    def _take(self) -> Function:
+        """Give a lane the next valid problem; let it rest when there is none.
+
+        Where the deadline has passed, all problems that are left end at once.
+        """
+        f = Function("take", plan=PTR, call=PTR, s=PTR, to=PTR, lane=I64, late=I1)
+        call, s, lane, state = f["call"], f["s"], f["lane"], self.at.state
+        with f.forever() as problems:
+            index = state.load(s, "next")
+            problems.leave(index >= CALL.load(call, "count"))
+            state.store(index + 1, s, "next")
+            for field, size in (("answers", self.at.n), ("residuals", self.at.k)):
+                row = self.at.row(f, field, index, size)
+                with f.loop(size) as k:
+                    f.store(f.constant(F64, float("nan")), row, k)
+            with f.when(f["late"]):
+                self._finish_without_steps(f, index, STOPPED)
+                problems.repeat()
+            row = self.at.problem(f, index)
+            parameters = state.address(s, "parameters")
+            self.at.put(f, parameters, lane, row, self.at.m)
+            zero = f.variable(F64, 0.0)
+            with f.loop(self.at.m) as k:  # not 0 where a number is not finite
+                zero.set(zero.get() + f.load(F64, row, k) * 0.0)
+            f.call("@guard", VOID, parameters, state.address(s, "verdict"))
+            verdict = f.load(F64, self.at.lane(s, "verdict", lane))
+            with f.when((verdict > 0.0) & zero.get().equals(0.0)):
+                state.store(index, s, "problem", lane)
+                for name in ("tries", "steps"):
+                    f.store(f.constant(I64, 0), self.at.lane(s, name, lane))
+                state.store(-1, s, "taken", lane)
+                state.store(FAR, s, "distances", lane)
+                state.store(float("inf"), s, "least_error", lane)
+                f.store(f.constant(I64, 1), self.at.lane(s, "works", lane))
+                f.call("@start", VOID, f["plan"], call, s, f["to"], lane, lane)
+                f.ret()
+            self._finish_without_steps(f, index, INVALID)
+        f.store(f.constant(I64, 0), self.at.lane(s, "works", lane))
+        f.ret()
+        return f
+
+    def _finish_without_steps(self, f: Function, index: Value, status: int) -> None:
+        ending = (f.constant(I64, number) for number in (status, 0, 0))
+        f.call("@finish", VOID, f["call"], f["s"], index, *ending)
+
+    def _late(self) -> Function:
+        """Return whether the deadline has passed; without one no clock is read."""
+        f = Function("late", I1, call=PTR)
+        deadline = CALL.load(f["call"], "deadline")
+        with f.when(deadline <= 0):
+            f.ret(f.constant(I1, 0))
+        time = f.reserve(16)
+        clock = CALL.load(f["call"], "clock")
+        f.call(clock.text, I32, CALL.load(f["call"], "clock_id").to(I32, "trunc"), time)
+        now = f.load(I64, time) * 1_000_000_000 + f.load(I64, time, 1)
+        f.ret(now >= deadline)
+        return f
+
+    # the loop
+
+    def _search(self) -> Function:
+        """Solve the problems of a call; return how many of them are not solved."""
+        state = self.at.state
+        f = Function("search", I64, plan=PTR, call=PTR)
+        plan, call = f["plan"], f["call"]
+        s = f.reserve(state.bytes, state.align)
+        f.clear(s, state.bytes)
+        state.store(CALL.load(call, "count"), s, "left")
+        together = CALL.load(call, "together").differs(0)
+        here, there = state.address(s, "here"), state.address(s, "there")
+        self._begin(f, s, here, together)
+        now, then = f.variable(PTR, here), f.variable(PTR, there)
+        total = f.variable(I64, 0)
+        parameters, errors = (
+            state.address(s, name) for name in ("parameters", "errors")
+        )
+        shared = [state.address(s, "shared")] if self.at.c else []
+        with f.forever() as rounds:
+            rounds.leave(state.load(s, "left") <= 0)
+            total.set(total.get() + self.at.lanes)
+            inputs = [now.get(), parameters, *shared]
+            f.call("@step", VOID, *inputs, then.get(), errors)
+            late = f.call("@late", I1, call)
+            good, ended = self._judge(f, s, late)
+            bits, good_bits = f.variable(I64, ended), good.mask()
+            with f.forever() as lanes:
+                lanes.leave(bits.get().equals(0))
+                lane = f.count_trailing_zeros(bits.get())
+                bits.set(bits.get() & (bits.get() - 1))
+                is_good = ((good_bits >> lane) & 1).differs(0)
+                slot = together.select(f.constant(I64, 0), lane)
+                own_steps = f.load(I64, self.at.lane(s, "steps", slot))
+                steps = together.select(total.get(), own_steps)
+                arguments = s, lane, slot, now.get(), then.get(), steps
+                # Where all lanes stop at once, the nearest of them is kept.
+                waits = late & together & bits.get().differs(0) & ~is_good
+                done = self._end_start(f, arguments, is_good, late, waits)
+                lanes.repeat(~done)
+                with f.when(together):
+                    f.ret(state.load(s, "failures"))
+                f.call("@take", VOID, plan, call, s, then.get(), lane, late)
+            before = now.get()
+            now.set(then.get())
+            then.set(before)
+        f.ret(state.load(s, "failures"))
+        return f
+
+    def _begin(self, f: Function, s: Value, to: Value, together: Value) -> None:
+        """Give each lane a problem, or each the same one."""
+        plan, call, zero = f["plan"], f["call"], f.constant(I64, 0)
+        parameters = self.at.state.address(s, "parameters")
+        in_time = f.constant(I1, 0)
+        with f.loop(CALL.load(call, "lanes")) as lane:
+            if self.at.c:
+                constants = PLAN.load(plan, "constants")
+                shared = self.at.state.address(s, "shared")
+                self.at.put(f, shared, lane, constants, self.at.c)
+            with f.when(together & lane.differs(0)):
+                works = f.load(I64, self.at.lane(s, "works", 0))
+                f.store(works, self.at.lane(s, "works", lane))
+                with f.when(works.differs(0)):
+                    row = self.at.problem(f, self.at.state.load(s, "problem"))
+                    self.at.put(f, parameters, lane, row, self.at.m)
+                    f.call("@start", VOID, plan, call, s, to, lane, zero)
+            with f.otherwise():
+                f.call("@take", VOID, plan, call, s, to, lane, in_time)
+
+    def _judge(self, f: Function, s: Value, late: Value) -> tuple[Value, Value]:
+        """Return which lanes have solved their problem, and which have to stop."""
+        state, plan, w = self.at.state, f["plan"], self.at.lanes
+
+        def wide(field: str) -> Value:
+            return PLAN.load(plan, field).splat(w)
+
+        good, error = f.variable(I1.wide(w), 1), f.variable(F64.wide(w), 0.0)
+        tolerances = PLAN.load(plan, "tolerances")
+        with f.loop(self.at.k) as k:
+            each = state.load(s, "errors", k)
+            good.set(good.get() & (each <= f.load(F64, tolerances, k).splat(w)))
+            error.set(error.get() + each)
+        works = state.load(s, "works")
+        state.store(state.load(s, "steps") + works, s, "steps")
+        age = state.load(s, "age") + works
+        state.store(age, s, "age")
+        last = state.load(s, "last_error")
+        state.store(error.get(), s, "last_error")
+        staleness = PLAN.load(plan, "staleness")
+        factor, floor = (f.load(F64, staleness, k).splat(w) for k in range(2))
+        patient = state.load(s, "tries") > wide("patient_after")
+        is_old = age >= patient.select(wide("patient_steps"), wide("max_steps"))
+        is_slow = error.get().exceeds_or_nan(factor * last)
+        is_far = error.get().exceeds_or_nan(floor)
+        is_stale = (age >= wide("stale_from")) & is_slow & is_far & ~patient
+        stops = is_stale | is_old | error.get().is_nan() | good.get() | late.splat(w)
+        return good.get(), (stops & works.differs(0)).mask()
+
+    def _end_start(
+        self,
+        f: Function,
+        at: tuple[Value, Value, Value, Value, Value, Value],
+        is_good: Value,
+        late: Value,
+        waits: Value,
+    ) -> Value:
+        """End a lane's start; return whether its problem is finished.
+
+        An answer is written where it is good, or nearer than those of earlier starts.
+        """
+        s, lane, slot, now, then, steps = at
+        state, call = self.at.state, f["call"]
+        index = state.load(s, "problem", slot)
+        tries = f.load(I64, self.at.lane(s, "tries", slot))
+        error = f.load(F64, self.at.lane(s, "last_error", lane))
+        is_better = error < state.load(s, "least_error", slot)
+        with f.when(is_good | is_better):
+            state.store(error, s, "least_error", slot)
+            errors = state.address(s, "errors")
+            self.at.get(
+                f, self.at.row(f, "answers", index, self.at.n), now, lane, self.at.n
+            )
+            self.at.get(
+                f,
+                self.at.row(f, "residuals", index, self.at.k),
+                errors,
+                lane,
+                self.at.k,
+            )
+        is_spent = late | (tries >= PLAN.load(f["plan"], "max_starts"))
+        done = (is_good | is_spent) & ~waits
+        with f.when(done):
+            solved, unsolved, stopped = (
+                f.constant(I64, number) for number in (SOLVED, UNSOLVED, STOPPED)
+            )
+            status = is_good.select(solved, late.select(stopped, unsolved))
+            f.call("@finish", VOID, call, s, index, status, steps, tries)
+        with f.otherwise(), f.when(~late):
+            f.call("@start", VOID, f["plan"], call, s, then, lane, slot)
+        return done
