@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from armillary import StateError
+from armillary.testing.samples import random_pose
 
 
 def test_many_states_are_the_single_poses(random_cell: Any) -> None:
@@ -25,10 +26,36 @@ def test_a_stale_path_is_refused(random_cell: Any) -> None:
     cell = random_cell(1)
     held = cell.home.grip("part", by="arm_tool4")
     pair = cell.between("part_top", held)
-    with pytest.raises(StateError, match="gripped, released or moved"):
+    with pytest.raises(StateError, match="gripped or released"):
         pair(held.release("part"))
     with pytest.raises(StateError, match="state 1"):
         pair.many([held, cell.home])
+
+
+def test_bases_on_the_path_may_stand_anywhere(random_cell: Any) -> None:
+    cell = random_cell(1)
+    random = np.random.default_rng(1)
+    held = cell.home.grip("part", by="arm_tool4")
+    pair = cell.between("part_top", held)
+    X = random_pose(random)
+    moved = held.replace(q=random.normal(size=len(held.q)))
+    states = [
+        held,
+        moved,
+        moved.release("part").grip("part", by="arm_tool4"),  # with rounding
+        moved.attach("part", "arm_tool4", pose=X, replace=True),
+    ]
+    expected = [cell.pose("part_top", state) for state in states]
+    np.testing.assert_allclose(pair.many(states), expected, atol=1e-11)
+    q = np.array(moved.q)
+    np.testing.assert_allclose(pair.kernel(q), expected[1], atol=1e-11)
+    loose = cell.between("tray_top", cell.home, relative_to="arm_tool4")
+    placed = cell.home.place("tray", random_pose(random))
+    np.testing.assert_allclose(
+        loose(placed),
+        cell.pose("tray_top", placed, relative_to="arm_tool4"),
+        atol=1e-11,
+    )
 
 
 def test_what_is_not_on_the_path_may_change(random_cell: Any) -> None:

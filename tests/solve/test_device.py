@@ -419,7 +419,7 @@ def test_bad_questions_are_answered_with_what_exists(robot: Cell) -> None:
         (lambda: arm.fk([]), ModelError, "at least one frame"),
         (lambda: arm.fk("tol"), UnknownName, "no frame named"),
         (lambda: arm.fk(form="matrx"), UnknownName, "Did you mean 'matrix'"),
-        (lambda: arm.ik("waist"), ModelError, "None of the joints moves"),
+        (lambda: arm.ik("waist"), ModelError, "None of these joints moves"),
     ]
     for attempt, kind, text in asked:
         with pytest.raises(kind, match=text):

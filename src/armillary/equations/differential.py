@@ -65,15 +65,17 @@ def rates_program(
 ) -> Program:
     """Return the program of rates that meet tasks in their order of priority.
 
-    Inputs q (n,), `twists` (k, 6), `weights` (n,), `numbers` as in NUMBERS; with limits
-    `rates` (n,), the greatest, and `progress`, zeros or what a call before has put
-    out; with `null` `null` (n,). The output begins with that progress; then come for
-    each task what is missing, linear and angular, and why, and the six numbers of the
-    twist that is achieved.
+    Inputs are those of `selection.shapes`, q (n,), `twists` (k, 6), `weights` (n,),
+    `numbers` as in NUMBERS; with limits `rates` (n,), the greatest, and `progress`,
+    zeros or what a call before has put out; with `null` `null` (n,). The output begins
+    with that progress; then come for each task what is missing, linear and angular,
+    and why, and the six numbers of the twist that is achieved.
     """
     n = len(selection.inputs)
     sizes = tuple(len(task.kept) for task in tasks)
+    bound = selection.shapes
     shapes: dict[str, tuple[int, ...]] = {
+        **bound,
         "q": (n,),
         "twists": (len(tasks), 6),
         "weights": (n,),
@@ -86,7 +88,8 @@ def rates_program(
 
     def equations(*arrays: Any) -> Any:
         given = dict(zip(shapes, arrays, strict=True))
-        columns = _columns(layout, tasks, selection, given["q"])
+        now, whole = selection.applied(layout, given["q"], arrays[: len(bound)])
+        columns = _columns(now, whole, tasks, selection.inputs)
         hierarchy = _hierarchy(tasks, columns, options, given)
         follower = Follower(hierarchy)
         before = given.get("progress", [0.0] * Progress.size(sizes, n))
@@ -108,14 +111,13 @@ def rates_program(
 
 
 def _columns(
-    layout: Layout, tasks: Sequence[Task], selection: Selection, q: Sequence[Number]
+    layout: Layout, q: Sequence[Number], tasks: Sequence[Task], inputs: Sequence[int]
 ) -> list[Rows]:
     """Return the six rows of each task's Jacobian."""
-    whole = selection.expand(q)
     found: list[Rows] = []
     for task in tasks:
-        columns = jacobian(layout, whole, task.twist)
-        found.append([[columns[i][k] for i in selection.inputs] for k in range(6)])
+        columns = jacobian(layout, q, task.twist)
+        found.append([[columns[i][k] for i in inputs] for k in range(6)])
     return found
 
 

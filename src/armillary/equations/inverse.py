@@ -14,6 +14,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from armillary.equations.chain import Layout
 from armillary.equations.jacobian import Twist, jacobian
 from armillary.equations.poses import poses_of
@@ -108,17 +110,21 @@ def step_program(
 
     Returns:
         Inputs q (n,) and `target`: for each goal the sixteen numbers of its pose, row
-        by row, then with `near` that vector (n,); `limits`, the least coordinates and
-        then the greatest (2 n,). Outputs q (n,) and for each goal its
-        squared distance [m^2] and squared sine of its angle, 4 more beyond a right
-        angle.
+        by row, then with `near` that vector (n,); `constants`, the least coordinates,
+        the greatest, and what else `selection` has as inputs. Outputs q (n,) and for
+        each goal its squared distance [m^2] and squared sine of its angle, 4 more
+        beyond a right angle.
     """
     n = len(selection.inputs)
     size = POSE_SIZE * len(goals) + (n if near else 0)
 
     def equations(
-        q: Sequence[Number], target: Sequence[Number], ends: Sequence[Number]
+        q: Sequence[Number], target: Sequence[Number], constants: Sequence[Number]
     ) -> Any:
+        ends = constants[: 2 * n]
+        now, whole = selection.applied(
+            layout, q, _shaped(selection, constants[2 * n :])
+        )
         bounds = [
             (
                 ends[k] if low > -math.inf else low,
@@ -127,7 +133,7 @@ def step_program(
             for k, (low, high) in enumerate(zip(*limits, strict=True))
         ]
         residuals = [
-            _residual(layout, selection, q, goal, _target(target, k))
+            _residual(now, whole, selection.inputs, goal, _target(target, k))
             for k, goal in enumerate(goals)
         ]
         errors = [e for r in residuals for e in r.errors]
@@ -139,13 +145,13 @@ def step_program(
         free = _free(q, rows, errors, bounds)
         rows = [_products(row, free) for row in rows]
         change = _change(rows, errors, _products(pull, free))
-        moved = [
+        after = [
             _limited(
                 q[k] + _limited(change[k], -LARGEST_CHANGE, LARGEST_CHANGE), *bound
             )
             for k, bound in enumerate(bounds)
         ]
-        return moved, [x for r in residuals for x in (r.position, r.rotation)]
+        return after, [x for r in residuals for x in (r.position, r.rotation)]
 
     return trace(
         equations,
@@ -153,8 +159,18 @@ def step_program(
         outputs=("q", "errors"),
         q=(n,),
         target=(size,),
-        limits=(2 * n,),
+        constants=(2 * n + sum(map(math.prod, selection.shapes.values())),),
     )
+
+
+def _shaped(selection: Selection, numbers: Sequence[Number]) -> list[Any]:
+    """Return the inputs of a selection besides q from their numbers in one row."""
+    found: list[Any] = []
+    for shape in selection.shapes.values():
+        size = math.prod(shape)
+        found.append(np.reshape(np.array(numbers[:size], dtype=object), shape))
+        numbers = numbers[size:]
+    return found
 
 
 def _free(
@@ -220,17 +236,16 @@ def _target(numbers: Sequence[Number], k: int) -> Pose:
 
 def _residual(
     layout: Layout,
-    selection: Selection,
     q: Sequence[Number],
+    inputs: Sequence[int],
     goal: Goal,
     target: Pose,
 ) -> Residual:
     """Return the rows of one goal, written in the axes that its choices are about."""
-    whole = selection.expand(q)
-    (X,) = poses_of(layout, whole, [goal.frame], goal.relative_to)
+    (X,) = poses_of(layout, q, [goal.frame], goal.relative_to)
     twist = Twist(goal.frame, goal.relative_to, goal.frame, goal.relative_to)
-    columns = jacobian(layout, whole, twist)
-    chosen = [columns[i] for i in selection.inputs]
+    columns = jacobian(layout, q, twist)
+    chosen = [columns[i] for i in inputs]
     linear = subtract(target.position, X.position)
     angular, aligned = _rotation_error(X.rotation, target.rotation, goal)
     turn: Rows = transpose(target.rotation) if goal.in_target else IDENTITY.rotation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from armillary.equations.chain import (
@@ -13,7 +13,8 @@ from armillary.equations.chain import (
     link_of,
     path_below,
 )
-from armillary.equations.selection import Selection
+from armillary.equations.poses import poses_of
+from armillary.equations.selection import Selection, program_of
 from armillary.model.workcell import FrameAt
 from armillary.spatial.twist import Vector6, halves
 from armillary.spatial.vector import (
@@ -26,7 +27,7 @@ from armillary.spatial.vector import (
     subtract,
     transpose,
 )
-from armillary.trace import Program, Scalar, tangent, trace
+from armillary.trace import Program, Scalar, tangent
 
 
 class Twist(NamedTuple):
@@ -45,25 +46,32 @@ class Twist(NamedTuple):
     axes: FrameAt
 
 
-def jacobian_program(layout: Layout, twist: Twist, selection: Selection) -> Program:
-    """Return the program q -> J, shape (6, n)."""
+def jacobian_program(
+    layout: Layout, twists: Sequence[Twist], selection: Selection, *, single: bool
+) -> Program:
+    """Return the program of J, shape (6, n), or (k, 6, n) for a list of twists."""
 
-    def equations(q: Sequence[Number]) -> Any:
-        columns = jacobian(layout, selection.expand(q), twist)
-        return [[columns[i][row] for i in selection.inputs] for row in range(6)]
+    def equations(now: Layout, q: list[Number]) -> Any:
+        written: list[Any] = []
+        for twist in twists:
+            columns = jacobian(now, q, twist)
+            rows = ([columns[i][row] for i in selection.inputs] for row in range(6))
+            written.append(list(rows))
+        return written[0] if single else written
 
-    size = len(selection.inputs)
-    return trace(equations, name="jacobian", outputs=("jacobian",), q=(size,))
+    return program_of(equations, layout, selection, name="jacobian", output="jacobian")
 
 
 def velocity_program(layout: Layout, twist: Twist, selection: Selection) -> Program:
     """Return the program q, qd -> J qd, shape (6,)."""
 
-    def equations(q: Sequence[Number], qd: Sequence[Number]) -> Any:
-        return velocity(layout, selection, q, qd, twist)
+    def equations(now: Layout, q: list[Number], qd: Sequence[Number]) -> Any:
+        return velocity(now, q, twist, zip(selection.inputs, qd, strict=True))
 
     size = (len(selection.inputs),)
-    return trace(equations, name="velocity", outputs=("twist",), q=size, qd=size)
+    return program_of(
+        equations, layout, selection, name="velocity", output="twist", qd=size
+    )
 
 
 def acceleration_program(
@@ -71,41 +79,55 @@ def acceleration_program(
 ) -> Program:
     """Return the program q, qd, qdd -> J qdd + J' qd, or with `bias` q, qd -> J' qd.
 
-    The derivative is taken as seen in `relative_to`, whatever the axes.
+    The derivative is taken as seen in `relative_to`, whatever the axes. With a and w
+    at the origin of `frame`, the point at r from there, fixed to `frame`, has the
+    acceleration (a + w' x r + w x (w x r), w').
     """
-    own_axes = twist._replace(axes=twist.relative_to)
+    at_origin = twist._replace(axes=twist.relative_to, point=twist.frame)
+    joints = selection.inputs
 
     def equations(
-        q: Sequence[Scalar], qd: Sequence[Number], qdd: Sequence[Number] = ()
+        now: Layout, q: list[Any], qd: Sequence[Number], qdd: Sequence[Number] = ()
     ) -> Any:
-        v = velocity(layout, selection, q, qd, own_axes)
-        total: list[Number] = tangent(v, zip(q, qd, strict=True))
+        v = velocity(now, q, at_origin, zip(joints, qd, strict=True))
+        own: list[Scalar] = [q[k] for k in joints]
+        total: list[Number] = tangent(v, zip(own, qd, strict=True))
         if not bias:
-            steady = velocity(layout, selection, q, qdd, own_axes)
+            steady = velocity(now, q, at_origin, zip(joints, qdd, strict=True))
             total = [a + b for a, b in zip(total, steady, strict=True)]
+        linear, angular = _three(total[:3]), _three(total[3:])
+        if twist.point != twist.frame:
+            frame, point = twist.frame, twist.point
+            ends = poses_of(now, q, [frame, point], twist.relative_to)
+            r = subtract(ends[1].position, ends[0].position)
+            w = _three(v[3:])
+            linear = add(linear, add(cross(angular, r), cross(w, cross(w, r))))
         if twist.axes == twist.relative_to:
-            return total
-        turn = _turn_to_axes(layout, selection.expand(q), twist)
-        linear, angular = total[:3], total[3:]
-        return [*apply(turn, _three(linear)), *apply(turn, _three(angular))]
+            return [*linear, *angular]
+        turn = _turn_to_axes(now, q, twist)
+        return [*apply(turn, linear), *apply(turn, angular)]
 
-    size = (len(selection.inputs),)
-    shapes = {"q": size, "qd": size} if bias else {"q": size, "qd": size, "qdd": size}
+    size = (len(joints),)
+    shapes = {"qd": size} if bias else {"qd": size, "qdd": size}
     name = "bias_acceleration" if bias else "acceleration"
-    return trace(equations, name=name, outputs=("acceleration",), **shapes)
+    return program_of(
+        equations, layout, selection, name=name, output="acceleration", **shapes
+    )
 
 
 def velocity(
     layout: Layout,
-    selection: Selection,
     q: Sequence[Number],
-    qd: Sequence[Number],
     twist: Twist,
+    rates: Iterable[tuple[int, Number]],
 ) -> list[Number]:
-    """Return the twist J qd, six numbers."""
-    columns = jacobian(layout, selection.expand(q), twist)
+    """Return the twist J qd, six numbers, at the whole vector q.
+
+    rates: Of joints that move, each with its index in q.
+    """
+    columns = jacobian(layout, q, twist)
     total: list[Number] = [0.0] * 6
-    for place, rate in zip(selection.inputs, qd, strict=True):
+    for place, rate in rates:
         total = [t + c * rate for t, c in zip(total, columns[place], strict=True)]
     return total
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from armillary.equations.chain import Layout
 from armillary.equations.poses import READERS, SHAPES, poses_of
-from armillary.equations.selection import Selection
+from armillary.equations.selection import Selection, program_of
 from armillary.model.workcell import FrameAt
 from armillary.spatial import dual_quaternion as dual
 from armillary.spatial.vector import Number
-from armillary.trace import Program, trace
+from armillary.trace import Program
 
 
 def pose_error_program(
@@ -28,12 +27,16 @@ def pose_error_program(
     does not matter; it is written in the axes of `frame`.
     """
 
-    def equations(q: Sequence[Number], target: Any) -> Any:
-        (X,) = poses_of(layout, selection.expand(q), [frame], relative_to)
+    def equations(now: Layout, q: list[Number], target: Any) -> Any:
+        (X,) = poses_of(now, q, [frame], relative_to)
         wanted = READERS[form](target)
         return dual.screw_between(dual.from_pose(X), dual.from_pose(wanted))
 
-    size = len(selection.inputs)
-    return trace(
-        equations, name="pose_error", outputs=("twist",), q=(size,), target=SHAPES[form]
+    return program_of(
+        equations,
+        layout,
+        selection,
+        name="pose_error",
+        output="twist",
+        target=SHAPES[form],
     )

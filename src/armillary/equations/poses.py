@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from armillary.equations.chain import Chains, Layout, common_ancestor, link_of
-from armillary.equations.selection import Selection
+from armillary.equations.selection import Selection, program_of
 from armillary.model.workcell import FrameAt
 from armillary.spatial import dual_quaternion
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
-from armillary.trace import Program, trace
+from armillary.trace import Program
 
 FORMS: dict[str, Callable[[Pose], Any]] = {
     "matrix": lambda X: [*([*r, p] for r, p in _rows(X)), [0.0, 0.0, 0.0, 1.0]],
@@ -55,18 +55,16 @@ def poses_program(
         relative_to: In which frame.
         single: Whether the output is one pose, rather than a list of them.
         form: A key of `FORMS`.
-        selection: Which joints are inputs.
+        selection: Which joints are q, and what else is an input.
     """
     write = FORMS[form]
 
-    def equations(q: Sequence[Number]) -> Any:
-        poses = poses_of(layout, selection.expand(q), frames, relative_to)
-        written = [write(X) for X in poses]
+    def equations(now: Layout, q: list[Number]) -> Any:
+        written = [write(X) for X in poses_of(now, q, frames, relative_to)]
         return written[0] if single else written
 
     output = "pose" if single else "poses"
-    size = len(selection.inputs)
-    return trace(equations, name="fk", outputs=(output,), q=(size,))
+    return program_of(equations, layout, selection, name="fk", output=output)
 
 
 def poses_of(

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from armillary.equations.chain import Key, Layout, ancestry, link_of
+from armillary.equations.chain import Key, Layout
 from armillary.equations.poses import poses_program
-from armillary.equations.selection import Selection
+from armillary.equations.selection import Selection, bases_of, path_between
 from armillary.errors import StateError
-from armillary.kernel import Kernel, shared_kernel
-from armillary.model.workcell import FrameAt, Workcell
+from armillary.kernel import shared_kernel
+from armillary.model.workcell import Workcell
+from armillary.solve.bound_kernel import AnyKernel, bind
 from armillary.solve.state import State
 
 Array = npt.NDArray[np.float64]
@@ -21,12 +22,13 @@ Array = npt.NDArray[np.float64]
 class Between:
     """The pose of one frame in another, for all states that hold things alike.
 
-    It is made by `cell.between`, which compiles the path between the two once. A state
-    in which something on that path is held or placed otherwise is refused, rather than
-    answered for a path that is no more.
+    It is made by `cell.between`, which compiles the path between the two once. Bases
+    on that path may stand anywhere; a state in which another link holds one of them is
+    refused, because the path is another.
 
     Attributes:
-        kernel: From q to the pose, (..., n) -> (..., 4, 4).
+        kernel: From q to the pose, (..., n) -> (..., 4, 4), with the bases where they
+            are in the state that it was made of.
     """
 
     def __init__(
@@ -38,22 +40,26 @@ class Between:
         self._names = frame, relative_to
         self._path = self._path_in(state.layout)
         n = len(cell.joint_names)
-        selection = Selection(tuple(range(n)), (0.0,) * n)
+        bolted = {cell.index[each.manipulator] for each in cell.mounts if each.bolted}
+        bases = tuple(m for m in self._path if m not in bolted)
+        self._selection = Selection(tuple(range(n)), state.q, bases=bases)
         program = poses_program(
             state.layout,
             [self._ends[0]],
             self._ends[1],
             single=True,
             form="matrix",
-            selection=selection,
+            selection=self._selection,
         )
-        self.kernel: Kernel = shared_kernel(program)
+        self._kernel = shared_kernel(program)
+        values = self._selection.values(state.layout)
+        self.kernel: AnyKernel = bind(self._kernel, values)
 
     def __call__(self, state: State) -> Array:
         """Return the pose in a state, shape (4, 4).
 
         Raises:
-            StateError: What stands between the frames is held otherwise in it.
+            StateError: Another link holds what is between the frames.
         """
         return self.many([state])[0]
 
@@ -61,30 +67,26 @@ class Between:
         """Return the poses in k states, shape (k, 4, 4).
 
         Raises:
-            StateError: What stands between the frames is held otherwise in one.
+            StateError: Another link holds what is between the frames in one of them.
         """
         rows: list[tuple[float, ...]] = []
+        bases: list[Array] = []
         for number, state in enumerate(states):
             bound = state.bound(self._cell)
-            if self._path_in(bound.layout) != self._path:
+            layout = bound.layout
+            if self._path_in(layout) != self._path:
                 raise StateError(
                     f"The path from '{self._names[1]}' to '{self._names[0]}' is not "
-                    f"the same in state {number}: something on it was gripped, "
-                    "released or moved. Ask the cell again with that state."
+                    f"the same in state {number}: something on it was gripped or "
+                    "released. Ask the cell again with that state."
                 )
             rows.append(bound.q)
+            bases += self._selection.values(layout)
         q = np.array(rows, dtype=np.float64)
-        poses: Array = self.kernel(q.reshape(len(rows), len(self._cell.joint_names)))
-        return poses
+        q = q.reshape(len(rows), len(self._cell.joint_names))
+        return self._kernel(np.array(bases), q) if bases else self._kernel(q)
 
-    def _path_in(self, layout: Layout) -> dict[int, FrameAt]:
-        """Return where the bases on the path stand: all that a state may change."""
-        lines = [ancestry(layout, link_of(end)) for end in self._ends]
-        shared = set(lines[0]) & set(lines[1])
-        path: set[Key] = {key for line in lines for key in line if key not in shared}
-        # The base of a manipulator is on the path where its first link is.
-        return {
-            m: layout.supports[m]
-            for m, k in path
-            if self._cell.manipulators[m].parents[k] < 0
-        }
+    def _path_in(self, layout: Layout) -> dict[int, Key]:
+        """Return the link that holds each base on the path, in order."""
+        path = path_between(layout, self._ends)
+        return {m: layout.supports[m][:2] for m in bases_of(self._cell, path)}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +16,15 @@ from armillary.equations.jacobian import (
 )
 from armillary.equations.pose_error import pose_error_program
 from armillary.equations.poses import FORMS, poses_program
+from armillary.equations.selection import Selection
 from armillary.errors import ModelError, unknown
-from armillary.kernel import Kernel
-from armillary.model.workcell import WORLD, Workcell
+from armillary.model.workcell import WORLD, FrameAt, Workcell
 from armillary.solve.axle import axle_of, wheels_of
+from armillary.solve.bound_kernel import AnyKernel
 from armillary.solve.choice import chosen
 from armillary.solve.device import Device
 from armillary.solve.differential_drive import DifferentialDrive
-from armillary.solve.kernels import Joints, joints_key, kernel_of, selection_of
+from armillary.solve.kernels import Joints, kernel_of
 from armillary.solve.motion import named_twist
 from armillary.solve.placement import placed_frame
 from armillary.solve.scene import Scene
@@ -44,6 +44,9 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
 
     A kernel is a function of arrays: `fk(q)` for one vector, `fk(Q)` for any batch,
     `fk(Q, out=X)` into memory of yours. Cells are immutable; threads may share them.
+
+    Kernels answer for the cell as it was built. Where a part is gripped or a base has
+    been moved, pass that state: `cell.fk("part", state=state)`.
     """
 
     @classmethod
@@ -60,16 +63,20 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         *,
         relative_to: str = WORLD,
         joints: Joints = None,
+        state: State | None = None,
         form: str = "matrix",
         dtype: npt.DTypeLike = np.float64,
-    ) -> Kernel:
+    ) -> AnyKernel:
         """Return the kernel of forward kinematics: q to the poses of frames.
 
         Args:
             frames: A frame, `name` or `manipulator/name`, or a list of them.
             relative_to: The frame in which the poses are given.
             joints: Names of the joints that q holds, in that order; the others stay at
-                home. By default all, in the order of `joint_names`.
+                home, or as in `state`. By default all, in the order of `joint_names`.
+            state: Whose attachments and moved bases count; q remains an input. By
+                default the cell as it was built. Another grip compiles nothing where
+                the same frame holds what is between the frames.
             form: `matrix`, `quaternion` (w x y z, then the origin) or
                 `dual_quaternion` (real part, then dual part, each w x y z).
             dtype: float64, or float32 for twice the rate at single precision.
@@ -81,6 +88,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         Raises:
             UnknownName: A frame, joint or form does not exist.
             ModelError: A bare name is not unique, or `frames` is an empty list.
+            StateError: The state is not one of this cell.
         """
         single = isinstance(frames, str)
         names = (frames,) if isinstance(frames, str) else tuple(frames)
@@ -88,20 +96,18 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             raise ModelError("fk needs at least one frame.")
         if form not in FORMS:
             raise unknown("form of a pose", form, FORMS)
-        kind = np.dtype(dtype).str
-        key = ("fk", names, single, relative_to, joints_key(joints), form, kind)
 
-        def make() -> Program:
+        def at() -> list[FrameAt]:
+            return [self.frame(name) for name in (relative_to, *names)]
+
+        def make(layout: Layout, selection: Selection) -> Program:
+            to, *ends = at()
             return poses_program(
-                self._layout,
-                [self.frame(name) for name in names],
-                self.frame(relative_to),
-                single=single,
-                form=form,
-                selection=selection_of(self, joints),
+                layout, ends, to, single=single, form=form, selection=selection
             )
 
-        return self._kernel(key, make, dtype)
+        question = "fk", names, single, relative_to, form
+        return kernel_of(self, question, at, make, joints, state, dtype)
 
     def jacobian(
         self,
@@ -111,8 +117,9 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         point: str | None = None,
         axes: str | None = None,
         joints: Joints = None,
+        state: State | None = None,
         dtype: npt.DTypeLike = np.float64,
-    ) -> Kernel:
+    ) -> AnyKernel:
         """Return the kernel of a Jacobian: q to the twist per unit rate of each joint.
 
         Args:
@@ -122,6 +129,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
                 part; by default the origin of `frame`.
             axes: The frame in whose axes it is written; by default `relative_to`.
             joints: As for `fk`; they give the columns.
+            state: As for `fk`; the joints of what is held count for its holder.
             dtype: As for `fk`.
 
         Returns:
@@ -132,12 +140,12 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             ModelError: A bare name is not unique.
         """
         twist = named_twist(self, frame, relative_to, point, axes)
-        key = ("jacobian", twist, joints_key(joints), np.dtype(dtype).str)
-        return self._kernel(
-            key,
-            lambda: jacobian_program(self._layout, twist, selection_of(self, joints)),
-            dtype,
-        )
+
+        def make(layout: Layout, selection: Selection) -> Program:
+            return jacobian_program(layout, [twist], selection, single=True)
+
+        question = "jacobian", twist
+        return kernel_of(self, question, lambda: twist, make, joints, state, dtype)
 
     def velocity(
         self,
@@ -147,17 +155,20 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         point: str | None = None,
         axes: str | None = None,
         joints: Joints = None,
-    ) -> Kernel:
+        state: State | None = None,
+    ) -> AnyKernel:
         """Return the kernel of a twist: (q, qd) to J qd; arguments as for `jacobian`.
 
         Returns:
             A kernel (..., n), (..., n) -> (..., 6): linear [m/s], angular [rad/s].
         """
         twist = named_twist(self, frame, relative_to, point, axes)
-        return self._kernel(
-            ("velocity", twist, joints_key(joints)),
-            lambda: velocity_program(self._layout, twist, selection_of(self, joints)),
-        )
+
+        def make(layout: Layout, selection: Selection) -> Program:
+            return velocity_program(layout, twist, selection)
+
+        question = "velocity", twist
+        return kernel_of(self, question, lambda: twist, make, joints, state)
 
     def acceleration(
         self,
@@ -167,7 +178,8 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         point: str | None = None,
         axes: str | None = None,
         joints: Joints = None,
-    ) -> Kernel:
+        state: State | None = None,
+    ) -> AnyKernel:
         """Return the kernel of an acceleration: (q, qd, qdd) to J qdd + J' qd.
 
         The derivative is that seen in `relative_to`: the linear part is the second
@@ -177,12 +189,12 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             A kernel of three (..., n) -> (..., 6): linear [m/s^2], angular [rad/s^2].
         """
         twist = named_twist(self, frame, relative_to, point, axes)
-        return self._kernel(
-            ("acceleration", twist, joints_key(joints)),
-            lambda: acceleration_program(
-                self._layout, twist, selection_of(self, joints), bias=False
-            ),
-        )
+
+        def make(layout: Layout, selection: Selection) -> Program:
+            return acceleration_program(layout, twist, selection, bias=False)
+
+        question = "acceleration", twist
+        return kernel_of(self, question, lambda: twist, make, joints, state)
 
     def bias_acceleration(
         self,
@@ -192,19 +204,20 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         point: str | None = None,
         axes: str | None = None,
         joints: Joints = None,
-    ) -> Kernel:
+        state: State | None = None,
+    ) -> AnyKernel:
         """Return the kernel of J' qd: the acceleration at steady joint rates.
 
         Returns:
             A kernel (..., n), (..., n) -> (..., 6): linear [m/s^2], angular [rad/s^2].
         """
         twist = named_twist(self, frame, relative_to, point, axes)
-        return self._kernel(
-            ("bias_acceleration", twist, joints_key(joints)),
-            lambda: acceleration_program(
-                self._layout, twist, selection_of(self, joints), bias=True
-            ),
-        )
+
+        def make(layout: Layout, selection: Selection) -> Program:
+            return acceleration_program(layout, twist, selection, bias=True)
+
+        question = "bias_acceleration", twist
+        return kernel_of(self, question, lambda: twist, make, joints, state)
 
     def pose_error(
         self,
@@ -212,8 +225,9 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         *,
         relative_to: str = WORLD,
         joints: Joints = None,
+        state: State | None = None,
         form: str = "matrix",
-    ) -> Kernel:
+    ) -> AnyKernel:
         """Return the kernel of a pose error: (q, target) to the twist that mends it.
 
         Held for a unit of time, the twist moves the frame onto the target, along a
@@ -223,6 +237,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             frame: Which frame is to be at the target.
             relative_to: The frame in which the target is given.
             joints: As for `fk`.
+            state: As for `fk`.
             form: Of the target: `matrix`, `quaternion` or `dual_quaternion`, these of
                 any length and either sign.
 
@@ -237,12 +252,12 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         if form not in FORMS:
             raise unknown("form of a pose", form, FORMS)
         at = self.frame(frame), self.frame(relative_to)
-        return self._kernel(
-            ("pose_error", at, joints_key(joints), form),
-            lambda: pose_error_program(
-                self._layout, *at, selection_of(self, joints), form=form
-            ),
-        )
+
+        def make(layout: Layout, selection: Selection) -> Program:
+            return pose_error_program(layout, *at, selection, form=form)
+
+        question = "pose_error", at, form
+        return kernel_of(self, question, lambda: at, make, joints, state)
 
     def ik(
         self,
@@ -250,6 +265,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         *,
         relative_to: str = WORLD,
         joints: Joints = None,
+        state: State | None = None,
         position: str = "xyz",
         rotation: str = "xyz",
         axes: str = "target",
@@ -261,7 +277,8 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             frames: The frame to place, or a list of frames to place at once.
             relative_to: The frame in which targets are given.
             joints: Names of the joints that may move, in the order of q; the others
-                stay at home. By default all.
+                stay at home, or as in `state`. By default all.
+            state: Whose attachments and moved bases count, as for `fk`.
             position: Which of x, y and z count, such as `xy`; empty for none.
             rotation: Rotations about which axes count: `xy` leaves the tool free to
                 spin about its z; empty leaves the direction free.
@@ -283,13 +300,14 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             frames,
             relative_to=relative_to,
             joints=joints,
+            state=state,
             position=position,
             rotation=rotation,
             axes=axes,
             closed=closed,
         )
 
-    def differential_ik(
+    def differential_ik(  # noqa: PLR0913
         self,
         frame: str,
         *,
@@ -299,6 +317,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         position: str = "xyz",
         rotation: str = "xyz",
         joints: Joints = None,
+        state: State | None = None,
         limits: bool = True,
     ) -> DifferentialSolver:
         """Return the solver of differential inverse kinematics: twists to rates.
@@ -311,6 +330,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             position: Which linear velocities count, such as `xy`; empty for none.
             rotation: About which axes angular velocities count.
             joints: As for `ik`.
+            state: As for `fk`.
             limits: Whether limits of positions and rates hold.
 
         Returns:
@@ -324,7 +344,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         from armillary.solve.ik.differential import differential_of
 
         names = (frame, relative_to, point, axes)
-        return differential_of(self, names, (position, rotation), joints, limits)
+        return differential_of(self, names, (position, rotation), joints, state, limits)
 
     # devices
 
@@ -398,17 +418,3 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         wheels = wheels_of(self, name, (left, right), (radius, travel, track_width))
         axle = axle_of(self, base, wheels)
         return DifferentialDrive(cell=self, manipulator=name, axle=axle)
-
-    # how a question becomes a kernel
-
-    @cached_property
-    def _layout(self) -> Layout:
-        return Layout.of(self)
-
-    def _kernel(
-        self,
-        key: Any,
-        make: Callable[[], Program],
-        dtype: npt.DTypeLike = np.float64,
-    ) -> Kernel:
-        return kernel_of(self, key, make, dtype)

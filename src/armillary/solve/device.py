@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.equations.held import Held, held_jacobians_program, held_poses_program
-from armillary.equations.poses import FORMS
+from armillary.equations.chain import Layout
+from armillary.equations.jacobian import jacobian_program
+from armillary.equations.poses import FORMS, poses_program
+from armillary.equations.selection import Selection
 from armillary.errors import ModelError, StateError, quote, unknown
-from armillary.kernel import Kernel
 from armillary.model.workcell import FrameAt
-from armillary.solve.held_kernel import HeldKernel
-from armillary.solve.kernels import kernel_of
+from armillary.solve.bound_kernel import AnyKernel
+from armillary.solve.kernels import kernel_of_state
 from armillary.solve.motion import named_twist
 from armillary.solve.scene import Scene
-from armillary.solve.standing import as_it_stands
 from armillary.solve.state import State
 from armillary.spatial.inertia import SpatialInertia
 from armillary.trace import Program
@@ -184,7 +183,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         relative_to: str | None = None,
         form: str = "matrix",
         dtype: npt.DTypeLike = np.float64,
-    ) -> Kernel | HeldKernel:
+    ) -> AnyKernel:
         """Return the kernel of forward kinematics: its q to poses; as `cell.fk`.
 
         Args:
@@ -202,14 +201,15 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             raise unknown("form of a pose", form, FORMS)
         at = [self.cell.frame(name) for name in names]
         to = self.cell.frame(self.base if relative_to is None else relative_to)
-        held = self._held([*at, to])
 
-        def make() -> Program:
-            return held_poses_program(
-                self.state.layout, at, to, single=single, form=form, held=held
+        def make(layout: Layout, selection: Selection) -> Program:
+            return poses_program(
+                layout, at, to, single=single, form=form, selection=selection
             )
 
-        return self._kernel(("fk", tuple(at), to, single, form), held, make, dtype)
+        question = "fk", tuple(at), to, single, form
+        selection = self._between([*at, to])
+        return kernel_of_state(self.state, question, selection, make, dtype)
 
     def jacobian(
         self,
@@ -219,7 +219,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         point: str | None = None,
         axes: str | None = None,
         dtype: npt.DTypeLike = np.float64,
-    ) -> Kernel | HeldKernel:
+    ) -> AnyKernel:
         """Return the kernel of a Jacobian: its q to (..., 6, n); as `cell.jacobian`.
 
         A column holds what the joints add that follow its own. The other joints stand
@@ -240,14 +240,13 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         names, single = self._frames(frames)
         to = self.base if relative_to is None else relative_to
         twists = [named_twist(self.cell, name, to, point, axes) for name in names]
-        held = self._held([at for twist in twists for at in twist])
 
-        def make() -> Program:
-            return held_jacobians_program(
-                self.state.layout, twists, single=single, held=held
-            )
+        def make(layout: Layout, selection: Selection) -> Program:
+            return jacobian_program(layout, twists, selection, single=single)
 
-        return self._kernel(("jacobian", tuple(twists), single), held, make, dtype)
+        question = "jacobian", tuple(twists), single
+        selection = self._between([at for twist in twists for at in twist])
+        return kernel_of_state(self.state, question, selection, make, dtype)
 
     def ik(
         self,
@@ -278,24 +277,18 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         names, _ = self._frames(frames)
         to = self.base if relative_to is None else relative_to
-        held = self._held([self.cell.frame(name) for name in (*names, to)])
-        home = self.cell.home.q
-        decided = held.bases or any(self.state.q[k] != home[k] for k in held.others)
         return solver_of(
-            self._standing if decided else self.cell,
+            self.cell,
             names,
             relative_to=to,
             joints=self.joint_names,
+            state=self.state,
             position=position,
             rotation=rotation,
             axes=axes,
         )
 
     # inside
-
-    @cached_property
-    def _standing(self) -> Scene:
-        return as_it_stands(self.cell, self.state)
 
     def _frames(self, frames: Frames) -> tuple[tuple[str, ...], bool]:
         """Return the names of frames, and whether it is one rather than a list."""
@@ -307,23 +300,8 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             raise ModelError("A device is asked about at least one frame.")
         return tuple(frames), False
 
-    def _held(self, frames: Sequence[FrameAt]) -> Held:
-        return Held.between(self.state.layout, frames, self.joints)
-
-    def _kernel(
-        self,
-        question: tuple[Any, ...],
-        held: Held,
-        make: Callable[[], Program],
-        dtype: npt.DTypeLike,
-    ) -> Kernel | HeldKernel:
-        """Return a kernel with what is held given to it."""
-        layout = self.state.layout
-        holders = tuple(layout.supports[m][:2] for m in held.bases)
-        key = ("device", question, held, holders, np.dtype(dtype).str)
-        kernel = kernel_of(self.cell, key, make, dtype)
-        values = held.values(layout, self.state.q)
-        return HeldKernel(kernel, values) if values else kernel
+    def _between(self, frames: Sequence[FrameAt]) -> Selection:
+        return Selection.between(self.state.layout, frames, self.joints, self.state.q)
 
     def _checked(self, q: Any) -> Array:
         """Return vectors of its joints, shape (..., n)."""

@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from armillary.equations.chain import WORLD_KEY, Chains, Layout
 from armillary.equations.jacobian import Twist, velocity
-from armillary.equations.selection import Selection
 from armillary.model.workcell import FrameAt, Workcell
 from armillary.solve.placement import placed_frame
 from armillary.solve.state import State
@@ -41,11 +40,9 @@ def twist_in(state: State, twist: Twist) -> Array:
 
     J qd, and what the free bases add that carry the frame and `relative_to`.
     """
-    count = len(state.q)
     total = np.zeros(6)
     if any(state.qd):
-        whole = Selection(tuple(range(count)), state.q)
-        total += velocity(state.layout, whole, state.q, state.qd, twist)
+        total += velocity(state.layout, state.q, twist, enumerate(state.qd))
     bases = [_root(state.layout, at) for at in (twist.frame, twist.relative_to)]
     if state.base_velocities and bases[0] != bases[1]:
         total += _of_base(state, bases[0], twist) - _of_base(state, bases[1], twist)

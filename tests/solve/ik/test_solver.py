@@ -308,7 +308,7 @@ def test_bad_questions_are_refused(cell: Cell) -> None:
         cell.ik("tool", position="", rotation="")
     with pytest.raises(ModelError, match="letters of 'xyz'"):
         cell.ik("tool", position="up")
-    with pytest.raises(ModelError, match="None of the joints moves"):
+    with pytest.raises(ModelError, match="None of these joints moves"):
         cell.ik("base")
 
 

@@ -19,6 +19,7 @@ from armillary.equations.inverse import Goal
 from armillary.equations.selection import Selection
 from armillary.errors import ModelError
 from armillary.kernel import Kernel, shared_kernel
+from armillary.solve.bound_kernel import AnyKernel
 from armillary.solve.ik.answers import Answers, residual_of
 from armillary.solve.ik.arguments import Batch, Tolerance
 from armillary.solve.ik.reason import Reason, succeeded
@@ -57,7 +58,7 @@ class RecognisedForm:
         goal: Goal,
         selection: Selection,
         limits: Limits,
-        fk: Callable[[], Kernel],
+        fk: Callable[[], AnyKernel],
     ) -> None:
         """Recognise the arm; see `recognised_form`."""
         found = recognise(layout, goal, selection)
@@ -253,7 +254,7 @@ def recognised_form(
     goals: Sequence[Goal],
     selection: Selection,
     limits: Limits,
-    fk: Callable[[], Kernel],
+    fk: Callable[[], AnyKernel],
 ) -> RecognisedForm | str:
     """Return the closed form of the joints that reach goals, or why there is none.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -17,13 +17,15 @@ from armillary.equations.jacobian import Twist
 from armillary.equations.purpose import Purpose, check_purpose, limit_distance
 from armillary.equations.selection import Selection
 from armillary.errors import ModelError, ShapeError
-from armillary.kernel import Kernel, shared_kernel
-from armillary.model.workcell import WORLD
+from armillary.kernel import shared_kernel
+from armillary.model.workcell import WORLD, FrameAt
+from armillary.solve.bound_kernel import AnyKernel, bind
 from armillary.solve.ik.rates import RateReason, Rates
 from armillary.solve.ik.rows import chosen_axes
 from armillary.solve.kernels import Joints, selection_of
 from armillary.solve.motion import named_twist
 from armillary.solve.scene import Scene
+from armillary.solve.state import State
 
 Array = npt.NDArray[np.float64]
 
@@ -36,8 +38,9 @@ class Question(NamedTuple):
 
     Attributes:
         layout: What moves.
-        selection: Which joints.
+        inputs: The joints, as indices into the cell's q.
         joints: Their names.
+        select: Gives what else is an input, of the frames that tasks are about.
         twist: Makes a twist of the cell from names of frames.
         limited: Whether limits hold.
         purpose: What freedom is used for.
@@ -45,8 +48,9 @@ class Question(NamedTuple):
     """
 
     layout: Layout
-    selection: Selection
+    inputs: tuple[int, ...]
     joints: tuple[str, ...]
+    select: Callable[[Sequence[FrameAt]], Selection]
     twist: Callable[[str, str, str | None, str | None], Twist]
     limited: bool
     purpose: Purpose | str | None = None
@@ -70,11 +74,12 @@ class DifferentialSolver:
         self.tasks = tasks
         self._question = question
         limits = question.layout.cell.limits
-        places = list(question.selection.inputs)
+        places = list(question.inputs)
         self._lower, self._upper = limits[0][places], limits[1][places]
         self._rates = question.layout.cell.velocity_limits[places]
         self._sizes = tuple(len(task.kept) for task in tasks)
-        self._kernels: dict[bool, Kernel] = {}
+        self._selection = question.select([at for task in tasks for at in task.twist])
+        self._kernels: dict[bool, AnyKernel] = {}
 
     def then(
         self,
@@ -195,7 +200,7 @@ class DifferentialSolver:
         gain = self._question.gain
         return np.array([damping * damping, step, gain, float(sharp), *tolerance])
 
-    def _kernel(self, null: bool) -> Kernel:
+    def _kernel(self, null: bool) -> AnyKernel:
         """Return the kernel with or without given rates for the freedom left."""
         if null not in self._kernels:
             question = self._question
@@ -206,9 +211,10 @@ class DifferentialSolver:
                 null=null,
                 purpose=limit_distance(*limits) if purpose == "limits" else purpose,
             )
-            self._kernels[null] = shared_kernel(
-                rates_program(question.layout, self.tasks, question.selection, options)
-            )
+            layout, selection = question.layout, self._selection
+            program = rates_program(layout, self.tasks, selection, options)
+            kernel = bind(shared_kernel(program), selection.values(layout))
+            self._kernels[null] = kernel
         return self._kernels[null]
 
     def _run(self, given: dict[str, Array]) -> Array:
@@ -229,7 +235,7 @@ class DifferentialSolver:
             if not batch:
                 rows = kernel(*arrays)
                 continue
-            ports = kernel.program.inputs
+            ports = kernel.program.inputs[-len(arrays) :]
             rows[left] = kernel(
                 *(
                     np.broadcast_to(array, (*batch, *port.shape))[left]
@@ -269,6 +275,7 @@ def differential_of(
     names: tuple[str, str, str | None, str | None],
     rows: tuple[str, str],
     joints: Joints,
+    state: State | None,
     limited: bool,
 ) -> DifferentialSolver:
     """Return the solver of a first task; see `Cell.differential_ik`.
@@ -278,13 +285,16 @@ def differential_of(
         names: Frame, `relative_to`, `point` and `axes` of its twist.
         rows: The directions and the rotations that count.
         joints: Names of the joints that may move.
+        state: Where all else is; by default as the cell was built.
         limited: Whether limits hold.
     """
-    selection = selection_of(cell, joints)
+    bound = None if state is None else state.bound(cell)
+    inputs = selection_of(cell, joints).inputs
     question = Question(
-        layout=Layout.of(cell),
-        selection=selection,
-        joints=tuple(cell.joint_names[k] for k in selection.inputs),
+        layout=Layout.of(cell) if bound is None else bound.layout,
+        inputs=inputs,
+        joints=tuple(cell.joint_names[k] for k in inputs),
+        select=partial(selection_of, cell, joints, bound),
         twist=partial(named_twist, cell),
         limited=limited,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from armillary.errors import ModelError, ShapeError, unknown
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.search import Patience
 from armillary.model.closed_form import ClosedForm
+from armillary.solve.bound_kernel import AnyKernel
 from armillary.solve.ik.all import search_all
 from armillary.solve.ik.answers import Answers
 from armillary.solve.ik.arguments import (
@@ -67,7 +68,7 @@ class InverseKinematics:
         goals: Sequence[Goal],
         selection: Selection,
         joints: tuple[str, ...],
-        fk: Callable[[], Kernel],
+        fk: Callable[[], AnyKernel],
         own: ClosedForm | None = None,
     ) -> None:
         """Prepare for `goals`; see `cell.ik`.
@@ -81,10 +82,20 @@ class InverseKinematics:
         self._own = own
         self.joints = joints
         self.goals = tuple(goals)
-        self.numeric = Solver(layout, goals, selection, joints, fk)
+        self._made_of = layout, self.goals, selection, joints, fk, own
         self._layout = layout
         self._selection = selection
-        self._fk = fk
+        self._fk = cache(fk)
+        self.numeric = Solver(layout, goals, selection, joints, self._fk)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._made_of
+
+    def __copy__(self) -> InverseKinematics:
+        return self
+
+    def __deepcopy__(self, memo: object) -> InverseKinematics:
+        return self
 
     @property
     def closed(self) -> Formula | None:

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from armillary.equations.closed.own import branch_numbers, own_program
 from armillary.errors import ModelError
-from armillary.kernel import Kernel, shared_kernel
+from armillary.kernel import shared_kernel
 from armillary.model.closed_form import ClosedForm
+from armillary.solve.bound_kernel import AnyKernel
 from armillary.solve.ik.answers import Answers, residual_of
 from armillary.solve.ik.arguments import Batch, Tolerance
 from armillary.solve.ik.reason import Reason
@@ -49,7 +50,7 @@ class OwnForm:
         self,
         form: ClosedForm,
         limits: tuple[Array, Array],
-        fk: Callable[[], Kernel],
+        fk: Callable[[], AnyKernel],
     ) -> None:
         """Take over a user's closed form.
 

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from armillary.equations.chain import Layout
 from armillary.equations.inverse import Goal
 from armillary.equations.poses import poses_program
+from armillary.equations.selection import Selection
 from armillary.errors import ModelError, unknown
-from armillary.kernel import Kernel, shared_kernel
+from armillary.kernel import shared_kernel
 from armillary.model.closed_form import ClosedForm
+from armillary.solve.bound_kernel import AnyKernel, bind
 from armillary.solve.ik.inverse import InverseKinematics
 from armillary.solve.ik.rows import chosen_axes
 from armillary.solve.kernels import Joints, joints_key, selection_of
 from armillary.solve.scene import Scene
+from armillary.solve.state import State
 
 __all__ = ["solver_of"]
 
+MOST_KEPT: Final = 8
+"""Solvers of states that a cell keeps; each has a table of sampled poses."""
 
-def solver_of(
+
+def solver_of(  # noqa: PLR0913
     cell: Scene,
     frames: str | Sequence[str],
     *,
     relative_to: str,
     joints: Joints,
+    state: State | None,
     position: str,
     rotation: str,
     axes: str,
@@ -48,22 +55,53 @@ def solver_of(
         )
         for name in names
     ]
+    selection = selection_of(cell, joints)
+    layout = Layout.of(cell)
+    key: tuple[Any, ...] = tuple(goals), joints_key(joints), id(closed)
     known: dict[Any, InverseKinematics] = vars(cell).setdefault("solvers", {})
-    key = (tuple(goals), joints_key(joints), id(closed))
+    if state is not None:
+        bound = state.bound(cell)
+        ends = [to, *(goal.frame for goal in goals)]
+        moved = selection_of(cell, joints, bound, ends)
+        if moved.bases or any(bound.q[k] != selection.rest[k] for k in moved.others):
+            layout = bound.layout
+            selection = moved._replace(rest=_at_home(selection, bound.q))
+            key = *key, *_decisive(layout, selection)
+            known = vars(cell).setdefault("solvers_of_states", {})
+            if key not in known and len(known) >= MOST_KEPT:
+                known.pop(next(iter(known)), None)
     solver = known.get(key)
     if solver is None:
-        selection = selection_of(cell, joints)
-        layout = Layout.of(cell)
-
-        @cache
-        def fk() -> Kernel:
-            at = [goal.frame for goal in goals]
-            program = poses_program(
-                layout, at, to, single=False, form="matrix", selection=selection
-            )
-            return shared_kernel(program)
-
         chosen = tuple(cell.joint_names[k] for k in selection.inputs)
+        fk = partial(_fk, layout, goals, selection)
         solver = InverseKinematics(layout, goals, selection, chosen, fk, closed)
         solver = known.setdefault(key, solver)
     return solver
+
+
+def _at_home(selection: Selection, q: tuple[float, ...]) -> tuple[float, ...]:
+    """Return q with the selected joints at home, where searches begin."""
+    chosen = {*selection.inputs}
+    pairs = enumerate(zip(selection.rest, q, strict=True))
+    return tuple(home if k in chosen else now for k, (home, now) in pairs)
+
+
+def _decisive(layout: Layout, selection: Selection) -> tuple[Any, ...]:
+    """Return the numbers of a state that decide the answers."""
+    return (
+        tuple(selection.rest[k] for k in selection.others),
+        tuple((m, layout.supports[m]) for m in selection.bases),
+    )
+
+
+def _fk(layout: Layout, goals: Sequence[Goal], selection: Selection) -> AnyKernel:
+    """Return the kernel of the poses that goals are about."""
+    program = poses_program(
+        layout,
+        [goal.frame for goal in goals],
+        goals[0].relative_to,
+        single=False,
+        form="matrix",
+        selection=selection,
+    )
+    return bind(shared_kernel(program), selection.values(layout))

@@ -18,8 +18,7 @@ from armillary.equations.inverse import (
     step_program,
 )
 from armillary.equations.selection import Selection
-from armillary.errors import ModelError
-from armillary.kernel import Kernel
+from armillary.errors import ModelError, quote
 from armillary.kernel.search import (
     SOLVED,
     Found,
@@ -31,6 +30,8 @@ from armillary.kernel.search import (
 )
 from armillary.kernel.start_table import Table, make_table
 from armillary.kernel.threads import default_threads
+from armillary.model.workcell import WORLD
+from armillary.solve.bound_kernel import AnyKernel
 from armillary.solve.ik.arguments import (
     TOLERANCE,
     Batch,
@@ -79,7 +80,7 @@ class Solver:
         goals: Sequence[Goal],
         selection: Selection,
         joints: tuple[str, ...],
-        fk: Callable[[], Kernel],
+        fk: Callable[[], AnyKernel],
     ) -> None:
         """Prepare the solver of `goals`; see `cell.ik`.
 
@@ -96,6 +97,7 @@ class Solver:
             for limit in layout.cell.limits
         )
         self._lower, self._upper = lower, upper
+        self._bound = [np.ravel(each) for each in selection.values(layout)]
         self._check()
         self._searches: dict[bool, Search] = {}
         self._plans: dict[Any, Plan] = {}
@@ -113,9 +115,13 @@ class Solver:
             ]
             moved = {start + drive.of for start, drive in drives if drive is not None}
             if not moved & set(self._selection.inputs):
+                m, k = ends[0]
+                owner = None if m < 0 else cell.manipulators[m]
+                link = f"{owner.name}/{owner.links[k].name}" if owner else WORLD
                 raise ModelError(
-                    "None of the joints moves the frame that ik is to place: "
-                    f"{', '.join(self.joints) or 'there are no joints'}."
+                    f"None of these joints moves link {quote(link)}, which ik is to "
+                    f"place: {', '.join(self.joints) or 'there are none'}. If "
+                    "it is gripped in a state, pass that: cell.ik(..., state=state)."
                 )
 
     def __call__(  # noqa: PLR0913
@@ -267,7 +273,7 @@ class Solver:
                 upper=upper,
                 patience=patience or BRIEF,
                 salt=salt,
-                constants=np.concatenate(ends),
+                constants=np.concatenate([*ends, *self._bound]),
             )
         return plan
 

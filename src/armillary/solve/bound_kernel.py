@@ -1,0 +1,68 @@
+"""Kernels whose first inputs are bound to values of a state."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.kernel import Kernel
+from armillary.trace import Program
+
+__all__ = ["AnyKernel", "BoundKernel", "bind"]
+
+
+class BoundKernel(partial[Any]):
+    """A kernel with its first inputs bound; call it with the others, as the kernel.
+
+    What a state decides is bound: positions of further joints, poses of bases. It
+    takes and returns what the kernel does, `out` and `threads` among that.
+    """
+
+    @property
+    def kernel(self) -> Kernel:
+        """Return the kernel of all inputs, the same one for all states alike."""
+        return cast("Kernel", self.func)
+
+    @property
+    def bound(self) -> tuple[Any, ...]:
+        """Return the values of its first inputs; read-only."""
+        return self.args
+
+    @property
+    def program(self) -> Program:
+        """Return what the kernel computes, of all inputs."""
+        return self.kernel.program
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Return the type that it computes in."""
+        return self.kernel.dtype
+
+    @property
+    def lanes(self) -> int:
+        """Return how many rows it computes at once."""
+        return self.kernel.lanes
+
+    def __repr__(self) -> str:
+        return f"<{len(self.args)} inputs bound of {self.kernel!r}>"
+
+
+AnyKernel = Kernel | BoundKernel
+
+
+def bind(kernel: Kernel, values: list[Any]) -> AnyKernel:
+    """Return a kernel with its first inputs bound, itself where there is nothing.
+
+    values: An array for each.
+    """
+    if not values:
+        return kernel
+    arrays: list[npt.NDArray[Any]] = []
+    for each in values:
+        array = np.array(each, dtype=kernel.dtype)
+        array.flags.writeable = False
+        arrays.append(array)
+    return BoundKernel(kernel, *arrays)

@@ -1,0 +1,162 @@
+"""Inverse kinematics in a state: of gripped parts, on moved bases, some joints fixed."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import armillary
+from armillary import Cell, ModelError, Pose, State
+from armillary.kernel import compiler
+from armillary.testing.samples import random_pose
+
+
+@pytest.fixture(scope="module")
+def cell() -> Cell:
+    return armillary.example("oval_track_cell")
+
+
+def gripped(cell: Cell, seed: int) -> State:
+    """Return a state in which the gripper holds the part somewhere at random."""
+    random = np.random.default_rng(seed)
+    q = random.uniform(-1, 1, len(cell.joint_names))
+    return cell.home.replace(q=q).attach("part", "tcp", pose=random_pose(random))
+
+
+def arm_of(cell: Cell) -> list[str]:
+    return [name for name in cell.joint_names if name.startswith("ur5e/")]
+
+
+def reached(cell: Cell, state: State, solver: Any, q: Any) -> State:
+    return state.joints(dict(zip(solver.joints, q.tolist(), strict=True)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("method", ["closed", "numeric"])
+def test_a_gripped_part_is_placed(cell: Cell, seed: int, method: str) -> None:
+    state = gripped(cell, seed)
+    solver = cell.ik("grasp", joints=arm_of(cell), state=state)
+    assert solver.closed is not None
+    q = np.random.default_rng(seed).uniform(-2, 2, (20, 6))
+    targets = cell.fk("grasp", joints=arm_of(cell), state=state)(q)
+    answer = solver(targets, method=method)
+    assert answer.success.all()
+    for row, target in zip(answer.q, targets, strict=True):
+        there = reached(cell, state, solver, row)
+        np.testing.assert_allclose(cell.pose("grasp", there), target, atol=5e-6)
+    single = solver(targets[0], method=method)
+    np.testing.assert_allclose(single.residual, 0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        {},
+        {"rotation": ""},
+        {"rotation": "xy"},
+        {"position": "z", "rotation": "", "axes": "relative_to"},
+        {"relative_to": "place"},
+    ],
+)
+def test_every_goal_counts_the_grip(cell: Cell, goal: dict[str, str]) -> None:
+    state = gripped(cell, 5)
+    solver = cell.ik("grasp", state=state, **goal)
+    to = goal.get("relative_to", "world")
+    fk = cell.fk("grasp", relative_to=to, state=state)
+    q = np.random.default_rng(5).uniform(-1, 1, (10, len(state.q)))
+    q[:, -1] = 0.02
+    targets = fk(q)
+    answer = solver(targets, near=q + 0.05)
+    assert answer.success.all()
+    apart = fk(answer.q)[:, :3, 3] - targets[:, :3, 3]
+    rows = [("x", "y", "z").index(axis) for axis in goal.get("position", "xyz")]
+    np.testing.assert_allclose(apart[:, rows], 0, atol=1e-5)
+
+
+def test_two_parts_at_once_and_paths_and_bests(cell: Cell) -> None:
+    state = gripped(cell, 6)
+    q = np.linspace(np.zeros(8), np.full(8, 0.4), 20)
+    q[:, -1] = 0.02
+    both = cell.fk(["grasp", "block"], state=state)(q)
+    answer = cell.ik(["grasp", "block"], state=state)(both[3], near=q[3])
+    assert answer.success
+    solver = cell.ik("grasp", state=state)
+    path = solver.path(both[:, 0], start=q[0])
+    assert path.answer.success.all()
+    reach = cell.fk("grasp", state=state)(path.answer.q)
+    np.testing.assert_allclose(reach, both[:, 0], atol=1e-5)
+    assert solver.best(both[5, 0], "limits", starts=4).success
+    assert solver.all(both[5, 0], starts=4).success.any()
+
+
+def test_another_grip_compiles_nothing(
+    cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(seed: int, **options: Any) -> Any:
+        state = gripped(cell, seed)
+        q = np.full(len(state.q), 0.02)
+        X = cell.fk("grasp", state=state)(q)
+        found = cell.ik("grasp", state=state)(X, **options)
+        assert found.success
+        there = cell.pose("grasp", state.replace(q=found.q))
+        np.testing.assert_allclose(there, X, atol=5e-6)
+
+    answer(0)
+    answer(0, near=np.zeros(8))
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("something was compiled")
+
+    monkeypatch.setattr(compiler, "loaded", never)
+    for seed in range(1, 12):
+        answer(seed)
+    answer(3, near=np.zeros(8))
+
+
+def test_other_joints_are_those_of_the_state(random_cell: Any) -> None:
+    cell = random_cell(2)
+    random = np.random.default_rng(2)
+    q = random.normal(size=len(cell.joint_names))
+    state = cell.home.replace(q=q)
+    names = [name for name in cell.joint_names if name.startswith("arm/")]
+    solver = cell.ik("arm_tool4", joints=names, state=state)
+    answer = solver(cell.pose("arm_tool4", state), seed=q[2:] + 0.01)
+    assert answer.success
+    np.testing.assert_allclose(
+        cell.pose("arm_tool4", reached(cell, state, solver, answer.q)),
+        cell.pose("arm_tool4", state),
+        atol=1e-5,
+    )
+
+
+def test_a_moved_base_counts() -> None:
+    robot = armillary.example("irb2400")
+    state = robot.home.place(robot.manipulators[0].name, Pose.translation(0, 5, 1))
+    q = np.array([0.1, 0.2, 0.1, 0.3, 0.4, 0.5])
+    X = robot.pose("tool0", state.replace(q=q))
+    found = robot.ik("tool0", state=state)(X, near=q)
+    np.testing.assert_allclose(found.q, q, atol=1e-6)
+    assert not robot.ik("tool0")(X).success
+
+
+def test_without_the_state_the_error_names_it(cell: Cell) -> None:
+    with pytest.raises(ModelError, match=r"link 'part/block'.*state=state"):
+        cell.ik("grasp")
+
+
+def test_where_nothing_is_moved_it_is_the_solver_of_the_cell(cell: Cell) -> None:
+    state = gripped(cell, 1)
+    assert cell.ik("tcp", state=state) is cell.ik("tcp")
+
+
+def test_solvers_can_be_copied_and_sent(cell: Cell) -> None:
+    for solver in (cell.ik("tcp"), cell.ik("grasp", state=gripped(cell, 0))):
+        assert copy.deepcopy(solver) is solver
+        frame = "tcp" if solver is cell.ik("tcp") else "grasp"
+        X = cell.fk(frame, state=gripped(cell, 0))(np.full(8, 0.02))
+        again = pickle.loads(pickle.dumps(solver))
+        np.testing.assert_array_equal(again(X).q, solver(X).q)
