@@ -1,4 +1,4 @@
-"""Inverse kinematics in a state: of gripped parts, on moved bases, some joints fixed."""
+"""Inverse kinematics in a state: of gripped parts, and on bases that were moved."""
 
 from __future__ import annotations
 
