@@ -13,7 +13,7 @@ import pytest
 
 from armillary.errors import FormatError
 from armillary.formats import registry
-from armillary.formats.diagnostic import Report
+from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
 from armillary.formats.paths import Roots
 from armillary.formats.urdf import FORMAT
@@ -21,7 +21,7 @@ from armillary.model.joints.fixed import Fixed
 from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
 from armillary.model.link import Link
-from armillary.model.shapes import Box, Capsule, Cylinder, Mesh, Sphere
+from armillary.model.shapes import Box, Capsule, Cylinder, HalfSpace, Mesh, Sphere
 from armillary.model.workcell import Mount, Workcell
 from armillary.spatial.pose import Pose
 
@@ -554,6 +554,102 @@ def test_the_name_of_the_manipulator(root: str, name: str, expected: list[str]):
 def test_dynamics_of_zero_are_nothing_to_keep():
     _, report = read(pair(f'{LIMIT}<dynamics damping="0" friction="0.0"/>'))
     assert lines(report) == []
+
+
+def test_damping_and_friction_are_kept():
+    cell, report = read(pair(f'{LIMIT}<dynamics damping="0.5" friction="2"/>'))
+    (kept,) = cell.manipulators[0].properties
+    assert (kept.name, kept.of, kept.numbers) == ("urdf.dynamics", "tip", (0.5, 2.0))
+    assert lines(report) == []
+
+
+def test_a_fixed_joint_has_no_damping():
+    cell, report = read(pair('<dynamics damping="0.5"/>', type="fixed"))
+    assert cell.manipulators[0].properties == ()
+    assert lines(report) == []
+
+
+@pytest.mark.parametrize("inside", ['damping="x"', 'damping="nan" friction="inf"'])
+def test_faulty_damping_is_left_out(inside: str):
+    cell, report = read(pair(f"{LIMIT}<dynamics {inside}/>"))
+    assert cell.manipulators[0].properties == ()
+    assert {*codes(report)} == {"bad-number"}
+
+
+@pytest.mark.parametrize("type_", ["Revolute", " revolute", "REVOLUTE"])
+def test_types_may_be_written_with_capitals(type_: str):
+    _, report = read(pair(type=type_))
+    assert lines(report) == [
+        f"arm.urdf:4:1: warning[spelling]: <joint name='j'> has the type '{type_}'; it "
+        "is read as revolute"
+    ]
+    assert "error[spelling]" in faults(pair(type=type_))[0]
+
+
+def test_a_scale_of_one_number_is_that_of_all_axes():
+    cell, report = read(shaped('<mesh filename="a.stl" scale="0.001"/>'))
+    (shape,) = cell.manipulators[0].links[0].visuals
+    assert isinstance(shape, Mesh)
+    assert shape.scale == (0.001, 0.001, 0.001)
+    assert codes(report) == ["wrong-count"]
+
+
+def test_a_plane_is_a_half_space():
+    text = shaped('<plane normal="1 0 0"/>', kind="collision")
+    cell, report = read(text)
+    (shape,) = cell.manipulators[0].links[0].collisions
+    assert isinstance(shape, HalfSpace)
+    normal = [row[2] for row in shape.pose.rotation]
+    assert normal == pytest.approx([1.0, 0.0, 0.0], abs=1e-15)
+    assert codes(report) == ["bad-geometry"]
+    assert "error[bad-geometry]" in faults(text)[0]
+
+
+def test_a_shape_whose_pose_is_not_known_is_left_out():
+    text = robot(
+        f'<link name="base"><visual><origin xyz="0 nan 0"/><geometry>{BALL}'
+        f"</geometry></visual><visual><geometry>{BALL}</geometry></visual></link>"
+    )
+    cell, report = read(text)
+    assert len(cell.manipulators[0].links[0].visuals) == 1
+    assert codes(report) == ["bad-number"]
+
+
+def test_infinite_limits_are_none():
+    text = pair('<limit lower="-inf" upper="INF" effort="inf" velocity="1e16"/>')
+    limits = tip(text).limits
+    assert (limits.lower, limits.upper) == (-math.inf, math.inf)
+    assert (limits.effort, limits.velocity) == (math.inf, 1e16)
+
+
+@pytest.mark.parametrize("lower", ["inf", "nan", "x", "-pi", ""])
+def test_limits_that_are_no_numbers_are_refused_or_unlimited(lower: str):
+    text = pair(f'<limit lower="{lower}" upper="1" effort="1" velocity="1"/>')
+    assert any("With lenient=True" in fault for fault in faults(text, strict=False))
+    cell, _ = read(text, lenient=True)
+    limits = cell.manipulators[0].links[1].limits
+    assert (limits.lower, limits.upper) == (-math.inf, 1.0)
+
+
+def test_macros_are_left_out_where_no_motion_depends_on_them():
+    visual = f"<visual><geometry>{BALL}</geometry><xacro:red/></visual>"
+    text = robot(
+        '<xacro:property name="a" value="1"/>', f'<link name="base">{visual}</link>'
+    )
+    cell, report = read(text)
+    assert len(cell.manipulators[0].links[0].visuals) == 1
+    assert codes(report).count("xacro") == 1
+    for inside in ("<xacro:include/>", "<xacro:leg/>", "<xacro:if><link/></xacro:if>"):
+        assert any("error[xacro]" in x for x in faults(robot(inside), strict=False))
+    macro = pair('<origin xyz="0 0 ${a}"/>')
+    assert any("error[xacro]" in fault for fault in faults(macro, strict=False))
+
+
+def test_what_other_programs_add_is_a_note():
+    text = robot('<link name="base"><drake:x/></link>', "<mujoco/>", "<a:b/>")
+    _, report = read(text)
+    assert codes(report) == ["not-kept"] * 3
+    assert report.count(Severity.WARNING) == 0
 
 
 def test_thousands_of_unknown_attributes_take_no_time():

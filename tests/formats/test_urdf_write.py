@@ -36,7 +36,7 @@ from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.shape import Shape
-from armillary.model.shapes import Box, Cylinder, Mesh, Sphere
+from armillary.model.shapes import Box, Capsule, Cylinder, Mesh, Sphere
 from armillary.model.workcell import Mount, Workcell
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
@@ -601,3 +601,63 @@ def test_the_order_of_joints_is_kept_where_manipulators_stand_side_by_side():
     _, report = write(cell)
     assert "joint-order" not in {d.code for d in report.diagnostics}
     assert again(cell).joint_names == cell.joint_names
+
+
+def test_damping_and_friction_come_back():
+    noted = Property(name="urdf.dynamics", of="turned", numbers=(0.5, 2.0))
+    links = (
+        Link(name="base"),
+        Link(name="turned", parent="base", joint=Revolute(), joint_name="turn"),
+    )
+    arm_of = Manipulator(name="arm", links=links, properties=(noted,))
+    cell = Workcell(name="arm", manipulators=(arm_of,))
+    text, report = write(cell)
+    assert '<dynamics damping="0.5" friction="2.0"/>' in text
+    assert not report.count(Severity.WARNING)
+    assert again(cell).manipulators[0].properties == (noted,)
+
+
+@pytest.mark.parametrize(
+    "noted",
+    [
+        Property(name="urdf.dynamics", of="base", numbers=(0.5, 2.0)),
+        Property(name="urdf.dynamics", of="turned", numbers=(0.5,)),
+        Property(name="robwork.joint", of="turned"),
+    ],
+)
+def test_properties_that_are_lost_are_told(noted: Property):
+    links = Link(name="base"), Link(name="turned", parent="base", joint=Revolute())
+    arm_of = Manipulator(name="arm", links=links, properties=(noted,))
+    _, report = write(Workcell(name="arm", manipulators=(arm_of,)))
+    assert any("'properties' of a manipulator" in line for line in lines(report))
+
+
+def capsules() -> Workcell:
+    shapes = (Capsule(radius=0.1, length=1.0), Sphere(radius=0.2))
+    return cell_of(Link(name="base", visuals=shapes, collisions=shapes))
+
+
+def test_capsules_need_a_newer_urdf():
+    text, report = write(capsules())
+    assert '<robot name="arm" version="1.1">' in text
+    (line,) = lines(report)
+    assert line.startswith("note[newer-urdf]: capsules need URDF 1.1")
+    assert again(capsules()).manipulators[0].links == capsules().manipulators[0].links
+    plain, _ = write(cell_of(Link(name="base")))
+    assert "version" not in plain.splitlines()[1]
+
+
+def test_limits_of_acceleration_are_told_to_be_new():
+    limits = Limits(lower=0.0, upper=1.0, velocity=1.0, effort=1.0, acceleration=3.0)
+    _, report = write(chain(Revolute(), limits=limits))
+    assert [x.split("]")[0] for x in lines(report)] == ["note[newer-urdf"]
+
+
+@pytest.mark.peers
+def test_pinocchio_finds_the_capsules(tmp_path):
+    pin: Any = pytest.importorskip("pinocchio")
+    path = tmp_path / "arm.urdf"
+    path.write_text(write(capsules())[0])
+    model = pin.buildModelFromUrdf(str(path))
+    for kind in (pin.GeometryType.VISUAL, pin.GeometryType.COLLISION):
+        assert len(pin.buildGeomFromUrdf(model, str(path), kind).geometryObjects) == 2

@@ -108,9 +108,9 @@ def test_a_processing_instruction_is_told_to_have_no_effect():
     report = Report()
     parse(b"<?php boom?><a>\n<?b?></a>", "f.xml", report=report)
     assert list(map(str, report.diagnostics)) == [
-        "f.xml:1:1: warning[xml-instruction]: "
+        "f.xml:1:1: note[xml-instruction]: "
         "the processing instruction 'php' has no effect",
-        "f.xml:2:1: warning[xml-instruction]: "
+        "f.xml:2:1: note[xml-instruction]: "
         "the processing instruction 'b' has no effect",
     ]
 

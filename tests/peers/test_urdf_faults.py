@@ -98,6 +98,16 @@ TOLERATED: dict[str, str | bytes] = {
     "text in a joint": joint(ORIGIN, AXIS, LIMIT, "text"),
     "a negative damping": joint(ORIGIN, AXIS, LIMIT, '<dynamics damping="-1"/>'),
     "an empty calibration": joint(ORIGIN, AXIS, LIMIT, "<calibration/>"),
+    "version 0.0": '<?xml version="0.0" ?>\n' + robot(),
+    "a late declaration": '\n<?xml version="1.0"?>' + robot(),
+    "two hyphens in a comment": "<!-- a -- b -->" + robot(),
+    "a frame of hyphens": "<!----- a ----->" + robot(),
+    "Latin 1 in a comment": b"<!-- \xe9 -->" + robot().encode(),
+    "an encoding called utf8": '<?xml version="1.0" encoding="utf8"?>' + robot(),
+    "an encoding of China": '<?xml version="1.0" encoding="GB2312"?>' + robot(),
+    "a lone ampersand": geometry('<mesh filename="a&b.stl"/>'),
+    "zero bytes at the end": robot() + "\0\0",
+    "an instruction": "<?foo bar?>" + robot(),
     "an empty name": robot().replace('name="r"', 'name=""'),
 }
 

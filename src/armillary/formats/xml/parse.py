@@ -11,16 +11,16 @@ from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
 from armillary.formats.numbers import WHITE_SPACE
 from armillary.formats.xml.element import Element
+from armillary.formats.xml.repair import ENCODINGS, VERSIONS, repaired
 
 __all__ = ["Limits", "parse"]
 
 MEBIBYTE: Final = 1 << 20
+MOST_INSTRUCTIONS: Final = 1000
+# What keeps a document from being XML that `repaired` may know better.
+_REPAIRED: Final = ("xml-syntax", "xml-declaration", "xml-encoding")
 # A newline cannot stand in a URI, whereas a space does stand in real ones.
 _SEPARATOR: Final = "\n"
-_ENCODINGS: Final = frozenset(
-    ("utf-8", "utf-16", "iso-8859-1", "us-ascii", "windows-1252")
-)
-_VERSIONS: Final = frozenset(("1.0", "1.1"))
 _BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # How a document begins in each byte order of UTF-16, with a mark and without.
 _UTF_16_STARTS: Final = {
@@ -69,10 +69,35 @@ def parse(
     path: What to call it in messages.
     namespaces: Whether prefixes are resolved and must be declared. If not, as for the
         many files that use a prefix without declaring it, names stay as written.
-    report: Receives warnings on what had no effect.
+    report: Receives notes on what had no effect. Unless it is strict, documents that
+        are almost XML are read too: with `--` in a comment, a lone `&`, a declaration
+        that is wrong or late, or bytes of another encoding.
 
     Raises FormatError, with line and column, for everything else.
     """
+    try:
+        return _parsed(data, path, limits, namespaces, report)
+    except FormatError as error:
+        if report is None or report.is_strict or _code(error) not in _REPAIRED:
+            raise
+        meant, oddities = repaired(data)
+        if not oddities:
+            raise
+    root = _parsed(meant, path, limits, namespaces, report)
+    for odd in oddities:
+        tolerating = report.tolerating(odd.consequence, odd.severity)
+        tolerating.error(Place(path, odd.line), odd.code, odd.message)
+    return root
+
+
+def _code(error: FormatError) -> str:
+    found = error.diagnostics[0]
+    return found.code if isinstance(found, Diagnostic) else ""
+
+
+def _parsed(
+    data: bytes, path: str, limits: Limits, namespaces: bool, report: Report | None
+) -> Element:
     pass_ = _Parse(data, path, limits, namespaces, report)
     try:
         return pass_.run()
@@ -116,6 +141,7 @@ class _Parse:
         self.root: Element | None = None
         self.count = 0
         self.open: list[_Open] = []
+        self.instructions: list[tuple[Place, str]] = []
         self.expat = expat.ParserCreate(
             namespace_separator=_SEPARATOR if namespaces else None
         )
@@ -157,6 +183,13 @@ class _Parse:
         except expat.ExpatError as error:
             self.explain(error)
         assert self.root is not None, "expat accepts no document without a root"
+        for place, target in self.instructions:
+            if self.report is not None:
+                self.report.note(
+                    place,
+                    "xml-instruction",
+                    f"the processing instruction {quote(target)} has no effect",
+                )
         return self.root
 
     def check_utf_16(self) -> None:
@@ -232,13 +265,13 @@ class _Parse:
 
     def declaration(self, version: str, encoding: str | None, _standalone: int) -> None:
         """Refuse encodings in which expat or Python would guess."""
-        if version not in _VERSIONS:
+        if version not in VERSIONS:
             self.refuse(
                 "xml-declaration",
                 f"no XML version is named {quote(version)}",
                 hint='Write version="1.0".',
             )
-        if encoding is not None and encoding.lower() not in _ENCODINGS:
+        if encoding is not None and encoding.lower() not in ENCODINGS:
             self.refuse(
                 "xml-encoding",
                 f"the encoding {quote(encoding)} is not read",
@@ -254,13 +287,9 @@ class _Parse:
         )
 
     def instruction(self, target: str, _data: str) -> None:
-        """Tell that a processing instruction does nothing."""
-        if self.report is not None:
-            self.report.warning(
-                Place(self.path, *self.spot()),
-                "xml-instruction",
-                f"the processing instruction {quote(target)} has no effect",
-            )
+        """Remember a processing instruction, which does nothing."""
+        if len(self.instructions) < MOST_INSTRUCTIONS:
+            self.instructions.append((Place(self.path, *self.spot()), target))
 
     def spot(self) -> tuple[int, int]:
         """Return the line and column where expat stands, counted from 1."""
