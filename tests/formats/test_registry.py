@@ -297,3 +297,9 @@ def test_a_cell_that_cannot_be_written_leaves_the_old_file(tmp_path: Path):
 def test_folder_that_does_not_exist_is_told(tmp_path: Path):
     with pytest.raises(FormatError, match=r"error\[no-such-folder\]"):
         save(cell(), tmp_path / "none" / "a.cell.json")
+
+
+def test_what_is_no_cell_is_not_saved(tmp_path: Path):
+    with pytest.raises(ModelError, match=r"A Revolute is not a cell\."):
+        save(Revolute(), tmp_path / "j.actin.xml")  # pyright: ignore
+    assert list(tmp_path.iterdir()) == []

@@ -52,6 +52,25 @@ def test_replace_keeps_place_and_mounts() -> None:
         cell.replace(chain("a", 2))
 
 
+def test_a_bare_name_of_a_mount_outlives_edits() -> None:
+    cell = Workcell().add(chain("a")).add(chain("b"), on="a2")
+    assert cell.mounts[1].on == "a/a2"
+    twin = Manipulator(name="twin", links=chain("a").links)
+    assert cell.add(twin).supports[1] == cell.supports[1]
+
+
+def test_errors_name_the_mount_or_the_rule() -> None:
+    cell = Workcell().add(chain("a")).add(chain("b"), on="a2")
+    with pytest.raises(UnknownName, match="'b' cannot stand on 'a/a2': no frame named"):
+        cell.replace(chain("a", 2))
+    with pytest.raises(UnknownName, match="'c' cannot stand on 'a7': no frame named"):
+        cell.add(chain("c"), on="a7")
+    ruled = cell.with_rules(cell.rules.exclude("a1", "b1"))
+    twin = Manipulator(name="twin", links=chain("a").links)
+    with pytest.raises(ModelError, match="A rule names 'a1': Frame 'a1' is not unique"):
+        ruled.add(twin)
+
+
 def test_mount_moves_a_base_and_refuses_cycles() -> None:
     cell = Workcell().add(chain("a")).add(chain("b"), on="a2")
     free = cell.mount("b", pose=Pose.translation(0.0, 2.0, 0.0))

@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armillary import FormatError, Pose, State, StateError, UnknownName
+from armillary import (
+    Cell,
+    FormatError,
+    Frame,
+    Link,
+    Manipulator,
+    Mount,
+    Pose,
+    State,
+    StateError,
+    UnknownName,
+)
 from armillary.solve.placement import Placement
 from armillary.testing.samples import random_pose
 
@@ -53,6 +64,22 @@ def test_release_leaves_the_part_where_it_is(random_cell: Any, seed: int) -> Non
     assert free.attachments == {}
     gone = free.replace(q=np.zeros(len(free.q)))
     np.testing.assert_allclose(cell.pose("part_top", gone), expected, atol=1e-12)
+
+
+def test_release_lets_go_what_stands_unbolted_on_another():
+    top = Frame(name="top", pose=Pose.translation(0.0, 0.0, 1.0))
+    table = Manipulator(name="table", links=[Link(name="slab", frames=[top])])
+    tray = Manipulator(name="tray", links=[Link(name="tray")])
+    cell = Cell(
+        manipulators=[table, tray],
+        mounts=[Mount(manipulator="tray", on="top", bolted=False)],
+    )
+    free = cell.home.release("tray").place("table", Pose.translation(5.0, 0.0, 0.0))
+    assert free.parent("tray") == "world"
+    assert cell.pose("tray", free)[2, 3] == 1.0
+    assert cell.pose("tray", free)[0, 3] == 0.0
+    with pytest.raises(StateError, match="Nothing holds 'tray'"):
+        free.release("tray")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -103,7 +130,7 @@ def test_refusals_say_why_and_change_nothing(random_cell: Any) -> None:
         (lambda: state.grip("tray", by="tray_top", replace=True), StateError, "itself"),
         (lambda: state.grip("arm", by="part_top"), StateError, "bolted"),
         (lambda: state.place("part", Pose.identity()), StateError, "release it"),
-        (lambda: state.release("arm"), StateError, "Nothing holds 'arm'"),
+        (lambda: state.release("arm"), StateError, "'arm' is bolted"),
         (lambda: state.grip("prt", by="arm0"), UnknownName, "Did you mean 'part'"),
         (lambda: state.grip("part", by="arm99"), UnknownName, "no frame named"),
         (lambda: state.replace(q=[1.0]), StateError, "1 numbers"),

@@ -166,8 +166,10 @@ def save(
 
     Raises:
         FormatError: The format cannot hold this cell, or the file cannot be written.
+        ModelError: `cell` is not a cell.
         UnknownName: There is no such format.
     """
+    _check_cell(cell)
     name = os.fspath(path)
     chosen = _by_suffix(name) if format is None else _named(format)
     if chosen is None:
@@ -196,14 +198,25 @@ def write(
 
     Raises:
         FormatError: The format cannot hold this cell; with `lossless`, not all of it.
+        ModelError: `cell` is not a cell.
         UnknownName: There is no such format.
     """
+    _check_cell(cell)
     chosen = _named(format)
     report = Report()
     with no_search():
         data = chosen.write(cell, report)
     _judge(cell, chosen, report, lossless=lossless)
     return data, report
+
+
+def _check_cell(cell: Any) -> None:
+    if not isinstance(cell, Workcell):
+        raise ModelError(
+            f"A {type(cell).__name__} is not a cell. Put it into one: joints into "
+            "Link(joint=...), links into Manipulator(links=[...]), and those into "
+            "Cell(manipulators=[...])."
+        )
 
 
 def _judge(cell: Workcell, chosen: Format, report: Report, *, lossless: bool) -> None:

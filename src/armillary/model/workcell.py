@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, quote, unknown
+from armillary.errors import ArmillaryError, ModelError, quote, unknown
 from armillary.model.following import endless
 from armillary.model.link_pattern import is_exact
 from armillary.model.manipulator import Manipulator
@@ -28,7 +28,8 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         manipulator: Name of what stands.
-        on: A frame of another manipulator, or `world`.
+        on: A frame of another manipulator, or `world`; a bare name is stored qualified
+            by its cell.
         pose: Of the base in that frame; a precursor of its fixed joint comes after it.
         bolted: Whether it stays there in every state; parts that are gripped do not.
     """
@@ -116,6 +117,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                     f"Manipulator {quote(mount.manipulator)} is mounted twice."
                 )
             standing.add(mount.manipulator)
+        self._qualify_mounts()
         falling = endless([support.manipulator for support in self.supports])
         if falling:
             name = self.manipulators[min(falling)].name
@@ -123,6 +125,21 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 f"Manipulator {quote(name)} would stand on itself: the mounts form a "
                 "cycle."
             )
+
+    def _qualify_mounts(self) -> None:
+        """Store the frames of mounts as `manipulator/frame`, unique after edits too."""
+        found: list[Mount] = []
+        for mount in self.mounts:
+            try:
+                on = self.qualified(mount.on)
+            except ArmillaryError as error:
+                raise type(error)(
+                    f"{quote(mount.manipulator)} cannot stand on {quote(mount.on)}: "
+                    f"{error}"
+                ) from error
+            is_same = on == mount.on
+            found.append(mount if is_same else msgspec.structs.replace(mount, on=on))
+        msgspec.structs.force_setattr(self, "mounts", tuple(found))
 
     # editing: each gives a new cell that shares what did not change
 
@@ -236,9 +253,11 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             UnknownName: One is not; patterns may match nothing.
             ModelError: A bare name is not unique.
         """
-        for side in rules.sides:
-            if is_exact(side):
+        for side in filter(is_exact, rules.sides):
+            try:
                 self.frame(side)
+            except ArmillaryError as error:
+                raise type(error)(f"A rule names {quote(side)}: {error}") from error
 
     @property
     def _owner(self) -> str:

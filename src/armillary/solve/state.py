@@ -257,12 +257,15 @@ class State(
     def release(self, part: str) -> Self:
         """Return the state with a manipulator let go where it is in the world.
 
+        part: A manipulator that is held, or that stands on another one and is not
+            bolted to it.
+
         Raises:
-            StateError: Nothing holds it.
+            StateError: Nothing holds it, or it is bolted.
             UnknownName: It does not exist.
         """
-        known(self.cell, part)
-        if self._holder(part) is None:
+        check_movable(self.cell, part)
+        if self.parent(part) == WORLD:
             held = ", ".join(map(quote, self.attachments)) or "nothing"
             raise StateError(f"Nothing holds {quote(part)}; held are: {held}.")
         X = self._pose(placed_frame(self.cell, part))

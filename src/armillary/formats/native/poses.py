@@ -17,9 +17,6 @@ __all__ = ["checked_pose_record", "pose_of", "pose_record"]
 
 ROTATION_TOLERANCE: Final = 1e-6
 _ROTATIONS: Final = ("rotation", "quaternion_wxyz", "rpy")
-# -0.0 equals 0.0 but is written; their texts differ.
-_ZERO_TEXT: Final = str(ZERO)
-_EYE_TEXT: Final = str(EYE)
 
 
 def pose_of(given: PoseInFile, *, check: bool = True) -> Pose:
@@ -72,11 +69,12 @@ def checked_pose_record(pose: Pose) -> Record:
 
 
 def _record(rotation: Any, position: Any) -> Record:
+    """Return a record without what is the default, and 0.0 for -0.0."""
     record: Record = {}
-    if position != ZERO or str(position) != _ZERO_TEXT:
-        record["position"] = position
-    if rotation != EYE or str(rotation) != _EYE_TEXT:
-        record["rotation"] = rotation
+    if position != ZERO:
+        record["position"] = tuple(x + 0.0 for x in position)
+    if rotation != EYE:
+        record["rotation"] = tuple(tuple(x + 0.0 for x in row) for row in rotation)
     return record
 
 

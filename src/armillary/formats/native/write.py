@@ -67,7 +67,7 @@ class _Writing:
                 continue
             if write is not None and given is not None:
                 given = write(self, given)
-            # -0.0 equals 0.0 and 1 equals 1.0, but their texts differ.
+            # 1 equals 1.0 and True, but their texts differ.
             if given != default_record or _encode(given) != default_text:
                 record[name] = given
         return record
@@ -102,13 +102,13 @@ class _Writing:
     def numbers(self, value: Any) -> Record:
         """Return a number, or numbers in tuples, as floats."""
         if type(value) is float and math.isfinite(value):
-            return value
+            return value + 0.0  # equal cells have equal texts: -0.0 is written as 0.0
         if isinstance(value, (tuple, list)):
             return tuple(map(self.numbers, cast(list[Any], value)))
         number = float(value)
         if not math.isfinite(number):
             raise ValueError(f"{number} cannot be written; only finite numbers can")
-        return number
+        return number + 0.0
 
 
 Writer = Callable[[_Writing, Any], Record]
