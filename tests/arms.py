@@ -11,6 +11,8 @@ from armillary import Cell, Link, Manipulator, Pose
 from armillary.model.limits import Limits
 
 TAU = 2.0 * np.pi
+# What programs of closed forms take for tolerances of 1e-6 m and 1e-6 rad.
+ALLOWED = np.array([1e-12, 1e-12, 1e-9, 1e-9])
 
 
 def arm_of_axes(

@@ -30,6 +30,7 @@ from armillary.model.limits import Limits
 from armillary.solve.ik.reason import Reason
 from armillary.testing.samples import random_pose
 from armillary.trace import Program
+from arms import ALLOWED
 
 TAU = 2.0 * np.pi
 KINDS = (
@@ -146,7 +147,7 @@ def poses_program(cell: Cell) -> Program:
 def every_branch(cell: Cell, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the branches and their reasons, without machine code."""
     program = cell.ik("tool").closed.program
-    q, _, reason = vectorize(program, targets, np.full(2, 1e-12))
+    q, _, reason, _ = vectorize(program, targets, ALLOWED)
     return q, reason
 
 

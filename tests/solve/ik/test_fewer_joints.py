@@ -10,7 +10,7 @@ from armillary import Cell, Link, Manipulator, Pose
 from armillary.kernel.vectorize import vectorize
 from armillary.solve.ik.reason import Reason
 from armillary.testing.samples import random_pose
-from arms import arm_of_axes
+from arms import ALLOWED, arm_of_axes
 
 SCARA = "three parallel axes, as SCARA and planar arms have"
 SLIDING = "two parallel axes and a slide across them"
@@ -83,7 +83,7 @@ def test_every_branch_reaches_the_target(family: str, pattern: str) -> None:
     closed = cell.ik("tool").closed
     assert closed.family == family
     q, targets = sample(cell)
-    found, squares, reason = vectorize(closed.program, targets, np.full(2, 1e-12))
+    found, squares, reason, _ = vectorize(closed.program, targets, ALLOWED)
     assert found.shape == (200, len(closed.branches), len(pattern))
     met = np.isin(reason, (Reason.SOLVED, Reason.SINGULAR, Reason.LIMITS))
     error = np.abs(cell.fk("tool")(found) - targets[:, None]).max(axis=(-2, -1))
@@ -107,7 +107,7 @@ def test_no_branch_is_missed(pattern: str) -> None:
     ik = cell.ik("tool")
     _, targets = sample(cell, 5)
     searched = ik.all(targets, method="numeric")
-    known = vectorize(ik.closed.program, targets, np.full(2, 1e-12))[0]
+    known = vectorize(ik.closed.program, targets, ALLOWED)[0]
     for row, every in zip(range(5), known, strict=True):
         q = searched.q[row][searched.success[row]]
         assert len(q)

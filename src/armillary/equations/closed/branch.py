@@ -7,9 +7,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from armillary.equations.chain import Layout
-from armillary.equations.closed.coordinate import coordinate, length
-from armillary.equations.closed.family import Answer
+from armillary.equations.closed.coordinate import (
+    clipped,
+    coordinate,
+    is_within,
+    never_leaves,
+)
+from armillary.equations.closed.family import Answer, Preferred
 from armillary.equations.closed.recognise import Closed
+from armillary.equations.closed.turn import ZERO_TURN, Turn
 from armillary.equations.inverse import Goal
 from armillary.equations.poses import poses_of
 from armillary.equations.selection import Selection
@@ -23,7 +29,7 @@ from armillary.spatial.vector import (
     scale,
     subtract,
 )
-from armillary.trace.functions import absolute
+from armillary.trace.functions import absolute, cos, sin
 
 RIGID = 1e-6
 DOUBT = 1e-5  # what may remain, as a part of the arm, before a miss is a proof
@@ -52,15 +58,34 @@ class Question(NamedTuple):
         return self.closed.family.arm_angle is not None
 
 
+class Allowed(NamedTuple):
+    """How exact an answer must be.
+
+    Attributes:
+        distance: Largest square of the distance that remains [m^2].
+        chord: Largest square of twice the sine of half the angle that remains.
+        slack: How far beyond a limit q counts as at that limit, so that no whole turn
+            is added [rad].
+        excess: How far beyond a limit q counts as within, to be put at the limit and
+            verified there [m or rad].
+    """
+
+    distance: Number
+    chord: Number
+    slack: Number
+    excess: Number
+
+
 class Branch(NamedTuple):
     """An answer and what is true of it.
 
     Attributes:
-        q: Joint positions [m or rad].
+        q: Joint positions [m or rad], not yet put at limits.
         distance: The square of what remains [m^2].
         chord: The square of twice the sine of half the angle that remains.
         met: Whether both are within the tolerance.
-        within: Whether q is within the limits.
+        within: Whether q is within the limits, or beyond them by the allowed excess.
+        inside: Whether it is within them exactly.
         singular: Whether it is one of infinitely many answers.
         in_doubt: Whether a miss would not prove that there is no answer.
     """
@@ -70,6 +95,7 @@ class Branch(NamedTuple):
     chord: Number
     met: Any
     within: Any
+    inside: Any
     singular: Any
     in_doubt: Any
 
@@ -77,7 +103,7 @@ class Branch(NamedTuple):
 def branches_of(
     question: Question,
     target: Pose,
-    tolerance: Sequence[Number],
+    allowed: Allowed,
     near: Sequence[Number] | None,
     arm_angle: Number,
 ) -> list[Branch]:
@@ -89,15 +115,31 @@ def branches_of(
     Args:
         question: What is asked.
         target: The pose to reach.
-        tolerance: Largest `distance` and `chord`.
-        near: Turns are added to come as near to this as the limits allow; to zero
-            where it is None.
+        allowed: How exact an answer must be.
+        near: Within limits. Turns are added to come as near to this as the limits
+            allow, and an angle that a singularity leaves free is taken from it; both
+            are zero where it is None.
         arm_angle: Of all branches [rad], where the arm has one.
     """
+    preferred = Preferred(_turns_at(question, near), arm_angle)
     return [
-        _branch(question, answer, target, tolerance, near)
-        for answer in question.closed.solve(_orthonormal(target), arm_angle)
+        _branch(question, answer, target, allowed, near)
+        for answer in question.closed.solve(_orthonormal(target), preferred)
     ]
+
+
+def within_limits(question: Question, q: Sequence[Number]) -> list[Number]:
+    """Return joint positions, each at its limit where it is beyond it."""
+    return [clipped(*numbers) for numbers in zip(q, *question.limits, strict=True)]
+
+
+def _turns_at(question: Question, near: Sequence[Number] | None) -> list[Turn]:
+    """Return the angles of the joints that turn at `near`, else zero."""
+    drives = question.closed.arm.drives
+    if near is None:
+        return [ZERO_TURN] * len(drives)
+    angles = [drive.gain * near[drive.place] + drive.offset for drive in drives]
+    return [Turn(cos(angle), sin(angle)) for angle in angles]
 
 
 def _orthonormal(X: Pose) -> Pose:
@@ -131,28 +173,34 @@ def _branch(
     question: Question,
     answer: Answer,
     target: Pose,
-    tolerance: Sequence[Number],
+    allowed: Allowed,
     near: Sequence[Number] | None,
 ) -> Branch:
     _, _, selection, limits, closed = question
     q: list[Number] = [selection.rest[k] for k in selection.inputs]
     within: Any = True
+    inside: Any = True
     for turn, drive in zip(answer.turns, closed.arm.drives, strict=True):
         k = drive.place
+        ends = limits[0][k], limits[1][k]
         wish = None if near is None else near[k]
-        q[k], inside = coordinate(turn, drive, (limits[0][k], limits[1][k]), wish)
-        within = within & inside
+        q[k] = coordinate(turn, drive, ends, wish, allowed.slack)
+        if near is not None or not never_leaves(drive, *ends):
+            within = within & is_within(q[k], *ends, allowed.excess)
+            inside = inside & is_within(q[k], *ends, 0.0)
     for shift, drive in zip(answer.shifts, closed.rails, strict=True):
         k = drive.place
-        q[k], inside = length(shift, drive, (limits[0][k], limits[1][k]))
-        within = within & inside
+        q[k] = (shift - drive.offset) / drive.gain
+        ends = limits[0][k], limits[1][k]
+        within = within & is_within(q[k], *ends, allowed.excess)
+        inside = inside & is_within(q[k], *ends, 0.0)
     X = _reached(question, answer, q)
     apart = subtract(X.position, target.position)
     distance: Number = dot(apart, apart)
     chord = 0.0 if closed.point else _chord(X, target)
-    met = (distance <= tolerance[0]) & (chord <= tolerance[1])
-    far = (distance > 100.0 * tolerance[0] + (DOUBT * closed.arm.size) ** 2) | (
-        chord > 100.0 * tolerance[1] + DOUBT**2
+    met = (distance <= allowed.distance) & (chord <= allowed.chord)
+    far = (distance > 100.0 * allowed.distance + (DOUBT * closed.arm.size) ** 2) | (
+        chord > 100.0 * allowed.chord + DOUBT**2
     )
     return Branch(
         q=q,
@@ -160,6 +208,7 @@ def _branch(
         chord=chord,
         met=met,
         within=within,
+        inside=inside,
         singular=answer.singular,
         in_doubt=answer.singular | answer.loose | ~far,
     )

@@ -10,52 +10,67 @@ from armillary.equations.closed.turn import Turn
 from armillary.spatial.vector import Number
 from armillary.trace.functions import floor, maximum, minimum, select
 
-SLACK = 1e-9  # a limit that is missed by less is met exactly
+SLACK = 1e-9  # what rounding may add to an angle [rad]
+MOST_SLACK = 0.01
 
 
 def coordinate(
-    turn: Turn, drive: Drive, limits: tuple[float, float], near: Number | None
-) -> tuple[Number, Any]:
-    """Return the q of an angle, and whether it is within limits.
+    turn: Turn,
+    drive: Drive,
+    limits: tuple[float, float],
+    near: Number | None,
+    slack: Number,
+) -> Number:
+    """Return the q of an angle, within limits where whole turns lead there.
 
     Args:
         turn: The angle.
         drive: How q makes it.
         limits: Least and greatest q.
-        near: Of the q within limits that nearest to this is returned, or to zero.
+        near: Within limits; of the q there that nearest to this is returned, or to
+            zero.
+        slack: What is beyond a limit by less gets no whole turn; at most MOST_SLACK.
     """
     low, high = limits
     q = (turn.angle - drive.offset) / drive.gain
-    if near is not None:
-        period = 2.0 * math.pi / abs(drive.gain)
-        q = q - period * floor((q - near) / period + 0.5)
-        q = select(q > high + SLACK, q - period, q)
-        q = select(q < low - SLACK, q + period, q)
-    else:
-        q = _near_zero(q, drive, low, high)
-        if _never_leaves(drive, low, high):
-            return q, True
-    return _within(q, low, high)
+    if near is None:
+        return _near_zero(q, drive, low, high)
+    period = 2.0 * math.pi / abs(drive.gain)
+    q = q - period * floor((q - near) / period + 0.5)
+    # a turn that leads beyond the other limit is not taken
+    most, least = low + period - SLACK, high - period + SLACK
+    if high - low > period - 2.0 * MOST_SLACK:
+        most, least = maximum(high + slack, most), minimum(low - slack, least)
+    if high < math.inf:
+        q = select(q > most, q - period, q)
+    return select(q < least, q + period, q) if low > -math.inf else q
 
 
-def length(
-    shift: Number, drive: Drive, limits: tuple[float, float]
-) -> tuple[Number, Any]:
-    """Return the q of a length that a joint slides, and whether it is within limits."""
-    return _within((shift - drive.offset) / drive.gain, *limits)
+def clipped(q: Number, low: float, high: float) -> Number:
+    """Return q, at a limit where it is beyond it."""
+    q = select(q < low, low, q) if low > -math.inf else q
+    return select(q > high, high, q) if high < math.inf else q
 
 
-def _within(q: Number, low: float, high: float) -> tuple[Number, Any]:
-    within = (q >= low - SLACK) & (q <= high + SLACK)
-    return select(within, minimum(maximum(q, low), high), q), within
+def is_within(q: Number, low: float, high: float, excess: Number) -> Any:
+    """Return whether q is beyond its limits by at most `excess`."""
+    within: Any = True
+    if low > -math.inf:
+        within = q >= low - excess
+    return within & (q <= high + excess) if high < math.inf else within
 
 
 def _near_zero(q: Number, drive: Drive, low: float, high: float) -> Number:
-    """Return q in the range of one turn from `start`: one comparison is enough."""
+    """Return q in the range of one turn from `start`: one comparison is enough.
+
+    Limits less than a turn apart lie in the middle of that range.
+    """
     period = 2.0 * math.pi / abs(drive.gain)
     half = 0.5 * period
     start = -half
-    if low > -half and high >= half:
+    if high - low < period:
+        start = 0.5 * (low + high) - half
+    elif low > -half and high >= half:
         start = low - SLACK
     elif high < half and low <= -half:
         start = high + SLACK - period
@@ -67,8 +82,8 @@ def _near_zero(q: Number, drive: Drive, low: float, high: float) -> Number:
     return select(q > start + period, q - period, q)
 
 
-def _never_leaves(drive: Drive, low: float, high: float) -> bool:
-    """Tell whether every angle has a q within the limits, roundings included."""
+def never_leaves(drive: Drive, low: float, high: float) -> bool:
+    """Return whether every angle near zero is within the limits, for certain."""
     half = math.pi / abs(drive.gain)
     plain = drive.offset == 0.0 and abs(drive.gain) == 1.0
     slack = 0.0 if plain else SLACK

@@ -27,9 +27,20 @@ class Answer(NamedTuple):
     shifts: Sequence[Number] = ()
 
 
-Formula = Callable[[Pose, Number], list[Answer]]
-"""Takes the pose of the last axis's frame in that of the first, and the arm angle [rad]
-where the family has one, else nothing of meaning; returns each branch."""
+class Preferred(NamedTuple):
+    """What is taken where a target leaves a choice.
+
+    Attributes:
+        turns: The angle of each joint that turns, where a singularity leaves it free.
+        arm_angle: Of families that have one [rad].
+    """
+
+    turns: Sequence[Turn]
+    arm_angle: Number = 0.0
+
+
+Formula = Callable[[Pose, Preferred], list[Answer]]
+"""Takes the pose of the last axis's frame in that of the first; returns each branch."""
 
 
 class Choice(NamedTuple):

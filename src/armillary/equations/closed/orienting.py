@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from armillary.equations.closed.family import Answer, Choice, Family, Formula
+from armillary.equations.closed.family import (
+    Answer,
+    Choice,
+    Family,
+    Formula,
+    Preferred,
+)
 from armillary.equations.closed.mixed import Mixed
 from armillary.equations.closed.turn import Turn, between, direction
 from armillary.equations.closed.unfit import demand
@@ -59,22 +65,22 @@ def fit(arm: Mixed) -> Formula:
         demand(not link.parallel, f"axes {one} and {two} are parallel")
     demand_independent(arm)
 
-    def solve(target: Pose, _: Number) -> list[Answer]:
+    def solve(target: Pose, preferred: Preferred) -> list[Answer]:
         return [
             _placed(arm, target.position, turns)
-            for turns in _turns(arm, target.rotation)
+            for turns in _turns(arm, target.rotation, preferred)
         ]
 
     return solve
 
 
-def _turns(arm: Mixed, rotation: Rows) -> list[Turns]:
+def _turns(arm: Mixed, rotation: Rows, preferred: Preferred) -> list[Turns]:
     """Return the angles with Rz(t_1) Rx Rz(t_2) ... = rotation."""
     x, _, z = transpose(rotation)
     if len(arm.drives) == MOST:
         found: list[Turns] = []
         one, two = arm.links
-        for turn, bend, free in lean(z, one, two):
+        for turn, bend, free in lean(z, one, two, preferred.turns[0]):
             c, s, _ = two.back(bend.back.apply(one.back(turn.back.apply(x))))
             sine = one.sin * two.sin * bend.sin
             found.append(Turns([turn, bend, Turn(c, s)], free, sine * sine <= LOOSE))

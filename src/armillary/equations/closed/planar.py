@@ -11,7 +11,13 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from armillary.equations.closed.family import Answer, Choice, Family, Formula
+from armillary.equations.closed.family import (
+    Answer,
+    Choice,
+    Family,
+    Formula,
+    Preferred,
+)
 from armillary.equations.closed.mixed import Mixed
 from armillary.equations.closed.turn import Turn, between, direction, facing
 from armillary.equations.closed.unfit import demand
@@ -29,7 +35,7 @@ class Placing(NamedTuple):
     free: Any
 
 
-Place = Callable[[Vector3, Turn], list[Placing]]
+Place = Callable[[Vector3, Turn, Preferred], list[Placing]]
 """From the position and s to the placings in the plane."""
 
 
@@ -39,12 +45,13 @@ def three_turns(arm: Mixed) -> Place:
     _, upper, fore, last = arm.spans
     square = arm.size**2
 
-    def place(p: Vector3, total: Turn) -> list[Placing]:
+    def place(p: Vector3, total: Turn, preferred: Preferred) -> list[Placing]:
         v = subtract(p, total.apply(last))
         product = 0.5 * (_plane(v, v) - _plane(upper, upper) - _plane(fore, fore))
         placings: list[Placing] = []
         for second in facing(_flat(upper), _flat(fore), product, square**2)[:2]:
-            first, free = between(add(upper, second.apply(fore)), v, square**2)
+            reach = add(upper, second.apply(fore))
+            first, free = between(reach, v, square**2, preferred.turns[0])
             third = total.plus(first.plus(second).back)
             placings.append(Placing([first, second, third], [], free))
         return placings
@@ -60,11 +67,12 @@ def two_turns_and_slide(arm: Mixed) -> Place:
     way, square = slide.way, arm.size**2
     across = (way[1], 0.0 - way[0], 0.0)
 
-    def place(p: Vector3, total: Turn) -> list[Placing]:
+    def place(p: Vector3, total: Turn, preferred: Preferred) -> list[Placing]:
         v = subtract(p, total.apply(last))
         placings: list[Placing] = []
         if slide.after == 1:
-            *backs, free = facing(across, _flat(v), dot(across, upper), square)
+            extent, back = dot(across, upper), preferred.turns[0].back
+            *backs, free = facing(across, _flat(v), extent, square, back)
             for back in backs:
                 shift = dot(way, subtract(back.apply(v), upper))
                 second = total.plus(back)
@@ -88,9 +96,9 @@ def two_turns(arm: Mixed) -> Place:
     demand_flat(arm, 2, 0)
     _, upper, last = arm.spans
 
-    def place(p: Vector3, total: Turn) -> list[Placing]:
+    def place(p: Vector3, total: Turn, preferred: Preferred) -> list[Placing]:
         v = subtract(p, total.apply(last))
-        first, free = between(upper, v, arm.size**4)
+        first, free = between(upper, v, arm.size**4, preferred.turns[0])
         return [Placing([first, total.plus(first.back)], [], free)]
 
     return place
@@ -131,12 +139,13 @@ def _with_lift(kind: Callable[[Mixed], Place]) -> Callable[[Mixed], Formula]:
         base = arm.spans[0]
         rise = sum(span[2] for span in arm.spans)
 
-        def solve(target: Pose, _: Number) -> list[Answer]:
+        def solve(target: Pose, preferred: Preferred) -> list[Answer]:
             x = target.rotation
             total, _ = direction(x[0][0], x[1][0], 1.0)
             lift = target.position[2] - rise
             answers: list[Answer] = []
-            for turns, shifts, free in place(subtract(target.position, base), total):
+            p = subtract(target.position, base)
+            for turns, shifts, free in place(p, total, preferred):
                 lengths = [
                     lift * slide.way[2] if slide.way[2] else shifts[0]
                     for slide in arm.slides

@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from armillary.equations.closed.arm import Arm
-from armillary.equations.closed.family import Answer, Choice, Family, Formula
+from armillary.equations.closed.family import (
+    Answer,
+    Choice,
+    Family,
+    Formula,
+    Preferred,
+)
 from armillary.equations.closed.mixed import Mixed
 from armillary.equations.closed.orienting import demand_independent, lengths
 from armillary.equations.closed.planar import demand_flat
@@ -18,7 +24,7 @@ from armillary.equations.closed.spherical_wrist import KINDS, Kind
 from armillary.equations.closed.turn import Turn, between, facing
 from armillary.equations.closed.unfit import demand
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Number, Vector3, add, cross, dot, subtract
+from armillary.spatial.vector import Vector3, add, cross, dot, subtract
 
 UP: Vector3 = (0.0, 0.0, 1.0)
 
@@ -29,8 +35,8 @@ def three_turns(kind: Kind) -> Callable[[Arm], Formula]:
     def fit(arm: Arm) -> Formula:
         place = kind(arm, arm.tool.position)
 
-        def solve(target: Pose, _: Number) -> list[Answer]:
-            placings = place(target.position)
+        def solve(target: Pose, preferred: Preferred) -> list[Answer]:
+            placings = place(target.position, preferred)
             return [Answer([*turns], free) for *turns, free in placings]
 
         return solve
@@ -48,12 +54,13 @@ def two_turns(arm: Mixed) -> Formula:
     upper_arm, fore_arm = (upper[0], upper[1], 0.0), (fore[0], fore[1], 0.0)
     constant = dot(upper_arm, upper_arm) + dot(fore_arm, fore_arm)
 
-    def solve(target: Pose, _: Number) -> list[Answer]:
+    def solve(target: Pose, preferred: Preferred) -> list[Answer]:
         v = subtract(target.position, start)
         product = 0.5 * (v[0] * v[0] + v[1] * v[1] - constant)
         answers: list[Answer] = []
         for second in facing(upper_arm, fore_arm, product, square**2)[:2]:
-            first, free = between(add(upper, second.apply(fore)), v, square**2)
+            reach = add(upper, second.apply(fore))
+            first, free = between(reach, v, square**2, preferred.turns[0])
             lift = v[2] - upper[2] - fore[2]
             shifts = [lift * slide.way[2] for slide in arm.slides]
             answers.append(Answer([first, second], free, shifts=shifts))
@@ -77,13 +84,15 @@ def one_turn(arm: Mixed) -> Formula:
     through = f"axis {number} goes through the point"
     demand(turned or reach[0] != 0.0 or reach[1] != 0.0, through)
 
-    def solve(target: Pose, _: Number) -> list[Answer]:
+    def solve(target: Pose, preferred: Preferred) -> list[Answer]:
         p = subtract(target.position, start)
         if turned:
-            *backs, free = facing(n, p, dot(n, reach), arm.size**2)
+            back = preferred.turns[0].back
+            *backs, free = facing(n, p, dot(n, reach), arm.size**2, back)
             turns = [back.back for back in backs]
         else:
-            *turns, free = facing(n, reach, dot(n, p), arm.size**2)
+            turn = preferred.turns[0]
+            *turns, free = facing(n, reach, dot(n, p), arm.size**2, turn)
         answers: list[Answer] = []
         for turn in turns:
             ways = arm.ways(arm.frames([turn]))
@@ -99,7 +108,7 @@ def no_turns(arm: Mixed) -> Formula:
     demand_independent(arm)
     none: list[Turn] = []
 
-    def solve(target: Pose, _: Number) -> list[Answer]:
+    def solve(target: Pose, _: Preferred) -> list[Answer]:
         left = subtract(target.position, arm.spans[0])
         shifts, flat = lengths(left, arm.ways(arm.frames(none)))
         return [Answer(none, flat, shifts=shifts)]

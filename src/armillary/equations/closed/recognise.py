@@ -12,7 +12,7 @@ import numpy as np
 from armillary.equations.chain import Layout
 from armillary.equations.closed.arm import Arm, Drive, arm_of
 from armillary.equations.closed.chain import Chain, chain_of
-from armillary.equations.closed.family import Answer, Family, Formula
+from armillary.equations.closed.family import Answer, Family, Formula, Preferred
 from armillary.equations.closed.mixed import Mixed, mixed_of
 from armillary.equations.closed.orienting import ORIENTING, ORIENTING_THREE
 from armillary.equations.closed.planar import PLANAR_SLIDING, PLANAR_THREE, PLANAR_TWO
@@ -70,14 +70,14 @@ class Closed(NamedTuple):
         pairs = [(c.positive, c.negative) for c in self.family.choices]
         return tuple(itertools.product(*pairs))
 
-    def solve(self, target: Pose, arm_angle: Number) -> list[Answer]:
+    def solve(self, target: Pose, preferred: Preferred) -> list[Answer]:
         """Return the answer of each branch, by the numbers of `arm.drives`."""
         if self.point:
             inner = self.arm.base.inverse() @ Pose.translation(*target.position)
-            return self.formula(inner, arm_angle)
+            return self.formula(inner, preferred)
         X = target.inverse() if self.backwards else target
         inner = self.arm.base.inverse() @ X @ self.arm.tool.inverse()
-        return self.formula(inner, arm_angle)
+        return self.formula(inner, preferred)
 
     @property
     def exact(self) -> bool:

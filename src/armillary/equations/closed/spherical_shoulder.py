@@ -22,7 +22,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from armillary.equations.closed.arm import Arm
-from armillary.equations.closed.family import Answer, Choice, Family, Formula
+from armillary.equations.closed.family import (
+    Answer,
+    Choice,
+    Family,
+    Formula,
+    Preferred,
+)
 from armillary.equations.closed.turn import TINY, Turn, direction, facing
 from armillary.equations.closed.unfit import demand
 from armillary.equations.closed.wrist import lean
@@ -102,7 +108,7 @@ def fit(arm: Arm) -> Formula:
     upper, w = _elbow(arm)
     sizes = _plane(upper, upper) * _plane(w, w)
     demand(sizes > 0.0, f"axis {n[3]} goes through the centre of shoulder or wrist")
-    return lambda target, arm_angle: _solve(arm, target, arm_angle)
+    return lambda target, preferred: _solve(arm, target, preferred)
 
 
 def arm_angle_of(arm: Arm) -> Callable[[list[Turn]], Number]:
@@ -126,12 +132,12 @@ def arm_angle_of(arm: Arm) -> Callable[[list[Turn]], Number]:
     return arm_angle
 
 
-def _solve(arm: Arm, target: Pose, arm_angle: Number) -> list[Answer]:
+def _solve(arm: Arm, target: Pose, preferred: Preferred) -> list[Answer]:
     one, two, three, four, five, six = arm.links
     u = subtract(target.position, one.origin)
     n, none = _unit(u, arm.size)
     rise, side, _ = _reference(n)
-    c, s = cos(arm_angle), sin(arm_angle)
+    c, s = cos(preferred.arm_angle), sin(preferred.arm_angle)
     triad = Triad(
         n,
         add(scale(c, rise), scale(s, side)),
@@ -143,9 +149,9 @@ def _solve(arm: Arm, target: Pose, arm_angle: Number) -> list[Answer]:
     for fourth, seen, free, reaches in _elbows(arm, u):
         # the shoulder's rotation leads the one triad to the other
         x, z = (triad.sum((seen.along[k], seen.out[k], seen.across[k])) for k in (0, 2))
-        shoulders = _ball(x, z, one, two)
+        shoulders = _ball(x, z, one, two, preferred.turns[0])
         x, z = (four.back(fourth.back.apply(three.back(seen.sum(v)))) for v in held)
-        wrists = _ball(x, z, five, six)
+        wrists = _ball(x, z, five, six, preferred.turns[4])
         for *before, spun in shoulders:
             for *after, loose in wrists:
                 turns = [*before, fourth, *after]
@@ -193,10 +199,10 @@ def _reference(n: Vector3) -> tuple[Vector3, Vector3, Any]:
 
 
 def _ball(
-    x: Vector3, z: Vector3, first: Any, second: Any
+    x: Vector3, z: Vector3, first: Any, second: Any, preferred: Turn
 ) -> list[tuple[Turn, Turn, Turn, Any]]:
     """Return both triples of turns of three axes that meet, which lead to x and z."""
-    (turn, bend, free), (other, back, _) = lean(z, first, second)
+    (turn, bend, free), (other, back, _) = lean(z, first, second, preferred)
     c, s, _ = second.back(bend.back.apply(first.back(turn.back.apply(x))))
     last = Turn(c, s)
     return [(turn, bend, last, free), (other, back, last.opposite, free)]

@@ -11,12 +11,19 @@ each kind has a quantity that one joint alone decides, then one for the next.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from armillary.equations.closed.arm import Arm
-from armillary.equations.closed.family import Answer, Choice, Family, Formula
-from armillary.equations.closed.turn import Turn, between, facing
+from armillary.equations.closed.family import (
+    Answer,
+    Choice,
+    Family,
+    Formula,
+    Preferred,
+)
+from armillary.equations.closed.turn import ZERO_TURN, Turn, between, facing
 from armillary.equations.closed.unfit import demand
 from armillary.equations.closed.wrist import is_right_angled, lean
 from armillary.spatial.pose import Pose
@@ -25,12 +32,13 @@ from armillary.spatial.vector import Vector3, add, dot, subtract, transpose
 Placing = tuple[Turn, Turn, Turn, Any]
 """The first three turns, and whether they are some of infinitely many."""
 
-Place = Callable[[Vector3], list[Placing]]
+Place = Callable[[Vector3, Preferred], list[Placing]]
 """From W to the placings right and up, right and down, left and up, left and down."""
 
 Kind = Callable[[Arm, Vector3], Place]
 """Takes an arm and w; raises `Unfit` where the arm is of another kind."""
 
+FOLDING = 1e-9  # how far links of equal length may differ, as a part of the arm
 WRIST = Choice("wrist", "no flip", "flip", "z4 . (z5 x z6)")
 
 
@@ -49,16 +57,19 @@ def elbow(arm: Arm, w: Vector3) -> Place:
     upper = (two.a, 0.0, 0.0)
     normal = (0.0, one.sin, 0.0 - one.cos)
     extent = 0.0 - (two.d + w[2] + one.cos * one.d)
+    folds = abs(two.a - math.hypot(w[0], w[1])) <= FOLDING * arm.size
 
-    def place(W: Vector3) -> list[Placing]:
+    def place(W: Vector3, preferred: Preferred) -> list[Placing]:
         placings: list[Placing] = []
-        *firsts, free = facing(W, normal, extent, square)
+        *firsts, free = facing(W, normal, extent, square, preferred.turns[0])
         for first in firsts:
             u = one.back(subtract(first.back.apply(W), one.origin))
             product = 0.5 * (_plane(u, u) - _plane(w, w) - two.a**2)
             thirds = facing(upper, (w[0], w[1], 0.0), product, square**2)
             for third in thirds[:2]:
-                second, also = between(add(upper, third.apply(w)), u, square**2)
+                v = add(upper, third.apply(w))
+                fixed = preferred.turns[1] if folds else ZERO_TURN
+                second, also = between(v, u, square**2, fixed)
                 placings.append((first, second, third, free | also))
         return placings
 
@@ -79,17 +90,18 @@ def meeting_12(arm: Arm, w: Vector3) -> Place:
     demand(sizes > 0.0, f"axis {c} goes through the centre of the wrist or of {a}, {b}")
     height = (0.0, one.sin, one.cos)
 
-    def place(W: Vector3) -> list[Placing]:
+    def place(W: Vector3, preferred: Preferred) -> list[Placing]:
         u = subtract(W, one.origin)
         product = 0.5 * (dot(u, u) - dot(w, w) - dot(upper, upper))
         up, down, _ = facing(upper, w, product, square**2)
         found: list[Placing] = []
         for third in (up, down):
             v = add(two.origin, two.out(third.apply(w)))
-            left, right, free = facing(height, v, u[2], square)
+            seconds = facing(height, v, u[2], square, preferred.turns[1])
+            left, right, free = seconds
             for second in (right, left):
                 turned = one.out(second.apply(v))
-                first, also = between(turned, u, square**2)
+                first, also = between(turned, u, square**2, preferred.turns[0])
                 found.append((first, second, third, free | also))
         return [found[k] for k in (0, 2, 1, 3)]
 
@@ -111,16 +123,16 @@ def meeting_23(arm: Arm, w: Vector3) -> Place:
     demand(_plane(w, w) > 0.0, f"axis {c} goes through the centre of the wrist")
     height = (0.0, two.sin, two.cos)
 
-    def place(W: Vector3) -> list[Placing]:
+    def place(W: Vector3, preferred: Preferred) -> list[Placing]:
         placings: list[Placing] = []
         product = 0.5 * (dot(W, W) + dot(point, point) - dot(w, w))
-        *firsts, free = facing(W, point, product, square**2)
+        *firsts, free = facing(W, point, product, square**2, preferred.turns[0])
         for first in firsts:
             u = one.back(subtract(first.back.apply(W), point))
             down, up, _ = facing(height, w, u[2], square)
             for third in (up, down):
                 v = two.out(third.apply(w))
-                second, also = between(v, u, square**2)
+                second, also = between(v, u, square**2, preferred.turns[1])
                 placings.append((first, second, third, free | also))
         return placings
 
@@ -140,16 +152,18 @@ def parallel_12(arm: Arm, w: Vector3) -> Place:
     demand(_plane(w, w) > 0.0, f"axis {c} goes through the centre of the wrist")
     upper, height = (one.a, 0.0, 0.0), (0.0, two.sin, two.cos)
 
-    def place(W: Vector3) -> list[Placing]:
+    def place(W: Vector3, preferred: Preferred) -> list[Placing]:
         found: list[Placing] = []
         left, right, _ = facing(height, w, W[2] - one.d - two.d, square)
         for third in (right, left):
             v = add(two.origin, two.out(third.apply(w)))
             product = 0.5 * (_plane(W, W) - _plane(v, v) - one.a**2)
-            *seconds, free = facing(upper, (v[0], v[1], 0.0), product, square**2)
+            fore = v[0], v[1], 0.0
+            second = preferred.turns[1]
+            *seconds, free = facing(upper, fore, product, square**2, second)
             for second in seconds:
                 turned = add(upper, second.apply(v))
-                first, also = between(turned, W, square**2)
+                first, also = between(turned, W, square**2, preferred.turns[0])
                 found.append((first, second, third, free | also))
         return found
 
@@ -177,17 +191,17 @@ def _with_wrist(kind: Kind) -> Callable[[Arm], Formula]:
         demand(miss == 0.0, f"{meet} miss one point by {1e3 * miss:.3g} mm")
         demand(not (four.parallel or five.parallel), f"two of {meet} are parallel")
         place = kind(arm, _centre(arm))
-        return lambda target, _: _solve(arm, place, target)
+        return lambda target, preferred: _solve(arm, place, target, preferred)
 
     return fit
 
 
-def _solve(arm: Arm, place: Place, target: Pose) -> list[Answer]:
+def _solve(arm: Arm, place: Place, target: Pose, preferred: Preferred) -> list[Answer]:
     """Return all answers: Rz(t_4) Rx Rz(t_5) Rx Rz(t_6) is what rotation is left."""
     one, two, three, four, five = arm.links
     columns = transpose(target.rotation)
     answers: list[Answer] = []
-    for first, second, third, free in place(target.position):
+    for first, second, third, free in place(target.position, preferred):
         x, z = (
             three.back(
                 third.back.apply(
@@ -197,7 +211,7 @@ def _solve(arm: Arm, place: Place, target: Pose) -> list[Answer]:
             for column in (columns[0], columns[2])
         )
         flips: list[Turn] = []
-        for turn, bend, spun in lean(z, four, five):
+        for turn, bend, spun in lean(z, four, five, preferred.turns[3]):
             c, s, _ = five.back(bend.back.apply(four.back(turn.back.apply(x))))
             last = Turn(c, s)
             if flips and is_right_angled(four, five):

@@ -11,14 +11,21 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from armillary.equations.closed.arm import Arm
-from armillary.equations.closed.family import Answer, Choice, Family, Formula
-from armillary.equations.closed.turn import Turn, between, facing
+from armillary.equations.closed.family import (
+    Answer,
+    Choice,
+    Family,
+    Formula,
+    Preferred,
+)
+from armillary.equations.closed.turn import ZERO_TURN, Turn, between, either, facing
 from armillary.equations.closed.unfit import demand
 from armillary.equations.closed.wrist import lean
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Vector3, add, subtract, transpose
-from armillary.trace.functions import maximum, minimum, select
+from armillary.trace.functions import maximum, minimum
 
+FOLDING = 1e-9  # how far links of equal length may differ, as a part of the arm
 LOOSE = 0.01  # a square of the sine of t_5, below which t_6 magnifies errors tenfold
 LEVEL = 1e-12  # a square of the sine of t_5, below which t_6 is as good as free
 
@@ -38,7 +45,7 @@ def fit(arm: Arm) -> Formula:
     demand(not five.parallel, f"axes {n[4]} and {n[5]} are parallel")
     miss = f"axes {n[4]} and {n[5]} miss each other by {1e3 * abs(five.a):.3g} mm"
     demand(five.a == 0.0, miss)
-    return lambda target, _: _solve(arm, target)
+    return lambda target, preferred: _solve(arm, target, preferred)
 
 
 class Wrist(NamedTuple):
@@ -59,23 +66,26 @@ class Wrist(NamedTuple):
     loose: Any
 
 
-def _solve(arm: Arm, target: Pose) -> list[Answer]:
+def _solve(arm: Arm, target: Pose, preferred: Preferred) -> list[Answer]:
     one, two, three, four, five = arm.links
     upper, fore = (two.a, 0.0, 0.0), (three.a, 0.0, 0.0)
     g = add(four.origin, four.out((0.0, 0.0, five.d)))  # P behind joint 4
     normal = (0.0, one.sin, 0.0 - one.cos)
     extent = 0.0 - (two.d + three.d + g[2] + one.cos * one.d)
     P, square = target.position, arm.size**2
-    *firsts, free = facing(P, normal, extent, square)
+    *firsts, free = facing(P, normal, extent, square, preferred.turns[0])
+    folds = abs(two.a - three.a) <= FOLDING * arm.size
+    fixed = preferred.turns[1] if folds else ZERO_TURN
     found: list[Answer] = []
     for first in firsts:
         u = one.back(subtract(first.back.apply(P), one.origin))
         N = [one.back(first.back.apply(v)) for v in transpose(target.rotation)]
-        for wrist in _wrists(arm, u, g, N):
+        for wrist in _wrists(arm, u, g, N, preferred.turns[5]):
             v = subtract(u, wrist.total.apply(g))  # from axis 2 to axis 4, across them
             product = 0.5 * (v[0] * v[0] + v[1] * v[1] - two.a**2 - three.a**2)
             for third in facing(upper, fore, product, square**2)[:2]:
-                second, also = between(add(upper, third.apply(fore)), v, square**2)
+                reach = add(upper, third.apply(fore))
+                second, also = between(reach, v, square**2, fixed)
                 fourth = wrist.total.plus(second.plus(third).back)
                 turns = [first, second, third, fourth, wrist.fifth, wrist.sixth]
                 singular = free | wrist.free | also
@@ -83,7 +93,9 @@ def _solve(arm: Arm, target: Pose) -> list[Answer]:
     return [found[k] for k in (0, 2, 1, 3, 4, 6, 5, 7)]
 
 
-def _wrists(arm: Arm, u: Vector3, g: Vector3, N: list[Vector3]) -> list[Wrist]:
+def _wrists(
+    arm: Arm, u: Vector3, g: Vector3, N: list[Vector3], preferred: Turn
+) -> list[Wrist]:
     """Return both wrists that turn to N = Rz(s) Rx Rz(t_5) Rx Rz(t_6), by columns.
 
     Its last row is axis 2 seen from the last joint, which t_5 and t_6 must lead there.
@@ -93,7 +105,8 @@ def _wrists(arm: Arm, u: Vector3, g: Vector3, N: list[Vector3]) -> list[Wrist]:
     wrists: list[Wrist] = []
     across = x[2] * x[2] + y[2] * y[2]
     level, loose = across <= LEVEL, across <= LOOSE
-    flip, no_flip = lean((0.0 - x[2], 0.0 - y[2], z[2]), five, four)
+    m = 0.0 - x[2], 0.0 - y[2], z[2]
+    flip, no_flip = lean(m, five, four, preferred.back)
     for turn, bend, _ in (no_flip, flip):
         fifth, sixth = bend.back, turn.back
         a, b, c = turn.apply(five.back(bend.apply((1.0, 0.0, 0.0))))
@@ -102,9 +115,9 @@ def _wrists(arm: Arm, u: Vector3, g: Vector3, N: list[Vector3]) -> list[Wrist]:
         inner = five.back(fifth.back.apply(four.back(near.back.apply(x))))
         wrists.append(
             Wrist(
-                _either(level, near, total),
+                either(level, near, total),
                 fifth,
-                _either(level, Turn(inner[0], inner[1]), sixth),
+                either(level, Turn(inner[0], inner[1]), sixth),
                 level,
                 loose,
             )
@@ -125,11 +138,7 @@ def _nearest(arm: Arm, u: Vector3, g: Vector3, total: Turn) -> Turn:
     h = (g[0], g[1], 0.0)
     product = 0.5 * (u[0] * u[0] + u[1] * u[1] + h[0] * h[0] + h[1] * h[1] - wanted)
     other, _, _ = facing(u, h, product, arm.size**4)
-    return _either(length == wanted, total, other)
-
-
-def _either(truth: Any, one: Turn, two: Turn) -> Turn:
-    return Turn(select(truth, one.cos, two.cos), select(truth, one.sin, two.sin))
+    return either(length == wanted, total, other)
 
 
 THREE_PARALLEL = Family(

@@ -17,7 +17,7 @@ from armillary.spatial.vector import ZERO, Number, Vector3
 from armillary.trace.functions import atan2, maximum, minimum, select, sqrt
 
 TAU = 2.0 * math.pi
-TINY = 1e-24  # of a squared length, as a part of the whole
+TINY = 1e-20  # of a squared length, as a part of the whole
 
 
 class Turn(NamedTuple):
@@ -72,32 +72,49 @@ class Turn(NamedTuple):
         return Pose(((c, 0.0 - s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)), ZERO)
 
 
-def direction(x: Number, y: Number, size: float) -> tuple[Turn, Any]:
+ZERO_TURN = Turn(1.0, 0.0)
+
+
+def direction(
+    x: Number, y: Number, size: float, preferred: Turn = ZERO_TURN
+) -> tuple[Turn, Any]:
     """Return the turn of x to the direction (x, y), and whether it has none.
 
-    It is free where |(x, y)|^2 is next to nothing beside `size`; then it is 0.
+    Where |(x, y)|^2 is next to nothing beside `size` that is `preferred`.
     """
     square = x * x + y * y
     free = square <= TINY * size
     shrink = 1.0 / sqrt(select(free, 1.0, square))
-    return Turn(select(free, 1.0, x * shrink), select(free, 0.0, y * shrink)), free
+    return either(free, preferred, Turn(x * shrink, y * shrink)), free
 
 
-def between(p: Vector3, q: Vector3, size: float) -> tuple[Turn, Any]:
+def either(truth: Any, one: Turn, two: Turn) -> Turn:
+    """Return the first turn where `truth` holds, else the second."""
+    return Turn(select(truth, one.cos, two.cos), select(truth, one.sin, two.sin))
+
+
+def between(
+    p: Vector3, q: Vector3, size: float, preferred: Turn = ZERO_TURN
+) -> tuple[Turn, Any]:
     """Return the turn of p_xy to q_xy, and whether one of them is next to nothing.
 
-    cos = p . q / |p||q|, sin = p x q / |p||q|; `size` is a typical |p|^2 |q|^2.
+    cos = p . q / |p||q|, sin = p x q / |p||q|; `size` is a typical |p|^2 |q|^2. Where
+    any turn will do that is `preferred`.
     """
-    return direction(p[0] * q[0] + p[1] * q[1], p[0] * q[1] - p[1] * q[0], size)
+    x, y = p[0] * q[0] + p[1] * q[1], p[0] * q[1] - p[1] * q[0]
+    return direction(x, y, size, preferred)
 
 
-def facing(h: Vector3, p: Vector3, c: Number, size: float) -> tuple[Turn, Turn, Any]:
+def facing(
+    h: Vector3, p: Vector3, c: Number, size: float, preferred: Turn = ZERO_TURN
+) -> tuple[Turn, Turn, Any]:
     """Return both turns with h . Rz p = c, and whether any will do.
 
     With a = h_xy . p_xy and b = (p x h)_z that is a cos + b sin = c - h_z p_z =: e, so
     with r^2 = a^2 + b^2 and w = sqrt(r^2 - e^2) the turns are (a e -+ b w, b e +- a w)
     / r^2. The first has (h x Rz p)_z = w, the second -w. Where |e| > r, both are the
-    nearest, (a, b) sign(e) / r. Where r = 0 both are 0; `size` is a typical r^2.
+    nearest, (a, b) sign(e) / r. Where r = 0 any will do, and both are `preferred`;
+    `size` is a typical r^2.
     """
     a, b = h[0] * p[0] + h[1] * p[1], p[0] * h[1] - p[1] * h[0]
     e = c - h[2] * p[2]
@@ -111,7 +128,7 @@ def facing(h: Vector3, p: Vector3, c: Number, size: float) -> tuple[Turn, Turn, 
     ae, be, aw, bw = a * e, b * e, a * root, b * root
 
     def turn(cos: Number, sin: Number) -> Turn:
-        return Turn(select(free, 1.0, cos * shrink), select(free, 0.0, sin * shrink))
+        return either(free, preferred, Turn(cos * shrink, sin * shrink))
 
     return turn(ae - bw, be + aw), turn(ae + bw, be - aw), free
 

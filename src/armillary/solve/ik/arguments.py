@@ -45,12 +45,18 @@ def as_vectors(values: Any, name: str, n: int, batch: Batch) -> Array:
     """Return joint vectors for all targets, shape (n,), or for each, (count, n).
 
     Raises:
-        ShapeError: They are no vectors of n, or do not fit the batch.
+        ShapeError: They are no vectors of n, do not fit the batch, or hold NaN.
     """
     array = np.asarray(values, dtype=np.float64)
     if array.shape[-1:] != (n,):
         raise ShapeError(
             f"{name} needs shape (..., {n}); an array of shape {array.shape} was given."
+        )
+    # a sum of squares is quicker than a test of each number
+    if math.isnan(np.vdot(array, array)) and np.isnan(array).any():
+        raise ShapeError(
+            f"{name} must contain joint positions, but {int(np.isnan(array).sum())} of "
+            f"its {array.size} numbers are NaN."
         )
     if array.ndim == 1:
         return array

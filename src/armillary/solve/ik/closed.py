@@ -12,6 +12,7 @@ import numpy.typing as npt
 from armillary.equations.chain import Layout
 from armillary.equations.closed.arm_angle import arm_angle_program
 from armillary.equations.closed.branch import Question
+from armillary.equations.closed.coordinate import MOST_SLACK, SLACK
 from armillary.equations.closed.program import all_program, best_program
 from armillary.equations.closed.recognise import recognise
 from armillary.equations.closed.unfit import Unfit
@@ -31,9 +32,10 @@ Truths = npt.NDArray[np.bool_]
 Limits = tuple[Sequence[float], Sequence[float]]
 SOLVED, SINGULAR = float(Reason.SOLVED), float(Reason.SINGULAR)
 AT_ONCE = 4096  # targets that are tried at all other arm angles
-BEHIND_Q = 4  # numbers behind q in an answer of the best branch
+BEHIND_Q = 3  # numbers behind q in an answer of the best branch
 Searcher = Callable[[Array, Array], Solution]
 
+MOST_TOLERANCES = 64
 OTHER_ANGLES = np.arange(1, 16) * math.tau / 16
 """Which arm angles are tried where limits forbid the one at hand, from that [rad]."""
 
@@ -71,6 +73,7 @@ class RecognisedForm:
         self.backwards = found.backwards
         self._fk = fk
         self._question = Question(layout, goal, selection, limits, found)
+        self._tolerances: dict[Tolerance, Array] = {}
 
     @cached_property
     def arm_angle(self) -> Kernel | None:
@@ -113,18 +116,14 @@ class RecognisedForm:
         Raises:
             ModelError: The arm needs an arm angle, or has none.
         """
-        limit = _squares(tolerance)
+        allowed = self._allowed(tolerance)
         angle = self._chosen(arm_angle)
         if self._question.has_arm_angle and not angle:
             raise ModelError(
                 "This arm reaches a target in infinitely many ways: choose one angle "
                 "of its elbow, as in ik.all(targets, arm_angle=0.0) or --arm-angle 0."
             )
-        if near is None:
-            q, squares, numbers = self._every(targets, limit, *angle)
-        else:
-            q, squares, numbers = self._every_near(targets, limit, near, *angle)
-        reason = numbers.astype(np.int8)
+        q, squares, reason = self._branches(targets, near, allowed, angle)
         return Answers(
             q=q.reshape((*batch, *q.shape[1:])),
             success=succeeded(reason).reshape((*batch, reason.shape[1])),
@@ -159,22 +158,18 @@ class RecognisedForm:
         Raises:
             ModelError: An arm angle is given, and the arm has none.
         """
-        squares = _squares(tolerance)
+        allowed = self._allowed(tolerance)
         angle = self._chosen(arm_angle)
         free = self.arm_angle is not None and arm_angle is None
         if self.arm_angle is not None and free:
             angle = (np.asarray(self.arm_angle(near)),)
-        if len(targets) == 1 and near.ndim == 1 and not angle:
-            # kernels have a quick way in for one
-            answer = self._best(targets[0], squares, near)[np.newaxis]
-        else:
-            answer = self._best(targets, squares, near, *angle)
-        if free:
-            self._turn_elbow(answer, targets, squares, near, angle[0])
+        answer, solved = self._nearest(targets, near, allowed, angle)
+        if free and not solved:
+            self._turn_elbow(answer, targets, allowed, near, angle[0])
         n = answer.shape[1] - BEHIND_Q
         numbers = answer[:, n + 2]
         shape = (*batch, n)
-        if not ((numbers > SOLVED) & (numbers < SINGULAR)).any():
+        if solved:
             return Solution(
                 q=np.ascontiguousarray(answer[:, :n]).reshape(shape),
                 reason=lambda: numbers.astype(np.int8).reshape(batch),
@@ -186,7 +181,8 @@ class RecognisedForm:
         residual = residual_of(answer[:, n : n + 2])
         missed = (reason == Reason.LIMITS) | (reason == Reason.OUT_OF_REACH)
         if missed.any():
-            self._bring_within(q, residual, missed, targets)
+            q[missed] = self._within(q[missed])
+            residual[missed] = residual_of(self._missing(q[missed], targets[missed]))
         steps, starts = np.zeros((2, len(q)), np.int64)
         blocked = reason == Reason.LIMITS
         doubt = (reason == Reason.NOT_FOUND) | (blocked & free)
@@ -204,6 +200,88 @@ class RecognisedForm:
             starts=starts.reshape(batch),
         )
 
+    def _branches(
+        self,
+        targets: Array,
+        near: Array | None,
+        allowed: Array,
+        angle: tuple[Array, ...],
+    ) -> tuple[Array, Array, npt.NDArray[np.int8]]:
+        """Return q (count, b, n), squares (count, b, 2) and reason (count, b)."""
+        kernel, there = self._every, ()
+        if near is not None:
+            kernel, there = self._every_near, (near,)
+        q, squares, numbers, outside = kernel(targets, allowed, *there, *angle)
+        reason = numbers.astype(np.int8)
+        if not outside.any():
+            return q, squares, reason
+        rows, branches = at = np.nonzero(numbers != reason)
+        q[at] = self._within(q[at])
+        squares[at] = self._missing(q[at], targets[rows])
+        bad = (squares[at] > allowed[:2]).any(axis=1)
+        if bad.any():
+            at = rows, branches = rows[bad], branches[bad]
+            exact = np.array([*allowed[:3], SLACK])
+            there = tuple(x[rows] if x.ndim == 2 else x for x in there)
+            angle = tuple(x[rows] if x.ndim == 1 else x for x in angle)
+            again = kernel(targets[rows], exact, *there, *angle)
+            one = np.arange(len(rows)), branches
+            q[at], squares[at], reason[at] = (part[one] for part in again[:3])
+        return q, squares, reason
+
+    def _nearest(
+        self,
+        targets: Array,
+        near: Array,
+        allowed: Array,
+        angle: tuple[Array, ...],
+    ) -> tuple[Array, bool]:
+        """Return what `best_program` does, and whether all of them are solved.
+
+        Answers a little beyond limits are put there, and verified there.
+        """
+        if len(targets) == 1 and near.ndim == 1 and not angle:
+            # kernels have a quick way in for one
+            answer = self._best(targets[0], allowed, near)[np.newaxis]
+        else:
+            answer = self._best(targets, allowed, near, *angle)
+        n = answer.shape[1] - BEHIND_Q
+        numbers = answer[:, n + 2]
+        if not ((numbers != SOLVED) & (numbers != SINGULAR)).any():
+            return answer, True
+        rows = np.flatnonzero(numbers % 1.0)
+        if not rows.size:
+            return answer, False
+        q = self._within(answer[rows, :n])
+        squares = self._missing(q, targets[rows])
+        reason = np.floor(answer[rows, n + 2])
+        answer[rows] = np.column_stack([q, squares, reason])
+        rows = rows[(squares > allowed[:2]).any(axis=1)]
+        if rows.size:
+            exact = np.array([*allowed[:3], SLACK])
+            there = near[rows] if near.ndim == 2 else near
+            angle = tuple(x[rows] if x.ndim == 1 else x for x in angle)
+            answer[rows] = self._best(targets[rows], exact, there, *angle)
+            rows = rows[answer[rows, n + 2] % 1.0 > 0.0]
+            answer[rows, :n] = self._within(answer[rows, :n])
+            answer[rows, n + 2] = np.floor(answer[rows, n + 2])
+        return answer, bool(succeeded(numbers).all())
+
+    def _allowed(self, tolerance: Tolerance) -> Array:
+        """Return the numbers of `Allowed` that belong to a tolerance."""
+        allowed = self._tolerances.get(tolerance)
+        if allowed is None:
+            distance, angle = tolerance
+            chord = 2.0 * math.sin(0.5 * min(angle, math.pi))
+            relative = distance / self._question.closed.arm.size
+            slack = min(0.5 * angle, 0.5 * relative, MOST_SLACK)
+            excess = max(angle, distance, relative)
+            if len(self._tolerances) >= MOST_TOLERANCES:
+                self._tolerances.clear()
+            allowed = np.array([distance**2, chord**2, slack, max(excess, SLACK)])
+            self._tolerances[tolerance] = allowed
+        return allowed
+
     def _chosen(self, arm_angle: Array | None) -> tuple[Array, ...]:
         """Return the arm angle as the kernels take it: once or not at all."""
         if arm_angle is None:
@@ -216,34 +294,37 @@ class RecognisedForm:
         return (arm_angle,)
 
     def _turn_elbow(
-        self, best: Array, targets: Array, limit: Array, near: Array, angle: Array
+        self, best: Array, targets: Array, allowed: Array, near: Array, angle: Array
     ) -> None:
         """Replace answers beyond limits by the nearest within, at other arm angles."""
         n = best.shape[1] - BEHIND_Q
         blocked = np.flatnonzero(best[:, n + 2] == Reason.LIMITS)
+        others = len(OTHER_ANGLES)
         for first in range(0, len(blocked), AT_ONCE):
             rows = blocked[first : first + AT_ONCE]
-            there = near if near.ndim == 1 else near[rows, np.newaxis]
+            there = near if near.ndim == 1 else np.repeat(near[rows], others, axis=0)
             start = angle if angle.ndim == 0 else angle[rows, np.newaxis]
-            angles = np.broadcast_to(start + OTHER_ANGLES, (len(rows), 15))
-            found = self._best(targets[rows, np.newaxis], limit, there, angles)
-            steps = ((found[..., :n] - there) ** 2).sum(axis=2)
-            steps[~succeeded(found[..., n + 2])] = np.inf
+            angles = np.broadcast_to(start + OTHER_ANGLES, (len(rows), others)).ravel()
+            many = np.repeat(targets[rows], others, axis=0)
+            found, _ = self._nearest(many, there, allowed, (angles,))
+            steps = ((found[:, :n] - there) ** 2).sum(axis=1)
+            steps[~succeeded(found[:, n + 2])] = np.inf
+            steps = steps.reshape(-1, others)
             k = steps.argmin(axis=1)
             within = np.isfinite(steps[np.arange(len(rows)), k])
-            best[rows[within]] = found[within, k[within]]
+            chosen = found.reshape(len(rows), others, -1)[within, k[within]]
+            best[rows[within]] = chosen
 
-    def _bring_within(
-        self, q: Array, residual: Array, missed: Truths, targets: Array
-    ) -> None:
-        """Replace answers that are none by the nearest vector within the limits."""
-        inside = np.clip(q[missed], *map(np.array, self._question.limits))
-        apart = self._fk()(inside)[:, 0] - targets[missed]
-        squares = (apart[:, :3] ** 2).sum(axis=1)
-        q[missed] = inside
-        turns = self._question.goal.has_rotation
-        chord = 0.5 * squares[:, :3].sum(axis=1) * turns
-        residual[missed] = residual_of(np.stack([squares[:, 3], chord], axis=1))
+    def _within(self, q: Array) -> Array:
+        """Return q, each joint at its limit where it is beyond it."""
+        return np.clip(q, *map(np.array, self._question.limits))
+
+    def _missing(self, q: Array, targets: Array) -> Array:
+        """Return squares of the distance and the chord that remain, shape (k, 2)."""
+        apart = self._fk()(q)[:, 0, :3] - targets[:, :3]
+        squares = (apart**2).sum(axis=1)
+        chord = 0.5 * squares[:, :3].sum(axis=1) * self._question.goal.has_rotation
+        return np.stack([squares[:, 3], chord], axis=1)
 
     def __repr__(self) -> str:
         return f"<closed form, {self.family}, {len(self.branches)} branches>"
@@ -266,9 +347,3 @@ def recognised_form(
         return RecognisedForm(layout, goals[0], selection, limits, fk)
     except Unfit as unfit:
         return str(unfit)
-
-
-def _squares(tolerance: Tolerance) -> Array:
-    """Return the squares that the kernels compare: of the distance and the chord."""
-    distance, angle = tolerance
-    return np.array([distance**2, 4.0 * math.sin(0.5 * min(angle, math.pi)) ** 2])

@@ -336,7 +336,8 @@ class InverseKinematics:
         ways = [self.numeric.follow(shaped, q, tolerance) for q in starts]
         way = best_of([judged(answer, largest_step, came) for answer in ways])
         if way.jumps.size and self.closed is not None:
-            answers = self.all(shaped, near=way.answer.q, tolerance=tolerance)
+            near = np.nan_to_num(way.answer.q)
+            answers = self.all(shaped, near=near, tolerance=tolerance)
             better = through_branches(answers, way.answer, largest_step, came)
             way = best_of([way, judged(better, largest_step, came)])
         return way
