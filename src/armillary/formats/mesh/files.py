@@ -8,7 +8,8 @@ from typing import Final, Literal
 
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Diagnostic, Place, Report
-from armillary.formats.mesh.read import read_triangles
+from armillary.formats.mesh.read import read_surface
+from armillary.formats.mesh.surface import MeshPart, Surface
 from armillary.formats.paths import Roots
 from armillary.formats.source import SIZE_CAP
 from armillary.model.geometry.triangles import Triangles
@@ -40,12 +41,12 @@ class MeshFiles:
         self._roots = roots or Roots()
         self._missing = missing
         self._size_cap = size_cap
-        self._read: dict[Path, Triangles] = {}
+        self._read: dict[Path, Surface] = {}
         self._report = Report()
 
     @property
     def report(self) -> Report:
-        """Return the warnings so far: a missing file each, once."""
+        """Return the warnings and notes so far, each missing file once."""
         return self._report
 
     def triangles(self, mesh: Mesh, *, place: Place | None = None) -> Triangles | None:
@@ -62,13 +63,37 @@ class MeshFiles:
             FormatError: The reference leads out of the allowed folders or to nothing,
                 or the file is faulty.
         """
+        surface = self._surface(mesh, place)
+        return None if surface is None else surface.triangles().scaled(mesh.scale)
+
+    def parts(
+        self, mesh: Mesh, *, place: Place | None = None
+    ) -> tuple[MeshPart, ...] | None:
+        """Return the triangles of a mesh by colours.
+
+        A colour of the shape itself counts instead of those in the file. Arguments and
+        errors are those of `triangles`.
+        """
+        surface = self._surface(mesh, place)
+        if surface is None:
+            return None
+        if mesh.colour is not None:
+            return (MeshPart(surface.triangles().scaled(mesh.scale), mesh.colour),)
+        return tuple(
+            MeshPart(part.triangles.scaled(mesh.scale), part.colour)
+            for part in surface.parts()
+        )
+
+    def _surface(self, mesh: Mesh, place: Place | None) -> Surface | None:
         found = self._roots.find(mesh.file, base=self._base, place=place or Place())
         if isinstance(found, Diagnostic):
             self._refuse(found)
             return None
         if found not in self._read:
-            self._read[found] = read_triangles(found, size_cap=self._size_cap)
-        return self._read[found].scaled(mesh.scale)
+            self._read[found] = read_surface(
+                found, roots=self._roots, report=self._report, size_cap=self._size_cap
+            )
+        return self._read[found]
 
     def _refuse(self, found: Diagnostic) -> None:
         """Warn of a file that is missing, where that is allowed; raise otherwise."""

@@ -1,75 +1,154 @@
-"""Wavefront OBJ."""
+"""Wavefront OBJ, and the colours in its MTL files."""
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
 
-from armillary.errors import quote
 from armillary.formats.diagnostic import Place
-from armillary.formats.mesh.lines import Drawing, lines_of, whole_number
-from armillary.formats.mesh.parts import Parts, refusal
-from armillary.model.geometry.triangles import Triangles
+from armillary.formats.mesh.faults import refusal
+from armillary.formats.mesh.surface import Surface
+from armillary.formats.mesh.words import floats, shown, whole_numbers
 
 __all__ = ["read_obj"]
 
-# Looks, groups, points and lines: they bound nothing. Files that are named stay closed.
-LOOKS: Final = frozenset(
-    b"vt vn vp g o s mg usemtl mtllib usemap maplib bevel c_interp d_interp lod "
-    b"shadow_obj trace_obj p l".split()
+# Normals, groups, points, lines and looks without a colour.
+UNUSED: Final = frozenset(
+    b"vt vn vp g o s mg usemap maplib bevel c_interp d_interp lod shadow_obj trace_obj "
+    b"p l".split()
 )
 CURVED: Final = frozenset(
     b"cstype deg bmat step curv curv2 surf parm trim hole scrv sp end con".split()
 )
 
+LARGEST: Final = 10**15
 
-def read_obj(data: bytes, path: str) -> Triangles:
-    """Return the triangles of an OBJ file; its lengths count as metres.
+Open = Callable[[str, Place], bytes | None]
+
+
+def read_obj(data: bytes, surface: Surface, open_beside: Open) -> None:
+    """Add the polygons of an OBJ file; its lengths count as metres.
+
+    open_beside: Returns the bytes of another file, or None where it is not there.
 
     Raises:
-        FormatError: The file is faulty, holds curved surfaces, or nothing.
+        FormatError: The file is faulty, or holds curved surfaces.
     """
-    drawing = Drawing()
-    face_lines = array("q")
-    for place, words in lines_of(data, path):
-        match words[0]:
+    path = surface.path
+    words: list[bytes] = []
+    vertex_lines, face_lines = array("q"), array("q")
+    corners, sizes, materials = array("q"), array("q"), array("q")
+    numbers: dict[bytes, int] = {b"": 0}
+    colours: dict[bytes, list[float]] = {}
+    material = 0
+    for line, (keyword, *rest) in _lines(data, path):
+        match keyword:
             case b"v":
-                # A weight or a colour may follow.
-                drawing.add_vertex(words[1:4], place)
+                if len(rest) < 3:  # a weight or a colour may follow
+                    message = f"a vertex has 3 coordinates, not {len(rest)}"
+                    raise refusal(Place(path, line), "wrong-count", message)
+                words += rest[:3]
+                vertex_lines.append(line)
             case b"f" | b"fo":
-                corners = [_corner(word, drawing.count, place) for word in words[1:]]
-                drawing.add_polygon(corners, place)
-                face_lines.extend([place.line] * (len(corners) - 2))
-            case keyword if keyword in LOOKS or keyword.startswith(b"#"):
+                corners.extend(_corners(rest, len(vertex_lines), Place(path, line)))
+                sizes.append(len(rest))
+                face_lines.append(line)
+                materials.append(material)
+            case b"usemtl":
+                material = numbers.setdefault(b" ".join(rest), len(numbers))
+            case b"mtllib":
+                name = b" ".join(rest).decode("utf-8", errors="replace")
+                colours |= _colours(open_beside(name, Place(path, line)))
+            case _ if keyword not in UNUSED and not keyword.startswith(b"#"):
+                raise _unknown(keyword, Place(path, line))
+            case _:
                 continue
-            case keyword:
-                raise _unknown(keyword, place)
-    faces = drawing.faces
-    missing = np.flatnonzero((faces >= drawing.count).any(axis=1))
-    if len(missing):
+    vertices = floats(words, lambda k: Place(path, vertex_lines[k // 3])).reshape(-1, 3)
+    count = np.array(sizes, np.int64)
+    flat = np.array(corners, np.int64)
+    used = np.array(materials, np.int64)
+    if len(flat) and flat.max() >= len(vertices):
+        first = int(np.argmax(flat >= len(vertices)))
+        row = int(np.searchsorted(np.cumsum(count), first, side="right"))
         raise _no_vertex(
-            int(faces[missing[0]].max()) + 1,
-            drawing.count,
-            Place(path, face_lines[int(missing[0])]),
+            corners[first] + 1, len(vertices), Place(path, face_lines[row])
         )
-    parts = Parts(path)
-    parts.add(drawing.vertices, faces, Place(path))
-    return parts.joined()
+    if len(count) and count.min() < 3:
+        at = Place(path, face_lines[int(np.argmin(count))])
+        message = f"a polygon has at least 3 corners, not {count.min()}"
+        raise refusal(at, "bad-polygon", message)
+    names = list(numbers)
+    for number in sorted(set(materials)):
+        chosen = used == number
+        of_these = flat[np.repeat(chosen, count)]
+        kept, renumbered = np.unique(of_these, return_inverse=True)
+        surface.add(
+            vertices[kept],
+            renumbered,
+            count[chosen],
+            colour=colours.get(names[number]),
+        )
 
 
-def _corner(word: bytes, count: int, place: Place) -> int:
-    """Return the number, from 0, of the corner that `v/vt/vn` stands for.
+def _lines(data: bytes, path: str) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield the number and words of each line; a backslash continues one."""
+    if b"\0" in data:
+        raise refusal(Place(path), "not-text", "this is not text: it has a zero byte")
+    start, pending = 0, list[bytes]()
+    for number, line in enumerate(data.splitlines(), start=1):
+        words = line.split()
+        start = start if pending else number
+        if words and words[-1] == b"\\":
+            pending += words[:-1] or [b""]
+            continue
+        pending += words
+        if pending := [word for word in pending if word]:
+            yield start, pending
+        pending = []
+
+
+def _corners(words: list[bytes], count: int, place: Place) -> list[int]:
+    """Return the numbers, from 0, of corners written `v/vt/vn`.
 
     A number below 0 counts back from the last vertex so far.
     """
-    number = whole_number(word.split(b"/", 1)[0], place)
-    if number > 0:
-        return number - 1
-    if number == 0 or -number > count:
-        raise _no_vertex(number, count, place)
-    return count + number
+    heads = [word.split(b"/", 1)[0] for word in words]
+    try:
+        numbers = [int(head) for head in heads]
+    except ValueError:
+        numbers = []
+    if len(numbers) < len(heads) or any(abs(n) > LARGEST for n in numbers):
+        numbers = whole_numbers(heads, lambda _: place).tolist()
+    for number in numbers:
+        if number == 0 or -number > count:
+            raise _no_vertex(number, count, place)
+    return [n - 1 if n > 0 else count + n for n in numbers]
+
+
+def _colours(data: bytes | None) -> dict[bytes, list[float]]:
+    """Return the diffuse colour and opacity of each material of an MTL file."""
+    found: dict[bytes, dict[bytes, list[bytes]]] = {}
+    material: dict[bytes, list[bytes]] = {}
+    for line in (data or b"").splitlines():
+        keyword, *words = line.split() or [b""]
+        if keyword == b"newmtl":
+            material = found.setdefault(b" ".join(words), {})
+        else:
+            material[keyword] = words
+    return {
+        name: _numbers([*material.get(b"Kd", ()), *material.get(b"d", ())])
+        for name, material in found.items()
+    }
+
+
+def _numbers(words: list[bytes]) -> list[float]:
+    try:
+        return [float(word) for word in words]
+    except ValueError:
+        return []
 
 
 def _no_vertex(number: int, count: int, place: Place) -> Exception:
@@ -81,12 +160,12 @@ def _no_vertex(number: int, count: int, place: Place) -> Exception:
 
 
 def _unknown(keyword: bytes, place: Place) -> Exception:
-    shown = quote(keyword.decode("utf-8", errors="replace"))
     if keyword in CURVED:
         return refusal(
             place,
             "curved-surface",
-            f"{shown} belongs to a curved surface; only polygons are read",
+            f"{shown(keyword)} belongs to a curved surface; only polygons are read",
             hint="Export polygons.",
         )
-    return refusal(place, "unexpected-word", f"{shown} is no statement of OBJ")
+    message = f"{shown(keyword)} is not a statement of OBJ"
+    return refusal(place, "unexpected-word", message)

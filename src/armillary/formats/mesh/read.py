@@ -4,31 +4,41 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Place
+from armillary.formats.diagnostic import Diagnostic, Place, Report
+from armillary.formats.mesh.ac import read_ac
 from armillary.formats.mesh.dae import read_dae
-from armillary.formats.mesh.glb import read_glb
+from armillary.formats.mesh.faults import refusal
+from armillary.formats.mesh.gltf import read_glb, read_gltf
 from armillary.formats.mesh.obj import read_obj
-from armillary.formats.mesh.parts import refusal
 from armillary.formats.mesh.ply import read_ply
 from armillary.formats.mesh.stl import read_stl
+from armillary.formats.mesh.surface import MeshPart, Surface
+from armillary.formats.paths import Roots
 from armillary.formats.source import SIZE_CAP, read_bytes
 from armillary.model.geometry.triangles import Triangles
 
-__all__ = ["KINDS", "read_triangles", "triangles_in"]
+__all__ = ["KINDS", "read_parts", "read_surface", "read_triangles"]
 
-KINDS: Final[dict[str, Callable[[bytes, str], Triangles]]] = {
-    ".stl": read_stl,
-    ".obj": read_obj,
-    ".dae": read_dae,
-    ".glb": read_glb,
-    ".ply": read_ply,
-}
-HINTS: Final = {".gltf": "Save it as one .glb file, which holds everything."}
+Open = Callable[[str, Place], Path | Diagnostic]
+
+KINDS: Final = (
+    ".stl",
+    ".stla",
+    ".stlb",
+    ".obj",
+    ".dae",
+    ".glb",
+    ".gltf",
+    ".ply",
+    ".ac",
+    ".ac3d",
+)
 
 
 def read_triangles(
@@ -37,11 +47,44 @@ def read_triangles(
     """Return the triangles of a mesh file [m], equal corners made one.
 
     Args:
-        path: A plain file that ends in .stl, .obj, .dae, .glb or .ply.
-        size_cap: The most bytes that it may have.
+        path: A plain file that ends in one of `KINDS`.
+        size_cap: The most bytes that it may have, and each file that it names.
 
     Raises:
         FormatError: The file is not there, too large, of another kind, faulty or empty.
+    """
+    return read_surface(path, size_cap=size_cap).triangles()
+
+
+def read_parts(
+    path: str | os.PathLike[str], *, size_cap: int = SIZE_CAP
+) -> tuple[MeshPart, ...]:
+    """Return the triangles of a mesh file [m], a part for each colour.
+
+    The arguments and errors are those of `read_triangles`.
+    """
+    return read_surface(path, size_cap=size_cap).parts()
+
+
+def read_surface(
+    path: str | os.PathLike[str],
+    *,
+    roots: Roots | None = None,
+    report: Report | None = None,
+    size_cap: int = SIZE_CAP,
+    data: bytes | None = None,
+) -> Surface:
+    """Return what is in a mesh file.
+
+    Args:
+        path: A plain file that ends in one of `KINDS`.
+        roots: Folders, besides that of the file, in which files that it names may be.
+        report: Takes warnings and notes.
+        size_cap: The most bytes that it may have, and each file that it names.
+        data: Its bytes, if they have been read.
+
+    Raises:
+        FormatError: The file is not there, too large, of another kind, or faulty.
     """
     name = os.fspath(path)
     ending = os.path.splitext(name)[1].lower()
@@ -49,21 +92,59 @@ def read_triangles(
         raise refusal(
             Place(name),
             "unknown-mesh-format",
-            f"{quote(ending)} is no kind of mesh file that is read",
-            hint=HINTS.get(ending, f"Save it as one of {', '.join(KINDS)}."),
+            f"{quote(ending)} is not a kind of mesh file that is read",
+            hint=f"Save it as one of {', '.join(KINDS)}.",
         )
-    return triangles_in(read_bytes(name, size_cap), name)
-
-
-def triangles_in(data: bytes, path: str) -> Triangles:
-    """Return the triangles in the bytes of a mesh file.
-
-    path: Its name, with an ending that is among `KINDS`.
-
-    Raises:
-        FormatError: The file is faulty or empty.
-    """
-    reader = KINDS[os.path.splitext(path)[1].lower()]
-    # Numbers that are none, or become none, are found before anything is made of them.
+    surface = Surface(name, report or Report())
+    beside = _Beside(name, roots or Roots(), surface.report, size_cap)
+    data = read_bytes(name, size_cap) if data is None else data
+    # Numbers that are not finite are found before anything is made of them.
     with np.errstate(all="ignore"):
-        return reader(data, path)
+        match ending:
+            case ".stl" | ".stla" | ".stlb":
+                read_stl(data, surface)
+            case ".obj":
+                read_obj(data, surface, beside.optional)
+            case ".dae":
+                read_dae(data, surface)
+            case ".glb":
+                read_glb(data, surface, beside.required)
+            case ".gltf":
+                read_gltf(data, surface, beside.required)
+            case ".ply":
+                read_ply(data, surface)
+            case _:
+                read_ac(data, surface)
+    return surface
+
+
+class _Beside:
+    """Open files that a mesh names: materials, buffers.
+
+    path: The mesh, whose folder is allowed.
+    """
+
+    def __init__(self, path: str, roots: Roots, report: Report, size_cap: int) -> None:
+        self._folder = os.path.dirname(os.path.abspath(path))
+        self._roots = roots
+        self._report = report
+        self._size_cap = size_cap
+
+    def required(self, reference: str, place: Place) -> bytes:
+        """Return the bytes of a file.
+
+        Raises:
+            FormatError: It is not there, or not where it may be.
+        """
+        found = self._roots.find(reference, base=self._folder, place=place)
+        if isinstance(found, Diagnostic):
+            raise refusal(place, found.code, found.message, hint=found.hint)
+        return read_bytes(found, self._size_cap)
+
+    def optional(self, reference: str, place: Place) -> bytes | None:
+        """Return the bytes of a file, or None, with a note, where it is not there."""
+        found = self._roots.find(reference, base=self._folder, place=place)
+        if isinstance(found, Diagnostic):
+            self._report.note(place, found.code, found.message, hint=found.hint)
+            return None
+        return read_bytes(found, self._size_cap)

@@ -2,103 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
 from typing import Final
 
 import numpy as np
 
-from armillary.errors import quote
 from armillary.formats.diagnostic import Place
-from armillary.formats.mesh.lines import Drawing, Line, lines_of
-from armillary.formats.mesh.parts import MOST_FACES, Parts, refusal, too_many
-from armillary.model.geometry.triangles import Triangles
+from armillary.formats.mesh.faults import refusal
+from armillary.formats.mesh.surface import Surface
+from armillary.formats.mesh.words import floats, place_of_word, shown
 
 __all__ = ["read_stl"]
 
-HEADER: Final = 80
-START: Final = HEADER + 4
+START: Final = 84
 TRIANGLE: Final = np.dtype(
     [("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")]
 )
-# What a triangle in text is made of: the words each line begins with.
-FACET: Final = (
-    (b"facet", b"normal"),
-    (b"outer", b"loop"),
-    (b"vertex",),
-    (b"vertex",),
-    (b"vertex",),
-    (b"endloop",),
-    (b"endfacet",),
+# The words of a triangle in text; - stands for a number.
+KEYWORDS: Final = (
+    b"facet normal - - - outer loop vertex - - - vertex - - - vertex - - - "
+    b"endloop endfacet".split()
 )
+FACET: Final = np.array(KEYWORDS, dtype=object)
+NAMES: Final = re.compile(rb"^[ \t]*(?:end[ \t]*)?solid\b.*$", re.MULTILINE)
 
 
-def read_stl(data: bytes, path: str) -> Triangles:
-    """Return the triangles of an STL file; its lengths count as metres.
+def read_stl(data: bytes, surface: Surface) -> None:
+    """Add the triangles of an STL file; its lengths count as metres.
+
+    Bytes behind the last triangle of a binary file are left out with a warning.
 
     Raises:
-        FormatError: The file is faulty, or empty.
+        FormatError: The file is faulty.
     """
-    place = Place(path)
-    count = int.from_bytes(data[HEADER:START], "little")
+    place = Place(surface.path)
+    count = int.from_bytes(data[START - 4 : START], "little")
     size = START + TRIANGLE.itemsize * count
-    # Binary files may begin with "solid" too; only the size tells them apart.
-    if len(data) != size or len(data) < START:
-        if data[:512].lstrip()[:5].lower() == b"solid":
-            return _read_text(data, path)
-        raise refusal(place, "wrong-size", _sizes(len(data), count, size))
-    if count > MOST_FACES:
-        raise too_many(place)
+    # Binary files may begin with "solid" too; their size tells them apart.
+    is_text = data[:512].lstrip()[:5].lower() == b"solid" and b"\0" not in data
+    if is_text and len(data) != size:
+        _read_text(data.lower(), surface)
+        return
+    excess = len(data) - size
+    if excess < 0 or (excess and excess % TRIANGLE.itemsize * count == 0):
+        raise refusal(
+            place,
+            "wrong-size",
+            f"the file has {len(data)} bytes, but the {count} triangles that it "
+            f"announces take {size}; it is not STL in text either, which begins with "
+            "'solid'",
+        )
+    if excess:
+        surface.report.warning(
+            place,
+            "trailing-bytes",
+            f"the file announces {count} triangles; the {excess} bytes "
+            "behind them are left out",
+        )
+    surface.check_counts(3 * count, count, place)
     triangles = np.frombuffer(data, TRIANGLE, count, offset=START)
     vertices = triangles["corners"].reshape(-1, 3).astype(np.float64)
-    parts = Parts(path)
-    parts.add(vertices, np.arange(3 * count, dtype=np.int64).reshape(-1, 3), place)
-    return parts.joined()
+    surface.add(vertices, np.arange(3 * count, dtype=np.int64))
 
 
-def _sizes(size: int, count: int, expected: int) -> str:
-    if size < START:
-        return f"an STL file has at least {START} bytes, not {size}"
-    return (
-        f"the file speaks of {count} triangles, which take {expected} bytes, but it "
-        f"has {size}; nor is it STL in text, which begins with 'solid'"
-    )
+def _read_text(text: bytes, surface: Surface) -> None:
+    text = NAMES.sub(b"", text)
+    words = text.split()
+    missing = -len(words) % len(FACET)
+    table = np.array([*words, *[b""] * missing], dtype=object).reshape(-1, len(FACET))
+    wrong = np.flatnonzero((table != FACET) & (FACET != b"-"))
+    if len(wrong):
+        first = int(wrong[0])
+        found = words[first] if first < len(words) else b""
+        expected = KEYWORDS[first % len(FACET)]
+        raise refusal(
+            place_of_word(text, surface.path, first),
+            "unexpected-word",
+            f"expected {expected.decode()}, found "
+            f"{shown(found) if found else 'the end of the file'}",
+        )
+    columns = np.flatnonzero(FACET == b"-")[3:]  # without the normal
 
+    def place(index: int) -> Place:
+        row, column = divmod(index, len(columns))
+        word = row * len(FACET) + int(columns[column])
+        return place_of_word(text, surface.path, word)
 
-def _read_text(data: bytes, path: str) -> Triangles:
-    drawing = Drawing()
-    lines = lines_of(data, path)
-    for place, words in lines:
-        match words[0].lower():
-            case b"solid" | b"endsolid":
-                continue
-            case b"facet":
-                corner = drawing.count
-                _read_facet(drawing, (place, words), lines)
-                drawing.add_polygon(range(corner, drawing.count), place)
-            case other:
-                raise _unexpected(place, other, "facet, solid or endsolid")
-    parts = Parts(path)
-    parts.add(drawing.vertices, drawing.faces, Place(path))
-    return parts.joined()
-
-
-def _read_facet(drawing: Drawing, first: Line, lines: Iterator[Line]) -> None:
-    """Read the lines of one triangle; the first has been taken already."""
-    place, words = first
-    for step, expected in enumerate(FACET):
-        if step:
-            place, words = next(lines, None) or (place, [])
-        if not _begins(words, expected):
-            found = words[0] if words else b"the end of the file"
-            raise _unexpected(place, found, b" ".join(expected).decode())
-        if expected == (b"vertex",):
-            drawing.add_vertex(words[1:], place)
-
-
-def _begins(words: Sequence[bytes], expected: Sequence[bytes]) -> bool:
-    return tuple(word.lower() for word in words[: len(expected)]) == tuple(expected)
-
-
-def _unexpected(place: Place, found: bytes, expected: str) -> Exception:
-    shown = quote(found.decode("utf-8", errors="replace"))
-    return refusal(place, "unexpected-word", f"expected {expected}, found {shown}")
+    numbers = floats(table[:, columns].ravel().tolist(), place)
+    vertices = numbers.reshape(-1, 3)
+    surface.add(vertices, np.arange(len(vertices), dtype=np.int64))

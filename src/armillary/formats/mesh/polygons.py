@@ -1,0 +1,90 @@
+"""Polygons cut into triangles, concave ones too."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.formats.diagnostic import Place
+from armillary.formats.mesh.faults import library
+
+__all__ = ["triangulate"]
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+TOLERANCE: Final = 1e-6
+
+
+def triangulate(
+    vertices: Array, corners: Indices, sizes: Indices, place: Place
+) -> tuple[Indices, int]:
+    """Return triangles of polygons, and how many polygons cross themselves.
+
+    A polygon becomes a fan about its first corner where all triangles of that fan face
+    the side of the polygon, which is so for all convex ones. Others are cut by the
+    library `mapbox_earcut`, seen along their normal. One whose triangles then have
+    another area than the polygon crosses itself, and becomes a fan all the same.
+
+    Args:
+        vertices: Shape (n, 3).
+        corners: Vertices of all polygons, one after the other, shape (sum of sizes,).
+        sizes: Corners of each polygon, at least 3, shape (p,).
+        place: For messages.
+
+    Raises:
+        FormatError: A polygon is concave, and the library is not installed.
+    """
+    starts = np.cumsum(sizes) - sizes
+    begins = np.concatenate([[0], np.cumsum(sizes - 2)])
+    faces = np.empty((int(begins[-1]), 3), dtype=np.int64)
+    crossed = 0
+    for size in np.unique(sizes).tolist():
+        chosen = np.flatnonzero(sizes == size)
+        polygons = corners[starts[chosen, None] + np.arange(size)]
+        first = np.broadcast_to(polygons[:, :1], (len(chosen), size - 2))
+        fans = np.stack([first, polygons[:, 1:-1], polygons[:, 2:]], axis=-1)
+        if size > 3:
+            points = vertices[polygons]
+            for row in np.flatnonzero(~_is_fan(points)).tolist():
+                found = _cut(points[row], place)
+                if found is None:
+                    crossed += 1
+                else:
+                    fans[row] = polygons[row][found]
+        faces[begins[chosen, None] + np.arange(size - 2)] = fans
+    return faces, crossed
+
+
+def _is_fan(points: Array) -> npt.NDArray[np.bool_]:
+    """Return which polygons are a fan about their first corner; points (p, k, 3)."""
+    rays = points[:, 1:] - points[:, :1]
+    areas = np.cross(rays[:, :-1], rays[:, 1:])  # twice each, along its normal
+    whole = areas.sum(axis=1)
+    along = np.einsum("pkx,px->pk", areas, whole)
+    limit = TOLERANCE * np.einsum("px,px->p", whole, whole)
+    return (along >= -limit[:, None]).all(axis=1)
+
+
+def _cut(points: Array, place: Place) -> Indices | None:
+    """Return the triangles of a polygon, shape (k - 2, 3), or None; points (k, 3)."""
+    rays = points[1:] - points[0]
+    normal = np.cross(rays[:-1], rays[1:]).sum(axis=0)
+    area = float(np.linalg.norm(normal))  # twice
+    normal /= area
+    first = np.linalg.svd(normal[None])[2][1]
+    flat = (points - points[0]) @ np.stack([first, np.cross(normal, first)], axis=1)
+    earcut = library("mapbox_earcut", "a concave polygon", place)
+    ends = np.array([len(flat)], dtype=np.uint32)
+    faces = np.asarray(earcut.triangulate_float64(flat, ends), np.int64).reshape(-1, 3)
+    a, b, c = np.moveaxis(flat[faces], 1, 0)
+    ab, ac = b - a, c - a
+    areas = ab[:, 0] * ac[:, 1] - ab[:, 1] * ac[:, 0]
+    faces = np.where(areas[:, None] < 0.0, faces[:, ::-1], faces)
+    if abs(np.abs(areas).sum() - area) > TOLERANCE * area:
+        return None
+    # Equal corners are cut off; a triangle without area stands for each.
+    missing = len(points) - 2 - len(faces)
+    return np.vstack([faces, np.zeros((missing, 3), dtype=np.int64)])

@@ -1,0 +1,207 @@
+"""The parts of a mesh: checked, counted, and cut into triangles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.formats.diagnostic import Place, Report
+from armillary.formats.mesh.faults import refusal
+from armillary.formats.mesh.polygons import triangulate
+from armillary.model.geometry.triangles import Triangles
+from armillary.model.shape import Colour
+
+__all__ = ["MeshPart", "Surface"]
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+MOST_VERTICES: Final = 12_000_000
+MOST_FACES: Final = 4_000_000
+MOST_PARTS: Final = 10_000
+LARGEST: Final = 1e15
+
+
+class MeshPart(NamedTuple):
+    """Triangles of one colour.
+
+    Attributes:
+        triangles: In the frame of the file [m], equal corners made one.
+        colour: Red, green, blue and opacity in [0, 1], None where the file has none.
+    """
+
+    triangles: Triangles
+    colour: Colour | None
+
+
+@final
+class Surface:
+    """Collect the parts of one mesh, each with its own corners.
+
+    path: The name of the file in messages.
+    report: Takes notes of what is left out or doubtful.
+    """
+
+    def __init__(self, path: str, report: Report) -> None:
+        self.path = path
+        self.report = report
+        self._parts: list[tuple[Array, Indices, Colour | None]] = []
+        self._vertex_count = 0
+        self._face_count = 0
+
+    def check_counts(self, vertices: int, faces: int, place: Place) -> None:
+        """Check how many vertices and faces a file announces, before they are read.
+
+        Raises:
+            FormatError: They are too many.
+        """
+        if (
+            self._vertex_count + vertices > MOST_VERTICES
+            or self._face_count + faces > MOST_FACES
+        ):
+            raise refusal(
+                place,
+                "mesh-too-large",
+                f"there are more than {MOST_VERTICES} vertices or {MOST_FACES} "
+                "triangles",
+                hint="Make the mesh coarser.",
+            )
+
+    def add(
+        self,
+        vertices: Array,
+        corners: Indices,
+        sizes: Indices | int = 3,
+        *,
+        place: Place | None = None,
+        matrix: Array | None = None,
+        colour: Sequence[float] | None = None,
+    ) -> None:
+        """Add polygons, cut into triangles.
+
+        Args:
+            vertices: Shape (n, 3).
+            corners: Vertices of all polygons, one after the other, from 0, any shape.
+            sizes: How many corners each polygon has, shape (p,), or one number for all.
+            place: Where they stand, for messages.
+            matrix: Pose and scale in the file's frame, shape (4, 4).
+            colour: Red, green, blue and perhaps opacity, shape (3,) or (4,).
+
+        Raises:
+            FormatError: A vertex is not finite, a corner or polygon is faulty, or there
+                are too many.
+        """
+        place = place or Place(self.path)
+        corners = np.asarray(corners, dtype=np.int64).ravel()
+        if isinstance(sizes, int):
+            sizes = np.full(len(corners) // sizes, sizes, dtype=np.int64)
+        self._check(vertices, corners, sizes, place)
+        if matrix is not None:
+            vertices = vertices @ matrix[:3, :3].T + matrix[:3, 3]
+        faces, crossed = triangulate(vertices, corners, sizes, place)
+        if crossed:
+            self.report.warning(
+                place,
+                "crossing-polygon",
+                f"{crossed} polygons cross themselves; their triangles may overlap",
+                hint="Export triangles.",
+            )
+        if matrix is not None and np.linalg.det(matrix[:3, :3]) < 0.0:  # mirrored
+            faces = faces[:, ::-1]
+        self._vertex_count += len(vertices)
+        self._face_count += len(faces)
+        self._parts.append((vertices, faces, _colour(colour)))
+
+    def _check(
+        self, vertices: Array, corners: Indices, sizes: Indices, place: Place
+    ) -> None:
+        if sizes.sum() != len(corners):
+            raise refusal(
+                place,
+                "wrong-count",
+                f"{len(corners)} corners do not make {len(sizes)} polygons",
+            )
+        if len(sizes) and sizes.min() < 3:
+            raise refusal(
+                place,
+                "bad-polygon",
+                f"a polygon has at least 3 corners, not {sizes.min()}",
+            )
+        self.check_counts(len(vertices), len(corners) - 2 * len(sizes), place)
+        if len(self._parts) == MOST_PARTS:
+            raise refusal(
+                place, "mesh-too-large", f"the mesh has more than {MOST_PARTS} parts"
+            )
+        with np.errstate(invalid="ignore"):
+            is_good = (np.abs(vertices) <= LARGEST).all(axis=1)
+        if not is_good.all():
+            row = int(np.argmin(is_good))
+            raise refusal(
+                place,
+                "bad-number",
+                f"vertex {row + 1} is {vertices[row].tolist()}, which is not finite "
+                "or too far away",
+            )
+        is_there = (corners >= 0) & (corners < len(vertices))
+        if not is_there.all():
+            wrong = int(corners[np.argmin(is_there)])
+            raise refusal(
+                place,
+                "bad-index",
+                f"there is no vertex {wrong}; there are {len(vertices)}, counted "
+                "from 0",
+            )
+
+    def triangles(self) -> Triangles:
+        """Return all parts as one surface, equal corners made one.
+
+        Raises:
+            FormatError: There are no triangles, or all have shrunk to nothing.
+        """
+        if self._parts:
+            welded = self._welded(self._parts)
+            if len(welded.faces):
+                return welded
+        raise refusal(
+            Place(self.path),
+            "empty-mesh",
+            "there are no triangles in this file",
+            hint="Was the right thing exported?",
+        )
+
+    def parts(self) -> tuple[MeshPart, ...]:
+        """Return the triangles of each colour, in the order of the file.
+
+        Raises:
+            FormatError: There are no triangles, or all have shrunk to nothing.
+        """
+        colours = dict.fromkeys(colour for _, _, colour in self._parts)
+        if len(colours) < 2:
+            return (MeshPart(self.triangles(), next(iter(colours), None)),)
+        found = [
+            MeshPart(self._welded([p for p in self._parts if p[2] == colour]), colour)
+            for colour in colours
+        ]
+        return tuple(part for part in found if len(part.triangles.faces)) or (
+            MeshPart(self.triangles(), None),
+        )
+
+    @staticmethod
+    def _welded(parts: list[tuple[Array, Indices, Colour | None]]) -> Triangles:
+        counts = [len(vertices) for vertices, _, _ in parts]
+        starts = np.cumsum([0, *counts[:-1]])
+        faces = [part[1] + start for part, start in zip(parts, starts, strict=True)]
+        return Triangles(np.vstack([p[0] for p in parts]), np.vstack(faces)).welded()
+
+
+def _colour(given: Sequence[float] | None) -> Colour | None:
+    """Return four numbers in [0, 1], or None where some are outside."""
+    if given is None or len(given) not in {3, 4}:
+        return None
+    red, green, blue, opacity = (*map(float, given), 1.0)[:4]
+    if not all(0.0 <= each <= 1.0 for each in (red, green, blue, opacity)):
+        return None
+    return red, green, blue, opacity
