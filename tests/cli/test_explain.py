@@ -73,6 +73,9 @@ def test_a_finding_has_its_own_mend_or_that_of_its_id():
     ("hint", "option"),
     [
         ("Allow its folder: folders=[...].", "Allow its folder: --folder DIR."),
+        ("Allow: folders=['/a/b c'].", "Allow: --folder '/a/b c'."),
+        ("Give: packages={'a': '/b'}.", "Give: --package 'a=/b'."),
+        ("With lenient=True, it is.", "With --lenient, it is."),
         ("packages={'a_b': ...}.", "--package a_b=DIR."),
         ("with plugins=['acme-lifts'], or", "with --plugin acme-lifts, or"),
         ("file c.toml: plugins = ['a'].", "file c.toml: plugins = ['a']."),
@@ -107,5 +110,5 @@ def test_a_reference_that_leads_out(run, tmp_path: Path):
     path.write_text(f'<robot name="r"><link name="a">{mesh}</link></robot>')
     for verb in ("check", "info"):
         result = run(verb, str(path), "--folder", str(path.parent))
-        assert "--folder DIR" in result.out + result.err
+        assert f"--folder '{tmp_path.resolve()}'" in result.out + result.err
         assert "folders=" not in result.out + result.err

@@ -113,7 +113,15 @@ def test_the_own_folder_comes_first(roots, disk):
 def test_nothing_leads_out_of_the_roots(roots, disk, reference):
     found = refusal(roots, reference, disk)
     assert found.code == "reference-outside"
-    assert found.hint == "Allow its folder: folders=[...]."
+    assert found.hint.startswith("If it is trusted to be there, allow its folder: ")
+
+
+def test_the_folder_to_allow_is_named(roots, disk):
+    found = refusal(roots, "../secret/key.stl", disk)
+    assert found.hint.endswith(f"allow its folder: folders=['{disk}'].")
+    allowing = Roots(folders=[disk])
+    assert find(allowing, "../secret/key.stl", disk) == disk / "secret/key.stl"
+    assert "folders=['/etc']" in refusal(roots, "/etc/passwd", disk).hint
 
 
 def test_a_way_out_that_leads_nowhere_is_refused_too(roots, disk):
@@ -139,7 +147,8 @@ def test_a_root_that_is_itself_a_link_is_followed(disk, tmp_path):
     [
         ("http://a.example/x.stl", "reference-scheme", "http is no known scheme"),
         ("https://a.example/x.stl", "reference-scheme", "Copy the file and use"),
-        ("model://table/x.stl", "reference-scheme", "one of package, file"),
+        ("ftp://table/x.stl", "reference-scheme", "one of package, model, file"),
+        ("model://table", "reference-package", "Write model://name/path"),
         ("//server/share/x.stl", "reference-network", "Copy the file here."),
         ("\\\\server\\share\\x.stl", "reference-network", "is on another machine"),
         ("file://server/x.stl", "reference-network", "the machine 'server'"),

@@ -14,7 +14,9 @@ __all__ = ["mended", "spelled", "spoken", "told"]
 # Each keyword that a hint names, and the option that stands for it here.
 OPTIONS: Final = {
     r"folders=\[\.\.\.\]": "--folder DIR",
+    r"folders=\[('.+?')\]": r"--folder \1",
     r"packages=\{'(.+?)': \.\.\.\}": r"--package \1=DIR",
+    r"packages=\{'([^']+)': '([^']+)'\}": r"--package '\1=\2'",
     r"plugins=\['(.+?)'\]": r"--plugin \1",
     r"plugins=\[\.\.\.\]": "--plugin PACKAGE",
     r"load\('robot\.urdf', srdf=\.\.\.\)": "robot.urdf --srdf FILE",

@@ -12,6 +12,13 @@ from urllib.parse import unquote
 
 from armillary.errors import nearest, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Severity
+from armillary.formats.packages import (
+    MODEL,
+    PACKAGE,
+    folder_beside,
+    folders_of,
+    own_folder,
+)
 from armillary.formats.source import likely_file
 
 __all__ = ["Roots"]
@@ -22,7 +29,7 @@ MOST_SHOWN: Final = 4
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
-_SCHEMES: Final = ("package", "file")
+_SCHEMES: Final = ("package", "model", "file")
 _NO_NAMES: Final = ("", ".", "..")
 
 
@@ -30,15 +37,17 @@ _NO_NAMES: Final = ("", ".", "..")
 class Roots:
     """The folders into which files may refer.
 
-    packages: The folder of each package, for `package://name/...`.
+    packages: The folder of each package, for `package://name/...` and `model://name/...`.
     folders: Folders in which a package that `packages` does not name is a folder of
         that name, and in which relative references are looked up.
 
-    A file's own folder needs no permission. Everything is compared after symbolic
-    links are followed, so that no link leads out.
+    A file's own folder needs no permission, nor does the package that it is in: the
+    nearest folder above it with a `package.xml`. Packages and models that nobody names
+    are looked up in the environment, see `armillary.formats.packages`. Everything is
+    compared after symbolic links are followed, so that no link leads out.
     """
 
-    __slots__ = ("_folders", "_packages")
+    __slots__ = ("_folders", "_own", "_packages")
 
     def __init__(
         self,
@@ -51,6 +60,7 @@ class Roots:
             for name, folder in (packages or {}).items()
         }
         self._folders = tuple(Path(os.path.realpath(folder)) for folder in folders)
+        self._own: dict[Path, Path | None] = {}
 
     @property
     def packages(self) -> Mapping[str, Path]:
@@ -67,8 +77,8 @@ class Roots:
     ) -> Path | Diagnostic:
         """Return the plain file that a reference names, or why it is not followed.
 
-        reference: `package://name/rest`, `package:///name/rest`, `file:///path`, or
-            a relative or absolute path.
+        reference: `package://name/rest`, `package:///name/rest`, `model://name/rest`,
+            `file:///path`, or a relative or absolute path.
         base: The folder of the file that refers.
         place: Where it does.
         """
@@ -88,19 +98,27 @@ class Roots:
     def _follow(self, reference: str, home: Path) -> Path:
         _check_plain(reference)
         scheme = _SCHEME.match(reference)
+        name = "" if scheme is None else scheme[1].lower()
+        tail = "" if scheme is None else reference[scheme.end() :]
+        allowed = {home, *self._packages.values(), *self._folders}
+        if home not in self._own:
+            self._own[home] = own_folder(home)
+        if (own := self._own[home]) is not None:
+            allowed.add(own)
         if scheme is None:
             candidates = self._by_path(reference, home)
-        elif scheme[1].lower() == "package":
-            candidates = self._in_package(reference, reference[scheme.end() :])
-        elif scheme[1].lower() == "file":
-            candidates = [Path(_local_path(reference, reference[scheme.end() :]))]
+        elif name in (PACKAGE, MODEL):
+            candidates, further = self._in_package(reference, name, tail, home)
+            allowed.update(further)
+        elif name == "file":
+            candidates = [Path(_local_path(reference, tail))]
         else:
             raise _Refusal(
                 "reference-scheme",
                 f"{quote(reference)} is not followed: {scheme[1]} is no known scheme",
                 f"Copy the file and use a path, or one of {', '.join(_SCHEMES)}.",
             )
-        return self._first_allowed(reference, candidates, home)
+        return _first_allowed(reference, candidates, allowed, home)
 
     def _by_path(self, reference: str, home: Path) -> list[Path]:
         """Return where a path may lead: an absolute one to itself alone."""
@@ -109,56 +127,76 @@ class Roots:
             return [path]
         return [folder / path for folder in (home, *self._folders)]
 
-    def _in_package(self, reference: str, tail: str) -> list[Path]:
-        """Return where the file of a package may be."""
+    def _in_package(
+        self, reference: str, kind: str, tail: str, home: Path
+    ) -> tuple[list[Path], list[Path]]:
+        """Return where the file of a package or model may be, and its known folders."""
         name, _, rest = tail.lstrip("/").partition("/")
         if not tail.startswith("//") or name in _NO_NAMES or not rest.strip("/"):
             raise _Refusal(
                 "reference-package",
-                f"{quote(reference)} does not name a file of a package",
-                "Write package://name/path/of/the/file.",
+                f"{quote(reference)} does not name a file of a {kind}",
+                f"Write {kind}://name/path/of/the/file.",
             )
-        folders = (
-            [self._packages[name]]
-            if name in self._packages
-            else [folder / name for folder in self._folders]
-        )
+        found: list[Path] = []
+        if name in self._packages:
+            folders = [self._packages[name]]
+        else:
+            folders = [folder / name for folder in self._folders]
+            known = (Path(os.path.realpath(f)) for f in folders_of(name, home, kind))
+            found = [folder for folder in known if folder.is_dir()]
+            folders += found
         if folders:
             # Some tools write a space as %20 here, some write it as it is.
             ways = dict.fromkeys((rest, unquote(rest).replace("\0", "")))
-            return [folder / way.lstrip("/") for folder in folders for way in ways]
+            candidates = [f / way.lstrip("/") for f in folders for way in ways]
+            return candidates, found
         likely = nearest(name, self._packages)
         guess = f"Did you mean {quote(likely)}? If not, give" if likely else "Give"
+        beside = folder_beside(name, home, kind)
+        folder = "..." if beside is None else _shown(beside)
         raise _Refusal(
             "reference-package",
-            f"{quote(reference)}: the folder of package {quote(name)} is not known",
-            f"{guess} its folder: packages={{{quote(name)}: ...}}.",
+            f"{quote(reference)}: the folder of {kind} {quote(name)} is not known",
+            f"{guess} its folder: packages={{{quote(name)}: {folder}}}.",
         )
 
-    def _first_allowed(
-        self, reference: str, candidates: list[Path], home: Path
-    ) -> Path:
-        """Return the first candidate that is a plain file inside an allowed root."""
-        allowed = (home, *self._packages.values(), *self._folders)
-        inside: list[Path] = []
-        outside: list[Path] = []
-        barred: list[Path] = []
-        for candidate in candidates:
-            exists, real = _real(candidate)
-            if not any(real.is_relative_to(root) for root in allowed):
-                (barred if exists else outside).append(real)
-            elif exists and os.path.isfile(real):
-                return real
-            else:
-                inside.append(real)
-        if inside and not barred:
-            raise _missing(reference, inside)
-        raise _Refusal(
-            "reference-outside",
-            f"{quote(reference)} leads to {_shown((barred or outside)[0])}, "
-            "outside of the folders that may be read",
-            "Allow its folder: folders=[...].",
-        )
+
+def _first_allowed(
+    reference: str, candidates: list[Path], allowed: set[Path], home: Path
+) -> Path:
+    """Return the first candidate that is a plain file inside an allowed root."""
+    inside: list[Path] = []
+    outside: list[Path] = []
+    barred: list[Path] = []
+    for candidate in candidates:
+        exists, real = _real(candidate)
+        if not any(real.is_relative_to(root) for root in allowed):
+            (barred if exists else outside).append(real)
+        elif exists and os.path.isfile(real):
+            return real
+        else:
+            inside.append(real)
+    if inside and not barred:
+        raise _missing(reference, inside)
+    folder = _shown(_common(home, barred[0])) if barred else "..."
+    raise _Refusal(
+        "reference-outside",
+        f"{quote(reference)} leads to {_shown((barred or outside)[0])}, "
+        "outside of the folders that may be read",
+        f"If it is trusted to be there, allow its folder: folders=[{folder}].",
+    )
+
+
+def _common(home: Path, file: Path) -> Path:
+    """Return the folder to allow for a file: the one that it shares with `home`.
+
+    All that the files in `home` refer to is often below that one. Where it would be
+    the user's home, or one that holds such homes, it is the file's own.
+    """
+    common = Path(os.path.commonpath((home, file)))
+    is_wide = Path.home().is_relative_to(common) or len(common.parts) <= 2
+    return file.parent if is_wide else common
 
 
 def _real(path: Path) -> tuple[bool, Path]:

@@ -1,0 +1,133 @@
+"""Packages of ROS and models of Gazebo that the environment or a file's folder names.
+
+- Of ROS: the folder above the file that holds a `package.xml` of that name; those in
+  `AMENT_PREFIX_PATH`, as `share/name`; those in and below `ROS_PACKAGE_PATH`.
+- Of Gazebo: the folder of that name above the file that holds a `model.config`; those
+  in `GZ_SIM_RESOURCE_PATH`, `IGN_GAZEBO_RESOURCE_PATH` and `GAZEBO_MODEL_PATH`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from armillary.errors import FormatError
+from armillary.formats.source import read_bytes
+
+__all__ = ["MODEL", "PACKAGE", "folder_beside", "folders_of", "own_folder"]
+
+PACKAGE: Final = "package"
+MODEL: Final = "model"
+
+# The file in the folder of each kind that marks it.
+_MARKS: Final = {PACKAGE: "package.xml", MODEL: "model.config"}
+_MODEL_PATHS: Final = (
+    "GZ_SIM_RESOURCE_PATH",
+    "IGN_GAZEBO_RESOURCE_PATH",
+    "GAZEBO_MODEL_PATH",
+)
+_NAME: Final = re.compile(rb"<name>\s*([A-Za-z0-9_.-]+)\s*</name>")
+_IGNORE: Final = ("CATKIN_IGNORE", "COLCON_IGNORE")
+_MANIFEST_CAP: Final = 1 << 20
+_HIGHEST: Final = 16
+_DEEPEST: Final = 8
+_MOST_FOLDERS: Final = 20_000
+
+
+def own_folder(home: Path, kind: str = PACKAGE) -> Path | None:
+    """Return the nearest folder from `home` upwards that is a package or model.
+
+    The user's home and the root of the file system are none.
+    """
+    for folder in (home, *home.parents[:_HIGHEST]):
+        if folder in (Path.home(), Path(folder.anchor)):
+            return None
+        if (folder / _MARKS[kind]).is_file():
+            return folder
+    return None
+
+
+def folders_of(name: str, home: Path, kind: str) -> Iterator[Path]:
+    """Yield the folders that a package or model of a name may have.
+
+    home: The folder of the file that refers to it.
+    """
+    own = own_folder(home, kind)
+    if own is not None and (own.name == name or _declared(own, kind) == name):
+        yield own
+    if kind == MODEL:
+        for variable in _MODEL_PATHS:
+            yield from (folder / name for folder in _listed(variable))
+        return
+    for prefix in _listed("AMENT_PREFIX_PATH"):
+        yield prefix / "share" / name
+    below = _below(os.environ.get("ROS_PACKAGE_PATH", ""))
+    if name in below:
+        yield below[name]
+
+
+def folder_beside(name: str, home: Path, kind: str) -> Path | None:
+    """Return a package or model of a name next to one of the folders above a file."""
+    for folder in home.parents[:_HIGHEST]:
+        if (folder / name / _MARKS[kind]).is_file():
+            return folder / name
+    return None
+
+
+def _listed(variable: str) -> list[Path]:
+    """Return the absolute folders that a variable of the environment lists."""
+    entries = os.environ.get(variable, "").split(os.pathsep)
+    return [Path(entry) for entry in entries if os.path.isabs(entry)]
+
+
+@lru_cache(maxsize=4)
+def _below(path: str) -> dict[str, Path]:
+    """Return the packages in the folders of a list and below them, by their names.
+
+    Of two with one name the first counts, as in ROS.
+    """
+    found: dict[str, Path] = {}
+    left = _MOST_FOLDERS
+    for entry in filter(os.path.isabs, path.split(os.pathsep)):
+        pending = [(Path(entry), 0)]
+        while pending and left:
+            left -= 1
+            folder, depth = pending.pop()
+            if (folder / _MARKS[PACKAGE]).is_file():
+                found.setdefault(_declared(folder, PACKAGE) or folder.name, folder)
+            elif depth < _DEEPEST:
+                pending.extend((each, depth + 1) for each in _inside(folder))
+    return found
+
+
+def _inside(folder: Path) -> list[Path]:
+    """Return the folders in one that packages are looked for in, last name first."""
+    try:
+        with os.scandir(folder) as entries:
+            found = {each.name: each for each in entries}
+            if any(name in found for name in _IGNORE):
+                return []
+            names = [
+                name
+                for name, each in found.items()
+                if not name.startswith(".") and each.is_dir()
+            ]
+    except OSError:
+        return []
+    return [folder / name for name in sorted(names, reverse=True)]
+
+
+def _declared(folder: Path, kind: str) -> str:
+    """Return the name that the file of a package gives it, or nothing."""
+    if kind != PACKAGE:
+        return ""
+    try:
+        text = read_bytes(folder / _MARKS[kind], cap=_MANIFEST_CAP)
+    except FormatError:
+        return ""
+    name = _NAME.search(text)
+    return "" if name is None else name[1].decode()
