@@ -22,7 +22,8 @@ from armillary.trace.ops import (
     SUB,
 )
 
-SPECIAL = [0.0, 0.5, 1.0, -1.0, 3.0, -2.5, 1e-9, -7e5, math.inf, -math.inf, math.nan]
+SPECIAL = [0.0, 0.5, 1.0, -1.0, 3.0, -2.5, 1e-9, 1.1, 2.1, 4.35, -7e5]
+SPECIAL += [math.inf, -math.inf, math.nan]
 
 
 def body(function) -> str:
@@ -57,12 +58,19 @@ SOUND = {
         "%2 = add a b; %3 = neg %2; result = %3",
     ),
     "-a - -b": (lambda a, b: SUB(NEG(a), NEG(b)), "%2 = sub b a; result = %2"),
-    "(a + 1) + 2": (lambda a: ADD(ADD(a, 1.0), 2.0), "%2 = add a 3.0; result = %2"),
-    "(a - 1) - 2": (lambda a: SUB(SUB(a, 1.0), 2.0), "%2 = add a -3.0; result = %2"),
-    "(1 - a) + 2": (lambda a: ADD(SUB(1.0, a), 2.0), "%2 = sub 3.0 a; result = %2"),
-    "3 - (a + 1)": (lambda a: SUB(3.0, ADD(a, 1.0)), "%2 = sub 2.0 a; result = %2"),
-    "3 - (1 - a)": (lambda a: SUB(3.0, SUB(1.0, a)), "%2 = add a 2.0; result = %2"),
-    "1 - (1 - a)": (lambda a: SUB(1.0, SUB(1.0, a)), "result = a"),
+    "a - 1": (lambda a: SUB(a, 1.0), "%2 = add a -1.0; result = %2"),
+    "(a + .1) + .2": (
+        lambda a: ADD(ADD(a, 0.1), 0.2),
+        "%2 = add a 0.1; %4 = add %2 0.2; result = %4",
+    ),
+    ".3 - (.1 - a)": (
+        lambda a: SUB(0.3, SUB(0.1, a)),
+        "%2 = sub 0.1 a; %4 = sub 0.3 %2; result = %4",
+    ),
+    "a + (b - a)": (
+        lambda a, b: ADD(a, SUB(b, a)),
+        "%2 = sub b a; %3 = add a %2; result = %3",
+    ),
     "2 - -a": (lambda a: SUB(2.0, NEG(a)), "%2 = add a 2.0; result = %2"),
     "-(-a)": (lambda a: NEG(NEG(a)), "result = a"),
     "-(a - b)": (lambda a, b: NEG(SUB(a, b)), "%2 = sub b a; result = %2"),
@@ -71,12 +79,19 @@ SOUND = {
     "a -1": (lambda a: MUL(a, -1.0), "%1 = neg a; result = %1"),
     "2 -a": (lambda a: MUL(2.0, NEG(a)), "%2 = mul -2.0 a; result = %2"),
     "2 (3 a)": (lambda a: MUL(2.0, MUL(a, 3.0)), "%2 = mul 6.0 a; result = %2"),
+    "3 (2 a)": (lambda a: MUL(3.0, MUL(a, 2.0)), "%2 = mul 6.0 a; result = %2"),
+    "10 (.1 a)": (
+        lambda a: MUL(10.0, MUL(a, 0.1)),
+        "%2 = mul 0.1 a; %4 = mul 10.0 %2; result = %4",
+    ),
     "-a b": (
         lambda a, b: MUL(NEG(a), b),
         "%2 = mul a b; %3 = neg %2; result = %3",
     ),
     "-a -b": (lambda a, b: MUL(NEG(a), NEG(b)), "%2 = mul a b; result = %2"),
     "a / 4": (lambda a: DIV(a, 4.0), "%2 = mul 0.25 a; result = %2"),
+    "a / -.5": (lambda a: DIV(a, -0.5), "%2 = mul -2.0 a; result = %2"),
+    "a / 49": (lambda a: DIV(a, 49.0), "%2 = div a 49.0; result = %2"),
     "a / 1": (lambda a: DIV(a, 1.0), "result = a"),
     "a / 0": (lambda a: DIV(a, 0.0), "%2 = div a 0.0; result = %2"),
     "a / inf": (lambda a: DIV(a, math.inf), "%2 = div a inf; result = %2"),
@@ -199,11 +214,12 @@ def test_a_rule_records_what_it_should(function, expected):
 
 
 @EVERY
-def test_a_rule_never_changes_a_value(function, expected):
+def test_a_rule_never_changes_a_value(request, function, expected):
     count = function.__code__.co_argcount
     program = trace(function, **dict.fromkeys("abc"[:count], ()))
+    alike = near if "^" in request.node.name else same
     for args in itertools.product(SPECIAL, repeat=count):
-        assert near(replay(program, args)[0], float(function(*args))), args
+        assert alike(replay(program, args)[0], float(function(*args))), args
 
 
 # The identities that hold for numbers, but not for NaN and infinities.
@@ -212,8 +228,6 @@ EXCEPTIONS = {
     "0 / a": (lambda a: DIV(0.0, a), "result = 0.0"),
     "a - a": (lambda a: SUB(a, a), "result = 0.0"),
     "a + -a": (lambda a: ADD(a, NEG(a)), "result = 0.0"),
-    "a + (b - a)": (lambda a, b: ADD(a, SUB(b, a)), "result = b"),
-    "(b - a) + a": (lambda a, b: ADD(SUB(b, a), a), "result = b"),
     "sin^2 + cos^2": (
         lambda a: ADD(MUL(f.sin(a), f.sin(a)), MUL(f.cos(a), f.cos(a))),
         "result = 1.0",
@@ -243,6 +257,7 @@ def test_what_only_looks_like_a_sine_and_cosine_pair():
             s * s + s * s,
             a * a + b * b,
             s * s + b * b,
+            s * s + c * f.exp(b),
         ]
 
     program = trace(formula, a=(), b=())
@@ -251,6 +266,16 @@ def test_what_only_looks_like_a_sine_and_cosine_pair():
 
 
 TINY, HUGE = 1e-200, 1e200
+POWERS = [(1e10, -32), (1e160, -2), (1e-160, -2), (-1e103, -3), (7e-104, -3), (3.0, -4)]
+
+
+@pytest.mark.parametrize(("x", "n"), POWERS)
+def test_powers_below_zero_at_the_ends_of_the_range(x: float, n: int):
+    (result,) = replay(trace(lambda a: a**n, a=()), [x])
+    exact = POW.on_floats(x, float(n))
+    assert result == pytest.approx(exact, rel=1e-14, abs=1e-323)
+
+
 LIMITS = {
     "products underflow": (lambda a: TINY * (TINY * a), 1e300),
     "products overflow": (lambda a: HUGE * (HUGE * a), 1e-300),
@@ -275,9 +300,9 @@ def test_merged_constants_stay_in_range(function, x: float):
 def test_a_rotation_cancels():
     def formula(a):
         c, s = f.cos(a), f.sin(a)
-        return [c + (1.0 - c), c * c + s * s, s * c - c * s, c * s - s * c]
+        return [c * c + s * s, s * c - c * s, c * s - s * c]
 
-    assert body(formula) == "result = 1.0 1.0 0.0 0.0"
+    assert body(formula) == "result = 1.0 0.0 0.0"
 
 
 def test_every_operation_of_constants_folds():

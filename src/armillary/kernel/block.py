@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 Value = str
 
-# What may be rearranged: never `nnan` or `ninf`, so that NaN in is NaN out.
-FAST = "contract reassoc nsz "
+# A product and the sum it goes into may be rounded once, and zeros lose their signs.
+# Nothing is reordered, which could overflow, and NaN in is NaN out.
+FUSED = "contract nsz "
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,8 @@ class Shape:
 class Block:
     """Collect instructions and hand out names.
 
-    The methods are named after LLVM's instructions. Those with `fast=True` may be
-    reassociated and contracted; the intrinsics, which rely on exact rounding, leave
+    The methods are named after LLVM's instructions. With `fused=True` a product and a
+    sum may become one instruction; the intrinsics, which rely on exact rounding, leave
     it off and ask for `fma` by name.
     """
 
@@ -109,28 +110,28 @@ class Block:
 
     # reals
 
-    def _arithmetic(self, name: str, x: Value, y: Value, fast: bool) -> Value:
-        return self.emit(f"{name} {FAST if fast else ''}{self.shape.real} {x}, {y}")
+    def _arithmetic(self, name: str, x: Value, y: Value, fused: bool) -> Value:
+        return self.emit(f"{name} {FUSED if fused else ''}{self.shape.real} {x}, {y}")
 
-    def fadd(self, x: Value, y: Value, *, fast: bool = False) -> Value:
+    def fadd(self, x: Value, y: Value, *, fused: bool = False) -> Value:
         """Return x + y."""
-        return self._arithmetic("fadd", x, y, fast)
+        return self._arithmetic("fadd", x, y, fused)
 
-    def fsub(self, x: Value, y: Value, *, fast: bool = False) -> Value:
+    def fsub(self, x: Value, y: Value, *, fused: bool = False) -> Value:
         """Return x - y."""
-        return self._arithmetic("fsub", x, y, fast)
+        return self._arithmetic("fsub", x, y, fused)
 
-    def fmul(self, x: Value, y: Value, *, fast: bool = False) -> Value:
+    def fmul(self, x: Value, y: Value, *, fused: bool = False) -> Value:
         """Return x y."""
-        return self._arithmetic("fmul", x, y, fast)
+        return self._arithmetic("fmul", x, y, fused)
 
-    def fdiv(self, x: Value, y: Value, *, fast: bool = False) -> Value:
+    def fdiv(self, x: Value, y: Value) -> Value:
         """Return x / y."""
-        return self._arithmetic("fdiv", x, y, fast)
+        return self._arithmetic("fdiv", x, y, fused=False)
 
-    def fneg(self, x: Value, *, fast: bool = False) -> Value:
+    def fneg(self, x: Value) -> Value:
         """Return -x."""
-        return self.emit(f"fneg {FAST if fast else ''}{self.shape.real} {x}")
+        return self.emit(f"fneg {self.shape.real} {x}")
 
     def call(self, intrinsic: str, *args: Value) -> Value:
         """Return an LLVM intrinsic of reals, such as `sqrt`, `floor`, `fabs`."""

@@ -11,13 +11,15 @@ slowly and right: what a row gives does not depend on its neighbours.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from armillary.kernel.block import Block, Shape, Value
+from armillary.kernel.intrinsics.ieee import LAYOUTS
 from armillary.kernel.lowering import lower
 from armillary.kernel.rows import load_rows, squares_of, store_square
-from armillary.kernel.segments import Segment, cut
-from armillary.trace import OPS, Program
+from armillary.kernel.segments import Segment, cut, is_constant
+from armillary.trace import OPS, Instruction, Program
 
 
 def emit_block(program: Program, shape: Shape) -> str:
@@ -133,6 +135,7 @@ def _emit_segment(
     b: Block, program: Program, segment: Segment, *, columns: bool = False
 ) -> None:
     """Append the instructions of one segment, on rows or on columns."""
+    exact = exact_steps(program)
     values = _Values(b, program)
     for step, slot in segment.loads.items():
         values.known[step] = b.load_slot("%scratch", slot, _kind(program, step))
@@ -140,12 +143,53 @@ def _emit_segment(
     for k in segment.steps:
         step = program.instructions[k]
         if step.name not in {"input", "const"}:
-            args = [values[arg] for arg in step.args]
-            values.known[k] = lower(b, OPS[step.name].lowering, args)
+            values.known[k] = _emit_step(b, program, k, values, fused=k not in exact)
     for step, slot in segment.stores.items():
         b.store_slot("%scratch", slot, values[step], _kind(program, step))
     for square in segment.squares:
         _store(b, program, square, values, columns=columns)
+
+
+@lru_cache(maxsize=8)
+def exact_steps(program: Program) -> frozenset[int]:
+    """Return the instructions whose every rounding is that of the formula.
+
+    They are what an operation with an edge is computed from. Elsewhere a product and a
+    sum may be rounded as one, which is as exact; here it would make sqrt(a b - c d) of
+    equal products the root of a number below zero, or send a comparison the other way.
+    """
+    exact: set[int] = set()
+    for k, step in reversed(list(enumerate(program.instructions))):
+        if k in exact or (step.name in OPS and _has_edge(program, step)):
+            exact.update(step.args)
+    return frozenset(exact)
+
+
+def _has_edge(program: Program, step: Instruction) -> bool:
+    if step.name == "div":  # a constant is no pole
+        return not is_constant(program.instructions[step.args[1]])
+    return OPS[step.name].has_edge
+
+
+def _emit_step(
+    b: Block, program: Program, k: int, values: _Values, *, fused: bool
+) -> Value:
+    """Append one operation; where roundings are free, x / c is x times 1 / c."""
+    step = program.instructions[k]
+    args = [values[arg] for arg in step.args]
+    if fused and step.name == "div":
+        inverse = _inverse(program.instructions[step.args[1]], b.shape)
+        if inverse is not None:
+            return lower(b, "mul", [args[0], b.real(inverse)], fused=True)
+    return lower(b, OPS[step.name].lowering, args, fused=fused)
+
+
+def _inverse(divisor: Instruction, shape: Shape) -> float | None:
+    """Return 1 / c for a constant c, where both have all their digits."""
+    least = LAYOUTS[shape.bits].least_normal
+    if is_constant(divisor) and 2.0 * least < abs(divisor.value) < 0.5 / least:
+        return 1.0 / divisor.value
+    return None
 
 
 class _Values:

@@ -24,7 +24,7 @@ Binary = Callable[[Block, Value, Value], Value]
 Ternary = Callable[[Block, Value, Value, Value], Value]
 
 UNARY: dict[str, Unary] = {
-    "neg": lambda b, x: b.fneg(x, fast=True),
+    "neg": lambda b, x: b.fneg(x),
     "sqrt": lambda b, x: b.call("sqrt", x),
     "sin": circular.sin,
     "cos": circular.cos,
@@ -40,9 +40,9 @@ UNARY: dict[str, Unary] = {
     "not": lambda b, x: b.truths("xor", x, b.truth(True)),
 }
 BINARY: dict[str, Binary] = {
-    "add": lambda b, x, y: b.fadd(x, y, fast=True),
-    "sub": lambda b, x, y: b.fsub(x, y, fast=True),
-    "mul": lambda b, x, y: b.fmul(x, y, fast=True),
+    "add": lambda b, x, y: b.fadd(x, y),
+    "sub": lambda b, x, y: b.fsub(x, y),
+    "mul": lambda b, x, y: b.fmul(x, y),
     "div": lambda b, x, y: b.fdiv(x, y),
     "atan2": arc.atan2,
     "pow": power.power,
@@ -60,8 +60,21 @@ TERNARY: dict[str, Ternary] = {
     "select": lambda b, truth, x, y: b.select(truth, x, y),
 }
 LOWERING: dict[str, Callable[..., Value]] = {**UNARY, **BINARY, **TERNARY}
+FUSED: dict[str, Binary] = {
+    "add": lambda b, x, y: b.fadd(x, y, fused=True),
+    "sub": lambda b, x, y: b.fsub(x, y, fused=True),
+    "mul": lambda b, x, y: b.fmul(x, y, fused=True),
+}
 
 
-def lower(b: Block, key: str, args: list[Value]) -> Value:
-    """Append the instructions of one operation and return its result."""
-    return LOWERING[key](b, *args)
+def lower(b: Block, key: str, args: list[Value], *, fused: bool = False) -> Value:
+    """Append the instructions of one operation and return its result.
+
+    Args:
+        b: Where they go.
+        key: The `lowering` of the operation.
+        args: Its arguments.
+        fused: Whether a product may be rounded together with the sum it goes into.
+    """
+    rule = FUSED.get(key) if fused else None
+    return (rule or LOWERING[key])(b, *args)

@@ -44,9 +44,11 @@ def floor_divide(x: Any, y: Any) -> Any:
     """Return floor(x / y), the quotient that belongs to `modulo`, as Python's //."""
     remainder = ops.FMOD(x, y)
     quotient = ops.DIV(ops.SUB(x, remainder), y)  # whole, but for rounding
-    whole = ops.FLOOR(ops.ADD(quotient, 0.5))
     below = _is_opposite(remainder, y)
-    return ops.SELECT(below, ops.SUB(whole, 1.0), whole)
+    quotient = ops.SELECT(below, ops.SUB(quotient, 1.0), quotient)
+    whole = ops.FLOOR(quotient)
+    rounded_down = ops.LT(0.5, ops.SUB(quotient, whole))
+    return ops.SELECT(rounded_down, ops.ADD(whole, 1.0), whole)
 
 
 def _is_opposite(x: Any, y: Any) -> Any:

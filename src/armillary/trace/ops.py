@@ -60,6 +60,9 @@ class Op:
             whatever the other's is: that may be infinite.
         lowering: Key of the rule that writes it as LLVM IR.
         commutes: Whether the order of two arguments is immaterial.
+        has_edge: Whether the smallest change of an argument can give another result
+            altogether: at a step, a pole, a cut or the end of the domain. Code keeps
+            every rounding of the formula in what such an operation is computed from.
     """
 
     name: str
@@ -72,6 +75,7 @@ class Op:
     choice: Callable[..., tuple[Any, Any, Any]] | None = None
     lowering: str
     commutes: bool = False
+    has_edge: bool = False
 
     @property
     def arity(self) -> int:
@@ -101,6 +105,8 @@ def _unary(
     arrays: Callable[..., Any],
     intervals: Callable[[on.Interval], on.Interval],
     partial: Unary,
+    *,
+    has_edge: bool = False,
 ) -> Op:
     OPS[name] = op = Op(
         name=name,
@@ -110,6 +116,7 @@ def _unary(
         on_intervals=intervals,
         partials=(partial,),
         lowering=name,
+        has_edge=has_edge,
     )
     return op
 
@@ -123,6 +130,7 @@ def _binary(
     *,
     commutes: bool = False,
     choice: Binary | None = None,
+    has_edge: bool = False,
 ) -> Op:
     OPS[name] = op = Op(
         name=name,
@@ -134,6 +142,7 @@ def _binary(
         choice=choice,
         lowering=name,
         commutes=commutes,
+        has_edge=has_edge,
     )
     return op
 
@@ -156,6 +165,7 @@ def _truth(
         on_intervals=intervals,
         lowering=name,
         commutes=commutes,
+        has_edge=True,
     )
     return op
 
@@ -292,9 +302,17 @@ DIV = _binary(
         lambda x, y: DIV(1.0, y),
         lambda x, y: NEG(MUL(DIV(x, y), DIV(1.0, y))),
     ),
+    has_edge=True,
 )
 NEG = _unary("neg", lambda x: -x, np.negative, on.neg, lambda x: -1.0)
-SQRT = _unary("sqrt", _total(math.sqrt), np.sqrt, on.sqrt, lambda x: DIV(0.5, SQRT(x)))
+SQRT = _unary(
+    "sqrt",
+    _total(math.sqrt),
+    np.sqrt,
+    on.sqrt,
+    lambda x: DIV(0.5, SQRT(x)),
+    has_edge=True,
+)
 SIN = _unary("sin", _total(math.sin), np.sin, on.sin, lambda x: COS(x))  # noqa: PLW0108
 COS = _unary("cos", _total(math.cos), np.cos, on.cos, lambda x: NEG(SIN(x)))
 
@@ -309,9 +327,16 @@ def _asin_partial(x: Any) -> Any:
 
 
 TAN = _unary("tan", _total(math.tan), np.tan, on.tan, _tan_partial)
-ASIN = _unary("asin", _total(math.asin), np.arcsin, on.asin, _asin_partial)
+ASIN = _unary(
+    "asin", _total(math.asin), np.arcsin, on.asin, _asin_partial, has_edge=True
+)
 ACOS = _unary(
-    "acos", _total(math.acos), np.arccos, on.acos, lambda x: NEG(_asin_partial(x))
+    "acos",
+    _total(math.acos),
+    np.arccos,
+    on.acos,
+    lambda x: NEG(_asin_partial(x)),
+    has_edge=True,
 )
 ATAN = _unary(
     "atan", math.atan, np.arctan, on.atan, lambda x: DIV(1.0, ADD(1.0, MUL(x, x)))
@@ -331,9 +356,10 @@ ATAN2 = _binary(
         lambda y, x: DIV(x, _square_length(x, y)),
         lambda y, x: NEG(DIV(y, _square_length(x, y))),
     ),
+    has_edge=True,
 )
 EXP = _unary("exp", _total(math.exp), np.exp, on.exp, lambda x: EXP(x))  # noqa: PLW0108
-LOG = _unary("log", _log, np.log, on.log, lambda x: DIV(1.0, x))
+LOG = _unary("log", _log, np.log, on.log, lambda x: DIV(1.0, x), has_edge=True)
 
 
 def _power_by_base(x: Any, y: Any) -> Any:
@@ -346,7 +372,14 @@ def _power_by_exponent(x: Any, y: Any) -> Any:
     return MUL(POW(x, y), LOG(SELECT(EQ(x, 0.0), 1.0, x)))
 
 
-POW = _binary("pow", _power, np.power, on.power, (_power_by_base, _power_by_exponent))
+POW = _binary(
+    "pow",
+    _power,
+    np.power,
+    on.power,
+    (_power_by_base, _power_by_exponent),
+    has_edge=True,
+)
 HYPOT = _binary(
     "hypot",
     _hypot,
@@ -356,7 +389,7 @@ HYPOT = _binary(
     commutes=True,
 )
 ABS = _unary("abs", abs, np.abs, on.absolute, lambda x: SIGN(x))  # noqa: PLW0108
-SIGN = _unary("sign", _sign, np.sign, on.sign, lambda x: 0.0)
+SIGN = _unary("sign", _sign, np.sign, on.sign, lambda x: 0.0, has_edge=True)
 MIN = _binary(
     "min",
     _minimum,
@@ -381,13 +414,14 @@ MAX = _binary(
     commutes=True,
     choice=lambda x, y: (LE(x, y), y, x),
 )
-FLOOR = _unary("floor", _floor, np.floor, on.floor, lambda x: 0.0)
+FLOOR = _unary("floor", _floor, np.floor, on.floor, lambda x: 0.0, has_edge=True)
 FMOD = _binary(
     "fmod",
     _fmod,
     np.fmod,
     on.fmod,
     (lambda x, y: 1.0, lambda x, y: NEG(DIV(SUB(x, FMOD(x, y)), y))),
+    has_edge=True,
 )
 
 _reals, _truths = (type_real, type_real), (type_truth, type_truth)

@@ -46,4 +46,5 @@ def fault(message: str, place: str | None = None) -> TraceError:
 
 def _is_users(frame: FrameType) -> bool:
     module: str = frame.f_globals.get("__name__", "")
-    return module.partition(".")[0] not in OURS
+    is_pythons = frame.f_code.co_filename.startswith("<frozen")
+    return not is_pythons and module.partition(".")[0] not in OURS

@@ -1,11 +1,13 @@
 """Identities applied as nodes are made, so that no pass is needed afterwards.
 
 A rule takes the tape and the arguments of a new node and returns the node that stands
-for the result, or None where nothing simpler is known. Rules may merge roundings and
-drop the sign of a zero. They never assume that a number is finite, with the exception
-of identities without which nothing would ever cancel:
+for the result, or None where nothing simpler is known. A rule gives the very number
+that the formula gives, to the last bit but for the sign of a zero: behind a `floor` or
+a comparison another rounding would be another answer. The exceptions are
 
-    0 x = 0,   0 / x = 0,   x - x = 0,   x + (y - x) = y,   sin^2 + cos^2 = 1.
+    0 x = 0,   0 / x = 0,   x - x = 0,   for x infinite or NaN,
+    sin^2 + cos^2 = 1,   without roundings,
+    x^n = x x ... x for whole n, within |n|/2 ulp.
 """
 
 from __future__ import annotations
@@ -51,6 +53,11 @@ def _is_normal(number: float) -> bool:
     return sys.float_info.min <= abs(number) < math.inf
 
 
+def _scales_exactly(number: float) -> bool:
+    """Tell whether a product with a number is not rounded: a power of two."""
+    return abs(math.frexp(number)[0]) == 0.5
+
+
 # Sums. On a tape a constant is the last argument of a sum.
 
 
@@ -59,30 +66,13 @@ def _add(tape: Tape, x: Node, y: Node) -> Node | None:
     if x.name == "const":
         x, y = y, x
     if y.name == "const":
-        return x if y.value == 0.0 else _add_constant(tape, x, y.value)
+        return x if y.value == 0.0 else None
     if y.name == "neg":
         return tape.make("sub", x, y.args[0])
     if x.name == "neg":
         return tape.make("sub", y, x.args[0])
-    if y.name == "sub" and y.args[1] is x:
-        return y.args[0]
-    if x.name == "sub" and x.args[1] is y:
-        return x.args[0]
     if _is_sine_cosine_pair(x, y):
         return tape.constant(1.0)
-    return None
-
-
-def _add_constant(tape: Tape, x: Node, number: float) -> Node | None:
-    """Merge (a + 1) + 2 = a + 3 and (1 - a) + 2 = 3 - a."""
-    if x.name == "add" and x.args[1].name == "const":
-        total = x.args[1].value + number
-        if math.isfinite(total):
-            return tape.make("add", x.args[0], tape.constant(total))
-    if x.name == "sub" and x.args[0].name == "const":
-        total = x.args[0].value + number
-        if math.isfinite(total):
-            return tape.make("sub", tape.constant(total), x.args[1])
     return None
 
 
@@ -102,28 +92,13 @@ def _sub(tape: Tape, x: Node, y: Node) -> Node | None:
         return tape.constant(0.0)
     if y.name == "const":
         return tape.make("add", x, tape.constant(-y.value))
-    if x.name == "const":
-        return _subtract_from_constant(tape, x.value, y)
     if y.name == "neg":
         return tape.make("add", x, y.args[0])
+    if x.name == "const":
+        return tape.make("neg", y) if x.value == 0.0 else None
     if x.name == "neg":  # -a - b = -(a + b)
         return tape.make("neg", tape.make("add", x.args[0], y))
     return None
-
-
-def _subtract_from_constant(tape: Tape, number: float, y: Node) -> Node | None:
-    """Merge 3 - (a + 1) = 2 - a and 3 - (1 - a) = a + 2."""
-    if y.name == "add" and y.args[1].name == "const":
-        total = number - y.args[1].value
-        if math.isfinite(total):
-            return tape.make("sub", tape.constant(total), y.args[0])
-    if y.name == "sub" and y.args[0].name == "const":
-        total = number - y.args[0].value
-        if math.isfinite(total):
-            return tape.make("add", y.args[1], tape.constant(total))
-    if y.name == "neg":
-        return tape.make("add", y.args[0], tape.constant(number))
-    return tape.make("neg", y) if number == 0.0 else None
 
 
 @_rule("neg")
@@ -163,18 +138,16 @@ def _scale(tape: Tape, factor: float, y: Node) -> Node | None:
     if y.name == "neg":
         return tape.make("mul", tape.constant(-factor), y.args[0])
     if y.name == "mul" and y.args[0].name == "const":  # 2 (3 a) = 6 a
-        merged = factor * y.args[0].value
-        if _is_normal(merged):
+        merged, is_exact = factor * y.args[0].value, _scales_exactly(factor)
+        if _is_normal(merged) and (is_exact or _scales_exactly(y.args[0].value)):
             return tape.make("mul", tape.constant(merged), y.args[1])
     return None
 
 
 @_rule("div")
 def _div(tape: Tape, x: Node, y: Node) -> Node | None:
-    if y.name == "const" and y.value != 0.0:
-        inverse = 1.0 / y.value
-        if _is_normal(inverse):
-            return tape.make("mul", tape.constant(inverse), x)
+    if y.name == "const" and _scales_exactly(y.value) and _is_normal(1.0 / y.value):
+        return tape.make("mul", tape.constant(1.0 / y.value), x)
     if x.name == "const" and x.value == 0.0:
         return tape.constant(0.0)
     if x.name == "neg":
@@ -205,8 +178,10 @@ def _pow(tape: Tape, x: Node, y: Node) -> Node | None:
 
 
 def _whole_power(tape: Tape, x: Node, n: int) -> Node:
-    if n < 0:
-        return tape.make("div", tape.constant(1.0), _whole_power(tape, x, -n))
+    if n < -1:
+        return _inverse_power(tape, x, -n)
+    if n == -1:
+        return tape.make("div", tape.constant(1.0), x)
     result, square = tape.constant(1.0), x
     while n:
         if n & 1:
@@ -215,6 +190,21 @@ def _whole_power(tape: Tape, x: Node, n: int) -> Node:
         if n:
             square = tape.make("mul", square, square)
     return result
+
+
+def _inverse_power(tape: Tape, x: Node, n: int) -> Node:
+    """Return 1 / x^n, or (1 / x)^n where x^n leaves the range of floats."""
+    one = tape.constant(1.0)
+    power = _whole_power(tape, x, n)
+    size = tape.make("abs", power)
+    is_large_enough = tape.make("le", tape.constant(sys.float_info.min), size)
+    is_finite = tape.make("lt", size, tape.constant(math.inf))
+    return tape.make(
+        "select",
+        tape.make("and", is_large_enough, is_finite),
+        tape.make("div", one, power),
+        _whole_power(tape, tape.make("div", one, x), n),
+    )
 
 
 # Functions of one argument.
