@@ -293,15 +293,22 @@ MUL = _binary(
     (lambda x, y: y, lambda x, y: x),
     commutes=True,
 )
+
+
+def _quotient_by_dividend(x: Any, y: Any) -> Any:
+    return DIV(1.0, y)
+
+
+def _quotient_by_divisor(x: Any, y: Any) -> Any:
+    return NEG(MUL(DIV(x, y), DIV(1.0, y)))
+
+
 DIV = _binary(
     "div",
     _divide,
     np.divide,
     on.div,
-    (
-        lambda x, y: DIV(1.0, y),
-        lambda x, y: NEG(MUL(DIV(x, y), DIV(1.0, y))),
-    ),
+    (_quotient_by_dividend, _quotient_by_divisor),
     has_edge=True,
 )
 NEG = _unary("neg", lambda x: -x, np.negative, on.neg, lambda x: -1.0)
