@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from armillary.trace import floats
 from armillary.trace import interval as on
 
 type_real, type_truth = "real", "truth"
@@ -170,124 +171,22 @@ def _truth(
     return op
 
 
-# Meaning on floats: Python's own mathematics, made total as IEEE 754 has it.
-
-
-def _total(function: Callable[[float], float]) -> Unary:
-    def evaluate(x: float) -> float:
-        try:
-            return function(x)
-        except ValueError:  # outside the domain
-            return math.nan
-        except OverflowError:
-            return math.inf
-
-    return evaluate
-
-
-def _add(x: float, y: float) -> float:
-    return x + y
-
-
-def _subtract(x: float, y: float) -> float:
-    return x - y
-
-
-def _multiply(x: float, y: float) -> float:
-    return x * y
-
-
-def _divide(x: float, y: float) -> float:
-    if y != 0.0:
-        return x / y
-    if x == 0.0 or math.isnan(x):
-        return math.nan
-    return math.copysign(math.inf, x) * math.copysign(1.0, y)
-
-
-def _log(x: float) -> float:
-    return -math.inf if x == 0.0 else _log_of_nonzero(x)
-
-
-_log_of_nonzero = _total(math.log)
-
-
-def _sign(x: float) -> float:
-    if x == 0.0:
-        return 0.0
-    return x if math.isnan(x) else math.copysign(1.0, x)
-
-
-def _floor(x: float) -> float:
-    return float(math.floor(x)) if math.isfinite(x) else x
-
-
-def _fmod(x: float, y: float) -> float:
-    try:
-        return math.fmod(x, y)
-    except ValueError:
-        return math.nan
-
-
-def _minimum(x: float, y: float) -> float:
-    return math.nan if math.isnan(x) or math.isnan(y) else min(x, y)
-
-
-def _maximum(x: float, y: float) -> float:
-    return math.nan if math.isnan(x) or math.isnan(y) else max(x, y)
-
-
-def _hypot(x: float, y: float) -> float:
-    return math.nan if math.isnan(x) or math.isnan(y) else math.hypot(x, y)
-
-
-def _hypot_of_arrays(x: Any, y: Any) -> Any:
-    return np.where(np.isnan(x) | np.isnan(y), np.nan, np.hypot(x, y))
-
-
-def _power(x: float, y: float) -> float:
-    try:
-        return math.pow(x, y)
-    except OverflowError:
-        return -math.inf if x < 0.0 and _is_odd(y) else math.inf
-    except ValueError:
-        if x != 0.0:  # below zero, and y no whole number
-            return math.nan
-        return math.copysign(math.inf, x) if _is_odd(y) else math.inf
-
-
-def _is_odd(x: float) -> bool:
-    return math.fmod(abs(x), 2.0) == 1.0
-
-
-def _both(x: bool, y: bool) -> bool:
-    return bool(x) and bool(y)
-
-
-def _either(x: bool, y: bool) -> bool:
-    return bool(x) or bool(y)
-
-
-def _pick(truth: bool, x: float, y: float) -> float:
-    return x if truth else y
-
-
 # The table. The partial derivatives are written with its own operations.
 
 ADD = _binary(
     "add",
-    _add,
+    operator.add,
     np.add,
     on.add,
     (lambda x, y: 1.0, lambda x, y: 1.0),
     commutes=True,
 )
 SUB = _binary(
-    "sub", _subtract, np.subtract, on.sub, (lambda x, y: 1.0, lambda x, y: -1.0)
+    "sub", operator.sub, np.subtract, on.sub, (lambda x, y: 1.0, lambda x, y: -1.0)
 )
 MUL = _binary(
     "mul",
-    _multiply,
+    operator.mul,
     np.multiply,
     on.mul,
     (lambda x, y: y, lambda x, y: x),
@@ -305,7 +204,7 @@ def _quotient_by_divisor(x: Any, y: Any) -> Any:
 
 DIV = _binary(
     "div",
-    _divide,
+    floats.divide,
     np.divide,
     on.div,
     (_quotient_by_dividend, _quotient_by_divisor),
@@ -314,14 +213,14 @@ DIV = _binary(
 NEG = _unary("neg", lambda x: -x, np.negative, on.neg, lambda x: -1.0)
 SQRT = _unary(
     "sqrt",
-    _total(math.sqrt),
+    floats.total(math.sqrt),
     np.sqrt,
     on.sqrt,
     lambda x: DIV(0.5, SQRT(x)),
     has_edge=True,
 )
-SIN = _unary("sin", _total(math.sin), np.sin, on.sin, lambda x: COS(x))  # noqa: PLW0108
-COS = _unary("cos", _total(math.cos), np.cos, on.cos, lambda x: NEG(SIN(x)))
+SIN = _unary("sin", floats.total(math.sin), np.sin, on.sin, lambda x: COS(x))  # noqa: PLW0108
+COS = _unary("cos", floats.total(math.cos), np.cos, on.cos, lambda x: NEG(SIN(x)))
 
 
 def _tan_partial(x: Any) -> Any:
@@ -333,13 +232,13 @@ def _asin_partial(x: Any) -> Any:
     return DIV(1.0, SQRT(MUL(SUB(1.0, x), ADD(1.0, x))))
 
 
-TAN = _unary("tan", _total(math.tan), np.tan, on.tan, _tan_partial)
+TAN = _unary("tan", floats.total(math.tan), np.tan, on.tan, _tan_partial)
 ASIN = _unary(
-    "asin", _total(math.asin), np.arcsin, on.asin, _asin_partial, has_edge=True
+    "asin", floats.total(math.asin), np.arcsin, on.asin, _asin_partial, has_edge=True
 )
 ACOS = _unary(
     "acos",
-    _total(math.acos),
+    floats.total(math.acos),
     np.arccos,
     on.acos,
     lambda x: NEG(_asin_partial(x)),
@@ -365,8 +264,8 @@ ATAN2 = _binary(
     ),
     has_edge=True,
 )
-EXP = _unary("exp", _total(math.exp), np.exp, on.exp, lambda x: EXP(x))  # noqa: PLW0108
-LOG = _unary("log", _log, np.log, on.log, lambda x: DIV(1.0, x), has_edge=True)
+EXP = _unary("exp", floats.total(math.exp), np.exp, on.exp, lambda x: EXP(x))  # noqa: PLW0108
+LOG = _unary("log", floats.log, np.log, on.log, lambda x: DIV(1.0, x), has_edge=True)
 
 
 def _power_by_base(x: Any, y: Any) -> Any:
@@ -381,7 +280,7 @@ def _power_by_exponent(x: Any, y: Any) -> Any:
 
 POW = _binary(
     "pow",
-    _power,
+    floats.power,
     np.power,
     on.power,
     (_power_by_base, _power_by_exponent),
@@ -389,17 +288,17 @@ POW = _binary(
 )
 HYPOT = _binary(
     "hypot",
-    _hypot,
-    _hypot_of_arrays,
+    floats.hypot,
+    floats.hypot_of_arrays,
     on.hypot,
     (lambda x, y: DIV(x, HYPOT(x, y)), lambda x, y: DIV(y, HYPOT(x, y))),
     commutes=True,
 )
 ABS = _unary("abs", abs, np.abs, on.absolute, lambda x: SIGN(x))  # noqa: PLW0108
-SIGN = _unary("sign", _sign, np.sign, on.sign, lambda x: 0.0, has_edge=True)
+SIGN = _unary("sign", floats.sign, np.sign, on.sign, lambda x: 0.0, has_edge=True)
 MIN = _binary(
     "min",
-    _minimum,
+    floats.minimum,
     np.minimum,
     on.minimum,
     (
@@ -411,7 +310,7 @@ MIN = _binary(
 )
 MAX = _binary(
     "max",
-    _maximum,
+    floats.maximum,
     np.maximum,
     on.maximum,
     (
@@ -421,10 +320,10 @@ MAX = _binary(
     commutes=True,
     choice=lambda x, y: (LE(x, y), y, x),
 )
-FLOOR = _unary("floor", _floor, np.floor, on.floor, lambda x: 0.0, has_edge=True)
+FLOOR = _unary("floor", floats.floor, np.floor, on.floor, lambda x: 0.0, has_edge=True)
 FMOD = _binary(
     "fmod",
-    _fmod,
+    floats.fmod,
     np.fmod,
     on.fmod,
     (lambda x, y: 1.0, lambda x, y: NEG(DIV(SUB(x, FMOD(x, y)), y))),
@@ -436,8 +335,8 @@ _reals, _truths = (type_real, type_real), (type_truth, type_truth)
 LT = _truth("lt", _reals, operator.lt, np.less, on.less)
 LE = _truth("le", _reals, operator.le, np.less_equal, on.less_equal)
 EQ = _truth("eq", _reals, operator.eq, np.equal, on.equal, commutes=True)
-AND = _truth("and", _truths, _both, np.logical_and, on.both, commutes=True)
-OR = _truth("or", _truths, _either, np.logical_or, on.either, commutes=True)
+AND = _truth("and", _truths, floats.both, np.logical_and, on.both, commutes=True)
+OR = _truth("or", _truths, floats.either, np.logical_or, on.either, commutes=True)
 NOT = _truth("not", (type_truth,), operator.not_, np.logical_not, on.inverted)
 
 
@@ -460,7 +359,7 @@ def _itself(truth: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
 OPS["select"] = SELECT = Op(
     name="select",
     args=(type_truth, type_real, type_real),
-    on_floats=_pick,
+    on_floats=floats.pick,
     on_arrays=np.where,
     on_intervals=on.select,
     partials=(_rate_of_truth, _rate_of_first, _rate_of_second),
