@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from armillary.errors import ModelError
+from armillary.model.coupling import Coupling
+from armillary.model.frame import Frame
+from armillary.model.joints import Prismatic, Revolute
+from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.posture import Posture
 from armillary.model.shapes import Box, HalfSpace, Mesh, Sphere
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
@@ -74,3 +81,61 @@ def test_total_inertia_of_a_manipulator():
         ModelError, match=r"1 poses were given for the 3 links of 'arm'"
     ):
         arm.total_inertia([IDENTITY])
+
+
+def test_a_scaled_link_keeps_its_mass():
+    body = SpatialInertia.from_centre(2.0, (0.0, 0.0, 0.5), np.eye(3))
+    link = Link(
+        name="slide",
+        parent="base",
+        joint=Prismatic(axis=(0, 0, 1), precursor=Pose.translation(1.0, 0.0, 0.0)),
+        limits=Limits(lower=-1.0, velocity=2.0, acceleration=3.0, effort=4.0),
+        coupling=Coupling(of="other", multiplier=2.0, offset=0.5),
+        inertia=body,
+        collisions=(BALL,),
+        frames=(Frame(name="tip", pose=Pose.translation(0.0, 1.0, 0.0)),),
+    )
+    twice = link.scaled(2.0)
+    assert twice.joint.precursor.position == (2.0, 0.0, 0.0)
+    assert twice.limits == Limits(
+        lower=-2.0, velocity=4.0, acceleration=6.0, effort=4.0
+    )
+    assert twice.coupling == Coupling(of="other", multiplier=2.0, offset=1.0)
+    assert twice.frames[0].pose.position == (0.0, 2.0, 0.0)
+    assert twice.collisions == (BALL.scaled(2.0),)
+    # Twice as far away from the origin is twice as far from each other.
+    expected = SpatialInertia.from_centre(2.0, (0.0, 0.0, 1.0), 4.0 * np.eye(3))
+    assert twice.inertia == expected
+    assert not link.approx_equal(twice, 0.5)
+    assert link.approx_equal(twice, 100.0)
+
+
+def test_a_scaled_manipulator_scales_couplings_and_postures():
+    turn = Link(name="turn", parent="base", joint=Revolute())
+    slide = Link(
+        name="slide",
+        parent="turn",
+        joint=Prismatic(),
+        coupling=Coupling(of="turn", multiplier=0.1, offset=0.2),
+    )
+    free = Link(name="free", parent="turn", joint=Prismatic())
+    back = Link(
+        name="back",
+        parent="turn",
+        joint=Revolute(),
+        coupling=Coupling(of="free", multiplier=6.0),
+    )
+    arm = Manipulator(
+        name="arm",
+        links=(Link(name="base"), turn, slide, free, back),
+        postures=(Posture(name="out", joints=("turn", "free"), q=(1.0, 0.5)),),
+    )
+    twice = arm.scaled(2.0)
+    assert twice.link("slide").coupling == Coupling(
+        of="turn", multiplier=0.2, offset=0.4
+    )
+    assert twice.link("back").coupling == Coupling(of="free", multiplier=3.0)
+    assert twice.posture("out").q == (1.0, 1.0)
+    for factor in (0.0, -1.0, math.inf):
+        with pytest.raises(ModelError, match="scaled by a number above 0"):
+            arm.scaled(factor)

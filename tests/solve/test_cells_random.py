@@ -406,3 +406,42 @@ def test_what_carries_others_stays(cell: Cell) -> None:
         else:
             with pytest.raises(ValueError, match="cannot be removed: it carries"):
                 cell.remove(manipulator.name)
+
+
+@laws(25)
+@given(cells(), st.sampled_from([0.25, 3.0]), st.data())
+def test_a_scaled_cell_moves_along_a_scaled_path(
+    cell: Cell, factor: float, data: st.DataObject
+) -> None:
+    scaled = cell.scaled(factor)
+    rate = np.array(
+        [
+            factor if m.links[k].joint.unit.scales_with_length else 1.0
+            for m in cell.manipulators
+            for k in m.coordinates
+        ]
+    )
+    q = np.array(data.draw(vectors(cell)))
+    for before, after in ((cell.home.q, scaled.home.q), (q, rate * q)):
+        X = everywhere(cell, cell.home.replace(q=before))
+        X[:, :3, 3] *= factor
+        close(everywhere(scaled, scaled.home.replace(q=after)), X)
+    close(scaled.home.q, rate * cell.home.q)
+    close(scaled.limits, rate * np.array(cell.limits))
+    close(scaled.velocity_limits, rate * cell.velocity_limits)
+    assert scaled.scaled(1.0 / factor).approx_equal(cell, 1e-9)
+
+
+@laws(25)
+@given(cells())
+def test_nearly_equal_cells_differ_by_little(cell: Cell) -> None:
+    assert cell.approx_equal(pickle.loads(pickle.dumps(cell)), 0.0)
+    manipulator = cell.manipulators[0]
+    first, *rest = manipulator.links
+    moved = msgspec.structs.replace(
+        first, primary=first.primary @ Pose.translation(0.0, 0.0, 1e-6)
+    )
+    changed = cell.replace(msgspec.structs.replace(manipulator, links=(moved, *rest)))
+    assert cell.approx_equal(changed, 2e-6)
+    assert not cell.approx_equal(changed, 0.4e-6)
+    assert not cell.approx_equal(msgspec.structs.replace(cell, name="other"), 1.0)

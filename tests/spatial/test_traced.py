@@ -210,6 +210,10 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
         16,
         lambda x: inertia10(x[:10]).transformed(pose6(x[10:])).matrix(),
     ),
+    "inertia.SpatialInertia.scaled": (
+        11,
+        lambda x: inertia10(x[:10]).scaled(x[10]).matrix(),
+    ),
     "inertia.SpatialInertia.apply": (16, lambda x: inertia10(x).apply(x[10:])),
     "inertia.SpatialInertia.matrix": (10, lambda x: inertia10(x).matrix()),
     "inertia.SpatialInertia.centre": (

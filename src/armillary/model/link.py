@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -13,6 +13,7 @@ from armillary.model.joint import Joint
 from armillary.model.joints.fixed import Fixed
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.mass import inertia_of
+from armillary.model.parameters import approx_equal
 from armillary.model.primitive import Primitive
 from armillary.model.rigid import rigid
 from armillary.model.shape import Shape
@@ -106,6 +107,50 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         if self.collisions:
             return self.collisions
         return tuple(each for each in self.visuals if isinstance(each, Primitive))
+
+    def scaled(self, factor: float) -> Self:
+        """Return the link with all its lengths `factor` times as long.
+
+        Its mass, efforts and properties remain. Limits and the offset of a coupling are
+        scaled where the coordinate is a length.
+
+        Raises:
+            ModelError: `factor` is not above 0, or the joint cannot be scaled.
+        """
+        joint = self.joint.scaled(factor)
+        coupling, limits = self.coupling, self.limits
+        if joint.unit.scales_with_length:
+            limits = msgspec.structs.replace(
+                limits,
+                lower=limits.lower * factor,
+                upper=limits.upper * factor,
+                velocity=limits.velocity * factor,
+                acceleration=limits.acceleration * factor,
+            )
+            if coupling is not None:
+                offset = coupling.offset * factor
+                coupling = msgspec.structs.replace(coupling, offset=offset)
+        return msgspec.structs.replace(
+            self,
+            joint=joint,
+            limits=limits,
+            coupling=coupling,
+            primary=self.primary.scaled(factor),
+            inertia=None if self.inertia is None else self.inertia.scaled(factor),
+            frames=tuple(
+                msgspec.structs.replace(frame, pose=frame.pose.scaled(factor))
+                for frame in self.frames
+            ),
+            visuals=tuple(shape.scaled(factor) for shape in self.visuals),
+            collisions=tuple(shape.scaled(factor) for shape in self.collisions),
+        )
+
+    def approx_equal(self, other: object, tolerance: float) -> bool:
+        """Return whether `other` is a link with numbers no more than that different.
+
+        Names and what else is not a number must be equal.
+        """
+        return approx_equal(self, other, tolerance)
 
     def inertia_of_shapes(self, density: float) -> SpatialInertia:
         """Return the inertia of a link that its collision shapes fill evenly.

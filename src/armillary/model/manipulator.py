@@ -16,6 +16,7 @@ from armillary.model.coupling import Coupling
 from armillary.model.group import Group, members
 from armillary.model.link import Link
 from armillary.model.notes import note_faults
+from armillary.model.parameters import approx_equal
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.validate import check_manipulator
@@ -196,6 +197,53 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 return each
         known = [each.name for each in self.postures]
         raise unknown("posture", name, known, owner=f"manipulator '{self.name}'")
+
+    def scaled(self, factor: float) -> Manipulator:
+        """Return the manipulator with all its lengths `factor` times as long.
+
+        Coordinates that are lengths are scaled too: limits, postures and couplings
+        change with them. Masses, efforts and properties remain.
+
+        Raises:
+            ModelError: `factor` is not above 0, or a joint cannot be scaled.
+        """
+        rates = {
+            link.coordinate: factor if link.joint.unit.scales_with_length else 1.0
+            for link in self.links
+        }
+        links: list[Link] = []
+        for link in self.links:
+            scaled, coupling = link.scaled(factor), link.coupling
+            if coupling is not None:
+                ratio = rates[link.coordinate] / rates[coupling.of]
+                changed = msgspec.structs.replace(
+                    scaled.coupling or coupling, multiplier=coupling.multiplier * ratio
+                )
+                scaled = msgspec.structs.replace(scaled, coupling=changed)
+            links.append(scaled)
+        postures = tuple(
+            msgspec.structs.replace(
+                posture,
+                q=[
+                    rates[joint] * q
+                    for joint, q in zip(posture.joints, posture.q, strict=True)
+                ],
+            )
+            for posture in self.postures
+        )
+        wheels = self.wheels
+        if wheels is not None:
+            wheels = wheels.scaled(factor, rate=rates[wheels.left])
+        return msgspec.structs.replace(
+            self, links=tuple(links), postures=postures, wheels=wheels
+        )
+
+    def approx_equal(self, other: object, tolerance: float) -> bool:
+        """Return whether `other` has the same links with nearly the same numbers.
+
+        tolerance: The largest difference of two numbers; names must be equal.
+        """
+        return approx_equal(self, other, tolerance)
 
     def total_inertia(self, poses: Sequence[Pose]) -> SpatialInertia:
         """Return the inertia of all links together, leaving out those not known.

@@ -48,6 +48,18 @@ class Wheels(msgspec.Struct, frozen=True, kw_only=True):
                 f"{self.track_width} m."
             )
 
+    def scaled(self, factor: float, *, rate: float) -> Wheels:
+        """Return the wheels with all lengths `factor` times as long.
+
+        rate: By how much the coordinates of their joints are multiplied.
+        """
+        return msgspec.structs.replace(
+            self,
+            radius=None if self.radius is None else self.radius * factor,
+            travel=None if self.travel is None else self.travel * factor / rate,
+            track_width=None if self.track_width is None else self.track_width * factor,
+        )
+
     @property
     def length(self) -> float:
         """Return how far the wheels roll per unit of their joints [m/rad or 1]."""

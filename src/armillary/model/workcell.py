@@ -14,6 +14,7 @@ from armillary.errors import ArmillaryError, ModelError, quote, unknown
 from armillary.model.following import endless
 from armillary.model.link_pattern import is_exact
 from armillary.model.manipulator import Manipulator
+from armillary.model.parameters import approx_equal
 from armillary.model.property import Property
 from armillary.model.rigid import rigid
 from armillary.model.rules import Rules
@@ -240,6 +241,30 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ModelError: A bare name in them is not unique.
         """
         return msgspec.structs.replace(self, rules=rules)
+
+    def scaled(self, factor: float) -> Self:
+        """Return the cell with all its lengths `factor` times as long.
+
+        See `Manipulator.scaled`.
+
+        Raises:
+            ModelError: `factor` is not above 0, or a joint cannot be scaled.
+        """
+        return msgspec.structs.replace(
+            self,
+            manipulators=tuple(each.scaled(factor) for each in self.manipulators),
+            mounts=tuple(
+                msgspec.structs.replace(mount, pose=mount.pose.scaled(factor))
+                for mount in self.mounts
+            ),
+        )
+
+    def approx_equal(self, other: object, tolerance: float) -> bool:
+        """Return whether `other` has the same manipulators with nearly equal numbers.
+
+        tolerance: The largest difference of two numbers; names must be equal.
+        """
+        return approx_equal(self, other, tolerance)
 
     def _number(self, name: str) -> int:
         if name not in self.index:

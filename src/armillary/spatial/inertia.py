@@ -116,6 +116,13 @@ class SpatialInertia(msgspec.Struct, frozen=True):
             ),
         )
 
+    def scaled(self, factor: Number) -> SpatialInertia:
+        """Return the inertia of the same mass, all of it `factor` times as far away."""
+        by = number(factor)
+        square = by * by
+        x, y, z = (scale(square, row) for row in self.rotational)
+        return SpatialInertia(self.mass, scale(by, self.first_moment), (x, y, z))
+
     def apply(self, V: Vector6) -> Vector6:
         """Return the momentum of a twist, (m v + w x h, h x v + I w)."""
         v, w = halves(V)
