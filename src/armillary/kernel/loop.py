@@ -172,10 +172,16 @@ def _direct(t: Text, array: _Array, turn: _Turn) -> str:
 def _gather(
     t: Text, array: _Array, place: str, direct: str, turn: _Turn, shape: Shape
 ) -> None:
-    """Copy an input's rows into its buffer, unless they are used where they lie."""
+    """Copy an input's rows into its buffer, unless they are used where they lie.
+
+    A row that is broadcast to the whole batch is copied once.
+    """
     own, compact = _strides(array), _compact_strides(array, shape)
     call = _copy(array, array.buffer, place, str(shape.lanes), turn, compact, own)
-    _unless(t, array, direct, call)
+    same = t.name(f"icmp eq i64 {array.outer}, 0")
+    later = t.name(f"icmp sgt i64 {turn.row}, 0")
+    there = t.name(f"and i1 {same}, {later}")
+    _unless(t, array, t.name(f"or i1 {direct}, {there}"), call)
 
 
 def _scatter(
