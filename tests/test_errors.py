@@ -126,3 +126,18 @@ def test_quote_escapes_what_would_deceive_a_reader():
 def test_printable_keeps_readable_text_and_makes_one_line():
     assert errors.printable("Größe 3 µm") == "Größe 3 µm"
     assert errors.printable("a\nb\tc") == r"a\nb\tc"
+
+
+def test_kinds_of_several_words_have_their_plural() -> None:
+    for kind, plural in (
+        ("form of a pose", "forms of a pose"),
+        ("choice of axes", "choices of axes"),
+        ("manipulator or group", "manipulators or groups"),
+    ):
+        assert f"Known {plural}: a." in str(errors.unknown(kind, "x", ["a"]))
+
+
+def test_a_bare_name_is_compared_with_the_last_part_of_qualified_ones() -> None:
+    error = errors.unknown("joint", "elbw", ["arm/elbow", "arm/wrist"])
+    assert "Did you mean 'arm/elbow'?" in str(error)
+    assert errors.suggestion("zzz", ["arm/elbow"]) == ""

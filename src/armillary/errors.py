@@ -103,9 +103,8 @@ def unknown(
     names = list(known)
     place = f" in {owner}" if owner else ""
     sentences = [f"no {kind} named {quote(name)}{place}."]
-    likely = nearest(name, names)
-    if likely is not None:
-        sentences.append(f"Did you mean {quote(likely)}?")
+    if likely := suggestion(name, names):
+        sentences.append(likely)
     sentences.append(_listing(_plural(kind), names))
     if hint:
         sentences.append(hint)
@@ -113,7 +112,10 @@ def unknown(
 
 
 def nearest(name: object, known: Iterable[str]) -> str | None:
-    """Return the known name most like the one asked for, ignoring case, if any is."""
+    """Return the known name most like the one asked for, ignoring case, if any is.
+
+    Of a qualified name, `manipulator/name`, the last part counts, too.
+    """
     if not isinstance(name, str) or len(name) > LONGEST_NAME_SHOWN:
         return None
     folded = name.casefold()
@@ -122,6 +124,9 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
         for other in reversed(list(known))
         if len(other) <= 2 * LONGEST_NAME_SHOWN
     }
+    if "/" not in folded:
+        for whole, other in tuple(by_folded.items()):
+            by_folded.setdefault(whole.rpartition("/")[2], other)
     candidates = list(by_folded)
     if len(candidates) > MOST_NAMES_COMPARED:
         # A full comparison of 100 000 names takes seconds; similar ends are cheap.
@@ -130,6 +135,12 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
         )
     matches = difflib.get_close_matches(folded, candidates, n=1, cutoff=LEAST_LIKENESS)
     return by_folded[matches[0]] if matches else None
+
+
+def suggestion(name: object, known: Iterable[str]) -> str:
+    """Return the question whether the nearest known name was meant, or nothing."""
+    likely = nearest(name, known)
+    return "" if likely is None else f"Did you mean {quote(likely)}?"
 
 
 def printable(text: str) -> str:
@@ -173,6 +184,12 @@ def _bare(name: str) -> str:
 
 def _plural(kind: str) -> str:
     """Return the plural of an English noun as it is used for kinds of things."""
+    head, of, rest = kind.partition(" of ")
+    if of:
+        return f"{_plural(head)}{of}{rest}"
+    one, either, other = kind.partition(" or ")
+    if either:
+        return f"{_plural(one)}{either}{_plural(other)}"
     if kind.endswith(("s", "x", "ch", "sh")):
         return f"{kind}es"
     if kind.endswith("y") and kind[-2:-1] not in "aeiou":

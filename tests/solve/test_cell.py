@@ -247,3 +247,27 @@ def test_threads_get_the_single_thread_numbers(random_cell: Any) -> None:
     for (X, J), (Y, K) in zip(expected, found, strict=True):
         assert np.array_equal(X, Y)
         assert np.array_equal(J, K)
+
+
+def test_frames_are_named_by_texts(random_cell: Any) -> None:
+    cell = random_cell(0)
+    for asked in (
+        lambda: cell.fk([1]),
+        lambda: cell.fk(None),
+        lambda: cell.jacobian([None]),
+        lambda: cell.velocity(["arm_tool4"]),
+        lambda: cell.ik(3),
+        lambda: cell.device("arm").fk([2]),
+    ):
+        with pytest.raises(ModelError, match="name"):
+            asked()
+
+
+def test_jacobians_of_a_list_of_frames(random_cell: Any) -> None:
+    cell = random_cell(0)
+    names = ["arm_tool4", "track1"]
+    q = np.random.default_rng(0).normal(size=(3, len(cell.joint_names)))
+    both = cell.jacobian(names, axes="arm1")(q)
+    for k, name in enumerate(names):
+        one = cell.jacobian(name, axes="arm1")(q)
+        np.testing.assert_allclose(both[:, k], one, atol=1e-12)

@@ -275,3 +275,37 @@ def test_copies_know_their_cell(random_cell: Any) -> None:
     state = random_cell(0).home.grip("part", by="arm0")
     for same in (copy.copy(state), copy.deepcopy({"s": state})["s"]):
         assert same.release("part") == state.release("part")
+
+
+def test_what_is_no_state_is_told(random_cell: Any) -> None:
+    cell = random_cell(0)
+    for asked in (
+        lambda: cell.violations([0.0] * 7),
+        lambda: cell.pose("part_top", np.zeros(7)),
+        lambda: cell.rigid_with("part_top", [0.0]),
+        lambda: cell.fk("part_top", state=[0.0] * 7),
+        lambda: cell.ik("arm_tool4", state=[0.0] * 7),
+        lambda: cell.device("arm").with_q([0.0] * 7, [0.0]),
+    ):
+        with pytest.raises(StateError, match=r"a State is needed.*cell\.home"):
+            asked()
+
+
+def test_a_state_is_no_array_of_q(random_cell: Any) -> None:
+    cell = random_cell(0)
+    with pytest.raises(StateError, match=r"state\.q"):
+        cell.fk("part_top")(cell.home)
+
+
+def test_poses_stay_orthonormal_over_ten_thousand_grips(random_cell: Any) -> None:
+    cell = random_cell(1)
+    random = np.random.default_rng(1)
+    names = ("arm_tool4", "arm_tool5", "track_tool1")
+    state = cell.home
+    for k, q in enumerate(random.normal(size=(10_000, len(state.q)))):
+        state = state.replace(q=q).grip("part", by=names[k % 3], replace=True)
+        if k % 7 == 0:
+            state = state.release("part")
+    R = np.array(state.placements[0].pose.rotation)
+    np.testing.assert_allclose(R @ R.T, np.eye(3), atol=2e-15)
+    assert np.linalg.det(R) > 0

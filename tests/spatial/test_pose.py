@@ -223,3 +223,15 @@ def test_what_is_known_of_a_traced_matrix_is_checked_too() -> None:
 def test_other_shapes_are_refused(call, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         call()
+
+
+def test_a_pose_stands_where_an_array_is_taken(sample) -> None:
+    X, Y = poses(sample)[:2]
+    np.testing.assert_array_equal(np.asarray(X), X.matrix())
+    np.testing.assert_array_equal(np.asarray([X, Y])[1], Y.matrix())
+    assert np.asarray(X, dtype=np.float32).dtype == np.float32
+    batch = np.stack([Y.matrix(), np.eye(4)])
+    np.testing.assert_allclose(X @ batch, X.matrix() @ batch, atol=1e-15)
+    np.testing.assert_allclose(batch @ X, batch @ X.matrix(), atol=1e-15)
+    with pytest.raises(ShapeError, match=r"not \(3, 3\)"):
+        X @ np.eye(3)

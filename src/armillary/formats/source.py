@@ -86,6 +86,9 @@ def _check(status: os.stat_result, name: str, cap: int) -> None:
 
 def _unreadable(name: str, error: OSError | ValueError) -> FormatError:
     """Return the error for a file that the system does not hand out."""
+    if name.lstrip()[:1] in {"<", "{"}:
+        text = "this is a text rather than the name of a file"
+        return _error("<text>", "no-such-file", text, "Write it to a file first.")
     if isinstance(error, FileNotFoundError):
         likely = likely_file(name)
         hint = f"Did you mean {quote(likely)}?" if likely else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from armillary.errors import ModelError, quote
+from armillary.errors import ModelError, quote, suggestion
 from armillary.model.following import endless
 from armillary.model.link import Link
 
@@ -106,9 +106,9 @@ def _parents(links: Sequence[Link]) -> Iterator[Problem]:
         if link.parent is not None and link.parent not in names:
             text = (
                 f"Link {quote(link.name)} has the parent {quote(link.parent)}, which "
-                "does not exist."
+                f"does not exist. {suggestion(link.parent, names)}"
             )
-            yield Problem("parent", link.name, text)
+            yield Problem("parent", link.name, text.rstrip())
 
 
 def _reached(links: Sequence[Link]) -> Iterator[Problem]:
@@ -143,9 +143,10 @@ def _couplings(links: Sequence[Link]) -> Iterator[Problem]:
         elif coupling.of not in moving:
             text = (
                 f"Joint {quote(link.coordinate)} follows {quote(coupling.of)}, which "
-                "is no moving joint of this manipulator."
+                "is no moving joint of this manipulator. "
+                f"{suggestion(coupling.of, moving)}"
             )
-            yield Problem("coupling-unknown", link.coordinate, text)
+            yield Problem("coupling-unknown", link.coordinate, text.rstrip())
         elif k in circling:
             text = f"Joint {quote(link.coordinate)} follows itself, in a cycle."
             yield Problem("coupling-cycle", link.coordinate, text)

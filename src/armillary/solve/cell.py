@@ -25,7 +25,7 @@ from armillary.solve.choice import chosen
 from armillary.solve.device import Device
 from armillary.solve.differential_drive import DifferentialDrive
 from armillary.solve.kernels import Joints, kernel_of
-from armillary.solve.motion import named_twist
+from armillary.solve.motion import frame_list, named_twist
 from armillary.solve.placement import placed_frame
 from armillary.solve.scene import Scene
 from armillary.solve.state import State
@@ -91,9 +91,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             StateError: The state is not one of this cell.
         """
         single = isinstance(frames, str)
-        names = (frames,) if isinstance(frames, str) else tuple(frames)
-        if not names:
-            raise ModelError("fk needs at least one frame.")
+        names = frame_list(frames, "fk")
         if form not in FORMS:
             raise unknown("form of a pose", form, FORMS)
 
@@ -111,7 +109,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
 
     def jacobian(
         self,
-        frame: str,
+        frames: str | Sequence[str],
         *,
         relative_to: str = WORLD,
         point: str | None = None,
@@ -123,29 +121,38 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         """Return the kernel of a Jacobian: q to the twist per unit rate of each joint.
 
         Args:
-            frame: Whose twist.
+            frames: Whose twist: a frame, or a list of them.
             relative_to: Relative to which frame.
-            point: The frame whose origin, taken as fixed to `frame`, gives the linear
-                part; by default the origin of `frame`.
+            point: The frame whose origin, taken as fixed to the frame asked about,
+                gives the linear part; by default that frame's own origin.
             axes: The frame in whose axes it is written; by default `relative_to`.
             joints: As for `fk`; they give the columns.
             state: As for `fk`; the joints of what is held count for its holder.
             dtype: As for `fk`.
 
         Returns:
-            A kernel (..., n) -> (..., 6, n): linear [m/s], then angular [rad/s].
+            A kernel (..., n) -> (..., 6, n), for a list of k (..., k, 6, n): linear
+            [m/s], then angular [rad/s].
 
         Raises:
             UnknownName: A frame or joint does not exist.
-            ModelError: A bare name is not unique.
+            ModelError: A bare name is not unique, or `frames` is an empty list.
+            StateError: The state is not one of this cell.
         """
-        twist = named_twist(self, frame, relative_to, point, axes)
+        single = isinstance(frames, str)
+        twists = tuple(
+            named_twist(self, name, relative_to, point, axes)
+            for name in frame_list(frames, "jacobian")
+        )
 
         def make(layout: Layout, selection: Selection) -> Program:
-            return jacobian_program(layout, [twist], selection, single=True)
+            return jacobian_program(layout, twists, selection, single=single)
 
-        question = "jacobian", twist
-        return kernel_of(self, question, lambda: twist, make, joints, state, dtype)
+        def at() -> list[FrameAt]:
+            return [frame for twist in twists for frame in twist]
+
+        question = "jacobian", twists, single
+        return kernel_of(self, question, at, make, joints, state, dtype)
 
     def velocity(
         self,
@@ -377,7 +384,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
                 unique.
             StateError: The state is not one of this cell.
         """
-        bound = (state or self.home).bound(self)
+        bound = self.bind(state or self.home)
         listed = (names,) if isinstance(names, str) else tuple(names)
         tips = (ends,) if isinstance(ends, str) else tuple(ends)
         if isinstance(joints, str):

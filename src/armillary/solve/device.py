@@ -13,11 +13,11 @@ from armillary.equations.chain import Layout
 from armillary.equations.jacobian import jacobian_program
 from armillary.equations.poses import FORMS, poses_program
 from armillary.equations.selection import Selection
-from armillary.errors import ModelError, StateError, quote, unknown
+from armillary.errors import StateError, quote, unknown
 from armillary.model.workcell import FrameAt
 from armillary.solve.bound_kernel import AnyKernel
 from armillary.solve.kernels import kernel_of_state
-from armillary.solve.motion import named_twist
+from armillary.solve.motion import frame_list, named_twist
 from armillary.solve.scene import Scene
 from armillary.solve.state import State
 from armillary.spatial.inertia import SpatialInertia
@@ -54,7 +54,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def __post_init__(self) -> None:
         """Bind the state, which a device that was sent has lost."""
-        msgspec.structs.force_setattr(self, "state", self.state.bound(self.cell))
+        msgspec.structs.force_setattr(self, "state", self.cell.bind(self.state))
 
     def __repr__(self) -> str:
         ends = ", ".join(map(quote, self.ends))
@@ -90,12 +90,12 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def q(self, state: State) -> Array:
         """Return its joint positions in a state, shape (n,) [m or rad]."""
-        q = state.bound(self.cell).q
+        q = self.cell.bind(state).q
         return np.array([q[k] for k in self.joints], dtype=np.float64)
 
     def qd(self, state: State) -> Array:
         """Return its joint rates in a state, shape (n,) [m/s or rad/s]."""
-        qd = state.bound(self.cell).qd
+        qd = self.cell.bind(state).qd
         return np.array([qd[k] if qd else 0.0 for k in self.joints], dtype=np.float64)
 
     def with_q(self, state: State, q: Any) -> State:
@@ -106,7 +106,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             StateError: q has another number of joints, or is not finite.
         """
-        state = state.bound(self.cell)
+        state = self.cell.bind(state)
         return state.replace(q=self._put(state.q, q))
 
     def with_qd(self, state: State, qd: Any) -> State:
@@ -115,7 +115,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             StateError: qd has another number of joints, or is not finite.
         """
-        state = state.bound(self.cell)
+        state = self.cell.bind(state)
         return state.replace(qd=self._put(state.qd or (0.0,) * len(state.q), qd))
 
     def whole(self, q: Any) -> Array:
@@ -294,11 +294,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the names of frames, and whether it is one rather than a list."""
         if frames is None:
             return self.ends, len(self.ends) == 1
-        if isinstance(frames, str):
-            return (frames,), True
-        if not frames:
-            raise ModelError("A device is asked about at least one frame.")
-        return tuple(frames), False
+        return frame_list(frames, "A device"), isinstance(frames, str)
 
     def _between(self, frames: Sequence[FrameAt]) -> Selection:
         return Selection.between(self.state.layout, frames, self.joints, self.state.q)

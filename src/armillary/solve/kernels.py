@@ -52,7 +52,7 @@ def kernel_of(
         StateError: The state is not one of this cell.
     """
     if state is not None:
-        state = state.bound(cell)
+        state = cell.bind(state)
         selection = selection_of(cell, joints, state, frames())
         return kernel_of_state(state, question, selection, make, dtype)
     key = question, joints_key(joints), np.dtype(dtype).str

@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from armillary.equations.chain import WORLD_KEY, Chains, Layout
 from armillary.equations.jacobian import Twist, velocity
+from armillary.errors import ModelError, quote
 from armillary.model.workcell import FrameAt, Workcell
 from armillary.solve.placement import placed_frame
 from armillary.solve.state import State
 from armillary.spatial.twist import move_twist, turn
 from armillary.spatial.vector import subtract, transpose
 
-__all__ = ["named_twist", "twist_in"]
+__all__ = ["frame_list", "named_twist", "twist_in"]
 
 Array = npt.NDArray[np.float64]
+
+
+def frame_list(frames: str | Sequence[str], question: str) -> tuple[str, ...]:
+    """Return the names of frames that are asked about, one or a list of them.
+
+    question: What messages call it.
+
+    Raises:
+        ModelError: The list is empty, or holds anything but texts.
+    """
+    if isinstance(frames, str):
+        return (frames,)
+    try:
+        names = tuple(frames)
+    except TypeError as error:
+        raise ModelError(
+            f"{question} takes the name of a frame or a list of names, not "
+            f"{quote(frames)}."
+        ) from error
+    if not names:
+        raise ModelError(f"{question} needs at least one frame.")
+    for name in names:
+        _check_name(name)
+    return names
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise ModelError(f"A frame is given by its name, a text, not {quote(name)}.")
 
 
 def named_twist(
@@ -25,8 +57,11 @@ def named_twist(
 
     Raises:
         UnknownName: A frame does not exist.
-        ModelError: A bare name is not unique.
+        ModelError: A bare name is not unique, or a name is not a text.
     """
+    for name in (frame, relative_to, point, axes):
+        if name is not None:
+            _check_name(name)
     return Twist(
         frame=cell.frame(frame),
         relative_to=cell.frame(relative_to),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.equations.chain import anchors, link_of
 from armillary.equations.poses import poses_of
-from armillary.errors import ModelError
+from armillary.errors import ModelError, StateError, quote
 from armillary.model.pairs import Pairs
 from armillary.model.rules import Rules
 from armillary.model.workcell import WORLD, Workcell
@@ -63,7 +64,7 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
             UnknownName: A frame does not exist.
             StateError: The state is not one of this cell.
         """
-        return Between(self, frame, relative_to, state.bound(self))
+        return Between(self, frame, relative_to, self.bind(state))
 
     def rigid_with(self, frame: str, state: State | None = None) -> tuple[str, ...]:
         """Return the frames that never move relative to a frame while held so.
@@ -75,7 +76,7 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
         Raises:
             UnknownName: There is no such frame.
         """
-        layout = (state or self.home).bound(self).layout
+        layout = self.bind(state or self.home).layout
         name = self.qualified(frame)
         names = self.frame_names
         movers = anchors(layout, [link_of(self.frame(each)) for each in names])
@@ -91,10 +92,16 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
         """Return a state that came from elsewhere as one of this cell.
 
         Raises:
-            StateError: It has another number of joints.
+            StateError: It is not a `State`, or has another number of joints.
             UnknownName: It names a manipulator or frame that is not here.
         """
-        return state.bound(self)
+        given: Any = state
+        if not isinstance(given, State):
+            raise StateError(
+                f"Here a State is needed, not {quote(given)}; cell.home is one, and "
+                "cell.home.replace(q=q) one with joints at q."
+            )
+        return given.bound(self)
 
     def pose(self, frame: str, state: State, *, relative_to: str = WORLD) -> Array:
         """Return the pose of a frame in a state, shape (4, 4).
@@ -105,7 +112,7 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
             UnknownName: A frame does not exist.
             StateError: The state is not one of this cell.
         """
-        state = state.bound(self)
+        state = self.bind(state)
         at = [self.frame(frame)]
         (X,) = poses_of(state.layout, state.q, at, self.frame(relative_to))
         return X.matrix()
@@ -120,7 +127,7 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
             StateError: The state is not one of this cell.
             ShapeError: `q` has another number of joints.
         """
-        survey, layout = self._survey, state.bound(self).layout
+        survey, layout = self._survey, self.bind(state).layout
         matrices = survey.one(state.q, layout) if q is None else survey.many(q, layout)
         return Poses(self, survey.rows, matrices)
 
@@ -160,7 +167,7 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
             StateError: The state is not one of this cell.
         """
         twist = named_twist(self, frame, relative_to, point, axes)
-        return twist_in(state.bound(self), twist)
+        return twist_in(self.bind(state), twist)
 
     def carried(
         self,
@@ -192,7 +199,7 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
         if not names:
             raise ModelError("carried needs at least one frame.")
         about = names[0] if relative_to is None else relative_to
-        return carried_by(names, state.bound(self), about)
+        return carried_by(names, self.bind(state), about)
 
     # the tree of frames
 
@@ -205,7 +212,7 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
             UnknownName: There is no such frame.
             StateError: The state is not one of this cell.
         """
-        return FrameTree(self, state.bound(self)).parent(self.qualified(frame))
+        return FrameTree(self, self.bind(state)).parent(self.qualified(frame))
 
     def children(self, frame: str, state: State) -> tuple[str, ...]:
         """Return the frames that stand on a frame in a state: see `parent`.
@@ -214,7 +221,7 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
             UnknownName: There is no such frame.
             StateError: The state is not one of this cell.
         """
-        tree = FrameTree(self, state.bound(self))
+        tree = FrameTree(self, self.bind(state))
         return tuple(tree.children(self.qualified(frame)))
 
     def common_ancestor(self, frames: Sequence[str], state: State) -> str:
@@ -228,7 +235,7 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
         if isinstance(frames, str) or not frames:
             raise ModelError(f"common_ancestor takes a list of frames, not {frames!r}.")
         names = [self.qualified(name) for name in frames]
-        return FrameTree(self, state.bound(self)).common_ancestor(names)
+        return FrameTree(self, self.bind(state)).common_ancestor(names)
 
     def tree(self, state: State | None = None) -> str:
         """Return the tree of frames in a state as text: a line for each, in columns.
@@ -241,7 +248,7 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
         Raises:
             StateError: The state is not one of this cell.
         """
-        return "\n".join(tree_lines(self, (state or self.home).bound(self)))
+        return "\n".join(tree_lines(self, self.bind(state or self.home)))
 
     # rules
 
@@ -257,7 +264,7 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
             ModelError: There are too many pairs.
         """
         chosen = self.rules if rules is None else rules
-        return self._juries.pairs(state.bound(self), chosen)
+        return self._juries.pairs(self.bind(state), chosen)
 
     @cached_property
     def _juries(self) -> Juries:
@@ -273,4 +280,4 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
         Raises:
             StateError: The state is not one of this cell.
         """
-        return tuple(violations_of(self, state.bound(self), tolerance))
+        return tuple(violations_of(self, self.bind(state), tolerance))

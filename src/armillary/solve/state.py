@@ -325,6 +325,17 @@ class State(
         )
         return dict(differences(self._contents, other._contents, joints))
 
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        """Refuse to be an array: kernels of q would leave out attachments in silence.
+
+        Raises:
+            StateError: Always; the message names what to write.
+        """
+        raise StateError(
+            "A state is not an array: pass state.q for joint positions, and "
+            "state=state to cell.fk and the like for its attachments."
+        )
+
     def __copy__(self) -> Self:
         return self
 

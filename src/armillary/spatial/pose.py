@@ -145,15 +145,20 @@ class Pose(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     def __matmul__(self, other: Pose) -> Pose: ...
 
     @overload
-    def __matmul__(self, other: Sequence[Any] | npt.NDArray[Any]) -> Vector3: ...
+    def __matmul__(self, other: Sequence[Any] | npt.NDArray[Any]) -> Any: ...
 
     def __matmul__(self, other: Any) -> Any:
-        """Return X_AC = X_AB X_BC, or the point p_A = X_AB p_B of shape (3,)."""
+        """Return X_AC = X_AB X_BC, or the point p_A = X_AB p_B of shape (3,).
+
+        Where X_BC is an array, shape (..., 4, 4), X_AC is one of the same shape.
+        """
         if isinstance(other, Pose):
             return Pose(
                 multiply(self.rotation, other.rotation),
                 add(apply(self.rotation, other.position), self.position),
             )
+        if np.shape(other)[-2:] == (4, 4):
+            return self.matrix() @ np.asarray(other)
         return add(apply(self.rotation, vector(other)), self.position)
 
     def inverse(self) -> Pose:
@@ -170,6 +175,12 @@ class Pose(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
         lines = [(*row, p) for row, p in zip(self.rotation, self.position, strict=True)]
         dtype = np.float64 if self.is_float else object
         return np.array([*lines, (0.0, 0.0, 0.0, 1.0)], dtype=dtype)
+
+    def __array__(
+        self, dtype: Any = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        """Return `matrix()`: a pose may stand wherever an array of one is taken."""
+        return self.matrix() if dtype is None else self.matrix().astype(dtype)
 
     def quaternion(self) -> quat.Quaternion:
         """Return the rotation as w, x, y, z, of length 1, with w >= 0."""

@@ -160,3 +160,19 @@ def test_solvers_can_be_copied_and_sent(cell: Cell) -> None:
         X = cell.fk(frame, state=gripped(cell, 0))(np.full(8, 0.02))
         again = pickle.loads(pickle.dumps(solver))
         np.testing.assert_array_equal(again(X).q, solver(X).q)
+
+
+def test_answers_can_be_copied_and_sent(cell: Cell) -> None:
+    Q = np.random.default_rng(0).uniform(-1, 1, (4, 8))
+    X = cell.fk("tcp")(Q)
+    arm = cell.ik("tcp", joints=arm_of(cell))
+    ik = cell.ik("tcp")
+    for answer in (ik(X), ik(X[0]), arm(X), arm(X[0]), ik.path(X, start=Q[0]).answer):
+        for same in (pickle.loads(pickle.dumps(answer)), copy.deepcopy(answer)):
+            for name in ("q", "reason", "residual", "steps", "starts", "success"):
+                found = getattr(same, name)
+                np.testing.assert_array_equal(found, getattr(answer, name))
+                assert not found.flags.writeable
+    path = ik.path(X, start=Q[0])
+    again = pickle.loads(pickle.dumps(path))
+    np.testing.assert_array_equal(again.jumps, path.jumps)

@@ -95,3 +95,46 @@ def test_the_error_is_zero_at_the_target_and_relative_to_any_frame(cell: Cell) -
     D = cell.fk("tool0", relative_to="cart", form="dual_quaternion")(q)
     by_hand = dual.screw_between(tuple(D[0].tolist()), tuple(D[1].tolist()))
     assert np.abs(error(q[0], X[1]) - by_hand).max() < 1e-12
+
+
+def test_poses_and_states_stand_for_their_numbers(cell: Cell) -> None:
+    ik, X = cell.ik("tool0"), cell.fk("tool0")(joints(3))
+    targets = [Pose.from_matrix(each) for each in X]
+    np.testing.assert_array_equal(ik(targets).q, ik(X).q)
+    np.testing.assert_array_equal(ik(targets[0]).q, ik(X[0]).q)
+    state = cell.home.replace(q=joints(1)[0])
+    q = np.array(state.q)
+    np.testing.assert_array_equal(ik(X, near=state).q, ik(X, near=q).q)
+    np.testing.assert_array_equal(ik(X, seed=state).q, ik(X, seed=q).q)
+    chosen = list(cell.joint_names[1:])
+    alone = cell.ik("tool0", joints=chosen)
+    some = cell.fk("tool0", joints=chosen)(joints(1)[:, 1:])
+    np.testing.assert_array_equal(alone(some, near=state).q, alone(some, near=q[1:]).q)
+    ways = ik.path(X, start=state), ik.path(X, start=q)
+    np.testing.assert_array_equal(ways[0].answer.q, ways[1].answer.q)
+
+
+def test_dual_quaternions_that_are_sheared_are_no_pose(cell: Cell) -> None:
+    good = cell.fk("tool0", form="dual_quaternion")(joints(2))
+    sheared = good.copy()
+    sheared[:, 4:] += 1e-3 * good[:, :4]  # r . d is no longer 0
+    for scale in (1.0, -7.0, 1e-6):
+        assert cell.ik("tool0")(scale * good).success.all()
+        reasons = cell.ik("tool0")(scale * sheared).reason
+        assert (reasons == Reason.INVALID_TARGET).all()
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"targets": "x"}, "targets must be an array of numbers, not 'x'"),
+        ({"targets": [[1, 2], [3]]}, "targets must be an array"),
+        ({"near": "x"}, "near must be an array of numbers"),
+        ({"tolerance": 1e-3}, "a distance .* and an angle .*, not 0.001"),
+        ({"tolerance": (1e-3, 1e-3, 1e-3)}, "a distance .* and an angle"),
+        ({"tolerance": (1e-3, -1e-3)}, "above 0"),
+    ],
+)
+def test_what_is_no_array_is_told(cell: Cell, asked: dict, message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
+        cell.ik("tool0")(**{"targets": np.eye(4)} | asked)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from armillary.errors import ShapeError
 from armillary.kernel.search import deadline_after
-from armillary.solve.ik.targets import as_matrices
+from armillary.solve.ik.targets import as_matrices, as_reals
 
 Array = npt.NDArray[np.float64]
 Batch = tuple[int, ...]
@@ -47,7 +47,7 @@ def as_vectors(values: Any, name: str, n: int, batch: Batch) -> Array:
     Raises:
         ShapeError: They are no vectors of n, do not fit the batch, or hold NaN.
     """
-    array = np.asarray(values, dtype=np.float64)
+    array = as_reals(values, name)
     if array.shape[-1:] != (n,):
         raise ShapeError(
             f"{name} needs shape (..., {n}); an array of shape {array.shape} was given."
@@ -76,7 +76,7 @@ def as_numbers(values: Any, name: str, batch: Batch) -> Array | None:
     """
     if values is None:
         return None
-    array = np.asarray(values, dtype=np.float64)
+    array = as_reals(values, name)
     if array.ndim == 0:
         return array
     try:
@@ -104,10 +104,17 @@ def check_tolerance(tolerance: Tolerance) -> None:
     """Refuse tolerances that nothing meets.
 
     Raises:
-        ShapeError: One is not above 0.
+        ShapeError: They are not two numbers above 0.
     """
-    distance, angle = tolerance
-    if not (distance > 0.0 and angle > 0.0):
+    try:
+        distance, angle = tolerance
+        met = distance > 0.0 and angle > 0.0
+    except (TypeError, ValueError) as error:
+        raise ShapeError(
+            "tolerance= takes a distance [m] and an angle [rad], such as (1e-3, 1e-3), "
+            f"not {tolerance!r}."
+        ) from error
+    if not met:
         raise ShapeError(
             f"The tolerances are {distance} m and {angle} rad; both must be above 0."
         )

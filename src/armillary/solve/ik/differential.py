@@ -22,6 +22,7 @@ from armillary.model.workcell import WORLD, FrameAt
 from armillary.solve.bound_kernel import AnyKernel, bind
 from armillary.solve.ik.rates import RateReason, Rates
 from armillary.solve.ik.rows import chosen_axes
+from armillary.solve.ik.targets import as_reals
 from armillary.solve.kernels import Joints, selection_of
 from armillary.solve.motion import named_twist
 from armillary.solve.scene import Scene
@@ -173,7 +174,7 @@ class DifferentialSolver:
 
     def _twists(self, twists: Any) -> Array:
         """Return twists (..., k, 6), zero where they do not count."""
-        array, k = np.asarray(twists, dtype=np.float64), len(self.tasks)
+        array, k = as_reals(twists, "twists"), len(self.tasks)
         core = (6,) if k == 1 else (k, 6)
         if array.shape[-len(core) :] != core:
             shape = ", ".join(map(str, core))
@@ -288,7 +289,7 @@ def differential_of(
         state: Where all else is; by default as the cell was built.
         limited: Whether limits hold.
     """
-    bound = None if state is None else state.bound(cell)
+    bound = None if state is None else cell.bind(state)
     inputs = selection_of(cell, joints).inputs
     question = Question(
         layout=Layout.of(cell) if bound is None else bound.layout,
@@ -315,7 +316,7 @@ def task_of(twist: Twist, position: str, rotation: str) -> Task:
 
 
 def _joints(values: Any, name: str, n: int) -> Array:
-    array = np.asarray(values, dtype=np.float64)
+    array = as_reals(values, name)
     if array.shape[-1:] != (n,):
         raise ShapeError(
             f"{name} needs shape (..., {n}); an array of shape {array.shape} was given."
@@ -324,7 +325,7 @@ def _joints(values: Any, name: str, n: int) -> Array:
 
 
 def _weights(values: Any, n: int) -> Array:
-    array = np.asarray(values, dtype=np.float64)
+    array = as_reals(values, "weights")
     if not ((array > 0.0) & (array < math.inf)).all():
         raise ShapeError("Weights are above 0 and finite.")
     return _joints(array if array.ndim else np.full(n, array), "weights", n)

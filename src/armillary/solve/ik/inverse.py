@@ -41,6 +41,7 @@ from armillary.solve.ik.own import OwnForm
 from armillary.solve.ik.path import Path, best_of, judged, through_branches
 from armillary.solve.ik.solution import Solution
 from armillary.solve.ik.solver import Solver
+from armillary.solve.state import State
 
 Array = npt.NDArray[np.float64]
 
@@ -131,10 +132,11 @@ class InverseKinematics:
             targets: Poses, shape (..., 4, 4); with k > 1 frames (..., k, 4, 4); in
                 place of 4, 4 also 7, quaternions w x y z and origins, or 8, dual
                 quaternions, of either sign.
-            seed: Where to start first, shape (..., n); by default the nearest poses of
-                a table.
-            near: Joint positions that the answer is to stay near, shape (..., n); a
-                search starts there, and what the targets leave free is drawn to them.
+            seed: Where to start first, shape (..., n) or a state; by default the
+                nearest poses of a table.
+            near: Joint positions that the answer is to stay near, shape (..., n) or a
+                state; a search starts there, and what the targets leave free is drawn
+                to them.
             arm_angle: Where the elbow of an arm of seven joints is to be [rad], shape
                 (...), see `closed.arm_angle`; by default where it is at `near`, or if
                 limits forbid that, where the answer is nearest of 15 others.
@@ -158,6 +160,8 @@ class InverseKinematics:
             ModelError: `closed` is asked for and there is no closed form; or an arm
                 angle is given and the arm has none, or needed and not given.
         """
+        check_tolerance(tolerance)
+        seed, near = self._vector(seed), self._vector(near)
 
         def search(poses: Any, start: Any, wish: Any = None) -> Solution:
             return self.numeric(
@@ -176,7 +180,6 @@ class InverseKinematics:
         if closed is None:
             return search(targets, seed, near)
         poses, batch = as_poses(targets, 1)
-        check_tolerance(tolerance)
         name, wish = ("seed", seed) if near is None else ("near", near)
         if wish is None:
             wish = [self._selection.rest[k] for k in self._selection.inputs]
@@ -218,6 +221,7 @@ class InverseKinematics:
         closed, n = self._chosen(method, arm_angle), len(self.joints)
         poses, batch = as_poses(targets, len(self.goals))
         check_tolerance(tolerance)
+        near = self._vector(near)
         wish = None if near is None else as_vectors(near, "near", n, batch)
         if closed is not None:
             elbow = as_numbers(arm_angle, "arm_angle", batch)
@@ -330,7 +334,7 @@ class InverseKinematics:
             raise ShapeError(f"A path is one sequence of targets, not {batch}.")
         came = None
         if start is not None:
-            came = as_vectors(start, "start", len(self.joints), ())
+            came = as_vectors(self._vector(start), "start", len(self.joints), ())
         shaped = poses[:, 0] if len(self.goals) == 1 else poses
         starts = self._beginnings(shaped, tolerance) if came is None else [came]
         ways = [self.numeric.follow(shaped, q, tolerance) for q in starts]
@@ -352,6 +356,12 @@ class InverseKinematics:
             return [first.q if np.isfinite(first.q).all() else home]
         others = self.all(targets[0], near=home, tolerance=tolerance).distinct()
         return [first.q, *others[:MOST_BEGINNINGS]]
+
+    def _vector(self, values: Any) -> Any:
+        """Return joint positions, of a state those of its joints."""
+        if isinstance(values, State):
+            return [values.q[k] for k in self._selection.inputs]
+        return values
 
     @property
     def _limits(self) -> tuple[Array, Array]:

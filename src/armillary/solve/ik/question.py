@@ -10,13 +10,14 @@ from armillary.equations.chain import Layout
 from armillary.equations.inverse import Goal
 from armillary.equations.poses import poses_program
 from armillary.equations.selection import Selection
-from armillary.errors import ModelError, unknown
+from armillary.errors import unknown
 from armillary.kernel import shared_kernel
 from armillary.model.closed_form import ClosedForm
 from armillary.solve.bound_kernel import AnyKernel, bind
 from armillary.solve.ik.inverse import InverseKinematics
 from armillary.solve.ik.rows import chosen_axes
 from armillary.solve.kernels import Joints, joints_key, selection_of
+from armillary.solve.motion import frame_list
 from armillary.solve.scene import Scene
 from armillary.solve.state import State
 
@@ -39,9 +40,7 @@ def solver_of(  # noqa: PLR0913
     closed: ClosedForm | None = None,
 ) -> InverseKinematics:
     """Return the solver of a question to a cell, which keeps it; see `Cell.ik`."""
-    names = (frames,) if isinstance(frames, str) else tuple(frames)
-    if not names:
-        raise ModelError("ik needs at least one frame.")
+    names = frame_list(frames, "ik")
     if axes not in {"target", "relative_to"}:
         raise unknown("choice of axes", axes, ("target", "relative_to"))
     to = cell.frame(relative_to)
@@ -60,7 +59,7 @@ def solver_of(  # noqa: PLR0913
     key: tuple[Any, ...] = tuple(goals), joints_key(joints), id(closed)
     known: dict[Any, InverseKinematics] = vars(cell).setdefault("solvers", {})
     if state is not None:
-        bound = state.bound(cell)
+        bound = cell.bind(state)
         ends = [to, *(goal.frame for goal in goals)]
         moved = selection_of(cell, joints, bound, ends)
         if moved.bases or any(bound.q[k] != selection.rest[k] for k in moved.others):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,10 @@ class Solution:
     def summary(self) -> dict[str, int]:
         """Return how many targets ended how, most frequent first."""
         return Reason.summary(self.reason)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = {name: getattr(self, name) for name in self._parts}
+        return partial(type(self), q=self.q, **parts), ()
 
     def __str__(self) -> str:
         return Reason.told(self.reason, self.success)
