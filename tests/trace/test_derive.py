@@ -158,3 +158,75 @@ def test_a_quotient_divides_once_more_at_most():
     )
     names = [step.name for step in program.instructions]
     assert names.count("div") == 2
+
+
+def _stopped(q):
+    if q > 1:
+        return np.arccos(1.0 + 0 * q)
+    return np.arccos(q)
+
+
+# Each is constant at the points, behind a choice, and infinitely steep after it.
+CLIPPED = {
+    "arccos of clip": (lambda q: np.arccos(np.clip(q, -1, 1)), (2.0, -2.0)),
+    "arcsin of where": (lambda q: np.arcsin(np.where(q < 1, q, 1.0)), (1.0, 3.0)),
+    "root of maximum": (lambda q: np.sqrt(np.maximum(1 - q * q, 0)), (2.0, -1.5)),
+    "root of a sum": (
+        lambda q: np.sqrt(np.maximum(1 - q * q, 0) + np.maximum(1 - q, 0) ** 2),
+        (2.0,),
+    ),
+    "root of a product": (
+        lambda q: np.sqrt(3.0 * np.clip(q, 0, 1) * np.clip(q, 0, 1)),
+        (-2.0,),
+    ),
+    "if": (_stopped, (2.0,)),
+    "length": (lambda q: np.hypot(np.maximum(q, 0.0), 0 * q), (-1.0,)),
+    "power": (lambda q: np.maximum(q, 0.0) ** 0.5, (-1.0,)),
+    "quotient": (lambda q: np.where(q < 1, 1.0, 1 / np.maximum(q, 0.0)), (-1.0,)),
+    "direction": (lambda q: np.arctan2(np.maximum(q, 0), np.maximum(q, 0)), (-1.0,)),
+    "logarithm": (lambda q: 1 / np.log(np.maximum(q, 0)), (-1.0,)),
+}
+
+
+@pytest.mark.parametrize(("function", "points"), CLIPPED.values(), ids=CLIPPED)
+def test_what_does_not_move_has_no_rate_at_a_steep_end(function, points):
+    first = derivative(function)
+    second = derivative(lambda x: tangent([function(x)], [(x, 1.0)])[0])
+    for point in points:
+        with np.errstate(divide="ignore"):
+            assert function(point + 1e-3) == function(np.float64(point))
+        assert at(first, point) == at(second, point) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("function", "point"),
+    [
+        (np.log, -1.0),
+        (lambda x: np.maximum(np.sqrt(x), x), -1.0),
+        (lambda x: np.maximum(x, np.sqrt(x)), -1.0),
+        (lambda x: np.arccos(np.clip(x, -1, 1)), math.nan),
+    ],
+)
+def test_where_the_value_is_nan_the_slope_is(function, point):
+    assert math.isnan(at(trace(function, x=()), point))
+    assert math.isnan(at(derivative(function), point))
+
+
+@pytest.mark.parametrize("y", [1e-1, 1e-3, 1e-6, 1e-12])
+def test_the_curvature_of_a_length_does_not_cancel(y: float):
+    def curvatures(a, b):
+        (by_a,) = tangent([np.hypot(a, b)], [(a, 1.0)])
+        (by_b,) = tangent([np.hypot(a, b)], [(b, 1.0)])
+        pairs = ((by_a, a), (by_a, b), (by_b, a), (by_b, b))
+        return [tangent([rate], [(seed, 1.0)])[0] for rate, seed in pairs]
+
+    program = trace(curvatures, a=(), b=())
+    for a, b in ((1.0, y), (-2.0, y), (y, 3.0), (y, -1.0)):
+        cube = math.hypot(a, b) ** 3
+        exact = [b * b / cube, -a * b / cube, -a * b / cube, a * a / cube]
+        assert replay(program, [a, b]) == pytest.approx(exact, rel=1e-13)
+
+
+def test_the_larger_of_nan_and_a_number_moves_as_nan_does():
+    for function in (np.maximum, np.minimum):
+        assert at(derivative(lambda x, g=function: g(x, 0.0)), math.nan) == 1.0

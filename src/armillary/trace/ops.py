@@ -265,7 +265,14 @@ ATAN2 = _binary(
     has_edge=True,
 )
 EXP = _unary("exp", floats.total(math.exp), np.exp, on.exp, lambda x: EXP(x))  # noqa: PLW0108
-LOG = _unary("log", floats.log, np.log, on.log, lambda x: DIV(1.0, x), has_edge=True)
+LOG = _unary(
+    "log",
+    floats.log,
+    np.log,
+    on.log,
+    lambda x: SELECT(LT(x, 0.0), math.nan, DIV(1.0, x)),
+    has_edge=True,
+)
 
 
 def _power_by_base(x: Any, y: Any) -> Any:
@@ -286,12 +293,21 @@ POW = _binary(
     (_power_by_base, _power_by_exponent),
     has_edge=True,
 )
+
+
+def _share(x: Any, y: Any) -> Any:
+    """Return x / hypot(x, y), so that its derivative does not cancel for small y."""
+    ratio = DIV(y, x)
+    near = DIV(SIGN(x), SQRT(ADD(1.0, MUL(ratio, ratio))))
+    return SELECT(LT(ABS(y), ABS(x)), near, DIV(x, HYPOT(x, y)))
+
+
 HYPOT = _binary(
     "hypot",
     floats.hypot,
     floats.hypot_of_arrays,
     on.hypot,
-    (lambda x, y: DIV(x, HYPOT(x, y)), lambda x, y: DIV(y, HYPOT(x, y))),
+    (_share, lambda x, y: _share(y, x)),
     commutes=True,
 )
 ABS = _unary("abs", abs, np.abs, on.absolute, lambda x: SIGN(x))  # noqa: PLW0108
@@ -318,7 +334,7 @@ MAX = _binary(
         lambda x, y: SELECT(LE(x, y), 1.0, 0.0),
     ),
     commutes=True,
-    choice=lambda x, y: (LE(x, y), y, x),
+    choice=lambda x, y: (LT(y, x), x, y),
 )
 FLOOR = _unary("floor", floats.floor, np.floor, on.floor, lambda x: 0.0, has_edge=True)
 FMOD = _binary(
