@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armillary
-from armillary.errors import FormatError
+from armillary.errors import FormatError, JointError
 from armillary.formats.actin import FORMAT
 from armillary.formats.actin.components import ACTINS, components, row_for
 from armillary.formats.diagnostic import Report, Severity
@@ -399,7 +399,8 @@ def test_shapes_of_actin_are_told_of():
         "</mn:shapeContainer>",
     )
     cell, report = read(text)
-    assert "unkept-shape" in told(report)
+    assert told(report) == ["unkept-shape"]
+    assert "<sphere> is left out" in report.diagnostics[0].message
     assert cell.manipulators[0].link("tip").visuals == ()
 
 
@@ -829,3 +830,57 @@ def test_an_unknown_joint_inside_a_joint_is_kept():
     found, report = read(data, Chained)
     assert told(report) == ["unknown-joint-type"]
     assert write(found)[0] == data
+
+
+# Elements of people's own.
+
+
+class OwnCircle(Joint, frozen=True):
+    radius: float = 3.0
+    unit = Unit.METRE
+    token = "MyNameSpace#circleJoint"
+    library = "CircleJoint.ecp"
+
+    def pose(self, q):
+        turn = Pose.rotation_z(q / self.radius)
+        return turn @ Pose.translation(self.radius, 0, 0)
+
+
+class OwnOval(Joint, frozen=True):
+    straight: float
+    inner: Joint
+    token = "http://example.com/rails#ovalRail"
+
+    def pose(self, q):
+        return self.inner.transform(q) @ Pose.translation(self.straight, 0, 0)
+
+
+def test_a_class_has_its_own_element_and_library():
+    circle = OwnCircle(radius=2.0, precursor=Pose.rotation_x(math.pi / 2))
+    cell = two_links(OwnOval(straight=1.5, inner=circle))
+    check_kept(cell, OwnOval, OwnCircle)
+    text = write(cell)[0].decode()
+    assert '<own:ovalRail xmlns:own="http://example.com/rails">' in text
+    assert '<own:circleJoint library="CircleJoint.ecp" xmlns:own="MyNameSpace">' in text
+    check_kept(two_links(circle), OwnCircle)
+
+
+def test_another_library_than_that_of_the_class_is_kept():
+    text = write(two_links(OwnCircle()))[0].decode().replace("CircleJoint.ecp", "B.so")
+    cell, _ = read(text, OwnCircle)
+    note = Property(name="actin.library", of="tip", text="B.so")
+    assert cell.manipulators[0].properties == (note,)
+    assert write(cell)[0].decode() == text
+
+
+@pytest.mark.parametrize("token", ["circleJoint", "#circleJoint", "MyNameSpace#"])
+def test_a_token_has_a_namespace_and_a_name(token: str):
+    with pytest.raises(JointError, match="it must be a namespace, '#' and a name"):
+        type("Odd", (Joint,), {"token": token})
+
+
+def test_subclasses_have_tokens_of_their_own():
+    class Other(OwnCircle, frozen=True):
+        pass
+
+    assert (Other.token, Other.library) == ("", "")

@@ -51,6 +51,9 @@ class Joint(
             a `Pose` or a 4x4 array.
         unit: What q is measured in (of the class).
         tag: The name under which files know the class; by default that of the class.
+        token: Namespace and name of its element in Actin-style XML, as
+            `"MyNameSpace#circleJoint"`; by default its tag in a namespace of our own.
+        library: The plug-in that its element names there, `"CircleJoint.ecp"`.
         lengths: The parameters that are lengths (of the class); found by trying where
             it is None.
     """
@@ -59,6 +62,8 @@ class Joint(
 
     unit: ClassVar[Unit] = Unit.RADIAN
     tag: ClassVar[str] = ""
+    token: ClassVar[str] = ""
+    library: ClassVar[str] = ""
     lengths: ClassVar[tuple[str, ...] | None] = None
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -68,6 +73,13 @@ class Joint(
             cls.tag = cls.__name__
         if "lengths" not in cls.__dict__:
             cls.lengths = None
+        cls.token = cls.__dict__.get("token", "")
+        cls.library = cls.__dict__.get("library", "")
+        if cls.token and not all(cls.token.rpartition("#")[::2]):
+            raise JointError(
+                f"{cls.__name__}.token is {cls.token!r}; it must be a namespace, '#' "
+                "and a name, such as 'MyNameSpace#circleJoint'."
+            )
         unit: Any = cls.unit
         if inspect.ismemberdescriptor(unit):  # it was annotated
             raise _of_the_class(cls, "unit")
@@ -288,7 +300,7 @@ RESERVED = frozenset(name for name in dir(Joint) if name[0] != "_") - {"precurso
 def _check_class(kind: type[Joint]) -> None:
     """Refuse a class without a pose, or with a parameter where a method must be."""
     for name in kind.__struct_fields__:
-        if name in {"unit", "tag", "lengths"}:
+        if name in {"unit", "tag", "token", "library", "lengths"}:
             raise _of_the_class(kind, name)
         if name in RESERVED:
             raise JointError(

@@ -7,14 +7,14 @@ written under its tag, and read where `joints=[...]` names it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, cast
 
 import msgspec
 
-from armillary.formats.actin.names import local
+from armillary.formats.actin.names import PREFIXES, local
 from armillary.formats.actin.opaque import is_kept
 from armillary.model.joint import Joint
 from armillary.model.joints import (
@@ -64,6 +64,7 @@ class Component:
         unused: Children that may stand there, but have no meaning in this row.
         rate: The parameter by which a coordinate of the file is divided to have ours;
             none where they are the same.
+        namespace: That of the prefix `own`, which stands for the token of a class.
     """
 
     element: str
@@ -73,6 +74,19 @@ class Component:
     precursor: str = "mn:precursor"
     unused: tuple[str, ...] = ()
     rate: str = ""
+    namespace: str = ""
+
+    @property
+    def names(self) -> Iterator[tuple[str, str]]:
+        """Yield the names of its elements, each with its namespace."""
+        for name in (
+            self.element,
+            self.precursor,
+            *(choice[0] for choice in self.choices),
+            *(parameter.element for parameter in self.parameters),
+        ):
+            prefix, _, bare = name.partition(":")
+            yield bare, self.namespace if prefix == "own" else PREFIXES[prefix]
 
     def holds(self, joint: Joint) -> bool:
         """Return whether this row says all of a joint."""
@@ -148,10 +162,21 @@ ACTINS: Final = (
 
 
 def components(own: Mapping[str, type[Joint]]) -> tuple[Component, ...]:
-    """Return all rows: Actin's, then one for each class of ours and of the caller's."""
+    """Return all rows: Actin's, then one for each class of ours and of the caller's.
+
+    A class with a token replaces the rows whose element has the same name.
+    """
     kinds = [*JOINT_TYPES.values(), *own.values()]
-    rows = (_row_of(kind) for kind in kinds)
-    return (*ACTINS, *(row for row in rows if row is not None))
+    rows = [row for row in map(_row_of, kinds) if row is not None]
+    taken = {local(row.element).lower() for row in rows if row.namespace}
+    return (
+        *(row for row in rows if row.namespace),
+        *(
+            row
+            for row in (*ACTINS, *rows)
+            if not row.namespace and local(row.element).lower() not in taken
+        ),
+    )
 
 
 def row_for(joint: Joint) -> Component | None:
@@ -167,22 +192,26 @@ def _row_of(kind: type[Joint]) -> Component | None:
 
     It is not where the tag is no name, or two parameters differ by case alone.
     """
-    name = element_name(kind.tag)
+    namespace, _, name = kind.token.rpartition("#")
+    name = name or element_name(kind.tag)
     if not _PLAIN_TAG.fullmatch(name):
         return None
-    if name.lower() in {local(row.element).lower() for row in ACTINS}:
+    reserved = {local(row.element).lower() for row in ACTINS}
+    if not namespace and name.lower() in reserved:
         return None
-    fields = [element_name(f) for f in kind.__struct_fields__ if f != "precursor"]
-    if len({field.lower() for field in fields}) < len(fields):
+    fields = [field for field in kind.__struct_fields__ if field != "precursor"]
+    elements = [element_name(field) for field in fields]
+    if len({each.lower() for each in elements}) < len(fields):
         return None
+    prefix = "own" if namespace else "am"
     return Component(
-        element=f"am:{name}",
+        element=f"{prefix}:{name}",
         kind=kind,
         parameters=tuple(
-            Parameter(f"am:{element_name(field)}", field)
-            for field in kind.__struct_fields__
-            if field != "precursor"
+            Parameter(f"{prefix}:{element}", field)
+            for element, field in zip(elements, fields, strict=True)
         ),
+        namespace=namespace,
     )
 
 

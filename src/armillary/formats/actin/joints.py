@@ -83,6 +83,8 @@ def read_component(
         message = f"{element.label}: {str(error).removesuffix('.')}"
         report.error(element.place, "bad-joint", message)
         return None
+    if library == row.kind.library:  # which is written again because of the class
+        library = ""
     return Carrier(joint=joint, primary=primary, library=library, rate=rate)
 
 
@@ -219,7 +221,10 @@ def _written(
             children.append(_parameter(parameter, value, report))
     if primary is not None and not (is_own and primary.is_identity):
         children.append(pose_element(PRIMARY, primary))
-    return tag(row.element, {"library": library or None}, *children)
+    attributes = {"library": library or type(joint).library or None}
+    if row.namespace:
+        attributes["xmlns:own"] = row.namespace
+    return tag(row.element, attributes, *children)
 
 
 def _inner(joint: Joint, report: Report) -> Element:

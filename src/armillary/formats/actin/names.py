@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Final
 
 from armillary.errors import quote
@@ -95,25 +95,31 @@ def local(name: str) -> str:
     return name.rpartition(":")[2]
 
 
-def canonical(root: Element, names: Iterable[str], report: Report) -> Element:
+def canonical(
+    root: Element,
+    names: Iterable[tuple[str, str]],
+    report: Report,
+    *,
+    shapes: Container[str],
+) -> Element:
     """Return a tree with the known names spelled as they should be.
 
     Upper and lower case count for nothing. A known name of another namespace is taken
     all the same, with a warning for each such name and namespace.
 
-    names: Further known ones, as `prefix:local`.
+    names: Further known ones, each with its namespace.
+    shapes: Names of elements that are read from our own namespace alone.
     """
     table: dict[str, tuple[str, set[str]]] = {}
-    known = (f"{p}:{bare}" for p, each in KNOWN.items() for bare in each)
-    listed = (*known, *names)
-    for name in listed:
-        prefix, _, bare = name.partition(":")
+    known = ((bare, PREFIXES[p]) for p, each in KNOWN.items() for bare in each)
+    bares: set[str] = set()
+    for bare, space in (*known, *names):
+        bares.add(bare)
         spaces = table.setdefault(bare.lower(), (bare, set()))[1]
-        spaces.add(PREFIXES[prefix])
-        spaces |= ALSO.get(PREFIXES[prefix], frozenset())
-    bares = {local(name) for name in listed}
+        spaces.add(space.removesuffix("#"))
+        spaces |= ALSO.get(space, frozenset())
     elements = list(root.walk())
-    _tell(elements, table, bares, report)
+    _tell(_read_elements(root, shapes), table, bares, report)
     padded = next(filter(_is_padding, elements), None)
     if padded is not None:
         message = "no-break spaces between elements are taken as white space"
@@ -133,6 +139,17 @@ def canonical(root: Element, names: Iterable[str], report: Report) -> Element:
             place=(at.path, at.line, at.column),
         )
     return made[id(root)]
+
+
+def _read_elements(root: Element, shapes: Container[str]) -> Iterator[Element]:
+    """Yield the elements but the shapes of other namespaces, which are left out."""
+    waiting = [root]
+    while waiting:
+        element = waiting.pop()
+        if element.name in shapes and element.namespace != OWN:
+            continue
+        yield element
+        waiting.extend(reversed(element.children))
 
 
 def _is_padding(element: Element) -> bool:

@@ -20,7 +20,7 @@ from armillary.formats.actin.joints import Carrier, is_component, read_component
 from armillary.formats.actin.lone import LIBRARY, lone_cell
 from armillary.formats.actin.names import canonical
 from armillary.formats.actin.placing import read_mounts
-from armillary.formats.actin.shapes import SHAPE_NAMES, read_shapes
+from armillary.formats.actin.shapes import KINDS, SHAPE_NAMES, read_shapes
 from armillary.formats.actin.state import read_posture
 from armillary.formats.actin.values import identifier
 from armillary.formats.diagnostic import Report, Severity
@@ -47,17 +47,8 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     """
     tree = parse(data, path, namespaces=True, report=report)
     rows = components({**_of_plugins(tree, options, report), **options.joints})
-    names = (
-        name
-        for row in rows
-        for name in (
-            row.element,
-            row.precursor,
-            *(choice[0] for choice in row.choices),
-            *(parameter.element for parameter in row.parameters),
-        )
-    )
-    root = canonical(tree, (*names, *SHAPE_NAMES), report)
+    names = (name for row in rows for name in row.names)
+    root = canonical(tree, (*names, *SHAPE_NAMES), report, shapes=KINDS)
     if is_component(root, rows):
         carrier = read_component(root, rows, report)
         report.raise_if_errors()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 from armillary.errors import ArmillaryError, quote
-from armillary.formats.actin.names import OWN
+from armillary.formats.actin.names import OWN, PREFIXES
 from armillary.formats.actin.transforms import pose_element, read_pose
 from armillary.formats.actin.values import identifier, text_element
 from armillary.formats.diagnostic import Place, Report
@@ -18,7 +18,7 @@ from armillary.formats.xml import Element, report_unused, tag
 from armillary.model.shape import Shape
 from armillary.model.shapes import SHAPES
 
-__all__ = ["SHAPE_NAMES", "read_shapes", "shape_elements"]
+__all__ = ["KINDS", "SHAPE_NAMES", "read_shapes", "shape_elements"]
 
 COMMON: Final = frozenset({"name", "pose", "colour"})
 TEXTS: Final = frozenset({"file"})
@@ -32,13 +32,13 @@ def _name(kind: type[Any]) -> str:
 
 
 KINDS: Final[dict[str, type[Any]]] = {_name(kind): kind for kind in SHAPES}
+_FIELDS: Final = {field for kind in SHAPES for field in kind.__struct_fields__}
 SHAPE_NAMES: Final = (
-    *("mn:shapeContainer", "mn:physicalExtent", "mn:boundingVolume", "am:colour"),
-    *(f"am:{name}" for name in KINDS),
-    *sorted(
-        {f"am:{f}" for kind in SHAPES for f in kind.__struct_fields__} - {"am:pose"}
-    ),
+    *((n, PREFIXES["mn"]) for n in ("shapeContainer", "physicalExtent")),
+    ("boundingVolume", PREFIXES["mn"]),
+    *((name, OWN) for name in (*KINDS, *sorted(_FIELDS - {"pose"}))),
 )
+"""Names of elements with their namespaces."""
 
 
 def read_shapes(
@@ -61,8 +61,8 @@ def read_shapes(
 def _shape(element: Element, report: Report) -> Shape | None:
     kind = KINDS.get(element.name)
     if kind is None or element.namespace != OWN:
-        message = f"the shape {element.label} is not kept"
-        hint = "Shapes are read from the namespace of our own."
+        message = f"the shape {element.label} is left out"
+        hint = f"Shapes are read where they are in the namespace {OWN}."
         report.warning(element.place, "unkept-shape", message, hint=hint)
         return None
     values: dict[str, Any] = {"name": identifier(element, report)}
