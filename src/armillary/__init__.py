@@ -91,6 +91,7 @@ def load(  # noqa: PLR0913
     strict: bool = False,
     lenient: bool = False,
     srdf: _Folder | None = None,
+    arguments: Mapping[str, str] | None = None,
 ) -> Cell:
     """Return the cell in a file of any known format.
 
@@ -111,6 +112,9 @@ def load(  # noqa: PLR0913
         lenient: Read by a guess what is refused otherwise, such as swapped limits; each
             guess is a warning.
         srdf: A file with groups, postures and collision rules for the robot.
+        arguments: Values for `$(arg name)` in a `.xacro` file. Such a file is a
+            program: it is run in a process of its own, which may only read files, in
+            the folders that are allowed. Load only those that you trust.
 
     Raises:
         FormatError: The file cannot be read, or is faulty; it lists all that was found.
@@ -129,6 +133,7 @@ def load(  # noqa: PLR0913
         strict=strict,
         lenient=lenient,
         srdf=srdf,
+        arguments=arguments,
     )
     return Cell.of(workcell)
 

@@ -53,6 +53,14 @@ def add_file(parser: argparse.ArgumentParser, name: str = "FILE") -> None:
         action="store_true",
         help="read by a guess what is refused otherwise, such as swapped limits",
     )
+    parser.add_argument(
+        "--argument",
+        metavar="NAME=VALUE",
+        type=_argument,
+        action="append",
+        default=[],
+        help="a value for $(arg NAME) in a xacro file; may be repeated",
+    )
     add_plugin(parser)
 
 
@@ -82,6 +90,7 @@ def read(options: argparse.Namespace) -> tuple[Workcell, Report]:
         strict=options.strict,
         lenient=options.lenient,
         srdf=options.srdf,
+        arguments=dict(options.argument),
     )
 
 
@@ -101,6 +110,13 @@ def warn(report: Report) -> None:
     for found in report.diagnostics:
         if found.severity is Severity.WARNING:
             print(spelled(found), file=sys.stderr)
+
+
+def _argument(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"{quote(text)} is not of the form NAME=VALUE")
+    return name.removesuffix(":"), value  # as xacro itself writes it, NAME:=VALUE
 
 
 def _package(text: str) -> tuple[str, Path]:

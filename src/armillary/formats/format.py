@@ -25,12 +25,14 @@ class ReadOptions:
             looked up.
         strict_order: Refuse a link that stands before its parent, where the format's
             own reader does.
+        arguments: Values for the arguments of a xacro file.
     """
 
     roots: Roots = field(default_factory=Roots)
     joints: Mapping[str, type[Joint]] = field(default_factory=dict[str, type[Joint]])
     plugins: Mapping[str, type[Joint]] = field(default_factory=dict[str, type[Joint]])
     strict_order: bool = False
+    arguments: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,16 +95,47 @@ class Roots:
                 hint=hint,
             )
 
+    def allowed(self, base: str | os.PathLike[str]) -> tuple[Path, ...]:
+        """Return the folders that a file in `base` may refer to."""
+        home = Path(os.path.realpath(base))
+        if home not in self._own:
+            self._own[home] = own_folder(home)
+        own = self._own[home]
+        further = () if own is None else (own,)
+        return (home, *self._packages.values(), *self._folders, *further)
+
+    def package(
+        self, name: str, *, base: str | os.PathLike[str], place: Place
+    ) -> Path | Diagnostic:
+        """Return the folder of a package, or why there is none that may be read.
+
+        base: The folder of the file that refers to it.
+        place: Where it does.
+        """
+        home, reference = Path(os.path.realpath(base)), f"package://{name}"
+        try:
+            folders, _ = self._in_package(reference, PACKAGE, f"//{name}/.", home)
+            return next(Path(os.path.realpath(f)) for f in folders if f.is_dir())
+        except (_Refusal, StopIteration) as refusal:
+            code, message, hint = refusal.args or (
+                "reference-package",
+                f"there is no folder of package {quote(name)}",
+                f"Give its folder: packages={{{quote(name)}: ...}}.",
+            )
+            return Diagnostic(
+                place=place,
+                severity=Severity.ERROR,
+                code=code,
+                message=message,
+                hint=hint,
+            )
+
     def _follow(self, reference: str, home: Path) -> Path:
         _check_plain(reference)
         scheme = _SCHEME.match(reference)
         name = "" if scheme is None else scheme[1].lower()
         tail = "" if scheme is None else reference[scheme.end() :]
-        allowed = {home, *self._packages.values(), *self._folders}
-        if home not in self._own:
-            self._own[home] = own_folder(home)
-        if (own := self._own[home]) is not None:
-            allowed.add(own)
+        allowed = set(self.allowed(home))
         if scheme is None:
             candidates = self._by_path(reference, home)
         elif name in (PACKAGE, MODEL):

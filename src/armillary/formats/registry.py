@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
 from armillary.errors import FormatError, ModelError, quote, unknown
-from armillary.formats import actin, isaac, native, robwork, urdf
+from armillary.formats import actin, isaac, native, robwork, urdf, xacro
 from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
 from armillary.formats.format import Format, ReadOptions, fault
 from armillary.formats.garbage import no_search
@@ -36,8 +36,9 @@ FORMATS: Final[tuple[Format, ...]] = (
     robwork.FORMAT,
 )
 
-# What is read onto a cell that is there, and written beside another file.
-COMPANIONS: Final[tuple[Format, ...]] = (SRDF,)
+# Those that the ending alone tells: an SRDF is read onto a cell and written beside
+# another file, and a xacro file is a program, which only its name or the caller runs.
+NAMED_ONLY: Final[tuple[Format, ...]] = (SRDF, xacro.FORMAT)
 
 _log = logging.getLogger("armillary.formats")
 
@@ -54,6 +55,7 @@ def load(  # noqa: PLR0913
     strict: bool = False,
     lenient: bool = False,
     srdf: Folder | None = None,
+    arguments: Mapping[str, str] | None = None,
 ) -> Workcell:
     """Return the cell in a file; warnings go to the log `armillary.formats`.
 
@@ -74,6 +76,7 @@ def load(  # noqa: PLR0913
         strict=strict,
         lenient=lenient,
         srdf=srdf,
+        arguments=arguments,
     )
     tell(report)
     return cell
@@ -100,6 +103,7 @@ def read(  # noqa: PLR0913
     strict: bool = False,
     lenient: bool = False,
     srdf: Folder | None = None,
+    arguments: Mapping[str, str] | None = None,
 ) -> tuple[Workcell, Report]:
     """Return the cell in a file, and what was found in it that is no error.
 
@@ -117,12 +121,13 @@ def read(  # noqa: PLR0913
         lenient: Read by a guess what is refused otherwise, such as swapped limits; each
             guess is a warning.
         srdf: A file with groups, postures and collision rules for the robot.
+        arguments: Values for `$(arg name)` in a xacro file.
 
     Raises:
         FormatError: A file cannot be read, or is faulty; it lists all that was found.
         UnknownName: There is no such format or plug-in.
         ModelError: `joints` are no classes of joints, or two share a tag; or the file
-            is to be read both strictly and leniently.
+            is to be read both strictly and leniently; or it takes no arguments.
     """
     if strict and lenient:
         raise ModelError(
@@ -134,12 +139,16 @@ def read(  # noqa: PLR0913
         joints=_by_tag(joints),
         plugins=PluginJoints(plugins),
         strict_order=strict_order,
+        arguments=arguments or {},
     )
     name = os.fspath(path)
     data = read_bytes(name)
     report = Report(strict=strict, lenient=lenient)
     with no_search():
-        cell = (chosen or _recognised(name, data)).read(data, name, options, report)
+        chosen = chosen or _recognised(name, data)
+        if arguments and chosen is not xacro.FORMAT:
+            raise ModelError(f"arguments= is for xacro files; {name} is not one.")
+        cell = chosen.read(data, name, options, report)
     report.raise_if_errors()
     if srdf is not None:
         companion = os.fspath(srdf)
@@ -235,7 +244,7 @@ def _judge(cell: Workcell, chosen: Format, report: Report, *, lossless: bool) ->
 
 def _named(name: str) -> Format:
     """Return the format of a name."""
-    known = (*FORMATS, *COMPANIONS)
+    known = (*FORMATS, *NAMED_ONLY)
     for each in known:
         if each.name == name:
             return each
@@ -247,7 +256,7 @@ def _by_suffix(path: str) -> Format | None:
     name = os.path.basename(path).lower()
     matches = [
         (len(suffix), each)
-        for each in (*FORMATS, *COMPANIONS)
+        for each in (*FORMATS, *NAMED_ONLY)
         for suffix in each.suffixes
         if name.endswith(suffix)
     ]
@@ -257,7 +266,7 @@ def _by_suffix(path: str) -> Format | None:
 def _recognised(path: str, data: bytes) -> Format:
     """Return the format of a file, which its name and contents must agree on."""
     named = _by_suffix(path)
-    if named is not None and (named in COMPANIONS or named.sniff(data)):
+    if named is not None and (named in NAMED_ONLY or named.sniff(data)):
         return named
     seen = next((each for each in FORMATS if each.sniff(data)), None)
     if named is not None and seen is not None:
