@@ -245,7 +245,7 @@ def test_a_wrong_unit_is_refused_with_the_class(unit: Any):
         joint_of(matrix, unit=unit)
 
 
-@pytest.mark.parametrize("name", ["unit", "tag", "lengths"])
+@pytest.mark.parametrize("name", ["unit", "tag", "token", "library", "lengths"])
 def test_what_belongs_to_the_class_is_no_parameter(name: str):
     body = {"__annotations__": {name: Any}, "pose": matrix}
     with pytest.raises(JointError, match=rf"Made\.{name} belongs to the class"):
@@ -254,7 +254,10 @@ def test_what_belongs_to_the_class_is_no_parameter(name: str):
         type("Made", (Joint,), {**body, name: METRE})()
 
 
-@pytest.mark.parametrize("name", sorted(RESERVED - {"unit", "tag", "lengths"}))
+OF_THE_CLASS = {"unit", "tag", "token", "library", "lengths"}
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED - OF_THE_CLASS))
 def test_parameters_may_not_hide_methods(name: str):
     kind = type("Made", (Joint,), {"__annotations__": {name: float}, "pose": matrix})
     with pytest.raises(JointError, match=f"'{name}', which is the name of a method"):

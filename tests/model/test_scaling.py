@@ -11,7 +11,7 @@ from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES, OvalTrack
 from armillary.model.unit import Unit
 from armillary.spatial.pose import Pose
-from armillary.testing import random_joint
+from armillary.testing import check_joint, random_joint
 
 METRE = Unit.METRE
 
@@ -139,3 +139,54 @@ def test_too_many_parameters_need_a_word():
         type("Many", (Joint,), body)().scaled(2.0)
     named = type("Named", (Joint,), {**body, "lengths": ("p0", "p1")})
     assert named().scaled(2.0) == named(p0=2.0, p1=2.0)
+
+
+class Short(Joint):
+    """A joint with a greatest length."""
+
+    length: float = 1.0
+    unit = METRE
+
+    def check(self):
+        if self.length > 1.5:
+            raise JointError("the length must not exceed 1.5 m")
+
+    def pose(self, q):
+        return Pose.translation(q, self.length, 0.0)
+
+
+class Gear(Joint):
+    """A joint with a whole number."""
+
+    teeth: int
+    radius: float = 1.0
+
+    def pose(self, q):
+        return Pose.rotation_z(q / self.teeth) @ Pose.translation(self.radius, 0, 0)
+
+
+class Ladder(Joint):
+    """A joint whose only length is a whole number."""
+
+    height: int
+    unit = METRE
+
+    def pose(self, q):
+        return Pose.translation(q, 0.0, self.height)
+
+
+def test_the_rules_of_a_joint_are_no_want_of_lengths():
+    assert Short().scaled(1.2) == Short(length=1.2)
+    assert Short(length=1.5).scaled(0.5) == Short(length=0.75)
+    with pytest.raises(
+        JointError, match=r"Short refuses to be scaled by 2\. the length"
+    ):
+        Short().scaled(2.0)
+    check_joint(Short())
+
+
+def test_whole_numbers_are_no_lengths():
+    assert Gear(teeth=3).scaled(0.5) == Gear(teeth=3, radius=0.5)
+    check_joint(Gear(teeth=3))
+    with pytest.raises(JointError, match="must be parameters, and not whole numbers"):
+        Ladder(height=3).scaled(2.0)

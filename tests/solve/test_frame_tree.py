@@ -17,6 +17,7 @@ from armillary import (
     StateError,
     UnknownName,
 )
+from armillary.model.joints.opaque import OpaqueJoint
 from armillary.testing.samples import random_pose
 
 SEEDS = range(4)
@@ -145,3 +146,21 @@ def test_the_tree_of_nothing_and_of_a_long_chain() -> None:
     assert len(lines) == 3002
     assert max(map(len, lines)) < 140
     assert cell.common_ancestor(["0", "2999"], cell.home) == "chain/0"
+
+
+def test_positions_behind_a_joint_of_an_unknown_type_are_left_open() -> None:
+    links = [
+        Link(name="base"),
+        Link(name="a", parent="base", joint=OpaqueJoint(kind="Zap")),
+        Link(name="b", parent="a"),
+        Link(name="c", parent="base"),
+    ]
+    cell = Cell(manipulators=[Manipulator(name="arm", links=links)])
+    lines = cell.tree().splitlines()
+    assert [line.split()[-3:] for line in lines[1:]] == [
+        ["0.0000", "0.0000", "0.0000"],
+        ["0.0000", "0.0000", "0.0000"],
+        ["?", "?", "?"],
+        ["?", "?", "?"],
+        ["0.0000", "0.0000", "0.0000"],
+    ]

@@ -73,12 +73,14 @@ class Joint(
             cls.tag = cls.__name__
         if "lengths" not in cls.__dict__:
             cls.lengths = None
-        cls.token = cls.__dict__.get("token", "")
-        cls.library = cls.__dict__.get("library", "")
-        if cls.token and not all(cls.token.rpartition("#")[::2]):
+        for name in ("token", "library"):
+            if name not in cls.__dict__:
+                setattr(cls, name, "")
+        token: Any = cls.token
+        if token and isinstance(token, str) and not all(token.rpartition("#")[::2]):
             raise JointError(
-                f"{cls.__name__}.token is {cls.token!r}; it must be a namespace, '#' "
-                "and a name, such as 'MyNameSpace#circleJoint'."
+                f"{cls.__name__}.token is {token!r}; it must be a namespace, '#' and a "
+                "name, such as 'MyNameSpace#circleJoint'."
             )
         unit: Any = cls.unit
         if inspect.ismemberdescriptor(unit):  # it was annotated

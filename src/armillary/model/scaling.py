@@ -24,7 +24,7 @@ from armillary.spatial.pose import IDENTITY, Pose
 
 Array = npt.NDArray[np.float64]
 
-TRIAL_FACTOR = 2.0
+TRIAL_FACTORS = (2.0, 0.5, 1.01, 0.99)
 TOLERANCE = 1e-9
 MOST_PARAMETERS = 10
 PROBES = 512
@@ -33,11 +33,16 @@ TINY = 1e-300
 J = TypeVar("J", bound=msgspec.Struct)
 
 
+class ScaleRefused(JointError):
+    """The rules of a joint's own refuse the parameters of its scaled copy."""
+
+
 def scaled_parameters(joint: J, factor: float) -> J:
     """Return `joint` with the parameters that are lengths multiplied by `factor`.
 
     Raises:
-        JointError: No choice of parameters obeys the law.
+        JointError: No choice of parameters obeys the law, or the joint refuses the
+            scaled ones.
     """
     declared: tuple[str, ...] | None = cast(Any, joint).lengths
     if declared is not None:
@@ -53,23 +58,31 @@ def scaled_parameters(joint: J, factor: float) -> J:
 def _lengths(joint: Any) -> tuple[str, ...]:
     """Return the names of the parameters that are lengths."""
     names = _candidates(joint)
-    for count in range(len(names) + 1):
-        for chosen in combinations(names, count):
-            try:
-                candidate = _with_scaled(joint, chosen, TRIAL_FACTOR)
-                is_right = _obeys(joint, candidate, TRIAL_FACTOR)
-            except ArmillaryError:  # the joint's own rules refuse it
-                continue
-            if is_right:
-                return chosen
-    raise _unscalable(joint, TRIAL_FACTOR)
+    refusal: ScaleRefused | None = None
+    for factor in TRIAL_FACTORS:
+        refusal = None
+        for count in range(len(names) + 1):
+            for chosen in combinations(names, count):
+                try:
+                    candidate = _with_scaled(joint, chosen, factor)
+                    is_right = _obeys(joint, candidate, factor)
+                except ScaleRefused as error:
+                    refusal = refusal or error
+                    continue
+                except ArmillaryError:  # its motion cannot be traced then
+                    continue
+                if is_right:
+                    return chosen
+        if refusal is None:
+            break
+    raise refusal or _unscalable(joint, TRIAL_FACTORS[0])
 
 
 def _candidates(joint: Any) -> list[str]:
     names = [
         name
         for name in joint.__struct_fields__
-        if name != "precursor" and is_numeric(getattr(joint, name))
+        if name != "precursor" and _may_be_length(getattr(joint, name))
     ]
     if len(names) > MOST_PARAMETERS:
         kind = type(joint).__name__
@@ -78,6 +91,13 @@ def _candidates(joint: Any) -> list[str]:
             f"found only for up to {MOST_PARAMETERS}. Override {kind}.scaled(factor)."
         )
     return names
+
+
+def _may_be_length(value: Any) -> bool:
+    """Return whether a parameter is numeric and not of whole numbers."""
+    if isinstance(value, tuple):
+        return all(map(_may_be_length, cast(Sequence[Any], value)))
+    return is_numeric(value) and not isinstance(value, int)
 
 
 def _unscalable(joint: Any, factor: float) -> JointError:
@@ -92,13 +112,20 @@ def _unscalable(joint: Any, factor: float) -> JointError:
 
 def _likely_reason(joint: Any) -> str:
     if joint.unit is Unit.METRE:
-        return "If q is no length, its unit is not METRE; lengths must be parameters."
-    return "If q is a length, write unit = METRE; lengths must be parameters."
+        hint = "If q is no length, its unit is not METRE"
+    else:
+        hint = "If q is a length, write unit = METRE"
+    return f"{hint}; lengths must be parameters, and not whole numbers."
 
 
 def _with_scaled(joint: J, names: Sequence[str], factor: float) -> J:
-    changes = {name: _scaled(getattr(joint, name), factor) for name in names}
-    return msgspec.structs.replace(joint, **changes)
+    try:
+        changes = {name: _scaled(getattr(joint, name), factor) for name in names}
+        return msgspec.structs.replace(joint, **changes)
+    except ArmillaryError as error:
+        raise ScaleRefused(
+            f"{type(joint).__name__} refuses to be scaled by {factor:g}. {error}"
+        ) from error
 
 
 def _scaled(value: Any, factor: float) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from armillary.equations.chain import WORLD_KEY, Chains, link_of
-from armillary.errors import printable
+from armillary.errors import JointError, printable
 from armillary.model.link import Link
 from armillary.model.workcell import WORLD, Workcell
 from armillary.solve.frame_tree import Base, FrameTree
@@ -49,7 +49,8 @@ def tree_lines(
 ) -> Iterator[str]:
     """Yield a header, then a line for each frame: its row, its joint's q, where it is.
 
-    state: One of the cell's. Positions are those in the world [m].
+    state: One of the cell's. Positions are those in the world [m]; `?` where a joint
+        cannot move, as those of unknown types.
     depth: The level of the deepest frames that are shown, the world's being 0.
     """
     tree = FrameTree(cell, state)
@@ -59,7 +60,10 @@ def tree_lines(
         at = cell.frame(name)
         q = chains.coordinate(link_of(at)) if tree.is_link(name) else None
         coordinate = "" if q is None else _fixed(float(q))
-        position = (_fixed(float(p)) for p in chains.pose(at).position)
+        try:
+            position = [_fixed(float(p)) for p in chains.pose(at).position]
+        except JointError:  # a joint of an unknown type is below
+            position = ["?"] * 3
         rows.append((*map(printable, row), coordinate, *position))
     return _aligned(rows)
 

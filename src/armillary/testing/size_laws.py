@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from armillary.errors import JointError
 from armillary.model.joint import Joint
+from armillary.model.scaling import ScaleRefused
 from armillary.testing.subject import Subject
 
 Array = npt.NDArray[np.float64]
@@ -66,13 +67,23 @@ def _farthest(subject: Subject, low: float, high: float) -> tuple[float, float]:
 
 
 def scaling(subject: Subject) -> None:
-    """Check R'(q') = R(q) and p'(q') = f p(q), with q' = f q where q is a length."""
+    """Check R'(q') = R(q) and p'(q') = f p(q), with q' = f q where q is a length.
+
+    Factors that the joint's own rules refuse are left out.
+    """
     joint = subject.joint
     if joint.scaled(1.0) != joint:
         raise JointError("scaled(1) is not equal to the joint.")
     X = subject.placements(subject.q)
+    refusal: ScaleRefused | None = None
+    is_tested = False
     for factor in FACTORS:
-        scaled = joint.scaled(factor)
+        try:
+            scaled = joint.scaled(factor)
+        except ScaleRefused as error:
+            refusal = error
+            continue
+        is_tested = True
         if type(scaled) is not type(joint):
             raise JointError(f"scaled({factor:g}) is a {type(scaled).__name__}.")
         coordinate = factor if joint.unit.scales_with_length else 1.0
@@ -85,6 +96,8 @@ def scaling(subject: Subject) -> None:
             raise JointError(
                 f"scaled({factor:g}).scaled({1.0 / factor:g}) is not the joint again."
             )
+    if refusal is not None and not is_tested:
+        raise refusal
 
 
 def _compare(
