@@ -25,8 +25,8 @@ class Answers:
             that remain, shape (..., b, 2).
         reason: Why, as numbers of `Reason`, shape (..., b).
         branches: The name of each of the b branches of a closed form, else empty.
-        complete: Whether there are no others: true of a closed form, unknown of a
-            search.
+        complete: Whether there are no others, apart from whole turns of joints: true
+            of a closed form, unknown of a search.
     """
 
     q: Array

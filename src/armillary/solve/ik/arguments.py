@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ Array = npt.NDArray[np.float64]
 Batch = tuple[int, ...]
 Tolerance = tuple[float, float]
 
+LEAST_TIME = 1e-9
 TOLERANCE: Tolerance = (1e-6, 1e-6)
 """What may remain of a target that is met, if nothing is said [m, rad]."""
 
@@ -98,6 +101,18 @@ def deadline_of(timeout: float | None) -> int:
     if not timeout > 0.0:
         raise ShapeError(f"timeout= takes seconds above 0, not {timeout}.")
     return deadline_after(timeout)
+
+
+def countdown(timeout: float | None) -> Callable[[], float | None]:
+    """Return what gives the seconds that are left of a timeout, above 0.
+
+    Raises:
+        ShapeError: `timeout` is not above 0.
+    """
+    if not deadline_of(timeout) or timeout is None:
+        return lambda: None
+    end = time.monotonic() + timeout
+    return lambda: max(end - time.monotonic(), LEAST_TIME)
 
 
 def check_tolerance(tolerance: Tolerance) -> None:

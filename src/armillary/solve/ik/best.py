@@ -16,34 +16,47 @@ Truths = npt.NDArray[np.bool_]
 Nearby = Callable[[Array, Array], Solution]
 """Takes targets and vectors; gives answers near to these."""
 
+MOST_DESCENTS = 4  # of a target
 ROUNDS = 60
 FIRST_MOVE = 0.3  # the most that a joint is drawn at first [m or rad]
 GROWTH, DECAY = 1.5, 0.4
 SMALLEST_MOVE = 1e-3
 
 
-def least_of(answers: Answers, kernel: Kernel) -> tuple[Array, Array, Truths]:
-    """Return the answer of least value for each target, that value, and which have one.
+def least_of(
+    answers: Answers, targets: Array, kernel: Kernel, nearby: Nearby
+) -> tuple[Array, Truths]:
+    """Return the answer of least value for each target, and which have one.
+
+    Answers that are not complete are improved along the freedom that targets leave.
 
     Args:
         answers: Of a batch of one dimension.
+        targets: What they reach.
         kernel: Of the purpose.
+        nearby: Finds answers near to given vectors.
     """
     count, width, n = answers.q.shape
     some: Truths = np.asarray(answers.success.any(axis=1))
-    if not width:
-        none: Array = np.full((count, n + 1), np.nan)
-        return none[:, :n], none[:, n], some
+    if not some.any():
+        return np.full((count, n), np.nan), some
     values: Array = kernel(answers.q)[0]
     values = np.where(answers.success & ~np.isnan(values), values, np.inf)
-    best = values.argmin(axis=1)
-    rows = list(range(count))
-    return answers.q[rows, best], values[rows, best], some
+    few = 1 if answers.complete else min(MOST_DESCENTS, width)
+    order = np.argsort(values, axis=1)[:, :few]
+    q = np.take_along_axis(answers.q, order[..., None], axis=1)
+    values = np.take_along_axis(values, order, axis=1)
+    if not answers.complete:
+        row, column = np.nonzero(np.isfinite(values))
+        q[row, column], values[row, column] = descend(
+            q[row, column], values[row, column], targets[row], kernel, nearby
+        )
+    return q[np.arange(count), values.argmin(axis=1)], some
 
 
 def descend(
     q: Array, value: Array, targets: Array, kernel: Kernel, nearby: Nearby
-) -> Array:
+) -> tuple[Array, Array]:
     """Return answers of lower value along the freedom that the targets leave.
 
     Each round draws the answers down the gradient and keeps what is lower; how far it
@@ -71,4 +84,4 @@ def descend(
         lower = found.success & (new < value[going])
         q[going[lower]], value[going[lower]] = found.q[lower], new[lower]
         move[going] *= np.where(lower, GROWTH, DECAY)
-    return q
+    return q, value

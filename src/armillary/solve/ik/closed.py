@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,7 @@ BEHIND_Q = 3  # numbers behind q in an answer of the best branch
 Searcher = Callable[[Array, Array], Solution]
 
 MOST_TOLERANCES = 64
+ALL_ANGLES = np.arange(24) * math.tau / 24
 OTHER_ANGLES = np.arange(1, 16) * math.tau / 16
 """Which arm angles are tried where limits forbid the one at hand, from that [rad]."""
 
@@ -131,6 +133,30 @@ class RecognisedForm:
             reason=reason.reshape((*batch, reason.shape[1])),
             branches=self.branches,
             complete=True,
+        )
+
+    def at_angles(
+        self, targets: Array, tolerance: Tolerance, angles: Array | None = None
+    ) -> Answers:
+        """Return every branch at several arm angles.
+
+        Args:
+            targets: Poses, shape (count, 4, 4).
+            tolerance: Largest distance [m] and angle [rad].
+            angles: Arm angles [rad], shape (count, k); by default 24 all around.
+        """
+        limit = _squares(tolerance)
+        if angles is None:
+            angles = np.broadcast_to(ALL_ANGLES, (len(targets), len(ALL_ANGLES)))
+        q, squares, numbers = self._every(targets[:, np.newaxis], limit, angles)
+        reason = numbers.astype(np.int8).reshape(len(targets), -1)
+        return Answers(
+            q=q.reshape(*reason.shape, q.shape[-1]),
+            success=succeeded(reason),
+            squares=squares.reshape(*reason.shape, 2),
+            reason=reason,
+            branches=(),
+            complete=False,
         )
 
     def best(
@@ -328,6 +354,12 @@ class RecognisedForm:
 
     def __repr__(self) -> str:
         return f"<closed form, {self.family}, {len(self.branches)} branches>"
+
+
+def has_free_elbow(form: object, arm_angle: object) -> TypeGuard[RecognisedForm]:
+    """Tell whether a closed form needs an arm angle and none is given."""
+    needs = isinstance(form, RecognisedForm) and form.arm_angle is not None
+    return needs and arm_angle is None
 
 
 def recognised_form(

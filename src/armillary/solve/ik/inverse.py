@@ -34,11 +34,17 @@ from armillary.solve.ik.arguments import (
     as_poses,
     as_vectors,
     check_tolerance,
+    countdown,
 )
-from armillary.solve.ik.best import descend, least_of
-from armillary.solve.ik.closed import RecognisedForm, recognised_form
+from armillary.solve.ik.best import least_of
+from armillary.solve.ik.closed import (
+    RecognisedForm,
+    has_free_elbow,
+    recognised_form,
+)
 from armillary.solve.ik.own import OwnForm
-from armillary.solve.ik.path import Path, best_of, judged, through_branches
+from armillary.solve.ik.path import Path
+from armillary.solve.ik.planner import Planner
 from armillary.solve.ik.solution import Solution
 from armillary.solve.ik.solver import Solver
 from armillary.solve.state import State
@@ -196,6 +202,7 @@ class InverseKinematics:
         tolerance: Tolerance = TOLERANCE,
         method: str | None = None,
         starts: int = 64,
+        timeout: float | None = None,
     ) -> Answers:
         """Return all distinct answers to targets.
 
@@ -211,14 +218,16 @@ class InverseKinematics:
             tolerance: As for a call.
             method: As for a call.
             starts: How many starts a search has for each target.
+            timeout: Time for the whole call [s]; then those found so far are returned.
 
         Raises:
-            ShapeError: A shape does not fit, or a tolerance is not above 0.
+            ShapeError: A shape does not fit, or a tolerance or timeout is not above 0.
             UnknownName: There is no such method.
             ModelError: `closed` is asked for and there is no closed form; or an arm
                 angle is given and the arm has none, or needed and not given.
         """
         closed, n = self._chosen(method, arm_angle), len(self.joints)
+        left = countdown(timeout)
         poses, batch = as_poses(targets, len(self.goals))
         check_tolerance(tolerance)
         near = self._vector(near)
@@ -232,7 +241,12 @@ class InverseKinematics:
         patience = Patience(steps=40, stale_factor=math.inf, starts=1)
         return search_all(
             lambda X, q: self.numeric(
-                X, seed=q, tolerance=tolerance, patience=patience, explain=False
+                X,
+                seed=q,
+                tolerance=tolerance,
+                patience=patience,
+                timeout=left(),
+                explain=False,
             ),
             poses[:, 0] if len(self.goals) == 1 else poses,
             batch,
@@ -245,49 +259,71 @@ class InverseKinematics:
         targets: Any,
         purpose: Purpose | str,
         *,
+        arm_angle: Any = None,
         tolerance: Tolerance = TOLERANCE,
         method: str | None = None,
         starts: int = 64,
+        timeout: float | None = None,
+        explain: bool = True,
     ) -> Solution:
-        """Find the answers that serve a purpose best, of all that `all` finds.
+        """Find the answers that serve a purpose best, of those that are found.
 
-        Where the targets leave the arm free, answers are improved along that freedom;
-        of an arm that has some, the best one found need not be the best there is.
+        Of a closed form these are all branches; where its arm angle is free, those at
+        24 angles; else what `all` finds. Where the targets leave the arm free, the
+        best four are improved along that freedom, so a better one may exist.
 
         Args:
             targets: As for a call.
             purpose: `limits` to stay away from them, `manipulability` to stay away from
                 singular poses, or a function of q, shape (n,), to a number that is to
                 be small; it is traced and compiled as a joint's `pose` is.
+            arm_angle: As for a call; by default it is free.
             tolerance: As for a call.
             method: As for a call.
             starts: As for `all`.
+            timeout: As for a call.
+            explain: As for a call.
 
         Raises:
             ShapeError: As for a call.
             UnknownName: There is no such purpose or method.
-            ModelError: `closed` is asked for and there is no closed form.
+            ModelError: As for a call.
             TraceError: The purpose is no formula of one number.
         """
-        kernel = self._purpose(purpose)
+        kernel, left = self._purpose(purpose), countdown(timeout)
+        closed = self._chosen(method, arm_angle)
         poses, batch = as_poses(targets, len(self.goals))
         shaped = poses[:, 0] if len(self.goals) == 1 else poses
-        answers = self.all(shaped, tolerance=tolerance, method=method, starts=starts)
-        q, value, some = least_of(answers, kernel)
+        if has_free_elbow(closed, arm_angle):
+            answers = closed.at_angles(shaped, tolerance)
+        else:
+            elbow = as_numbers(arm_angle, "arm_angle", batch)
+            answers = self.all(
+                shaped,
+                arm_angle=elbow,
+                tolerance=tolerance,
+                method=method,
+                starts=starts,
+                timeout=left(),
+            )
 
         def nearby(X: Array, wish: Array) -> Solution:
-            return self.numeric(X, near=wish, tolerance=tolerance)
+            return self.numeric(
+                X, near=wish, tolerance=tolerance, timeout=left(), explain=False
+            )
 
-        if not answers.complete and some.any():
-            q[some] = descend(q[some], value[some], shaped[some], kernel, nearby)
+        q, some = least_of(answers, shaped, kernel, nearby)
         # From answers the search takes no step; where there are none, it says why.
-        with np.errstate(invalid="ignore"):
-            home = [self._selection.rest[k] for k in self._selection.inputs]
-            seed = np.where(some[:, None], q, home)
-        return self.numeric(
+        home = [self._selection.rest[k] for k in self._selection.inputs]
+        seed = np.where(some[:, None], q, home)
+        ask = self.numeric if arm_angle is None else self
+        return ask(
             shaped.reshape(*batch, *shaped.shape[1:]),
             seed=seed.reshape(*batch, seed.shape[1]),
             tolerance=tolerance,
+            timeout=left(),
+            explain=explain,
+            **({} if arm_angle is None else {"arm_angle": arm_angle}),
         )
 
     def _purpose(self, purpose: Purpose | str) -> Kernel:
@@ -304,58 +340,95 @@ class InverseKinematics:
         targets: Any,
         *,
         start: Any = None,
+        arm_angle: Any = None,
         tolerance: Tolerance = TOLERANCE,
+        method: str | None = None,
         largest_step: float = 0.5,
+        timeout: float | None = None,
+        explain: bool = True,
     ) -> Path:
         """Follow a sequence of targets without jumps where that is possible.
 
-        Each pose is sought from the answer before. Without `start` this begins at each
-        answer to the first pose, and the way with the fewest jumps and the least step
-        is taken. Where ways jump and there is a closed form, the way through all its
-        branches that jumps least is taken if it is better.
+        Each pose is sought from the answer before. Without `start` this begins at
+        several answers to the first pose, and the best way is taken: that with the
+        fewest jumps, and of those with the least sum of squared steps. Where it jumps,
+        the best way through all answers to all poses is sought: the branches of a
+        closed form with all turns of the joints, at arm angles that are chosen along
+        the path; without a closed form, ways that begin at several answers to the first
+        and last pose and where a jump was.
 
         Args:
             targets: Poses, shape (k, 4, 4); for several frames (k, f, 4, 4).
             start: Joint positions to come from, shape (n,); where the first pose is far
                 from them, it counts as a jump.
+            arm_angle: As for a call, shape () or (k,); by default it is free.
             tolerance: As for a call.
+            method: As for a call; with `closed` only the branches of a closed form are
+                answers, with `numeric` only what a search finds.
             largest_step: A joint that moves by more between neighbours has jumped
                 [m or rad].
+            timeout: Time for the whole call [s]; then the best way so far is returned.
+            explain: As for a call.
 
         Returns:
             The answers, and the positions in `targets` that could only be reached by a
             jump from the one before, or not at all.
 
         Raises:
-            ShapeError: A shape does not fit.
+            ShapeError: A shape does not fit, or a timeout is not above 0.
+            UnknownName: There is no such method.
+            ModelError: As for a call.
         """
+        left, closed = countdown(timeout), self._chosen(method, arm_angle)
         poses, batch = as_poses(targets, len(self.goals))
         if len(batch) != 1:
             raise ShapeError(f"A path is one sequence of targets, not {batch}.")
+        home = np.array([self._selection.rest[k] for k in self._selection.inputs])
         came = None
         if start is not None:
             came = as_vectors(self._vector(start), "start", len(self.joints), ())
         shaped = poses[:, 0] if len(self.goals) == 1 else poses
-        starts = self._beginnings(shaped, tolerance) if came is None else [came]
-        ways = [self.numeric.follow(shaped, q, tolerance) for q in starts]
-        way = best_of([judged(answer, largest_step, came) for answer in ways])
-        if way.jumps.size and self.closed is not None:
-            near = np.nan_to_num(way.answer.q)
-            answers = self.all(shaped, near=near, tolerance=tolerance)
-            better = through_branches(answers, way.answer, largest_step, came)
-            way = best_of([way, judged(better, largest_step, came)])
-        return way
 
-    def _beginnings(self, targets: Array, tolerance: Tolerance) -> list[Array]:
-        """Return answers to the first of targets from which a path may begin."""
-        home = np.array([self._selection.rest[k] for k in self._selection.inputs])
-        if not len(targets):
-            return [home]
-        first = self(targets[0], near=home, tolerance=tolerance)
+        def every(target: Array) -> Array:
+            if has_free_elbow(closed, arm_angle):
+                return closed.at_angles(target[None], tolerance).distinct(0)
+            return self.all(
+                target, near=home, tolerance=tolerance, method=method, timeout=left()
+            ).distinct()
+
+        planner = Planner(
+            numeric=self.numeric,
+            closed=closed,
+            arm_angle=as_numbers(arm_angle, "arm_angle", batch),
+            every=every,
+            fk=self._fk,
+            limits=self._limits,
+            home=home,
+            tolerance=tolerance,
+            largest_step=largest_step,
+            time_left=left,
+            explain=explain,
+        )
+        if method == "closed" or arm_angle is not None:
+            way = self(
+                shaped,
+                near=came,
+                arm_angle=arm_angle,
+                tolerance=tolerance,
+                method="closed",
+                timeout=left(),
+                explain=explain,
+            )
+            return planner.plan(shaped, [way], came)
+        if came is not None or not len(shaped):
+            return planner.follow(shaped, [home if came is None else came], came)
+        first = self(shaped[0], near=home, tolerance=tolerance, timeout=left())
         if not first.success:
-            return [first.q if np.isfinite(first.q).all() else home]
-        others = self.all(targets[0], near=home, tolerance=tolerance).distinct()
-        return [first.q, *others[:MOST_BEGINNINGS]]
+            q = first.q if np.isfinite(first.q).all() else home
+            return planner.follow(shaped, [q], None)
+        others = every(shaped[0])
+        fewer = others[:: -(-len(others) // MOST_BEGINNINGS) or 1]
+        return planner.follow(shaped, [first.q, *fewer], None)
 
     def _vector(self, values: Any) -> Any:
         """Return joint positions, of a state those of its joints."""

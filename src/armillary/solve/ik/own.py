@@ -17,6 +17,7 @@ from armillary.model.closed_form import ClosedForm
 from armillary.solve.bound_kernel import AnyKernel
 from armillary.solve.ik.answers import Answers, residual_of
 from armillary.solve.ik.arguments import Batch, Tolerance
+from armillary.solve.ik.layers import turning_joints
 from armillary.solve.ik.reason import Reason
 from armillary.solve.ik.solution import Solution
 from armillary.spatial.pose import Pose
@@ -203,11 +204,7 @@ class OwnForm:
 
     @cached_property
     def _turning(self) -> Truths:
-        """Return which joints may turn once without changing the pose."""
-        q = np.random.default_rng(0).uniform(-1.0, 1.0, (4, 1, len(self._lower)))
-        turned = q + math.tau * np.eye(q.shape[2])
-        apart = self._fk()(turned) - self._fk()(q)
-        return np.abs(apart).max(axis=(0, 2, 3, 4)) < SLACK
+        return turning_joints(self._fk, len(self._lower))
 
     def _missing(self, q: Array, targets: Array) -> Array:
         """Return squares of the distance and the chord that remain."""

@@ -191,7 +191,8 @@ class Solver:
         start: Array,
         tolerance: Tolerance,
         *,
-        deadline: int = 0,
+        patience: Patience = FOLLOWING,
+        timeout: float | None = None,
         explain: bool = True,
     ) -> Solution:
         """Find joint positions for a sequence of targets, each from the one before.
@@ -200,14 +201,16 @@ class Solver:
             targets: Poses, shape (k, 4, 4), or for several frames (k, f, 4, 4).
             start: Joint positions to come from, shape (n,).
             tolerance: As for a call.
-            deadline: When to stop, see `deadline_of`.
+            patience: When to give a start up, and when a target.
+            timeout: As for a call.
             explain: As for a call.
 
         Raises:
             ShapeError: A shape does not fit.
         """
+        deadline = deadline_of(timeout)
         rows, batch = self._rows(targets)
-        plan, search = self._plan(tolerance, FOLLOWING, 0), self._search(False)
+        plan, search = self._plan(tolerance, patience, 0), self._search(False)
         found = search.chain(rows, plan, start, deadline=deadline)
         if not (explain and found.failures):
             return self._told(found, batch)
