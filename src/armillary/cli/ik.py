@@ -126,8 +126,8 @@ def _check(options: argparse.Namespace) -> None:
     if options.path and options.poses is None:
         raise ShapeError("--path follows the poses of a file: use --poses.")
     refused = {
-        "path": ("method", "starts", "arm_angle"),
-        "best": ("near", "arm_angle"),
+        "path": ("starts",),
+        "best": ("near",),
     }
     for way, others in refused.items():
         for other in others if getattr(options, way) else ():

@@ -101,6 +101,7 @@ class Question:
                 options.best,
                 tolerance=self.tolerance,
                 method=options.method,
+                arm_angle=self._arm_angle,
                 **self._starts,
             )
         else:
@@ -110,7 +111,13 @@ class Question:
 
     def follow(self, targets: Array, came: Array | None) -> Answered:
         """Return answers to targets as a path that comes from a vector, if from one."""
-        answer, jumps = self.ik.path(targets, start=came, tolerance=self.tolerance)
+        answer, jumps = self.ik.path(
+            targets,
+            start=came,
+            tolerance=self.tolerance,
+            method=self.options.method,
+            arm_angle=self._arm_angle,
+        )
         return Answered(answer.q, answer.reason, answer.residual, tuple(jumps.tolist()))
 
     def every(self, targets: Array) -> Answers:
@@ -140,12 +147,16 @@ class Question:
 
     @property
     def _wishes(self) -> dict[str, Any]:
-        angle = self.options.arm_angle
-        if angle is not None and self.options.degrees:
-            angle /= DEGREES_PER_RADIAN
         return {
             "near": self.near,
             "tolerance": self.tolerance,
             "method": self.options.method,
-            "arm_angle": angle,
+            "arm_angle": self._arm_angle,
         }
+
+    @property
+    def _arm_angle(self) -> float | None:
+        angle = self.options.arm_angle
+        if angle is not None and self.options.degrees:
+            return angle / DEGREES_PER_RADIAN
+        return angle

@@ -16,8 +16,8 @@ Truths = npt.NDArray[np.bool_]
 Nearby = Callable[[Array, Array], Solution]
 """Takes targets and vectors; gives answers near to these."""
 
-MOST_DESCENTS = 4  # of a target
-ROUNDS = 60
+# Several answers are improved for a few rounds, then the best of them to the end.
+MOST_DESCENTS, FIRST_ROUNDS, ROUNDS = 16, 8, 60
 FIRST_MOVE = 0.3  # the most that a joint is drawn at first [m or rad]
 GROWTH, DECAY = 1.5, 0.4
 SMALLEST_MOVE = 1e-3
@@ -47,15 +47,26 @@ def least_of(
     q = np.take_along_axis(answers.q, order[..., None], axis=1)
     values = np.take_along_axis(values, order, axis=1)
     if not answers.complete:
-        row, column = np.nonzero(np.isfinite(values))
-        q[row, column], values[row, column] = descend(
-            q[row, column], values[row, column], targets[row], kernel, nearby
+        at = np.nonzero(np.isfinite(values))
+        q[at], values[at] = descend(
+            q[at], values[at], targets[at[0]], kernel, nearby, FIRST_ROUNDS
         )
-    return q[np.arange(count), values.argmin(axis=1)], some
+    rows, k = np.arange(count, dtype=np.int64), values.argmin(axis=1)
+    q, values = q[rows, k], values[rows, k]
+    if not answers.complete:
+        q[some], _ = descend(
+            q[some], values[some], targets[some], kernel, nearby, ROUNDS
+        )
+    return q, some
 
 
 def descend(
-    q: Array, value: Array, targets: Array, kernel: Kernel, nearby: Nearby
+    q: Array,
+    value: Array,
+    targets: Array,
+    kernel: Kernel,
+    nearby: Nearby,
+    rounds: int,
 ) -> tuple[Array, Array]:
     """Return answers of lower value along the freedom that the targets leave.
 
@@ -68,10 +79,11 @@ def descend(
         targets: What they reach.
         kernel: Of the purpose.
         nearby: Finds answers near to given vectors.
+        rounds: Most of them.
     """
     q, value = q.copy(), value.copy()
     move = np.full(len(q), FIRST_MOVE)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         going = np.flatnonzero(move > SMALLEST_MOVE)
         if not going.size:
             break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -269,8 +269,9 @@ class InverseKinematics:
         """Find the answers that serve a purpose best, of those that are found.
 
         Of a closed form these are all branches; where its arm angle is free, those at
-        24 angles; else what `all` finds. Where the targets leave the arm free, the
-        best four are improved along that freedom, so a better one may exist.
+        24 angles; else what `all` finds. Where the targets leave the arm free, several
+        are improved along that freedom; this ends at a local optimum, so a better one
+        may exist.
 
         Args:
             targets: As for a call.
@@ -316,14 +317,14 @@ class InverseKinematics:
         # From answers the search takes no step; where there are none, it says why.
         home = [self._selection.rest[k] for k in self._selection.inputs]
         seed = np.where(some[:, None], q, home)
-        ask = self.numeric if arm_angle is None else self
-        return ask(
+        angle = {} if arm_angle is None else {"arm_angle": arm_angle}
+        return (self if angle else self.numeric)(
             shaped.reshape(*batch, *shaped.shape[1:]),
             seed=seed.reshape(*batch, seed.shape[1]),
             tolerance=tolerance,
             timeout=left(),
             explain=explain,
-            **({} if arm_angle is None else {"arm_angle": arm_angle}),
+            **angle,
         )
 
     def _purpose(self, purpose: Purpose | str) -> Kernel:
@@ -349,13 +350,11 @@ class InverseKinematics:
     ) -> Path:
         """Follow a sequence of targets without jumps where that is possible.
 
-        Each pose is sought from the answer before. Without `start` this begins at
-        several answers to the first pose, and the best way is taken: that with the
-        fewest jumps, and of those with the least sum of squared steps. Where it jumps,
-        the best way through all answers to all poses is sought: the branches of a
-        closed form with all turns of the joints, at arm angles that are chosen along
-        the path; without a closed form, ways that begin at several answers to the first
-        and last pose and where a jump was.
+        Each pose is sought from the answer before; without `start` from several answers
+        to the first pose. Where that jumps, the best way through many answers to each
+        pose is sought: branches of a closed form in all turns of the joints, and at arm
+        angles chosen along the path; else ways from several answers to a few poses.
+        The best has the fewest jumps, then the least sum of squared steps.
 
         Args:
             targets: Poses, shape (k, 4, 4); for several frames (k, f, 4, 4).
@@ -363,15 +362,14 @@ class InverseKinematics:
                 from them, it counts as a jump.
             arm_angle: As for a call, shape () or (k,); by default it is free.
             tolerance: As for a call.
-            method: As for a call; with `closed` only the branches of a closed form are
-                answers, with `numeric` only what a search finds.
+            method: As for a call; by default both are used.
             largest_step: A joint that moves by more between neighbours has jumped
                 [m or rad].
             timeout: Time for the whole call [s]; then the best way so far is returned.
             explain: As for a call.
 
         Returns:
-            The answers, and the positions in `targets` that could only be reached by a
+            The answers, and the indices of targets that could only be reached by a
             jump from the one before, or not at all.
 
         Raises:
@@ -409,20 +407,13 @@ class InverseKinematics:
             time_left=left,
             explain=explain,
         )
+        ask = partial(self, tolerance=tolerance, timeout=left(), explain=explain)
         if method == "closed" or arm_angle is not None:
-            way = self(
-                shaped,
-                near=came,
-                arm_angle=arm_angle,
-                tolerance=tolerance,
-                method="closed",
-                timeout=left(),
-                explain=explain,
-            )
+            way = ask(shaped, near=came, arm_angle=arm_angle, method="closed")
             return planner.plan(shaped, [way], came)
         if came is not None or not len(shaped):
             return planner.follow(shaped, [home if came is None else came], came)
-        first = self(shaped[0], near=home, tolerance=tolerance, timeout=left())
+        first = ask(shaped[0], near=home, method=method)
         if not first.success:
             q = first.q if np.isfinite(first.q).all() else home
             return planner.follow(shaped, [q], None)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel import Kernel
+from armillary.solve.bound_kernel import AnyKernel
 from armillary.solve.ik.answers import Answers
 from armillary.solve.ik.solution import Solution
 
@@ -62,7 +62,7 @@ class Layers(NamedTuple):
         return Layers(*(part[rows] for part in self))
 
 
-def turning_joints(fk: Callable[[], Kernel], n: int) -> Truths:
+def turning_joints(fk: Callable[[], AnyKernel], n: int) -> Truths:
     """Return which of n joints may turn once without changing any pose, shape (n,)."""
     q = np.random.default_rng(0).uniform(-1.0, 1.0, (4, 1, n))
     turned = q + math.tau * np.eye(n)

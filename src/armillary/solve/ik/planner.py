@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel import Kernel
 from armillary.kernel.search import Patience
+from armillary.solve.bound_kernel import AnyKernel
 from armillary.solve.ik.arguments import LEAST_TIME, Tolerance
 from armillary.solve.ik.closed import RecognisedForm, has_free_elbow
 from armillary.solve.ik.layers import Layers, Turns, through, turning_joints
@@ -53,7 +53,7 @@ class Planner:
     closed: RecognisedForm | OwnForm | None
     arm_angle: Array | None
     every: Callable[[Array], Array]
-    fk: Callable[[], Kernel]
+    fk: Callable[[], AnyKernel]
     limits: tuple[Array, Array]
     home: Array
     tolerance: Tolerance
