@@ -369,7 +369,10 @@ def test_bad_npy(run, file: str, array: np.ndarray, message: str):
         (["--pose", "1,0,0,0,0,0", "--path"], "use --poses"),
         (["--poses", "x.npy", "--path", "--starts", "9"], "way: no --starts."),
         (["--pose", "1,0,0,0,0,0", "--best", "limits", "--near=1"], "no --near"),
-        (["--pose", "1,0,0,0,0,0", "--best", "limits", "--arm-angle=1"], "no arm angle"),
+        (
+            ["--pose", "1,0,0,0,0,0", "--best", "limits", "--arm-angle=1"],
+            "no arm angle",
+        ),
         (["--pose", "1,0,0,0,0,0", "--joints", "elbw"], "no joint named 'elbw'"),
         (["--pose", "1,0,0,0,0,0", "--joints", "track/cart"], "None of these joints"),
         (["--pose", "1,0,0,0,0,0", "--rotation", "xq"], "takes letters of 'xyz'"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -191,7 +190,7 @@ def test_a_given_arm_angle_is_kept(seven: arm.Cell):
 def test_a_timeout_ends_the_search_for_the_best(cell: arm.Cell):
     ik = cell.ik("tool0")
     targets = _targets(cell, ik, 200)
-    ik.best(targets[:2], "manipulability")
-    begin = time.perf_counter()
-    ik.best(targets, "manipulability", timeout=0.02)
-    assert time.perf_counter() - begin < 0.5
+    best = ik.best(targets, "manipulability", timeout=1e-6)
+    assert (best.reason == Reason.TIMEOUT).sum() > 150
+    every = ik.all(targets, timeout=1e-6)
+    assert not every.success.any()

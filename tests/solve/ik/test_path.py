@@ -77,8 +77,9 @@ def test_rows_that_fail_are_told_and_the_way_goes_on(cell: arm.Cell, ik):
     assert np.abs(np.diff(good, axis=0)).max() < 0.1
 
 
-def test_an_empty_path_is_empty(ik):
-    path = ik.path(np.zeros((0, 4, 4)))
+@pytest.mark.parametrize("method", [None, "closed", "numeric"])
+def test_an_empty_path_is_empty(ik, method: str | None):
+    path = ik.path(np.zeros((0, 4, 4)), method=method)
     assert path.answer.q.shape == (0, 6)
     assert path.jumps.size == 0
 

@@ -145,11 +145,12 @@ class RecognisedForm:
             tolerance: Largest distance [m] and angle [rad].
             angles: Arm angles [rad], shape (count, k); by default 24 all around.
         """
-        limit = _squares(tolerance)
         if angles is None:
             angles = np.broadcast_to(ALL_ANGLES, (len(targets), len(ALL_ANGLES)))
-        q, squares, numbers = self._every(targets[:, np.newaxis], limit, angles)
-        reason = numbers.astype(np.int8).reshape(len(targets), -1)
+        many = np.repeat(targets, angles.shape[1], axis=0)
+        angle = (np.ascontiguousarray(angles).ravel(),)
+        q, squares, reason = self._branches(many, None, self._allowed(tolerance), angle)
+        reason = reason.reshape(len(targets), -1)
         return Answers(
             q=q.reshape(*reason.shape, q.shape[-1]),
             success=succeeded(reason),

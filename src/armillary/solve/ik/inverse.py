@@ -54,7 +54,6 @@ Array = npt.NDArray[np.float64]
 Formula = RecognisedForm | OwnForm
 
 METHODS = ("closed", "numeric")
-MOST_BEGINNINGS = 8
 
 
 class InverseKinematics:
@@ -93,6 +92,7 @@ class InverseKinematics:
         self._layout = layout
         self._selection = selection
         self._fk = cache(fk)
+        self._purposes: dict[str, Kernel] = {}
         self.numeric = Solver(layout, goals, selection, joints, self._fk)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -268,10 +268,9 @@ class InverseKinematics:
     ) -> Solution:
         """Find the answers that serve a purpose best, of those that are found.
 
-        Of a closed form these are all branches; where its arm angle is free, those at
-        24 angles; else what `all` finds. Where the targets leave the arm free, several
-        are improved along that freedom; this ends at a local optimum, so a better one
-        may exist.
+        They are the branches of a closed form, at 24 arm angles if these are free, or
+        what `all` finds. Where the targets leave the arm free, several are improved
+        along that freedom, to a local optimum: a better one may exist.
 
         Args:
             targets: As for a call.
@@ -298,10 +297,9 @@ class InverseKinematics:
         if has_free_elbow(closed, arm_angle):
             answers = closed.at_angles(shaped, tolerance)
         else:
-            elbow = as_numbers(arm_angle, "arm_angle", batch)
             answers = self.all(
                 shaped,
-                arm_angle=elbow,
+                arm_angle=as_numbers(arm_angle, "arm_angle", batch),
                 tolerance=tolerance,
                 method=method,
                 starts=starts,
@@ -317,24 +315,27 @@ class InverseKinematics:
         # From answers the search takes no step; where there are none, it says why.
         home = [self._selection.rest[k] for k in self._selection.inputs]
         seed = np.where(some[:, None], q, home)
-        angle = {} if arm_angle is None else {"arm_angle": arm_angle}
-        return (self if angle else self.numeric)(
+        ask = self.numeric if arm_angle is None else partial(self, arm_angle=arm_angle)
+        return ask(
             shaped.reshape(*batch, *shaped.shape[1:]),
             seed=seed.reshape(*batch, seed.shape[1]),
             tolerance=tolerance,
             timeout=left(),
             explain=explain,
-            **angle,
         )
 
     def _purpose(self, purpose: Purpose | str) -> Kernel:
+        if isinstance(purpose, str) and purpose in self._purposes:
+            return self._purposes[purpose]
         check_purpose(purpose)
+        if not isinstance(purpose, str):
+            return shared_kernel(purpose_program(purpose, len(self.joints)))
         if purpose == "limits":
-            lower, upper = self._limits
-            purpose = limit_distance(lower.tolist(), upper.tolist())
-        elif isinstance(purpose, str):
-            purpose = clumsiness(self._layout, self.goals[0], self._selection)
-        return shared_kernel(purpose_program(purpose, len(self.joints)))
+            formula = limit_distance(*(limit.tolist() for limit in self._limits))
+        else:
+            formula = clumsiness(self._layout, self.goals[0], self._selection)
+        kernel = shared_kernel(purpose_program(formula, len(self.joints)))
+        return self._purposes.setdefault(purpose, kernel)
 
     def path(
         self,
@@ -362,7 +363,7 @@ class InverseKinematics:
                 from them, it counts as a jump.
             arm_angle: As for a call, shape () or (k,); by default it is free.
             tolerance: As for a call.
-            method: As for a call; by default both are used.
+            method: As for a call; by default both.
             largest_step: A joint that moves by more between neighbours has jumped
                 [m or rad].
             timeout: Time for the whole call [s]; then the best way so far is returned.
@@ -390,14 +391,14 @@ class InverseKinematics:
         def every(target: Array) -> Array:
             if has_free_elbow(closed, arm_angle):
                 return closed.at_angles(target[None], tolerance).distinct(0)
-            return self.all(
-                target, near=home, tolerance=tolerance, method=method, timeout=left()
-            ).distinct()
+            return self.all(target, near=home, **same, timeout=left()).distinct()
 
+        same: dict[str, Any] = {"tolerance": tolerance, "method": method}
         planner = Planner(
             numeric=self.numeric,
             closed=closed,
             arm_angle=as_numbers(arm_angle, "arm_angle", batch),
+            answer=partial(self, tolerance=tolerance, explain=explain),
             every=every,
             fk=self._fk,
             limits=self._limits,
@@ -407,19 +408,8 @@ class InverseKinematics:
             time_left=left,
             explain=explain,
         )
-        ask = partial(self, tolerance=tolerance, timeout=left(), explain=explain)
-        if method == "closed" or arm_angle is not None:
-            way = ask(shaped, near=came, arm_angle=arm_angle, method="closed")
-            return planner.plan(shaped, [way], came)
-        if came is not None or not len(shaped):
-            return planner.follow(shaped, [home if came is None else came], came)
-        first = ask(shaped[0], near=home, method=method)
-        if not first.success:
-            q = first.q if np.isfinite(first.q).all() else home
-            return planner.follow(shaped, [q], None)
-        others = every(shaped[0])
-        fewer = others[:: -(-len(others) // MOST_BEGINNINGS) or 1]
-        return planner.follow(shaped, [first.q, *fewer], None)
+        only_closed = method == "closed" or arm_angle is not None
+        return (planner.branches if only_closed else planner.follow)(shaped, came)
 
     def _vector(self, values: Any) -> Any:
         """Return joint positions, of a state those of its joints."""

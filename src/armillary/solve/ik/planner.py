@@ -27,6 +27,7 @@ AT_ONCE = 4096  # targets that are planned together
 # Finer and finer arm angles around those that were chosen of 24 [rad].
 FINER = [np.linspace(-1.0, 1.0, 9) * math.tau / 24 / 4.0**k for k in range(3)]
 # Without a closed form, ways are followed from answers to a few targets to both ends.
+MOST_BEGINNINGS = 8
 MOST_ORIGINS, MOST_ANSWERS, APART = 6, 12, 1e-3
 TRACKING = Patience(steps=40, stale_from=16, starts=4)
 
@@ -39,6 +40,7 @@ class Planner:
         numeric: The search.
         closed: The closed form; None where there is none or it is not to be used.
         arm_angle: What the closed form is called with [rad], shape () or (count,).
+        answer: Takes targets and options of a call; gives an answer to each.
         every: Takes one target; gives its distinct answers, shape (k, n).
         fk: Gives the kernel of the poses that are placed.
         limits: Least and greatest q, each of shape (n,).
@@ -52,6 +54,7 @@ class Planner:
     numeric: Solver
     closed: RecognisedForm | OwnForm | None
     arm_angle: Array | None
+    answer: Callable[..., Solution]
     every: Callable[[Array], Array]
     fk: Callable[[], AnyKernel]
     limits: tuple[Array, Array]
@@ -61,7 +64,23 @@ class Planner:
     time_left: Callable[[], float | None]
     explain: bool
 
-    def follow(self, targets: Array, starts: list[Array], came: Array | None) -> Path:
+    def branches(self, targets: Array, came: Array | None) -> Path:
+        """Return the best way through the branches of the closed form.
+
+        Args:
+            targets: Poses.
+            came: Where the arm comes from, shape (n,).
+        """
+        way = self.answer(
+            targets,
+            near=came,
+            arm_angle=self.arm_angle,
+            method="closed",
+            timeout=self.time_left(),
+        )
+        return self.plan(targets, [way], came)
+
+    def follow(self, targets: Array, came: Array | None) -> Path:
         """Return the best way, each answer sought from the one before.
 
         Where it jumps, or a step is much larger than its neighbours, the way is sought
@@ -69,9 +88,9 @@ class Planner:
 
         Args:
             targets: Poses.
-            starts: Joint positions to begin at, each of shape (n,).
             came: Where the arm comes from, shape (n,).
         """
+        starts = self._beginnings(targets) if came is None else [came]
         ways = [
             self.numeric.follow(
                 targets,
@@ -88,6 +107,16 @@ class Planner:
             return best
         return best_of([best, self.plan(targets, [best.answer, *ways], came)])
 
+    def _beginnings(self, targets: Array) -> list[Array]:
+        """Return joint positions from which a path may begin, each of shape (n,)."""
+        if not len(targets):
+            return [self.home]
+        first = self.answer(targets[0], near=self.home, timeout=self.time_left())
+        if not first.success:
+            return [first.q if np.isfinite(first.q).all() else self.home]
+        others = self.every(targets[0])
+        return [first.q, *others[:: -(-len(others) // MOST_BEGINNINGS) or 1]]
+
     def plan(self, targets: Array, ways: list[Solution], came: Array | None) -> Path:
         """Return the best way through all answers that are known to each target.
 
@@ -97,6 +126,8 @@ class Planner:
                 is returned for these.
             came: Where the arm comes from, shape (n,).
         """
+        if not len(targets):
+            return judged(ways[0], self.largest_step)
         known, start = Layers.of_ways(ways), came
         pieces: list[Layers] = []
         for first in range(0, len(targets), AT_ONCE):
@@ -137,7 +168,8 @@ class Planner:
                 known = best(known.joined(Layers.of_answers(answers)))
                 if finer is None or self._is_late or closed.arm_angle is None:
                     break
-                angles = closed.arm_angle(known.q[:, 0])[:, np.newaxis] + finer
+                chosen = np.nan_to_num(closed.arm_angle(known.q[:, 0]))
+                angles = chosen[:, np.newaxis] + finer
             return known
         at = elbow if elbow is None or elbow.ndim == 0 else elbow[rows]
         answers = closed.all(targets, None, self.tolerance, (len(targets),), at)
