@@ -147,7 +147,6 @@ MISUSES = {
         np.sin(np.array([q, 1.0]))
     ),
     r"Cannot cast ufunc 'inv'.*or write it out": lambda q: np.linalg.inv([[q]]),
-    r"unorderable types.*take it of single scalars": lambda q: np.sign(np.array([q])),
     "has no callable rint method.*NumPy cannot take": np.round,
     "raised TypeError: Cannot cast": lambda q: np.interp(q, [0.0, 1.0], [2.0, 3.0]),
 }

@@ -454,3 +454,161 @@ def test_the_line_is_named_even_below_numpy():
         return np.vectorize(math.cos)(q)
 
     refused(formula, 1, "a plain float was asked of a traced scalar", q=(2,))
+
+
+# What an array of the user's own makes NumPy do: it compares the elements by itself.
+OF_OBJECTS = {
+    "maximum": lambda q: np.maximum(np.array([q, 1.0]), 0.5),
+    "maximum, first": lambda q: np.maximum(0.5, np.array([q, 1.0])),
+    "minimum": lambda q: np.minimum(np.array([q, 1.0]), 0.5),
+    "clip": lambda q: np.clip(np.array([q, 1.0]), -1, 0.5),
+    "largest": lambda q: np.max(np.array([q, 1.0])),
+    "smallest": lambda q: np.array([1.0, q]).min(),
+    "sort": lambda q: np.sort(np.array([q, 1.0, 2.0]))[1],
+    "median": lambda q: np.median(np.array([q, 1.0, 2.0])),
+    "sign": lambda q: np.sign(np.array([q])),
+    "after it": lambda q: 1.0 / (2.0 + np.maximum(np.array([q, 1.0]), 0.5)),
+}
+
+
+@pytest.mark.parametrize("function", OF_OBJECTS.values(), ids=OF_OBJECTS)
+def test_functions_of_object_arrays_give_nan_for_nan(function):
+    program = trace(function, q=())
+    for q in (-3.0, 0.0, 0.5, 0.7, 1.0, 1.5, 9.0):
+        np.testing.assert_allclose(replay(program, [q]), np.ravel(function(q)))
+    (first, *others) = replay(program, [math.nan])
+    assert math.isnan(first)
+    assert not any(map(math.isnan, others))
+
+
+def test_a_comparison_written_out_stays_what_it_is():
+    def formula(q):
+        return [1.0 if q > 0 else 2.0, 1.0 if any([q > 1, q > 2]) else 2.0]
+
+    assert replay(trace(formula, q=()), [math.nan]) == [2.0, 2.0]
+
+
+def _halves(q):
+    if q < 0:
+        sign = -1.0
+    elif q >= 0:
+        sign = 1.0
+    return sign
+
+
+def _pieces(q):
+    if q < 0:
+        return 1.0
+    elif q > 2:
+        return 2.0
+    elif 0 <= q <= 2:
+        return 3.0
+
+
+def _all_of_three(q):
+    if q > 0:
+        x = 1.0
+    if q == 0:
+        x = 2.0
+    if q < 0:
+        x = 3.0
+    return x
+
+
+def _refused(q):
+    if q != q:  # noqa: PLR0124
+        raise ValueError("q is NaN")
+    return 2 * q
+
+
+def _endless(q):
+    while True:
+        if q < 1:
+            return 0.0
+        if q >= 1:
+            return 1.0
+
+
+def _shapeless(q):
+    if q < 1:
+        return 0.0
+    if q >= 1:
+        return 1.0
+    return [q, q]
+
+
+NAN_ONLY = [_halves, _pieces, _all_of_three, _refused, _endless, _shapeless]
+
+
+@pytest.mark.parametrize("function", NAN_ONLY)
+def test_a_path_that_only_nan_takes_is_nan(function, monkeypatch):
+    monkeypatch.setattr(paths, "QUESTION_LIMIT", 100)
+    program = trace(function, q=())
+    for q in (-2.0, 0.0, 0.5, 1.0, 2.0, 3.0):
+        assert replay(program, [q]) == [function(q)]
+    assert math.isnan(replay(program, [math.nan])[0])
+
+
+def _open(q):
+    if q < 0:
+        return 1.0
+    if q > 0:
+        return 2.0
+    raise ValueError("nothing at 0")
+
+
+def _gap(q):
+    if q < 1:
+        return 1.0
+    if q > 2:
+        return 2.0
+    raise ValueError("nothing in between")
+
+
+def _end(q):
+    if q < 1:
+        return 1.0
+    if q > 1:
+        return 2.0
+    if q <= 2:
+        raise ValueError("nothing at 1")
+    return 0.0
+
+
+@pytest.mark.parametrize("function", [_open, _gap, _end])
+def test_a_path_that_a_number_takes_may_not_raise(function):
+    with pytest.raises(
+        TraceError, match=r"raised ValueError: nothing .* none may raise"
+    ):
+        trace(function, q=())
+
+
+def test_a_fault_that_is_caught_is_raised_all_the_same():
+    def swallowing(q):
+        try:
+            sine = math.sin(q)
+        except Exception:
+            sine = 0.0
+        return sine + q
+
+    with pytest.raises(TraceError, match=r"test_paths\.py:.*a plain float was asked"):
+        trace(swallowing, q=())
+
+    def on_a_branch(q):
+        try:
+            return np.i0(q) if q > 0 else q
+        except Exception:
+            return 0.0
+
+    with pytest.raises(TraceError, match=r"test_paths\.py:"):
+        trace(on_a_branch, q=())
+
+
+def test_errors_of_the_users_own_may_be_caught():
+    def formula(q):
+        try:
+            return {}["q"]
+        except KeyError:
+            return 2 * q
+
+    assert replay(trace(formula, q=()), [1.5]) == [3.0]

@@ -30,6 +30,10 @@ class Recorder(Protocol):
         """Return the node for `op` of `args`."""
         ...
 
+    def note_comparison(self, truth: Any) -> None:
+        """Remember whether a function compares, which then gives NaN for NaN."""
+        ...
+
     def decide(self, truth: Any) -> bool:
         """Return the answer of a traced truth value on the path being explored."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 from armillary.errors import ArmillaryError, TraceError
 from armillary.trace import place
+from armillary.trace.contradiction import is_contradiction
 from armillary.trace.merge import shared
 from armillary.trace.ops import type_real
 from armillary.trace.place import fault
@@ -29,10 +31,16 @@ Decision = tuple[Truth, bool]
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What was answered on one path, and what came out at its end."""
+    """What was answered on one path, and what came out at its end.
+
+    Attributes:
+        decisions: The answers.
+        outputs: What the function returned; None where it raised and no number gives
+            these answers, so that all it returns is NaN.
+    """
 
     decisions: list[Decision]
-    outputs: Flat
+    outputs: Flat | None
 
 
 @dataclass(slots=True)
@@ -107,19 +115,24 @@ def explore(
     return _join(tape, runs, name)
 
 
-def _run(tape: Tape, function: Callable[[], Flat], explorer: _Explorer) -> Flat:
+def _run(tape: Tape, function: Callable[[], Flat], explorer: _Explorer) -> Flat | None:
     before, tape.decision = tape.decision, explorer
     try:
-        outputs = function()
-    except ArmillaryError:
-        raise
-    except RecursionError as error:
-        raise fault(
-            f"'{explorer.name}' recurses without end while it is traced, or nests "
-            "operations too deeply.",
-            place.raised(error) or explorer.defined,
-        ) from error
+        with place.watched() as faults:
+            outputs = function()
+        if faults:  # the function caught it, and went on with something else
+            raise faults[0]
     except Exception as error:
+        if is_contradiction(explorer.decisions):
+            return None
+        if isinstance(error, ArmillaryError):
+            raise
+        if isinstance(error, RecursionError):
+            raise fault(
+                f"'{explorer.name}' recurses without end while it is traced, or nests "
+                "operations too deeply.",
+                place.raised(error) or explorer.defined,
+            ) from error
         raise _raised(error, explorer) from error
     finally:
         tape.decision = before
@@ -145,9 +158,11 @@ def _join(tape: Tape, runs: list[_Run], name: str) -> Flat:
         stack.append(run)
         while len(stack) > 1 and _are_siblings(stack[-2], stack[-1]):
             no, yes = stack.pop(), stack.pop()
-            stack.append(_joined(tape, yes, no, name, share=share))
-    assert len(stack) == 1 and not stack[0].decisions
-    return stack[0].outputs
+            joined = _joined(tape, yes, no, name, share=share)
+            stack.append(_Run(no.decisions[:-1], joined))
+    (run,) = stack
+    assert run.outputs is not None and not run.decisions
+    return run.outputs
 
 
 def _are_siblings(yes: _Run, no: _Run) -> bool:
@@ -159,21 +174,45 @@ def _are_siblings(yes: _Run, no: _Run) -> bool:
     )
 
 
-def _joined(tape: Tape, yes: _Run, no: _Run, name: str, *, share: bool) -> _Run:
-    """Return the run that stands for two which part at their last answer."""
-    if len(yes.outputs) != len(no.outputs):
+def _joined(tape: Tape, yes: _Run, no: _Run, name: str, *, share: bool) -> Flat | None:
+    """Return the outputs of two runs that part at their last answer, in one."""
+    if yes.outputs is None and no.outputs is None:
+        return None
+    nothing = [math.nan] * len(yes.outputs or no.outputs or ())
+    yes_outputs = nothing if yes.outputs is None else yes.outputs
+    no_outputs = nothing if no.outputs is None else no.outputs
+    if len(yes_outputs) != len(no_outputs):
         raise TraceError(
-            f"'{name}' returns {len(yes.outputs)} numbers on one branch and "
-            f"{len(no.outputs)} on another; all branches must return the same shape."
+            f"'{name}' returns {len(yes_outputs)} numbers on one branch and "
+            f"{len(no_outputs)} on another; all branches must return the same shape."
         )
     truth = no.decisions[-1][0]
-    first = [tape.lift(value, type_real) for value in yes.outputs]
-    second = [tape.lift(value, type_real) for value in no.outputs]
+    first = [tape.lift(value, type_real) for value in yes_outputs]
+    second = [tape.lift(value, type_real) for value in no_outputs]
     if share:
         first, second = shared(tape, truth, first, second)
     pairs = zip(first, second, strict=True)
     outputs: Flat = [tape.make("select", truth, a, b) for a, b in pairs]
-    return _Run(no.decisions[:-1], outputs)
+    if truth.index not in tape.compared_by_calls:
+        return outputs
+    return _with_nan(tape, truth, outputs, first, second)
+
+
+def _with_nan(
+    tape: Tape, truth: Truth, outputs: Flat, first: Flat, second: Flat
+) -> Flat:
+    """Return outputs that are NaN where a comparison of NaN chose between two.
+
+    NumPy's `maximum`, `sort` and the like give NaN for NaN, but of object arrays they
+    know no more than what is larger.
+    """
+    x, y = truth.args
+    number = tape.make("or", tape.make("le", x, y), tape.make("le", y, x))
+    nan = tape.constant(math.nan)
+    return [
+        a if a is b else tape.make("select", number, result, nan)
+        for result, a, b in zip(outputs, first, second, strict=True)
+    ]
 
 
 def _raised(error: Exception, explorer: _Explorer) -> TraceError:

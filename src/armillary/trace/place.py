@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
 
 from armillary.errors import TraceError
 
 OURS = frozenset({"armillary", "numpy"})
+
+_faults: ContextVar[list[TraceError] | None] = ContextVar("faults", default=None)
+
+
+@contextmanager
+def watched() -> Generator[list[TraceError]]:
+    """Yield a list that gets every fault made meanwhile, also those that are caught."""
+    faults: list[TraceError] = []
+    token = _faults.set(faults)
+    try:
+        yield faults
+    finally:
+        _faults.reset(token)
+
+
+def is_called() -> bool:
+    """Tell whether a function that was called compares, not an operator in the code.
+
+    So do `numpy.maximum` of object arrays and `max`.
+    """
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__package__") == __package__:
+        frame = frame.f_back
+    if frame is None:
+        return False
+    return "CALL" in dis.opname[frame.f_code.co_code[frame.f_lasti]]
 
 
 def running() -> str:
@@ -41,7 +71,11 @@ def defined(function: object) -> str:
 def fault(message: str, place: str | None = None) -> TraceError:
     """Make the error for what the user's code did at `place`, by default just now."""
     place = running() if place is None else place
-    return TraceError(f"{place}: {message}" if place else message)
+    error = TraceError(f"{place}: {message}" if place else message)
+    faults = _faults.get()
+    if faults is not None:
+        faults.append(error)
+    return error
 
 
 def _is_users(frame: FrameType) -> bool:

@@ -37,6 +37,18 @@ def _operator(function: Method) -> tuple[Method, Method]:
     return forward, reflected
 
 
+def _comparison(function: Method) -> tuple[Method, Method]:
+    """Make the methods for `self < other` and `self > other`."""
+
+    def noted(x: Any, y: Any) -> Any:
+        truth = function(x, y)
+        if isinstance(truth, Truth):
+            truth.tape.note_comparison(truth)
+        return truth
+
+    return _operator(noted)
+
+
 class Node(Traced):
     """One recorded value.
 
@@ -144,8 +156,8 @@ class Scalar(Node):
     __mod__, __rmod__ = _operator(f.modulo)
     __floordiv__, __rfloordiv__ = _operator(f.floor_divide)
     __pow__, __rpow__ = _operator(f.power)
-    __lt__, __gt__ = _operator(ops.LT)
-    __le__, __ge__ = _operator(ops.LE)
+    __lt__, __gt__ = _comparison(ops.LT)
+    __le__, __ge__ = _comparison(ops.LE)
 
     def __divmod__(self, other: Any) -> tuple[Any, Any]:
         return self // other, self % other

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.trace.ops import OPS, Op, type_truth
-from armillary.trace.place import fault
+from armillary.trace.place import fault, is_called
 from armillary.trace.scalar import Node, Scalar, Truth
 from armillary.trace.simplify import RULES
 
@@ -28,6 +28,7 @@ class Tape:
         self.nodes: list[Node] = []
         self.limit = limit
         self.decision: Callable[[Truth], bool] = _no_paths
+        self.compared_by_calls: set[int] = set()
         self._known: dict[tuple[Any, ...], Node] = {}
         self._constants: dict[float, Node] = {}
 
@@ -64,6 +65,11 @@ class Tape:
             fits = isinstance(arg, Node) and arg.tape is self and arg.kind == kind
             nodes.append(arg if fits else self.lift(arg, kind))
         return self._record(op, nodes)
+
+    def note_comparison(self, truth: Any) -> None:
+        """Remember a comparison that `numpy.maximum` or the like makes by itself."""
+        if is_called():
+            self.compared_by_calls.add(truth.index)
 
     def decide(self, truth: Truth) -> bool:
         """Return the answer of `truth` on the path being explored.
