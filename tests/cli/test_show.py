@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from llvmlite import binding
+
 import armillary as arm
+from armillary.kernel.compiler import assembly_text, module_text, native_shape
 from armillary.trace import listing
 
 
@@ -26,17 +29,26 @@ def test_the_end_effector_comes_first(run, file: str):
     assert run("show", file, "--stage", "program") == named
 
 
-def test_llvm(run, file: str):
-    result = run("show", file, "--stage", "llvm")
+def test_llvm(run, file: str, cell: arm.Cell):
+    """The module of the frame that is asked for, and LLVM takes it as it is."""
+    result = run("show", file, "--stage", "llvm", "--frame", "thumb")
     assert result.code == 0, result.err
-    assert "define internal void @block(" in result.out
+    shape = native_shape(64)
+    assert result.out == module_text(cell.fk("thumb").program, shape).rstrip() + "\n"
+    module = binding.parse_assembly(result.out)
+    module.verify()
+    assert not module.get_function("block").is_declaration
+    assert result.out != run("show", file, "--stage", "llvm", "--frame", "hand/tip").out
 
 
-def test_asm(run, file: str):
-    result = run("show", file, "--stage", "asm")
+def test_asm(run, file: str, cell: arm.Cell):
+    result = run("show", file, "--stage", "asm", "--frame", "thumb")
     assert result.code == 0, result.err
-    assert "block:" in result.out
-    assert "ret" in result.out
+    program = cell.fk("thumb").program
+    assert result.out == assembly_text(program, native_shape(64)).rstrip() + "\n"
+    assert "\nblock:" in result.out
+    other = run("show", file, "--stage", "asm", "--frame", "hand/tip").out
+    assert result.out != other
 
 
 def test_unknown_frame(run, file: str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -199,6 +200,17 @@ def test_folders_allow_what_is_outside(write: Write, tmp_path: Path):
     assert fine(main, tmp_path) == "w(arm(tool))"
     inner = faults(main, tmp_path / "models")
     assert [d.code for d in inner] == ["reference-outside", "included-here"]
+
+
+def test_the_folder_that_an_error_names_is_enough(write: Write):
+    """The usual layout: scenes and devices below one folder."""
+    write("../models/arm/arm.xml", '<arm><Include file="../share/tool.xml"/></arm>')
+    write("../models/share/tool.xml", "<tool/>")
+    main = write("scene/main.xml", '<w><Include file="../../models/arm/arm.xml"/></w>')
+    (found,) = faults(main)
+    named = re.search(r"folders=\['(.*)'\]", found.hint)
+    assert named is not None
+    assert fine(main, Path(named[1])) == "w(arm(tool))"
 
 
 def test_first_files_folder_is_open_to_included_files(write: Write):

@@ -108,35 +108,55 @@ def repeated(form: str, count: int) -> str:
 
 JOINT = '<Joint name="J{k}" type="Revolute"/>'
 LARGE = {
-    "too many elements": repeated('<Frame name="f{k}"/>', 60_000),
-    "a chain of a hundred thousand": f'<SerialDevice name="d"><Frame name="b"/>'
-    f"{repeated(JOINT, 100_000)}</SerialDevice>",
-    "nested too deeply": "<Frame name='a'>" * 5000 + "</Frame>" * 5000,
-    "unknown names": repeated('<Fram{k} name="x"/>', 20_000),
-    "repeated names": '<Frame name="x"/>' * 20_000,
-    "unknown frames": '<Frame name="x"/>'
-    + repeated('<Frame name="f{k}" refframe="g{k}"/>', 10_000),
-    "undefined uses": repeated('<Use id="u{k}"/>', 40_000),
-    "a cycle of frames": '<Frame name="x"/><Frame name="f0" refframe="f5000"/>'
-    + repeated('<Frame name="f{k}" refframe="f{before}"/>', 5000),
-    "open comments": "<!--" * 1_000_000,
+    "too many elements": ("xml-limit", repeated('<Frame name="f{k}"/>', 60_000)),
+    "nested too deeply": (
+        "xml-limit",
+        "<Frame name='a'>" * 5000 + "</Frame>" * 5000,
+    ),
+    "unknown names": ("unknown-element", repeated('<Fram{k} name="x"/>', 20_000)),
+    "repeated names": ("repeated-name", '<Frame name="x"/>' * 20_000),
+    "unknown frames": (
+        "unknown-frame",
+        '<Frame name="x"/>' + repeated('<Frame name="f{k}" refframe="g{k}"/>', 10_000),
+    ),
+    "undefined uses": ("unknown-define", repeated('<Use id="u{k}"/>', 40_000)),
+    "a cycle of frames": (
+        "cycle",
+        '<Frame name="x"/><Frame name="f0" refframe="f5000"/>'
+        + repeated('<Frame name="f{k}" refframe="f{before}"/>', 5000),
+    ),
+    "open comments": ("xml-syntax", "<!--" * 1_000_000),
 }
 
 
 @pytest.mark.parametrize("name", LARGE)
 def test_large_files_are_refused_in_a_moment(name: str):
-    text = f'<WorkCell name="w">{LARGE[name]}</WorkCell>'
+    """Each by its own limit or fault, not by another that comes before."""
+    code, body = LARGE[name]
+    text = f'<WorkCell name="w">{body}</WorkCell>'
     start = time.process_time()
     with pytest.raises(FormatError) as caught:
         read(text)
     assert time.process_time() - start < 5.0
     assert len(caught.value.diagnostics) < 400
+    assert caught.value.diagnostics[0].code == code
 
 
 def test_long_chain_of_frames_is_no_recursion():
     frames = repeated('<Frame name="f{k}" refframe="f{before}"/>', 5000)
     cell = read(f'<WorkCell name="w"><Frame name="f0"/>{frames}</WorkCell>')
     assert len(cell.frame_names) == 5003
+
+
+def test_long_chain_of_joints_is_no_recursion():
+    """A device with more joints than Python has frames, below the limit of elements."""
+    joints = repeated(JOINT, 5000)
+    device = f'<SerialDevice name="d"><Frame name="b"/>{joints}</SerialDevice>'
+    cell = read(f'<WorkCell name="w">{device}</WorkCell>')
+    assert len(cell.joint_names) == 5000
+    (manipulator,) = [m for m in cell.manipulators if m.name == "d"]
+    parents = {link.name: link.parent for link in manipulator.links}
+    assert parents["J5000"] == "J4999"
 
 
 def test_limits_of_names():

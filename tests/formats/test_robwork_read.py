@@ -856,6 +856,26 @@ def test_shapes():
     assert [d.code for d in report.diagnostics] == ["missing-mesh"]
 
 
+@pytest.mark.parametrize("inner", [0.0, 0.3])
+def test_a_tube_is_made_of_convex_pieces(inner: float):
+    """Together they have the volume of a tube with so many sides, and a hole."""
+    for level, attribute in ((20, ""), (7, 'level="7"')):
+        tube = f'<Tube radius="{inner}" thickness="0.2" z="0.5" {attribute}/>'
+        cell, report = read(
+            workcell(at("a", 0), f'<Drawable name="t">{tube}</Drawable>')
+        )
+        pieces = cell.manipulators[0].link("a").visuals
+        assert not report.diagnostics
+        assert len(pieces) == level
+        area = 0.5 * np.sin(2.0 * np.pi / level) * ((inner + 0.2) ** 2 - inner**2)
+        for piece in pieces:
+            assert piece.volume == pytest.approx(0.5 * area)
+            assert piece.support((0, 0, 1))[2] == pytest.approx(0.25)
+            corners = np.asarray(piece.vertices)[:, :2]
+            assert np.linalg.norm(corners, axis=1).max() == pytest.approx(inner + 0.2)
+            assert np.linalg.norm(corners, axis=1).min() == pytest.approx(inner)
+
+
 def test_shapes_of_the_world():
     cell = cell_of(
         workcell(
@@ -879,8 +899,10 @@ def test_shape_without_refframe_is_for_the_frame_before():
         ('<Drawable name="x" refframe="b"><Sphere radius="1"/></Drawable>',
          "unknown-frame"),
         ('<Drawable name="x"><Custom type="t" param="1"/></Drawable>', "not-kept"),
-        ('<Drawable name="x"><Tube radius="1" thickness=".1" z="1"/></Drawable>',
-         "not-kept"),
+        ('<Drawable name="x"><Tube radius="1" thickness="0" z="1"/></Drawable>',
+         "no-volume"),
+        ('<Drawable name="x"><Tube radius="1" thickness="1" z="1" level="2"/>'
+         "</Drawable>", "bad-level"),
         ('<Drawable name="x"><Sphere radius="1" level="5"/></Drawable>', "not-kept"),
         ('<Drawable name="x"><Sphere radius="0"/></Drawable>', "no-volume"),
         ('<Drawable name="x"><RGB>255 0 0</RGB><Sphere radius="1"/></Drawable>',
@@ -897,6 +919,14 @@ def test_doubtful_shapes_are_told(drawable: str, code: str):
     [
         ('<Drawable name="x"><Sphere radius="-1"/></Drawable>', "negative-size"),
         ('<Drawable name="x"><Sphere/></Drawable>', "missing-attribute"),
+        (
+            '<Drawable name="x"><Tube thickness="1" z="1"/></Drawable>',
+            "missing-attribute",
+        ),
+        (
+            '<Drawable name="x"><Tube radius="-1" thickness="1" z="1"/></Drawable>',
+            "negative-size",
+        ),
         ('<Drawable name="x"><Polytope file=" "/></Drawable>', "empty-reference"),
         ('<Drawable name="x" colmodel="yes"/>', "unknown-value"),
         ('<Drawable name="x"><Sphere radius="1e300"/></Drawable>', "bad-shape"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
+
+import numpy as np
 
 from armillary.errors import ModelError, quote
 from armillary.formats.robwork.desk import Desk
@@ -12,7 +15,15 @@ from armillary.formats.robwork.meshes import Meshes
 from armillary.formats.robwork.transform import TRANSFORM, read_transform
 from armillary.formats.xml import Element
 from armillary.model.shape import Colour, Shape
-from armillary.model.shapes import Box, Cone, Cylinder, HalfSpace, Mesh, Sphere
+from armillary.model.shapes import (
+    Box,
+    Cone,
+    ConvexPolyhedron,
+    Cylinder,
+    HalfSpace,
+    Mesh,
+    Sphere,
+)
 
 __all__ = ["MODELS", "Model", "ShapeReader"]
 
@@ -27,6 +38,8 @@ GEOMETRY: Final = (
     "Tube",
     "Custom",
 )
+TUBE_LEVEL: Final = 20
+MOST_TUBE_PIECES: Final = 200
 SWITCH: Final = ("Enabled", "Disabled")
 
 
@@ -76,32 +89,37 @@ class ShapeReader:
         }
         known = (*TRANSFORM, "RGB", *GEOMETRY)
         found = [
-            self._shape(child, looks)
+            self._shapes(child, looks)
             for child in desk.children(element, known)
             if child.name in GEOMETRY
         ]
         desk.close(element)
-        shapes = tuple(shape for shape in found if shape is not None)
-        return Model(shapes, is_drawn, may_touch)
+        return Model(tuple(itertools.chain(*found)), is_drawn, may_touch)
 
-    def _shape(self, element: Element, looks: dict[str, Any]) -> Shape | None:
-        reader = self._readers.get(element.name)
-        if reader is None:
-            self._desk.unkept.add(f"the geometry <{element.name}>", element.place)
-            return None
-        if element.attribute("level") is not None:
+    def _shapes(self, element: Element, looks: dict[str, Any]) -> tuple[Shape, ...]:
+        if element.name == "Custom":
+            self._desk.unkept.add(
+                "the geometry <Custom>, which a plug-in of RobWork makes,",
+                element.place,
+            )
+            return ()
+        if element.name != "Tube" and element.attribute("level") is not None:
             self._desk.unkept.add(
                 "the attribute 'level', how finely RobWork draws what is round,",
                 element.place,
             )
         try:
-            shape = reader(element, looks)
+            if element.name == "Tube":
+                shapes = self._tube(element, looks)
+            else:
+                shape = self._readers[element.name](element, looks)
+                shapes = () if shape is None else (shape,)
         except ModelError as error:
             message = str(error).removesuffix(".")
             self._desk.report.error(element.place, "bad-shape", message)
-            shape = None
+            shapes = ()
         self._desk.close(element)
-        return shape
+        return shapes
 
     def _colour(self, element: Element) -> Colour | None:
         rgb = element.only_child("RGB", self._desk.report)
@@ -168,6 +186,44 @@ class ShapeReader:
     def _plane(self, element: Element, looks: dict[str, Any]) -> Shape | None:
         """Return all below the plane of x and y."""
         return HalfSpace(**looks)
+
+    def _tube(self, element: Element, looks: dict[str, Any]) -> tuple[Shape, ...]:
+        """Return the pieces of a tube around z, as many as RobWork makes of it.
+
+        Its radius is the inner one.
+        """
+        report = self._desk.report
+        sizes = self._sizes(element, "thickness", "z")
+        inner = element.number("radius", report, required=True)
+        level = element.number("level", report, default=TUBE_LEVEL)
+        if inner is not None and inner < 0.0:
+            report.error(
+                element.place, "negative-size", f"{element.label} has a negative size"
+            )
+        if sizes is None or min(sizes) == 0.0 or inner is None or inner < 0.0:
+            return ()
+        count = int(level) if 3 <= level <= MOST_TUBE_PIECES else TUBE_LEVEL
+        if count != level:
+            report.warning(
+                element.place,
+                "bad-level",
+                f"a tube of {level:g} pieces is read as one of {count}",
+            )
+        thickness, length = sizes
+        angles = 2.0 * np.pi * np.arange(count + 1) / count
+        ring = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        return tuple(
+            ConvexPolyhedron.around(
+                [
+                    (radius * x, radius * y, z)
+                    for radius in {inner, inner + thickness}
+                    for x, y in ring[k : k + 2].tolist()
+                    for z in (-0.5 * length, 0.5 * length)
+                ],
+                **looks,
+            )
+            for k in range(count)
+        )
 
     def _cylinder(self, element: Element, looks: dict[str, Any]) -> Shape | None:
         sizes = self._sizes(element, "radius", "z")
