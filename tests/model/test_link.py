@@ -139,3 +139,19 @@ def test_a_scaled_manipulator_scales_couplings_and_postures():
     for factor in (0.0, -1.0, math.inf):
         with pytest.raises(ModelError, match="scaled by a number above 0"):
             arm.scaled(factor)
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(-180, 180), (0.0, 90.0), (-360, 0)])
+def test_limits_that_look_like_degrees_are_warned_of(lower, upper) -> None:
+    limits = Limits(lower=lower, upper=upper)
+    turning, sliding = Revolute(axis=(0, 0, 1)), Prismatic(axis=(0, 0, 1))
+    with pytest.warns(UserWarning, match=r"'elbow'.*math\.radians") as caught:
+        Link(name="elbow", parent="base", joint=turning, limits=limits)
+    assert caught[0].filename == __file__
+    Link(name="slide", parent="base", joint=sliding, limits=limits)
+
+
+@pytest.mark.parametrize("end", [2 * math.pi, 4 * math.pi, 1e4, math.inf])
+def test_limits_in_radians_are_not_warned_of(end: float) -> None:
+    limits = Limits(lower=-end, upper=end)
+    Link(name="a", parent="b", joint=Revolute(axis=(0, 0, 1)), limits=limits)

@@ -299,6 +299,19 @@ def test_a_serial_device_has_the_joints_between_its_frames_in_their_order(
     assert robot.device(ends="left/upper").joint_names == ("left/upper",)
 
 
+def test_joints_by_name_stay_as_given_whatever_the_ends(robot: Cell) -> None:
+    pair = robot.device(joints=["left/lower", "waist"], ends="right/flange")
+    assert pair.joint_names == ("left/lower", "torso/waist")
+    assert pair.ends == ("right/flange",)
+
+
+def test_what_follows_a_joint_counts_as_that_joint_between_frames(robot: Cell) -> None:
+    finger = robot.device(base="palm", ends="finger_tip")
+    assert finger.joint_names == ("hand/tip",)
+    both = robot.device(base="finger_tip", ends="thumb_tip")
+    assert both.joint_names == ("hand/tip",)  # once; the thumb is passive
+
+
 def test_a_tree_has_the_joints_of_all_its_ends_once(robot: Cell) -> None:
     tree = robot.device(base="floor", ends=["right/flange", "left/flange"])
     assert tree.joint_names == (

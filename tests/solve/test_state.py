@@ -21,6 +21,7 @@ from armillary import (
     State,
     StateError,
     UnknownName,
+    joints,
 )
 from armillary.solve.placement import Placement
 from armillary.testing.samples import random_pose
@@ -297,15 +298,39 @@ def test_a_state_is_no_array_of_q(random_cell: Any) -> None:
         cell.fk("part_top")(cell.home)
 
 
-def test_poses_stay_orthonormal_over_ten_thousand_grips(random_cell: Any) -> None:
-    cell = random_cell(1)
-    random = np.random.default_rng(1)
-    names = ("arm_tool4", "arm_tool5", "track_tool1")
-    state = cell.home
-    for k, q in enumerate(random.normal(size=(10_000, len(state.q)))):
-        state = state.replace(q=q).grip("part", by=names[k % 3], replace=True)
+def test_poses_stay_orthonormal_over_ten_thousand_grips() -> None:
+    links = [Link(name="base")]
+    for k in range(3):
+        joint = joints.Revolute(axis=(k, 1, 2), precursor=Pose.translation(0, 0.1, 0.4))
+        links.append(Link(name=f"link{k}", parent=links[-1].name, joint=joint))
+    part = Manipulator(name="part", links=[Link(name="block")])
+    cell = Cell(manipulators=[Manipulator(name="arm", links=links), part])
+    random, state = np.random.default_rng(1), cell.home
+    for k, q in enumerate(random.normal(size=(10_000, 3))):
+        state = state.replace(q=q).grip("part", by=f"link{k % 3}", replace=True)
         if k % 7 == 0:
             state = state.release("part")
     R = np.array(state.placements[0].pose.rotation)
     np.testing.assert_allclose(R @ R.T, np.eye(3), atol=2e-15)
     assert np.linalg.det(R) > 0
+
+
+def test_which_bases_may_be_moved_can_be_asked(random_cell: Any) -> None:
+    cell = random_cell(0)
+    assert cell.movable_bases == ("part", "tray")
+    for manipulator in cell.manipulators:
+        name = manipulator.name
+        movable = name in cell.movable_bases
+        for frame in manipulator.places:
+            assert cell.is_movable(f"{name}/{frame}") == movable
+        if movable:
+            cell.home.place(name, Pose.translation(1, 0, 0))
+        else:
+            with pytest.raises(StateError, match="bolted"):
+                cell.home.place(name, Pose.translation(1, 0, 0))
+    on_tray = cell.mount("track", on="tray_top")
+    assert on_tray.movable_bases == ("part", "tray")
+    assert on_tray.is_movable("arm_tool4")  # the tray carries it
+    assert not cell.is_movable("world")
+    with pytest.raises(UnknownName):
+        cell.is_movable("nothing")

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import armillary as arm
 from armillary import Cell, Coupling, Limits, Link, Manipulator, State, StateError
 from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
@@ -91,3 +92,24 @@ def test_tolerance_widens_every_limit(cell: Cell):
 def test_the_state_must_fit(cell: Cell):
     with pytest.raises(StateError):
         cell.violations(State(q=(0.0,)))
+
+
+def test_states_beyond_limits_are_refused_where_that_is_asked() -> None:
+    cell = arm.example("irb2400")
+    inside = np.zeros(6)
+    assert cell.home.replace(q=inside, check_limits=True).q == tuple(inside)
+    name = cell.joint_names[0]
+    device = cell.device("irb2400")
+    for asked in (
+        lambda: cell.home.replace(q=[90, 0, 0, 0, 0, 0], check_limits=True),
+        lambda: cell.home.joints({name: 90}, check_limits=True),
+        lambda: device.with_q(cell.home, [90, 0, 0, 0, 0, 0], check_limits=True),
+    ):
+        with pytest.raises(StateError, match=r"at 90, above.*np\.deg2rad"):
+            asked()
+    fast = np.full(6, 1e3)
+    with pytest.raises(StateError, match="rate"):
+        cell.home.replace(qd=fast, check_limits=True)
+    assert cell.home.replace(q=[90, 0, 0, 0, 0, 0]).q[0] == 90
+    (broken,) = cell.violations(cell.home.joints({name: 3.2}))
+    assert "deg2rad" not in broken.message

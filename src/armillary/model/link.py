@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import math
+import warnings
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -17,8 +19,13 @@ from armillary.model.parameters import approx_equal
 from armillary.model.primitive import Primitive
 from armillary.model.rigid import rigid
 from armillary.model.shape import Shape
+from armillary.model.unit import Unit
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
+
+TWO_TURNS: Final = 4.0 * math.pi
+DEGREES: Final = 720.0
+"""Limits of angles between these [rad] are likely to be degrees."""
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +65,8 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Store sequences as tuples, so that links can be compared and hashed.
 
+        It warns of limits of angles that look like degrees.
+
         Raises:
             ModelError: `joint` is not a `Joint`, `primary` not a rigid pose, or
                 `inertia` not one that a body can have.
@@ -68,6 +77,8 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
                 f"The joint of link {quote(self.name)} is {joint!r}, which is no "
                 "joint; write one such as Revolute(axis=(0, 0, 1))."
             )
+        if self.limits is not UNLIMITED and joint.unit is Unit.RADIAN:
+            self._warn_of_degrees(self.limits)
         if self.primary is not IDENTITY:
             pose = rigid(self.primary, f"the primary frame of {quote(self.name)}")
             msgspec.structs.force_setattr(self, "primary", pose)
@@ -77,6 +88,16 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
             given = getattr(self, name)
             if type(given) is not tuple:
                 msgspec.structs.force_setattr(self, name, tuple(given))
+
+    def _warn_of_degrees(self, limits: Limits) -> None:
+        ends = limits.lower, limits.upper
+        if any(TWO_TURNS < abs(end) <= DEGREES for end in ends):
+            warnings.warn(
+                f"The limits of joint {quote(self.coordinate)}, {ends[0]:g} to "
+                f"{ends[1]:g} rad, are more than two turns. If these are degrees, "
+                "convert them: math.radians(180).",
+                stacklevel=3,
+            )
 
     def _check_inertia(self, inertia: Any) -> None:
         if not isinstance(inertia, SpatialInertia):

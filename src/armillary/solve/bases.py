@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from armillary.equations.chain import Layout
 from armillary.model.workcell import Workcell
+from armillary.solve.placement import movable
 
 __all__ = ["Bases", "Standing"]
 
@@ -34,9 +35,7 @@ class Bases:
 
     def __init__(self, cell: Workcell) -> None:
         """Look at the mounts of `cell`."""
-        bolted = {mount.manipulator for mount in cell.mounts if mount.bolted}
-        names = [manipulator.name for manipulator in cell.manipulators]
-        self.free = tuple(k for k, name in enumerate(names) if name not in bolted)
+        self.free = movable(cell)
         sizes = [len(manipulator.places) for manipulator in cell.manipulators]
         self.starts = [0, *np.cumsum(sizes, dtype=np.int64).tolist()]
         self.roots = _roots(cell, self.free)

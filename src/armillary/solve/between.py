@@ -14,6 +14,7 @@ from armillary.errors import StateError
 from armillary.kernel import shared_kernel
 from armillary.model.workcell import Workcell
 from armillary.solve.bound_kernel import AnyKernel, bind
+from armillary.solve.placement import movable
 from armillary.solve.state import State
 
 Array = npt.NDArray[np.float64]
@@ -40,8 +41,8 @@ class Between:
         self._names = frame, relative_to
         self._path = self._path_in(state.layout)
         n = len(cell.joint_names)
-        bolted = {cell.index[each.manipulator] for each in cell.mounts if each.bolted}
-        bases = tuple(m for m in self._path if m not in bolted)
+        free = movable(cell)
+        bases = tuple(m for m in self._path if m in free)
         self._selection = Selection(tuple(range(n)), state.q, bases=bases)
         program = poses_program(
             state.layout,

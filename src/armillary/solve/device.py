@@ -98,16 +98,18 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         qd = self.cell.bind(state).qd
         return np.array([qd[k] if qd else 0.0 for k in self.joints], dtype=np.float64)
 
-    def with_q(self, state: State, q: Any) -> State:
+    def with_q(self, state: State, q: Any, *, check_limits: bool = False) -> State:
         """Return a state with its joints at q, shape (n,), and all else unchanged.
 
-        Limits are not enforced; `cell.violations` tells.
+        check_limits: Whether a state beyond limits is refused; else `cell.violations`
+            lists what it breaks.
 
         Raises:
-            StateError: q has another number of joints, or is not finite.
+            StateError: q has another number of joints, is not finite, or with
+                `check_limits` breaks a limit.
         """
         state = self.cell.bind(state)
-        return state.replace(q=self._put(state.q, q))
+        return state.replace(q=self._put(state.q, q), check_limits=check_limits)
 
     def with_qd(self, state: State, qd: Any) -> State:
         """Return a state with its joints moving at qd, shape (n,); see `with_q`.

@@ -20,6 +20,7 @@ from armillary.solve.carried import carried_by
 from armillary.solve.frame_tree import FrameTree
 from armillary.solve.juries import Juries
 from armillary.solve.motion import named_twist, twist_in
+from armillary.solve.placement import movable
 from armillary.solve.poses import Poses
 from armillary.solve.state import State
 from armillary.solve.survey import Survey
@@ -134,6 +135,27 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _survey(self) -> Survey:
         return Survey(self)
+
+    @property
+    def movable_bases(self) -> tuple[str, ...]:
+        """Return the manipulators whose bases states may place, attach and grip.
+
+        The base of every other one is bolted down: it stays where its mount has it.
+        """
+        return tuple(self.manipulators[k].name for k in movable(self))
+
+    def is_movable(self, frame: str) -> bool:
+        """Return whether states may move a frame by moving a base.
+
+        That is the base of its own manipulator, or of one that carries this as built.
+
+        Raises:
+            UnknownName: There is no such frame.
+        """
+        k, free = self.frame(frame).manipulator, movable(self)
+        while k >= 0 and k not in free:
+            k = self.supports[k].manipulator
+        return k >= 0
 
     # motion and mass
 

@@ -27,6 +27,7 @@ from armillary.solve.placement import (
     name_of,
     placed_frame,
 )
+from armillary.solve.violations import violations_of
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import ZERO
 
@@ -136,29 +137,54 @@ class State(
 
     # joints
 
-    def replace(self, *, q: Any = None, qd: Any = None) -> Self:
-        """Return the state with other joint positions or rates, shape (n,) each.
+    def replace(
+        self, *, q: Any = None, qd: Any = None, check_limits: bool = False
+    ) -> Self:
+        """Return the state with other joint positions or rates.
+
+        Args:
+            q: Joint positions [m or rad], shape (n,).
+            qd: Joint rates [m/s or rad/s], shape (n,).
+            check_limits: Whether positions and rates beyond limits are refused.
 
         Raises:
-            StateError: The number of joints changes, or a number is not finite.
+            StateError: The number of joints changes, a number is not finite, or with
+                `check_limits` one breaks a limit.
         """
         positions = self.q if q is None else numbers_of(q, "q")
         if len(positions) != len(self.q):
             raise StateError(
                 f"q has {len(positions)} numbers; this state has {len(self.q)} joints."
             )
-        return self._with(q=positions, qd=self.qd if qd is None else qd)
+        changed = self._with(q=positions, qd=self.qd if qd is None else qd)
+        return changed.within_limits() if check_limits else changed
 
-    def joints(self, positions: Mapping[str, float]) -> Self:
+    def within_limits(self) -> Self:
+        """Return the state itself if it breaks no limit of a joint.
+
+        Raises:
+            StateError: It breaks one; the message names all that it breaks.
+        """
+        broken = list(violations_of(self.cell, self, 0.0))
+        if broken:
+            raise StateError(" ".join(map(str, broken)))
+        return self
+
+    def joints(
+        self, positions: Mapping[str, float], *, check_limits: bool = False
+    ) -> Self:
         """Return the state with some joints moved, by name [m or rad].
+
+        check_limits: As for `replace`.
 
         Raises:
             UnknownName: A joint does not exist.
+            StateError: A number is not finite, or with `check_limits` breaks a limit.
         """
         q = list(self.q)
         for name, position in positions.items():
             q[self.cell.joint(name)] = position
-        return self._with(q=tuple(q))
+        return self.replace(q=q, check_limits=check_limits)
 
     # bases and attachments
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from armillary.errors import quote
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.unit import Unit
 from armillary.model.workcell import Workcell
-from armillary.solve.state import State
+
+if TYPE_CHECKING:
+    from armillary.solve.state import State
 
 __all__ = ["Violation", "violations_of"]
 
@@ -81,4 +85,6 @@ def _sentence(
         "above": f"is at {value:.6g}, above its upper limit {limit:.6g}",
         "rate": f"has the rate {value:.6g}, beyond its limit of {limit:.6g}",
     }[kind]
-    return f"Joint {quote(subject)}{followed} {what}."
+    turns = link.joint.unit is Unit.RADIAN and abs(value) > 4.0 * math.pi
+    hint = " If it is in degrees, convert it: np.deg2rad(q)." if turns else ""
+    return f"Joint {quote(subject)}{followed} {what}.{hint}"
