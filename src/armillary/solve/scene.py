@@ -302,4 +302,5 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
         Raises:
             StateError: The state is not one of this cell.
         """
-        return tuple(violations_of(self, self.bind(state), tolerance))
+        given = self.bind(state)
+        return tuple(violations_of(self, given.q, given.qd, tolerance))

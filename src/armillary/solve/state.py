@@ -165,7 +165,7 @@ class State(
         Raises:
             StateError: It breaks one; the message names all that it breaks.
         """
-        broken = list(violations_of(self.cell, self, 0.0))
+        broken = list(violations_of(self.cell, self.q, self.qd, 0.0))
         if broken:
             raise StateError(" ".join(map(str, broken)))
         return self

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from armillary.errors import quote
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.unit import Unit
 from armillary.model.workcell import Workcell
-
-if TYPE_CHECKING:
-    from armillary.solve.state import State
 
 __all__ = ["Violation", "violations_of"]
 
@@ -40,17 +37,20 @@ class Violation(NamedTuple):
 
 
 def violations_of(
-    cell: Workcell, state: State, tolerance: float
+    cell: Workcell, q: Sequence[float], qd: Sequence[float], tolerance: float
 ) -> Iterator[Violation]:
-    """Yield what breaks a limit, joints that follow others included."""
+    """Yield what of q and qd breaks a limit, joints that follow others included.
+
+    qd: Empty where nothing moves.
+    """
     for manipulator, start in zip(cell.manipulators, cell.offsets, strict=True):
         for k in manipulator.order:
             drive = manipulator.drives[k]
             if drive is None:
                 continue
             link = manipulator.links[k]
-            position = drive.multiplier * state.q[start + drive.of] + drive.offset
-            rate = drive.multiplier * state.qd[start + drive.of] if state.qd else 0.0
+            position = drive.multiplier * q[start + drive.of] + drive.offset
+            rate = drive.multiplier * qd[start + drive.of] if qd else 0.0
             for kind, value, limit in _broken(link, position, rate, tolerance):
                 subject = f"{manipulator.name}/{link.coordinate}"
                 message = _sentence(kind, subject, value, limit, link, manipulator)
