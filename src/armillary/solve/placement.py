@@ -161,6 +161,28 @@ def check_carried(layout: Layout, names: Iterable[str]) -> None:
         carried |= path
 
 
+def check_not_carried(layout: Layout, part: str, to: str, at: FrameAt) -> None:
+    """Refuse to attach a manipulator to a frame that it carries.
+
+    Args:
+        layout: Where all else stands.
+        part: The manipulator.
+        to: Name of the frame.
+        at: The frame.
+
+    Raises:
+        StateError: The part carries it.
+    """
+    holder = at.manipulator
+    while holder >= 0:
+        if holder == layout.cell.index[part]:
+            raise StateError(
+                f"{quote(part)} cannot be attached to {quote(to)}: that frame is "
+                "carried by the part itself."
+            )
+        holder = layout.supports[holder].manipulator
+
+
 def placed_frame(cell: Workcell, manipulator: str) -> FrameAt:
     """Return the frame that mounts and placements place: in front of the base."""
     k = cell.index[manipulator]

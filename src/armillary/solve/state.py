@@ -22,12 +22,13 @@ from armillary.solve.placement import (
     Placement,
     check_carried,
     check_movable,
+    check_not_carried,
     in_order,
     known,
     name_of,
     placed_frame,
 )
-from armillary.solve.violations import violations_of
+from armillary.solve.violations import refuse_violations
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import ZERO
 
@@ -157,18 +158,9 @@ class State(
                 f"q has {len(positions)} numbers; this state has {len(self.q)} joints."
             )
         changed = self._with(q=positions, qd=self.qd if qd is None else qd)
-        return changed.within_limits() if check_limits else changed
-
-    def within_limits(self) -> Self:
-        """Return the state itself if it breaks no limit of a joint.
-
-        Raises:
-            StateError: It breaks one; the message names all that it breaks.
-        """
-        broken = list(violations_of(self.cell, self.q, self.qd, 0.0))
-        if broken:
-            raise StateError(" ".join(map(str, broken)))
-        return self
+        if check_limits:
+            refuse_violations(self.cell, changed.q, changed.qd)
+        return changed
 
     def joints(
         self, positions: Mapping[str, float], *, check_limits: bool = False
@@ -443,14 +435,7 @@ class State(
                 f"{quote(part)} is held by {quote(present)} already; release it first, "
                 "or pass replace=True."
             )
-        holder = target.manipulator
-        while holder >= 0:
-            if holder == self.cell.index[part]:
-                raise StateError(
-                    f"{quote(part)} cannot be attached to {quote(to)}: that frame is "
-                    "carried by the part itself."
-                )
-            holder = self.layout.supports[holder].manipulator
+        check_not_carried(self.layout, part, to, target)
 
 
 def _pose(value: Any) -> Pose:

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from armillary.errors import quote
+from armillary.errors import StateError, quote
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.unit import Unit
 from armillary.model.workcell import Workcell
 
-__all__ = ["Violation", "violations_of"]
+__all__ = ["Violation", "refuse_violations", "violations_of"]
 
 
 class Violation(NamedTuple):
@@ -55,6 +55,17 @@ def violations_of(
                 subject = f"{manipulator.name}/{link.coordinate}"
                 message = _sentence(kind, subject, value, limit, link, manipulator)
                 yield Violation(kind, subject, value, limit, message)
+
+
+def refuse_violations(cell: Workcell, q: Sequence[float], qd: Sequence[float]) -> None:
+    """Refuse q and qd that break a limit.
+
+    Raises:
+        StateError: They do; the message names all that they break.
+    """
+    broken = list(violations_of(cell, q, qd, 0.0))
+    if broken:
+        raise StateError(" ".join(map(str, broken)))
 
 
 def _broken(
