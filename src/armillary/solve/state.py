@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 import msgspec
@@ -361,7 +362,8 @@ class State(
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remake, (type(self), *self._contents)
+        names = self.__struct_fields__
+        return partial(type(self), **dict(zip(names, self._contents, strict=True))), ()
 
     @property
     def _contents(self) -> Contents:
@@ -440,16 +442,6 @@ class State(
 
 def _pose(value: Any) -> Pose:
     return value if isinstance(value, Pose) else Pose.from_matrix(value)
-
-
-def _remake(
-    kind: type[State],
-    q: tuple[float, ...],
-    qd: tuple[float, ...],
-    placements: tuple[Placement, ...],
-    base_velocities: tuple[BaseVelocity, ...],
-) -> State:
-    return kind(q=q, qd=qd, placements=placements, base_velocities=base_velocities)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:
