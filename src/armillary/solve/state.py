@@ -301,8 +301,7 @@ class State(
     def children(self, frame: str) -> tuple[str, ...]:
         """Return the manipulators whose bases stand on a frame in this state."""
         wanted = self.cell.qualified(frame)
-        names = (m.name for m in self.cell.manipulators)
-        return tuple(name for name in names if self.parent(name) == wanted)
+        return tuple(k for k in self.cell.index if self.parent(k) == wanted)
 
     # sending and comparing
 
@@ -383,9 +382,8 @@ class State(
         name = placement.manipulator
         k = bisect_left(self.placements, name, key=name_of)
         behind = k + (self._placement(name) is not None)
-        changes: dict[str, Any] = {
-            "placements": (*self.placements[:k], placement, *self.placements[behind:])
-        }
+        placed = (*self.placements[:k], placement, *self.placements[behind:])
+        changes: dict[str, Any] = {"placements": placed}
         if placement.on != WORLD:  # what is held moves as its holder does
             changes["base_velocities"] = self._velocities_but(name)
         changed = self._with(**changes)
@@ -430,14 +428,14 @@ class State(
 
     def _check_attachable(self, part: str, to: str, replace: bool) -> None:
         check_movable(self.cell, part)
-        target = self.cell.frame(to)
+        at = self.cell.frame(to)
         present = self._holder(part)
         if present is not None and not replace:
             raise StateError(
                 f"{quote(part)} is held by {quote(present)} already; release it first, "
                 "or pass replace=True."
             )
-        check_not_carried(self.layout, part, to, target)
+        check_not_carried(self.layout, part, to, at)
 
 
 def _pose(value: Any) -> Pose:
