@@ -364,6 +364,21 @@ def test_the_plane_is_normal_to_the_axis(axis: tuple[float, ...]):
     assert turned.approx_equal(Pose.rotation_about(axis, 0.7), 1e-15)
 
 
+@pytest.mark.parametrize("form", [carried, pair])
+def test_a_spherical_joint_becomes_three_joints(form):
+    """PyBullet's; on a bare root, too, the base stays where it is."""
+    origin = '<origin xyz="1 2 3" rpy="0.1 0.2 0.3"/>'
+    if form is carried:
+        cell, report = read(carried("spherical", origin))
+    else:
+        cell, report = read(pair(origin, type="spherical"))
+    assert cell.joint_names == ("j_yaw", "j_pitch", "j_roll")
+    assert "split-joint" in codes(report)
+    q = {"j_yaw": 0.6, "j_pitch": 0.5, "j_roll": 0.4}
+    expected = Pose.from_rpy(0.1, 0.2, 0.3, (1, 2, 3)) @ Pose.from_rpy(0.4, 0.5, 0.6)
+    assert poses(cell, q)["tip"].approx_equal(expected, 1e-14)
+
+
 def test_a_floating_joint_elsewhere_becomes_six_joints():
     cell, report = read(carried("floating", '<origin rpy="0.1 0.2 0.3"/>'))
     names = [f"j_{end}" for end in ("x", "y", "z", "yaw", "pitch", "roll")]

@@ -11,7 +11,8 @@ What a URDF says becomes one manipulator. Links keep their names, and so do join
   base moves through the state. Anywhere else a planar joint `j` becomes the joints
   `j_x`, `j_y` (prismatic, along the plane) and `j_theta` (revolute, about its normal),
   and a floating one `j_x`, `j_y`, `j_z`, `j_yaw`, `j_pitch`, `j_roll`, in that order,
-  with links of the same names between them. Roll, pitch and yaw are those of `rpy`, so
+  with links of the same names between them; PyBullet's `spherical` joint becomes the
+  last three. Roll, pitch and yaw are those of `rpy`, so
   two of the six fall together where the pitch is a right angle.
 - A capsule is new in URDF 1.1; its length is that of the straight part.
 

@@ -49,11 +49,17 @@ def free_base(root: Body, carried: Sequence[Hinge], report: Report) -> Hinge | N
 def split(
     joint: Hinge, links: FreeNames, joints: FreeNames, report: Report
 ) -> Iterator[Link]:
-    """Yield the links that stand for a planar or floating joint, the last its child.
+    """Yield the links of a planar, floating or spherical joint, the last its child.
 
     The last one is without a body.
     """
-    steps = _planar(joint) if joint.type == "planar" else _floating(joint)
+    match joint.type:
+        case "planar":
+            steps = _planar(joint)
+        case "spherical":
+            steps = _spherical(joint)
+        case _:
+            steps = _floating(joint)
     names = [joints.derive(f"{joint.name}_{suffix}") for suffix, _ in steps]
     report.note(
         joint.place,
@@ -94,6 +100,15 @@ def _floating(joint: Hinge) -> list[tuple[str, Joint]]:
         ("y", Prismatic(axis=Y)),
         ("z", Prismatic(axis=Z)),
         ("yaw", Revolute(axis=Z)),
+        ("pitch", Revolute(axis=Y)),
+        ("roll", Revolute(axis=X)),
+    ]
+
+
+def _spherical(joint: Hinge) -> list[tuple[str, Joint]]:
+    """Turn by Rz(yaw) Ry(pitch) Rx(roll)."""
+    return [
+        ("yaw", Revolute(axis=Z, precursor=joint.origin)),
         ("pitch", Revolute(axis=Y)),
         ("roll", Revolute(axis=X)),
     ]

@@ -19,14 +19,15 @@ from armillary.model.coupling import Coupling
 from armillary.model.limits import INFINITE, Limits
 from armillary.spatial.pose import Pose
 
-__all__ = ["DYNAMICS", "FREE", "Hinge", "read_hinge"]
+__all__ = ["DYNAMICS", "FREE", "SEVERAL", "Hinge", "read_hinge"]
 
 DYNAMICS: Final = "urdf.dynamics"
 """Of the link behind a joint: damping [N m s or N s/m] and friction [N m or N]."""
 
 FREE: Final = ("floating", "planar")
+SEVERAL: Final = (*FREE, "spherical")  # the last is PyBullet's
 SINGLE: Final = ("revolute", "continuous", "prismatic")
-TYPES: Final = (*SINGLE, "fixed", *FREE)
+TYPES: Final = (*SINGLE, "fixed", *SEVERAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +187,7 @@ def _mimic(joint: Element, type_: str, report: Report) -> Coupling | None:
     multiplier = element.number("multiplier", report, default=1.0)
     offset = element.number("offset", report, default=0.0)
     report_leftovers(element, report)
-    if type_ in FREE:
+    if type_ in SEVERAL:
         report.guessing("it moves by itself").error(
             element.place,
             "free-mimic",

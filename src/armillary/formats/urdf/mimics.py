@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.unkept import Guesses
-from armillary.formats.urdf.hinges import FREE, Hinge
+from armillary.formats.urdf.hinges import SEVERAL, Hinge
 
 __all__ = ["check_mimics"]
 
@@ -85,7 +85,7 @@ def _has_leader(hinge: Hinge, by_name: dict[str, Hinge], report: Report) -> bool
     if leader.type == "fixed":
         code, fault = "fixed-mimic", "which is fixed"
         hint = "Make the follower fixed too."
-    elif leader.type in FREE:
+    elif leader.type in SEVERAL:
         code, fault = "free-mimic", f"which is {leader.type}: it has no one coordinate"
     else:
         return True

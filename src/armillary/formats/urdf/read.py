@@ -15,7 +15,7 @@ from armillary.formats.free_names import FreeNames
 from armillary.formats.unkept import Guesses, Unkept, report_leftovers
 from armillary.formats.urdf.bodies import Body, read_body
 from armillary.formats.urdf.freedom import free_base, split
-from armillary.formats.urdf.hinges import DYNAMICS, FREE, Hinge, read_hinge
+from armillary.formats.urdf.hinges import DYNAMICS, SEVERAL, Hinge, read_hinge
 from armillary.formats.urdf.materials import Materials
 from armillary.formats.urdf.mimics import check_mimics
 from armillary.formats.urdf.shapes import Meshes, ShapeReader
@@ -215,7 +215,7 @@ def _cell(
     links: list[Link] = [_with_body(Link(name=root), by_name[root])]
     for child in depth_first(root, children)[1:]:
         hinge = carrier[child]
-        if hinge.type in FREE:
+        if hinge.type in SEVERAL:
             links.extend(split(hinge, link_names, joint_names, report))
         else:
             links.append(_link(hinge))
