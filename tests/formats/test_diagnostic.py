@@ -98,6 +98,49 @@ def test_a_flood_of_warnings_does_not_hide_the_error():
     assert report.count(Severity.WARNING) == 10
 
 
+def test_what_is_tolerated_is_an_error_for_the_strict():
+    for strict, severity in ((False, Severity.WARNING), (True, Severity.ERROR)):
+        report = Report(strict=strict)
+        report.tolerating("it is left out").error(PLACE, "bent", "it is bent")
+        (found,) = report.diagnostics
+        assert found.severity is severity
+        assert found.message == "it is bent" + ("" if strict else "; it is left out")
+        assert report.faults == 0
+
+
+def test_a_guess_is_an_error_but_for_the_lenient():
+    for lenient, severity in ((True, Severity.WARNING), (False, Severity.ERROR)):
+        report = Report(lenient=lenient)
+        view = report.guessing("it is straight")
+        view.error(PLACE, "bent", "it is bent", hint="Straighten it.")
+        (found,) = report.diagnostics
+        assert found.severity is severity
+        assert view.faults == 1
+        if lenient:
+            assert found.message == "it is bent; it is straight"
+        else:
+            assert found.hint == "Straighten it. With lenient=True, it is straight."
+
+
+def test_inside_of_what_is_tolerated_nothing_is_worse():
+    report = Report()
+    note = report.tolerating("a", Severity.NOTE)
+    for view in (note.tolerating("b"), note.guessing("b"), note):
+        view.error(PLACE, "bent", "it is bent")
+    assert {found.severity for found in report.diagnostics} == {Severity.NOTE}
+
+
+def test_a_loop_over_a_faulty_file_is_cut_short():
+    report = Report(most_kept=3)
+    with pytest.raises(FormatError) as caught:
+        for _ in range(1000):
+            report.raise_if_many()
+            report.tolerating("x").guessing("y").error(PLACE, "odd", "it is odd")
+            report.error(PLACE, "bent", "it is bent")
+    last = str(caught.value.diagnostics[-1])
+    assert "and 28 more errors, 28 more warnings; the rest of the file" in last
+
+
 def test_findings_beyond_the_bound_are_counted_but_not_kept():
     report = Report(most_kept=5)
     for i in range(100_000):

@@ -23,6 +23,9 @@ class Severity(enum.Enum):
     NOTE = "note"
 
 
+_RANK: Final = {severity: rank for rank, severity in enumerate(Severity)}
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A spot in a file; lines and columns count from 1, and 0 stands for unknown.
@@ -80,6 +83,7 @@ class Report:
         "_consequence",
         "_counts",
         "_faults",
+        "_is_cut",
         "_is_guess",
         "_kept",
         "_limits",
@@ -92,6 +96,7 @@ class Report:
         self._kept: list[Diagnostic] = []
         self._counts: Counter[Severity] = Counter()
         self._limits = most_kept, strict, lenient
+        self._is_cut = [False]
         self._severity = Severity.ERROR
         self._consequence = ""
         self._is_guess = False
@@ -132,8 +137,10 @@ class Report:
     ) -> Report:
         view = Report.__new__(Report)
         view._kept, view._counts, view._limits = self._kept, self._counts, self._limits
+        view._is_cut = self._is_cut
         # Inside of what is tolerated nothing is worse than that.
-        view._severity = max(self._severity, severity, key=list(Severity).index)
+        is_milder = _RANK[self._severity] > _RANK[severity]
+        view._severity = self._severity if is_milder else severity
         view._consequence = consequence
         view._is_guess = is_guess
         view._faults = 0
@@ -177,9 +184,17 @@ class Report:
     def raise_if_errors(self) -> None:
         """Raise a FormatError with every finding, errors first, if one is an error."""
         if self._counts[Severity.ERROR]:
-            order = list(Severity)
-            worst_first = sorted(self._kept, key=lambda d: order.index(d.severity))
+            worst_first = sorted(self._kept, key=lambda d: _RANK[d.severity])
             raise FormatError(*worst_first, *self._more())
+
+    def raise_if_many(self) -> None:
+        """Raise a FormatError once there are ten times more errors than are kept.
+
+        For the loops of readers: nobody needs the rest of such a file.
+        """
+        if self._counts[Severity.ERROR] > 10 * self._limits[0]:
+            self._is_cut[0] = True
+            self.raise_if_errors()
 
     def _add(
         self, place: Place, severity: Severity, code: str, message: str, hint: str
@@ -203,11 +218,12 @@ class Report:
             f"{many} more {kind}{'s' if many > 1 else ''}"
             for kind, many in excess.items()
         )
+        cut = "; the rest of the file was not read" if self._is_cut[0] else ""
         return [
             Diagnostic(
                 place=Place(self._kept[-1].place.path if self._kept else ""),
                 severity=Severity.NOTE,
                 code="more",
-                message=f"... and {counts}",
+                message=f"... and {counts}{cut}",
             )
         ]

@@ -50,7 +50,8 @@ def _limits(
 ) -> Limits:
     """Return the limits of a joint with one coordinate."""
     what = f"<limit> of {joint.label}"
-    greatest = {name: _greatest(element, name, what, report) for name in GREATEST}
+    unlimited = report.tolerating("taken as unlimited")
+    greatest = {name: _greatest(element, name, what, unlimited) for name in GREATEST}
     for name in OTHERS:
         if element.attribute(name) is not None:
             what_else = f"attribute {quote(name)} of <limit>"
@@ -74,8 +75,7 @@ def _limits(
 
 def _greatest(element: Element, name: str, what: str, report: Report) -> float:
     """Return the greatest rate, effort or acceleration; infinite without one."""
-    unlimited = report.tolerating("taken as unlimited")
-    value = element.number(name, unlimited)
+    value = element.number(name, report)
     if value is None:
         return INFINITE
     if value < 0.0:
@@ -131,6 +131,5 @@ def _end(element: Element, name: str, infinite: float, report: Report) -> float:
         sign = -1.0 if text.strip().startswith("-") else 1.0
         if sign == math.copysign(1.0, infinite):
             report = report.tolerating("it is taken as unlimited")
-    return element.number(
-        name, report.guessing("it is taken as unlimited"), default=infinite
-    )
+    report = report.guessing("it is taken as unlimited")
+    return element.number(name, report, default=infinite)

@@ -85,13 +85,14 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
         guesses=guesses,
     )
     name = _name(robot, path, report)
-    bodies = [
-        read_body(link, shapes, unkept, report) for link in robot.children_named("link")
-    ]
-    hinges = [
-        read_hinge(joint, unkept, guesses, report)
-        for joint in robot.children_named("joint")
-    ]
+    bodies: list[Body] = []
+    for link in robot.children_named("link"):
+        report.raise_if_many()
+        bodies.append(read_body(link, shapes, unkept, report))
+    hinges: list[Hinge] = []
+    for joint in robot.children_named("joint"):
+        report.raise_if_many()
+        hinges.append(read_hinge(joint, unkept, guesses, report))
     unkept.add_children(robot, FOREIGN)
     unkept.add_prefixed(robot)
     report_leftovers(robot, report)

@@ -31,6 +31,7 @@ def check_names(
     _check_unique("joint", ((hinge.name, hinge.place) for hinge in hinges), report)
     known = {body.name for body in bodies}
     for hinge in hinges:
+        report.raise_if_many()
         for end, name in (("parent", hinge.parent), ("child", hinge.child)):
             if name and name not in known:
                 report.error(
@@ -51,6 +52,7 @@ def _check_unique(
 ) -> None:
     first: dict[str, Place] = {}
     for name, place in named:
+        report.raise_if_many()
         taken = first.setdefault(name, place)
         if name and taken is not place:
             report.error(

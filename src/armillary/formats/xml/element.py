@@ -215,18 +215,13 @@ class Element:
         """Return the children of one name, in document order."""
         if name not in self._asked_children:
             self._asked_children += (name,)
-        return tuple(child for child in self._children if child.name == name)
+        return tuple([child for child in self._children if child._name == name])
 
     def only_child(self, name: str, report: Report) -> Element | None:
         """Return the one child of a name, or None; report an error for a second one."""
         found = self.children_named(name)
-        for extra in found[1:]:
-            report.error(
-                extra.place,
-                "repeated-element",
-                f"{self.label} has more than one <{name}>",
-                hint=f"Keep one; the first is at line {found[0].place.line}.",
-            )
+        if len(found) > 1:
+            self._report_repeated(found, report)
         return found[0] if found else None
 
     def first_child(
@@ -236,10 +231,12 @@ class Element:
 
         required: Whether it is an error that there is none.
         """
-        found = self.only_child(name, report.tolerating("the first one counts"))
-        if found is None and required:
+        found = self.children_named(name)
+        if len(found) > 1:
+            self._report_repeated(found, report.tolerating("the first one counts"))
+        if not found and required:
             self._report_missing(name, report)
-        return found
+        return found[0] if found else None
 
     def required_child(self, name: str, report: Report) -> Element | None:
         """Return the one child of a name; report an error unless there is just one."""
@@ -247,6 +244,15 @@ class Element:
         if child is None:
             self._report_missing(name, report)
         return child
+
+    def _report_repeated(self, found: tuple[Element, ...], report: Report) -> None:
+        for extra in found[1:]:
+            report.error(
+                extra.place,
+                "repeated-element",
+                f"{self.label} has more than one <{extra.name}>",
+                hint=f"Keep one; the first is at line {found[0].place.line}.",
+            )
 
     def _report_missing(self, name: str, report: Report) -> None:
         report.error(self.place, "missing-element", f"{self.label} has no <{name}>")
