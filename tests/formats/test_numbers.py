@@ -77,11 +77,28 @@ def assert_refused(text: str) -> None:
     assert findings[0].startswith("a.urdf:3:7: error[bad-number]: 'xyz': ")
 
 
-@pytest.mark.parametrize(("text", "count"), [("1,5", 1), ("0,0,0", 3), ("1, 2, 3", 3)])
+@pytest.mark.parametrize("text", ["1,2,-3", "1, 2, -3", " 1 ,2\n, -3 "])
+def test_commas_between_all_numbers_are_spaces(text):
+    values, findings = read(text, 3)
+    assert values == (1.0, 2.0, -3.0)
+    assert findings == [
+        f"a.urdf:3:7: warning[bad-number]: 'xyz' has commas: {text!r}; commas count as "
+        "spaces"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        *(("1,5", 1), ("1,5", 2), ("0,1 0,2 0,3", 3), ("0,1 2,5 3", 3), ("0,1 2", 3)),
+        *(("1,2 3", 3), ("1,,2", 3), (",1,2", 3), ("1,2,x", 3), ("1, 2, 3", None)),
+    ],
+)
 def test_commas_get_the_advice_they_need(text, count):
-    _, findings = read(text, count)
+    values, findings = read(text, count)
+    assert values is None
     advice = "Write a decimal point, not a comma, and separate numbers by spaces."
-    assert findings[0].endswith(advice)
+    assert findings[0].endswith(advice) or "'x' is not a number" in findings[0]
 
 
 def test_a_wrong_count_says_both_counts_and_the_text():

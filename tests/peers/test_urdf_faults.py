@@ -145,7 +145,7 @@ def assert_moves_as_in_pinocchio(path: Path, **how: bool) -> None:
     for q in (-0.7, 0.0, 1.3):
         pin.framesForwardKinematics(model, data, np.full(model.nq, q))
         expected = data.oMf[model.getFrameId("tip")].homogeneous
-        found = tip.joint.placement(q if tip.moves else 0.0).matrix()
+        found = tip.joint.transform(q if tip.moves else 0.0).matrix()
         np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-14)
 
 

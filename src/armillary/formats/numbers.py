@@ -13,6 +13,7 @@ __all__ = ["WHITE_SPACE", "number_text", "read_numbers"]
 
 WHITE_SPACE: Final = " \t\r\n"
 LONGEST_NUMBER: Final = 1000
+LEAST_COMMAS: Final = 2
 
 # What `float` takes beyond this is refused: nan, inf, 1_000, digits of other scripts.
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -30,6 +31,14 @@ def read_numbers(
     report: Receives an error if the text is anything else; the result is then None.
     """
     words = [word for word in _GAP.split(text) if word]
+    if count is not None and text.count(",") == count - 1 >= LEAST_COMMAS:
+        # A decimal comma would leave a gap without one.
+        parts = [part.strip(WHITE_SPACE) for part in text.split(",")]
+        if not any(map(_fault, parts)):
+            report.tolerating("commas count as spaces").error(
+                place, "bad-number", f"{what} has commas: {quote(text)}"
+            )
+            words = parts
     if count is not None and len(words) != count and not _has_decimal_comma(words):
         report.error(
             place,

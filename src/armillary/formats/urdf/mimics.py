@@ -45,12 +45,9 @@ def check_mimics(
     for name, hinge in by_name.items():
         if hinge.mimic is None:
             drives[name] = _Drive(name)
-        elif hinge.mimic.of not in by_name:
-            _tell_unknown(hinge, by_name, guesses, guess)
+        elif not _has_leader(hinge, by_name, guesses, guess):
             drives[name] = _Drive(name)
             free.add(name)
-        elif not _has_leader(hinge, by_name, report):
-            drives[name] = None
     for name in by_name:
         chain, end = _followed(name, by_name, drives)
         if chain and end not in drives:
@@ -64,25 +61,17 @@ def check_mimics(
     return _contradicting(by_name, drives, report), free
 
 
-def _tell_unknown(
+def _has_leader(
     hinge: Hinge, by_name: dict[str, Hinge], guesses: Guesses, report: Report
-) -> None:
-    assert hinge.mimic is not None
-    of = hinge.mimic.of
-    report.error(
-        hinge.places["mimic"],
-        "unknown-joint",
-        f"joint {quote(hinge.name)} mimics {quote(of)}, which does not exist",
-        hint=guesses.hint(of, (name for name in by_name if name != hinge.name)),
-    )
-
-
-def _has_leader(hinge: Hinge, by_name: dict[str, Hinge], report: Report) -> bool:
+) -> bool:
     """Return whether a joint follows one that moves by a single coordinate."""
     assert hinge.mimic is not None
     of, hint = hinge.mimic.of, ""
-    leader = by_name[of]
-    if leader.type == "fixed":
+    leader = by_name.get(of)
+    if leader is None:
+        code, fault = "unknown-joint", "which does not exist"
+        hint = guesses.hint(of, (name for name in by_name if name != hinge.name))
+    elif leader.type == "fixed":
         code, fault = "fixed-mimic", "which is fixed"
         hint = "Make the follower fixed too."
     elif leader.type in SEVERAL:
