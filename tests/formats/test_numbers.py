@@ -17,7 +17,9 @@ PLACE = Place("a.urdf", 3, 7)
 
 def read(text: str, count: int | None = None):
     report = Report()
-    values = read_numbers(text, count, what="'xyz'", place=PLACE, report=report)
+    values = read_numbers(
+        text, count, what="'xyz'", place=PLACE, report=report, commas=True
+    )
     return values, [str(diagnostic) for diagnostic in report.diagnostics]
 
 

@@ -22,16 +22,23 @@ _NO_NUMBER_YET: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
 def read_numbers(
-    text: str, count: int | None, *, what: str, place: Place, report: Report
+    text: str,
+    count: int | None,
+    *,
+    what: str,
+    place: Place,
+    report: Report,
+    commas: bool = False,
 ) -> tuple[float, ...] | None:
     """Return the finite numbers of a text, separated by white space.
 
     count: How many there must be, or None where any number of them will do.
     what: What the text is, for messages: `"attribute 'xyz' of <origin>"`.
     report: Receives an error if the text is anything else; the result is then None.
+    commas: Whether commas between all numbers are tolerated.
     """
     words = [word for word in _GAP.split(text) if word]
-    if count is not None and text.count(",") == count - 1 >= LEAST_COMMAS:
+    if commas and count is not None and text.count(",") == count - 1 >= LEAST_COMMAS:
         # A decimal comma would leave a gap without one.
         parts = [part.strip(WHITE_SPACE) for part in text.split(",")]
         if not any(map(_fault, parts)):

@@ -169,7 +169,9 @@ class Element:
         if text is None:
             return default
         what = f"attribute {quote(name)} of {self.label}"
-        values = read_numbers(text, count, what=what, place=self.place, report=report)
+        values = read_numbers(
+            text, count, what=what, place=self.place, report=report, commas=True
+        )
         return default if values is None else values
 
     @overload
