@@ -1079,6 +1079,13 @@ def test_equal_cells_have_equal_texts():
     assert write(cell(0.0, 1.0)) == write(cell(-0.0, 1))
 
 
+def test_a_broken_rule_is_reported_once_and_alone():
+    text = one_manipulator('[{"name": "a"}, {"name": "b", "parent": "c"}]')
+    with pytest.raises(FormatError) as caught:
+        read(text)
+    assert [found.code for found in caught.value.diagnostics] == ["parent"]
+
+
 # Joints inside joints.
 
 

@@ -155,3 +155,12 @@ def test_limits_that_look_like_degrees_are_warned_of(lower, upper) -> None:
 def test_limits_in_radians_are_not_warned_of(end: float) -> None:
     limits = Limits(lower=-end, upper=end)
     Link(name="a", parent="b", joint=Revolute(axis=(0, 0, 1)), limits=limits)
+
+
+@pytest.mark.parametrize("name", ["velocity", "acceleration", "effort"])
+def test_limits_of_rates_and_forces_are_not_negative(name: str):
+    assert getattr(Limits(**{name: 0.0}), name) == 0.0
+    with pytest.raises(ModelError, match=rf"The limit '{name}' is -1e-09; it cannot"):
+        Limits(**{name: -1e-9})
+    with pytest.raises(ModelError, match=f"The limit '{name}' is NaN"):
+        Limits(**{name: math.nan})

@@ -11,6 +11,8 @@ import armillary as arm
 from armillary import Cell, Frame, Link, Manipulator, Mount, State
 from armillary.errors import StateError, UnknownName
 from armillary.model.joints.revolute import Revolute
+from armillary.model.jury import Jury
+from armillary.model.kinship import Carried
 from armillary.model.pairs import Pairs
 from armillary.model.rules import Rule, Rules
 from armillary.model.shapes.box import Box
@@ -159,6 +161,25 @@ def test_fingers_may_touch_what_the_palm_holds(cell: Cell):
     assert cell.pairs(other, rules=rules) == cell.pairs(other)
     elsewhere = cell.home.grip("peg", by="left")
     assert cell.pairs(elsewhere, rules=rules) == cell.pairs(elsewhere)
+
+
+def test_what_is_held_says_so_also_where_it_may_touch(cell: Cell):
+    held = cell.home.grip("tray", by="tcp").grip("peg", by="tray_top")
+    rules = cell.rules.let_touch("peg_0", held_by="palm")
+    reason = cell.pairs(held, rules=rules).why("peg_0", "tray_0").reason
+    assert reason == "'peg' is held by 'tray/tray_0'"
+
+
+def test_pairs_of_many_grips_are_not_kept_for_ever(
+    cell: Cell, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("armillary.model.jury.MOST_KEPT", 2)
+    jury = Jury(cell, cell.rules)
+    holders = [cell.frame(f"arm{k}").link for k in range(4)]
+    found = [jury.pairs((Carried(3, holder, "held by"),)) for holder in holders]
+    assert len(jury._known) <= 2
+    again = [jury.pairs((Carried(3, holder, "held by"),)) for holder in holders]
+    assert found == again
 
 
 def test_pairs_do_not_depend_on_where_things_are(cell: Cell):

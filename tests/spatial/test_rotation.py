@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -54,6 +55,16 @@ def test_log_undoes_exp_at_the_singular_angles(v: tuple[float, float, float]) ->
     scipys = np.array(rot.log(rows(matrix)))
     same = min(np.max(np.abs(scipys - v)), np.max(np.abs(scipys + v)))
     assert same < 5e-15
+
+
+def test_log_is_as_exact_where_its_series_ends_as_elsewhere() -> None:
+    mpmath.mp.dps = 40
+    for angle in [*np.geomspace(1e-9, 3.0, 60), *np.linspace(0.06, 0.07, 40)]:
+        half = mpmath.mpf(float(angle)) / 2
+        q = (float(mpmath.cos(half)), float(mpmath.sin(half)), 0.0, 0.0)
+        exact = 2 * mpmath.atan2(mpmath.mpf(q[1]), mpmath.mpf(q[0]))
+        (found, _, _) = rot.quaternion_log(q)
+        assert abs((mpmath.mpf(found) - exact) / exact) < 6e-16
 
 
 def test_log_never_exceeds_a_half_turn(sample) -> None:
