@@ -18,7 +18,7 @@ from armillary.model.joints import (
 )
 from armillary.model.unit import Unit
 from armillary.spatial.pose import Pose
-from armillary.trace import Program, verify
+from armillary.trace import Program, trace, verify
 
 # How much machine code a joint's pose costs: a joint that grows must be looked at.
 OPERATIONS = {
@@ -50,7 +50,8 @@ def test_the_oval_takes_one_sine_and_one_cosine():
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_programs_are_legal(name: str):
     motion = OPERATIONS[name][0].motion
-    programs: list[Program] = [motion.program, motion.subspace_program]
+    subspace = trace(motion.subspace, q=())
+    programs: list[Program] = [motion.program, subspace]
     for program in programs:
         verify(program)
         assert [port.name for port in program.inputs] == ["q"]

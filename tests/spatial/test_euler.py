@@ -28,9 +28,6 @@ ORDERS = {
     "moving_xyz": (
         euler.rows_from_moving_xyz, euler.moving_xyz, "XYZ", 1, (right, -right), 2
     ),
-    "moving_zyz": (
-        euler.rows_from_moving_zyz, euler.moving_zyz, "ZYZ", 1, (0.0, math.pi), 0
-    ),
 }  # fmt: skip
 order = pytest.mark.parametrize("name", ORDERS)
 
@@ -56,10 +53,7 @@ def test_the_rotation_comes_back_from_anywhere(name: str, sample) -> None:
 def test_the_angles_come_back_within_their_range(name: str, sample) -> None:
     to_rows, from_rows, *_ = ORDERS[name]
     for a, b, c in sample(3, count=40):
-        narrow = 0.9 * a if name == "moving_zyz" else 1.8 * a
-        angles = (narrow / 2, 0.9 * b, 1.5 * c)
-        if name == "moving_zyz" and abs(angles[1]) < 1e-3:
-            continue
+        angles = (0.9 * a, 0.9 * b, 1.5 * c)
         if max(map(abs, angles)) < right:
             np.testing.assert_allclose(
                 from_rows(to_rows(*angles)), angles, rtol=0, atol=1e-12
@@ -132,13 +126,6 @@ def test_visual_components_examples_of_its_wpr() -> None:
     np.testing.assert_allclose(wpr, (180.0, 0.0, 160.0), atol=1e-12)
     locked = euler.rows_from_fixed_xyz(right, right, 0.0)
     np.testing.assert_allclose(np.degrees(euler.fixed_xyz(locked)), (90.0, 90.0, 0.0))
-
-
-def test_the_branch_of_zyz_keeps_its_first_angle_within_a_right_angle() -> None:
-    for angles in itertools.product(np.linspace(-3.1, 3.1, 9), repeat=3):
-        z, y, z2 = euler.moving_zyz(euler.rows_from_moving_zyz(*map(float, angles)))
-        assert abs(z) <= right
-        assert max(abs(y), abs(z2)) <= math.pi
 
 
 def test_robworks_ball_joint_is_a_chain_of_revolute_ones() -> None:

@@ -107,28 +107,6 @@ def test_about_a_coordinate_axis_the_trace_is_a_sine_and_a_cosine(axis) -> None:
     assert program.operation_count == 3  # sin, cos, neg
 
 
-def test_axis_and_angle_are_those_of_the_rotation_vector() -> None:
-    for v, angle in itertools.product(directions(), ANGLES):
-        axis, found = rot.axis_angle(rot.exp(tuple(angle * v)))
-        assert found == pytest.approx(angle, abs=5e-15)
-        assert np.linalg.norm(axis) == pytest.approx(1.0, abs=1e-15)
-        if angle > 1e-12:
-            away = min(np.max(np.abs(axis - v)), np.max(np.abs(axis + v)))
-            assert away < 1e-15 / min(angle, 1.0) + 1e-15
-            assert np.dot(axis, v) > 0.0 or angle > math.pi - 1e-13
-
-
-def test_no_rotation_has_the_axis_z_and_finite_derivatives() -> None:
-    assert rot.axis_angle(EYE) == ((0.0, 0.0, 1.0), 0.0)
-
-    def rates(v, u):
-        axis, angle = rot.axis_angle(rot.exp(tuple(v)))
-        return tangent([*axis, angle], list(zip(v, u, strict=True)))
-
-    program = trace(rates, v=(3,), u=(3,))
-    assert np.all(np.isfinite(replay(program, (0.0, 0.0, 0.0, 0.3, -0.7, 0.2))))
-
-
 def test_exp_has_its_exact_derivative_at_zero() -> None:
     def rates(v, u):
         flat = [x for row in rot.exp(tuple(v)) for x in row]

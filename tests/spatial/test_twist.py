@@ -56,8 +56,6 @@ def test_power_is_the_same_in_every_frame_and_at_every_point(sample) -> None:
         power = pytest.approx(twist.power(V, F), rel=1e-12, abs=1e-14)
         there = twist.transform_twist(X, V), twist.transform_wrench(X, F)
         assert twist.power(*there) == power
-        o = X.position
-        assert twist.power(twist.move_twist(V, o), twist.move_wrench(F, o)) == power
         turned = twist.turn(X.rotation, V), twist.turn(X.rotation, F)
         assert twist.power(*turned) == power
 
@@ -67,52 +65,11 @@ def test_moving_a_point_is_transforming_by_a_translation(sample) -> None:
         X = Pose.translation(*o).inverse()
         moved = twist.transform_twist(X, V)
         np.testing.assert_allclose(twist.move_twist(V, o), moved, **near)
-        np.testing.assert_allclose(
-            twist.move_wrench(V, o), twist.transform_wrench(X, V), **near
-        )
 
 
 def test_a_point_away_from_the_axis_moves_across_it() -> None:
     V = (0.0, 0.0, 0.0, 0.0, 0.0, 2.0)
     assert twist.move_twist(V, (3.0, 0.0, 0.0)) == (0.0, 6.0, 0.0, 0.0, 0.0, 2.0)
-    F = (0.0, 5.0, 0.0, 0.0, 0.0, 0.0)
-    assert twist.move_wrench(F, (3.0, 0.0, 0.0)) == (0.0, 5.0, 0.0, 0.0, 0.0, -15.0)
-
-
-def test_the_bracket_is_that_of_matrices_and_obeys_jacobi(sample) -> None:
-    def bracket(a, b):
-        return np.array(twist.cross_twist(tuple(a), tuple(b)))
-
-    for V, W, U in zip(*[iter(sample(6))] * 3, strict=True):
-        matrix = hat(V) @ hat(W) - hat(W) @ hat(V)
-        np.testing.assert_allclose(hat(bracket(V, W)), matrix, **near)
-        np.testing.assert_allclose(bracket(V, W), -bracket(W, V), **near)
-        jacobi = bracket(V, bracket(W, U)) + bracket(W, bracket(U, V))
-        np.testing.assert_allclose(jacobi, -bracket(U, bracket(V, W)), **near)
-
-
-def test_the_two_cross_products_are_dual(sample) -> None:
-    for V, W, F in zip(*[iter(sample(6))] * 3, strict=True):
-        left = twist.power(W, twist.cross_wrench(V, F))
-        right = -twist.power(twist.cross_twist(V, W), F)
-        assert left == pytest.approx(right, rel=1e-12, abs=1e-20)
-
-
-def test_cross_products_are_the_rates_of_carried_twists_and_wrenches(sample) -> None:
-    """d/dt of Ad(exp(V t)) W at t = 0, exactly, from the trace."""
-
-    def rates(v, w, t):
-        X = twist.exp(tuple(t * x for x in v))
-        carried = (
-            *twist.transform_twist(X, tuple(w)),
-            *twist.transform_wrench(X, tuple(w)),
-        )
-        return tangent(carried, [(t, 1.0)])
-
-    program = trace(rates, v=(6,), w=(6,), t=())
-    for V, W in zip(sample(6), sample(6)[::-1], strict=True):
-        expected = twist.cross_twist(V, W) + twist.cross_wrench(V, W)
-        np.testing.assert_allclose(replay(program, (*V, *W, 0.0)), expected, **near)
 
 
 def test_exp_is_the_exponential_of_the_matrix(sample) -> None:

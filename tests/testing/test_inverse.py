@@ -209,6 +209,17 @@ def test_reasons_of_a_form(form: ClosedForm) -> None:
     assert answer.residual[1, 0] > 5.0
 
 
+@pytest.mark.parametrize("form", [None, Planar(), Plain()])
+def test_targets_of_a_form_are_sheared_by_no_more_than_rounding(form) -> None:
+    model = cell()
+    q = np.array([0.3, 0.4, 0.5])
+    for shear, reason in ((1e-7, Reason.SOLVED), (1e-5, Reason.INVALID_TARGET)):
+        X = model.fk("tip", joints=JOINTS)(q)
+        X[:3, 0] += shear * X[:3, 1]
+        answer = model.ik("tip", joints=JOINTS, closed=form)(X, near=q)
+        assert answer.reason == reason
+
+
 def test_what_the_users_code_raises_is_told() -> None:
     class Careless(Planar):
         def inverse(self, pose):

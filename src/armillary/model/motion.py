@@ -56,11 +56,6 @@ class Motion:
         """Return the program from q to the twelve entries of the pose."""
         return self._pose
 
-    @property
-    def subspace_program(self) -> Program:
-        """Return the program from q to S(q)."""
-        return self._twist
-
     def pose(self, q: Number) -> Pose:
         """Return the pose at `q`."""
         return _pose_of_entries(replay(self._pose, [q]))

@@ -6,7 +6,6 @@ product; *fixed* axes stay. All angles are in radians.
     fixed_xyz(roll, pitch, yaw)  Rz(yaw) Ry(pitch) Rx(roll)   URDF's rpy
     moving_zyx(z, y, x)          Rz(z) Ry(y) Rx(x)            RobWork's RPY
     moving_xyz(x, y, z)          Rx(x) Ry(y) Rz(z)            Isaac's roll, pitch, yaw
-    moving_zyz(z, y, z2)         Rz(z) Ry(y) Rz(z2)
 
 Where the first and the last axis fall together, only a sum or difference of their
 angles is known; each function says which of them is then 0. The rotation always comes
@@ -47,11 +46,6 @@ def rows_from_moving_xyz(x: Number, y: Number, z: Number) -> Rows:
     return snap_rows(multiply(multiply(about_x(x), about_y(y)), about_z(z)))
 
 
-def rows_from_moving_zyz(z: Number, y: Number, z2: Number) -> Rows:
-    """Return Rz(z) Ry(y) Rz(z2)."""
-    return snap_rows(multiply(multiply(about_z(z), about_y(y)), about_z(z2)))
-
-
 def moving_zyx(m: Rows) -> Vector3:
     """Return z, y, x with y in [-pi/2, pi/2]; z is 0 where y is a right angle."""
     sine, cosine, length = _direction(m[1][0], m[0][0])
@@ -77,19 +71,6 @@ def moving_xyz(m: Rows) -> Vector3:
     """
     z, y, x = moving_zyx(transpose(m))
     return negate((x, y, z))
-
-
-def moving_zyz(m: Rows) -> Vector3:
-    """Return z, y, z2 with z in [-pi/2, pi/2]; z is 0 where y is 0 or pi."""
-    sign = select(m[0][2] < 0.0, -1.0, 1.0)
-    sine, cosine, length = _direction(sign * m[1][2], sign * m[0][2])
-    z = atan2(sine, cosine)
-    y = atan2(sign * length, m[2][2])
-    z2 = atan2(
-        cosine * m[1][0] - sine * m[0][0],
-        cosine * m[1][1] - sine * m[0][1],
-    )
-    return z, y, z2
 
 
 def _direction(y: Number, x: Number) -> tuple[Number, Number, Number]:

@@ -31,7 +31,6 @@ from armillary.spatial.vector import (
 from armillary.trace.functions import atan2, select, sqrt
 
 SMALL_SINE_SQUARE: Final = 1e-3
-NO_SINE_SQUARE: Final = 1e-300
 
 # asin(s) / s in powers of s^2.
 _ARC_SINE_RATIO: Final = (
@@ -114,23 +113,6 @@ def quaternion_log(q: Quaternion) -> Vector3:
     sine = sqrt(select(is_small, 1.0, sine_square))
     ratio = select(is_small, series, atan2(sine, q[0]) / sine)
     return scale(2.0 * ratio, v)
-
-
-def axis_angle(m: Rows) -> tuple[Vector3, Number]:
-    """Return the unit axis and the angle [rad] in [0, pi] of `m`.
-
-    The axis of no rotation is z.
-    """
-    w, *v = quaternion_from_rows(m)
-    sine_square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2]
-    is_none = sine_square < NO_SINE_SQUARE
-    sine = sqrt(select(is_none, 1.0, sine_square))
-    axis = (
-        select(is_none, 0.0, v[0] / sine),
-        select(is_none, 0.0, v[1] / sine),
-        select(is_none, 1.0, v[2] / sine),
-    )
-    return axis, select(is_none, 0.0, 2.0 * atan2(sine, w))
 
 
 def orthonormality_error(m: Rows) -> Number:

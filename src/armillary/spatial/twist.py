@@ -82,12 +82,6 @@ def move_twist(V: Vector6, offset: Vector3) -> Vector6:
     return (*add(v, cross(w, offset)), *w)
 
 
-def move_wrench(F: Vector6, offset: Vector3) -> Vector6:
-    """Return the wrench about the point that is `offset` [m] away: (f, m - o x f)."""
-    f, m = halves(F)
-    return (*f, *subtract(m, cross(offset, f)))
-
-
 def adjoint(X_AB: Pose) -> Rows6:
     """Return the matrix of `transform_twist`, [R, [p]R; 0, R]."""
     moved = multiply(skew(X_AB.position), X_AB.rotation)
@@ -104,20 +98,6 @@ def coadjoint(X_AB: Pose) -> Rows6:
     lower = zip(moved, X_AB.rotation, strict=True)
     d, e, f = ((*row, *other) for row, other in lower)
     return a, b, c, d, e, f
-
-
-def cross_twist(V: Vector6, W: Vector6) -> Vector6:
-    """Return crm(V) W, the rate of the twist W carried along by V; also [V, W]."""
-    v, w = halves(V)
-    linear, angular = halves(W)
-    return (*add(cross(w, linear), cross(v, angular)), *cross(w, angular))
-
-
-def cross_wrench(V: Vector6, F: Vector6) -> Vector6:
-    """Return crf(V) F = -crm(V)' F, the rate of the wrench F carried along by V."""
-    v, w = halves(V)
-    f, m = halves(F)
-    return (*cross(w, f), *add(cross(w, m), cross(v, f)))
 
 
 def power(V: Vector6, F: Vector6) -> Number:

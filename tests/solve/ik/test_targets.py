@@ -138,3 +138,20 @@ def test_dual_quaternions_that_are_sheared_are_no_pose(cell: Cell) -> None:
 def test_what_is_no_array_is_told(cell: Cell, asked: dict, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         cell.ik("tool0")(**{"targets": np.eye(4)} | asked)
+
+
+@pytest.mark.parametrize("name", ["irb2400", "ur5e_on_oval"])
+def test_matrices_that_are_sheared_are_no_pose(name: str) -> None:
+    cell = arm.example(name)
+    q = np.linspace(0.1, 0.9, len(cell.joint_names))
+    ik = cell.ik("tool0")
+    for shear, reason in ((1e-7, Reason.SOLVED), (1e-5, Reason.INVALID_TARGET)):
+        for i, j in ((0, 1), (1, 2), (2, 0)):
+            X = cell.fk("tool0")(q)
+            X[:3, i] += shear * X[:3, j]
+            assert ik(X, near=q + 0.05).reason == reason
+            assert ik(X[None], near=q + 0.05).reason == reason
+            every = ik.all(X)
+            assert every.success.any() == (reason == Reason.SOLVED)
+            if not every.success.any():
+                assert (every.reason == reason).all()
