@@ -109,3 +109,57 @@ for k, kernel in enumerate(kernels):
 def test_another_library(name: str, order: str):
     pytest.importorskip(name.partition(".")[0])
     run(LIBRARY, name, order)
+
+
+# Forks.
+
+FORK = """
+import os, threading, time, warnings
+from armillary.kernel.kernel import shared_kernel
+warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+make = {"compile": compile, "shared": shared_kernel}[sys.argv[1]]
+long = [sines(k, 300) for k in range(1, 4)]
+worker = threading.Thread(target=lambda: [make(program) for program in long])
+worker.start()
+children = []
+for k in range(4):
+    time.sleep(0.1)
+    child = os.fork()
+    if child == 0:
+        right(make(sines(10 + k)), 10 + k)
+        right(make(long[0]), 1, 300)
+        os._exit(0)
+    children.append(child)
+worker.join()
+for child in children:
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("how", ["compile", "shared"])
+def test_forks_while_another_thread_compiles(how: str):
+    run("import sys\n" + FORK, how)
+
+
+FORK_WITHIN = """
+import os
+from armillary.kernel import forks, kernel
+
+def fork(*_):
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+with forks.PROGRAM_LOCKS[3]:
+    fork()
+right(kernel.shared_kernel(sines(0)), 0)
+assert not forks._acquired
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_thread_that_compiles_may_fork_itself():
+    """As a finalizer or a signal handler may."""
+    run(FORK_WITHIN)

@@ -1,5 +1,6 @@
 # What armillary uses of llvmlite, which carries no types.
 
+from threading import RLock
 from typing import Self
 
 llvm_version_info: tuple[int, int, int]
@@ -52,3 +53,12 @@ def get_host_cpu_name() -> str: ...
 def initialize_native_asmprinter() -> None: ...
 def initialize_native_target() -> None: ...
 def parse_assembly(llvmir: str) -> ModuleRef: ...
+
+class _Lock:
+    _lock: RLock
+
+class _Library:
+    _lock: _Lock
+
+class ffi:
+    lib: _Library

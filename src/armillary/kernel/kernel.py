@@ -8,7 +8,6 @@ import inspect
 import keyword
 import math
 import operator
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import KernelError, ShapeError
-from armillary.kernel import binding, threads
+from armillary.kernel import binding, forks, threads
 from armillary.kernel.arguments import (
     Array,
     Batch,
@@ -349,7 +348,8 @@ def _real_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 
 def _native(program: Program, dtype: np.dtype[Any], wish: int) -> _Native:
-    from armillary.kernel import compiler  # imports LLVM
+    with forks.IMPORT_LOCK:
+        from armillary.kernel import compiler  # imports LLVM
 
     core = compiler.without_empty_arrays(program)
     code, shape = compiler.compiled(core, dtype.itemsize * 8, wish)
@@ -391,13 +391,9 @@ def _shared(program: Program, dtype: np.dtype[Any], lanes: int | None) -> Kernel
     return compile(program, dtype=dtype, lanes=lanes)
 
 
-# The first of several threads that want a kernel compiles it, the others wait.
-_LOCKS = [threading.Lock() for _ in range(64)]
-
-
 def shared_kernel(
     program: Program, *, dtype: npt.DTypeLike = np.float64, lanes: int | None = None
 ) -> Kernel:
     """Return the kernel of `program`, the same one for equal questions to `compile`."""
-    with _LOCKS[hash(program) % len(_LOCKS)]:
+    with forks.PROGRAM_LOCKS[hash(program) % len(forks.PROGRAM_LOCKS)]:
         return _shared(program, _real_type(dtype), lanes)

@@ -9,6 +9,9 @@ import numpy.typing as npt
 from armillary.errors import KernelError
 from armillary.kernel.target import Target, machine
 
+# llvmlite admits one thread at a time with this lock, which it does not publish.
+LLVM_LOCK = llvm.ffi.lib._lock._lock  # pyright: ignore[reportPrivateUsage]
+
 
 def optimised(text: str, target: Target, *, variables: bool = False) -> llvm.ModuleRef:
     """Return the parsed, checked module; the tracer has done the optimising.

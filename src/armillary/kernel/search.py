@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armillary.kernel import forks
 from armillary.kernel.binding import address_of
 from armillary.kernel.block import Shape
 from armillary.kernel.search_code import search_code
@@ -306,7 +307,8 @@ def _compiled(
     step: Program, guard: Program, scales: tuple[float, ...]
 ) -> tuple[Any, Shape]:
     """Return the code of the loop around `step`, and the shape of its values."""
-    from armillary.kernel import compiler, target  # they import LLVM
+    with forks.IMPORT_LOCK:
+        from armillary.kernel import compiler, target  # they import LLVM
 
     machine, shape = target.host(), compiler.native_shape(64)
     with_avx2 = "+avx2" in machine.features.split(",")
