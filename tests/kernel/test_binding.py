@@ -19,6 +19,7 @@ import pytest
 from armillary.errors import ShapeError
 from armillary.kernel import Kernel, binding, call, compile
 from armillary.kernel import kernel as kernels
+from armillary.kernel.fallback import new_state
 from armillary.trace import Program, trace
 
 Array = npt.NDArray[Any]
@@ -56,10 +57,9 @@ def watched(arm: Program) -> Watched:
 
 def watch(program: Program, dtype: np.dtype[Any]) -> Watched:
     native = kernels._native(program, dtype, 0)
-    exact = kernels.address(native.exact.in_call)
     slow = Slow()
     function = binding.make_function(
-        native.call, exact, dtype, slow, program.name, native.owned
+        native.call, dtype, slow, program.name, native.owned
     )
     return function, slow
 
@@ -274,17 +274,17 @@ def test_a_call_outlives_its_kernel(formulas: dict[str, Program], draw: Any, nam
     fast = compile(program)
     inputs = draw(program, ())
     wanted = fast(*inputs)
-    call, gone = fast.__call__, weakref.ref(fast)
+    call, given, gone = fast.__call__, inputs, weakref.ref(fast)
     if name == "many":
-        call = fast._native.ufunc  # all that is left of it
-        keeper = fast._native
+        keeper = fast._native  # all that is left of it
+        call, given = keeper.ufunc, [*inputs, new_state()]
     del fast
     gc.collect()
     assert gone() is None
     assert name == "arm" or keeper is not None
     for _ in range(3):
         junk = [np.random.default_rng(k).normal(size=50) for k in range(50)]
-        for found, one in zip(call(*inputs), wanted, strict=True):
+        for found, one in zip(call(*given), wanted, strict=True):
             np.testing.assert_array_equal(found, one)
         del junk
     if name == "arm":
@@ -307,7 +307,7 @@ def test_results_outlive_their_kernel(arm: Program):
 def test_kernels_are_freed(arm: Program, many: Program):
     for program in (arm, many):
         fast = compile(program)
-        code = weakref.ref(fast._native.exact.in_loop)
+        code = weakref.ref(fast._native.owned[0]._engine[0])
         kind = weakref.ref(type(fast))
         del fast
         gc.collect()

@@ -51,7 +51,6 @@ def _make_ufunc() -> Callable[..., Any]:
 
 def make_ufunc(
     loop: int,
-    context: int,
     dtype: np.dtype[Any],
     counts: tuple[int, int],
     signature: str,
@@ -61,15 +60,15 @@ def make_ufunc(
 
     Args:
         loop: Address of a function with NumPy's inner-loop signature.
-        context: Address handed to it as its data.
-        dtype: Type of every input and output.
+        dtype: Type of every input and output, except that the last input is of int64.
         counts: Number of inputs and of outputs.
         signature: Core dimensions, such as `(7)->(4,4)`.
         name: Its name.
     """
     functions = (ctypes.c_void_p * 1)(loop)
-    data = (ctypes.c_void_p * 1)(context)
+    data = (ctypes.c_void_p * 1)()
     types = (ctypes.c_char * sum(counts))(*[dtype.num] * sum(counts))
+    types[counts[0] - 1] = np.dtype(np.int64).num
     texts = _c_text(name), b"", signature.encode()
     ufunc = _make_ufunc()(
         ctypes.addressof(functions),
@@ -88,6 +87,11 @@ def make_ufunc(
 
 def _c_text(text: str) -> bytes:
     return text.replace("\0", "?").encode(errors="replace")
+
+
+def address_of_function(name: str) -> int:
+    """Return where a function of Python's C interface starts."""
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
 @lru_cache(maxsize=1)
@@ -118,7 +122,6 @@ class _Words(ctypes.Structure):
 
 def make_function(
     call: int,
-    exact: int,
     dtype: np.dtype[Any],
     slow: Callable[..., Any],
     name: str,
@@ -128,22 +131,21 @@ def make_function(
 
     Args:
         call: Address of @call.
-        exact: Address of the function that recomputes flagged blocks.
         dtype: Type of the arrays it takes as they are.
         slow: What gets every other call.
         name: Its name.
         owned: What must live as long as the function does.
     """
     api = _table("_ARRAY_API")
-    vectorcall = ctypes.cast(ctypes.pythonapi.PyObject_Vectorcall, ctypes.c_void_p)
     words = _Words(
-        exact=exact,
         array_type=api[_ARRAY_TYPE],
         dtype=id(dtype),
         new_array=api[_ARRAY_NEW],
         type_number=dtype.num,
-        vectorcall=vectorcall.value,
+        vectorcall=address_of_function("PyObject_Vectorcall"),
         slow=id(slow),
+        malloc=address_of_function("PyMem_RawMalloc"),
+        free=address_of_function("PyMem_RawFree"),
     )
     text = _c_text(name)
     definition = _MethodDefinition(text, call, _FASTCALL_WITH_KEYWORDS, None)

@@ -217,12 +217,11 @@ class Block:
         known = self.flagged
         self.flagged = truth if known is None else self.truths("or", known, truth)
 
-    def limit(self, x: Value, bound: float) -> None:
-        """Flag the lanes in which |x| exceeds `bound`; NaN does not.
+    def limit(self, size: Value, bound: float) -> None:
+        """Flag the lanes in which `size` exceeds `bound`; NaN does not.
 
-        The largest |x| noted for a bound is compared once, at the end.
+        The largest size noted for a bound, or 0, is compared once, at the end.
         """
-        size = self.call("fabs", x)
         largest = self.largest.get(bound, self.real(0.0))
         greater = self.fcmp("ogt", size, largest)
         self.largest[bound] = self.select(greater, size, largest)

@@ -1,36 +1,44 @@
 """The way into a block for a single row: the body of a Python function.
 
-`@call` checks that its arguments are plain arrays of the exact shape, makes the result,
-calls the block, and hands everything unusual to a slower callable.
+`@call` checks that its arguments are plain arrays of the exact shape, calls the block
+and makes the result. Everything unusual goes to a slower callable, flagged rows too.
 """
 
 from __future__ import annotations
 
 from armillary.kernel.block import Shape
+from armillary.kernel.memory import allocate
 from armillary.kernel.signature import compact_strides
 from armillary.kernel.text import Text
 from armillary.trace import Port, Program
 
 # Where @call finds its addresses, in the words of an array that is its `self`.
 WORDS = (
-    "exact",
     "array_type",
     "dtype",
     "new_array",
     "type_number",
     "vectorcall",
     "slow",
+    "malloc",
+    "free",
 )
 # Where the fields of a NumPy array lie; checked on a known array before use.
 DATA, NDIM, DIMENSIONS, STRIDES, DESCRIPTION = 16, 24, 32, 40, 56
 
 
-def emit_call(program: Program, shape: Shape) -> str:
-    """Return the text of @call, for a program with one output."""
+def emit_call(program: Program, shape: Shape, scratch: int) -> str:
+    """Return the text of @call, for a program with one output.
+
+    Args:
+        program: What is computed.
+        shape: The values that @block works on.
+        scratch: Memory that @block needs [bytes].
+    """
     (result,) = program.outputs
     t = Text()
     words = t.load_field("%self", DATA, "ptr")
-    array_type, dtype = t.load_at(words, 1, "ptr"), t.load_at(words, 2, "ptr")
+    array_type, dtype = (_word(t, words, name) for name in ("array_type", "dtype"))
     _guard(t, t.name(f"icmp eq i64 %count, {len(program.inputs)}"))
     _guard(t, t.name("icmp eq ptr %keywords, null"))
     rows: list[str] = []
@@ -43,36 +51,50 @@ def emit_call(program: Program, shape: Shape) -> str:
         ndim = t.load_field(array, NDIM, "i32")
         _guard(t, t.name(f"icmp eq i32 {ndim}, {len(port.shape)}"))
         _check_layout(t, array, port, shape)
-        rows.append(_spread(t, t.load_field(array, DATA, "ptr"), port, shape))
+        rows.append(t.load_field(array, DATA, "ptr"))
+    block = [
+        port.size * shape.lanes * shape.bytes for port in (*program.inputs, result)
+    ]
+    memory = allocate(t, [*block, scratch], _word(t, words, "malloc"), failed="slow")
+    *buffers, out, room = memory.parts
+    given = [
+        _spread(t, row, buffer, port, shape)
+        for row, buffer, port in zip(rows, buffers, program.inputs, strict=True)
+    ]
+    pointers = ", ".join(f"ptr {pointer}" for pointer in [*given, out, room])
+    flags = t.name(f"call i{shape.lanes} @block({pointers})")
+    _guard(t, t.name(f"icmp eq i{shape.lanes} {flags}, 0"), otherwise="flagged")
     made = _new_array(t, words, array_type, result)
     _guard(t, t.name(f"icmp ne ptr {made}, null"), otherwise="failed")
-    total = max(1, result.size) * shape.lanes
-    buffer = t.name(f"alloca {shape.scalar}, i64 {total}, align 64")
-    pointers = ", ".join(f"ptr {row}" for row in [*rows, buffer])
-    t.do(f"call void @block({pointers}, ptr {words})")
     data = t.load_field(made, DATA, "ptr")
     t.do(
         f"call void @llvm.memcpy.p0.p0.i64(ptr align {shape.bytes} {data}, "
-        f"ptr align 64 {buffer}, i64 {result.size * shape.bytes}, i1 false)"
+        f"ptr align 64 {out}, i64 {result.size * shape.bytes}, i1 false)"
     )
+    memory.free(t, _word(t, words, "free"))
     t.do(f"ret ptr {made}")
+    t.label("flagged")
+    memory.free(t, _word(t, words, "free"))
+    t.do("br label %slow")
     t.label("slow")
-    vectorcall, slow = t.load_at(words, 5, "ptr"), t.load_at(words, 6, "ptr")
+    vectorcall, slow = (_word(t, words, name) for name in ("vectorcall", "slow"))
     answer = t.name(
         f"call ptr {vectorcall}(ptr {slow}, ptr %arguments, i64 %count, ptr %keywords)"
     )
     t.do(f"ret ptr {answer}")
     t.label("failed")
+    memory.free(t, _word(t, words, "free"))
     t.do("ret ptr null")
-    head = "define ptr @call(ptr %self, ptr %arguments, i64 %count, ptr %keywords) {"
-    declared = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
-    return "\n".join([declared, head, "entry:", *t.lines, "}"])
+    head = "define ptr @call(ptr %self, ptr %arguments, i64 %count, ptr %keywords) #0 {"
+    return "\n".join([head, "entry:", *t.lines, "}"])
+
+
+def _word(t: Text, words: str, name: str, kind: str = "ptr") -> str:
+    return t.load_at(words, WORDS.index(name), kind)
 
 
 def _guard(t: Text, truth: str, otherwise: str = "slow") -> None:
-    label = f"ok{len(t.lines)}"
-    t.do(f"br i1 {truth}, label %{label}, label %{otherwise}")
-    t.label(label)
+    t.branch(truth, otherwise=otherwise)
 
 
 def _check_layout(t: Text, array: str, port: Port, shape: Shape) -> None:
@@ -87,12 +109,10 @@ def _check_layout(t: Text, array: str, port: Port, shape: Shape) -> None:
             _guard(t, t.name(f"icmp eq i64 {t.load_at(strides, d)}, {stride}"))
 
 
-def _spread(t: Text, data: str, port: Port, shape: Shape) -> str:
+def _spread(t: Text, data: str, buffer: str, port: Port, shape: Shape) -> str:
     """Repeat one row for every lane and return where."""
     if shape.lanes == 1 or port.size == 0:
         return data
-    total = port.size * shape.lanes
-    buffer = t.name(f"alloca {shape.scalar}, i64 {total}, align 64")
     for lane in range(shape.lanes):
         start = t.name(
             f"getelementptr {shape.scalar}, ptr {buffer}, i64 {lane * port.size}"
@@ -105,12 +125,12 @@ def _spread(t: Text, data: str, port: Port, shape: Shape) -> str:
 
 
 def _new_array(t: Text, words: str, array_type: str, port: Port) -> str:
-    lengths = t.name(f"alloca i64, i64 {max(1, len(port.shape))}")
+    lengths = t.alloca(f"i64, i64 {max(1, len(port.shape))}")
     for d, length in enumerate(port.shape):
         place = t.name(f"getelementptr i64, ptr {lengths}, i64 {d}")
         t.do(f"store i64 {length}, ptr {place}")
-    make = t.load_at(words, 3, "ptr")
-    number = t.load_at(words, 4)
+    make = _word(t, words, "new_array")
+    number = _word(t, words, "type_number", "i64")
     number32 = t.name(f"trunc i64 {number} to i32")
     return t.name(
         f"call ptr {make}(ptr {array_type}, i32 {len(port.shape)}, ptr {lengths}, "

@@ -16,26 +16,28 @@ from armillary.kernel.block import Shape
 from armillary.kernel.call import emit_call
 from armillary.kernel.emit import emit_block
 from armillary.kernel.loop import emit_loop
+from armillary.kernel.memory import PROBED
 from armillary.kernel.native import Code, to_assembly, to_object
 from armillary.kernel.segments import LENGTH
 from armillary.kernel.signature import MAX_DIMENSIONS
 from armillary.kernel.target import Target, host
 from armillary.trace import Port, Program
 
-MAX_ARRAYS = 64  # NumPy's bound on the operands of a ufunc
+MAX_ARRAYS = 63  # NumPy's bound on the operands of a ufunc, less one of our own
 
-# Rows in a buffer lie on the stack. Fewer lanes are used where they would take more
-# than the first number of bytes, and one row may take no more than the second.
+# Fewer lanes are used where a block of rows would take more than the first number of
+# bytes, and one row may take no more than the second.
 BUFFER_BYTES = 2**20
 MAX_ROW_BYTES = 2**19
 
 
 def module_text(program: Program, shape: Shape) -> str:
     """Return the LLVM IR of a kernel: its block and its entries."""
-    parts = [emit_block(program, shape), emit_loop(program, shape)]
+    block, scratch = emit_block(program, shape)
+    parts = [block, emit_loop(program, shape, scratch)]
     if len(program.outputs) == 1:
-        parts.append(emit_call(program, shape))
-    return "\n\n".join(parts) + "\n"
+        parts.append(emit_call(program, shape, scratch))
+    return "\n\n".join([*parts, PROBED]) + "\n"
 
 
 def assembly_text(program: Program, shape: Shape) -> str:

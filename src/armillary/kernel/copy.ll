@@ -1,11 +1,12 @@
 ; Moving rows between arrays of any strides and the compact rows of a block. REAL and
-; BYTES are the type of a number and its size, put in by loop.py.
+; BYTES are the type of a number and its size, put in by loop.py. @record makes room for
+; rows to compute again.
 
 ; Copy `rows` rows of d0 x d1 x d2 numbers from one set of strides to another; rows beyond
 ; the last of `count` repeat it, so that padding computes on honest numbers.
 define internal void @copy(ptr %to, ptr %from, i64 %rows, i64 %count, i64 %to_row,
     i64 %from_row, i64 %d0, i64 %d1, i64 %d2, i64 %t0, i64 %t1, i64 %t2,
-    i64 %s0, i64 %s1, i64 %s2) noinline {
+    i64 %s0, i64 %s1, i64 %s2) noinline #0 {
 entry:
   %last = sub i64 %count, 1
   br label %row
@@ -61,7 +62,7 @@ exit:
 
 ; Write a whole block past the caches: what is larger than they are would only be
 ; fetched to be overwritten.
-define internal void @stream(ptr %to, ptr %from, i64 %bytes) noinline {
+define internal void @stream(ptr %to, ptr %from, i64 %bytes) noinline #0 {
 entry:
   br label %turn
 turn:
@@ -77,3 +78,38 @@ exit:
   ret void
 }
 !1 = !{i32 1}
+
+; Room for `bytes` more in the list of records of a state (fallback.py); null without memory.
+define internal ptr @record(ptr %state, i64 %bytes) noinline cold #0 {
+entry:
+  %records_at = getelementptr ptr, ptr %state, i64 1
+  %room_at = getelementptr i64, ptr %state, i64 2
+  %realloc_at = getelementptr ptr, ptr %state, i64 4
+  %used = load i64, ptr %state
+  %records = load ptr, ptr %records_at
+  %room = load i64, ptr %room_at
+  %failed = icmp slt i64 %used, 0
+  br i1 %failed, label %none, label %check
+check:
+  %wanted = add i64 %used, %bytes
+  %enough = icmp sle i64 %wanted, %room
+  br i1 %enough, label %take, label %grow
+grow:
+  %double = shl i64 %wanted, 1
+  %realloc = load ptr, ptr %realloc_at
+  %moved = call ptr %realloc(ptr %records, i64 %double)
+  %some = icmp ne ptr %moved, null
+  br i1 %some, label %keep, label %none
+keep:
+  store ptr %moved, ptr %records_at
+  store i64 %double, ptr %room_at
+  br label %take
+take:
+  %list = phi ptr [ %records, %check ], [ %moved, %keep ]
+  store i64 %wanted, ptr %state
+  %at = getelementptr i8, ptr %list, i64 %used
+  ret ptr %at
+none:
+  store i64 -1, ptr %state
+  ret ptr null
+}

@@ -1,11 +1,11 @@
 """Program to LLVM IR: the block that computes `lanes` rows at once.
 
-    @block(ptr in..., ptr out..., ptr context)
+    @block(ptr in..., ptr out..., ptr scratch)
 
 reads `lanes` compact rows of every input and writes as many of every output. It is a
-line of calls to its segments, one for a short program. At its end, lanes that an
-operation flagged are handed to the function at `context`, which computes them again,
-slowly and right: what a row gives does not depend on its neighbours.
+line of calls to its segments, one for a short program. It returns an integer with a bit
+for each lane that an operation flagged; `fallback` computes those again, slowly and
+right: what a row gives does not depend on its neighbours.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from armillary.kernel.segments import Segment, cut, is_constant
 from armillary.trace import OPS, Instruction, Program
 
 
-def emit_block(program: Program, shape: Shape) -> str:
-    """Return the text of @block for `program`, with all that it needs."""
+def emit_block(program: Program, shape: Shape) -> tuple[str, int]:
+    """Return the text of @block, with all that it calls, and its scratch [bytes]."""
     segments, slot_count = cut(program, _squares(program, shape.lanes))
     body = _body(program, shape, segments, columns=False)
-    main = _main(program, shape, body, slot_count)
-    return "\n".join([*body.before, main, BRANCH_WEIGHTS])
+    main = _main(program, shape, body)
+    scratch = slot_count * shape.lanes * shape.bytes
+    return "\n".join([*body.before, main, BRANCH_WEIGHTS]), scratch
 
 
 BRANCH_WEIGHTS = '!0 = !{!"branch_weights", i32 1, i32 100000}'
@@ -47,7 +48,7 @@ def emit_columns(programs: Mapping[str, Program], shape: Shape) -> str:
         body = _body(program, shape, segments, columns=True, name=name)
         before.update(dict.fromkeys(body.before))
         functions += [
-            f"define internal void @{name}({_pointers_text(program)}) {{",
+            f"define internal void @{name}({_pointers_text(program)}) #0 {{",
             f"  %scratch = alloca {shape.real}, i64 {max(1, slot_count)}, align 64",
             *body.lines,
             "  ret void",
@@ -266,7 +267,7 @@ def _segment_text(b: Block, program: Program, name: str, mask: Value) -> str:
     bits = f"i{b.shape.lanes}"
     return "\n".join(
         [
-            f"define internal {bits} @{name}({parameters}) {{",
+            f"define internal {bits} @{name}({parameters}) #0 {{",
             "entry:",
             *b.lines,
             f"  ret {bits} {mask}",
@@ -275,29 +276,15 @@ def _segment_text(b: Block, program: Program, name: str, mask: Value) -> str:
     )
 
 
-def _main(program: Program, shape: Shape, body: _Body, slots: int) -> str:
-    """Return @block: its segments in turn, then the flagged lanes once more."""
-    names, bits = pointers(program), f"i{shape.lanes}"
-    lines = [
-        f"define internal void @block({_pointers_text(program, '%context')}) {{",
-        "entry:",
-        f"  %scratch = alloca {shape.real}, i64 {max(1, slots)}, align 64",
-        *body.lines,
-        f"  %some = icmp ne {bits} {body.flagged}, 0",
-        "  br i1 %some, label %again, label %done, !prof !0",
-        "done:",
-        "  ret void",
-        "again:",
-        f"  %rows = alloca ptr, i64 {max(1, len(names))}",
-    ]
-    for k, name in enumerate(names):
-        lines.append(f"  %row{k} = getelementptr ptr, ptr %rows, i64 {k}")
-        lines.append(f"  store ptr {name}, ptr %row{k}")
-    lines += [
-        f"  %lanes = zext {bits} {body.flagged} to i64",
-        "  %exact = load ptr, ptr %context",
-        "  call void %exact(ptr %rows, i64 %lanes)",
-        "  ret void",
-        "}",
-    ]
-    return "\n".join(lines)
+def _main(program: Program, shape: Shape, body: _Body) -> str:
+    """Return @block: its segments in turn."""
+    bits, parameters = f"i{shape.lanes}", _pointers_text(program, "%scratch")
+    return "\n".join(
+        [
+            f"define internal {bits} @block({parameters}) #0 {{",
+            "entry:",
+            *body.lines,
+            f"  ret {bits} {body.flagged}",
+            "}",
+        ]
+    )

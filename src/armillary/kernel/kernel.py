@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
-import ctypes
 import inspect
 import keyword
 import math
 import operator
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -26,7 +27,7 @@ from armillary.kernel.arguments import (
     described,
     spread_out,
 )
-from armillary.kernel.exact import Exact, address
+from armillary.kernel.fallback import STATE, finish, new_state
 from armillary.kernel.signature import ufunc_signature
 from armillary.trace import Port, Program
 
@@ -50,7 +51,6 @@ class _Native:
         lanes: How many rows it computes at once.
         wish: How many were asked for; 0 for as many as the machine likes.
         ufunc: The generalised ufunc of `core`; None if that has no outputs.
-        exact: What recomputes flagged rows, and knows what went wrong.
         call: Address of the compiled body of a single call, 0 where there is none.
         owned: What must live as long as any of this.
     """
@@ -62,7 +62,6 @@ class _Native:
     lanes: int
     wish: int
     ufunc: Callable[..., Any] | None
-    exact: Exact
     call: int
     owned: tuple[object, ...]
 
@@ -118,10 +117,13 @@ class Kernel:
         batch = batch_shape(native.program, arrays)
         results = _results(native, out, batch)
         count = _thread_count(native, batch, threads)
-        if native.core is native.program:
+        if out is None or _direct(arrays, results):
             _compute(native, arrays, results, batch, count)
         else:
-            _compute(native, *_of_core(native, arrays, results, batch), batch, count)
+            apart = _results(native, None, batch)
+            _compute(native, arrays, apart, batch, count)
+            for result, array in zip(results, apart, strict=True):
+                np.copyto(result, array)
         return results[0] if len(results) == 1 else results
 
     def __repr__(self) -> str:
@@ -201,9 +203,9 @@ def _thread_count(native: _Native, batch: Batch, wish: Any) -> int:
     return min(worth, wish or threads.default_threads(), max(batch))
 
 
-def _overlap(arrays: Sequence[Array], results: Sequence[Array]) -> bool:
-    """Tell whether a part of the batch may write what another has yet to read."""
-    return any(
+def _direct(arrays: Sequence[Array], results: Sequence[Array]) -> bool:
+    """Tell whether results may be written while inputs and other results are read."""
+    return all(result.flags.aligned for result in results) and not any(
         np.may_share_memory(result, other)
         for k, result in enumerate(results)
         for other in (*arrays, *results[:k])
@@ -230,30 +232,57 @@ def _compute(
     count: int,
 ) -> None:
     """Compute on `count` threads, which share the longest dimension of the batch."""
-    if count == 1 or _overlap(arrays, results):
-        _run(native, arrays, results)
+    if native.core is not native.program:
+        arrays, results = _of_core(native, arrays, results, batch)
+    if count == 1:
+        _run(native, arrays, results, _ALONE)
         return
     from armillary.kernel.loop import STREAM_FROM
 
     wide = spread_out(native.core, arrays, batch)
     axis = batch.index(max(batch))
+    failed = threading.Event()
 
     def work(rows: slice) -> None:
         part = (slice(None),) * axis + (rows,)
-        _run(native, [a[part] for a in wide], tuple(r[part] for r in results))
+        with _telling(failed):
+            _run(
+                native, [a[part] for a in wide], tuple(r[part] for r in results), failed
+            )
 
     # Large results are written past the caches if each piece is large, too.
     most_pieces = sum(result.nbytes for result in results) // STREAM_FROM
-    threads.share(batch[axis], count, work, most_pieces or batch[axis])
+    with _telling(failed):
+        threads.share(batch[axis], count, work, most_pieces or batch[axis])
 
 
-def _run(native: _Native, arrays: Sequence[Array], results: tuple[Array, ...]) -> None:
+@contextlib.contextmanager
+def _telling(failed: threading.Event) -> Generator[None]:
+    """Set an event when an error, or an interrupt, passes by."""
+    try:
+        yield
+    except BaseException:
+        failed.set()
+        raise
+
+
+_ALONE = threading.Event()  # of calls on one thread; never set
+
+
+def _run(
+    native: _Native,
+    arrays: Sequence[Array],
+    results: tuple[Array, ...],
+    failed: threading.Event,
+) -> None:
     if native.ufunc is None:
         return
+    state = new_state()
     try:
-        _SILENT.copy().run(native.ufunc, *arrays, out=results)
+        _SILENT.copy().run(native.ufunc, *arrays, state, out=results)
     finally:
-        native.exact.check()
+        if state[0]:
+            finish(native.core, state, results, failed)
 
 
 def _own_class(native: _Native) -> type[Kernel]:
@@ -276,7 +305,6 @@ def _own_class(native: _Native) -> type[Kernel]:
     if native.call:
         members["__call__"] = binding.make_function(
             native.call,
-            address(native.exact.in_call),
             native.dtype,
             Kernel(native).__call__,
             program.name,
@@ -353,16 +381,13 @@ def _native(program: Program, dtype: np.dtype[Any], wish: int) -> _Native:
 
     core = compiler.without_empty_arrays(program)
     code, shape = compiler.compiled(core, dtype.itemsize * 8, wish)
-    exact = Exact(core, dtype, shape.lanes)
-    context = (ctypes.c_void_p * 1)(address(exact.in_loop))
     ufunc, owned = None, ()
     if core.outputs:
         ufunc, owned = binding.make_ufunc(
             code.address("loop"),
-            ctypes.addressof(context),
             dtype,
-            (len(core.inputs), len(core.outputs)),
-            ufunc_signature(core),
+            (len(core.inputs) + 1, len(core.outputs)),
+            ufunc_signature(core, Port("state", (len(STATE),))),
             core.name,
         )
     is_simple = core is program and len(program.outputs) == 1
@@ -375,9 +400,8 @@ def _native(program: Program, dtype: np.dtype[Any], wish: int) -> _Native:
         lanes=shape.lanes,
         wish=wish,
         ufunc=ufunc,
-        exact=exact,
         call=code.address("call") if fast else 0,
-        owned=(code, exact, context, *owned),
+        owned=(code, *owned),
     )
 
 

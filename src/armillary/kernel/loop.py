@@ -1,7 +1,8 @@
 """The way into a block for batches: a function with the signature of NumPy's loops.
 
 `@loop` honours every stride. Compact rows are used where they lie; others are copied
-into buffers of a block's size and back, as is the incomplete block at the end.
+into buffers of a block's size and back, as is the incomplete block at the end. Its last
+input is a state (`fallback`), in which it notes flagged rows.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from armillary.kernel.block import Shape
+from armillary.kernel.fallback import STATE, Record
+from armillary.kernel.memory import allocate
 from armillary.kernel.signature import MAX_DIMENSIONS, compact_strides
 from armillary.kernel.text import Text
 from armillary.trace import Port, Program
@@ -17,7 +20,10 @@ from armillary.trace import Port, Program
 STREAM_FROM = 24 * 2**20
 """Results larger than this are written past the caches [bytes]."""
 
-HEAD = "define void @loop(ptr %arguments, ptr %dimensions, ptr %steps, ptr %context) {"
+HEAD = """
+declare i64 @llvm.cttz.i64(i64, i1)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+define void @loop(ptr %arguments, ptr %dimensions, ptr %steps, ptr %unused) #0 {"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,9 @@ class _Array:
         return self.port.size * shape.bytes
 
 
+_Placed = tuple[_Array, str]  # and where its rows of this turn start
+
+
 @dataclass(frozen=True, slots=True)
 class _Turn:
     """One turn of the loop: whether its block is full, and how many rows it has."""
@@ -58,14 +67,28 @@ class _Turn:
     count: str
 
 
-def emit_loop(program: Program, shape: Shape) -> str:
-    """Return the text of @loop and of what it calls besides @block."""
+def emit_loop(program: Program, shape: Shape, scratch: int) -> str:
+    """Return the text of @loop and of what it calls besides @block.
+
+    Args:
+        program: What is computed.
+        shape: The values that @block works on.
+        scratch: Memory that @block needs [bytes].
+    """
     t = Text()
     rows = t.load_at("%dimensions", 0)
-    arrays = _arrays(t, program, shape, rows)
+    state = t.load_at("%arguments", len(program.inputs), "ptr")
+    t.branch(t.name(f"icmp sgt i64 {rows}, 0"), otherwise="end")
+    ports = [*program.inputs, *program.outputs]
+    sizes = [port.size * shape.lanes * shape.bytes for port in ports]
+    malloc = t.load_at(state, STATE.index("malloc"), "ptr")
+    memory = allocate(t, [*sizes, scratch], malloc, failed="failed")
+    *buffers, room = memory.parts
+    arrays = _arrays(t, program, shape, rows, buffers)
     inputs, outputs = arrays[: len(program.inputs)], arrays[len(program.inputs) :]
-    some = t.name(f"icmp sgt i64 {rows}, 0")
-    t.do(f"br i1 {some}, label %turn, label %exit")
+    t.do("br label %begin")
+    t.label("begin")
+    t.do("br label %turn")
     turn = _begin_turn(t, rows, shape)
     places = [_place(t, array, turn) for array in arrays]
     direct = [_direct(t, array, turn) for array in arrays]
@@ -75,38 +98,92 @@ def emit_loop(program: Program, shape: Shape) -> str:
     ]
     for array, place, lies in zip(inputs, places, direct, strict=False):
         _gather(t, array, place, lies, turn, shape)
-    arguments = ", ".join(f"ptr {pointer}" for pointer in chosen)
-    t.do(f"call void @block({arguments}, ptr %context)")
+    arguments = ", ".join(f"ptr {pointer}" for pointer in [*chosen, room])
+    flags = t.name(f"call i{shape.lanes} @block({arguments})")
     after = len(inputs)
     for array, place, lies in zip(outputs, places[after:], direct[after:], strict=True):
         _scatter(t, array, place, lies, turn, shape)
+    some = t.name(f"icmp ne i{shape.lanes} {flags}, 0")
+    t.do(f"br i1 {some}, label %flagged, label %turned, !prof !0")
+    given = list(zip(inputs, chosen[:after], strict=True))
+    written = list(zip(outputs, places[after:], strict=True))
+    _note(t, state, written, given, flags, turn, shape)
     _end_turn(t, rows, turn, shape)
     if any(array.streamed for array in outputs):
         t.do("fence seq_cst")  # what went past the caches is there for everyone
+    memory.free(t, t.load_at(state, STATE.index("free"), "ptr"))
+    t.do("br label %end")
+    t.label("failed")
+    t.do(f"store i64 -1, ptr {state}")
+    t.do("br label %end")
+    t.label("end")
     t.do("ret void")
     copy = files("armillary.kernel").joinpath("copy.ll").read_text(encoding="utf-8")
     copy = copy.replace("REAL", shape.scalar).replace("BYTES", str(shape.bytes))
     return "\n".join([copy, HEAD, "entry:", *t.lines, "}"])
 
 
-def _arrays(t: Text, program: Program, shape: Shape, rows: str) -> list[_Array]:
+def _arrays(
+    t: Text, program: Program, shape: Shape, rows: str, buffers: list[str]
+) -> list[_Array]:
     """Load what NumPy says of the arguments: pointers, then outer and core strides."""
     ports = [*program.inputs, *program.outputs]
     arrays: list[_Array] = []
-    position = len(ports)
+    position = len(ports) + 1
     for k, port in enumerate(ports):
-        base = t.load_at("%arguments", k, "ptr")
-        outer = t.load_at("%steps", k)
+        is_output = k >= len(program.inputs)
+        if k == len(program.inputs):
+            position += 1  # the stride of the state
+        base = t.load_at("%arguments", k + is_output, "ptr")
+        outer = t.load_at("%steps", k + is_output)
         core = tuple(t.load_at("%steps", position + d) for d in range(len(port.shape)))
         position += len(port.shape)
-        room = max(1, port.size) * shape.lanes
-        buffer = t.name(f"alloca {shape.scalar}, i64 {room}, align 64")
         compact = _compact(t, port, outer, core, shape)
-        streamed = ""
-        if k >= len(program.inputs):
-            streamed = _streamed(t, port, base, rows, compact, shape)
-        arrays.append(_Array(k, port, base, outer, core, buffer, compact, streamed))
+        streamed = _streamed(t, port, base, rows, compact, shape) if is_output else ""
+        arrays.append(_Array(k, port, base, outer, core, buffers[k], compact, streamed))
     return arrays
+
+
+def _note(
+    t: Text,
+    state: str,
+    outputs: list[_Placed],
+    inputs: list[_Placed],
+    flags: str,
+    turn: _Turn,
+    shape: Shape,
+) -> None:
+    """Append the noting of each flagged row: where its outputs are, and its inputs."""
+    ports = [array.port for array, _ in inputs]
+    record = Record.of(ports, len(outputs), shape.bytes)
+    t.label("flagged")
+    wide = t.name(f"zext i{shape.lanes} {flags} to i64")
+    beyond = t.name(f"shl i64 -1, {turn.count}")
+    rows = t.name(f"xor i64 {beyond}, -1")
+    mask = t.name(f"and i64 {wide}, {rows}")
+    t.do("br label %note")
+    t.label("note")
+    left = t.name(f"phi i64 [ {mask}, %flagged ], [ %left, %noted ]")
+    lane = t.name(f"call i64 @llvm.cttz.i64(i64 {left}, i1 true)")
+    at = t.name(f"call ptr @record(ptr {state}, i64 {record.size})")
+    t.branch(t.name(f"icmp ne ptr {at}, null"), otherwise="exit")
+    for k, (array, start) in enumerate(outputs):
+        offset = t.name(f"mul i64 {lane}, {array.outer}")
+        row = t.name(f"getelementptr i8, ptr {start}, i64 {offset}")
+        word = t.name(f"getelementptr ptr, ptr {at}, i64 {k}")
+        t.do(f"store ptr {row}, ptr {word}")
+    for (array, start), place in zip(inputs, record.inputs, strict=True):
+        size = array.row_bytes(shape)
+        offset = t.name(f"mul i64 {lane}, {size}")
+        row = t.name(f"getelementptr i8, ptr {start}, i64 {offset}")
+        to = t.name(f"getelementptr i8, ptr {at}, i64 {place}")
+        t.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {row}, i64 {size}, i1 0)")
+    t.do("br label %noted")
+    t.label("noted")
+    less = t.name(f"sub i64 {left}, 1")
+    t.do(f"%left = and i64 {left}, {less}")
+    more = t.name("icmp ne i64 %left, 0")
+    t.do(f"br i1 {more}, label %note, label %turned")
 
 
 def _compact(
@@ -138,7 +215,7 @@ def _streamed(
 
 def _begin_turn(t: Text, rows: str, shape: Shape) -> _Turn:
     t.label("turn")
-    row = t.name("phi i64 [ 0, %entry ], [ %next_row, %turned ]")
+    row = t.name("phi i64 [ 0, %begin ], [ %next_row, %turned ]")
     left = t.name(f"sub i64 {rows}, {row}")
     full = t.name(f"icmp sge i64 {left}, {shape.lanes}")
     count = t.name(f"select i1 {full}, i64 {shape.lanes}, i64 {left}")
@@ -146,7 +223,6 @@ def _begin_turn(t: Text, rows: str, shape: Shape) -> _Turn:
 
 
 def _end_turn(t: Text, rows: str, turn: _Turn, shape: Shape) -> None:
-    t.do("br label %turned")
     t.label("turned")
     t.do(f"%next_row = add i64 {turn.row}, {shape.lanes}")
     more = t.name(f"icmp slt i64 %next_row, {rows}")

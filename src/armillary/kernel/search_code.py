@@ -19,6 +19,7 @@ from armillary.kernel.block import Shape
 from armillary.kernel.builder import Function, Value
 from armillary.kernel.emit import emit_columns
 from armillary.kernel.machine_type import F64, I1, I32, I64, PTR, VOID
+from armillary.kernel.memory import PROBED
 from armillary.kernel.search_layout import (
     CALL,
     FAR,
@@ -57,7 +58,7 @@ def search_code(
     # The programs declare what they use themselves.
     own = [text for text in declared.values() if text not in programs]
     code = [f.define(internal=f.name != "search") for f in functions]
-    return "\n".join([programs, *own, *code])
+    return "\n".join([programs, *own, *code, PROBED])
 
 
 @dataclass(frozen=True)

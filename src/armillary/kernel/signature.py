@@ -7,13 +7,13 @@ from armillary.trace import Port, Program
 MAX_DIMENSIONS = 3
 
 
-def ufunc_signature(program: Program) -> str:
-    """Return NumPy's generalised signature, such as `(7)->(4,4)`."""
+def ufunc_signature(program: Program, *more: Port) -> str:
+    """Return NumPy's generalised signature, such as `(7)->(4,4)`, with more inputs."""
 
     def group(ports: tuple[Port, ...]) -> str:
         return ",".join(f"({','.join(map(str, port.shape))})" for port in ports)
 
-    return f"{group(program.inputs)}->{group(program.outputs)}"
+    return f"{group((*program.inputs, *more))}->{group(program.outputs)}"
 
 
 def compact_strides(shape: tuple[int, ...], real_bytes: int) -> list[int]:

@@ -10,6 +10,7 @@ class Text:
         """Start without lines."""
         self.lines: list[str] = []
         self._count = 0
+        self._allocas = 0
 
     def name(self, text: str) -> str:
         """Append an instruction and return the name of its result."""
@@ -20,6 +21,19 @@ class Text:
     def do(self, text: str) -> None:
         """Append an instruction without a result."""
         self.lines.append(f"  {text}")
+
+    def alloca(self, text: str) -> str:
+        """Allocate on the stack, once, at the start of the function."""
+        name = self.name(f"alloca {text}")
+        self.lines.insert(self._allocas, self.lines.pop())
+        self._allocas += 1
+        return name
+
+    def branch(self, truth: str, *, otherwise: str) -> None:
+        """Go on here where `truth` holds, else at a label."""
+        label = f"ok{len(self.lines)}"
+        self.do(f"br i1 {truth}, label %{label}, label %{otherwise}")
+        self.label(label)
 
     def label(self, name: str) -> None:
         """Start a block of instructions."""

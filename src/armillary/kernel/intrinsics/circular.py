@@ -73,9 +73,12 @@ def sincos(b: Block, x: Value) -> tuple[Value, Value]:
 
 
 def _sincos(b: Block, x: Value) -> tuple[Value, Value]:
-    b.limit(x, LIMIT[b.shape.bits])
     quadrant, r = _reduce(b, x)
-    sine, cosine = _kernels(b, r)
+    z = b.fmul(r, r)
+    # x^2 + z exceeds the square of the limit exactly where |x| exceeds the limit. It is
+    # NaN for infinite x, whose sine and cosine are NaN already.
+    b.limit(b.fma(x, x, z), LIMIT[b.shape.bits] ** 2)
+    sine, cosine = _kernels(b, r, z)
     # Odd quadrants swap the two; signs are bit 1 (sine), bit 1 xor bit 0 (cosine).
     top = b.shape.bits - 1
     low_bit = b.integers("shl", quadrant, b.integer(top))
@@ -99,8 +102,7 @@ def _reduce(b: Block, x: Value) -> tuple[Value, Value]:
     return quadrant, r
 
 
-def _kernels(b: Block, r: Value) -> tuple[Value, Value]:
-    """Return sin(r) and cos(r) for |r| up to a little more than pi/4."""
-    z = b.fmul(r, r)
+def _kernels(b: Block, r: Value, z: Value) -> tuple[Value, Value]:
+    """Return sin(r) and cos(r) of z = r^2, |r| up to a little more than pi/4."""
     sine = b.fma(b.fmul(r, z), b.polynomial(z, SIN[b.shape.bits]), r)
     return sine, b.polynomial(z, (1.0, -0.5, *COS[b.shape.bits]))

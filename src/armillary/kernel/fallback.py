@@ -1,0 +1,153 @@
+"""Rows whose arguments are too large for the fast formulas, computed again with NumPy.
+
+Machine code notes them in the state of a call; when it returns, all of them are
+computed in one pass: slowly, and right. What a row gives does not depend on its
+neighbours.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.kernel.binding import address_of_function
+from armillary.kernel.vectorize import vectorize
+from armillary.trace import Port, Program
+
+Array = npt.NDArray[Any]
+
+# The words of a state: bytes of records, -1 where memory ran out; where they are, and
+# the bytes allocated there; addresses of the functions that manage memory.
+STATE = ("used", "records", "room", "malloc", "realloc", "free")
+
+# Rows between two looks at whether another thread has failed.
+CHUNK = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is noted of a flagged row: the addresses of its outputs, then its inputs.
+
+    Attributes:
+        outputs: How many addresses.
+        inputs: Where each input lies [bytes].
+        size: Of a record [bytes].
+    """
+
+    outputs: int
+    inputs: tuple[int, ...]
+    size: int
+
+    @classmethod
+    def of(cls, inputs: Sequence[Port], outputs: int, real_bytes: int) -> Record:
+        """Return the record for some inputs and a number of outputs."""
+        places: list[int] = []
+        size = 8 * outputs
+        for port in inputs:
+            places.append(size)
+            size += -(-port.size * real_bytes // 8) * 8
+        return cls(outputs, tuple(places), size)
+
+
+@lru_cache(maxsize=1)
+def _first_state() -> npt.NDArray[np.int64]:
+    functions = ("PyMem_RawMalloc", "PyMem_RawRealloc", "PyMem_RawFree")
+    return np.array([0, 0, 0, *map(address_of_function, functions)], np.int64)
+
+
+def new_state() -> npt.NDArray[np.int64]:
+    """Return a state without records, for one call of a ufunc."""
+    return _first_state().copy()
+
+
+def finish(
+    program: Program,
+    state: npt.NDArray[np.int64],
+    results: Sequence[Array],
+    failed: threading.Event,
+) -> None:
+    """Compute the rows that are noted in a state, and free its memory.
+
+    Args:
+        program: What computes them.
+        state: What machine code left.
+        results: Where it wrote; rows are NaN until they are computed.
+        failed: Set by any thread that works on the same call; the others give up.
+
+    Raises:
+        MemoryError: Machine code, or NumPy, found no memory.
+    """
+    used, address = state[:2].tolist()
+    try:
+        if used < 0:
+            raise MemoryError("There is no memory for a kernel's intermediate values.")
+        if used:
+            memory = (ctypes.c_char * used).from_address(address)
+            _recompute(program, memoryview(memory), results, failed)
+    finally:
+        state[0] = 0
+        if address:
+            ctypes.pythonapi.PyMem_RawFree(ctypes.c_void_p(address))
+
+
+def _recompute(
+    program: Program,
+    memory: memoryview,
+    results: Sequence[Array],
+    failed: threading.Event,
+) -> None:
+    dtype = results[0].dtype
+    record = Record.of(program.inputs, len(results), dtype.itemsize)
+    records = np.frombuffer(memory, np.uint8).reshape(-1, record.size)
+    addresses = records[:, : 8 * record.outputs].view(np.int64)
+    targets = [_Target(result, addresses[:, k]) for k, result in enumerate(results)]
+    for target, port in zip(targets, program.outputs, strict=True):
+        target.write(slice(None), port, np.nan)
+    for start in range(0, len(records), CHUNK):
+        if failed.is_set():
+            return
+        rows = slice(start, start + CHUNK)
+        given = [
+            records[rows, place : place + port.size * dtype.itemsize]
+            .view(dtype)
+            .reshape(-1, *port.shape)
+            for port, place in zip(program.inputs, record.inputs, strict=True)
+        ]
+        found = vectorize(program, *given)
+        with np.errstate(all="ignore"):
+            values = found if isinstance(found, tuple) else (found,)
+            for target, port, value in zip(
+                targets, program.outputs, values, strict=True
+            ):
+                target.write(rows, port, value)
+
+
+class _Target:
+    """Rows of a result, by the addresses where they start."""
+
+    def __init__(self, result: Array, addresses: npt.NDArray[np.int64]) -> None:
+        low, high = np.lib.array_utils.byte_bounds(result)
+        self._dtype = result.dtype
+        memory = (ctypes.c_char * (high - low)).from_address(low)
+        self._flat = np.frombuffer(memoryview(memory), result.dtype)
+        self._starts = (addresses - low) // result.itemsize
+        self._strides = [stride // result.itemsize for stride in result.strides]
+
+    def write(self, rows: slice, port: Port, value: Any) -> None:
+        """Write a value, or a row of values for each."""
+        rank = len(port.shape)
+        strides = self._strides[len(self._strides) - rank :]
+        offsets = np.zeros(port.shape, np.int64)
+        for axis, (length, stride) in enumerate(zip(port.shape, strides, strict=True)):
+            shape = [1] * rank
+            shape[axis] = length
+            offsets += (np.arange(length) * stride).reshape(shape)
+        starts = self._starts[rows].reshape(-1, *[1] * rank)
+        self._flat[starts + offsets] = value
