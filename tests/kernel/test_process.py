@@ -163,3 +163,48 @@ assert not forks._acquired
 def test_a_thread_that_compiles_may_fork_itself():
     """As a finalizer or a signal handler may."""
     run(FORK_WITHIN)
+
+
+# Small stacks.
+
+SMALL_STACK = """
+import sys, threading
+what, lanes = sys.argv[1], int(sys.argv[2])
+
+def outputs(q):
+    return [q[k % 3] * (k + 0.5) for k in range(8_000)]
+
+def inputs(q):
+    return [q[k] + q[-1 - k] for k in range(4)]
+
+def live(q):
+    values = [q[k % 3] * (k + 1.5) for k in range(2000)]
+    total = 0.0
+    for value in reversed(values):
+        total = total * 0.5 + value
+    return [total]
+
+size = 8_000 if what == "inputs" else 3
+program = trace(globals()[what], q=(size,))
+kernel = compile(program, lanes=lanes)
+q = np.linspace(-1.0, 1.0, 3 * size).reshape(3, size)
+found = []
+
+def call():
+    found.extend([kernel(q), *(kernel(row) for row in q)])
+
+threading.stack_size(200 * 1024)
+thread = threading.Thread(target=call)
+thread.start()
+thread.join()
+wanted = [globals()[what](row) for row in q]
+np.testing.assert_allclose(found[0], wanted, rtol=1e-12)
+np.testing.assert_allclose(found[1:], wanted, rtol=1e-12)
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "lanes"), [("outputs", 4), ("inputs", 8), ("live", 1), ("live", 16)]
+)
+def test_calls_on_a_small_stack(what: str, lanes: int):
+    run(SMALL_STACK, what, lanes)

@@ -50,6 +50,11 @@ def described(port: Port) -> str:
 
 
 def _as_input(name: str, value: Any, port: Port, dtype: np.dtype[Any]) -> Array:
+    rank = len(port.shape)
+    if type(value) is np.ndarray and value.dtype is dtype:
+        array: Array = value
+        if array.ndim >= rank and array.shape[array.ndim - rank :] == port.shape:
+            return array
     try:
         given = np.asarray(value)
     except ValueError as error:
@@ -66,7 +71,6 @@ def _as_input(name: str, value: Any, port: Port, dtype: np.dtype[Any]) -> Array:
             f"'{name}' needs {described(port)}; a masked array was given, some of "
             "whose numbers are masked. Say what they shall be: array.filled(np.nan)."
         )
-    rank = len(port.shape)
     if given.shape[given.ndim - rank :] != port.shape or given.ndim < rank:
         raise ShapeError(
             f"'{name}' needs {described(port)}; an array of shape {given.shape} was "
@@ -84,7 +88,7 @@ def _real_mend(dtype: np.dtype[Any]) -> str:
 def _hides_numbers(value: Any) -> bool:
     if not isinstance(value, np.ndarray):  # numpy.ma is slow to import
         return False
-    array = cast("Array", value)
+    array: Array = value
     return isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array)
 
 

@@ -146,6 +146,7 @@ def make_function(
         slow=id(slow),
         malloc=address_of_function("PyMem_RawMalloc"),
         free=address_of_function("PyMem_RawFree"),
+        decrement=address_of_function("Py_DecRef"),
     )
     text = _c_text(name)
     definition = _MethodDefinition(text, call, _FASTCALL_WITH_KEYWORDS, None)

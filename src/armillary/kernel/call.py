@@ -22,6 +22,7 @@ WORDS = (
     "slow",
     "malloc",
     "free",
+    "decrement",
 )
 # Where the fields of a NumPy array lie; checked on a known array before use.
 DATA, NDIM, DIMENSIONS, STRIDES, DESCRIPTION = 16, 24, 32, 40, 56
@@ -61,11 +62,12 @@ def emit_call(program: Program, shape: Shape, scratch: int) -> str:
         _spread(t, row, buffer, port, shape)
         for row, buffer, port in zip(rows, buffers, program.inputs, strict=True)
     ]
+    # Made before it is needed: meanwhile the inputs reach the cache.
+    made = _new_array(t, words, array_type, result)
+    _guard(t, t.name(f"icmp ne ptr {made}, null"), otherwise="failed")
     pointers = ", ".join(f"ptr {pointer}" for pointer in [*given, out, room])
     flags = t.name(f"call i{shape.lanes} @block({pointers})")
     _guard(t, t.name(f"icmp eq i{shape.lanes} {flags}, 0"), otherwise="flagged")
-    made = _new_array(t, words, array_type, result)
-    _guard(t, t.name(f"icmp ne ptr {made}, null"), otherwise="failed")
     data = t.load_field(made, DATA, "ptr")
     t.do(
         f"call void @llvm.memcpy.p0.p0.i64(ptr align {shape.bytes} {data}, "
@@ -74,6 +76,7 @@ def emit_call(program: Program, shape: Shape, scratch: int) -> str:
     memory.free(t, _word(t, words, "free"))
     t.do(f"ret ptr {made}")
     t.label("flagged")
+    t.do(f"call void {_word(t, words, 'decrement')}(ptr {made})")
     memory.free(t, _word(t, words, "free"))
     t.do("br label %slow")
     t.label("slow")

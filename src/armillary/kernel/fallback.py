@@ -11,7 +11,6 @@ import ctypes
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -56,15 +55,11 @@ class Record:
         return cls(outputs, tuple(places), size)
 
 
-@lru_cache(maxsize=1)
-def _first_state() -> npt.NDArray[np.int64]:
-    functions = ("PyMem_RawMalloc", "PyMem_RawRealloc", "PyMem_RawFree")
-    return np.array([0, 0, 0, *map(address_of_function, functions)], np.int64)
+_FUNCTIONS = ("PyMem_RawMalloc", "PyMem_RawRealloc", "PyMem_RawFree")
+_NEW = np.array([0, 0, 0, *map(address_of_function, _FUNCTIONS)], np.int64)
 
-
-def new_state() -> npt.NDArray[np.int64]:
-    """Return a state without records, for one call of a ufunc."""
-    return _first_state().copy()
+# Returns a state without records, for one call of a ufunc.
+new_state = _NEW.copy
 
 
 def finish(
