@@ -52,7 +52,7 @@ def described(port: Port) -> str:
 def _as_input(name: str, value: Any, port: Port, dtype: np.dtype[Any]) -> Array:
     rank = len(port.shape)
     if type(value) is np.ndarray and value.dtype is dtype:
-        array: Array = value
+        array: Array = cast("Any", value)
         if array.ndim >= rank and array.shape[array.ndim - rank :] == port.shape:
             return array
     try:
@@ -88,7 +88,7 @@ def _real_mend(dtype: np.dtype[Any]) -> str:
 def _hides_numbers(value: Any) -> bool:
     if not isinstance(value, np.ndarray):  # numpy.ma is slow to import
         return False
-    array: Array = value
+    array: Array = cast("Any", value)
     return isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array)
 
 

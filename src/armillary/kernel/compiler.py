@@ -16,7 +16,7 @@ from armillary.kernel.block import Shape
 from armillary.kernel.call import emit_call
 from armillary.kernel.emit import emit_block
 from armillary.kernel.loop import emit_loop
-from armillary.kernel.memory import PROBED
+from armillary.kernel.memory import ATTRIBUTES
 from armillary.kernel.native import Code, to_assembly, to_object
 from armillary.kernel.segments import LENGTH
 from armillary.kernel.signature import MAX_DIMENSIONS
@@ -37,7 +37,7 @@ def module_text(program: Program, shape: Shape) -> str:
     parts = [block, emit_loop(program, shape, scratch)]
     if len(program.outputs) == 1:
         parts.append(emit_call(program, shape, scratch))
-    return "\n\n".join([*parts, PROBED]) + "\n"
+    return "\n\n".join([*parts, ATTRIBUTES]) + "\n"
 
 
 def assembly_text(program: Program, shape: Shape) -> str:

@@ -13,9 +13,10 @@ from armillary.kernel.text import Text
 STACK_BYTES = 2**14
 ALIGNMENT = 64  # of each part: that of a whole vector register
 
-# LLVM then touches each page of a large frame in turn, so that a stack that is too
-# small ends in its guard page and never beyond it.
-PROBED = 'attributes #0 = { "probe-stack"="inline-asm" }'
+# For every function that works on vectors. LLVM touches each page of a large frame in
+# turn, so that a stack that is too small ends in its guard page and never beyond it. It
+# also aligns the frame, without which spilled registers of 64 bytes cross cache lines.
+ATTRIBUTES = 'attributes #0 = { "probe-stack"="inline-asm" "stackrealign" }'
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from armillary.kernel.block import Shape
 from armillary.kernel.builder import Function, Value
 from armillary.kernel.emit import emit_columns
 from armillary.kernel.machine_type import F64, I1, I32, I64, PTR, VOID
-from armillary.kernel.memory import PROBED
+from armillary.kernel.memory import ATTRIBUTES
 from armillary.kernel.search_layout import (
     CALL,
     FAR,
@@ -57,8 +57,10 @@ def search_code(
     programs = emit_columns({"step": step, "guard": guard}, shape)
     # The programs declare what they use themselves.
     own = [text for text in declared.values() if text not in programs]
-    code = [f.define(internal=f.name != "search") for f in functions]
-    return "\n".join([programs, *own, *code, PROBED])
+    code = [
+        f.define(internal=f.name != "search", attributes=("#0",)) for f in functions
+    ]
+    return "\n".join([programs, *own, *code, ATTRIBUTES])
 
 
 @dataclass(frozen=True)
