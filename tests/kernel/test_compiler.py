@@ -32,9 +32,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that LLVM was asked to compile."""
     texts: list[str] = []
 
-    def note(text: str, *args: Any) -> bytes:
+    def note(text: str, *args: Any, **options: Any) -> bytes:
         texts.append(text)
-        return to_object(text, *args)
+        return to_object(text, *args, **options)
 
     monkeypatch.setattr(compiler, "to_object", note)
     return texts
