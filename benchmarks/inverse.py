@@ -10,6 +10,7 @@ import numpy as np
 
 import armillary as arm
 from armillary.cli.bench import first_seconds
+from armillary.solve.ik.reason import Reason
 from benchmarks.arms import random_arms
 from benchmarks.measure import Figure, best_times, faster, within
 from benchmarks.robots import Robot, panda, ur5
@@ -36,6 +37,7 @@ def figures() -> Iterator[Figure]:
     yield from batch_figures("Panda", panda(), at_most=1.2e-6)
     yield from batch_figures("UR5", ur5(), at_most=0.65e-6)
     yield from single_figures("Panda", panda())
+    yield from failing_figures("Panda", panda())
     yield path_figure()
     yield from compile_figures("Panda", panda())
     yield arms_figure()
@@ -73,6 +75,29 @@ def single_figures(name: str, robot: Robot) -> Iterator[Figure]:
     middle, late = np.percentile(took, [50, 99])
     yield within(f"{name} IK, one call, median", middle, at_most=8e-6)
     yield within(f"{name} IK, one call, 99 of 100", late, at_most=50e-6)
+
+
+def failing_figures(name: str, robot: Robot) -> Iterator[Figure]:
+    """Yield the medians of calls with one target that has no answer."""
+    targets = robot.cell.fk(robot.tip, joints=robot.joints)(robot.random_q(200, 2))
+    ik = robot.cell.ik(robot.tip, joints=robot.joints)
+    shoulder = np.array([0.0, 0.0, 0.333])
+    away = targets[:, :3, 3] - shoulder
+    away /= np.linalg.norm(away, axis=1)[:, None]
+    rows = (
+        ("out of reach", 3.0, Reason.OUT_OF_REACH, 100e-6),
+        ("not found", 0.9, Reason.NOT_FOUND, 3e-3),
+    )
+    for what, distance, reason, at_most in rows:
+        moved = targets.copy()
+        moved[:, :3, 3] = shoulder + distance * away
+        took: list[float] = []
+        for target in moved[ik(moved).reason == reason]:
+            start = time.perf_counter()
+            ik(target)
+            took.append(time.perf_counter() - start)
+        middle = float(np.median(took))
+        yield within(f"{name} IK, one call, {what}, median", middle, at_most=at_most)
 
 
 def path_figure() -> Figure:

@@ -172,9 +172,11 @@ class Turns:
         if not turns.any():
             states = np.arange(len(self.grid))
             return np.broadcast_to(states, (len(step), len(states)))
-        before = self.grid + turns[:, None]
+        kinds, pairs = np.unique(turns, axis=0, return_inverse=True)
+        before = self.grid + kinds[:, None]
         exists = ((before >= 0) & (before < self._counts)).all(axis=2)
-        return np.where(exists, (before * self._strides).sum(axis=2), -1)
+        states = np.where(exists, (before * self._strides).sum(axis=2), -1)
+        return states[pairs.ravel()]
 
     def steps(self, a: Array, b: Array) -> Array:
         """Return the steps from a to b, whole turns of endless joints left out."""

@@ -66,5 +66,6 @@ def best_of(paths: Sequence[Path]) -> Path:
 
 def _steps(q: Array, start: Array | None = None) -> Array:
     """Return the most that a joint moves to each target, shape (count,); 0 at first."""
-    came = q[:1] if start is None else start[None]
-    return np.abs(np.diff(q, axis=0, prepend=came)).max(axis=1, initial=0.0)
+    by_joint = np.ascontiguousarray(q.T)  # much quicker than row by row
+    came = by_joint[:, :1] if start is None else start[:, np.newaxis]
+    return np.abs(np.diff(by_joint, prepend=came)).max(axis=0, initial=0.0)

@@ -102,7 +102,7 @@ class Planner:
             for q in starts
         ]
         paths = [judged(way, self.largest_step, came) for way in ways]
-        best = best_of(paths)
+        best = paths[0] if len(paths) == 1 else best_of(paths)
         if not best.may_be_smoother:
             return best
         return best_of([best, self.plan(targets, [best.answer, *ways], came)])
