@@ -331,6 +331,10 @@ MEASURES = {
     "atan2": Measure(3.0, plane_samples, mpmath.atan2, np.arctan2),
     "exp": Measure(1.5, exp_samples, mpmath.exp, np.exp),
     "log": Measure(1.5, log_samples, mpmath.log, np.log),
+    "sinh": Measure(3.0, exp_samples, mpmath.sinh, np.sinh),
+    "cosh": Measure(3.0, exp_samples, mpmath.cosh, np.cosh),
+    "tanh": Measure(3.0, exp_samples, mpmath.tanh, np.tanh),
+    "cbrt": Measure(1.0, log_samples, mpmath.cbrt, np.cbrt),
     "sqrt": Measure(0.5, log_samples, mpmath.sqrt, np.sqrt),
     "pow": Measure(1.5, power_samples, mpmath.power, np.power),
     "hypot": Measure(1.5, plane_samples, mpmath.hypot, np.hypot),
@@ -402,7 +406,7 @@ def special(kind: Kind) -> list[float]:
 
 # Operations that leave the sign of a zero open.
 UNSIGNED_ZERO = {
-    *("add", "sub", "mul", "neg", "min", "max", "floor", "select"),
+    *("add", "sub", "mul", "neg", "min", "max", "floor", "round", "select"),
     *("sin", "tan"),
 }
 # NumPy's power takes a square root here, C's does not: the signs differ.
@@ -487,7 +491,7 @@ def test_remainder_is_exact(kind: Kind):
 
 @KINDS
 @pytest.mark.parametrize(
-    "name", ["floor", "abs", "sign", "min", "max", "lt", "le", "eq", "div"]
+    "name", ["floor", "round", "abs", "sign", "min", "max", "lt", "le", "eq", "div"]
 )
 def test_exact_operations_are_those_of_numpy(kind: Kind, name: str):
     rng = np.random.default_rng(8)

@@ -49,7 +49,7 @@ def numbers_in(x: Interval, rng: np.random.Generator, count: int) -> np.ndarray:
     return np.clip(found, low, high)
 
 
-EXACT = {"neg", "abs", "sign", "min", "max", "floor", "fmod", "lt", "le", "eq"}
+EXACT = {"neg", "abs", "sign", "min", "max", "floor", "round", "fmod", "lt", "le", "eq"}
 FOUR_ULP = 1.0 + 4.0 * np.array([[-1.0], [0.0], [1.0]]) * 2.0**-52
 
 

@@ -6,9 +6,11 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import special
+from scipy.interpolate import CubicSpline
 
 from armillary.errors import TraceError
-from armillary.trace import Scalar, replay, trace
+from armillary.trace import Scalar, replay, tangent, trace
 from armillary.trace.numpy_meaning import UFUNCS
 from armillary.trace.tape import Tape
 
@@ -137,7 +139,19 @@ def test_closeness_knows_infinity_and_nan():
 
 
 MISUSES = {
-    r"numpy\.sinh has no meaning for a traced scalar. These have: absolute": np.sinh,
+    r"numpy\.log2 has no meaning for a traced scalar. These have: absolute": np.log2,
+    r"'erf' has no meaning for a traced scalar.*numpy\.interp": special.erf,
+    r"a plain float was asked.*In place of a spline": CubicSpline(
+        range(4), [0, 1, 0, 2]
+    ),
+    r"an index was asked.*a count that depends": lambda q: list(range((q > 0) + 1)),
+    r"no attribute 'arctan2'. NumPy cannot take": lambda q: np.arctan2(
+        np.array([q, -1.0]), np.array([1.0, q])
+    ),
+    r"so many digits \(numpy.round": lambda q: round(q, 2),
+    r"no meaning where xp holds traced": lambda q: np.interp(q, [0.0, q], [1.0, 2.0]),
+    r"needs an xp whose numbers rise": lambda q: np.interp(q, [0.0, 0.0], [1.0, 2.0]),
+    r"xp of shape \(2,\) and fp of shape \(1,\)": lambda q: np.interp(q, [0, 1], [1]),
     r"numpy\.multiply\.outer has no meaning": lambda q: np.multiply.outer(q, [1.0]),
     r"numpy\.add with options has no meaning": lambda q: np.add(q, 1.0, dtype=float),
     r"numpy\.multiply was to be written into an array of float64": lambda q: (
@@ -147,8 +161,6 @@ MISUSES = {
         np.sin(np.array([q, 1.0]))
     ),
     r"Cannot cast ufunc 'inv'.*or write it out": lambda q: np.linalg.inv([[q]]),
-    "has no callable rint method.*NumPy cannot take": np.round,
-    "raised TypeError: Cannot cast": lambda q: np.interp(q, [0.0, 1.0], [2.0, 3.0]),
 }
 
 
@@ -181,3 +193,68 @@ def test_no_warning_is_given():
         q = Tape().input(0)
         assert type(np.float64(1e308) * (q * np.float64(1e308))) is Scalar
         assert type(np.array(2.0) * q) in {Scalar, np.ndarray}
+
+
+KNOTS, VALUES = [-1.0, 0.1, 0.3, 2.0, 49.0], [2.0, -1.0, -1.0, 0.7, 3.3]
+TABLES = {
+    "interp": lambda q: np.interp(q, KNOTS, VALUES),
+    "ends": lambda q: np.interp(q, KNOTS, VALUES, left=-9.0, right=9.0),
+    "period": lambda q: np.interp(q, [1.0, 5.0, 4.0], [2.0, -1.0, 0.5], period=4.5),
+    "one knot": lambda q: np.interp(q, [0.1], [2.0], left=1.0),
+    "two knots": lambda q: np.interp(q, [0.1, 2.0], [2.0, 1.0]),
+    "select": lambda q: np.select([q < 0, q < 1], [-q, q * q], 7.0),
+    "select, no default": lambda q: np.select([q > 2], [q]),
+    "piecewise": lambda q: np.piecewise(q, [q < 0, q >= 1], [lambda x: -x, 3.0, 2.0]),
+    "round": np.round,
+    "rint": np.rint,
+    "Python's round": round,
+    "digits": lambda q: np.round(q, 1),
+    "tens": lambda q: np.round(q, -1),
+    "fix": np.fix,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "cbrt": np.cbrt,
+    "negative truth": lambda q: -bool(q > 0) + 0.0,
+}
+ENDS = [-1e4, -3.0, -2.5, -1.0, -0.5, -0.25, 0.0, 0.1, 0.15, 0.25, 0.3, 0.5, 1.0, 1.5]
+ENDS += [2.0, 2.5, 3.0, 4.0, 4.5, 5.0, 9.0, 15.0, 25.0, 49.0, 50.0, 300.0, math.nan]
+
+
+@pytest.mark.parametrize("function", TABLES.values(), ids=TABLES)
+def test_tables_and_rounding_are_numpys(function):
+    program = trace(function, q=())
+    for q in ENDS:
+        (found,) = replay(program, [q])
+        if math.isnan(q) and function in {round, TABLES["one knot"]}:
+            assert math.isnan(found)
+            continue
+        with np.errstate(over="ignore"):
+            wanted = float(function(np.float64(q)))
+        np.testing.assert_allclose(found, wanted, rtol=4e-16, atol=0)
+
+
+def test_tables_of_arrays_and_of_traced_values():
+    def formula(q):
+        at = np.interp(q, KNOTS, VALUES)
+        return np.concatenate([at, np.interp(q, [0.0, 1.0], [q[0], 2.0]), np.round(q)])
+
+    program = trace(formula, q=(2,))
+    for q in ([0.2, 0.9], [-5.0, 60.0]):
+        np.testing.assert_allclose(replay(program, q), formula(np.array(q)))
+
+
+def test_a_table_has_the_slope_of_its_piece():
+    def slope(q):
+        return tangent([np.interp(q, KNOTS, VALUES)], [(q, 1.0)])[0]
+
+    program = trace(slope, q=())
+    for q in (-2.0, 0.0, 0.2, 1.0, 10.0, 60.0):
+        ends = np.interp([q - 1e-3, q + 1e-3], KNOTS, VALUES)
+        assert replay(program, [q])[0] == pytest.approx(np.diff(ends)[0] / 2e-3)
+
+
+def test_a_truth_with_a_sign_is_a_number():
+    program = trace(lambda q: [-(q > 0), +(q > 0), abs(q > 0)], q=())
+    assert replay(program, [1.0]) == [-1.0, 1.0, 1.0]
+    assert replay(program, [-1.0]) == [0.0, 0.0, 0.0]

@@ -19,7 +19,7 @@ GRID = [*SIZES, *(-size for size in SIZES), math.nan]
 FEW = [0.0, -0.0, 5e-324, 0.5, -1.0, 3.0, -1e300, math.inf, -math.inf, math.nan]
 
 NAMES = """add sub mul div neg sqrt sin cos tan asin acos atan atan2 exp log pow hypot
-    abs sign min max floor fmod lt le eq and or not select"""
+    abs sign min max floor round sinh cosh tanh cbrt fmod lt le eq and or not select"""
 
 
 def values(op: Op, reals: list[float]) -> np.ndarray:
@@ -131,6 +131,10 @@ def is_near_a_kink(op: Op, case: tuple[float, ...]) -> bool:
         return abs(x) < 4 * H
     if op.name in {"min", "max"}:
         return abs(x - y) < 4 * H
+    if op.name == "round":
+        return abs(x - math.floor(x) - 0.5) < 4 * H
+    if op.name == "cbrt":
+        return abs(x) < 0.3
     if op.name == "floor":
         return abs(x - round(x)) < 4 * H
     if op.name == "fmod":

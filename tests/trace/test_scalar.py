@@ -154,7 +154,7 @@ NO_VALUE = "was asked of a traced scalar, which has no value yet"
         (math.cos, "a plain float"),
         (int, "an int"),
         (complex, "a complex number"),
-        (round, "a rounded number"),
+        (lambda q: round(q, 2), r"a number of so many digits \(numpy.round gives it\)"),
         (range, "an index"),
         ([1, 2].__getitem__, "an index"),
         ("{:.2f}".format, r"a number in the format '\.2f'"),

@@ -12,11 +12,13 @@ from armillary.kernel.intrinsics import (
     arc,
     circular,
     exponential,
+    hyperbolic,
     length,
     logarithm,
     order,
     power,
     remainder,
+    root,
 )
 
 Unary = Callable[[Block, Value], Value]
@@ -37,6 +39,11 @@ UNARY: dict[str, Unary] = {
     "abs": lambda b, x: b.call("fabs", x),
     "sign": order.sign,
     "floor": lambda b, x: b.call("floor", x),
+    "round": lambda b, x: b.call("rint", x),
+    "sinh": hyperbolic.sinh,
+    "cosh": hyperbolic.cosh,
+    "tanh": hyperbolic.tanh,
+    "cbrt": root.cbrt,
     "not": lambda b, x: b.truths("xor", x, b.truth(True)),
 }
 BINARY: dict[str, Binary] = {

@@ -54,6 +54,19 @@ def floor(x: float) -> float:
     return float(math.floor(x)) if math.isfinite(x) else x
 
 
+def nearest(x: float) -> float:
+    """Return the nearest whole number, of two the even one."""
+    return math.copysign(round(x), x) if math.isfinite(x) else x
+
+
+def sinh(x: float) -> float:
+    """Return the hyperbolic sine."""
+    try:
+        return math.sinh(x)
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
 def fmod(x: float, y: float) -> float:
     """Return the remainder of x / y with the sign of x."""
     try:

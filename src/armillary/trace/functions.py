@@ -14,6 +14,7 @@ from armillary.trace import ops
 sin, cos, tan = ops.SIN, ops.COS, ops.TAN
 asin, acos, atan, atan2 = ops.ASIN, ops.ACOS, ops.ATAN, ops.ATAN2
 sqrt, exp, log, hypot = ops.SQRT, ops.EXP, ops.LOG, ops.HYPOT
+sinh, cosh, tanh, cbrt = ops.SINH, ops.COSH, ops.TANH, ops.CBRT
 absolute, sign, floor, fmod = ops.ABS, ops.SIGN, ops.FLOOR, ops.FMOD
 minimum, maximum, power = ops.MIN, ops.MAX, ops.POW
 

@@ -277,6 +277,22 @@ def floor(x: Interval) -> Interval:
     return Interval(_floor(x.low), _floor(x.high))
 
 
+@_carrying
+def nearest(x: Interval) -> Interval:
+    """Enclose the nearest whole number."""
+    low, high = (round(end) if math.isfinite(end) else end for end in (x.low, x.high))
+    return Interval(float(low), float(high))
+
+
+@_carrying
+def cosh(x: Interval) -> Interval:
+    """Enclose the hyperbolic cosine."""
+    size = absolute(x)
+    return outward(
+        _overflowing(math.cosh, size.low), _overflowing(math.cosh, size.high)
+    )
+
+
 def _floor(x: float) -> float:
     return float(math.floor(x)) if math.isfinite(x) else x
 
@@ -314,14 +330,25 @@ def _power(x: float, y: float) -> float:
         return math.inf
 
 
-def _exp(x: float) -> float:
+def _overflowing(function: Callable[[float], float], x: float) -> float:
     try:
-        return math.exp(x)
+        return function(x)
     except OverflowError:
         return math.inf
 
 
+def _exp(x: float) -> float:
+    return _overflowing(math.exp, x)
+
+
+def _sinh(x: float) -> float:
+    return math.copysign(_overflowing(math.sinh, abs(x)), x)
+
+
 exp = _rising(_exp, "Enclose e to the power x.")
+sinh = _rising(_sinh, "Enclose the hyperbolic sine.")
+tanh = _rising(math.tanh, "Enclose the hyperbolic tangent.")
+cbrt = _rising(math.cbrt, "Enclose the cube root.")
 atan = _rising(math.atan, "Enclose the inverse tangent.")
 
 

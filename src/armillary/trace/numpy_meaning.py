@@ -101,6 +101,11 @@ UFUNCS: dict[np.ufunc, Function] = {
     np.floor: ops.FLOOR,
     np.ceil: f.ceil,
     np.trunc: f.truncate,
+    np.rint: ops.ROUND,
+    np.sinh: ops.SINH,
+    np.cosh: ops.COSH,
+    np.tanh: ops.TANH,
+    np.cbrt: ops.CBRT,
     np.fmod: ops.FMOD,
     np.remainder: f.modulo,
     np.floor_divide: f.floor_divide,
@@ -134,10 +139,14 @@ def call_ufunc(
         TraceError: NumPy's function has no traced meaning.
     """
     function = UFUNCS.get(ufunc)
-    name = f"numpy.{ufunc.__name__}"
+    is_numpys = getattr(np, ufunc.__name__, None) is ufunc
+    name = f"numpy.{ufunc.__name__}" if is_numpys else f"'{ufunc.__name__}'"
     if function is None:
         known = ", ".join(sorted(known.__name__ for known in UFUNCS))
-        raise fault(f"{name} has no meaning for a traced scalar. These have: {known}.")
+        raise fault(
+            f"{name} has no meaning for a traced scalar. These have: {known}. Write it "
+            "out in these, or look it up in a table with numpy.interp."
+        )
     if method != "__call__" or options.keys() - {"out", "subok", "order"}:
         how = f"{name}.{method}" if method != "__call__" else f"{name} with options"
         raise fault(f"{how} has no meaning for a traced scalar; plain {name} has.")
@@ -188,8 +197,89 @@ def _all_close(*args: Any, **options: Any) -> Any:
     return functools.reduce(ops.AND, np.ravel(box(_is_close(*args, **options))))
 
 
+def _round(x: Any, decimals: int = 0, out: Any = None) -> Any:
+    """Round as NumPy does: times a power of ten, to a whole number, and back."""
+    if decimals == 0:
+        return elementwise(ops.ROUND, x, out=out)
+    scale = 10.0 ** abs(decimals)
+    first, second = (ops.MUL, ops.DIV) if decimals > 0 else (ops.DIV, ops.MUL)
+
+    def rounded(number: Any) -> Any:
+        return second(ops.ROUND(first(number, scale)), scale)
+
+    return elementwise(rounded, x, out=out)
+
+
+def _fix(x: Any, out: Any = None) -> Any:
+    return elementwise(f.truncate, x, out=out)
+
+
+def _select(conditions: Any, choices: Any, default: Any = 0.0) -> Any:
+    result = default
+    pairs = list(zip(conditions, choices, strict=True))
+    for condition, choice in reversed(pairs):
+        result = elementwise(ops.SELECT, condition, choice, result)
+    return result
+
+
+def _interpolate(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
+    """Return what `numpy.interp` does; the table has plain numbers in rising order."""
+    if any(isinstance(each, ops.Traced) for each in np.ravel(box(xp))):
+        raise fault("numpy.interp has no meaning where xp holds traced scalars.")
+    xs: Any = np.asarray(xp, dtype=float)
+    fs: Any = np.asarray(fp, dtype=object)
+    if xs.ndim != 1 or xs.shape != fs.shape or not len(xs):
+        raise fault(
+            f"numpy.interp got xp of shape {xs.shape} and fp of shape {fs.shape}; they "
+            "must be sequences of the same length."
+        )
+    if period is not None:
+        turn = abs(float(period))
+        xs = xs % turn
+        order = np.argsort(xs)
+        xs, fs = xs[order], fs[order]
+        xs = np.concatenate([xs[-1:] - turn, xs, xs[:1] + turn])
+        fs = np.concatenate([fs[-1:], fs, fs[:1]])
+        x, left, right = elementwise(f.modulo, x, turn), None, None
+    if np.any(np.diff(xs) <= 0.0):
+        raise fault("numpy.interp needs an xp whose numbers rise.")
+    left = fs[0] if left is None else left
+    right = fs[-1] if right is None else right
+
+    def interpolated(number: Any) -> Any:
+        return _looked_up(number, xs.tolist(), fs.tolist(), left, right)
+
+    return elementwise(interpolated, x)
+
+
+def _looked_up(x: Any, xs: list[Any], fs: list[Any], left: Any, right: Any) -> Any:
+    """Return slope (x - start) + value of the piece that x is on."""
+    knots = zip(xs[:-1], fs[:-1], xs[1:], fs[1:], strict=True)
+    pieces = [(a, fa, ops.DIV(ops.SUB(fb, fa), b - a)) for a, fa, b, fb in knots]
+    result = fs[0]
+    if pieces:
+        start, value, slope = pieces[0]
+        for piece in pieces[1:]:
+            here = ops.LE(piece[0], x)
+            known = zip(piece, (start, value, slope), strict=True)
+            start, value, slope = (ops.SELECT(here, new, old) for new, old in known)
+        result = ops.ADD(ops.MUL(slope, ops.SUB(x, start)), value)
+        result = ops.SELECT(ops.EQ(x, xs[-1]), fs[-1], result)
+    else:
+        result = ops.SELECT(ops.EQ(x, x), result, x)
+    result = ops.SELECT(ops.LT(xs[-1], x), right, result)
+    return ops.SELECT(ops.LT(x, xs[0]), left, result)
+
+
 FUNCTIONS: dict[Function, Function] = {
     np.clip: _clip,
+    np.round: _round,
+    np.around: _round,
+    np.fix: _fix,
+    np.select: _select,
+    np.interp: _interpolate,
     np.isclose: _is_close,
     np.allclose: _all_close,
 }

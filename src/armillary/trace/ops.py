@@ -341,6 +341,23 @@ MAX = _binary(
     choice=lambda x, y: (LT(y, x), x, y),
 )
 FLOOR = _unary("floor", floats.floor, np.floor, on.floor, lambda x: 0.0, has_edge=True)
+ROUND = _unary(
+    "round", floats.nearest, np.rint, on.nearest, lambda x: 0.0, has_edge=True
+)
+SINH = _unary("sinh", floats.sinh, np.sinh, on.sinh, lambda x: COSH(x))  # noqa: PLW0108
+COSH = _unary("cosh", floats.total(math.cosh), np.cosh, on.cosh, SINH)
+
+
+def _tanh_partial(x: Any) -> Any:
+    return DIV(1.0, MUL(COSH(x), COSH(x)))
+
+
+def _cbrt_partial(x: Any) -> Any:
+    return DIV(1.0, MUL(3.0, MUL(CBRT(x), CBRT(x))))
+
+
+TANH = _unary("tanh", math.tanh, np.tanh, on.tanh, _tanh_partial)
+CBRT = _unary("cbrt", math.cbrt, np.cbrt, on.cbrt, _cbrt_partial)
 FMOD = _binary(
     "fmod",
     floats.fmod,

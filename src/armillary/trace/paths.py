@@ -23,7 +23,9 @@ DECISION_LIMIT = 256
 QUESTION_LIMIT = 1_000_000
 SHARING_LIMIT = 64  # of paths; looking for what more of them share takes too long
 
-NUMPYS_WORDS = re.compile(r"\bufunc\b|unorderable types")
+NUMPYS_WORDS = re.compile(
+    r"\bufunc\b|unorderable types|^'(float|int)' object has no attribute"
+)
 
 Flat = list[Any]
 Decision = tuple[Truth, bool]
@@ -217,7 +219,9 @@ def _with_nan(
 
 def _raised(error: Exception, explorer: _Explorer) -> TraceError:
     message = f"'{explorer.name}' raised {type(error).__name__}: {error}."
-    if isinstance(error, TypeError) and NUMPYS_WORDS.search(str(error)):
+    if isinstance(error, (TypeError, AttributeError)) and NUMPYS_WORDS.search(
+        str(error)
+    ):
         message += (
             " NumPy cannot take this function of arrays that hold traced scalars, or "
             "traced scalars beside numbers: take it of single scalars, or write it out."

@@ -11,7 +11,7 @@ from types import FrameType
 
 from armillary.errors import TraceError
 
-OURS = frozenset({"armillary", "numpy"})
+OURS = frozenset({"armillary", "numpy", "scipy"})
 
 _faults: ContextVar[list[TraceError] | None] = ContextVar("faults", default=None)
 

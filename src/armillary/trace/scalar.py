@@ -116,8 +116,10 @@ class Node(Traced):
             "value yet. Compare it with == in place of looking it up."
         )
 
-    def __round__(self, digits: int = 0) -> NoReturn:
-        raise self._no_number("a rounded number")
+    def __round__(self, digits: int | None = None) -> Any:
+        if digits is None:
+            return ops.ROUND(self)
+        raise self._no_number("a number of so many digits (numpy.round gives it)")
 
     def __complex__(self) -> complex:
         raise self._no_number("a complex number")
@@ -132,7 +134,9 @@ class Node(Traced):
             f"{wanted} was asked of a traced scalar, which has no value yet. Use the "
             "functions of numpy or of armillary.trace.functions in place of those of "
             "math, plain numbers for counts and indices, and dtype=object for arrays "
-            "that are filled with traced scalars."
+            "that are filled with traced scalars. In place of a spline of scipy use "
+            "numpy.interp, or its polynomials with numpy.select; in place of an index "
+            "or a count that depends on the scalar, `if` or numpy.where."
         )
 
     def __copy__(self) -> Node:
@@ -255,6 +259,26 @@ class Scalar(Node):
         """Return the largest whole number that is not above."""
         return ops.FLOOR(self)
 
+    def rint(self) -> Scalar:
+        """Return the nearest whole number, of two the even one."""
+        return ops.ROUND(self)
+
+    def sinh(self) -> Scalar:
+        """Return the hyperbolic sine."""
+        return ops.SINH(self)
+
+    def cosh(self) -> Scalar:
+        """Return the hyperbolic cosine."""
+        return ops.COSH(self)
+
+    def tanh(self) -> Scalar:
+        """Return the hyperbolic tangent."""
+        return ops.TANH(self)
+
+    def cbrt(self) -> Scalar:
+        """Return the cube root."""
+        return ops.CBRT(self)
+
     def radians(self) -> Scalar:
         """Return degrees as radians."""
         return numpy_meaning.radians(self)
@@ -289,6 +313,14 @@ class Truth(Node):
 
     def __invert__(self) -> Any:
         return ops.NOT(self)
+
+    def __neg__(self) -> Any:
+        return ops.NEG(self)
+
+    def __pos__(self) -> Any:
+        return ops.ADD(self, 0.0)
+
+    __abs__ = __pos__
 
     def __bool__(self) -> bool:
         """Return the answer of the path being explored.

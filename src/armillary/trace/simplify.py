@@ -224,9 +224,10 @@ def _even(name: str) -> Rule:
     return rule
 
 
-for _name in ("sin", "tan", "asin", "atan", "sign"):
+for _name in ("sin", "tan", "asin", "atan", "sign", "round", "sinh", "tanh", "cbrt"):
     RULES[_name] = _odd(_name)
-RULES["cos"] = _even("cos")
+for _name in ("cos", "cosh"):
+    RULES[_name] = _even(_name)
 
 
 @_rule("abs")
@@ -312,7 +313,10 @@ def _select(tape: Tape, truth: Node, x: Node, y: Node) -> Node | None:
     return _select_arguments(tape, truth, x, y)
 
 
-COSTLY = frozenset({"sin", "cos", "tan", "asin", "acos", "atan", "exp", "log", "sqrt"})
+COSTLY = frozenset(
+    {"sin", "cos", "tan", "asin", "acos", "atan", "exp", "log", "sqrt"}
+    | {"sinh", "cosh", "tanh", "cbrt"}
+)
 
 
 def _select_arguments(tape: Tape, truth: Node, x: Node, y: Node) -> Node | None:
