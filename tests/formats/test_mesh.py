@@ -149,6 +149,23 @@ def gltf(mesh: Triangles, **changes: Any) -> tuple[dict[str, Any], bytes]:
     return {**document, **changes}, points + corners
 
 
+def gltf_text(mesh: Triangles) -> bytes:
+    document, binary = gltf(mesh)
+    text = "data:application/octet-stream;base64," + base64.b64encode(binary).decode()
+    document["buffers"][0]["uri"] = text
+    return json.dumps(document).encode()
+
+
+def ac(mesh: Triangles) -> bytes:
+    lines = ["AC3Db", "OBJECT world", "kids 1", "OBJECT poly", "rot 1 0 0 0 1 0 0 0 1"]
+    lines += [f"numvert {len(mesh.vertices)}"]
+    lines += [f"{x!r} {y!r} {z!r}" for x, y, z in mesh.vertices.tolist()]
+    lines += [f"numsurf {len(mesh.faces)}"]
+    for face in mesh.faces.tolist():
+        lines += ["SURF 0x20", "mat 0", "refs 3", *(f"{k} 0 0" for k in face)]
+    return "\n".join([*lines, "kids 0"]).encode()
+
+
 def dae(
     vertices: Any,
     polygons: str,
@@ -202,7 +219,9 @@ SAMPLES: dict[str, tuple[str, bytes]] = {
     ),
     "PLY, big end first": (".ply", ply(BLOB.vertices, BLOB.faces, "binary_big_endian")),
     "GLB": (".glb", glb(*gltf(BLOB))),
+    "glTF": (".gltf", gltf_text(BLOB)),
     "DAE": (".dae", dae(BLOB.vertices, dae_triangles(BLOB.faces))),
+    "AC3D": (".ac", ac(BLOB)),
 }
 each_sample = pytest.mark.parametrize("name", SAMPLES)
 
@@ -753,6 +772,11 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "obj: endless line": (".obj", b"# " + b"x" * 2_000_000, "empty-mesh"),
     "obj: endless continuation": (".obj", b"v \\\n" * 1_100_000, "empty-mesh"),
     "obj: a zip bomb": (".obj", BOMB, "not-text"),
+    "obj: concave polygons that take hours": (
+        ".obj",
+        obj(np.random.default_rng(1).normal(size=(40_000, 3)), [range(40_000)]),
+        "concave polygons of up to 40000 corners are too many",
+    ),
     "obj: a curve": (".obj", b"cstype bezier\n", "curved-surface"),
     "obj: a command": (".obj", b"csh rm\n", "'csh' is not a statement of OBJ"),
     "obj: a web page": (".obj", b"<html>\n", "unexpected-word"),

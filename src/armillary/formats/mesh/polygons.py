@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.formats.diagnostic import Place
-from armillary.formats.mesh.faults import library
+from armillary.formats.mesh.faults import library, refusal
 
 __all__ = ["triangulate"]
 
@@ -16,6 +16,8 @@ Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 TOLERANCE: Final = 1e-6
+# Of the squares of the numbers of corners, as the time of cutting grows: some seconds.
+MOST_WORK: Final = 1e9
 
 
 def triangulate(
@@ -35,12 +37,13 @@ def triangulate(
         place: For messages.
 
     Raises:
-        FormatError: A polygon is concave, and the library is not installed.
+        FormatError: A polygon is concave, and the library is not installed, or there
+            are too many of them.
     """
     starts = np.cumsum(sizes) - sizes
     begins = np.concatenate([[0], np.cumsum(sizes - 2)])
     faces = np.empty((int(begins[-1]), 3), dtype=np.int64)
-    crossed = 0
+    crossed, work = 0, 0.0
     for size in np.unique(sizes).tolist():
         chosen = np.flatnonzero(sizes == size)
         polygons = corners[starts[chosen, None] + np.arange(size)]
@@ -48,7 +51,16 @@ def triangulate(
         fans = np.stack([first, polygons[:, 1:-1], polygons[:, 2:]], axis=-1)
         if size > 3:
             points = vertices[polygons]
-            for row in np.flatnonzero(~_is_fan(points)).tolist():
+            concave = np.flatnonzero(~_is_fan(points))
+            work += float(size) ** 2 * len(concave)
+            if work > MOST_WORK:
+                raise refusal(
+                    place,
+                    "mesh-too-large",
+                    f"concave polygons of up to {size} corners are too many to be cut",
+                    hint="Export triangles.",
+                )
+            for row in concave.tolist():
                 found = _cut(points[row], place)
                 if found is None:
                     crossed += 1
