@@ -691,6 +691,14 @@ def changed(*steps: Any, to: Any, binary: bytes | None = None) -> bytes:
     return glb(document, original if binary is None else binary)
 
 
+def one_accessor_in_many_meshes() -> bytes:
+    """Primitives that show the same 3000 points, 18 million in all."""
+    points = np.random.default_rng(1).normal(size=(3000, 3))
+    primitives = [{"attributes": {"POSITION": 0}}] * 6000
+    mesh = Triangles(points, [(0, 1, 2)])
+    return glb(*gltf(mesh, meshes=[{"primitives": primitives}]))
+
+
 def billion_laughs() -> bytes:
     """Nodes that hold the one before ten times, twelve deep."""
     nodes = '<node id="n0"><instance_geometry url="#g"/></node>' + "".join(
@@ -901,7 +909,17 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "glb: an accessor too long": (
         ".glb",
         changed("accessors", 0, "count", to=2**40),
+        "mesh-too-large",
+    ),
+    "glb: an accessor longer than its view": (
+        ".glb",
+        changed("accessors", 0, "count", to=30_000),
         "cannot reshape",
+    ),
+    "glb: one accessor in many meshes": (
+        ".glb",
+        one_accessor_in_many_meshes(),
+        "vertices or",
     ),
     "glb: an accessor of nothing": (
         ".glb",

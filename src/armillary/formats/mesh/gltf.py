@@ -6,7 +6,7 @@ import base64
 import binascii
 import io
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import unquote
 
@@ -164,7 +164,7 @@ def _read(
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         message = f"the document is not glTF: {error}".removesuffix(".")
         raise refusal(place, "bad-document", message) from error
-    colours, expected = _prepare(document, place)
+    colours, expected = _prepare(document, surface)
     buffers: dict[str, bytes] = {}
     for number, buffer in enumerate(document.buffers):
         own = binary if number == 0 else None
@@ -175,7 +175,7 @@ def _read(
         scene = trimesh.load_scene(
             io.BytesIO(msgspec.json.encode(document)),
             file_type="gltf",
-            resolver=_Resolver(buffers),
+            resolver=buffers,
             process=False,
             skip_materials=True,
         )
@@ -197,13 +197,14 @@ def _read(
 
 
 def _prepare(
-    document: _Document, place: Place
+    document: _Document, surface: Surface
 ) -> tuple[dict[str, list[float] | None], dict[str, int]]:
     """Check a document, and give each primitive a mesh and a name of its own.
 
     Returns:
         The colour of each mesh, and in how many nodes of the scene it is.
     """
+    place = Place(surface.path)
     if document.extensions_required:
         needed = ", ".join(document.extensions_required)
         raise refusal(
@@ -227,13 +228,16 @@ def _prepare(
             split[-1].append(len(meshes))
             meshes.append(_Mesh([primitive], name))
     used: set[int] = set()
+    points, corners = 0, 0
     for mesh in meshes:
         (primitive,) = mesh.primitives
-        used.add(primitive.attributes["POSITION"])
-        _check(document, primitive.attributes["POSITION"], POINTS, "points", place)
-        if primitive.indices is not None:
-            used.add(primitive.indices)
-            _check(document, primitive.indices, INDICES, "indices", place)
+        position, indices = primitive.attributes["POSITION"], primitive.indices
+        points += _count(document, position, POINTS, "points", place)
+        used.add(position)
+        if indices is not None:
+            corners += _count(document, indices, INDICES, "indices", place)
+            used.add(indices)
+        surface.check_counts(points, corners // 3, place)
     # The library reads those, too, that nothing uses.
     document.accessors = [
         document.accessors[number if number in used else min(used)]
@@ -254,14 +258,14 @@ def _prepare(
     return colours, expected
 
 
-def _check(
+def _count(
     document: _Document,
     number: int,
     kinds: tuple[tuple[int, str], ...],
     what: str,
     place: Place,
-) -> None:
-    """Check that an accessor exists, and holds numbers of one of the kinds."""
+) -> int:
+    """Return how many entries an accessor has, which must be of one of the kinds."""
     accessor = _entry(document.accessors, number, "accessor", place)
     if (accessor.component_type, accessor.type) not in kinds:
         message = f"accessor {number} does not hold {what}"
@@ -269,6 +273,7 @@ def _check(
     if accessor.sparse is not None or accessor.buffer_view is None:
         message = f"accessor {number} is sparse or has no view, which is not read"
         raise refusal(place, "unsupported-accessor", message)
+    return accessor.count
 
 
 def _colour(
@@ -344,13 +349,3 @@ def _bytes(
             f"{len(data or b'')}",
         )
     return data
-
-
-class _Resolver:
-    """The buffers of a document by their numbers, for the library."""
-
-    def __init__(self, buffers: Mapping[str, bytes]) -> None:
-        self._buffers = buffers
-
-    def __getitem__(self, name: str) -> bytes:
-        return self._buffers[name]
