@@ -185,14 +185,15 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_programs_cannot_do_more_than_read(tmp_path: Path, name: str, monkeypatch):
-    monkeypatch.setattr(expand, "SECONDS", 2)
+    if name == "time":
+        monkeypatch.setattr(expand, "SECONDS", 2)
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "link.xacro").symlink_to(tmp_path / "secret")
     body, why = HOSTILE[name]
     start = time.monotonic()
     found = faults(tmp_path / "model", body)
-    assert time.monotonic() - start < 10.0
+    assert time.monotonic() - start < 25.0
     assert "x.xacro: error[xacro-error]" in found
     assert why in found
     assert found.count(why) == 1
