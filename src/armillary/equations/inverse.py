@@ -5,7 +5,9 @@ step is q' = q + J' H^-1 (e - J g) + g, with g = gain (q_near - q) where the ans
 to stay near a given vector, cut to a greatest change and to the limits (Levenberg
 1944; the choice of damping is Sugihara's, IEEE T-RO 27, 2011). A joint that stands at
 a limit and is drawn beyond it counts as fixed for that step, so that the others take
-its share (an active set, as in Bertsekas, SIAM J. Control 20, 1982).
+its share (an active set, as in Bertsekas, SIAM J. Control 20, 1982). Near a vector the
+step itself decides: joints that it leads beyond limits go there, and the others are
+solved for again.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from armillary.spatial.vector import (
     transpose,
 )
 from armillary.trace import Program, trace
-from armillary.trace.functions import absolute, maximum, minimum, select
+from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 
 DAMPING, LEAST_DAMPING = 0.01, 1e-9
 LEAST_PIVOT = 1e-14
@@ -138,13 +140,17 @@ def step_program(
         ]
         errors = [e for r in residuals for e in r.errors]
         rows = [row for r in residuals for row in r.jacobian]
-        pull = [0.0] * n
         if near:
             there = target[POSE_SIZE * len(goals) :]
-            pull = [GAIN * (b - a) for a, b in zip(q, there, strict=True)]
-        free = _free(q, rows, errors, bounds)
-        rows = [_products(row, free) for row in rows]
-        change = _change(rows, errors, _products(pull, free))
+            way = [b - a for a, b in zip(q, there, strict=True)]
+            # at most GAIN in all: where answers lie on curves, more overshoots for ever
+            gain = GAIN / sqrt(1.0 + inner(way, way))
+            pull = [gain * x for x in way]
+            change = _change_within(q, rows, errors, pull, bounds)
+        else:
+            free = _free(q, rows, errors, bounds)
+            rows = [_products(row, free) for row in rows]
+            change = _change(rows, errors, [0.0] * n)
         after = [
             _limited(
                 q[k] + _limited(change[k], -LARGEST_CHANGE, LARGEST_CHANGE), *bound
@@ -190,6 +196,31 @@ def _free(
             kept = select(q[k] <= low, select(pull < 0.0, 0.0, 1.0), kept)
         free.append(kept)
     return free
+
+
+def _change_within(
+    q: Sequence[Number],
+    J: list[list[Number]],
+    e: list[Number],
+    g: list[Number],
+    limits: Sequence[tuple[Number, Number]],
+) -> list[Number]:
+    """Return the change, shared anew where it would lead beyond limits.
+
+    Joints that it would lead there go to their limits, and the others do the rest.
+    """
+    free: list[Number] = []
+    moved: list[Number] = []
+    for x, step, (low, high) in zip(q, _change(J, e, g), limits, strict=True):
+        after = x + _limited(step, -LARGEST_CHANGE, LARGEST_CHANGE)
+        ends = _limited(after, low, high)
+        inside = after == ends
+        free.append(select(inside, 1.0, 0.0))
+        moved.append(select(inside, 0.0, ends - x))
+    rest = [x - inner(row, moved) for x, row in zip(e, J, strict=True)]
+    rows = [_products(row, free) for row in J]
+    change = _change(rows, rest, _products(g, free))
+    return [a + b for a, b in zip(change, moved, strict=True)]
 
 
 def _products(a: Sequence[Number], b: Sequence[Number]) -> list[Number]:

@@ -101,10 +101,12 @@ class Plan:
     Attributes:
         words: What the loop reads: numbers, and addresses of `parts`.
         parts: The arrays at those addresses.
+        starts: Most starts for a problem.
     """
 
     words: npt.NDArray[np.int64]
     parts: tuple[npt.NDArray[Any], ...]
+    starts: int
 
     @cached_property
     def address(self) -> int:
@@ -148,7 +150,7 @@ def make_plan(
         address_of(reals),
     ]
     parts = (*known, *placing, *ranges, shared, reals)
-    return Plan(np.array(words, np.int64), parts)
+    return Plan(np.array(words, np.int64), parts, patience.starts)
 
 
 Arrays = tuple[Array, Array, npt.NDArray[np.int64]]
@@ -169,7 +171,7 @@ class Found(NamedTuple):
     endings: npt.NDArray[np.int64]
     failures: int
 
-    def at(self, places: npt.NDArray[np.bool_]) -> Found:
+    def at(self, places: npt.NDArray[Any]) -> Found:
         """Return what was found for some problems."""
         endings = self.endings[places]
         failures = int((endings[:, 0] != SOLVED).sum())
@@ -226,7 +228,7 @@ class Search:
                 left end as `STOPPED`.
         """
         count = len(problems)
-        if count == 1:
+        if count == 1 and plan.starts > 1:
             return self._alone(problems, plan, seeds, deadline)
         unknowns, errors, endings = found = self._blank(count)
         threads = min(threads, count // PROBLEMS_PER_THREAD)

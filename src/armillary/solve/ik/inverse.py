@@ -35,6 +35,7 @@ from armillary.solve.ik.arguments import (
     as_vectors,
     check_tolerance,
     countdown,
+    deadline_of,
 )
 from armillary.solve.ik.best import least_of
 from armillary.solve.ik.closed import (
@@ -42,6 +43,7 @@ from armillary.solve.ik.closed import (
     has_free_elbow,
     recognised_form,
 )
+from armillary.solve.ik.nearest import nearer
 from armillary.solve.ik.own import OwnForm
 from armillary.solve.ik.path import Path
 from armillary.solve.ik.planner import Planner
@@ -191,7 +193,16 @@ class InverseKinematics:
             wish = [self._selection.rest[k] for k in self._selection.inputs]
         there = as_vectors(wish, name, len(self.joints), batch)
         elbow = as_numbers(arm_angle, "arm_angle", batch)
-        return closed.best(poses[:, 0], there, tolerance, batch, search, elbow)
+        answer = closed.best(poses[:, 0], there, tolerance, batch, search, elbow)
+        if near is None or closed.arm_angle is None or elbow is not None:
+            return answer
+        # another arm angle may be nearer than that of `near`
+        matrices = poses.reshape(*batch, 4, 4)
+        local = self.numeric.local(
+            matrices, near, tolerance, deadline=deadline_of(timeout)
+        )
+        at = there if there.ndim == 1 else there.reshape(*batch, -1)
+        return nearer(answer, local, at)
 
     def all(
         self,

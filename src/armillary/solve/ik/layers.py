@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.solve.bound_kernel import AnyKernel
 from armillary.solve.ik.answers import Answers
 from armillary.solve.ik.solution import Solution
 
@@ -60,14 +59,6 @@ class Layers(NamedTuple):
     def at(self, rows: slice | Indices) -> Layers:
         """Return the answers to some of the poses."""
         return Layers(*(part[rows] for part in self))
-
-
-def turning_joints(fk: Callable[[], AnyKernel], n: int) -> Truths:
-    """Return which of n joints may turn once without changing any pose, shape (n,)."""
-    q = np.random.default_rng(0).uniform(-1.0, 1.0, (4, 1, n))
-    turned = q + math.tau * np.eye(n)
-    apart = fk()(turned) - fk()(q)
-    return np.asarray(np.abs(apart).max(axis=(0, 2, 3, 4)) < SLACK)
 
 
 class Turns:

@@ -17,9 +17,9 @@ from armillary.model.closed_form import ClosedForm
 from armillary.solve.bound_kernel import AnyKernel
 from armillary.solve.ik.answers import Answers, residual_of
 from armillary.solve.ik.arguments import Batch, Tolerance
-from armillary.solve.ik.layers import turning_joints
 from armillary.solve.ik.reason import Reason
 from armillary.solve.ik.solution import Solution
+from armillary.solve.ik.turns import nearest_turns, turning_joints
 from armillary.spatial.pose import Pose
 from armillary.trace import Program
 
@@ -27,7 +27,6 @@ Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 Searcher = Callable[[Array, Array], Solution]
 
-SLACK = 1e-9
 RIGID = 1e-6
 
 
@@ -126,6 +125,7 @@ class OwnForm:
         """
         _refuse(arm_angle)
         every, squares, reasons = self._verified(targets, near, tolerance)
+        near = np.clip(near, self._lower, self._upper)
         there = np.broadcast_to(near, (len(targets), len(self._lower)))
         steps = ((every - there[:, None]) ** 2).sum(axis=2)
         rank = np.choose(reasons, _RANKS) * 1e18 + np.nan_to_num(steps, nan=0.0)
@@ -160,15 +160,23 @@ class OwnForm:
         rigid: npt.NDArray[Any] = _are_rigid(targets)
         q = self._candidates(np.where(rigid[:, None, None], targets, np.nan), rigid)
         exists = np.isfinite(q).all(axis=2)
-        wish = np.zeros(len(self._lower)) if near is None else near
-        q = self._turned(q, np.broadcast_to(wish, (len(targets), q.shape[2]))[:, None])
-        within = (q >= self._lower - SLACK) & (q <= self._upper + SLACK)
-        q = np.where(within, np.clip(q, self._lower, self._upper), q)
-        squares = self._missing(q, targets)
+        limits = self._lower, self._upper
+        near = np.zeros(len(self._lower)) if near is None else near
+        there = np.broadcast_to(np.clip(near, *limits), (len(targets), q.shape[2]))
+        q = nearest_turns(q, there[:, None], limits, self._turning)
         distance, angle = tolerance
-        limit = distance**2, 4.0 * math.sin(0.5 * min(angle, math.pi)) ** 2
-        met = np.asarray((squares <= limit).all(axis=2))
-        reason = np.where(within.all(axis=2), Reason.SOLVED, Reason.LIMITS)
+        allowed = distance**2, 4.0 * math.sin(0.5 * min(angle, math.pi)) ** 2
+        squares = self._missing(q, targets)
+        met = np.asarray((squares <= allowed).all(axis=2))
+        inside = np.clip(q, *limits)
+        within = np.asarray((inside == q).all(axis=2))
+        if (met & ~within).any():  # at the limits it may be met as well
+            there_squares = self._missing(inside, targets)
+            kept = met & (there_squares <= allowed).all(axis=2)
+            q = np.where(kept[..., None], inside, q)
+            squares = np.where(kept[..., None], there_squares, squares)
+            within = within | kept
+        reason = np.where(within, Reason.SOLVED, Reason.LIMITS)
         reason = np.where(met, reason, Reason.NOT_FOUND)
         reason = np.where(exists, reason, Reason.OUT_OF_REACH)
         reason = np.where(rigid[:, None], reason, Reason.INVALID_TARGET)
@@ -193,17 +201,9 @@ class OwnForm:
                 ) from error
         return q
 
-    def _turned(self, q: Array, near: Array) -> Array:
-        """Return q with whole turns added: near what is wished, within limits."""
-        turns = self._turning
-        q = q - np.where(turns, math.tau * np.round((q - near) / math.tau), 0.0)
-        for end, sign in ((self._upper, 1.0), (self._lower, -1.0)):
-            beyond = np.maximum(sign * (q - end) - SLACK, 0.0)
-            q = q - np.where(turns, sign * math.tau * np.ceil(beyond / math.tau), 0.0)
-        return q
-
     @cached_property
     def _turning(self) -> Truths:
+        """Return which joints may turn once without changing the pose."""
         return turning_joints(self._fk, len(self._lower))
 
     def _missing(self, q: Array, targets: Array) -> Array:

@@ -15,11 +15,12 @@ from armillary.kernel.search import Patience
 from armillary.solve.bound_kernel import AnyKernel
 from armillary.solve.ik.arguments import LEAST_TIME, Tolerance
 from armillary.solve.ik.closed import RecognisedForm, has_free_elbow
-from armillary.solve.ik.layers import Layers, Turns, through, turning_joints
+from armillary.solve.ik.layers import Layers, Turns, through
 from armillary.solve.ik.own import OwnForm
 from armillary.solve.ik.path import Path, best_of, judged
 from armillary.solve.ik.solution import Solution
 from armillary.solve.ik.solver import Solver
+from armillary.solve.ik.turns import turning_joints
 
 Array = npt.NDArray[np.float64]
 

@@ -38,19 +38,20 @@ from armillary.solve.ik.arguments import (
     Tolerance,
     as_poses,
     as_vectors,
-    check_tolerance,
     deadline_of,
 )
+from armillary.solve.ik.nearest import LOCAL, Space, nearest_found
 from armillary.solve.ik.reach import reach_of
 from armillary.solve.ik.reason import Reason
+from armillary.solve.ik.residuals import goal_scales, residuals_of, squared_tolerances
 from armillary.solve.ik.solution import Solution, Whole
+from armillary.solve.ik.turns import nearest_turns, turning_joints
 
 Array = npt.NDArray[np.float64]
 
 TABLE_SIZE = 32768
 PER_CELL = 128
 TABLE_SEED = 271828
-ROTATION_SCALE = 0.3  # metres that a unit of an axis counts for
 MOST_PLANS = 64
 # A search is brief at first: what it misses is mostly out of reach, by its distance.
 BRIEF, WHOLE = Patience(starts=Patience().patient_after), Patience()
@@ -171,11 +172,19 @@ class Solver:
             first = self._within(seed, "seed", batch)
         search = self._search(near is not None)
         workers = 1 if len(rows) == 1 else threads or default_threads()
+        run = partial(search, threads=workers, deadline=deadline)
         plan = self._plan(tolerance, patience, random_seed)
-        found = search(rows, plan, seeds=first, threads=workers, deadline=deadline)
+        if near is None or first is None:
+            found = run(rows, plan, seeds=first)
+        else:
+            found = self._near(run, rows, first, tolerance, random_seed)
+            if found.failures:
+                left = np.flatnonzero(found.endings[:, 0] != SOLVED)
+                found.take(left, run(rows[left], plan, seeds=first[left]))
+                failures = int((found.endings[:, 0] != SOLVED).sum())
+                found = found._replace(failures=failures)
         if not found.failures or not (explain or patience is None):
             return self._told(found, batch)
-        run = partial(search, threads=workers, deadline=deadline)
 
         def again(left: Whole) -> Found:
             plan = self._plan(tolerance, WHOLE, random_seed)
@@ -184,6 +193,27 @@ class Solver:
         more = again if patience is None else None
         reasons = self._settled(found, rows, tolerance, run, more, explain=explain)
         return self._told(found, batch, reasons)
+
+    def local(
+        self, targets: Any, near: Any, tolerance: Tolerance, *, deadline: int = 0
+    ) -> Solution:
+        """Find joint positions from `near` alone, by steps that are as short as can be.
+
+        Args:
+            targets: As for a call.
+            near: As for a call.
+            tolerance: As for a call.
+            deadline: When to stop, see `deadline_of`.
+
+        Raises:
+            ShapeError: A shape does not fit.
+        """
+        rows, batch = self._rows(targets)
+        first = self._within(near, "near", batch)
+        plan = self._plan(tolerance, LOCAL, 0)
+        rows = np.hstack([rows, first])
+        found = self._search(True)(rows, plan, seeds=first, deadline=deadline)
+        return self._told(found, batch)
 
     def follow(
         self,
@@ -218,6 +248,33 @@ class Solver:
         return self._told(found, batch, self._settled(found, rows, tolerance, run))
 
     # inside
+
+    def _near(
+        self,
+        search: Callable[..., Found],
+        rows: Array,
+        near: Array,
+        tolerance: Tolerance,
+        random_seed: int,
+    ) -> Found:
+        """Return the nearest answers that are found, those missed left as they are."""
+
+        def run(rows: Array, patience: Patience, seeds: Array) -> Found:
+            plan = self._plan(tolerance, patience, random_seed)
+            return search(rows, plan, seeds=seeds)
+
+        return nearest_found(run, rows, near, self._space, self._too_far, random_seed)
+
+    @cached_property
+    def _space(self) -> Space:
+        n = len(self.joints)
+        return Space(
+            limits=(self._lower, self._upper),
+            starts=self._start_range,
+            turning=turning_joints(self._fk, n),
+            redundant=n
+            > sum(sum(goal.position + goal.rotation) for goal in self.goals),
+        )
 
     def _rows(self, targets: Any) -> tuple[Array, Batch]:
         """Return targets as rows of sixteen numbers for each goal, and the batch."""
@@ -271,7 +328,7 @@ class Solver:
                 (lower, upper), ends = (-turn, turn), (-4.0 * turn, 4.0 * turn)
             plan = self._plans[key] = make_plan(
                 table=self._known,
-                tolerances=_tolerances(tolerance, len(self.goals)),
+                tolerances=squared_tolerances(tolerance, len(self.goals)),
                 lower=lower,
                 upper=upper,
                 patience=patience or BRIEF,
@@ -291,7 +348,7 @@ class Solver:
 
     @cached_property
     def _scales(self) -> Array:
-        return np.array([scale for goal in self.goals for scale in _goal_scales(goal)])
+        return np.array([scale for goal in self.goals for scale in goal_scales(goal)])
 
     def _told(
         self, found: Found, batch: Batch, reasons: npt.NDArray[np.int8] | None = None
@@ -305,7 +362,7 @@ class Solver:
         return Solution(
             q=found.unknowns.reshape(*batch, len(self.joints)),
             reason=plain if reasons is None else reasons.reshape(batch),
-            residual=lambda: _residuals(found.errors).reshape(*batch, 2),
+            residual=lambda: residuals_of(found.errors).reshape(*batch, 2),
             steps=lambda: endings[:, 1].reshape(batch),
             starts=lambda: endings[:, 2].reshape(batch),
         )
@@ -346,7 +403,10 @@ class Solver:
             plan = self._plan(tolerance, BEYOND, 0, limited=False)
             beyond = search(np.ascontiguousarray(rows[left]), plan)
             met = beyond.endings[:, 0] == SOLVED
-            left, seeds = left[met], self._turned(beyond.unknowns[met])
+            limits, turning = self._space.limits, self._space.turning
+            q = beyond.unknowns[met]
+            seeds = nearest_turns(q, q, limits, turning).clip(*limits)
+            left = left[met]
             reasons[left] = Reason.LIMITS
             plan = self._plan(tolerance, ONCE, 0)
             within = search(rows[left], plan, seeds=seeds)
@@ -374,16 +434,6 @@ class Solver:
             reach_of(self._layout, goal, self._selection, limits) for goal in self.goals
         ]
 
-    def _turned(self, q: Array) -> Array:
-        """Return joint positions with whole turns added that bring them within limits.
-
-        Those that no turn brings there are put at their limit.
-        """
-        turn = 2.0 * math.pi
-        q = q + turn * np.ceil(np.maximum(self._lower - q, 0.0) / turn)
-        q = q - turn * np.ceil(np.maximum(q - self._upper, 0.0) / turn)
-        return np.clip(q, self._lower, self._upper)
-
 
 def _is_plain(targets: Any) -> bool:
     """Tell whether targets are one matrix, just as the search reads it."""
@@ -393,37 +443,3 @@ def _is_plain(targets: Any) -> bool:
         and targets.dtype == np.float64
         and targets.flags.c_contiguous
     )
-
-
-def _tolerances(tolerance: Tolerance, goals: int) -> Array:
-    check_tolerance(tolerance)
-    distance, angle = tolerance
-    return np.array([distance**2, math.sin(min(angle, 1.5)) ** 2] * goals)
-
-
-def _goal_scales(goal: Goal) -> list[float]:
-    """Return how much each number of a target counts where starts are compared."""
-    scales = np.zeros((4, 4))
-    if goal.in_target:
-        scales[:3, 3] = 1.0 if goal.has_position else 0.0
-        bound = [k for k in range(3) if goal.rotation[k]]
-        if len(bound) == 3:
-            scales[:3, :2] = ROTATION_SCALE  # two axes tell the third
-        elif len(bound) == 2:
-            free = 3 - sum(bound)
-            scales[:3, free] = ROTATION_SCALE
-    else:
-        scales[:3, 3] = goal.position
-        scales[:3, :2] = ROTATION_SCALE if all(goal.rotation) else 0.0
-    return scales.ravel().tolist()
-
-
-def _residuals(errors: Array) -> Array:
-    """Return distance and angle of the worst goal from the squares of the search."""
-    distance = np.sqrt(errors[:, 0::2].max(axis=1))
-    square = errors[:, 1::2].max(axis=1)
-    beyond = square >= 4.0
-    within: Array = np.clip(square - 4.0 * beyond, 0.0, 1.0).astype(np.float64)
-    below: Array = np.arcsin(np.sqrt(within))
-    angle: Array = np.where(beyond, math.pi - below, below)
-    return np.stack([distance, angle], axis=1)
