@@ -17,7 +17,7 @@ Nearby = Callable[[Array, Array], Solution]
 """Takes targets and vectors; gives answers near to these."""
 
 # Several answers are improved for a few rounds, then the best of them to the end.
-MOST_DESCENTS, FIRST_ROUNDS, ROUNDS = 16, 8, 60
+MOST_DESCENTS, FIRST_ROUNDS, ROUNDS = 24, 8, 60
 FIRST_MOVE = 0.3  # the most that a joint is drawn at first [m or rad]
 GROWTH, DECAY = 1.5, 0.4
 SMALLEST_MOVE = 1e-3

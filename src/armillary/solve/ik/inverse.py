@@ -318,9 +318,8 @@ class InverseKinematics:
             )
 
         def nearby(X: Array, wish: Array) -> Solution:
-            return self.numeric(
-                X, near=wish, tolerance=tolerance, timeout=left(), explain=False
-            )
+            end = deadline_of(left())
+            return self.numeric.local(X, wish, tolerance, deadline=end)
 
         q, some = least_of(answers, shaped, kernel, nearby)
         # From answers the search takes no step; where there are none, it says why.

@@ -139,8 +139,8 @@ def _improve(
     _turn(others, np.repeat(near, each, axis=0), space)
     distances = _distance(others, np.repeat(near, each, axis=0)).reshape(count, each)
     k = distances.argmin(axis=1)
-    better = distances[np.arange(count), k] < distance
-    best.take(np.flatnonzero(better), others.at((np.arange(count) * each + k)[better]))
+    better = np.flatnonzero(distances[np.arange(count), k] < distance)
+    best.take(better, others.at(better * each + k[better]))
     for _ in range(HALVINGS if space.redundant else 0):
         distance = _distance(best, near)
         seeds = 0.5 * (best.unknowns + near)
