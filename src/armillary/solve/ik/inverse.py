@@ -197,12 +197,9 @@ class InverseKinematics:
         if near is None or closed.arm_angle is None or elbow is not None:
             return answer
         # another arm angle may be nearer than that of `near`
-        matrices = poses.reshape(*batch, 4, 4)
-        local = self.numeric.local(
-            matrices, near, tolerance, deadline=deadline_of(timeout)
-        )
-        at = there if there.ndim == 1 else there.reshape(*batch, -1)
-        return nearer(answer, local, at)
+        end = deadline_of(timeout)
+        local = self.numeric.local(targets, near, tolerance, deadline=end)
+        return nearer(answer, local, np.asarray(near, dtype=np.float64))
 
     def all(
         self,
