@@ -197,9 +197,8 @@ class InverseKinematics:
         if near is None or closed.arm_angle is None or elbow is not None:
             return answer
         # another arm angle may be nearer than that of `near`
-        end = deadline_of(timeout)
-        local = self.numeric.local(targets, near, tolerance, deadline=end)
-        return nearer(answer, local, np.asarray(near, dtype=np.float64))
+        local = self.numeric.local(targets, near, tolerance, deadline_of(timeout))
+        return nearer(answer, local, near)
 
     def all(
         self,
@@ -315,8 +314,7 @@ class InverseKinematics:
             )
 
         def nearby(X: Array, wish: Array) -> Solution:
-            end = deadline_of(left())
-            return self.numeric.local(X, wish, tolerance, deadline=end)
+            return self.numeric.local(X, wish, tolerance, deadline_of(left()))
 
         q, some = least_of(answers, shaped, kernel, nearby)
         # From answers the search takes no step; where there are none, it says why.

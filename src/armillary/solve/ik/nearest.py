@@ -80,7 +80,7 @@ def nearest_found(
     return found if failures is None else found._replace(failures=failures)
 
 
-def nearer(one: Solution, other: Solution, near: Array) -> Solution:
+def nearer(one: Solution, other: Solution, near: npt.ArrayLike) -> Solution:
     """Return for each target the answer of two with the least squares of steps.
 
     Args:
@@ -88,7 +88,9 @@ def nearer(one: Solution, other: Solution, near: Array) -> Solution:
         other: Others to the same.
         near: What steps are from, shape (..., n).
     """
-    squares, others = (((x.q - near) ** 2).sum(axis=-1) for x in (one, other))
+    squares, others = (
+        ((x.q - np.asarray(near)) ** 2).sum(axis=-1) for x in (one, other)
+    )
     better = other.success & ~(one.success & (squares <= others))
     if not better.any():
         return one

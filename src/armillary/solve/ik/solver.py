@@ -195,7 +195,7 @@ class Solver:
         return self._told(found, batch, reasons)
 
     def local(
-        self, targets: Any, near: Any, tolerance: Tolerance, *, deadline: int = 0
+        self, targets: Any, near: Any, tolerance: Tolerance, deadline: int = 0
     ) -> Solution:
         """Find joint positions from `near` alone, by steps that are as short as can be.
 
