@@ -194,9 +194,8 @@ class InverseKinematics:
         there = as_vectors(wish, name, len(self.joints), batch)
         elbow = as_numbers(arm_angle, "arm_angle", batch)
         answer = closed.best(poses[:, 0], there, tolerance, batch, search, elbow)
-        if near is None or closed.arm_angle is None or elbow is not None:
+        if near is None or not has_free_elbow(closed, arm_angle):
             return answer
-        # another arm angle may be nearer than that of `near`
         local = self.numeric.local(targets, near, tolerance, deadline_of(timeout))
         return nearer(answer, local, near)
 
