@@ -102,11 +102,42 @@ def test_an_entry_that_is_no_file_counts_as_absent(place: Path):
     assert names(place) == {f"{KEY}.o", f"{OTHER}.o"}
 
 
+@posix
+@pytest.mark.parametrize("kind", ["pipe", "link to a pipe", "device", "link"])
+def test_an_entry_that_is_no_plain_file_is_not_read(
+    place: Path, tmp_path: Path, kind: str
+):
+    """A pipe would block, a device never end; a link may lead to either."""
+    cache.store(KEY, CODE)
+    path, other = entry(place), tmp_path / "other"
+    content = path.read_bytes()
+    path.unlink()
+    if kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "link":
+        other.write_bytes(content)
+        path.symlink_to(other)
+    else:
+        os.mkfifo(path if kind == "pipe" else other)
+        if kind == "link to a pipe":
+            path.symlink_to(other)
+    assert cache.load(KEY) is None
+    cache.store(KEY, CODE)
+    assert cache.load(KEY) == CODE
+
+
+def test_an_entry_of_any_size_is_not_read(place: Path, monkeypatch: pytest.MonkeyPatch):
+    cache.store(KEY, CODE)
+    monkeypatch.setattr(cache, "SIZE_LIMIT", len(CODE))
+    assert cache.load(KEY) is None
+
+
 # Which folder.
 
 
-def test_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("ARMILLARY_CACHE", "off")
+@pytest.mark.parametrize("word", ["off", "OFF", "Off"])
+def test_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str):
+    monkeypatch.setenv("ARMILLARY_CACHE", word)
     monkeypatch.chdir(tmp_path)
     assert cache.folder() is None
     cache.store(KEY, CODE)
@@ -121,6 +152,7 @@ PLACES: list[tuple[str, dict[str, str], str]] = [
     ("linux", {"HOME": "/h"}, "/h/.cache/armillary"),
     ("linux", {"HOME": "/h", "ARMILLARY_CACHE": ""}, "/h/.cache/armillary"),
     ("linux", {"HOME": "/h", "ARMILLARY_CACHE": "/else"}, "/else"),
+    ("linux", {"HOME": "/h", "ARMILLARY_CACHE": "~/else"}, "/h/else"),
     ("darwin", {"HOME": "/h"}, "/h/Library/Caches/armillary"),
     ("win32", {"LOCALAPPDATA": "/l", "HOME": "/h"}, "/l/armillary"),
     ("win32", {"HOME": "/h"}, "/h/AppData/Local/armillary"),
@@ -295,7 +327,9 @@ def test_an_interrupt_while_writing_leaves_nothing(
 @pytest.fixture
 def always_pruned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "STORES_PER_PRUNING", 1)
-    monkeypatch.setattr(cache, "SIZE_LIMIT", 3 * (len(CODE) + cache.HEADER_SIZE))
+    monkeypatch.setattr(
+        cache, "SIZE_AFTER_PRUNING", 3 * (len(CODE) + cache.HEADER_SIZE)
+    )
 
 
 def age(path: Path, seconds: float) -> None:
@@ -336,8 +370,31 @@ def test_files_left_unfinished_are_removed_in_time(place: Path):
     for path in (old, new):
         path.write_bytes(b"part")
     age(old, 2.0 * cache.LONGEST_WRITING)
+    future = place / f"{cache.UNFINISHED}future"
+    future.write_bytes(b"part")
+    age(future, -1e6)
     cache.store(OTHER, CODE)
     assert names(place) == {f"{KEY}.o", f"{OTHER}.o", new.name}
+
+
+@pytest.mark.usefixtures("always_pruned")
+def test_entries_with_future_times_go_first(place: Path):
+    for letter in "abc":
+        cache.store(letter * 64, CODE)
+    age(entry(place, "b" * 64), -1e6)
+    cache.store("d" * 64, CODE)
+    assert {path.stem[0] for path in place.iterdir()} == {"a", "c", "d"}
+
+
+def test_the_limit_is_never_exceeded(place: Path, monkeypatch: pytest.MonkeyPatch):
+    size = len(CODE) + cache.HEADER_SIZE
+    monkeypatch.setattr(cache, "SIZE_LIMIT", 100 * size)
+    monkeypatch.setattr(cache, "SIZE_AFTER_PRUNING", 88 * size)
+    monkeypatch.setattr(cache, "SIZE_PER_PRUNING", 2 * size)
+    for k in range(150):
+        cache.store(f"{k:064}", CODE)
+        assert sum(path.stat().st_size for path in place.iterdir()) <= 100 * size
+    assert len(names(place)) >= 88
 
 
 def test_pruning_is_not_done_at_every_store(

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from armillary.kernel import compiler, start_table
 from armillary.kernel import search as search_module
-from armillary.kernel import start_table
+from armillary.kernel.block import Shape
 from armillary.kernel.search import (
     Found,
     Patience,
@@ -20,7 +21,13 @@ from armillary.kernel.search import (
     make_plan,
 )
 from armillary.kernel.search_code import search_code
-from armillary.kernel.search_layout import INVALID, SOLVED, STOPPED, UNSOLVED
+from armillary.kernel.search_layout import (
+    INVALID,
+    SOLVED,
+    STOPPED,
+    UNSOLVED,
+    SearchLayout,
+)
 from armillary.kernel.start_table import Table, make_table
 from armillary.trace import Program, trace
 from armillary.trace.functions import select
@@ -189,11 +196,39 @@ def test_a_grid_of_one_place_works(search: Search):
     assert search(_problems(10), plan).failures == 0
 
 
+LANES = (1, 2, 4, 8, 16)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("sizes", [(3, 3, 0, 1), (7, 12, 5, 2), (1, 1, 1, 1)])
+def test_vectors_are_aligned(lanes: int, sizes: tuple[int, ...]):
+    """Programs read whole vectors, with instructions that trap elsewhere."""
+    state = SearchLayout(*sizes, lanes).state
+    vector = 8 * lanes
+    for field, kind in state.kinds.items():
+        assert state.offsets[field] % kind.bytes == 0, field
+    programs = ("here", "there", "parameters", "shared", "errors", "verdict")
+    assert all(state.offsets[field] % vector == 0 for field in programs)
+    assert state.align % vector == 0
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_any_number_of_lanes_finds_the_answers(
+    table: Table, plan: Plan, monkeypatch: pytest.MonkeyPatch, lanes: int
+):
+    monkeypatch.setattr(compiler, "native_shape", lambda bits: Shape(bits, lanes))
+    search = Search(_step(), _guard(), SCALES)
+    assert search.shape.lanes == lanes
+    problems = _problems(67)
+    for count in (1, 67):
+        found = search(problems[:count], plan)
+        assert found.failures == 0
+        assert found.unknowns**2 == pytest.approx(problems[:count], abs=1e-8)
+
+
 def test_other_registers_have_code_too(table: Table, plan: Plan):
     """What Arm, SSE2 and AVX-512 would run is accepted by LLVM, with generic code."""
     import llvmlite.binding as llvm
-
-    from armillary.kernel.block import Shape
 
     for lanes in (1, 2, 8, 16):
         for avx2 in (True, False):

@@ -5,12 +5,14 @@ beside its place and moved there in one step, so that readers see a whole file o
 A folder that is a link, that belongs to somebody else, or that others may write, is not
 used; a file whose digest does not match counts as absent and is written again.
 
-`ARMILLARY_CACHE` names another folder; `off` turns the cache off.
+`ARMILLARY_CACHE` names another folder, in which `~` is the user's; `off` in any case
+turns the cache off.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import itertools
 import os
@@ -23,21 +25,24 @@ from pathlib import Path
 MAGIC = b"armillary code 2\n"
 SIZE_LIMIT = 512 * 2**20
 
+# Pruning leaves room for what several processes store until they prune again.
+SIZE_AFTER_PRUNING = SIZE_LIMIT * 7 // 8
+SIZE_PER_PRUNING = SIZE_LIMIT // 64
+
 HEADER_SIZE = len(MAGIC) + hashlib.sha256().digest_size
 STORES_PER_PRUNING = 32
 UNFINISHED = ".new-"
 LONGEST_WRITING = 3600.0  # [s]
 
 _stores = itertools.count()
+_unpruned = [0]  # bytes stored since the last pruning
 
 
 def folder() -> Path | None:
     """Return where code is kept; None where there is no such place, or none wanted."""
     wish = os.environ.get("ARMILLARY_CACHE")
-    if wish == "off":
-        return None
     if wish:
-        return Path(wish)
+        return None if wish.lower() == "off" else Path(os.path.expanduser(wish))
     if sys.platform == "win32":
         base = _folder_of("LOCALAPPDATA", "AppData", "Local")
     elif sys.platform == "darwin":
@@ -65,7 +70,7 @@ def load(key: str) -> bytes | None:
         return None
     path = _entry(place, key)
     try:
-        content = path.read_bytes()
+        content = _read(path)
     except OSError:
         return None
     code = content[HEADER_SIZE:]
@@ -83,7 +88,9 @@ def store(key: str, code: bytes) -> None:
         return
     with contextlib.suppress(OSError):
         _write(_entry(place, key), _header(key, code) + code)
-    if next(_stores) % STORES_PER_PRUNING == 0:
+    _unpruned[0] += HEADER_SIZE + len(code)
+    if next(_stores) % STORES_PER_PRUNING == 0 or _unpruned[0] > SIZE_PER_PRUNING:
+        _unpruned[0] = 0
         _prune(place)
 
 
@@ -93,6 +100,19 @@ def _entry(place: Path, key: str) -> Path:
 
 def _header(key: str, code: bytes) -> bytes:
     return MAGIC + hashlib.sha256(key.encode() + code).digest()
+
+
+def _read(path: Path) -> bytes:
+    """Return the content of a plain file; a pipe or a device would block or not end."""
+    flags = os.O_RDONLY
+    for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
+        flags |= getattr(os, name, 0)
+    handle = os.open(path, flags)
+    with open(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > SIZE_LIMIT:
+            raise OSError(errno.EINVAL, "no entry of the cache")
+        return file.read()
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -128,14 +148,18 @@ def _trusted_folder() -> Path | None:
 
 def _prune(place: Path) -> None:
     """Remove what was used least recently while there is too much, and left-overs."""
-    total = 0
-    for modified, size, path in sorted(_files(place), reverse=True):
+    total, now = 0, time.time()
+    # What claims to be used in the future has a wrong time, and goes first.
+    files = [
+        (modified if modified < now + LONGEST_WRITING else 0.0, size, path)
+        for modified, size, path in _files(place)
+    ]
+    for modified, size, path in sorted(files, reverse=True):
         total += size
         is_left_over = (
-            path.name.startswith(UNFINISHED)
-            and modified < time.time() - LONGEST_WRITING
+            path.name.startswith(UNFINISHED) and modified < now - LONGEST_WRITING
         )
-        if total > SIZE_LIMIT or is_left_over:
+        if total > SIZE_AFTER_PRUNING or is_left_over:
             with contextlib.suppress(OSError):
                 path.unlink()
 
