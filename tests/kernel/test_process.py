@@ -208,3 +208,21 @@ np.testing.assert_allclose(found[1:], wanted, rtol=1e-12)
 )
 def test_calls_on_a_small_stack(what: str, lanes: int):
     run(SMALL_STACK, what, lanes)
+
+
+# Full disks.
+
+FULL_DISK = """
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+for k in range(3):
+    right(compile(sines(k)), k)
+"""
+
+
+@linux
+def test_a_disk_that_takes_no_code(tmp_path: Path):
+    """Code is larger than what may be written; no part of it is left."""
+    run(FULL_DISK, cache=tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []

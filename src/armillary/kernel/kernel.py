@@ -27,6 +27,7 @@ from armillary.kernel.arguments import (
     described,
     spread_out,
 )
+from armillary.kernel.buffers import empty
 from armillary.kernel.fallback import STATE, finish, new_state
 from armillary.kernel.signature import ufunc_signature
 from armillary.trace import Port, Program
@@ -146,7 +147,7 @@ def _results(native: _Native, out: Any, batch: Batch) -> tuple[Array, ...]:
     """Return new arrays for the outputs, or those of the caller, checked."""
     ports = native.program.outputs
     if out is None:
-        return tuple(np.empty((*batch, *port.shape), native.dtype) for port in ports)
+        return tuple(empty((*batch, *port.shape), native.dtype) for port in ports)
     given = cast("tuple[Any, ...]", out) if isinstance(out, tuple) else (out,)
     if len(given) != len(ports):
         listed = ", ".join(port.name for port in ports) or "none"
@@ -163,7 +164,7 @@ def _results(native: _Native, out: Any, batch: Batch) -> tuple[Array, ...]:
 def _result(native: _Native, array: Any, port: Port, batch: Batch) -> Array:
     name, dtype, shape = native.program.name, native.dtype, (*batch, *port.shape)
     if array is None:
-        return np.empty(shape, dtype)
+        return empty(shape, dtype)
     if not isinstance(array, np.ndarray):
         raise ShapeError(
             f"'{name}' writes {port.name} to out=, which must be an array, "

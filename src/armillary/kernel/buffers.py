@@ -1,0 +1,57 @@
+"""Memory of large results, used again: fresh pages cost more than what is computed.
+
+The system maps, clears and unmaps the pages of a large array at each call. A result
+from here gives its memory back when the last view of it is gone; a few are kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+SMALLEST = 16 * 2**20  # of an array whose memory is kept [bytes]
+MOST = 256 * 2**20  # that is kept [bytes]
+
+_kept: dict[int, Array] = {}
+
+
+class _Lease:
+    """What owns the memory of a result: the base of the array and of all its views."""
+
+    __slots__ = ("__array_interface__", "_memory")
+
+    def __init__(self, memory: Array) -> None:
+        self._memory = memory
+        self.__array_interface__ = memory.__array_interface__
+
+    def __del__(self, kept: dict[int, Array] = _kept) -> None:
+        kept[id(self._memory)] = self._memory
+        while sum(memory.nbytes for memory in list(kept.values())) > MOST:
+            kept.pop(next(iter(list(kept))), None)
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return a new array of unknown content, as `np.empty` does."""
+    size = dtype.itemsize
+    for length in shape:
+        size *= length
+    if not SMALLEST <= size <= MOST:
+        return np.empty(shape, dtype)
+    memory = _taken(size)
+    if memory is None:
+        memory = np.empty(size, np.uint8)
+    return np.asarray(_Lease(memory))[:size].view(dtype).reshape(shape)
+
+
+def _taken(size: int) -> Array | None:
+    """Return kept memory of about `size` bytes; another thread may be faster."""
+    for key, memory in list(_kept.items()):
+        if size <= memory.nbytes <= 2 * size:
+            found = _kept.pop(key, None)
+            if found is not None:
+                return found
+    return None
