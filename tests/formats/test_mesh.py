@@ -468,7 +468,7 @@ def area(outline: np.ndarray) -> float:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_concave_polygons_keep_area_and_volume(seed: int):
-    """As the faces of Aliengo's calf: a fan of them would overlap."""
+    """A fan of such faces would overlap."""
     outline = star(seed) if seed else NOTCHED
     vertices, polygons = prism(outline)
     vertices = vertices @ TURN.matrix()[:3, :3].T
