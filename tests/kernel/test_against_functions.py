@@ -105,6 +105,20 @@ FORMULAS: dict[str, tuple[Function, int]] = {
     "sum near overflow": (lambda a, b: a - b + b - a + b, 0),
     "powers": (lambda a, b: a**-2 + 0 * b, 1),
     "length": (np.hypot, 2),
+    "nearest": (lambda a, b: np.round(a / 3 - b / 3) + np.rint(a), 0),
+    "decimals": (lambda a, b: np.round(a, 1), 1),
+    "table of a cam": (
+        lambda a, b: np.floor(np.interp(a / 3, [0.0, 0.1, 1.0, 49.0], [0, 0.3, 7, 1])),
+        0,
+    ),
+    "table of choices": (
+        lambda a, b: np.select([a / 3 < b / 3, a * a > b], [a, b], 0.0) + 0 * a,
+        0,
+    ),
+    "cube root": (lambda a, b: np.cbrt(a), 2),
+    "hyperbolic": (lambda a, b: np.sinh(a), 4),
+    "catenary": (lambda a, b: np.cosh(a) + 0 * b, 4),
+    "saturation": (lambda a, b: np.tanh(a), 4),
     "bounds": (lambda a, b: np.floor(np.clip(a / 3, -1, 1) * 3), 0),
 }
 
@@ -302,12 +316,15 @@ class Table(arm.Joint):
         return arm.Pose.rotation_z(np.pi / 2 * np.floor(q / 49.0))
 
 
-def poses(joint: arm.Joint, q: np.ndarray) -> np.ndarray:
-    """The poses of a link on a joint, by machine code, first and last of its lanes."""
+def cell_of(joint: arm.Joint) -> arm.Cell:
     link = arm.Link(name="link", parent="ground", joint=joint)
     links = (arm.Link(name="ground"), link)
-    cell = arm.Cell(manipulators=(arm.Manipulator(name="m", links=links),))
-    fk = cell.fk("link")
+    return arm.Cell(manipulators=(arm.Manipulator(name="m", links=links),))
+
+
+def poses(joint: arm.Joint, q: np.ndarray) -> np.ndarray:
+    """The poses of a link on a joint, by machine code, in batches and one by one."""
+    fk = cell_of(joint).fk("link")
     batch = fk(q[:, None])
     np.testing.assert_array_equal(batch, [fk([x]) for x in q])
     return batch
@@ -331,6 +348,12 @@ def test_a_table_stands_at_its_stations():
 BUILT_IN: dict[str, arm.Joint] = {
     "revolute": arm.joints.Revolute(axis=(0.6, 0.0, 0.8)),
     "prismatic": arm.joints.Prismatic(axis=(0.6, 0.0, 0.8)),
+    "Denavit-Hartenberg": arm.joints.PaulRevolute(d=0.2, a=0.1, alpha=0.7),
+    "modified": arm.joints.CraigPrismatic(alpha=0.7, a=0.1, theta=0.3),
+    "curve": arm.joints.Curve(points=[(0, 0, 0), (1, 0, 0), (1, 1, 0.5), (2, 1, 1)]),
+    "closed curve": arm.joints.Curve(
+        points=[(0, 0, 0), (1, 0, 0), (1, 1, 0.2), (0, 1, 0)], closed=True
+    ),
     "screw": arm.joints.Screw(pitch=0.01),
     "oval track": arm.joints.OvalTrack(straight=3.0, radius=0.7),
     "circle track": arm.joints.CircleTrack(radius=0.7),
@@ -347,3 +370,22 @@ def test_a_built_in_joint_is_its_own_function(joint: arm.Joint):
     wanted = np.array([joint.pose(float(x)).matrix() for x in q])
     sizes = 1.0 + np.abs(q)[:, None, None]
     assert np.all(np.abs(found - wanted) <= 4e-16 * sizes)
+
+
+class Cam(arm.Joint):
+    """Turn by the angle of a crank whose push rod has come to its end at 1."""
+
+    def pose(self, q):
+        lift = np.sqrt(np.maximum(1 - q * q, 0))
+        return arm.Pose.translation(0, 0, lift) @ arm.Pose.rotation_x(
+            np.arccos(np.clip(q, -1, 1))
+        )
+
+
+def test_the_jacobian_of_a_joint_behind_its_stop_is_zero():
+    q = np.array([[2.0], [-1.5], [1e9], [0.5]])
+    J = cell_of(Cam()).jacobian("link")(q)
+    np.testing.assert_array_equal(J[:3], 0.0)
+    slope = 1 / np.sqrt(0.75)
+    np.testing.assert_allclose(J[3, :, 0], [0, 0, -slope / 2, -slope, 0, 0], atol=1e-15)
+    assert np.all(np.isnan(cell_of(Cam()).fk("link")([np.nan])[:3, 3][2:]))

@@ -177,8 +177,18 @@ def test_the_error_of_a_difference_quotient_falls_as_h_squared(op: Op):
 @EVERY_REAL
 def test_partials_are_total(op: Op):
     for case in values(op, FEW).T.tolist():
-        for slope in partial_derivatives(op, case):
-            assert isinstance(slope, float)
+        slopes = partial_derivatives(op, case)
+        assert {type(slope) for slope in slopes} == {float}
+        if op.name == "select" or any(x != 0 and not 1e-9 < abs(x) < 10 for x in case):
+            continue  # squares may overflow or vanish
+        if op.name == "pow" and case[0] < 0.0:
+            slopes = slopes[:1]  # for no other exponent nearby is there a power
+        value = op.on_floats(*case)
+        at_a_tip = op.name in {"atan2", "hypot"} and case[0] == case[1] == 0.0
+        if math.isnan(value) or at_a_tip:
+            assert any(map(math.isnan, slopes)), (case, slopes)
+        elif math.isfinite(value):
+            assert not any(map(math.isnan, slopes)), (case, slopes)
 
 
 @pytest.mark.parametrize("op", [op for op in REALS if op.choice], ids=repr)
