@@ -660,6 +660,19 @@ def test_macros_are_left_out_where_no_motion_depends_on_them():
     assert any("error[xacro]" in fault for fault in faults(macro, strict=False))
 
 
+def test_what_is_unknown_where_nothing_moves_is_a_note_unless_misspelt():
+    text = robot(
+        f'<link name="base" concave="yes"><visual><geometry>{BALL}</geometry>'
+        "<max_contacts/></visual></link>"
+    )
+    _, report = read(text)
+    assert report.count(Severity.WARNING) == 0
+    assert len(report.diagnostics) == 2
+    _, report = read(robot('<link name="base"><vusual/></link>'))
+    assert "Did you mean 'visual'?" in lines(report)[0]
+    assert report.count(Severity.WARNING) == 1
+
+
 def test_what_other_programs_add_is_a_note():
     text = robot('<link name="base"><drake:x/></link>', "<mujoco/>", "<a:b/>")
     _, report = read(text)

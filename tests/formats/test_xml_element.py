@@ -179,6 +179,12 @@ def test_leftovers_are_reported_with_the_likely_name(report):
     ]
 
 
-def test_leftovers_can_be_errors(robot, report):
-    report_unused(robot, report, severity=Severity.ERROR)
-    assert report.count(Severity.ERROR) == 3
+def test_leftovers_like_no_known_name_can_be_notes():
+    report = Report()
+    element = Element("origin", {"xzy": "0", "concave": "1"})
+    element.attribute("xyz")
+    report_unused(element, report, unlike=Severity.NOTE)
+    assert [(d.severity.value, d.hint) for d in report.diagnostics] == [
+        ("warning", "Did you mean 'xyz'?"),
+        ("note", ""),
+    ]

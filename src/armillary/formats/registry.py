@@ -222,9 +222,8 @@ def write(
 def _check_cell(cell: Any) -> None:
     if not isinstance(cell, Workcell):
         raise ModelError(
-            f"A {type(cell).__name__} is not a cell. Put it into one: joints into "
-            "Link(joint=...), links into Manipulator(links=[...]), and those into "
-            "Cell(manipulators=[...])."
+            f"A {type(cell).__name__} is not a cell. Put it into one: a joint into a "
+            "Link, links into a Manipulator, and manipulators into a Cell."
         )
 
 

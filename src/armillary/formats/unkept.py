@@ -72,10 +72,15 @@ class Guesses:
         return f"Did you mean {quote(likely)}?" if likely is not None else ""
 
 
-def report_leftovers(element: Element, report: Report) -> None:
-    """Warn of all in an element that was not asked for; the first ones with a guess."""
+def report_leftovers(
+    element: Element, report: Report, unlike: Severity = Severity.WARNING
+) -> None:
+    """Report all in an element that was not asked for; the first ones with a guess.
+
+    unlike: Severity of a name that is like no known one; others may be misspelt.
+    """
     if report.count(Severity.WARNING) < MOST_EXPLAINED:
-        report_unused(element, report)
+        report_unused(element, report, unlike=unlike)
         return
     for leftover in unused(element):
         report.warning(

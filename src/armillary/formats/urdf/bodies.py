@@ -57,7 +57,7 @@ def read_body(
     )
     unkept.add_children(link, FOREIGN)
     unkept.add_prefixed(link)
-    report_leftovers(link, report)
+    report_leftovers(link, report, Severity.NOTE)
     return body
 
 
@@ -73,13 +73,13 @@ def _inertia(link: Element, report: Report) -> SpatialInertia | None:
     X_LC = read_pose(inertial, report)
     mass_element = inertial.first_child("mass", report, required=True)
     moments_element = inertial.first_child("inertia", report, required=True)
-    report_leftovers(inertial, report)
+    report_leftovers(inertial, report, Severity.NOTE)
     if mass_element is None or moments_element is None:
         return None
     mass = mass_element.number("value", report, required=True)
     moments = [moments_element.number(name, report, required=True) for name in MOMENTS]
-    report_leftovers(mass_element, report)
-    report_leftovers(moments_element, report)
+    report_leftovers(mass_element, report, Severity.NOTE)
+    report_leftovers(moments_element, report, Severity.NOTE)
     xx, yy, zz, xy, xz, yz = (m if m is not None else math.nan for m in moments)
     if mass is None or report.faults > faults:
         return None

@@ -24,6 +24,8 @@ __all__ = ["DYNAMICS", "FREE", "SEVERAL", "Hinge", "read_hinge"]
 DYNAMICS: Final = "urdf.dynamics"
 """Of the link behind a joint: damping [N m s or N s/m] and friction [N m or N]."""
 
+# What simulators and drivers add to joints.
+FOREIGN: Final = ("calibration", "safety_controller", "joint_properties")
 FREE: Final = ("floating", "planar")
 SEVERAL: Final = (*FREE, "spherical")  # the last is PyBullet's
 SINGLE: Final = ("revolute", "continuous", "prismatic")
@@ -98,7 +100,7 @@ def read_hinge(
             **{part.name: part.place for part in joint.children},
         },
     )
-    unkept.add_children(joint, ("calibration", "safety_controller"))
+    unkept.add_children(joint, FOREIGN)
     unkept.add_prefixed(joint)
     report_leftovers(joint, report)
     return hinge

@@ -71,11 +71,11 @@ class Materials:
         """Return the colour that a material defines."""
         color = material.first_child("color", self._report)
         self._unkept.add_children(material, ("texture",))
-        report_leftovers(material, self._report)
+        report_leftovers(material, self._report, Severity.NOTE)
         if color is None:
             return None
         rgba = color.numbers("rgba", 4, self._report, required=True)
-        report_leftovers(color, self._report)
+        report_leftovers(color, self._report, Severity.NOTE)
         if rgba is None:
             return None
         red, green, blue, opacity = (min(1.0, max(0.0, part)) for part in rgba)

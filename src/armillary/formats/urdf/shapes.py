@@ -88,7 +88,7 @@ class ShapeReader:
             self._unkept.add_children(element, ("verbose",))
         self._unkept.add_prefixed(element)
         geometry = element.first_child("geometry", self._report)
-        report_leftovers(element, self._report)
+        report_leftovers(element, self._report, Severity.NOTE)
         if geometry is None or not geometry.children:
             self._tell_empty(element, geometry)
             return []
@@ -135,9 +135,9 @@ class ShapeReader:
             )
         if not found:
             return []
-        report_leftovers(geometry, self._report)
+        report_leftovers(geometry, self._report, Severity.NOTE)
         shapes = readers[found[0].name](found[0], looks)
-        report_leftovers(found[0], self._report)
+        report_leftovers(found[0], self._report, Severity.NOTE)
         return shapes
 
     def _box(self, element: Element, looks: dict[str, Any]) -> list[Shape]:

@@ -299,9 +299,12 @@ def unused(element: Element) -> Iterator[Leftover]:
 
 
 def report_unused(
-    element: Element, report: Report, *, severity: Severity = Severity.WARNING
+    element: Element, report: Report, *, unlike: Severity = Severity.WARNING
 ) -> None:
-    """Report what `unused` finds, with the known name that is most like it."""
+    """Report what `unused` finds, with the known name that is most like it.
+
+    unlike: Severity where no known name is like it; otherwise it is a warning.
+    """
     for leftover in unused(element):
         shown = quote(leftover.name)
         if leftover.kind == "text":
@@ -315,7 +318,7 @@ def report_unused(
         report.add(
             Diagnostic(
                 place=leftover.place,
-                severity=severity,
+                severity=Severity.WARNING if likely else unlike,
                 code=f"unknown-{leftover.kind}",
                 message=message,
                 hint=f"Did you mean {quote(likely)}?" if likely else "",
