@@ -174,6 +174,16 @@ def test_no_choice_of_turns_is_better(seed: int, begun: bool):
     assert got[1] == pytest.approx(least[1], abs=1e-4)
 
 
+@pytest.mark.parametrize("start", [0.25, 2.0, 2.0 - TAU])
+def test_neighbouring_answers_may_go_on_in_different_turns(start: float):
+    """Turns are counted from the lower limit: one answer passes it, one does not."""
+    q = np.array([[[0.25], [2.0]], [[0.3], [2.05]]])  # the limit is at 0.283 + 2 pi k
+    turns = Turns(np.array([True]), (np.full(1, -6.0), np.full(1, 6.0)), np.zeros(1))
+    success = np.ones((2, 2), np.bool_)
+    found = through(_layers(q, success), turns, LARGEST, np.array([start]))
+    assert found.q[:, 0, 0] == pytest.approx([start, start + 0.05])
+
+
 def test_a_joint_without_limits_is_not_turned_back():
     angle = np.linspace(0.0, 30.0, 200)
     q = np.stack([(angle + np.pi) % TAU - np.pi, np.zeros(200)], axis=1)[:, None]
