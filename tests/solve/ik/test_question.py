@@ -104,6 +104,11 @@ def test_another_grip_compiles_nothing(
         assert found.success
         there = cell.pose("grasp", state.replace(q=found.q))
         np.testing.assert_allclose(there, X, atol=5e-6)
+        arm = cell.ik("grasp", joints=arm_of(cell), state=state)
+        X = cell.fk("grasp", joints=arm_of(cell), state=state)(q[:6])
+        assert arm.closed is not None
+        assert arm(X).success
+        assert arm.all(X).success.any()
 
     answer(0)
     answer(0, near=np.zeros(8))
@@ -115,6 +120,33 @@ def test_another_grip_compiles_nothing(
     for seed in range(1, 12):
         answer(seed)
     answer(3, near=np.zeros(8))
+
+
+@pytest.mark.parametrize(
+    ("frame", "to"),
+    [("grasp", "world"), ("grasp", "place"), ("world", "grasp"), ("plate", "block")],
+)
+def test_closed_forms_between_any_frames_of_a_state(
+    cell: Cell, frame: str, to: str
+) -> None:
+    state = gripped(cell, 7)
+    joints = arm_of(cell)
+    solver = cell.ik(frame, relative_to=to, joints=joints, state=state)
+    q = np.random.default_rng(7).uniform(-2, 2, (30, 6))
+    fk = cell.fk(frame, relative_to=to, joints=joints, state=state)
+    every = solver.all(fk(q), near=q)
+    assert every.complete
+    near = np.abs(every.q - q[:, None]).max(axis=2)
+    np.testing.assert_allclose(np.nanmin(near, axis=1), 0, atol=1e-6)
+    found = every.q[every.success]
+    which = np.nonzero(every.success)[0]
+    np.testing.assert_allclose(fk(found), fk(q)[which], atol=1e-6)
+    far = fk(q[0])
+    far[:3, 3] += 10.0
+    answer = solver(far)
+    assert not answer.success
+    missed = np.linalg.norm(fk(answer.q)[:3, 3] - far[:3, 3])
+    np.testing.assert_allclose(answer.residual[0], missed, rtol=1e-6)
 
 
 def test_other_joints_are_those_of_the_state(random_cell: Any) -> None:

@@ -19,7 +19,7 @@ from armillary.equations.closed.turn import ZERO_TURN, Turn
 from armillary.equations.inverse import Goal
 from armillary.equations.poses import poses_of
 from armillary.equations.selection import Selection
-from armillary.spatial.pose import Pose
+from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (
     Number,
     cross,
@@ -40,10 +40,14 @@ class Question(NamedTuple):
 
     Attributes:
         layout: What moves.
-        goal: Which frame is placed, and in which.
+        goal: Which frame the closed form places, and in which.
         selection: Which joints are found.
         limits: Least and greatest coordinate of each of those.
         closed: Their closed form.
+        outer: Which frame is placed, and in which, where other inputs of the selection
+            lie between that goal and `goal`; see `inner_goal`.
+        before: The pose of `goal.relative_to` in `outer.relative_to`.
+        behind: The pose of `outer.frame` in `goal.frame`.
     """
 
     layout: Layout
@@ -51,6 +55,23 @@ class Question(NamedTuple):
     selection: Selection
     limits: tuple[Sequence[float], Sequence[float]]
     closed: Closed
+    outer: Goal | None = None
+    before: Pose = IDENTITY
+    behind: Pose = IDENTITY
+
+    def placed(self, values: Sequence[Any]) -> Question:
+        """Return the question with the poses that other inputs give.
+
+        values: Those of the selection's `shapes`.
+        """
+        if self.outer is None:
+            return self
+        still = [0.0] * len(self.selection.inputs)
+        layout, q = self.selection.applied(self.layout, still, values)
+        goal, outer = self.goal, self.outer
+        (before,) = poses_of(layout, q, [goal.relative_to], outer.relative_to)
+        (behind,) = poses_of(layout, q, [outer.frame], goal.frame)
+        return self._replace(before=before, behind=behind)
 
     @property
     def has_arm_angle(self) -> bool:
@@ -122,9 +143,12 @@ def branches_of(
         arm_angle: Of all branches [rad], where the arm has one.
     """
     preferred = Preferred(_turns_at(question, near), arm_angle)
+    inner = _orthonormal(target)
+    if question.outer is not None:
+        inner = question.before.inverse() @ inner @ question.behind.inverse()
     return [
         _branch(question, answer, target, allowed, near)
-        for answer in question.closed.solve(_orthonormal(target), preferred)
+        for answer in question.closed.solve(inner, preferred)
     ]
 
 
@@ -176,7 +200,7 @@ def _branch(
     allowed: Allowed,
     near: Sequence[Number] | None,
 ) -> Branch:
-    _, _, selection, limits, closed = question
+    selection, limits, closed = question[2:5]
     q: list[Number] = [selection.rest[k] for k in selection.inputs]
     within: Any = True
     inside: Any = True
@@ -215,10 +239,18 @@ def _branch(
 
 
 def _reached(question: Question, answer: Answer, q: list[Number]) -> Pose:
-    layout, goal, selection, _, closed = question
+    X = _reached_inside(question, answer, q)
+    if question.outer is None:
+        return X
+    return question.before @ X @ question.behind
+
+
+def _reached_inside(question: Question, answer: Answer, q: list[Number]) -> Pose:
+    goal, closed = question.goal, question.closed
     if closed.exact:
         return closed.pose(answer.turns, answer.shifts)
-    (X,) = poses_of(layout, selection.expand(q), [goal.frame], goal.relative_to)
+    whole = question.selection.expand(q)
+    (X,) = poses_of(question.layout, whole, [goal.frame], goal.relative_to)
     return X
 
 

@@ -12,12 +12,21 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.equations.chain import Key, Layout, common_ancestor, link_of, path_below
+from armillary.equations.chain import (
+    Key,
+    Layout,
+    common_ancestor,
+    link_of,
+    parent_of,
+    path_below,
+)
 from armillary.equations.closed.unfit import Unfit, demand
+from armillary.equations.inverse import Goal
 from armillary.equations.jacobian import Twist, jacobian
 from armillary.equations.poses import poses_of
 from armillary.equations.selection import Selection
 from armillary.model.workcell import FrameAt
+from armillary.spatial.pose import IDENTITY
 
 Array = npt.NDArray[np.float64]
 
@@ -101,6 +110,35 @@ def chain_of(
         demand(line, f"'{name}' neither turns about a line nor slides along one")
         screws.append(_screw(selection.inputs.index(k), columns[k], name))
     return Chain(tuple(screws), home.matrix(), tuple(range(1, len(screws) + 1)))
+
+
+def inner_goal(layout: Layout, goal: Goal, selection: Selection) -> Goal | None:
+    """Return the goal between the outermost links that chosen joints move.
+
+    What lies outside of them is constant in q, so that a target for the goal is one
+    for the inner goal. It is None where other inputs of the selection lie inside.
+    """
+    ends = link_of(goal.frame), link_of(goal.relative_to)
+    root = common_ancestor(layout, ends)
+    moved = [
+        [
+            key
+            for key in path_below(layout, root, end)
+            if _coordinate(layout, key) in selection.inputs
+        ]
+        for end in ends
+    ]
+    links = [
+        here[0] if here else parent_of(layout, there[-1])
+        for here, there in (moved, moved[::-1])
+    ]
+    frame, relative_to = (FrameAt(*link, IDENTITY) for link in links)
+    inside = Selection.between(
+        layout, [frame, relative_to], selection.inputs, selection.rest
+    )
+    return (
+        None if inside.shapes else goal._replace(frame=frame, relative_to=relative_to)
+    )
 
 
 def _path(layout: Layout, frame: FrameAt, relative_to: FrameAt) -> list[Key]:

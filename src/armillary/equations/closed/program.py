@@ -33,15 +33,15 @@ def all_program(question: Question, *, near: bool = False) -> Program:
     """Return the program of every branch, b of them.
 
     Returns:
-        Inputs `target` (4, 4), `allowed` (4,), the numbers of `Allowed`, and `near`
-        (n,), to which turns are added; in place of this to zero by default; last
-        `arm_angle` () of an arm that has one. Outputs `q` (b, n), NaN where there is
-        none; `residual` (b, 2), squares as the first two numbers of `allowed`; `reason`
-        (b,), and OUTSIDE more where q must be put at a limit and verified there;
-        `outside`, how many branches those are.
+        Inputs those of `selection.shapes`, `target` (4, 4), `allowed` (4,), the numbers
+        of `Allowed`, and `near` (n,), to which turns are added; in place of this to
+        zero by default; last `arm_angle` () of an arm that has one. Outputs `q` (b, n),
+        NaN where there is none; `residual` (b, 2), squares as the first two numbers of
+        `allowed`; `reason` (b,), and OUTSIDE more where q must be put at a limit and
+        verified there; `outside`, how many branches those are.
     """
 
-    def equations(matrix: Any, allowed: Any, *rest: Any) -> Any:
+    def equations(question: Question, matrix: Any, allowed: Any, *rest: Any) -> Any:
         target = Pose.from_matrix(matrix)
         there = within_limits(question, rest[0]) if near else None
         arm_angle = rest[-1] if question.has_arm_angle else 0.0
@@ -68,7 +68,9 @@ def best_program(question: Question) -> Program:
         squares as the first two numbers of `allowed`; the reason, OUTSIDE as above.
     """
 
-    def equations(matrix: Any, allowed: Any, near: Any, arm_angle: Any = 0.0) -> Any:
+    def equations(
+        question: Question, matrix: Any, allowed: Any, near: Any, arm_angle: Any = 0.0
+    ) -> Any:
         target = Pose.from_matrix(matrix)
         near = within_limits(question, near)
         rigid = is_rigid(target) & (absolute(arm_angle) < math.inf)
@@ -101,7 +103,9 @@ def best_program(question: Question) -> Program:
 def _trace(
     equations: Any, question: Question, outputs: tuple[str, ...], near: bool
 ) -> Program:
+    bound = question.selection.shapes
     shapes: dict[str, tuple[int, ...]] = {
+        **bound,
         "target": (4, 4),
         "allowed": (len(Allowed._fields),),
     }
@@ -109,7 +113,12 @@ def _trace(
         shapes["near"] = (len(question.selection.inputs),)
     if question.has_arm_angle:
         shapes["arm_angle"] = ()
-    return trace(equations, name="ik_closed", outputs=outputs, **shapes)
+
+    def of_inputs(*given: Any) -> Any:
+        k = len(bound)
+        return equations(question.placed(given[:k]), *given[k:])
+
+    return trace(of_inputs, name="ik_closed", outputs=outputs, **shapes)
 
 
 def _worth(b: Branch, near: Any) -> Number:

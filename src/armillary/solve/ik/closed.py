@@ -13,6 +13,7 @@ import numpy.typing as npt
 from armillary.equations.chain import Layout
 from armillary.equations.closed.arm_angle import arm_angle_program
 from armillary.equations.closed.branch import Question
+from armillary.equations.closed.chain import inner_goal
 from armillary.equations.closed.coordinate import MOST_SLACK, SLACK
 from armillary.equations.closed.program import all_program, best_program
 from armillary.equations.closed.recognise import recognise
@@ -21,7 +22,7 @@ from armillary.equations.inverse import Goal
 from armillary.equations.selection import Selection
 from armillary.errors import ModelError
 from armillary.kernel import Kernel, shared_kernel
-from armillary.solve.bound_kernel import AnyKernel
+from armillary.solve.bound_kernel import AnyKernel, bind
 from armillary.solve.ik.answers import Answers, residual_of
 from armillary.solve.ik.arguments import Batch, Tolerance
 from armillary.solve.ik.reason import Reason, succeeded
@@ -65,7 +66,15 @@ class RecognisedForm:
         fk: Callable[[], AnyKernel],
     ) -> None:
         """Recognise the arm; see `recognised_form`."""
+        outer, inner = None, None
+        if selection.shapes and goal.is_whole:
+            inner = inner_goal(layout, goal, selection)
+        if inner is not None:
+            outer, goal = goal, inner
+        else:
+            selection = Selection(selection.inputs, selection.rest)
         found = recognise(layout, goal, selection)
+        self._values = selection.values(layout)
         self.family = found.family.name
         self.branches = found.branches
         self.choices = tuple(
@@ -74,7 +83,7 @@ class RecognisedForm:
         )
         self.backwards = found.backwards
         self._fk = fk
-        self._question = Question(layout, goal, selection, limits, found)
+        self._question = Question(layout, goal, selection, limits, found, outer)
         self._tolerances: dict[Tolerance, Array] = {}
 
     @cached_property
@@ -94,16 +103,17 @@ class RecognisedForm:
         return all_program(self._question)
 
     @cached_property
-    def _every(self) -> Kernel:
-        return shared_kernel(self.program)
+    def _every(self) -> AnyKernel:
+        return bind(shared_kernel(self.program), self._values)
 
     @cached_property
-    def _every_near(self) -> Kernel:
-        return shared_kernel(all_program(self._question, near=True))
+    def _every_near(self) -> AnyKernel:
+        program = all_program(self._question, near=True)
+        return bind(shared_kernel(program), self._values)
 
     @cached_property
-    def _best(self) -> Kernel:
-        return shared_kernel(best_program(self._question))
+    def _best(self) -> AnyKernel:
+        return bind(shared_kernel(best_program(self._question)), self._values)
 
     def all(
         self,
