@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from armillary import Cell, load, save
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
@@ -29,6 +30,7 @@ from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.rules import Rules
 from armillary.model.shapes import Sphere
+from armillary.model.unit import Unit
 from armillary.model.wheels import Wheels
 from armillary.model.workcell import Mount, Workcell
 from armillary.spatial.inertia import SpatialInertia
@@ -635,3 +637,35 @@ def test_damage_is_an_error_or_a_cell(data):
         assert any(found.severity is Severity.ERROR for found in error.diagnostics)
     else:
         write(cell)
+
+
+class Rim(Joint, frozen=True):
+    radius: float
+    inner: Joint
+    unit = Unit.METRE
+    motor = "rim"
+
+    def pose(self, q):
+        return self.inner.transform(q / self.radius) @ Pose.translation(
+            self.radius, 0, 0
+        )
+
+
+def test_a_class_may_have_a_type_of_motor(tmp_path):
+    joint = Rim(
+        radius=2.0,
+        inner=Revolute(axis=(0, 0, 1), precursor=Pose.translation(0, 0, 1)),
+        precursor=Pose.rotation_x(0.5),
+    )
+    limits = Limits(lower=-1.0, upper=2.0)
+    tip = Link(name="tip", parent="base", joint=joint, limits=limits)
+    cell = Cell(manipulators=[Manipulator(name="arm", links=[Link(name="base"), tip])])
+    path = tmp_path / "arm.kinematic.json"
+    report = save(cell, path)
+    assert [found.code for found in report.diagnostics] == ["not-of-isaac", "name"]
+    again = load(path, joints=[Rim])
+    assert again.limits[1] == 2.0
+    for q in ([0.0], [1.7]):
+        assert again.fk("tip")(q) == pytest.approx(cell.fk("tip")(q), abs=1e-15)
+    with pytest.raises(FormatError, match="no motor type 'rim'"):
+        load(path)

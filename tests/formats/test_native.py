@@ -386,6 +386,7 @@ def exactly(value: object) -> str:
     return re.sub(r"-0\.0\b(?![\de])", "0.0", repr(msgspec.to_builtins(value)))
 
 
+@pytest.mark.filterwarnings("ignore:The limits of joint")  # which may look like degrees
 @slowly
 @given(any_cell())
 def test_everything_comes_back(cell: Workcell):

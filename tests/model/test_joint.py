@@ -245,7 +245,9 @@ def test_a_wrong_unit_is_refused_with_the_class(unit: Any):
         joint_of(matrix, unit=unit)
 
 
-@pytest.mark.parametrize("name", ["unit", "tag", "token", "library", "lengths"])
+@pytest.mark.parametrize(
+    "name", ["unit", "tag", "token", "library", "motor", "lengths"]
+)
 def test_what_belongs_to_the_class_is_no_parameter(name: str):
     body = {"__annotations__": {name: Any}, "pose": matrix}
     with pytest.raises(JointError, match=rf"Made\.{name} belongs to the class"):
@@ -254,7 +256,7 @@ def test_what_belongs_to_the_class_is_no_parameter(name: str):
         type("Made", (Joint,), {**body, name: METRE})()
 
 
-OF_THE_CLASS = {"unit", "tag", "token", "library", "lengths"}
+OF_THE_CLASS = {"unit", "tag", "token", "library", "motor", "lengths"}
 
 
 @pytest.mark.parametrize("name", sorted(RESERVED - OF_THE_CLASS))

@@ -54,6 +54,8 @@ class Joint(
         token: Namespace and name of its element in Actin-style XML, as
             `"MyNameSpace#circleJoint"`; by default its tag in a namespace of our own.
         library: The plug-in that its element names there, `"CircleJoint.ecp"`.
+        motor: Type of its motor in Isaac's kinematic trees, an extension of them; where
+            it is empty, those hold the joint as fixed.
         lengths: The parameters that are lengths (of the class); found by trying where
             it is None.
     """
@@ -64,6 +66,7 @@ class Joint(
     tag: ClassVar[str] = ""
     token: ClassVar[str] = ""
     library: ClassVar[str] = ""
+    motor: ClassVar[str] = ""
     lengths: ClassVar[tuple[str, ...] | None] = None
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -73,7 +76,7 @@ class Joint(
             cls.tag = cls.__name__
         if "lengths" not in cls.__dict__:
             cls.lengths = None
-        for name in ("token", "library"):
+        for name in ("token", "library", "motor"):
             if name not in cls.__dict__:
                 setattr(cls, name, "")
         token: Any = cls.token
@@ -302,7 +305,7 @@ RESERVED = frozenset(name for name in dir(Joint) if name[0] != "_") - {"precurso
 def _check_class(kind: type[Joint]) -> None:
     """Refuse a class without a pose, or with a parameter where a method must be."""
     for name in kind.__struct_fields__:
-        if name in {"unit", "tag", "token", "library", "lengths"}:
+        if name in {"unit", "tag", "token", "library", "motor", "lengths"}:
             raise _of_the_class(kind, name)
         if name in RESERVED:
             raise JointError(

@@ -6,7 +6,7 @@ import itertools
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 import msgspec
@@ -15,6 +15,7 @@ from armillary.errors import ArmillaryError, nearest, quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
 from armillary.formats.isaac.poses import numbers_of, pose_of, warn_of_unknown
+from armillary.formats.joint_records import TYPE, joint_of
 from armillary.formats.json import Document, Record, Steps
 from armillary.formats.rules import broken_rules
 from armillary.model.joint import Joint
@@ -30,6 +31,8 @@ ENDING: Final = ".kinematic.json"
 MOTORS: Final = ("constant", "revolute", "prismatic")
 UNIT_TOLERANCE: Final = 1e-3
 
+Motors = Mapping[str, type[Joint]]
+
 
 def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workcell:
     """Return the tree in a file as a cell of one manipulator, named after the file.
@@ -40,7 +43,8 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     document = Document(data, path, report)
     tree = document.decode(object)
     document.check_keys()
-    links = _links(document, tree)
+    own = {kind.motor: kind for kind in options.joints.values() if kind.motor}
+    links = _links(document, tree, own)
     document.tell()
     _check_order(document, links, is_strict=options.strict_order)
     links = _with_fixed_base(document, links)
@@ -55,8 +59,11 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     return Workcell(name=name, manipulators=(manipulator,))
 
 
-def _links(document: Document, tree: Record) -> list[Link]:
-    """Return the links of a file, those that could be read."""
+def _links(document: Document, tree: Record, own: Motors) -> list[Link]:
+    """Return the links of a file, those that could be read.
+
+    own: The caller's classes of joints, by the types of their motors.
+    """
     if not isinstance(tree, dict):
         document.error((), "wrong-type", "a kinematic tree is an object with links")
         return []
@@ -68,11 +75,11 @@ def _links(document: Document, tree: Record) -> list[Link]:
         document.error(at, "no-links", "a kinematic tree needs an array of links")
         return []
     items = enumerate(cast(list[Any], given))
-    found = [_link(document, item, ("links", k)) for k, item in items]
+    found = [_link(document, item, ("links", k), own) for k, item in items]
     return [link for link in found if link is not None]
 
 
-def _link(document: Document, given: Record, steps: Steps) -> Link | None:
+def _link(document: Document, given: Record, steps: Steps, own: Motors) -> Link | None:
     """Return a link; None where it is none, which is then among the findings."""
     if not isinstance(given, dict):
         document.error(steps, "wrong-type", "a link is an object")
@@ -88,27 +95,27 @@ def _link(document: Document, given: Record, steps: Steps) -> Link | None:
         return None
     if "motor" not in members:
         return Link(name=name, parent=parent)
-    motor = _motor(document, members["motor"], (*steps, "motor"))
+    motor = _motor(document, members["motor"], (*steps, "motor"), own)
     if motor is None:
         return None
     return Link(name=name, parent=parent, joint=motor[0], limits=motor[1])
 
 
 def _motor(
-    document: Document, given: Record, steps: Steps
+    document: Document, given: Record, steps: Steps, own: Motors
 ) -> tuple[Joint, Limits] | None:
     """Return the joint of a motor and its limits."""
     members = cast(dict[str, Any], given) if isinstance(given, dict) else {}
     kind = members.get("type")
-    if not isinstance(kind, str) or kind not in MOTORS:
-        likely = nearest(kind, MOTORS)
+    if not isinstance(kind, str) or kind not in (*MOTORS, *own):
+        likely = nearest(kind, (*MOTORS, *own))
         document.error(
             (*steps, "type") if "type" in members else steps,
             "unknown-motor",
             "a motor needs a type" if kind is None else f"no motor type {quote(kind)}",
             hint=f"Did you mean {quote(likely)}?"
             if likely
-            else f"Known types: {', '.join(MOTORS)}.",
+            else f"Known types: {', '.join((*MOTORS, *own))}.",
         )
         return None
     warn_of_unknown(document, members, ("type", "properties"), steps)
@@ -120,6 +127,8 @@ def _motor(
     known = cast(dict[str, Any], properties)
     if kind == "constant":
         return _constant(document, known, at)
+    if kind in own:
+        return _own(document, own[kind], known, at)
     return _moving(document, kind, known, at)
 
 
@@ -154,6 +163,19 @@ def _moving(
     if isinstance(joint, Prismatic):
         _warn_of_prismatic(document, axis, steps)
     return joint, limits
+
+
+def _own(
+    document: Document, kind: type[Joint], given: dict[str, Any], steps: Steps
+) -> tuple[Joint, Limits] | None:
+    """Return a motor that stands for a class of the caller's."""
+    record = {key: value for key, value in given.items() if key != "limits"}
+    try:
+        joint = joint_of({**record, TYPE: kind.tag}, {kind.tag: kind})
+        return joint, _limits(document, given, (*steps, "limits"))
+    except (ArmillaryError, msgspec.ValidationError, ArithmeticError) as error:
+        document.error(steps, "bad-motor", str(error).removesuffix("."))
+        return None
 
 
 def _warn_of_prismatic(

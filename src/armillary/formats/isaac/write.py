@@ -7,17 +7,21 @@ import sys
 from collections import Counter
 from typing import Final
 
+import msgspec
+
 from armillary.errors import ArmillaryError, quote
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.isaac.poses import pose_record
+from armillary.formats.joint_records import TYPE, joint_record
 from armillary.formats.json import Record, to_text
+from armillary.model.joint import Joint
 from armillary.model.joints import Fixed, Prismatic, Revolute
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import Workcell
-from armillary.spatial.pose import Pose
+from armillary.spatial.pose import IDENTITY, Pose
 
 __all__ = ["write"]
 
@@ -88,7 +92,7 @@ class _Tree:
     def _link(self, link: Link, support: Pose | None) -> None:
         """Add the records of a link and of its frames."""
         joint = link.joint
-        if isinstance(joint, (Revolute, Prismatic)):
+        if isinstance(joint, (Revolute, Prismatic)) or joint.motor:
             self._moving(link, joint)
         else:
             pose = self._placement(link)
@@ -98,7 +102,7 @@ class _Tree:
         for frame in link.frames:
             self._add(frame.name, link.name, link.primary @ frame.pose)
 
-    def _moving(self, link: Link, joint: Revolute | Prismatic) -> None:
+    def _moving(self, link: Link, joint: Joint) -> None:
         """Add a constant link in front of a joint, the joint, and what it carries."""
         parent = link.parent
         if not joint.precursor.is_identity:
@@ -110,10 +114,14 @@ class _Tree:
             name = self._fresh(link.coordinate)
             if name != link.coordinate:
                 self._warn("lost-joint-name", link, f"is written as {quote(name)}")
-        properties: Record = {"axis": joint.axis, **_limits(link.limits)}
+        record = joint_record(msgspec.structs.replace(joint, precursor=IDENTITY))
+        del record[TYPE]
+        properties: Record = {**record, **_limits(link.limits)}
         kind = "revolute" if isinstance(joint, Revolute) else "prismatic"
-        if kind == "prismatic":
-            self._warn("not-of-isaac", link, "is prismatic; Isaac's reader refuses it")
+        if not isinstance(joint, (Revolute, Prismatic)):
+            kind = joint.motor
+        if kind != "revolute":
+            self._warn("not-of-isaac", link, f"is {kind}; Isaac's reader refuses it")
         motor: Record = {"type": kind, "properties": properties}
         self._records.append({"name": name, "parent": parent, "motor": motor})
         if name != link.name:

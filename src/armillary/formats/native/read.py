@@ -14,9 +14,8 @@ from msgspec import UNSET, Struct
 from armillary.errors import ArmillaryError, PluginError, nearest, quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
+from armillary.formats.joint_records import joint_of
 from armillary.formats.json import Document, Steps
-from armillary.formats.native.joints import joint_of
-from armillary.formats.native.poses import pose_of
 from armillary.formats.native.wire import (
     FORMAT_NAME,
     VERSION,
@@ -25,6 +24,7 @@ from armillary.formats.native.wire import (
     cell_in_file,
     holds,
 )
+from armillary.formats.pose_records import pose_of
 from armillary.formats.rules import broken_rules
 from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES

@@ -14,16 +14,16 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from armillary.formats.joint_records import PRECURSOR, TYPE
 from armillary.formats.json import to_text
-from armillary.formats.native.joints import PRECURSOR, TYPE
 from armillary.formats.native.wire import (
     FORMAT_NAME,
     JOINT_REFERENCE,
     VERSION,
-    PoseInFile,
     cell_in_file,
     derived,
 )
+from armillary.formats.pose_records import PoseInFile
 from armillary.model.joints import JOINT_TYPES
 
 __all__ = ["schema_text"]

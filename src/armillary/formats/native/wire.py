@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, TypeAlias, Union, cast, get_args, get_
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from armillary.formats.pose_records import PoseInFile
 from armillary.model.joint import Joint
 from armillary.model.shape import Shape
 from armillary.model.shapes import SHAPES
@@ -29,7 +30,6 @@ __all__ = [
     "Head",
     "Holds",
     "JointInFile",
-    "PoseInFile",
     "cell_in_file",
     "derived",
     "holds",
@@ -40,9 +40,6 @@ __all__ = [
 FORMAT_NAME: Final = "armillary cell"
 VERSION: Final = 1
 JOINT_REFERENCE: Final = "#/$defs/Joint"
-
-Three: TypeAlias = tuple[float, float, float]
-Four: TypeAlias = tuple[float, float, float, float]
 
 JointInFile: TypeAlias = Annotated[
     dict[str, Any], Meta(extra_json_schema={"$ref": JOINT_REFERENCE})
@@ -55,23 +52,6 @@ class Head(Struct, kw_only=True):
 
     format: str = ""
     version: int = 0
-
-
-class PoseInFile(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """An origin, and a rotation in at most one of three forms.
-
-    Attributes:
-        position: Origin [m]; 0 0 0 if not given.
-        rotation: Three rows of a rotation matrix. Armillary writes this form: it is
-            exact.
-        quaternion_wxyz: Quaternion of any length but 0, the scalar first.
-        rpy: Roll, pitch, yaw [rad]: Rz(yaw) Ry(pitch) Rx(roll).
-    """
-
-    position: Three | UnsetType = UNSET
-    rotation: tuple[Three, Three, Three] | UnsetType = UNSET
-    quaternion_wxyz: Four | UnsetType = UNSET
-    rpy: Three | UnsetType = UNSET
 
 
 def derived(

@@ -1,22 +1,41 @@
-"""Poses in native files: exact in rows, or as people write them."""
+"""Poses in JSON: exact in rows, or as people write them."""
 
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct, UnsetType
 
 from armillary.errors import ModelError
 from armillary.formats.json import Record
-from armillary.formats.native.wire import PoseInFile
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import EYE, ZERO
 
-__all__ = ["checked_pose_record", "pose_of", "pose_record"]
+__all__ = ["PoseInFile", "checked_pose_record", "pose_of", "pose_record"]
 
 ROTATION_TOLERANCE: Final = 1e-6
 _ROTATIONS: Final = ("rotation", "quaternion_wxyz", "rpy")
+
+Three: TypeAlias = tuple[float, float, float]
+Four: TypeAlias = tuple[float, float, float, float]
+
+
+class PoseInFile(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """An origin, and a rotation in at most one of three forms.
+
+    Attributes:
+        position: Origin [m]; 0 0 0 if not given.
+        rotation: Three rows of a rotation matrix. Armillary writes this form: it is
+            exact.
+        quaternion_wxyz: Quaternion of any length but 0, the scalar first.
+        rpy: Roll, pitch, yaw [rad]: Rz(yaw) Ry(pitch) Rx(roll).
+    """
+
+    position: Three | UnsetType = UNSET
+    rotation: tuple[Three, Three, Three] | UnsetType = UNSET
+    quaternion_wxyz: Four | UnsetType = UNSET
+    rpy: Three | UnsetType = UNSET
 
 
 def pose_of(given: PoseInFile, *, check: bool = True) -> Pose:

@@ -1,4 +1,4 @@
-"""Joints in native files: the tag of their type, and its parameters."""
+"""Joints in JSON: the tag of their type, and its parameters."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import msgspec
 
 from armillary.errors import JointError, ModelError, nearest, quote
 from armillary.formats.json import Record
-from armillary.formats.native.poses import checked_pose_record, pose_of
-from armillary.formats.native.wire import PoseInFile
+from armillary.formats.pose_records import PoseInFile, checked_pose_record, pose_of
 from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES
 from armillary.model.joints.opaque import OpaqueJoint
