@@ -994,6 +994,24 @@ def test_damaged_files_make_a_cell_that_moves_or_are_refused():
     assert min(outcomes.values()) > 50
 
 
+def test_who_is_less_strict_reads_more_and_nothing_else():
+    rng = np.random.default_rng(7)
+    counts = [0, 0, 0]
+    for _ in range(300):
+        text = damaged(WHOLE, rng)
+        cells: list[Workcell | None] = []
+        for how in ({"strict": True}, {}, {"lenient": True}):
+            try:
+                cells.append(read(text, **how)[0])
+            except FormatError:
+                cells.append(None)
+        for k, cell in enumerate(cells):
+            if cell is not None:
+                counts[k] += 1
+                assert all(cell == other for other in cells[k:])
+    assert 30 < counts[0] < counts[1] < counts[2]
+
+
 # Which files are URDF.
 
 
