@@ -232,3 +232,25 @@ def test_what_the_users_code_raises_is_told() -> None:
         cell().ik("tip", joints=JOINTS, rotation="", closed=Planar())
     with pytest.raises(ModelError, match="no arm angle"):
         cell().ik("tip", joints=JOINTS, closed=Planar())(np.eye(4), arm_angle=0.0)
+
+
+def test_branches_beyond_limits_stay_near() -> None:
+    model = cell(1.0)
+    ik = model.ik("tip", joints=JOINTS, closed=Planar())
+    q = np.array([[-1.5, 0.5, 0.3], [1.5, 0.5, -0.3], [0.2, 0.5, 1.2]])
+    every = ik.all(model.fk("tip", joints=JOINTS)(q))
+    assert every.reason[:, 0].tolist() == [Reason.LIMITS] * 3
+    np.testing.assert_allclose(every.q[:, 0], q, atol=1e-12)
+    far = ik.all(model.fk("tip", joints=JOINTS)(q), near=[9.0, -9.0, 9.0])
+    assert (np.abs(far.q[:, 0] - [1.0, -1.0, 1.0]) <= np.pi).all()
+
+
+def test_a_form_answers_at_limits_as_far_as_the_tolerance() -> None:
+    model = cell(1.0)
+    ik = model.ik("tip", joints=JOINTS, closed=Planar())
+    fk = model.fk("tip", joints=JOINTS)
+    for beyond, reason in ((1e-8, Reason.SOLVED), (1e-4, Reason.LIMITS)):
+        answer = ik(fk([1.0 + beyond, 0.5, 0.3]), near=[1.0, 0.5, 0.3])
+        assert answer.reason == reason
+        assert answer.q.max() <= 1.0
+        assert (answer.residual.max() > 0.5 * beyond) and answer.residual.max() < 1e-3

@@ -7,7 +7,9 @@ import pytest
 
 import armillary as arm
 from armillary import Cell, ShapeError
+from armillary.kernel.search import Patience
 from armillary.solve.ik.reason import Reason
+from arms import arm_of_axes
 
 
 def _at_limits(cell: Cell, count: int) -> np.ndarray:
@@ -91,3 +93,149 @@ def test_near_must_be_numbers(method: str) -> None:
     near[1, 3] = np.nan
     with pytest.raises(ShapeError, match="near must contain joint positions, but 1 of"):
         ik(np.eye(4)[None].repeat(2, axis=0), near=near, method=method)
+
+
+def _iiwa() -> Cell:
+    _, y, z = np.eye(3)
+    points = np.outer([0.36, 0.36, 0.36, 0.78, 1.18, 1.18, 1.18], z)
+    limit = np.radians([170, 120, 170, 120, 170, 120, 175])
+    return arm_of_axes("RRRRRRR", [z, y, z, -y, z, y, z], points, limit=limit)
+
+
+CELLS = {
+    "irb2400": (lambda: arm.example("irb2400"), "tool0", 6),
+    "ur10": (lambda: arm.example("ur10_on_rail"), "tool0", 6),
+    "scara": (lambda: arm.example("scara"), None, 4),
+    "iiwa": (_iiwa, "tool", 7),
+    "oval": (lambda: arm.example("ur5e_on_oval"), "tool0", 7),
+}
+
+
+# Here the free motion comes close to a singular pose that the path keeps away from.
+DRIFTS = {("iiwa", "xy", 0), ("oval", "xyz", 2), ("oval", "xy", 2)}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("rotation", ["xyz", "xy", ""])
+@pytest.mark.parametrize("name", CELLS)
+def test_a_servo_loop_steps_as_its_path_does(
+    name: str, rotation: str, seed: int
+) -> None:
+    """Joint paths through a singular wrist, and along a limit, sampled finely."""
+    make, frame, count = CELLS[name]
+    cell = make()
+    frame = frame or cell.manipulators[-1].links[-1].name
+    joints = list(cell.joint_names[-count:])
+    ik = cell.ik(frame, joints=joints, rotation=rotation)
+    low, high = (limit[-count:] for limit in cell.limits)
+    rng = np.random.default_rng(seed)
+    inner, outer = np.clip(low, -2.6, 2.6), np.clip(high, -2.6, 2.6)
+    span = outer - inner
+    middle = rng.uniform(inner + 0.15 * span, outer - 0.15 * span)
+    size = 0.2 * np.minimum(1.0, span / 3.0)
+    t = np.linspace(0.0, 1.0, 400)[:, None]
+    turn = 2.0 * np.pi * (t * rng.uniform(0.5, 1.2, count) + rng.random(count))
+    path = middle + size * rng.uniform(0.4, 1.0, count) * np.sin(turn)
+    if seed % 2 == 0 and count > 4:
+        path[:, -2] = 0.16 * np.sin(3.0 * np.pi * t[:, 0])
+    else:
+        k = rng.integers(count)
+        way = np.maximum(0.0, np.sin(2.0 * np.pi * t[:, 0]))
+        path[:, k] = np.minimum(high[k], 9.0) - 0.6 * size[k] * way
+    path = np.clip(path, low, high)
+    q, steps = path[0], []
+    for target in cell.fk(frame, joints=joints)(path[1:]):
+        answer = ik(target, near=q)
+        assert answer.success
+        steps.append(np.abs(answer.q - q).max())
+        q = answer.q
+    most = np.abs(np.diff(path, axis=0)).max()
+    assert max(steps) <= (5.0 if (name, rotation, seed) in DRIFTS else 3.0) * most
+
+
+@pytest.mark.parametrize("rotation", ["xyz", ""])
+@pytest.mark.parametrize("name", ["ur10", "oval"])
+def test_a_search_gives_the_nearest_of_many_answers(name: str, rotation: str) -> None:
+    make, frame, count = CELLS[name]
+    cell = make()
+    joints = list(cell.joint_names[-count:])
+    ik = cell.ik(frame, joints=joints, rotation=rotation).numeric
+    low, high = (np.clip(limit[-count:], -3.1, 3.1) for limit in cell.limits)
+    rng = np.random.default_rng(0)
+    q, near = rng.uniform(low, high, (2, 50, count))
+    targets = cell.fk(frame, joints=joints)(q)
+    answer = ik(targets, near=near)
+    assert answer.success.all()
+    found = np.linalg.norm(answer.q - near, axis=1)
+    best = np.full(50, np.inf)
+    for _ in range(40):
+        other = ik(targets, seed=rng.uniform(low, high, near.shape))
+        apart = np.linalg.norm(other.q - near, axis=1)
+        best = np.minimum(best, np.where(other.success, apart, np.inf))
+    assert (found <= 1.3 * best).mean() >= 0.9
+    whole = answer.q - 2.0 * np.pi * np.sign(answer.q - near)
+    allowed = (whole >= cell.limits[0][-count:]) & (whole <= cell.limits[1][-count:])
+    turns = allowed & (np.abs(answer.q - near) > np.pi + 1e-9)
+    assert not turns[:, -6:].any()
+
+
+def test_an_answer_that_whole_turns_bring_within_limits_is_solved() -> None:
+    cell = arm.example("ur10_on_rail")
+    joints = list(cell.joint_names[-6:])
+    ik = cell.ik("tool0", joints=joints)
+    rng = np.random.default_rng(0)
+    q = rng.uniform(3.5, 6.0, (20, 6)) * rng.choice([-1.0, 1.0], (20, 6))
+    q[:, 2] = rng.uniform(0.3, 2.5, 20)
+    targets = cell.fk("tool0", joints=joints)(q)
+    brief = Patience(starts=1, steps=1)
+    answer = ik.numeric(targets, seed=np.zeros((20, 6)), patience=brief)
+    assert (answer.reason == Reason.SOLVED).mean() > 0.9
+    np.testing.assert_allclose(
+        cell.fk("tool0", joints=joints)(answer.q[answer.success]),
+        targets[answer.success],
+        atol=5e-6,
+    )
+
+
+@pytest.mark.parametrize("method", ["closed", "numeric"])
+def test_the_residual_of_missed_targets_is_their_true_distance_and_angle(
+    method: str,
+) -> None:
+    cell = arm.example("irb2400")
+    ik, fk = cell.ik("tool0"), cell.fk("tool0")
+    q = np.random.default_rng(0).uniform(*cell.limits, (40, 6))
+    targets = fk(q)
+    targets[:, :3, 3] *= 3.0
+    brief = Patience(starts=2)
+    answer = ik(targets, near=np.zeros(6), method=method, patience=brief)
+    missed = ~answer.success
+    assert missed.sum() > 10
+    apart = fk(answer.q)[:, :3, :3].mT @ targets[:, :3, :3]
+    cosine = 0.5 * (np.trace(apart, axis1=1, axis2=2) - 1.0)
+    angle = np.arccos(np.clip(cosine, -1.0, 1.0))
+    distance = np.linalg.norm((fk(answer.q) - targets)[:, :3, 3], axis=1)
+    np.testing.assert_allclose(answer.residual[missed, 0], distance[missed], rtol=1e-6)
+    np.testing.assert_allclose(answer.residual[missed, 1], angle[missed], atol=1e-5)
+    assert method == "closed" or (angle[missed] > 0.5 * np.pi).any()
+
+
+def test_blocked_arm_angles_give_way_to_the_nearest_other() -> None:
+    cell = _iiwa()
+    ik, fk = cell.ik("tool"), cell.fk("tool")
+    rng = np.random.default_rng(0)
+    low, high = cell.limits
+    q, near = rng.uniform(low, high, (2, 200, 7))
+    targets, angle = fk(q), ik.closed.arm_angle(near)
+    given = ik.all(targets, arm_angle=angle, near=near)
+    blocked = ~given.success.any(axis=1)
+    assert blocked.sum() > 20
+    answer = ik(targets, near=near)
+    assert answer.success.all()
+    found = ((answer.q - near) ** 2).sum(axis=1)
+    for k in range(1, 16):
+        other = ik.all(targets, arm_angle=angle + k * np.pi / 8.0, near=near)
+        steps = np.where(other.success, ((other.q - near[:, None]) ** 2).sum(2), np.inf)
+        assert (found <= steps.min(axis=1) + 1e-9)[blocked].all()
+    kept = ik(targets[blocked], near=near[blocked], arm_angle=angle[blocked])
+    assert (kept.reason == Reason.LIMITS).mean() > 0.9
+    assert not kept.success.any()

@@ -136,9 +136,9 @@ def _improve(
     seeds = np.clip(seeds.reshape(-1, n), *space.limits)
     others = search(np.repeat(rows, each, axis=0), ELSEWHERE, seeds)
     best = found.at(at)
-    _turn(best, near, space)
+    turn_near(best, near, space)
     distance = _distance(best, near)
-    _turn(others, np.repeat(near, each, axis=0), space)
+    turn_near(others, np.repeat(near, each, axis=0), space)
     distances = _distance(others, np.repeat(near, each, axis=0)).reshape(count, each)
     k = distances.argmin(axis=1)
     better = np.flatnonzero(distances[np.arange(count), k] < distance)
@@ -152,10 +152,12 @@ def _improve(
     found.take(at, best)
 
 
-def _turn(found: Found, near: Array, space: Space) -> None:
+def turn_near(found: Found, near: Array, space: Space) -> Found:
+    """Add whole turns to what was found, and return it."""
     found.unknowns[:] = nearest_turns(
         found.unknowns, near, space.limits, space.turning
     ).clip(*space.limits)
+    return found
 
 
 def _distance(found: Found, near: Array) -> Array:

@@ -40,7 +40,7 @@ from armillary.solve.ik.arguments import (
     as_vectors,
     deadline_of,
 )
-from armillary.solve.ik.nearest import LOCAL, Space, nearest_found
+from armillary.solve.ik.nearest import LOCAL, Space, nearest_found, turn_near
 from armillary.solve.ik.reach import reach_of
 from armillary.solve.ik.reason import Reason
 from armillary.solve.ik.residuals import goal_scales, residuals_of, squared_tolerances
@@ -180,7 +180,8 @@ class Solver:
             found = self._near(run, rows, first, tolerance, random_seed)
             if found.failures:
                 left = np.flatnonzero(found.endings[:, 0] != SOLVED)
-                found.take(left, run(rows[left], plan, seeds=first[left]))
+                other = run(rows[left], plan, seeds=first[left])
+                found.take(left, turn_near(other, first[left], self._space))
                 failures = int((found.endings[:, 0] != SOLVED).sum())
                 found = found._replace(failures=failures)
         if not found.failures or not (explain or patience is None):
@@ -192,6 +193,8 @@ class Solver:
 
         more = again if patience is None else None
         reasons = self._settled(found, rows, tolerance, run, more, explain=explain)
+        if near is not None and first is not None:
+            turn_near(found, first, self._space)
         return self._told(found, batch, reasons)
 
     def local(
