@@ -8,7 +8,7 @@ kinds: reals (`<4 x double>`), integers as wide as the reals (`<4 x i64>`), and 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 Value = str
@@ -59,6 +59,48 @@ class Shape:
         return self.bits // 8
 
 
+@dataclass(frozen=True, slots=True)
+class Outlined:
+    """A function of reals that returns reals and the mask of the lanes it flags.
+
+    Attributes:
+        name: Of the function.
+        result: The type that it returns.
+        count: How many reals.
+        flags: Whether it ever flags a lane.
+        declared: Its text, and what it needs, by name.
+    """
+
+    name: str
+    result: str
+    count: int
+    flags: bool
+    declared: dict[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        shape: Shape,
+        name: str,
+        arity: int,
+        body: Callable[..., Sequence[Value]],
+    ) -> Outlined:
+        """Return the function that computes what `body` appends to a block."""
+        b = Block(shape)
+        results = body(b, *(f"%a{k}" for k in range(arity)))
+        mask = b.flag_mask()
+        kinds = [*[shape.real] * len(results), f"i{shape.lanes}"]
+        result = f"{{ {', '.join(kinds)} }}"
+        value = "poison"
+        for k, (kind, part) in enumerate(zip(kinds, [*results, mask], strict=True)):
+            value = b.emit(f"insertvalue {result} {value}, {kind} {part}, {k}")
+        given = ", ".join(f"{shape.real} %a{k}" for k in range(arity))
+        head = f"define internal {result} @{name}({given}) #0 {{"
+        text = "\n".join([head, *b.lines, f"  ret {result} {value}", "}"])
+        declared = {**b.declared, f"@{name}": text}
+        return cls(name, result, len(results), b.flagged is not None, declared)
+
+
 class Block:
     """Collect instructions and hand out names.
 
@@ -67,9 +109,16 @@ class Block:
     it off and ask for `fma` by name.
     """
 
-    def __init__(self, shape: Shape) -> None:
-        """Start an empty block for values of `shape`."""
+    def __init__(self, shape: Shape, *, outlined: bool = False) -> None:
+        """Start an empty block for values of `shape`.
+
+        Args:
+            shape: The values.
+            outlined: Whether long operations are called, not repeated at each use.
+        """
         self.shape = shape
+        self.outlined = outlined
+        self._called: dict[tuple[str, ...], list[Value]] = {}
         self.lines: list[str] = []
         self.declared: dict[str, str] = {}
         self.shared: dict[tuple[str, Value], tuple[Value, Value]] = {}
@@ -163,6 +212,26 @@ class Block:
         """Return x where `truth` holds, else y; `kind` is their kind."""
         wide = getattr(self.shape, kind)
         return self.emit(f"select {self.shape.truth} {truth}, {wide} {x}, {wide} {y}")
+
+    def outlined_call(self, function: Outlined, args: Sequence[Value]) -> list[Value]:
+        """Return what a function of its own computes of reals."""
+        known = self._called.get((function.name, *args))
+        if known is not None:
+            return known
+        self.declared.update(function.declared)
+        given = ", ".join(f"{self.shape.real} {arg}" for arg in args)
+        made = self.emit(f"call {function.result} @{function.name}({given})")
+        *found, flags = (
+            self.emit(f"extractvalue {function.result} {made}, {k}")
+            for k in range(function.count + 1)
+        )
+        if self.shape.lanes > 1:
+            mask = f"i{self.shape.lanes}"
+            flags = self.emit(f"bitcast {mask} {flags} to {self.shape.truth}")
+        if function.flags:
+            self.flag(flags)
+        self._called[function.name, *args] = found
+        return found
 
     # integers and bits
 

@@ -10,21 +10,25 @@ right: what a row gives does not depend on its neighbours.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from armillary.kernel.block import Block, Shape, Value
 from armillary.kernel.intrinsics.ieee import LAYOUTS
-from armillary.kernel.lowering import lower
+from armillary.kernel.lowering import length_of, lower
 from armillary.kernel.rows import load_rows, squares_of, store_square
-from armillary.kernel.segments import Segment, cut, is_constant
+from armillary.kernel.segments import LENGTH, Segment, cut, is_constant
 from armillary.trace import OPS, Instruction, Program
 
 
 def emit_block(program: Program, shape: Shape) -> tuple[str, int]:
     """Return the text of @block, with all that it calls, and its scratch [bytes]."""
-    segments, slot_count = cut(program, _squares(program, shape.lanes))
+    # LLVM's time grows with the square of the registers that a value takes.
+    registers = max(1, shape.lanes * shape.bits // 512)
+    length = LENGTH // registers**2
+    segments, slot_count = cut(program, _squares(program, shape.lanes), length)
     body = _body(program, shape, segments, columns=False)
     main = _main(program, shape, body)
     scratch = slot_count * shape.lanes * shape.bytes
@@ -59,6 +63,21 @@ def emit_columns(programs: Mapping[str, Program], shape: Shape) -> str:
 
 # A loop runs the same function again and again: longer pieces are worth their while.
 COLUMNS_LENGTH = 2000
+
+
+# From this many instructions on, long operations are functions: LLVM needs 10 to 20 us
+# for each instruction, and repeats some of them a thousand times.
+OUTLINED_FROM = 20_000
+
+
+def _length(program: Program) -> int:
+    """Return about how many instructions a program is."""
+    names = Counter(step.name for step in program.instructions)
+    return sum(
+        count * length_of(OPS[name].lowering)
+        for name, count in names.items()
+        if name in OPS
+    )
 
 
 def pointers(program: Program) -> list[str]:
@@ -97,8 +116,9 @@ def _body(
     """Return the segments in turn; a single one is no function of its own."""
     declared: dict[str, str] = {}
     blocks: list[Block] = []
+    outlined = _length(program) > OUTLINED_FROM
     for segment in segments:
-        b = Block(shape)
+        b = Block(shape, outlined=outlined)
         _emit_segment(b, program, segment, columns=columns)
         blocks.append(b)
     masks = [b.flag_mask() for b in blocks]

@@ -6,8 +6,9 @@ The key is the `lowering` of the operation in `trace/ops.py`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
-from armillary.kernel.block import Block, Value
+from armillary.kernel.block import Block, Outlined, Shape, Value
 from armillary.kernel.intrinsics import (
     arc,
     circular,
@@ -74,6 +75,34 @@ FUSED: dict[str, Binary] = {
 }
 
 
+# Operations of many instructions.
+LONG = frozenset({"sin", "cos", "tan", "asin", "acos", "atan", "exp", "log"}) | {
+    *("atan2", "pow", "hypot", "fmod")
+}
+
+
+@lru_cache
+def length_of(key: str) -> int:
+    """Return about how many instructions an operation is."""
+    if key not in LONG:
+        return 1
+    b = Block(Shape(64, 4))
+    lower(b, key, ["%x"] if key in UNARY else ["%x", "%y"])
+    return len(b.lines)
+
+
+@lru_cache
+def _outlined(shape: Shape, key: str) -> Outlined:
+    """Return the function of a long operation; sine and cosine are one."""
+    if key in {"sin", "cos"}:
+        return Outlined.of(shape, "sincos", 1, circular.sincos)
+
+    def alone(b: Block, *args: Value) -> list[Value]:
+        return [LOWERING[key](b, *args)]
+
+    return Outlined.of(shape, key, 1 if key in UNARY else 2, alone)
+
+
 def lower(b: Block, key: str, args: list[Value], *, fused: bool = False) -> Value:
     """Append the instructions of one operation and return its result.
 
@@ -83,5 +112,8 @@ def lower(b: Block, key: str, args: list[Value], *, fused: bool = False) -> Valu
         args: Its arguments.
         fused: Whether a product may be rounded together with the sum it goes into.
     """
+    if b.outlined and key in LONG:
+        found = b.outlined_call(_outlined(b.shape, key), args)
+        return found[1] if key == "cos" else found[0]
     rule = FUSED.get(key) if fused else None
     return (rule or LOWERING[key])(b, *args)
