@@ -187,9 +187,17 @@ def exact_steps(program: Program) -> frozenset[int]:
 
 
 def _has_edge(program: Program, step: Instruction) -> bool:
-    if step.name == "div":  # a constant is no pole
-        return not is_constant(program.instructions[step.args[1]])
+    if step.name == "div":
+        return not _is_away_from_zero(program, program.instructions[step.args[1]])
     return OPS[step.name].has_edge
+
+
+def _is_away_from_zero(program: Program, divisor: Instruction) -> bool:
+    """Tell whether it is a constant, or at least one: no pole is near."""
+    if divisor.name == "max":
+        sides = (program.instructions[arg] for arg in divisor.args)
+        return any(is_constant(side) and side.value > 0.0 for side in sides)
+    return is_constant(divisor)
 
 
 def _emit_step(
