@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -374,13 +375,15 @@ def test_a_failing_call_traces_and_compiles_nothing_more(
         ik(beyond, **{wish: q}, method=method)
 
 
-def test_a_timeout_ends_a_call(cell: Cell) -> None:
+@pytest.mark.parametrize("near", [None, np.full(6, 0.3)])
+def test_a_timeout_ends_a_call(cell: Cell, near: np.ndarray | None) -> None:
     ik = cell.ik("tool")
     endless, target = Patience(starts=10**9), _folded(cell)
+    ik = partial(ik, near=near)
     ik(target, method="numeric")
     for seconds in (1e-3, 0.05):
         took = []
-        for _ in range(10):
+        for _ in range(20):
             begin = time.perf_counter()
             answer = ik(target, method="numeric", patience=endless, timeout=seconds)
             took.append(time.perf_counter() - begin)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.kernel.search import Found, Patience
-from armillary.kernel.search_layout import INVALID, SOLVED
+from armillary.kernel.search_layout import INVALID, SOLVED, STOPPED
 from armillary.solve.ik.solution import Solution
 from armillary.solve.ik.turns import nearest_turns
 
@@ -67,17 +68,21 @@ def nearest_found(
         random_seed: Another number gives other further starts.
     """
     found = search(rows, LOCAL, near)
+    if _stopped(found):
+        return found
     solved = found.endings[:, 0] == SOLVED
     # what is farther than CLOSE, or NaN, is looked at again
     close = (np.abs(found.unknowns - near) <= CLOSE).all(axis=1)
     left = np.flatnonzero(~(solved & close) & (found.endings[:, 0] != INVALID))
     left = left[solved[left] | ~hopeless(rows[left])]
+    if not left.size:
+        return found
     offsets, places = _starts(space, random_seed)
     for k in range(0, left.size, AT_ONCE):
         part = left[k : k + AT_ONCE]
         _improve(search, rows[part], near[part], space, (offsets, places), found, part)
-    failures = int((found.endings[:, 0] != SOLVED).sum()) if left.size else None
-    return found if failures is None else found._replace(failures=failures)
+    failures = int((found.endings[:, 0] != SOLVED).sum())
+    return found._replace(failures=failures)
 
 
 def nearer(one: Solution, other: Solution, near: npt.ArrayLike) -> Solution:
@@ -106,11 +111,18 @@ def nearer(one: Solution, other: Solution, near: npt.ArrayLike) -> Solution:
 def _starts(space: Space, random_seed: int) -> tuple[Array, Array]:
     """Return starts as steps from `near` and as vectors, each of shape (k, n)."""
     low, high = space.starts
-    rng = np.random.default_rng([random_seed, len(low)])
+    around, anywhere = _draws(len(low), random_seed)
     scale = np.minimum(1.0, (high - low) / np.pi)
+    return around * scale, low + anywhere * (high - low)
+
+
+@lru_cache(maxsize=64)
+def _draws(n: int, random_seed: int) -> tuple[Array, Array]:
+    """Return random steps, of each of SPREADS, and vectors between 0 and 1."""
+    rng = np.random.default_rng([random_seed, n])
     spread = np.repeat(SPREADS, EACH)[:, np.newaxis]
-    offsets = spread * scale * rng.uniform(-1.0, 1.0, (len(spread), len(low)))
-    return offsets, rng.uniform(low, high, (RANDOM, len(low)))
+    around = spread * rng.uniform(-1.0, 1.0, (len(spread), n))
+    return around, rng.uniform(0.0, 1.0, (RANDOM, n))
 
 
 def _improve(
@@ -143,13 +155,18 @@ def _improve(
     k = distances.argmin(axis=1)
     better = np.flatnonzero(distances[np.arange(count), k] < distance)
     best.take(better, others.at(better * each + k[better]))
-    for _ in range(HALVINGS if space.redundant else 0):
+    for _ in range(HALVINGS if space.redundant and not _stopped(others) else 0):
         distance = _distance(best, near)
         seeds = 0.5 * (best.unknowns + near)
         closer = search(rows, ELSEWHERE, seeds)
         better = _distance(closer, near) < distance
         best.take(np.flatnonzero(better), closer.at(better))
     found.take(at, best)
+
+
+def _stopped(found: Found) -> bool:
+    """Tell whether a search was stopped by its deadline."""
+    return bool((found.endings[:, 0] == STOPPED).any())
 
 
 def turn_near(found: Found, near: Array, space: Space) -> Found:
