@@ -239,3 +239,20 @@ def test_blocked_arm_angles_give_way_to_the_nearest_other() -> None:
     kept = ik(targets[blocked], near=near[blocked], arm_angle=angle[blocked])
     assert (kept.reason == Reason.LIMITS).mean() > 0.9
     assert not kept.success.any()
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 4, 5, 6])
+def test_a_joint_at_its_limit_leaves_the_rest_to_the_others(k: int) -> None:
+    """Without an active set about half of these starts get stuck."""
+    cell = _iiwa()
+    ik, (low, high) = cell.ik("tool").numeric, cell.limits
+    rng = np.random.default_rng(0)
+    q = rng.uniform(0.9 * low, 0.9 * high, (200, 7))
+    q[:, k] = np.where(np.arange(200) % 2, low[k], high[k])
+    seed = np.clip(q + rng.uniform(-0.3, 0.3, q.shape), low, high)
+    seed[:, k] = q[:, k]
+    once = Patience(steps=40, stale_from=40, starts=1)
+    targets = cell.fk("tool")(q)
+    answer = ik(targets, seed=seed, patience=once, explain=False)
+    assert answer.success.mean() > 0.95
+    assert ik.local(targets, seed, (1e-6, 1e-6)).success.mean() > 0.95
