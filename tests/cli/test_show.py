@@ -7,7 +7,7 @@ from pathlib import Path
 from llvmlite import binding
 
 import armillary as arm
-from armillary.kernel.compiler import assembly_text, module_text, native_shape
+from armillary.kernel.compiler import assembly_text, kernel_text, native_shape
 from armillary.trace import listing
 
 
@@ -34,7 +34,7 @@ def test_llvm(run, file: str, cell: arm.Cell):
     result = run("show", file, "--stage", "llvm", "--frame", "thumb")
     assert result.code == 0, result.err
     shape = native_shape(64)
-    assert result.out == module_text(cell.fk("thumb").program, shape).rstrip() + "\n"
+    assert result.out == kernel_text(cell.fk("thumb").program, shape).rstrip() + "\n"
     module = binding.parse_assembly(result.out)
     module.verify()
     assert not module.get_function("block").is_declaration

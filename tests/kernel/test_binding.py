@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pytest
 
 from armillary.errors import ShapeError
-from armillary.kernel import Kernel, binding, call, compile
+from armillary.kernel import Kernel, binding, compile, fastcall_entry
 from armillary.kernel import kernel as kernels
 from armillary.kernel.fallback import new_state
 from armillary.trace import Program, trace
@@ -405,7 +405,7 @@ def test_other_layouts_are_noticed(
     name: str, elsewhere: int, monkeypatch: pytest.MonkeyPatch
 ):
     assert binding._lies_as_expected()
-    monkeypatch.setattr(call, name, elsewhere)
+    monkeypatch.setattr(fastcall_entry, name, elsewhere)
     assert not binding._lies_as_expected()
 
 

@@ -244,8 +244,8 @@ def test_without_empty_arrays():
 def test_text(formulas: dict[str, Program], bits: int, lanes: int):
     shape = Shape(bits, lanes)
     for program in formulas.values():
-        text = compiler.module_text(program, shape)
-        assert text == compiler.module_text(program, shape)
+        text = compiler.kernel_text(program, shape)
+        assert text == compiler.kernel_text(program, shape)
         assert ("define ptr @call" in text) == (len(program.outputs) == 1)
         assert "nnan" not in text
         assert "ninf" not in text

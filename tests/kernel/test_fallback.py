@@ -292,7 +292,7 @@ def test_memory_that_runs_out(
 ):
     null = Code(to_object("define ptr @null() { ret ptr null }", host(), 2), host())
     state = fallback.new_state()
-    state[fallback.STATE.index(word)] = null.address("null")
+    state[fallback.STATE.offsets[word] // 8] = null.address("null")
     many = trace(lambda q: [np.sin(q[0]) + k for k in range(400)], q=(1,))
     program = sines if word == "realloc" else many
     q = np.full((9, *program.inputs[0].shape), 1e13)

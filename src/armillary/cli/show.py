@@ -47,7 +47,7 @@ def _model(cell: Cell) -> str:
 
 
 def _code(program: Program, options: argparse.Namespace) -> str:
-    from armillary.kernel.compiler import assembly_text, module_text, native_shape
+    from armillary.kernel.compiler import assembly_text, kernel_text, native_shape
 
-    text = module_text if options.stage == "llvm" else assembly_text
+    text = kernel_text if options.stage == "llvm" else assembly_text
     return text(program, native_shape(BITS)).rstrip("\n")

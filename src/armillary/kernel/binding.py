@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel import call
+from armillary.kernel import fastcall_entry as entry
 
 _UFUNC_FROM_SIGNATURE = 31  # PyUFunc_FromFuncAndDataAndSignature in NumPy's ufunc table
 # PyArray_GetNDArrayCVersion, PyArray_Type and PyArray_New in its array table.
@@ -116,7 +116,7 @@ class _MethodDefinition(ctypes.Structure):
 class _Words(ctypes.Structure):
     """What @call finds in the array that is its `self`."""
 
-    _fields_ = tuple((word, ctypes.c_int64) for word in call.WORDS)
+    _fields_ = tuple((word, ctypes.c_int64) for word in entry.WORDS.offsets)
     owned: tuple[object, ...]
 
 
@@ -170,7 +170,7 @@ def arrays_are_as_expected() -> bool:
 def address_of(array: npt.NDArray[Any]) -> int:
     """Return where the numbers of an array begin, sooner than NumPy tells it."""
     if arrays_are_as_expected():
-        return ctypes.c_int64.from_address(id(array) + call.DATA).value
+        return ctypes.c_int64.from_address(id(array) + entry.DATA).value
     return array.ctypes.data
 
 
@@ -179,7 +179,12 @@ def _lies_as_expected() -> bool:
 
     An address is followed only after the fields that are numbers were found in place.
     """
-    furthest = max(call.DATA, call.DIMENSIONS, call.STRIDES, call.DESCRIPTION)
+    furthest = max(
+        entry.DATA,
+        entry.DIMENSIONS,
+        entry.STRIDES,
+        entry.DESCRIPTION,
+    )
     if np.ndarray.__basicsize__ < furthest + 8:
         return False
     known = np.arange(12, dtype=np.float64).reshape(3, 4)[:, 1:]
@@ -193,9 +198,9 @@ def _lies_as_expected() -> bool:
 
     return (
         word(8) == id(np.ndarray) == _table("_ARRAY_API")[_ARRAY_TYPE]
-        and word(call.DATA) == known.ctypes.data
-        and ctypes.c_int32.from_address(address + call.NDIM).value == known.ndim
-        and word(call.DESCRIPTION) == id(known.dtype)
-        and numbers(call.DIMENSIONS) == known.shape
-        and numbers(call.STRIDES) == known.strides
+        and word(entry.DATA) == known.ctypes.data
+        and ctypes.c_int32.from_address(address + entry.NDIM).value == known.ndim
+        and word(entry.DESCRIPTION) == id(known.dtype)
+        and numbers(entry.DIMENSIONS) == known.shape
+        and numbers(entry.STRIDES) == known.strides
     )

@@ -80,8 +80,8 @@ class Value:
         return self._apply("lshr", "", other)
 
     def __invert__(self) -> Value:
-        """Return the other truth."""
-        return self ^ 1
+        """Return the other truths, or an integer with all bits changed."""
+        return self ^ (1 if self.type.element == "i1" else -1)
 
     def __lt__(self, other: Operand) -> Value:
         return self._compare("slt", "olt", other)
@@ -205,10 +205,28 @@ class Function:
     A name in brackets gives a parameter: `f["count"]`.
     """
 
-    def __init__(self, name: str, result: Type = VOID, **parameters: Type) -> None:
-        """Begin a function that other code of the same module may call."""
+    def __init__(
+        self,
+        name: str,
+        result: Type = VOID,
+        *,
+        exported: bool = False,
+        hints: Sequence[str] = (),
+        **parameters: Type,
+    ) -> None:
+        """Begin a function.
+
+        Args:
+            name: Its name in the module.
+            result: What it returns.
+            exported: Whether it can be called from outside of the module.
+            hints: Attributes of LLVM, such as `noinline`.
+            parameters: Their types by name.
+        """
         self.name = name
         self.result = result
+        self._exported = exported
+        self._hints = (*hints, "#0")
         self.parameters = {
             key: Value(self, f"%{key}", kind) for key, kind in parameters.items()
         }
@@ -308,27 +326,24 @@ class Function:
         variable.set(start)
         return variable
 
-    def copy(self, to: Value, source: Value, size: Operand) -> None:
-        """Copy bytes."""
-        count = size if isinstance(size, Value) else self.constant(I64, size)
-        name = "@llvm.memcpy.p0.p0.i64"
-        self.declared[name] = f"declare void {name}(ptr, ptr, i64, i1)"
-        self.call(name, VOID, to, source, count, self.constant(I1, 0))
-
-    def clear(self, to: Value, size: int) -> None:
-        """Set bytes to 0."""
-        name = "@llvm.memset.p0.i64"
-        self.declared[name] = f"declare void {name}(ptr, i8, i64, i1)"
-        zero, count = self.constant(I8, 0), self.constant(I64, size)
-        self.call(name, VOID, to, zero, count, self.constant(I1, 0))
+    def stream(self, value: Value, base: Value) -> None:
+        """Write a vector past the caches, to an address aligned to its size."""
+        kind = value.type
+        self.do(
+            f"store {kind.text} {value.text}, ptr {base.text}, align {kind.bytes}, "
+            "!nontemporal !1"
+        )
 
     # control
 
     @contextmanager
-    def when(self, truth: Value) -> Generator[None]:
-        """Run what follows only where a truth holds; `otherwise` may come behind it."""
+    def when(self, truth: Value, *, unlikely: bool = False) -> Generator[None]:
+        """Run what follows only where a truth holds; `otherwise` may come behind it.
+
+        unlikely: Whether it hardly ever does.
+        """
         then, after = self.label(), self.label()
-        self.branch(truth, then, after)
+        self.branch(truth, then, after, unlikely=unlikely)
         self.start(then)
         yield
         end = len(self._lines) if self._is_open else -1
@@ -402,10 +417,19 @@ class Function:
         self.do(f"br label %{label}")
         self._is_open = False
 
-    def branch(self, truth: Value, yes: str, no: str) -> None:
-        """Go on with one of two blocks."""
-        self.do(f"br i1 {truth.text}, label %{yes}, label %{no}")
+    def branch(
+        self, truth: Value, yes: str, no: str, *, unlikely: bool = False
+    ) -> None:
+        """Go on with one of two blocks; `unlikely` if that is hardly ever `yes`."""
+        weights = ", !prof !0" if unlikely else ""
+        self.do(f"br i1 {truth.text}, label %{yes}, label %{no}{weights}")
         self._is_open = False
+
+    def guard(self, truth: Value, otherwise: str) -> None:
+        """Go on here where a truth holds, else with another block."""
+        here = self.label()
+        self.branch(truth, here, otherwise)
+        self.start(here)
 
     # text
 
@@ -413,10 +437,12 @@ class Function:
         self._count += 1
         return f"%x{self._count}"
 
-    def define(self, *, internal: bool = True, attributes: Sequence[str] = ()) -> str:
-        """Return the text of the whole function."""
+    @property
+    def text(self) -> str:
+        """Return the whole function in the IR."""
         given = (f"{each.type.text} {each.text}" for each in self.parameters.values())
-        linkage = "internal " if internal else ""
-        more = "".join(f" {each}" for each in attributes)
+        linkage = "" if self._exported else "internal "
         head = f"define {linkage}{self.result.text} @{self.name}({', '.join(given)})"
-        return "\n".join([f"{head}{more} {{", "entry:", *self._head, *self._lines, "}"])
+        hints = " ".join(self._hints)
+        body = ["entry:", *self._head, *self._lines]
+        return "\n".join([f"{head} {hints} {{", *body, "}"])

@@ -13,14 +13,14 @@ from armillary.errors import KernelError
 from armillary.kernel import cache
 from armillary.kernel.arguments import described
 from armillary.kernel.block import Shape
-from armillary.kernel.call import emit_call
 from armillary.kernel.emit import emit_block
-from armillary.kernel.loop import emit_loop
-from armillary.kernel.memory import ATTRIBUTES
+from armillary.kernel.fastcall_entry import fastcall_entry
+from armillary.kernel.module_text import module_text
 from armillary.kernel.native import Code, to_assembly, to_object
 from armillary.kernel.segments import LENGTH
 from armillary.kernel.signature import MAX_DIMENSIONS
 from armillary.kernel.target import Target, host
+from armillary.kernel.ufunc_entry import ufunc_entry
 from armillary.trace import Port, Program
 
 MAX_ARRAYS = 63  # NumPy's bound on the operands of a ufunc, less one of our own
@@ -31,18 +31,18 @@ BUFFER_BYTES = 2**20
 MAX_ROW_BYTES = 2**19
 
 
-def module_text(program: Program, shape: Shape) -> str:
+def kernel_text(program: Program, shape: Shape) -> str:
     """Return the LLVM IR of a kernel: its block and its entries."""
     block, scratch = emit_block(program, shape)
-    parts = [block, emit_loop(program, shape, scratch)]
+    functions = ufunc_entry(program, shape, scratch)
     if len(program.outputs) == 1:
-        parts.append(emit_call(program, shape, scratch))
-    return "\n\n".join([*parts, ATTRIBUTES]) + "\n"
+        functions.append(fastcall_entry(program, shape, scratch))
+    return module_text(functions, block) + "\n"
 
 
 def assembly_text(program: Program, shape: Shape) -> str:
     """Return the machine code of a kernel as assembly."""
-    return to_assembly(module_text(program, shape), host(), level_of(program))
+    return to_assembly(kernel_text(program, shape), host(), level_of(program))
 
 
 def native_shape(bits: int, lanes: int = 0) -> Shape:
@@ -78,7 +78,7 @@ def compiled(program: Program, bits: int, lanes: int = 0) -> tuple[Code, Shape]:
     shape = _with_small_buffers(program, native_shape(bits, lanes))
     key = key_of(program.fingerprint, str(shape), target.identity)
     level = level_of(program)
-    return loaded(key, target, lambda: module_text(program, shape), level), shape
+    return loaded(key, target, lambda: kernel_text(program, shape), level), shape
 
 
 def loaded(
@@ -146,6 +146,6 @@ def emitter_fingerprint() -> str:
     folder = files("armillary.kernel")
     for part in (folder, folder / "intrinsics"):
         for file in sorted(part.iterdir(), key=lambda entry: entry.name):
-            if file.name.endswith((".py", ".pyc", ".ll")):  # .pyc without source
+            if file.name.endswith((".py", ".pyc")):  # .pyc without source
                 digest.update(file.read_bytes())
     return digest.hexdigest()

@@ -32,10 +32,7 @@ def emit_block(program: Program, shape: Shape) -> tuple[str, int]:
     body = _body(program, shape, segments, columns=False)
     main = _main(program, shape, body)
     scratch = slot_count * shape.lanes * shape.bytes
-    return "\n".join([*body.before, main, BRANCH_WEIGHTS]), scratch
-
-
-BRANCH_WEIGHTS = '!0 = !{!"branch_weights", i32 1, i32 100000}'
+    return "\n".join([*body.before, main]), scratch
 
 
 def emit_columns(programs: Mapping[str, Program], shape: Shape) -> str:

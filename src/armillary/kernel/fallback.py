@@ -11,20 +11,28 @@ import ctypes
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.kernel.binding import address_of_function
+from armillary.kernel.machine_type import I64, PTR
+from armillary.kernel.structure import Struct
 from armillary.kernel.vectorize import vectorize
 from armillary.trace import Port, Program
 
 Array = npt.NDArray[Any]
 
-# The words of a state: bytes of records, -1 where memory ran out; where they are, and
-# the bytes allocated there; addresses of the functions that manage memory.
-STATE = ("used", "records", "room", "malloc", "realloc", "free")
+STATE: Final = Struct.of(
+    used=(I64, 1),  # bytes of records, -1 where memory ran out
+    records=(PTR, 1),
+    room=(I64, 1),  # bytes allocated there
+    malloc=(PTR, 1),
+    realloc=(PTR, 1),
+    free=(PTR, 1),
+)
+"""The numbers of a state."""
 
 # Rows between two looks at whether another thread has failed.
 CHUNK = 4096

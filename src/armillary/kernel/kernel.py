@@ -238,7 +238,7 @@ def _compute(
     if count == 1:
         _run(native, arrays, results, _ALONE)
         return
-    from armillary.kernel.loop import STREAM_FROM
+    from armillary.kernel.ufunc_entry import STREAM_FROM
 
     wide = spread_out(native.core, arrays, batch)
     axis = batch.index(max(batch))
@@ -388,7 +388,7 @@ def _native(program: Program, dtype: np.dtype[Any], wish: int) -> _Native:
             code.address("loop"),
             dtype,
             (len(core.inputs) + 1, len(core.outputs)),
-            ufunc_signature(core, Port("state", (len(STATE),))),
+            ufunc_signature(core, Port("state", (STATE.bytes // 8,))),
             core.name,
         )
     is_simple = core is program and len(program.outputs) == 1

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 
 from armillary.kernel.block import Shape
 from armillary.kernel.builder import Function, Value
+from armillary.kernel.bulk_memory import clear_bytes, copy_bytes
 from armillary.kernel.emit import emit_columns
 from armillary.kernel.machine_type import F64, I1, I32, I64, PTR, VOID
-from armillary.kernel.memory import ATTRIBUTES
+from armillary.kernel.module_text import module_text
 from armillary.kernel.search_layout import (
     CALL,
     FAR,
@@ -53,14 +54,8 @@ def search_code(
     at = SearchLayout(n, m, c, step.outputs[1].size, shape.lanes)
     functions = [*SearchStarts(at, pairs, levels, avx2).functions()]
     functions += _Search(at).functions()
-    declared = {name: text for f in functions for name, text in f.declared.items()}
     programs = emit_columns({"step": step, "guard": guard}, shape)
-    # The programs declare what they use themselves.
-    own = [text for text in declared.values() if text not in programs]
-    code = [
-        f.define(internal=f.name != "search", attributes=("#0",)) for f in functions
-    ]
-    return "\n".join([programs, *own, *code, ATTRIBUTES])
+    return module_text(functions, programs)
 
 
 @dataclass(frozen=True)
@@ -91,7 +86,7 @@ class _Search:
                 self.at.row(f, name, index, self.at.n) for name in ("seeds", "answers")
             )
             last = failed.select(seed, answer)
-            f.copy(f.element(seed, F64, self.at.n), last, 8 * self.at.n)
+            copy_bytes(f.element(seed, F64, self.at.n), last, 8 * self.at.n)
         f.ret()
         return f
 
@@ -158,10 +153,10 @@ class _Search:
     def _search(self) -> Function:
         """Solve the problems of a call; return how many of them are not solved."""
         state = self.at.state
-        f = Function("search", I64, plan=PTR, call=PTR)
+        f = Function("search", I64, exported=True, plan=PTR, call=PTR)
         plan, call = f["plan"], f["call"]
         s = f.reserve(state.bytes, state.align)
-        f.clear(s, state.bytes)
+        clear_bytes(s, state.bytes)
         state.store(CALL.load(call, "count"), s, "left")
         together = CALL.load(call, "together").differs(0)
         here, there = state.address(s, "here"), state.address(s, "there")

@@ -1,0 +1,135 @@
+"""The way into a block for a single row: the body of a Python function.
+
+`@call` checks that its arguments are plain arrays of the exact shape, calls the block
+and makes the result. Everything unusual goes to a slower callable, flagged rows too.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from armillary.kernel.block import Shape
+from armillary.kernel.builder import Function, Value
+from armillary.kernel.bulk_memory import copy_bytes
+from armillary.kernel.machine_type import I32, I64, PTR, VOID, Type
+from armillary.kernel.memory import allocate
+from armillary.kernel.signature import compact_strides
+from armillary.kernel.structure import Struct
+from armillary.trace import Port, Program
+
+__all__ = ["WORDS", "fastcall_entry"]
+
+WORDS: Final = Struct.of(
+    array_type=(PTR, 1),
+    dtype=(PTR, 1),
+    new_array=(PTR, 1),
+    type_number=(I64, 1),
+    vectorcall=(PTR, 1),
+    slow=(PTR, 1),
+    malloc=(PTR, 1),
+    free=(PTR, 1),
+    decrement=(PTR, 1),
+)
+"""Where @call finds its addresses: the numbers of an array that is its `self`."""
+
+# Where the fields of a NumPy array lie; checked on a known array before use.
+DATA, NDIM, DIMENSIONS, STRIDES, DESCRIPTION = 16, 24, 32, 40, 56
+TYPE = 8
+
+
+def fastcall_entry(program: Program, shape: Shape, scratch: int) -> Function:
+    """Return @call, for a program with one output.
+
+    Args:
+        program: What is computed.
+        shape: The values that @block works on.
+        scratch: Memory that @block needs [bytes].
+    """
+    (result,) = program.outputs
+    f = Function(
+        "call", PTR, exported=True, owner=PTR, arguments=PTR, count=I64, keywords=PTR
+    )
+    words = _field(f["owner"], DATA, PTR)
+    slow, flagged, failed = f.label(), f.label(), f.label()
+    f.guard(f["count"].equals(len(program.inputs)), slow)
+    f.guard(f["keywords"].equals(0), slow)
+    rows = [
+        _checked(f, f.load(PTR, f["arguments"], k), words, port, shape, slow)
+        for k, port in enumerate(program.inputs)
+    ]
+    sizes = [
+        port.size * shape.lanes * shape.bytes for port in (*program.inputs, result)
+    ]
+    malloc, free = (WORDS.load(words, name) for name in ("malloc", "free"))
+    memory = allocate(f, [*sizes, scratch], malloc, failed=slow)
+    *buffers, out, room = memory.parts
+    given = [
+        _spread(f, row, buffer, port, shape)
+        for row, buffer, port in zip(rows, buffers, program.inputs, strict=True)
+    ]
+    # Made before it is needed: meanwhile the inputs reach the cache.
+    made = _new_array(f, words, result)
+    f.guard(made.differs(0), failed)
+    flags = f.call("@block", Type(f"i{shape.lanes}"), *given, out, room)
+    f.guard(flags.equals(0), flagged)
+    copy_bytes(_field(made, DATA, PTR), out, result.size * shape.bytes)
+    memory.release(free)
+    f.ret(made)
+    f.start(flagged)
+    f.call(WORDS.load(words, "decrement").text, VOID, made)
+    memory.release(free)
+    f.jump(slow)
+    f.start(slow)
+    vectorcall, callable_ = (WORDS.load(words, name) for name in ("vectorcall", "slow"))
+    arguments = callable_, f["arguments"], f["count"], f["keywords"]
+    f.ret(f.call(vectorcall.text, PTR, *arguments))
+    f.start(failed)
+    memory.release(free)
+    f.ret(f.constant(PTR, 0))
+    return f
+
+
+def _field(structure: Value, offset: int, kind: Type) -> Value:
+    f = structure.function
+    return f.load(kind, f.address(structure, offset))
+
+
+def _checked(
+    f: Function, array: Value, words: Value, port: Port, shape: Shape, slow: str
+) -> Value:
+    """Return the data of an argument that is an array as it should be."""
+    f.guard(_field(array, TYPE, PTR).equals(WORDS.load(words, "array_type")), slow)
+    f.guard(_field(array, DESCRIPTION, PTR).equals(WORDS.load(words, "dtype")), slow)
+    f.guard(_field(array, NDIM, I32).equals(len(port.shape)), slow)
+    if port.shape:
+        dimensions = _field(array, DIMENSIONS, PTR)
+        strides = _field(array, STRIDES, PTR)
+        expected = compact_strides(port.shape, shape.bytes)
+        for d, (length, stride) in enumerate(zip(port.shape, expected, strict=True)):
+            f.guard(f.load(I64, dimensions, d).equals(length), slow)
+            if length > 1:
+                f.guard(f.load(I64, strides, d).equals(stride), slow)
+    return _field(array, DATA, PTR)
+
+
+def _spread(f: Function, row: Value, buffer: Value, port: Port, shape: Shape) -> Value:
+    """Repeat one row for every lane and return where."""
+    if shape.lanes == 1 or port.size == 0:
+        return row
+    size = port.size * shape.bytes
+    for lane in range(shape.lanes):
+        copy_bytes(f.address(buffer, lane * size), row, size)
+    return buffer
+
+
+def _new_array(f: Function, words: Value, port: Port) -> Value:
+    """Call PyArray_New, which returns an array or null."""
+    lengths = f.reserve(8 * len(port.shape), 8)
+    for d, length in enumerate(port.shape):
+        f.store(f.constant(I64, length), lengths, d)
+    number = WORDS.load(words, "type_number").to(I32, "trunc")
+    null, zero = f.constant(PTR, 0), f.constant(I32, 0)
+    rank = f.constant(I32, len(port.shape))
+    kind = WORDS.load(words, "array_type")
+    arguments = kind, rank, lengths, number, null, null, zero, zero, null
+    return f.call(WORDS.load(words, "new_array").text, PTR, *arguments)

@@ -1,0 +1,278 @@
+"""The way into a block for batches: a function with the signature of NumPy's loops.
+
+`@loop` honours every stride. Compact rows are used where they lie; others are copied
+into buffers of a block's size and back, as is the incomplete block at the end. Its last
+input is a state (`fallback`), in which it notes flagged rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from armillary.kernel.block import Shape
+from armillary.kernel.builder import Function, Value
+from armillary.kernel.bulk_memory import copy_bytes
+from armillary.kernel.fallback import STATE, Record
+from armillary.kernel.machine_type import F32, F64, I64, PTR, VOID, Type
+from armillary.kernel.memory import allocate
+from armillary.kernel.row_copy import (
+    copy_function,
+    copy_rows,
+    stream_function,
+)
+from armillary.kernel.signature import compact_strides
+from armillary.trace import Port, Program
+
+__all__ = ["ufunc_entry"]
+
+STREAM_FROM = 24 * 2**20
+"""Results larger than this are written past the caches [bytes]."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """An array that NumPy gave.
+
+    Attributes:
+        port: What it holds.
+        base: Where its first row starts.
+        outer: Distance between rows [bytes].
+        core: Strides within a row [bytes].
+        buffer: Room for one block of compact rows.
+        compact: Whether its rows are compact and follow each other.
+        streamed: Whether whole blocks are written past the caches; None for never.
+    """
+
+    port: Port
+    base: Value
+    outer: Value
+    core: list[Value]
+    buffer: Value
+    compact: Value
+    streamed: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of an operand in one turn of the loop.
+
+    Attributes:
+        operand: Whose.
+        start: Where they lie.
+        direct: Whether @block works on them there.
+        at: Where it works on them.
+    """
+
+    operand: _Operand
+    start: Value
+    direct: Value
+    at: Value
+
+
+def ufunc_entry(program: Program, shape: Shape, scratch: int) -> list[Function]:
+    """Return @loop and what it calls besides @block.
+
+    Args:
+        program: What is computed.
+        shape: The values that @block works on.
+        scratch: Memory that @block needs [bytes].
+    """
+    real = F64 if shape.bits == 64 else F32
+    entry = _Entry(program, shape).function(scratch)
+    return [copy_function(real), stream_function(), _record_function(), entry]
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """The parts of @loop for one program."""
+
+    program: Program
+    shape: Shape
+
+    def function(self, scratch: int) -> Function:
+        """Return @loop."""
+        f = Function(
+            "loop", exported=True, arguments=PTR, dimensions=PTR, steps=PTR, unused=PTR
+        )
+        rows = f.load(I64, f["dimensions"])
+        inputs = len(self.program.inputs)
+        state = f.load(PTR, f["arguments"], inputs)
+        end, failed = f.label(), f.label()
+        f.guard(rows > 0, end)
+        ports = [*self.program.inputs, *self.program.outputs]
+        sizes = [self.row_bytes(port) * self.shape.lanes for port in ports]
+        memory = allocate(
+            f, [*sizes, scratch], STATE.load(state, "malloc"), failed=failed
+        )
+        *buffers, room = memory.parts
+        operands = self.operands(f, rows, buffers)
+        with f.loop(rows, step=self.shape.lanes) as row:
+            left = rows - row
+            is_full = left >= self.shape.lanes
+            lanes = f.constant(I64, self.shape.lanes)
+            count = is_full.select(lanes, left)
+            turn = [self.rows_of(f, each, row, is_full) for each in operands]
+            for each in turn[:inputs]:
+                self.gather(f, each, row, count)
+            bits = Type(f"i{self.shape.lanes}")
+            flags = f.call("@block", bits, *(each.at for each in turn), room)
+            for each in turn[inputs:]:
+                self.scatter(f, each, count, is_full)
+            with f.when(flags.differs(0), unlikely=True):
+                self.note(f, state, turn, flags, count)
+        if any(each.streamed for each in operands):
+            f.do("fence seq_cst")  # what went past the caches is there for everyone
+        memory.release(STATE.load(state, "free"))
+        f.jump(end)
+        f.start(failed)
+        STATE.store(-1, state, "used")
+        f.jump(end)
+        f.start(end)
+        f.ret()
+        return f
+
+    def row_bytes(self, port: Port) -> int:
+        """Return the size of a compact row."""
+        return port.size * self.shape.bytes
+
+    # what NumPy says
+
+    def operands(
+        self, f: Function, rows: Value, buffers: list[Value]
+    ) -> list[_Operand]:
+        """Load pointers, then outer and core strides; a state is behind the inputs."""
+        inputs = len(self.program.inputs)
+        ports = [*self.program.inputs, *self.program.outputs]
+        found: list[_Operand] = []
+        position = len(ports) + 1
+        for k, (port, buffer) in enumerate(zip(ports, buffers, strict=True)):
+            is_output = k >= inputs
+            position += k == inputs  # the stride of the state
+            base = f.load(PTR, f["arguments"], k + is_output)
+            outer = f.load(I64, f["steps"], k + is_output)
+            core = [
+                f.load(I64, f["steps"], position + d) for d in range(len(port.shape))
+            ]
+            position += len(port.shape)
+            compact = self.is_compact(port, outer, core)
+            streamed = (
+                self.is_streamed(port, base, rows, compact) if is_output else None
+            )
+            found.append(_Operand(port, base, outer, core, buffer, compact, streamed))
+        return found
+
+    def is_compact(self, port: Port, outer: Value, core: list[Value]) -> Value:
+        """Return whether rows are compact and follow each other."""
+        truth = outer.equals(self.row_bytes(port))
+        expected = compact_strides(port.shape, self.shape.bytes)
+        for stride, wanted, length in zip(core, expected, port.shape, strict=True):
+            if length > 1:
+                truth &= stride.equals(wanted)
+        return truth
+
+    def is_streamed(
+        self, port: Port, base: Value, rows: Value, compact: Value
+    ) -> Value | None:
+        """Return whether an output is compact, aligned, and larger than the caches."""
+        if self.row_bytes(port) * self.shape.lanes % 16:
+            return None
+        is_large = rows * self.row_bytes(port) > STREAM_FROM
+        return is_large & (base.to(I64, "ptrtoint") & 15).equals(0) & compact
+
+    # a turn of the loop
+
+    def rows_of(
+        self, f: Function, operand: _Operand, row: Value, is_full: Value
+    ) -> _Rows:
+        """Return where the rows of a turn are, and where @block works on them."""
+        start = f.address(operand.base, row * operand.outer)
+        direct = operand.compact & is_full
+        if operand.streamed is not None:
+            direct &= ~operand.streamed
+        return _Rows(operand, start, direct, direct.select(start, operand.buffer))
+
+    def gather(self, f: Function, rows: _Rows, row: Value, count: Value) -> None:
+        """Copy an input's rows into its buffer, unless they are used where they lie.
+
+        A row that is broadcast to the whole batch is copied once.
+        """
+        operand = rows.operand
+        is_there = rows.direct | (operand.outer.equals(0) & (row > 0))
+        with f.when(~is_there):
+            to, source = self.both_ways(f, rows)
+            lanes = f.constant(I64, self.shape.lanes)
+            copy_rows(to, source, lanes, count, operand.port.shape)
+
+    def scatter(self, f: Function, rows: _Rows, count: Value, is_full: Value) -> None:
+        """Copy an output's rows from its buffer, unless they were made in place."""
+        operand = rows.operand
+        with f.when(~rows.direct):
+            buffer, target = self.both_ways(f, rows)
+            if operand.streamed is None:
+                copy_rows(target, buffer, count, count, operand.port.shape)
+                return
+            with f.when(operand.streamed & is_full):
+                whole = self.row_bytes(operand.port) * self.shape.lanes
+                size = f.constant(I64, whole)
+                f.call("@stream", VOID, rows.start, operand.buffer, size)
+            with f.otherwise():
+                copy_rows(target, buffer, count, count, operand.port.shape)
+
+    def both_ways(
+        self, f: Function, rows: _Rows
+    ) -> tuple[tuple[Value, Value, list[Value]], tuple[Value, Value, list[Value]]]:
+        """Return address, distance and strides of the buffer, and of the array."""
+        port = rows.operand.port
+        core = compact_strides(port.shape, self.shape.bytes)
+        compact = [f.constant(I64, stride) for stride in core]
+        distance = f.constant(I64, self.row_bytes(port))
+        own = rows.start, rows.operand.outer, rows.operand.core
+        return (rows.operand.buffer, distance, compact), own
+
+    def note(
+        self, f: Function, state: Value, turn: list[_Rows], flags: Value, count: Value
+    ) -> None:
+        """Note each flagged row: where its outputs are, and its inputs."""
+        inputs = len(self.program.inputs)
+        record = Record.of(
+            self.program.inputs, len(self.program.outputs), self.shape.bytes
+        )
+        real = ~(f.constant(I64, -1) << count)  # not the padding behind the last row
+        bits = f.variable(I64, flags.to(I64, "zext") & real)
+        size = f.constant(I64, record.size)
+        with f.forever() as flagged:
+            flagged.leave(bits.get().equals(0))
+            lane = f.count_trailing_zeros(bits.get())
+            bits.set(bits.get() & (bits.get() - 1))
+            at = f.call("@record", PTR, state, size)
+            flagged.leave(at.equals(0))
+            for k, rows in enumerate(turn[inputs:]):
+                f.store(f.address(rows.start, lane * rows.operand.outer), at, k)
+            for rows, offset in zip(turn[:inputs], record.inputs, strict=True):
+                row_bytes = self.row_bytes(rows.operand.port)
+                row = f.address(rows.at, lane * row_bytes)
+                copy_bytes(f.address(at, offset), row, row_bytes)
+
+
+def _record_function() -> Function:
+    """Return @record, which makes room for bytes in the list of records of a state.
+
+    It returns null where there is no memory.
+    """
+    f = Function("record", PTR, hints=["noinline", "cold"], state=PTR, bytes=I64)
+    state, none = f["state"], f.label()
+    used, room = STATE.load(state, "used"), STATE.load(state, "room")
+    f.guard(used >= 0, none)
+    wanted = used + f["bytes"]
+    with f.when(wanted > room):
+        realloc = STATE.load(state, "realloc")
+        moved = f.call(realloc.text, PTR, STATE.load(state, "records"), wanted << 1)
+        f.guard(moved.differs(0), none)
+        STATE.store(moved, state, "records")
+        STATE.store(wanted << 1, state, "room")
+    STATE.store(wanted, state, "used")
+    f.ret(f.address(STATE.load(state, "records"), used))
+    f.start(none)
+    STATE.store(-1, state, "used")
+    f.ret(f.constant(PTR, 0))
+    return f
