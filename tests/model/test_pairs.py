@@ -170,7 +170,7 @@ class Oracle:
         return key
 
     def is_adjacent(self, a: tuple[int, int], b: tuple[int, int]) -> bool:
-        return self.shaped_below(a, False) == b or self.shaped_below(b, False) == a
+        return self.shaped_below(a, True) == b or self.shaped_below(b, True) == a
 
     def parent(self, key: object) -> object:
         """The parent as RobWork has it: frames of mounts count."""
@@ -212,7 +212,7 @@ class Oracle:
         return bool(re.fullmatch(side.replace("*", ".*"), text))
 
     def touches(self, a: tuple[int, int], b: tuple[int, int]) -> bool:
-        """Whether one of them stands on the other."""
+        """Whether one of them stands on the other and is rigidly joined to it."""
         for x, y in ((a, b), (b, a)):
             k = x[0]
             if k == y[0] or k not in self.bolted | self.held:
@@ -220,13 +220,12 @@ class Oracle:
             at: tuple[int, int] | None = (self.bolted | self.held)[k]
             if at == (-1, -1):
                 continue
-            if at is not None and not self.shapes(at):
-                at = self.shaped_below(at, True)
+            while at is not None and not self.shapes(at):
+                is_base = self.cell.manipulators[at[0]].parents[at[1]] < 0
+                moves = self.link(at).moves and not is_base
+                at = None if moves else self.below(at, held=True)
             base = (k, self.cell.manipulators[k].base)
-            is_on_base = self.inner_group(x) == base
-            nearest = self.shaped_below(x, False)
-            is_first = nearest is None or nearest[0] != k
-            if at == y and (is_on_base or is_first):
+            if at == y and self.inner_group(x) == base:
                 return True
         return False
 
