@@ -226,3 +226,30 @@ def test_a_disk_that_takes_no_code(tmp_path: Path):
     """Code is larger than what may be written; no part of it is left."""
     run(FULL_DISK, cache=tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
+
+
+# Interrupts.
+
+INTERRUPT = """
+import os, signal, threading, time
+kernel = compile(sines(0, 10))
+q = np.full((1_000_000, 3), 1e13)
+kernel(q[:10])
+sent = []
+
+def interrupt():
+    sent.append(time.perf_counter())
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Timer(0.4, interrupt).start()
+try:
+    kernel(q, threads=2)
+except KeyboardInterrupt:
+    print(time.perf_counter() - sent[0])
+"""
+
+
+@linux
+def test_an_interrupt_among_flagged_rows():
+    """On two threads; all rows would take seconds."""
+    assert float(run(INTERRUPT)) < 2.0

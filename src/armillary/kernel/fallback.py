@@ -35,7 +35,7 @@ STATE: Final = Struct.of(
 """The numbers of a state."""
 
 # Rows between two looks at whether another thread has failed.
-CHUNK = 4096
+CHUNK = 1024
 
 
 @dataclass(frozen=True, slots=True)
