@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import armillary as arm
-from armillary import Cell, Link, Manipulator, ModelError, Pose, ShapeError, UnknownName
+from armillary import (
+    Cell,
+    Link,
+    Manipulator,
+    ModelError,
+    Pose,
+    ShapeError,
+    State,
+    UnknownName,
+)
 from armillary.kernel import interpret, vectorize
 from armillary.model.coupling import Coupling
 from armillary.model.limits import Limits
 from armillary.solve.ik.differential import DifferentialSolver
 from armillary.solve.ik.rates import RateReason
+from armillary.testing.samples import random_pose
 
 COUNT = 200
 
@@ -360,3 +371,35 @@ def test_hostile_calls_are_told(cell: Cell, solver: DifferentialSolver) -> None:
         solver.for_purpose("limit")
     with pytest.raises(ModelError, match="gain"):
         solver.for_purpose("limits", gain=np.inf)
+
+
+def test_rates_in_a_state_count_its_grips(random_cell: Any) -> None:
+    cell = random_cell(1)
+    random = np.random.default_rng(1)
+
+    def gripped() -> State:
+        state = cell.home.replace(q=random.normal(size=len(cell.joint_names)))
+        return state.attach("part", "arm_tool4", pose=random_pose(random))
+
+    first, second = gripped(), gripped()
+    wanted = random.normal(size=6)
+    for state in (first, second):
+        solver = cell.differential_ik("part_top", state=state, limits=False)
+        found = solver(state.q, wanted, damping=1e-9)
+        J = cell.jacobian("part_top", state=state)(np.array(state.q))
+        np.testing.assert_allclose(J @ found.qd, found.twist, atol=1e-9)
+        expected = cell.twist("part_top", state.replace(qd=found.qd))
+        np.testing.assert_allclose(found.twist, expected, atol=1e-9)
+        both = solver.then("tray_top", relative_to="part_top", rotation="")
+        found = both(state.q, np.stack([wanted, wanted]))
+        moved = state.replace(qd=found.qd)
+        expected = cell.twist("tray_top", moved, relative_to="part_top")
+        np.testing.assert_allclose(found.twist[1], expected, atol=1e-9)
+        some = cell.joint_names[2:5]
+        part = cell.differential_ik("part_top", joints=some, state=state, limits=False)
+        q = [state.q[cell.joint(name)] for name in some]
+        rates = np.zeros(len(state.q))
+        found = part(q, wanted)
+        rates[[cell.joint(name) for name in some]] = found.qd
+        expected = cell.twist("part_top", state.replace(qd=rates))
+        np.testing.assert_allclose(found.twist, expected, atol=1e-9)
