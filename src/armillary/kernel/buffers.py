@@ -36,14 +36,13 @@ class _Lease:
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return a new array of unknown content, as `np.empty` does."""
-    size = dtype.itemsize
-    for length in shape:
-        size *= length
+    array = np.empty(shape, dtype)  # pages are mapped when they are first written
+    size = array.nbytes
     if not SMALLEST <= size <= MOST:
-        return np.empty(shape, dtype)
+        return array
     memory = _taken(size)
     if memory is None:
-        memory = np.empty(size, np.uint8)
+        memory = array.reshape(-1).view(np.uint8)
     return np.asarray(_Lease(memory))[:size].view(dtype).reshape(shape)
 
 
