@@ -233,7 +233,7 @@ def test_a_disk_that_takes_no_code(tmp_path: Path):
 INTERRUPT = """
 import os, signal, threading, time
 kernel = compile(sines(0, 10))
-q = np.full((1_000_000, 3), 1e13)
+q = np.full((2_000_000, 3), 1e13)
 kernel(q[:10])
 sent = []
 
@@ -241,7 +241,7 @@ def interrupt():
     sent.append(time.perf_counter())
     os.kill(os.getpid(), signal.SIGINT)
 
-threading.Timer(0.4, interrupt).start()
+threading.Timer(0.1, interrupt).start()
 try:
     kernel(q, threads=2)
 except KeyboardInterrupt:
