@@ -1,4 +1,4 @@
-"""`armillary explain` and `check --explain`: ids in words; mends in options."""
+"""`armillary explain` and `check --explain`: ids in words; fixes in options."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from armillary.cli.spelling import mended, spelled, spoken, told
+from armillary.cli.spelling import spelled, spoken, told, with_fix
 from armillary.errors import FormatError, ModelError
-from armillary.formats.diagnostic import Diagnostic, Place, Severity
-from armillary.formats.findings import explained, findings
+from armillary.formats.diagnostic import (
+    Diagnostic,
+    Place,
+    Severity,
+    explained,
+    explanations,
+)
 
 URDF = """<robot name="r"><link name="a"/><link name="b"/>
 <visual/></robot>
@@ -30,15 +35,15 @@ def test_an_id_is_explained(run):
     result = run("explain", "two-roots")
     assert result.code == 0
     first, *rest = result.out.splitlines()
-    meaning, mend = explained("two-roots")[1:]
+    meaning, fix = explained("two-roots")[1:]
     assert first == "two-roots:"
-    assert [line.strip() for line in rest] == [meaning, mend]
+    assert [line.strip() for line in rest] == [meaning, fix]
 
 
 def test_all_are_listed(run):
     result = run("explain")
     heads = [line for line in result.out.splitlines() if not line.startswith(" ")]
-    assert heads == [f"{code}:" for code in sorted(findings())]
+    assert heads == [f"{code}:" for code in sorted(explanations())]
     assert max(map(len, result.out.splitlines())) <= 88
 
 
@@ -48,7 +53,7 @@ def test_an_unknown_id_is_told(run):
     assert "Did you mean 'two-roots'?" in result.err
 
 
-def test_check_tells_mends_and_explains_each_id_once(run, tmp_path: Path):
+def test_check_shows_fixes_and_explains_each_id_once(run, tmp_path: Path):
     path = tmp_path / "r.urdf"
     path.write_text(URDF)
     plain = run("check", str(path))
@@ -61,12 +66,14 @@ def test_check_tells_mends_and_explains_each_id_once(run, tmp_path: Path):
     assert whole.out.splitlines()[-1] == plain.out.splitlines()[-1]
 
 
-def test_a_finding_has_its_own_mend_or_that_of_its_id():
-    assert mended(finding("base", "Do this.")) == "x:1:2: warning[base]: what. Do this."
-    assert mended(finding("base")).endswith(f"what. {explained('base').mend}")
-    assert mended(finding("no-text-for-it")).endswith("]: what")
+def test_a_finding_has_its_own_fix_or_that_of_its_id():
+    assert (
+        with_fix(finding("base", "Do this.")) == "x:1:2: warning[base]: what. Do this."
+    )
+    assert with_fix(finding("base")).endswith(f"what. {explained('base').fix}")
+    assert with_fix(finding("no-text-for-it")).endswith("]: what")
     assert spelled(finding("base")).endswith("]: what")
-    assert mended("some text") == "some text"
+    assert with_fix("some text") == "some text"
 
 
 @pytest.mark.parametrize(

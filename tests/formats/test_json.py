@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.json import Document, to_text
-from armillary.formats.json.places import find_duplicate, find_odd, parts, places
+from armillary.formats.json.locations import find_duplicate, find_odd, parts, places
 
 keys = st.text(max_size=3)
 scalars = (

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import logging
 import os
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from armillary.errors import FormatError, ModelError, UnknownName
 from armillary.formats.diagnostic import Report, Severity
-from armillary.formats.registry import FORMATS, load, read, save, write
+from armillary.formats.registry import FORMATS, gc_paused, load, read, save, write
 from armillary.model.joint import Joint
 from armillary.model.joints import Fixed, OvalTrack, Revolute
 from armillary.model.joints.opaque import OpaqueJoint
@@ -303,3 +304,21 @@ def test_what_is_no_cell_is_not_saved(tmp_path: Path):
     with pytest.raises(ModelError, match=r"A Revolute is not a cell\."):
         save(Revolute(), tmp_path / "j.actin.xml")  # pyright: ignore
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_garbage_collector_is_paused_and_resumed():
+    assert gc.isenabled()
+    with gc_paused():
+        assert not gc.isenabled()
+        with gc_paused():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_a_faulty_file_resumes_the_garbage_collector(tmp_path: Path):
+    path = tmp_path / "faulty.cell.json"
+    path.write_text('{"format": "armillary cell"')
+    with pytest.raises(FormatError):
+        load(path)
+    assert gc.isenabled()

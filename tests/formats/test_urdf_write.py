@@ -16,7 +16,7 @@ import armillary as arm
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
-from armillary.formats.pivot import pivot_of
+from armillary.formats.joint_axis import joint_axis_of
 from armillary.formats.urdf import FORMAT
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
@@ -431,7 +431,7 @@ OTHERS: list[Joint] = [
 
 @pytest.mark.parametrize("joint", OTHERS, ids=lambda joint: type(joint).__name__)
 def test_joints_without_a_line_have_no_pivot(joint: Joint):
-    assert pivot_of(joint) is None
+    assert joint_axis_of(joint) is None
 
 
 def test_all_joints_that_urdf_cannot_hold_are_listed():

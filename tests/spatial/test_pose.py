@@ -136,11 +136,11 @@ def test_scaling_moves_the_origin_only() -> None:
 def test_normalising_mends_the_rounding_of_files(sample) -> None:
     for X in poses(sample):
         rounded = np.round(X.matrix(), 4)
-        mended = Pose.from_matrix(rounded, tolerance=1e-3).normalised()
-        assert rot.orthonormality_error(mended.rotation) < 3e-15
-        assert mended.position == tuple(rounded[:3, 3])
-        assert mended.approx_equal(X, 2e-4)
-        assert mended.normalised().approx_equal(mended, 1e-15)
+        with_fix = Pose.from_matrix(rounded, tolerance=1e-3).normalised()
+        assert rot.orthonormality_error(with_fix.rotation) < 3e-15
+        assert with_fix.position == tuple(rounded[:3, 3])
+        assert with_fix.approx_equal(X, 2e-4)
+        assert with_fix.normalised().approx_equal(with_fix, 1e-15)
 
 
 def test_a_traced_pose_is_an_array_of_objects_and_stays_itself() -> None:

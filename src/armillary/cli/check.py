@@ -8,11 +8,10 @@ from typing import Any
 
 from armillary.cli.explain import explanation
 from armillary.cli.opening import add_file, read
-from armillary.cli.spelling import mended
+from armillary.cli.spelling import with_fix
 from armillary.cli.table import plural
 from armillary.errors import FormatError, ModelError, printable
-from armillary.formats.diagnostic import Diagnostic, Severity
-from armillary.formats.findings import explained
+from armillary.formats.diagnostic import Diagnostic, Severity, explained
 
 FAULTY = 1
 
@@ -47,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         findings = [*findings, error]
         errors = 1
     for found in findings:
-        print(mended(found))
+        print(with_fix(found))
     if options.explain:
         for line in _explanations(findings):
             print(line)

@@ -1,4 +1,4 @@
-"""`armillary explain`: what the ids of findings mean, and their mend."""
+"""`armillary explain`: what the ids of diagnostics mean, and how to fix them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from armillary.cli.spelling import spoken
-from armillary.formats.findings import Finding, explained, findings
+from armillary.formats.diagnostic import Explanation, explained, explanations
 
 WIDTH = 88
 INDENT = "    "
@@ -18,9 +18,9 @@ def add(verbs: Any) -> None:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "explain",
-        help="what the ids of findings mean, and their mend",
-        description="Tell what findings of an id mean, and how to mend them; without "
-        "one, list all ids. The id stands in brackets: error[two-roots].",
+        help="what the ids of diagnostics mean, and how to fix them",
+        description="Say what an id of a diagnostic means, and how to fix it; without "
+        "one, list all ids. The id is the word in brackets: error[two-roots].",
     )
     parser.add_argument("id", metavar="ID", nargs="*", help="such as two-roots")
     parser.set_defaults(run=run)
@@ -28,17 +28,17 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the explanations."""
-    codes: list[str] = options.id or sorted(findings())
+    codes: list[str] = options.id or sorted(explanations())
     for code in codes:
         for line in explanation(code, explained(code)):
             print(line)
     return 0
 
 
-def explanation(code: str, finding: Finding) -> Iterator[str]:
-    """Yield the lines that tell what an id means."""
+def explanation(code: str, found: Explanation) -> Iterator[str]:
+    """Yield the lines that say what an id means."""
     yield f"{code}:"
-    for text in (finding.meaning, finding.mend):
+    for text in (found.meaning, found.fix):
         yield from textwrap.wrap(
             spoken(text),
             WIDTH,

@@ -6,10 +6,9 @@ import re
 from typing import Any, Final
 
 from armillary.errors import FormatError, UnknownName
-from armillary.formats.diagnostic import Diagnostic
-from armillary.formats.findings import explained
+from armillary.formats.diagnostic import Diagnostic, explained
 
-__all__ = ["mended", "spelled", "spoken", "told"]
+__all__ = ["spelled", "spoken", "told", "with_fix"]
 
 # Each keyword that a hint names, and the option that stands for it here.
 OPTIONS: Final = {
@@ -50,15 +49,15 @@ def spelled(finding: Any) -> str:
     return str(_with_hint(finding, finding.hint))
 
 
-def mended(finding: Any) -> str:
-    """Return a finding with its mend: its own, else what its id has."""
+def with_fix(finding: Any) -> str:
+    """Return a diagnostic with a hint how to fix it: its own, else that of its id."""
     if not isinstance(finding, Diagnostic):
         return spelled(finding)
     try:
-        mend = explained(finding.code).mend
+        fix = explained(finding.code).fix
     except UnknownName:
-        mend = ""
-    return str(_with_hint(finding, finding.hint or mend))
+        fix = ""
+    return str(_with_hint(finding, finding.hint or fix))
 
 
 def told(error: Exception) -> str:

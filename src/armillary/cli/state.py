@@ -8,7 +8,7 @@ from typing import Any
 from armillary.cli.joints import si_factors
 from armillary.cli.vectors import vector_of_text
 from armillary.errors import ArmillaryError, FormatError, ShapeError, printable, quote
-from armillary.formats.source import read_bytes
+from armillary.formats.files import read_bytes
 from armillary.solve.cell import Cell
 from armillary.solve.state import State
 

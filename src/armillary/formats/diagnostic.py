@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import enum
 import itertools
+import tomllib
 from collections import Counter
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
+from importlib.resources import files
+from typing import Final, NamedTuple
 
-from armillary.errors import FormatError, printable
+from armillary.errors import FormatError, printable, unknown
 
-__all__ = ["Diagnostic", "Place", "Report", "Severity"]
+__all__ = [
+    "NOWHERE",
+    "Diagnostic",
+    "Explanation",
+    "Place",
+    "Report",
+    "Severity",
+    "explained",
+    "explanations",
+    "fault",
+]
 
 MOST_KEPT: Final = 100
 
 
 class Severity(enum.Enum):
-    """How bad a finding is, worst first."""
+    """How serious a diagnostic is, worst first."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -28,9 +41,9 @@ _RANK: Final = {severity: rank for rank, severity in enumerate(Severity)}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A spot in a file; lines and columns count from 1, and 0 stands for unknown.
+    """A location in a file; lines and columns count from 1, and 0 means unknown.
 
-    An empty path stands for what is in no file, such as a tree about to be written.
+    An empty path means that there is no file, as for a cell that is being written.
     """
 
     path: str = ""
@@ -42,20 +55,24 @@ class Place:
         return ":".join([printable(self.path), *map(str, spot)])
 
 
+NOWHERE: Final = Place()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """One finding in a file.
+    """One error, warning or note.
 
+    place: The location in the file.
     code: A stable id such as `"unknown-joint-type"`, to search for and to test.
     message: What was found, as a clause without a full stop.
-    hint: A sentence that tells the mend, or nothing.
+    hint: A sentence that says how to fix it, or nothing.
     """
 
     place: Place
-    severity: Severity
     code: str
     message: str
     hint: str = ""
+    severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
         text = printable(self.message)
@@ -66,17 +83,28 @@ class Diagnostic:
         return f"{where}{self.severity.value}[{self.code}]: {text}"
 
 
+def fault(
+    where: Place | str, code: str, message: str, *, hint: str = ""
+) -> FormatError:
+    """Return the exception for a single error.
+
+    where: The location, or the path of a file as a whole.
+    """
+    place = Place(where) if isinstance(where, str) else where
+    return FormatError(Diagnostic(place=place, code=code, message=message, hint=hint))
+
+
 class Report:
-    """Collect the findings of one reader or writer, so that all are told at once.
+    """Collect the diagnostics of one reader or writer, to report all of them at once.
 
-    How bad a fault is depends on where it stands and on what the caller asked for:
+    What `error` adds depends on the view of the report and on the caller's options:
 
-    - `error`: the file cannot be used.
-    - `tolerating(...).error`: a warning or a note, for the motion of the model is clear
-      all the same; an error for a caller who is strict.
-    - `guessing(...).error`: an error; a warning for a caller who is lenient.
+    - `report.error`: an error; the file cannot be used.
+    - `report.tolerating(...).error`: a warning or a note, since the motion of the model
+      is clear all the same; an error if the caller is strict.
+    - `report.guessing(...).error`: an error; a warning if the caller is lenient.
 
-    At most `most_kept` findings of each severity are kept; the rest are counted.
+    At most `most_kept` diagnostics of each severity are kept; the rest are counted.
     """
 
     __slots__ = (
@@ -104,22 +132,22 @@ class Report:
 
     @property
     def is_strict(self) -> bool:
-        """Return whether what is understood all the same is an error."""
+        """Return whether tolerated faults are errors."""
         return self._limits[1]
 
     @property
     def faults(self) -> int:
-        """Return how many calls of `error` there were, whatever became of them."""
+        """Return the number of calls of `error`, whatever their severity became."""
         return self._faults
 
     def tolerating(
         self, consequence: str, severity: Severity = Severity.WARNING
     ) -> Report:
-        """Return a view of this report for what leaves no doubt about the motion.
+        """Return a view of this report for faults that leave the motion clear.
 
         consequence: What is done all the same: `"the first one counts"`.
-        severity: Of an error of the view, unless the caller is strict: a note where
-            no answer depends on it.
+        severity: Severity of an error of the view, unless the caller is strict: a note
+            if no answer depends on it.
         """
         return self._view(consequence, Severity.ERROR if self.is_strict else severity)
 
@@ -138,7 +166,7 @@ class Report:
         view = Report.__new__(Report)
         view._kept, view._counts, view._limits = self._kept, self._counts, self._limits
         view._is_cut = self._is_cut
-        # Inside of what is tolerated nothing is worse than that.
+        # Within a tolerated part nothing is more serious than that part.
         is_milder = _RANK[self._severity] > _RANK[severity]
         view._severity = self._severity if is_milder else severity
         view._consequence = consequence
@@ -147,7 +175,7 @@ class Report:
         return view
 
     def error(self, place: Place, code: str, message: str, *, hint: str = "") -> None:
-        """Add a fault: it makes the file unusable, or is what the view makes of it."""
+        """Add an error, or what this view of the report makes of it."""
         self._faults += 1
         if self._severity is not Severity.ERROR:
             message = f"{message}; {self._consequence}"
@@ -156,45 +184,12 @@ class Report:
         self._add(place, self._severity, code, message, hint)
 
     def warning(self, place: Place, code: str, message: str, *, hint: str = "") -> None:
-        """Add a finding that changes an answer: doubtful, or left out."""
+        """Add a warning: an answer may change, since something is left out."""
         self._add(place, Severity.WARNING, code, message, hint)
 
     def note(self, place: Place, code: str, message: str, *, hint: str = "") -> None:
-        """Add a finding that is no fault."""
+        """Add a note: no answer changes."""
         self._add(place, Severity.NOTE, code, message, hint)
-
-    def add(self, diagnostic: Diagnostic) -> None:
-        """Add a finding that was made elsewhere."""
-        self._counts[diagnostic.severity] += 1
-        if self._counts[diagnostic.severity] <= self._limits[0]:
-            self._kept.append(diagnostic)
-
-    def count(self, severity: Severity) -> int:
-        """Return how many findings of a severity there were, those not kept too."""
-        return self._counts[severity]
-
-    @property
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Return the findings in the order in which they were made.
-
-        A note at the end counts those that were too many to keep.
-        """
-        return (*self._kept, *self._more())
-
-    def raise_if_errors(self) -> None:
-        """Raise a FormatError with every finding, errors first, if one is an error."""
-        if self._counts[Severity.ERROR]:
-            worst_first = sorted(self._kept, key=lambda d: _RANK[d.severity])
-            raise FormatError(*worst_first, *self._more())
-
-    def raise_if_many(self) -> None:
-        """Raise a FormatError once there are ten times more errors than are kept.
-
-        For the loops of readers: nobody needs the rest of such a file.
-        """
-        if self._counts[Severity.ERROR] > 10 * self._limits[0]:
-            self._is_cut[0] = True
-            self.raise_if_errors()
 
     def _add(
         self, place: Place, severity: Severity, code: str, message: str, hint: str
@@ -205,8 +200,41 @@ class Report:
             )
         )
 
+    def add(self, diagnostic: Diagnostic) -> None:
+        """Add a diagnostic as it is."""
+        self._counts[diagnostic.severity] += 1
+        if self._counts[diagnostic.severity] <= self._limits[0]:
+            self._kept.append(diagnostic)
+
+    def count(self, severity: Severity) -> int:
+        """Return the number of diagnostics of a severity, including those not kept."""
+        return self._counts[severity]
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Return the diagnostics in the order in which they were added.
+
+        A note at the end counts those that were not kept.
+        """
+        return (*self._kept, *self._more())
+
+    def raise_if_errors(self) -> None:
+        """Raise a FormatError with all diagnostics, worst first, if any is an error."""
+        if self._counts[Severity.ERROR]:
+            worst_first = sorted(self._kept, key=lambda d: _RANK[d.severity])
+            raise FormatError(*worst_first, *self._more())
+
+    def raise_if_many(self) -> None:
+        """Raise a FormatError once there are ten times more errors than are kept.
+
+        Readers call it in their loops: nobody needs the rest of such a file.
+        """
+        if self._counts[Severity.ERROR] > 10 * self._limits[0]:
+            self._is_cut[0] = True
+            self.raise_if_errors()
+
     def _more(self) -> list[Diagnostic]:
-        """Return the note on findings that were not kept, if there were any."""
+        """Return the note on diagnostics that were not kept, if there are any."""
         excess = {
             severity.value: self._counts[severity] - self._limits[0]
             for severity in Severity
@@ -227,3 +255,38 @@ class Report:
                 message=f"... and {counts}{cut}",
             )
         ]
+
+
+class Explanation(NamedTuple):
+    """What diagnostics with one id mean.
+
+    Attributes:
+        code: The id; one that ends in `*` stands for all ids that begin so.
+        meaning: What was found, in a sentence or two.
+        fix: What to do about it.
+    """
+
+    code: str
+    meaning: str
+    fix: str
+
+
+@cache
+def explanations() -> dict[str, Explanation]:
+    """Return the explanations of all ids, which `diagnostics.toml` lists by topic."""
+    text = (files("armillary.formats") / "diagnostics.toml").read_text("utf-8")
+    return {code: Explanation(code, *row) for code, row in tomllib.loads(text).items()}
+
+
+def explained(code: str) -> Explanation:
+    """Return what an id means.
+
+    Raises:
+        UnknownName: There is no such id.
+    """
+    known = explanations()
+    family = f"{code.partition('-')[0]}-*"
+    for each in (code, family):
+        if each in known:
+            return known[each]
+    raise unknown("diagnostic", code, known)

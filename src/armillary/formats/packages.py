@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from armillary.errors import FormatError
-from armillary.formats.source import read_bytes
+from armillary.formats.files import read_bytes
 
 __all__ = ["MODEL", "PACKAGE", "folder_beside", "folders_of", "own_folder"]
 

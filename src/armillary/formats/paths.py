@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from armillary.errors import nearest, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Severity
+from armillary.formats.files import likely_file
 from armillary.formats.packages import (
     MODEL,
     PACKAGE,
@@ -19,7 +20,6 @@ from armillary.formats.packages import (
     folders_of,
     own_folder,
 )
-from armillary.formats.source import likely_file
 
 __all__ = ["Roots"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from armillary.errors import JointError
-from armillary.formats.joint_records import joint_of, joint_record
+from armillary.formats.records import joint_of, joint_record
 from armillary.model.joint import Joint
 from armillary.model.parameters import nested_in
 

@@ -25,7 +25,7 @@ from armillary.formats.actin.state import read_posture
 from armillary.formats.actin.values import identifier
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
-from armillary.formats.rules import broken_rules
+from armillary.formats.names import broken_rules
 from armillary.formats.xml import Element, parse, report_unused
 from armillary.model.joint import Joint
 from armillary.model.link import Link

@@ -15,9 +15,9 @@ from armillary.errors import ArmillaryError, nearest, quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
 from armillary.formats.isaac.poses import numbers_of, pose_of, warn_of_unknown
-from armillary.formats.joint_records import TYPE, joint_of
 from armillary.formats.json import Document, Record, Steps
-from armillary.formats.rules import broken_rules
+from armillary.formats.names import broken_rules
+from armillary.formats.records import TYPE, joint_of
 from armillary.model.joint import Joint
 from armillary.model.joints import Fixed, Prismatic, Revolute
 from armillary.model.limits import INFINITE, UNLIMITED, Limits

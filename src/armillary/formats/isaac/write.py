@@ -12,8 +12,8 @@ import msgspec
 from armillary.errors import ArmillaryError, quote
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.isaac.poses import pose_record
-from armillary.formats.joint_records import TYPE, joint_record
 from armillary.formats.json import Record, to_text
+from armillary.formats.records import TYPE, joint_record
 from armillary.model.joint import Joint
 from armillary.model.joints import Fixed, Prismatic, Revolute
 from armillary.model.joints.opaque import OpaqueJoint

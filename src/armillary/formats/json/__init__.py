@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from armillary.formats.json.document import Document
 from armillary.formats.json.layout import Record, to_text
-from armillary.formats.json.places import Steps
+from armillary.formats.json.locations import Steps
 
 __all__ = ["Document", "Record", "Steps", "to_text"]

@@ -11,7 +11,7 @@ import msgspec
 
 from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
-from armillary.formats.json.places import (
+from armillary.formats.json.locations import (
     Steps,
     find_duplicate,
     find_odd,

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
-from armillary.formats.format import fault
+from armillary.formats.diagnostic import fault
 
 __all__ = ["Record", "to_text"]
 

@@ -8,10 +8,10 @@ from typing import Final, Literal
 
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Diagnostic, Place, Report
+from armillary.formats.files import SIZE_CAP
 from armillary.formats.mesh.read import read_surface
 from armillary.formats.mesh.surface import MeshPart, Surface
 from armillary.formats.paths import Roots
-from armillary.formats.source import SIZE_CAP
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.shapes import Mesh
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report
+from armillary.formats.files import SIZE_CAP, read_bytes
 from armillary.formats.mesh.ac import read_ac
 from armillary.formats.mesh.dae import read_dae
 from armillary.formats.mesh.faults import refusal
@@ -20,7 +21,6 @@ from armillary.formats.mesh.ply import read_ply
 from armillary.formats.mesh.stl import read_stl
 from armillary.formats.mesh.surface import MeshPart, Surface
 from armillary.formats.paths import Roots
-from armillary.formats.source import SIZE_CAP, read_bytes
 from armillary.model.geometry.triangles import Triangles
 
 __all__ = ["KINDS", "read_parts", "read_surface", "read_triangles"]

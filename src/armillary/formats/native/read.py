@@ -14,8 +14,8 @@ from msgspec import UNSET, Struct
 from armillary.errors import ArmillaryError, PluginError, nearest, quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
-from armillary.formats.joint_records import joint_of
 from armillary.formats.json import Document, Steps
+from armillary.formats.names import broken_rules
 from armillary.formats.native.wire import (
     FORMAT_NAME,
     VERSION,
@@ -24,8 +24,7 @@ from armillary.formats.native.wire import (
     cell_in_file,
     holds,
 )
-from armillary.formats.pose_records import pose_of
-from armillary.formats.rules import broken_rules
+from armillary.formats.records import joint_of, pose_of
 from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES
 from armillary.model.joints.opaque import OpaqueJoint

@@ -14,7 +14,6 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from armillary.formats.joint_records import PRECURSOR, TYPE
 from armillary.formats.json import to_text
 from armillary.formats.native.wire import (
     FORMAT_NAME,
@@ -23,7 +22,7 @@ from armillary.formats.native.wire import (
     cell_in_file,
     derived,
 )
-from armillary.formats.pose_records import PoseInFile
+from armillary.formats.records import PRECURSOR, TYPE, PoseInFile
 from armillary.model.joints import JOINT_TYPES
 
 __all__ = ["schema_text"]

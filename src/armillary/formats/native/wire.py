@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, TypeAlias, Union, cast, get_args, get_
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from armillary.formats.pose_records import PoseInFile
+from armillary.formats.records import PoseInFile
 from armillary.model.joint import Joint
 from armillary.model.shape import Shape
 from armillary.model.shapes import SHAPES

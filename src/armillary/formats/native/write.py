@@ -12,10 +12,9 @@ from msgspec import NODEFAULT, Struct
 
 from armillary.errors import ArmillaryError, quote
 from armillary.formats.diagnostic import Place, Report
-from armillary.formats.joint_records import joint_record
 from armillary.formats.json import Record, to_text
 from armillary.formats.native.wire import FORMAT_NAME, VERSION, Holds, holds
-from armillary.formats.pose_records import pose_record
+from armillary.formats.records import joint_record, pose_record
 from armillary.model.joint import Joint
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator

@@ -9,7 +9,7 @@ import msgspec
 
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Place
-from armillary.formats.free_names import FreeNames
+from armillary.formats.names import FreeNames
 from armillary.formats.robwork.desk import Desk
 from armillary.formats.robwork.node import Node
 from armillary.formats.robwork.notes import TYPE
@@ -189,7 +189,7 @@ class Builder:
         name = node.local_name
         self.properties.append(Property(name=TYPE, of=name, text=node.type))
         if node.is_movable:
-            self._desk.unkept.add(
+            self._desk.unsupported.add(
                 "that a movable frame inside of a device can be moved", node.place
             )
 

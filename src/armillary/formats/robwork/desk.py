@@ -9,7 +9,8 @@ from typing import Final
 
 from armillary.errors import nearest, quote
 from armillary.formats.diagnostic import Report
-from armillary.formats.unkept import Guesses, Unkept
+from armillary.formats.names import Guesses
+from armillary.formats.unsupported import Unsupported
 from armillary.formats.xml import Element, unused
 
 __all__ = ["Desk"]
@@ -23,18 +24,18 @@ class Desk:
 
     Attributes:
         report: Receives the findings.
-        unkept: Counts what has no place in the model.
+        unsupported: Counts what has no place in the model.
     """
 
     report: Report
-    unkept: Unkept
+    unsupported: Unsupported
     _guesses: Guesses = field(default_factory=Guesses)
     _likely: dict[str, str | None] = field(default_factory=dict[str, str | None])
 
     @classmethod
     def of(cls, report: Report) -> Desk:
         """Return an empty desk whose findings go to a report."""
-        return cls(report=report, unkept=Unkept(report))
+        return cls(report=report, unsupported=Unsupported(report))
 
     def children(self, element: Element, known: Sequence[str]) -> list[Element]:
         """Return the children with known names, in their order, and report the others.

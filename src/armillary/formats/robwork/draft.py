@@ -9,8 +9,8 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
-from armillary.formats.free_names import FreeNames
-from armillary.formats.pivot import Pivot, pivot_of
+from armillary.formats.joint_axis import JointAxis, joint_axis_of
+from armillary.formats.names import FreeNames
 from armillary.formats.robwork.elements import (
     limit_elements,
     property_elements,
@@ -145,7 +145,7 @@ class Draft:
         for link in self.manipulator.links:
             if not link.moves:
                 continue
-            pivot = pivot_of(link.joint)
+            pivot = joint_axis_of(link.joint)
             if pivot is None:
                 self._frozen.add(link.coordinate)
                 continue
@@ -220,7 +220,7 @@ class Draft:
 
     def _moving(self, link: Link, drive: Drive, parent: str) -> OutFrame:
         """Add a joint; return the frame of the link, which may be the joint itself."""
-        pivot = pivot_of(link.joint)
+        pivot = joint_axis_of(link.joint)
         assert pivot is not None
         turn = _z_to(pivot.axis)
         joint = OutFrame(
@@ -254,7 +254,7 @@ class Draft:
         return self.joints[owner], drive.multiplier, drive.offset
 
 
-def _is_plain(pivot: Pivot) -> bool:
+def _is_plain(pivot: JointAxis) -> bool:
     """Return whether a joint of RobWork is enough: about z, its frame on the line."""
     return pivot.axis == (0.0, 0.0, 1.0) and pivot.after.is_identity
 

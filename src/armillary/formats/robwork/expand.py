@@ -16,6 +16,8 @@ from typing import Final
 
 from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report
+from armillary.formats.files import SIZE_CAP, read_bytes
+from armillary.formats.names import Guesses
 from armillary.formats.numbers import WHITE_SPACE
 from armillary.formats.paths import Roots
 from armillary.formats.robwork.fragment import (
@@ -24,8 +26,6 @@ from armillary.formats.robwork.fragment import (
     Fragment,
     parse_fragment,
 )
-from armillary.formats.source import SIZE_CAP, read_bytes
-from armillary.formats.unkept import Guesses
 from armillary.formats.xml import Element
 
 __all__ = ["Follower", "expand"]

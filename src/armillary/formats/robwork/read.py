@@ -62,7 +62,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     assert cell is not None, "a faulty cell was let pass"
     frames = Frames(cell, scene.names)
     rules = read_rules(reading.setups.opened, frames, reading.desk)
-    reading.desk.unkept.tell()
+    reading.desk.unsupported.report_all()
     report.raise_if_errors()
     return msgspec.structs.replace(cell, rules=rules)
 
@@ -102,7 +102,7 @@ class _Reading:
             support = WORLD_FRAME if on_world or last is None else last.full_name
             scene.devices.append(read_device(child, support, self._reader, self.desk))
         elif child.name == "Camera":
-            self.desk.unkept.add("<Camera>", child.place)
+            self.desk.unsupported.add("<Camera>", child.place)
         else:
             self._reader.add(child, (), self._own)
 

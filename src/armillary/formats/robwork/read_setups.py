@@ -132,7 +132,7 @@ class _Reading:
                     yield from self._rule(pair, "first", "second", tested=False)
             elif element.name == "Volatile":
                 element.read_text()
-                self._desk.unkept.add("<Volatile>", element.place)
+                self._desk.unsupported.add("<Volatile>", element.place)
             # Pairs that cannot move in each other are left out in any case.
             self._desk.close(element)
 

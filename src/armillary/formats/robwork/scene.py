@@ -20,7 +20,7 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place
-from armillary.formats.free_names import FreeNames
+from armillary.formats.names import FreeNames
 from armillary.formats.robwork.build import Builder, manipulator
 from armillary.formats.robwork.desk import Desk
 from armillary.formats.robwork.device import Device

@@ -8,12 +8,12 @@ from typing import Final
 
 from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Diagnostic, Severity
+from armillary.formats.files import SIZE_CAP, read_bytes
 from armillary.formats.robwork.bodies import SetupReference
 from armillary.formats.robwork.desk import Desk
 from armillary.formats.robwork.expand import Follower
 from armillary.formats.robwork.node import SEPARATOR
 from armillary.formats.robwork.notes import CALIBRATION, setup_property
-from armillary.formats.source import SIZE_CAP, read_bytes
 from armillary.formats.xml import Element, Limits, parse
 from armillary.model.property import Property
 

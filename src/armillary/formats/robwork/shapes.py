@@ -98,13 +98,13 @@ class ShapeReader:
 
     def _shapes(self, element: Element, looks: dict[str, Any]) -> tuple[Shape, ...]:
         if element.name == "Custom":
-            self._desk.unkept.add(
+            self._desk.unsupported.add(
                 "the geometry <Custom>, which a plug-in of RobWork makes,",
                 element.place,
             )
             return ()
         if element.name != "Tube" and element.attribute("level") is not None:
-            self._desk.unkept.add(
+            self._desk.unsupported.add(
                 "the attribute 'level', how finely RobWork draws what is round,",
                 element.place,
             )

@@ -8,7 +8,7 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
-from armillary.formats.free_names import FreeNames
+from armillary.formats.names import FreeNames
 from armillary.formats.robwork.draft import NOWHERE, Draft, Losses, OutFrame
 from armillary.formats.robwork.elements import property_elements
 from armillary.formats.robwork.frames import Frames

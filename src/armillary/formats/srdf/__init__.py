@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from typing import Final, NoReturn
 
-from armillary.formats.diagnostic import Report
-from armillary.formats.format import Format, ReadOptions, fault
+from armillary.formats.diagnostic import Report, fault
+from armillary.formats.format import Format, ReadOptions
 from armillary.formats.srdf.read import read_onto
 from armillary.formats.srdf.write import write
 

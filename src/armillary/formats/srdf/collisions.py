@@ -7,8 +7,7 @@ from typing import Final
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place
 from armillary.formats.srdf.names import Names
-from armillary.formats.unkept import report_leftovers
-from armillary.formats.xml import Element
+from armillary.formats.xml import Element, report_unused
 from armillary.model.rules import Reason, Rule
 
 __all__ = ["REASONS", "read_rules"]
@@ -44,7 +43,7 @@ def read_rules(robot: Element, names: Names) -> list[Rule]:
     ]
     for element in defaults:
         link = names.link(element, "link")
-        report_leftovers(element, names.report)
+        report_unused(element, names.report)
         if link is not None:
             found.append(Rule(a=f"{name}/{link}", b="*", reason=Reason.DEFAULT))
     for kind, elements in pairs.items():
@@ -60,7 +59,7 @@ def _read_pairs(
     for element in elements:
         links = names.link(element, "link1"), names.link(element, "link2")
         given = element.attribute("reason") or ""
-        report_leftovers(element, names.report)
+        report_unused(element, names.report)
         a, b = links
         if a is None or b is None:
             continue

@@ -10,8 +10,7 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report, Severity
 from armillary.formats.srdf.names import Names
-from armillary.formats.unkept import report_leftovers
-from armillary.formats.xml import Element
+from armillary.formats.xml import Element, report_unused
 from armillary.model.group import Group
 
 __all__ = ["read_groups"]
@@ -29,7 +28,7 @@ def read_groups(
     places: dict[str, Place] = {}
     for element in robot.children_named("group"):
         group = _read_group(element, names, in_groups)
-        report_leftovers(element, report)
+        report_unused(element, report)
         if group is None:
             continue
         if group.name in groups:
@@ -60,23 +59,23 @@ def _read_group(
             in_groups.setdefault(given, []).append(name or "")
         elif given is not None:
             joints.extend(names.joints(child, given))
-        report_leftovers(child, names.report)
+        report_unused(child, names.report)
     links: list[str] = []
     for child in element.children_named("link"):
         link = names.link(child, "name")
         links.extend([] if link is None else [link])
-        report_leftovers(child, names.report)
+        report_unused(child, names.report)
     chains: list[tuple[str, str]] = []
     for child in element.children_named("chain"):
         ends = names.link(child, "base_link"), names.link(child, "tip_link")
         if ends[0] is not None and ends[1] is not None:
             chains.append((ends[0], ends[1]))
-        report_leftovers(child, names.report)
+        report_unused(child, names.report)
     groups: list[str] = []
     for child in element.children_named("group"):
         group = names.of(child, "name")
         groups.extend([] if group is None else [group])
-        report_leftovers(child, names.report)
+        report_unused(child, names.report)
     if name is None:
         return None
     return Group(

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
+from armillary.formats.names import Guesses
 from armillary.formats.numbers import WHITE_SPACE
-from armillary.formats.unkept import Guesses
 from armillary.formats.xml import Element
 from armillary.model.manipulator import Manipulator
 

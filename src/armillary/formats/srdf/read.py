@@ -9,6 +9,7 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
+from armillary.formats.names import Guesses
 from armillary.formats.srdf.collisions import read_rules
 from armillary.formats.srdf.groups import read_groups
 from armillary.formats.srdf.names import Names, VirtualJoint
@@ -24,8 +25,8 @@ from armillary.formats.srdf.remarks import (
     read_virtual_joints,
 )
 from armillary.formats.srdf.states import BasePose, read_states
-from armillary.formats.unkept import Guesses, Unkept, report_leftovers
-from armillary.formats.xml import Element, Limits, parse
+from armillary.formats.unsupported import Unsupported
+from armillary.formats.xml import Element, Limits, parse, report_unused
 from armillary.model.group import Group
 from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
@@ -67,10 +68,10 @@ def read_onto(cell: Workcell, data: bytes, path: str, report: Report) -> Workcel
     ]
     passive = _read_passive(robot, names)
     rules = read_rules(robot, names)
-    unkept = Unkept(report)
-    unkept.add_children(robot, FOREIGN)
-    report_leftovers(robot, report)
-    unkept.tell()
+    unsupported = Unsupported(report)
+    unsupported.add_children(robot, FOREIGN)
+    report_unused(robot, report)
+    unsupported.report_all()
     if names.missed and not names.found:
         report.error(
             robot.place,
@@ -166,7 +167,7 @@ def _read_passive(robot: Element, names: Names) -> set[str]:
                     "not-kept",
                     f"joint {quote(joint)} is fixed; it cannot be passive",
                 )
-        report_leftovers(element, names.report)
+        report_unused(element, names.report)
     return found
 
 

@@ -9,8 +9,7 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.srdf.names import Names, VirtualJoint
-from armillary.formats.unkept import report_leftovers
-from armillary.formats.xml import Element
+from armillary.formats.xml import Element, report_unused
 from armillary.model.group import Group
 from armillary.model.property import Property
 
@@ -82,7 +81,7 @@ def read_virtual_joints(robot: Element, names: Names) -> None:
         child = names.link(element, "child_link")
         frame = names.of(element, "parent_frame")
         type_ = (names.of(element, "type") or "fixed").lower()
-        report_leftovers(element, report)
+        report_unused(element, report)
         if type_ not in TYPES:
             report.error(
                 element.place,
@@ -120,7 +119,7 @@ def read_end_effectors(
         link = names.link(element, "parent_link")
         group = names.of(element, "group")
         parent = (element.attribute("parent_group") or "").strip()
-        report_leftovers(element, names.report)
+        report_unused(element, names.report)
         for each in (group, parent):
             if each and each not in known:
                 names.report.warning(
@@ -146,13 +145,13 @@ def read_spheres(robot: Element, names: Names) -> Iterator[Property]:
         for child in element.children_named("sphere"):
             centre = child.numbers("center", 3, report, required=True)
             radius = child.number("radius", report, required=True)
-            report_leftovers(child, report)
+            report_unused(child, report)
             if radius is not None and radius < 0.0:
                 message = f"the radius of a sphere is {radius:g}, less than 0"
                 report.error(child.place, "bad-number", message)
             elif link is not None and centre is not None and radius is not None:
                 yield Property(name=SPHERE, of=link, numbers=(*centre, radius))
-        report_leftovers(element, report)
+        report_unused(element, report)
 
 
 def read_joint_properties(robot: Element, names: Names) -> Iterator[Property]:
@@ -161,7 +160,7 @@ def read_joint_properties(robot: Element, names: Names) -> Iterator[Property]:
         joint = names.of(element, "joint_name")
         name = names.of(element, "property_name")
         value = element.required_attribute("value", names.report)
-        report_leftovers(element, names.report)
+        report_unused(element, names.report)
         if joint is None or name is None or value is None:
             continue
         if joint in names.virtual:

@@ -7,8 +7,7 @@ from typing import Final, NamedTuple
 from armillary.errors import ArmillaryError, quote
 from armillary.formats.diagnostic import Place
 from armillary.formats.srdf.names import FLOATING, PLANAR, Names
-from armillary.formats.unkept import report_leftovers
-from armillary.formats.xml import Element
+from armillary.formats.xml import Element, report_unused
 from armillary.model.group import Group
 from armillary.model.posture import Posture
 from armillary.spatial.euler import fixed_xyz
@@ -52,7 +51,7 @@ def read_states(
     states: list[_State] = []
     for element in robot.children_named("group_state"):
         state = _read_state(element, names, known)
-        report_leftovers(element, names.report)
+        report_unused(element, names.report)
         if state is not None:
             states.append(state)
     postures: list[Posture] = []
@@ -111,7 +110,7 @@ def _read_state(element: Element, names: Names, known: list[str]) -> _State | No
     for child in element.children_named("joint"):
         joint = names.of(child, "name")
         values = child.numbers("value", None, names.report, required=True)
-        report_leftovers(child, names.report)
+        report_unused(child, names.report)
         if joint is None or values is None:
             continue
         if _is_base(joint, values, names):

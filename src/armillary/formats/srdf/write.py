@@ -9,7 +9,7 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
-from armillary.formats.free_names import FreeNames
+from armillary.formats.names import FreeNames
 from armillary.formats.srdf.remarks import (
     BASE_POSE,
     END_EFFECTOR,

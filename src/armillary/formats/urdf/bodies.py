@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from armillary.formats.diagnostic import Place, Report, Severity
-from armillary.formats.inertia import possible_inertia
-from armillary.formats.unkept import Unkept, report_leftovers
+from armillary.formats.unsupported import Unsupported, possible_inertia
 from armillary.formats.urdf.origin import read_pose
 from armillary.formats.urdf.shapes import ShapeReader
-from armillary.formats.xml import Element
+from armillary.formats.xml import Element, report_unused
 from armillary.model.shape import Shape
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.vector import ZERO
@@ -40,14 +39,14 @@ class Body:
 
 
 def read_body(
-    link: Element, shapes: ShapeReader, unkept: Unkept, report: Report
+    link: Element, shapes: ShapeReader, unsupported: Unsupported, report: Report
 ) -> Body:
     """Return what a `<link>` says; after an error in its name, the name is empty."""
     name = link.required_attribute("name", report)
     if name == "":
         report.error(link.place, "empty-name", "a <link> has an empty name")
     if link.attribute("type") is not None:
-        unkept.add("attribute 'type' of <link>", link.place, Severity.NOTE)
+        unsupported.add("attribute 'type' of <link>", link.place, Severity.NOTE)
     body = Body(
         name=name or "",
         place=link.place,
@@ -55,9 +54,9 @@ def read_body(
         visuals=shapes.read_all(link, "visual"),
         collisions=shapes.read_all(link, "collision"),
     )
-    unkept.add_children(link, FOREIGN)
-    unkept.add_prefixed(link)
-    report_leftovers(link, report, Severity.NOTE)
+    unsupported.add_children(link, FOREIGN)
+    unsupported.add_prefixed(link)
+    report_unused(link, report, Severity.NOTE)
     return body
 
 
@@ -73,13 +72,13 @@ def _inertia(link: Element, report: Report) -> SpatialInertia | None:
     X_LC = read_pose(inertial, report)
     mass_element = inertial.first_child("mass", report, required=True)
     moments_element = inertial.first_child("inertia", report, required=True)
-    report_leftovers(inertial, report, Severity.NOTE)
+    report_unused(inertial, report, Severity.NOTE)
     if mass_element is None or moments_element is None:
         return None
     mass = mass_element.number("value", report, required=True)
     moments = [moments_element.number(name, report, required=True) for name in MOMENTS]
-    report_leftovers(mass_element, report, Severity.NOTE)
-    report_leftovers(moments_element, report, Severity.NOTE)
+    report_unused(mass_element, report, Severity.NOTE)
+    report_unused(moments_element, report, Severity.NOTE)
     xx, yy, zz, xy, xz, yz = (m if m is not None else math.nan for m in moments)
     if mass is None or report.faults > faults:
         return None

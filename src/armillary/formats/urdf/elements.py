@@ -6,7 +6,7 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
-from armillary.formats.inertia import possible_inertia
+from armillary.formats.unsupported import possible_inertia
 from armillary.formats.xml import Element, tag
 from armillary.model.link import Link
 from armillary.model.shape import Colour, Shape

@@ -7,7 +7,7 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
-from armillary.formats.free_names import FreeNames
+from armillary.formats.names import FreeNames
 from armillary.formats.urdf.bodies import Body
 from armillary.formats.urdf.hinges import FREE, Hinge
 from armillary.model.axis import Axis, X, Y, Z

@@ -10,10 +10,11 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report, Severity
-from armillary.formats.unkept import Guesses, Unkept, report_leftovers
+from armillary.formats.names import Guesses
+from armillary.formats.unsupported import Unsupported
 from armillary.formats.urdf.limits import read_limits
 from armillary.formats.urdf.origin import LEAST_LENGTH, LENGTH_TOLERANCE, read_pose
-from armillary.formats.xml import Element
+from armillary.formats.xml import Element, report_unused
 from armillary.model.axis import Axis, X
 from armillary.model.coupling import Coupling
 from armillary.model.limits import INFINITE, Limits
@@ -76,7 +77,7 @@ class Hinge:
 
 
 def read_hinge(
-    joint: Element, unkept: Unkept, guesses: Guesses, report: Report
+    joint: Element, unsupported: Unsupported, guesses: Guesses, report: Report
 ) -> Hinge:
     """Return what a `<joint>` says, as much of it as can be understood."""
     name = joint.required_attribute("name", report)
@@ -92,17 +93,17 @@ def read_hinge(
         child=child,
         origin=read_pose(joint, report),
         axis=_axis(joint, type_, report),
-        limits=read_limits(joint, type_, unkept, report),
+        limits=read_limits(joint, type_, unsupported, report),
         mimic=_mimic(joint, type_, report),
-        dynamics=_dynamics(joint, unkept, report),
+        dynamics=_dynamics(joint, unsupported, report),
         places={
             "joint": joint.place,
             **{part.name: part.place for part in joint.children},
         },
     )
-    unkept.add_children(joint, FOREIGN)
-    unkept.add_prefixed(joint)
-    report_leftovers(joint, report)
+    unsupported.add_children(joint, FOREIGN)
+    unsupported.add_prefixed(joint)
+    report_unused(joint, report)
     return hinge
 
 
@@ -132,7 +133,7 @@ def _link(joint: Element, end: str, report: Report) -> str:
     if element is None:
         return ""
     name = element.required_attribute("link", report)
-    report_leftovers(element, report)
+    report_unused(element, report)
     if name == "":
         report.error(element.place, "empty-name", f"<{end}> of {joint.label} is empty")
     return name or ""
@@ -149,7 +150,7 @@ def _axis(joint: Element, type_: str, report: Report) -> Axis:
     xyz = element.numbers("xyz", 3, report, required=True)
     if not has_axis:
         return X
-    report_leftovers(element, report)
+    report_unused(element, report)
     if xyz is None:
         return X
     length = math.hypot(*xyz)
@@ -188,7 +189,7 @@ def _mimic(joint: Element, type_: str, report: Report) -> Coupling | None:
     of = element.required_attribute("joint", report)
     multiplier = element.number("multiplier", report, default=1.0)
     offset = element.number("offset", report, default=0.0)
-    report_leftovers(element, report)
+    report_unused(element, report)
     if type_ in SEVERAL:
         report.guessing("it moves by itself").error(
             element.place,
@@ -199,7 +200,9 @@ def _mimic(joint: Element, type_: str, report: Report) -> Coupling | None:
     return None if of is None else Coupling(of=of, multiplier=multiplier, offset=offset)
 
 
-def _dynamics(joint: Element, unkept: Unkept, report: Report) -> tuple[float, ...]:
+def _dynamics(
+    joint: Element, unsupported: Unsupported, report: Report
+) -> tuple[float, ...]:
     """Return damping and friction, nothing where neither is given or both are zero."""
     element = joint.first_child("dynamics", report)
     if element is None:
@@ -209,7 +212,7 @@ def _dynamics(joint: Element, unkept: Unkept, report: Report) -> tuple[float, ..
         element.number(name, report, default=0.0) for name in ("damping", "friction")
     )
     for name in element.attributes.keys() - {"damping", "friction"}:
-        unkept.add(
+        unsupported.add(
             f"attribute {quote(name)} of <dynamics>", element.place, Severity.NOTE
         )
     return (damping, friction) if damping or friction else ()

@@ -7,8 +7,8 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report, Severity
-from armillary.formats.unkept import Unkept, report_leftovers
-from armillary.formats.xml import Element
+from armillary.formats.unsupported import Unsupported
+from armillary.formats.xml import Element, report_unused
 from armillary.model.limits import INFINITE, UNLIMITED, Limits
 
 __all__ = ["read_limits"]
@@ -21,7 +21,9 @@ OTHERS: Final = ("deceleration", "jerk")
 INFINITIES: Final = ("inf", "infinity")
 
 
-def read_limits(joint: Element, type_: str, unkept: Unkept, report: Report) -> Limits:
+def read_limits(
+    joint: Element, type_: str, unsupported: Unsupported, report: Report
+) -> Limits:
     """Return the limits of a `<joint>`; unlimited where it has none."""
     element = joint.first_child("limit", report)
     if element is None:
@@ -36,17 +38,21 @@ def read_limits(joint: Element, type_: str, unkept: Unkept, report: Report) -> L
             )
         return UNLIMITED
     if type_ in LIMITED or type_ == "continuous":
-        return _limits(joint, element, type_, unkept, report)
+        return _limits(joint, element, type_, unsupported, report)
     for name in (*ENDS, *GREATEST, *OTHERS):
         element.attribute(name)
-    report_leftovers(element, report)
+    report_unused(element, report)
     if type_ and type_ != "fixed":
-        unkept.add(f"<limit> of a {type_} joint", element.place)
+        unsupported.add(f"<limit> of a {type_} joint", element.place)
     return UNLIMITED
 
 
 def _limits(
-    joint: Element, element: Element, type_: str, unkept: Unkept, report: Report
+    joint: Element,
+    element: Element,
+    type_: str,
+    unsupported: Unsupported,
+    report: Report,
 ) -> Limits:
     """Return the limits of a joint with one coordinate."""
     what = f"<limit> of {joint.label}"
@@ -55,14 +61,14 @@ def _limits(
     for name in OTHERS:
         if element.attribute(name) is not None:
             what_else = f"attribute {quote(name)} of <limit>"
-            unkept.add(what_else, element.place, Severity.NOTE)
+            unsupported.add(what_else, element.place, Severity.NOTE)
     is_endless = type_ == "continuous"
     if is_endless:
         range_ = -INFINITE, INFINITE
         _tell_unused(element, what, report)
     else:
         range_ = _range(element, what, report)
-    report_leftovers(element, report)
+    report_unused(element, report)
     missing = [name for name in NEEDED if name not in element.attributes]
     if missing:
         report.note(

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report, Severity
-from armillary.formats.unkept import Guesses, Unkept, report_leftovers
-from armillary.formats.xml import Element
+from armillary.formats.names import Guesses
+from armillary.formats.unsupported import Unsupported
+from armillary.formats.xml import Element, report_unused
 from armillary.model.shape import Colour
 
 __all__ = ["Materials"]
@@ -21,11 +22,11 @@ class Materials:
     """
 
     def __init__(
-        self, robot: Element, report: Report, unkept: Unkept, guesses: Guesses
+        self, robot: Element, report: Report, unsupported: Unsupported, guesses: Guesses
     ) -> None:
         """Read every material of the file, once."""
         self._report = report.tolerating("it is left out", Severity.NOTE)
-        self._unkept = unkept
+        self._unkept = unsupported
         self._guesses = guesses
         self._by_name: dict[str, Colour | None] = {}
         self._by_element: dict[Element, Colour | None] = {}
@@ -71,11 +72,11 @@ class Materials:
         """Return the colour that a material defines."""
         color = material.first_child("color", self._report)
         self._unkept.add_children(material, ("texture",))
-        report_leftovers(material, self._report, Severity.NOTE)
+        report_unused(material, self._report, Severity.NOTE)
         if color is None:
             return None
         rgba = color.numbers("rgba", 4, self._report, required=True)
-        report_leftovers(color, self._report, Severity.NOTE)
+        report_unused(color, self._report, Severity.NOTE)
         if rgba is None:
             return None
         red, green, blue, opacity = (min(1.0, max(0.0, part)) for part in rgba)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
-from armillary.formats.unkept import Guesses
+from armillary.formats.names import Guesses
 from armillary.formats.urdf.hinges import SEVERAL, Hinge
 
 __all__ = ["check_mimics"]

@@ -7,8 +7,7 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
-from armillary.formats.unkept import report_leftovers
-from armillary.formats.xml import Element
+from armillary.formats.xml import Element, report_unused
 from armillary.spatial.pose import IDENTITY, Pose
 
 __all__ = ["read_pose"]
@@ -29,7 +28,7 @@ def read_pose(parent: Element, report: Report) -> Pose:
     xyz = origin.numbers("xyz", 3, report, default=ZERO)
     rpy = origin.numbers("rpy", 3, report)
     xyzw = origin.numbers("quat_xyzw", 4, report)
-    report_leftovers(origin, report)
+    report_unused(origin, report)
     if xyzw is not None:
         if rpy is not None:
             report.error(

@@ -11,8 +11,8 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
-from armillary.formats.free_names import FreeNames
-from armillary.formats.unkept import Guesses, Unkept, report_leftovers
+from armillary.formats.names import FreeNames, Guesses
+from armillary.formats.unsupported import Unsupported
 from armillary.formats.urdf.bodies import Body, read_body
 from armillary.formats.urdf.freedom import free_base, split
 from armillary.formats.urdf.hinges import DYNAMICS, SEVERAL, Hinge, read_hinge
@@ -20,7 +20,7 @@ from armillary.formats.urdf.materials import Materials
 from armillary.formats.urdf.mimics import check_mimics
 from armillary.formats.urdf.shapes import Meshes, ShapeReader
 from armillary.formats.urdf.tree import check_names, depth_first, root_of
-from armillary.formats.xml import Element, Limits, parse
+from armillary.formats.xml import Element, Limits, parse, report_unused
 from armillary.model.joint import Joint
 from armillary.model.joints.fixed import Fixed
 from armillary.model.joints.prismatic import Prismatic
@@ -76,27 +76,27 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     robot = parse(data, path, LIMITS, report=report)
     _refuse_other_kinds(robot, report)
     report.raise_if_errors()
-    unkept, guesses = Unkept(report), Guesses()
+    unsupported, guesses = Unsupported(report), Guesses()
     shapes = ShapeReader(
-        materials=Materials(robot, report, unkept, guesses),
+        materials=Materials(robot, report, unsupported, guesses),
         meshes=Meshes(path, options.roots, report),
         report=report,
-        unkept=unkept,
+        unsupported=unsupported,
         guesses=guesses,
     )
     name = _name(robot, path, report)
     bodies: list[Body] = []
     for link in robot.children_named("link"):
         report.raise_if_many()
-        bodies.append(read_body(link, shapes, unkept, report))
+        bodies.append(read_body(link, shapes, unsupported, report))
     hinges: list[Hinge] = []
     for joint in robot.children_named("joint"):
         report.raise_if_many()
-        hinges.append(read_hinge(joint, unkept, guesses, report))
-    unkept.add_children(robot, FOREIGN)
-    unkept.add_prefixed(robot)
-    report_leftovers(robot, report)
-    unkept.tell()
+        hinges.append(read_hinge(joint, unsupported, guesses, report))
+    unsupported.add_children(robot, FOREIGN)
+    unsupported.add_prefixed(robot)
+    report_unused(robot, report)
+    unsupported.report_all()
     are_named = check_names(bodies, hinges, guesses, report)
     unlimited, free = check_mimics(hinges, guesses, report)
     # With wrong names, links would seem to be loose that are not.

@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Diagnostic, Report, Severity
+from armillary.formats.names import Guesses
 from armillary.formats.paths import Roots
-from armillary.formats.unkept import Guesses, Unkept, report_leftovers
+from armillary.formats.unsupported import Unsupported
 from armillary.formats.urdf.materials import Materials
 from armillary.formats.urdf.origin import read_pose
-from armillary.formats.xml import Element
+from armillary.formats.xml import Element, report_unused
 from armillary.model.shape import Shape
 from armillary.model.shapes import Box, Capsule, Cylinder, HalfSpace, Mesh, Sphere
 
@@ -61,13 +62,13 @@ class ShapeReader:
         materials: Materials,
         meshes: Meshes,
         report: Report,
-        unkept: Unkept,
+        unsupported: Unsupported,
         guesses: Guesses,
     ) -> None:
         self._materials = materials
         self._meshes = meshes
         self._report = report.tolerating("the shape is left out")
-        self._unkept = unkept
+        self._unkept = unsupported
         self._guesses = guesses
 
     def read_all(self, link: Element, name: str) -> tuple[Shape, ...]:
@@ -88,7 +89,7 @@ class ShapeReader:
             self._unkept.add_children(element, ("verbose",))
         self._unkept.add_prefixed(element)
         geometry = element.first_child("geometry", self._report)
-        report_leftovers(element, self._report, Severity.NOTE)
+        report_unused(element, self._report, Severity.NOTE)
         if geometry is None or not geometry.children:
             self._tell_empty(element, geometry)
             return []
@@ -135,9 +136,9 @@ class ShapeReader:
             )
         if not found:
             return []
-        report_leftovers(geometry, self._report, Severity.NOTE)
+        report_unused(geometry, self._report, Severity.NOTE)
         shapes = readers[found[0].name](found[0], looks)
-        report_leftovers(found[0], self._report, Severity.NOTE)
+        report_unused(found[0], self._report, Severity.NOTE)
         return shapes
 
     def _box(self, element: Element, looks: dict[str, Any]) -> list[Shape]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report, Severity
-from armillary.formats.unkept import Guesses
+from armillary.formats.names import Guesses
 from armillary.formats.urdf.bodies import Body
 from armillary.formats.urdf.hinges import Hinge
 

@@ -8,8 +8,8 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
-from armillary.formats.free_names import FreeNames
-from armillary.formats.pivot import Pivot, pivot_of
+from armillary.formats.joint_axis import JointAxis, joint_axis_of
+from armillary.formats.names import FreeNames
 from armillary.formats.urdf.elements import Palette, inertial_element, origin_element
 from armillary.formats.urdf.hinges import DYNAMICS
 from armillary.formats.urdf.losses import Losses
@@ -172,7 +172,7 @@ class _Draft:
             if link.limits != UNLIMITED:
                 self.losses.add("a limit of a fixed joint")
             return
-        pivot = pivot_of(link.joint)
+        pivot = joint_axis_of(link.joint)
         if pivot is None:
             self.report.error(
                 NOWHERE,
@@ -201,7 +201,7 @@ class _Draft:
         self,
         manipulator: Manipulator,
         link: Link,
-        pivot: Pivot,
+        pivot: JointAxis,
         dynamics: tuple[float, ...],
         parent: str,
         child: str,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from armillary.formats.diagnostic import Report
-from armillary.formats.format import Format, ReadOptions, fault
+from armillary.formats.diagnostic import Report, fault
+from armillary.formats.format import Format, ReadOptions
 from armillary.formats.urdf import FORMAT as URDF
 from armillary.formats.xacro.expand import expand
 from armillary.model.workcell import Workcell

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Diagnostic, Place, Report
-from armillary.formats.format import fault
+from armillary.formats.diagnostic import Diagnostic, Place, Report, fault
+from armillary.formats.files import SIZE_CAP
 from armillary.formats.paths import Roots
-from armillary.formats.source import SIZE_CAP
 
 __all__ = ["expand"]
 

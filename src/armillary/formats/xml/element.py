@@ -13,6 +13,8 @@ from armillary.formats.numbers import WHITE_SPACE, read_numbers
 
 __all__ = ["Element", "Leftover", "report_unused", "unused"]
 
+MOST_EXPLAINED: Final = 200
+
 _NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -299,28 +301,25 @@ def unused(element: Element) -> Iterator[Leftover]:
 
 
 def report_unused(
-    element: Element, report: Report, *, unlike: Severity = Severity.WARNING
+    element: Element, report: Report, unlike: Severity = Severity.WARNING
 ) -> None:
-    """Report what `unused` finds, with the known name that is most like it.
+    """Report what `unused` finds, the first ones with the known name most like each.
 
-    unlike: Severity where no known name is like it; otherwise it is a warning.
+    unlike: Severity of a name that is not like a known one; others may be misspelt.
     """
     for leftover in unused(element):
-        shown = quote(leftover.name)
-        if leftover.kind == "text":
-            likely = None
-            message = f"the text {shown} in {element.label} was not understood"
-        else:
+        likely = None
+        is_early = report.count(Severity.WARNING) < MOST_EXPLAINED
+        if leftover.kind != "text" and is_early:
             likely = nearest(leftover.name, element.asked(leftover.kind))
-            message = (
-                f"the {leftover.kind} {shown} of {element.label} was not understood"
-            )
+        inside = "in" if leftover.kind == "text" else "of"
         report.add(
             Diagnostic(
                 place=leftover.place,
                 severity=Severity.WARNING if likely else unlike,
                 code=f"unknown-{leftover.kind}",
-                message=message,
+                message=f"the {leftover.kind} {quote(leftover.name)} {inside} "
+                f"{element.label} was not understood",
                 hint=f"Did you mean {quote(likely)}?" if likely else "",
             )
         )

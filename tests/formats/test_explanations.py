@@ -1,4 +1,4 @@
-"""No finding without its text: what its id means, and how to mend it."""
+"""Each id of a diagnostic is explained: what it means, and how to fix it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import pytest
 import armillary
 from armillary.cli.spelling import spoken
 from armillary.errors import UnknownName
-from armillary.formats.findings import explained, findings
+from armillary.formats.diagnostic import explained, explanations
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(armillary.__file__).resolve().parent
-PAGE = ROOT / "docs" / "findings.md"
+PAGE = ROOT / "docs" / "diagnostics.md"
 READERS = [*(SOURCE / "formats").rglob("*.py"), SOURCE / "model" / "validate.py"]
 
 ID = re.compile(r"[a-z]+(-[a-z]+)*")
 KEBAB = re.compile(r"[a-z]+(-[a-z]+)+")
-# What looks like an id and is none: encodings, and a kind of name.
+# What looks like an id but is not: encodings, and a kind of name.
 NO_IDS = {"us-ascii", "utf-be", "plug-in"}
-# Calls that tell a finding, with the place of the id among their arguments.
-TELLERS = {"error": 1, "warning": 1, "note": 1, "fault": 1, "_stop": 0, "Problem": 0}
-TELLERS |= {"refuse": 0, "_warn": 0, "_error": 1}
+# Calls that add a diagnostic, with the position of the id among their arguments.
+CALLS = {"error": 1, "warning": 1, "note": 1, "fault": 1, "_stop": 0, "Problem": 0}
+CALLS |= {"refuse": 0, "_warn": 0, "_error": 1}
 
 
 def trees() -> Iterator[ast.AST]:
@@ -33,7 +33,7 @@ def trees() -> Iterator[ast.AST]:
         yield from ast.walk(ast.parse(path.read_text("utf-8")))
 
 
-def told() -> Iterator[str]:
+def used_ids() -> Iterator[str]:
     """The ids in the code of readers and writers; a part that varies is `{}`."""
     for node in trees():
         match node:
@@ -41,8 +41,8 @@ def told() -> Iterator[str]:
                 yield text
             case ast.Call(
                 func=ast.Attribute(attr=name) | ast.Name(id=name), args=args
-            ) if len(args) > TELLERS.get(name, len(args)):
-                yield from texts_of(args[TELLERS[name]])
+            ) if len(args) > CALLS.get(name, len(args)):
+                yield from texts_of(args[CALLS[name]])
             case ast.keyword(arg="code", value=value):
                 yield from texts_of(value)
 
@@ -59,7 +59,7 @@ def texts_of(node: ast.AST) -> Iterator[str]:
             yield from texts_of(other)
 
 
-IDS = sorted({text for text in told() if text and text not in NO_IDS})
+IDS = sorted({text for text in used_ids() if text and text not in NO_IDS})
 
 
 def test_ids_are_found_in_the_code():
@@ -71,7 +71,7 @@ def test_ids_are_found_in_the_code():
 @pytest.mark.parametrize("code", IDS)
 def test_every_id_has_its_text(code: str):
     found = explained(code.replace("{}", "x"))
-    for text in (found.meaning, found.mend):
+    for text in (found.meaning, found.fix):
         assert text[0].isupper() or text[0] in "`<"
         assert text.endswith((".", "=..."))
         assert 5 < len(text) < 260
@@ -81,7 +81,7 @@ def test_no_text_without_an_id():
     families = tuple(text[:-2] for text in IDS if text.endswith("{}"))
     unused = [
         code
-        for code in findings()
+        for code in explanations()
         if code not in IDS and not code.startswith(families) and code[-1] != "*"
     ]
     assert unused == []
@@ -95,18 +95,18 @@ def test_unknown_ids():
 def page() -> str:
     """The page that lists all ids."""
     lines = [
-        "# Findings",
+        "# Diagnostics",
         "",
-        "What readers and writers tell has an id in brackets, such as "
+        "Each error, warning and note of a file has an id in brackets, such as "
         "`error[two-roots]`. `armillary explain ID` prints these texts,",
-        "`armillary check FILE --explain` those of a file's findings. An id that ends "
-        "in `*` stands for all that begin so.",
+        "`armillary check FILE --explain` those of a file. An id that ends in `*` "
+        "stands for all ids that begin so.",
         "",
-        "| id | meaning | mend |",
+        "| id | meaning | fix |",
         "| --- | --- | --- |",
     ]
-    for code, (_, meaning, mend) in sorted(findings().items()):
-        cells = (re.sub(r"(<[^>]*>)", r"`\1`", text) for text in (meaning, mend))
+    for code, (_, meaning, fix) in sorted(explanations().items()):
+        cells = (re.sub(r"(<[^>]*>)", r"`\1`", text) for text in (meaning, fix))
         lines.append(f"| `{code}` | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 
@@ -142,7 +142,7 @@ def literals(tree: ast.AST) -> Iterator[str]:
 def test_the_command_line_speaks_its_own_spelling():
     sources = [*READERS, *(SOURCE / "plugins").rglob("*.py")]
     texts = [text for path in sources for text in literals(ast.parse(path.read_text()))]
-    texts += [text for each in findings().values() for text in each]
+    texts += [text for each in explanations().values() for text in each]
     hints = {text for text in texts if KEYWORD.search(text)} - {LABEL}
     assert len(hints) > 8
     spellings = (spoken(text).replace(PYTHON, "") for text in hints)

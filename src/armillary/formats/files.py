@@ -1,17 +1,19 @@
-"""The bytes of a file, under a cap, from plain files only."""
+"""Reading and writing files: plain ones only, bounded, as a whole or not at all."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
+import secrets
 import stat
 from pathlib import Path
 from typing import Final
 
 from armillary.errors import FormatError, nearest, quote
-from armillary.formats.diagnostic import Diagnostic, Place, Severity
+from armillary.formats.diagnostic import fault
 
-__all__ = ["SIZE_CAP", "likely_file", "read_bytes"]
+__all__ = ["SIZE_CAP", "likely_file", "read_bytes", "write_bytes"]
 
 SIZE_CAP: Final = 64 << 20
 MOST_NEIGHBOURS: Final = 1000
@@ -21,6 +23,13 @@ _OPEN_FLAGS: Final = (
     os.O_RDONLY
     | getattr(os, "O_NONBLOCK", 0)
     | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_NEW_FILE: Final = (
+    os.O_WRONLY
+    | os.O_CREAT
+    | os.O_EXCL
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
 )
@@ -56,8 +65,57 @@ def read_bytes(path: str | os.PathLike[str], cap: int = SIZE_CAP) -> bytes:
     except (OSError, ValueError) as error:
         raise _unreadable(name, error) from error
     if len(data) > cap:
-        raise _error(name, "file-too-large", f"the file has more than {cap} bytes")
+        raise fault(name, "file-too-large", f"the file has more than {cap} bytes")
     return data
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """Replace a plain file by these bytes at once: readers see the old or the new.
+
+    A symbolic link stays and its target is replaced; the permissions of a replaced
+    file are kept.
+
+    Raises FormatError if the folder does not exist or the system refuses.
+    """
+    name = os.fspath(path)
+    try:
+        target = os.path.realpath(name)
+        folder = os.path.dirname(target)
+        if os.path.exists(target) and not os.path.isfile(target):
+            raise fault(
+                name, "not-a-file", "this is not a plain file", hint="Name a file."
+            )
+        if not os.path.isdir(folder):
+            raise fault(
+                name,
+                "no-such-folder",
+                f"there is no folder {folder}",
+                hint="Create it first.",
+            )
+        _replace(target, data)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise fault(
+            name, "unwritable-file", f"the file cannot be written: {reason}"
+        ) from error
+
+
+def _replace(target: str, data: bytes) -> None:
+    """Write beside the target, then rename, which is atomic."""
+    draft = os.path.join(os.path.dirname(target), f".{secrets.token_hex(8)}.part")
+    descriptor = os.open(draft, _NEW_FILE, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(draft, os.stat(target).st_mode & 0o7777)
+        os.replace(draft, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        raise
 
 
 def likely_file(path: str | os.PathLike[str]) -> str | None:
@@ -74,10 +132,10 @@ def likely_file(path: str | os.PathLike[str]) -> str | None:
 def _check(status: os.stat_result, name: str, cap: int) -> None:
     """Raise unless the file is a plain one of at most `cap` bytes."""
     if not stat.S_ISREG(status.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no plain file")
-        raise _error(name, "not-a-file", f"this is {kind}", "Name a plain file.")
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "not a plain file")
+        raise fault(name, "not-a-file", f"this is {kind}", hint="Name a plain file.")
     if status.st_size > cap:
-        raise _error(
+        raise fault(
             name,
             "file-too-large",
             f"the file has {status.st_size} bytes, more than {cap}",
@@ -88,22 +146,10 @@ def _unreadable(name: str, error: OSError | ValueError) -> FormatError:
     """Return the error for a file that the system does not hand out."""
     if name.lstrip()[:1] in {"<", "{"}:
         text = "this is a text rather than the name of a file"
-        return _error("<text>", "no-such-file", text, "Write it to a file first.")
+        return fault("<text>", "no-such-file", text, hint="Write it to a file first.")
     if isinstance(error, FileNotFoundError):
         likely = likely_file(name)
         hint = f"Did you mean {quote(likely)}?" if likely else ""
-        return _error(name, "no-such-file", "no such file", hint)
+        return fault(name, "no-such-file", "no such file", hint=hint)
     reason = error.strerror if isinstance(error, OSError) else str(error)
-    return _error(name, "unreadable-file", f"the file cannot be read: {reason}")
-
-
-def _error(name: str, code: str, message: str, hint: str = "") -> FormatError:
-    return FormatError(
-        Diagnostic(
-            place=Place(name),
-            severity=Severity.ERROR,
-            code=code,
-            message=message,
-            hint=hint,
-        )
-    )
+    return fault(name, "unreadable-file", f"the file cannot be read: {reason}")

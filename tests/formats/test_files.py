@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
+import sys
 import tracemalloc
+from pathlib import Path
 
 import pytest
 
 from armillary.errors import FormatError
-from armillary.formats.source import likely_file, read_bytes
+from armillary.formats.files import likely_file, read_bytes, write_bytes
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX file kinds")
 
@@ -102,3 +105,87 @@ def test_a_link_in_a_circle_is_told(tmp_path):
 @pytest.mark.parametrize("path", ["a\0b", "", "x" * 5000])
 def test_paths_that_no_system_has_are_told(path):
     assert refusal(path)[0] in ("unreadable-file", "no-such-file")
+
+
+as_root = hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def not_written(path: str | Path) -> str:
+    with pytest.raises(FormatError) as caught:
+        write_bytes(path, b"new")
+    return str(caught.value)
+
+
+def test_file_is_made_and_replaced(tmp_path: Path):
+    path = tmp_path / "a.txt"
+    write_bytes(path, b"one")
+    assert path.read_bytes() == b"one"
+    write_bytes(str(path), b"")
+    assert path.read_bytes() == b""
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_name_may_be_as_long_as_names_may_be(tmp_path: Path):
+    path = tmp_path / ("a" * 255)
+    write_bytes(path, b"one")
+    assert path.read_bytes() == b"one"
+
+
+def test_path_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    write_bytes("a.txt", b"one")
+    assert (tmp_path / "a.txt").read_bytes() == b"one"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="rights of POSIX")
+def test_rights_are_kept(tmp_path: Path):
+    path = tmp_path / "a.txt"
+    mask = os.umask(0o022)
+    try:
+        write_bytes(path, b"one")
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    path.chmod(0o600)
+    write_bytes(path, b"two")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_link_stays_and_its_target_is_replaced(tmp_path: Path):
+    (tmp_path / "real.txt").write_bytes(b"one")
+    link = tmp_path / "link.txt"
+    link.symlink_to("real.txt")
+    write_bytes(link, b"two")
+    assert link.is_symlink()
+    assert (tmp_path / "real.txt").read_bytes() == b"two"
+
+
+def test_nothing_is_left_where_writing_fails(tmp_path: Path, monkeypatch):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"old")
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    assert "unwritable-file]: the file cannot be written: No space left" in not_written(
+        path
+    )
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_impossible_targets_are_refused(tmp_path: Path):
+    assert "error[no-such-folder]" in not_written(tmp_path / "none" / "a.txt")
+    assert "error[not-a-file]: this is not a plain file" in not_written(tmp_path)
+    assert "error[unwritable-file]" in not_written(f"{tmp_path}/a\0b")
+    os.mkfifo(tmp_path / "pipe")
+    assert "error[not-a-file]" in not_written(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    assert "error[" in not_written(tmp_path / "loop")
+
+
+@pytest.mark.skipif(as_root, reason="root may write anywhere")
+def test_folder_without_permission_is_told(tmp_path: Path):
+    tmp_path.chmod(0o500)
+    assert "Permission denied" in not_written(tmp_path / "a.txt")

@@ -15,7 +15,7 @@ from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Vector3, cross, dot, norm, scale, snap
 from armillary.trace import Instruction, trace
 
-__all__ = ["Pivot", "pivot_of"]
+__all__ = ["JointAxis", "joint_axis_of"]
 
 TOLERANCE: Final = 1e-12
 SAMPLES: Final = (-2.5, -1.0, 0.3, 1.7, 2.9)
@@ -25,7 +25,7 @@ _Part = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pivot:
+class JointAxis:
     """A joint as before, a motion by q along or about `axis`, then after.
 
     Attributes:
@@ -41,7 +41,7 @@ class Pivot:
     after: Pose = IDENTITY
 
 
-def pivot_of(joint: Joint) -> Pivot | None:
+def joint_axis_of(joint: Joint) -> JointAxis | None:
     """Return the pivot of a joint that turns or slides by q itself, None of others.
 
     The pose's formula must be made of 1, q, cos q and sin q alone, with constant
@@ -51,7 +51,7 @@ def pivot_of(joint: Joint) -> Pivot | None:
     if type(joint) in {Revolute, Prismatic}:
         assert isinstance(joint, (Revolute, Prismatic))
         slides = type(joint) is Prismatic
-        return Pivot(slides=slides, axis=joint.axis, before=joint.precursor)
+        return JointAxis(slides=slides, axis=joint.axis, before=joint.precursor)
     try:
         if not _is_plain(joint):
             return None
@@ -61,7 +61,7 @@ def pivot_of(joint: Joint) -> Pivot | None:
         return None
 
 
-def _about_origin(joint: Joint) -> Pivot | None:
+def _about_origin(joint: Joint) -> JointAxis | None:
     """Return the pivot whose twist the joint has at q = 0.
 
     With w the axis and v the velocity of M's origin, the line passes through w x v.
@@ -71,14 +71,14 @@ def _about_origin(joint: Joint) -> Pivot | None:
     start = joint.transform(0.0)
     turning, sliding = float(norm(w)), float(norm(v))
     if turning < TOLERANCE and abs(sliding - 1.0) < TOLERANCE:
-        return Pivot(slides=True, axis=scale(1.0 / sliding, v), before=start)
+        return JointAxis(slides=True, axis=scale(1.0 / sliding, v), before=start)
     if abs(turning - 1.0) > TOLERANCE or abs(dot(v, w)) > TOLERANCE * (1.0 + sliding):
         return None
     axis = scale(1.0 / turning, w)
     p = cross(w, v)
     if norm(p) < TOLERANCE:
-        return Pivot(slides=False, axis=axis, before=start)
-    return Pivot(
+        return JointAxis(slides=False, axis=axis, before=start)
+    return JointAxis(
         slides=False,
         axis=axis,
         before=start @ Pose.translation(*p),
@@ -86,7 +86,7 @@ def _about_origin(joint: Joint) -> Pivot | None:
     )
 
 
-def _is_same(pivot: Pivot, joint: Joint) -> bool:
+def _is_same(pivot: JointAxis, joint: Joint) -> bool:
     kind = Prismatic if pivot.slides else Revolute
     plain = kind(axis=pivot.axis, precursor=pivot.before)
     size = 1.0 + float(norm(joint.transform(0.0).position))

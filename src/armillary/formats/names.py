@@ -1,0 +1,135 @@
+"""Names in files: free ones, likely ones, repeated ones, and the cycles they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from armillary.errors import nearest, quote
+from armillary.formats.diagnostic import Place, Report
+from armillary.model.link import Link
+from armillary.model.validate import Problem, problems_of
+
+__all__ = [
+    "FreeNames",
+    "Guesses",
+    "broken_rules",
+    "check_unique",
+    "cycles",
+    "depth_first",
+    "shown_cycle",
+]
+
+MOST_GUESSES: Final = 12
+MOST_SHOWN: Final = 10
+
+
+class FreeNames:
+    """Derive names that are not taken yet."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken
+
+    def derive(self, name: str) -> str:
+        """Return `name`, or `name_2`, `name_3` and so on where that is taken."""
+        found, count = name, 1
+        while found in self._taken:
+            count += 1
+            found = f"{name}_{count}"
+        self._taken.add(found)
+        return found
+
+
+class Guesses:
+    """Say which name may have been meant, for the first few wrong names of a file."""
+
+    def __init__(self) -> None:
+        self._left = MOST_GUESSES
+
+    def hint(self, name: str, known: Iterable[str]) -> str:
+        """Return the sentence that gives the nearest known name, or nothing."""
+        self._left -= 1
+        likely = nearest(name, known) if self._left >= 0 else None
+        return f"Did you mean {quote(likely)}?" if likely is not None else ""
+
+
+def check_unique(kind: str, named: Iterable[tuple[str, Place]], report: Report) -> None:
+    """Report an error for each name that is given a second time.
+
+    kind: What the names are of, for messages: `"link"`.
+    """
+    first: dict[str, Place] = {}
+    for name, place in named:
+        report.raise_if_many()
+        taken = first.setdefault(name, place)
+        if name and taken is not place:
+            report.error(
+                place,
+                "repeated-name",
+                f"a {kind} is called {quote(name)} already, at line {taken.line}",
+                hint="Rename one.",
+            )
+
+
+def cycles(following: Mapping[str, str]) -> list[list[str]]:
+    """Return each cycle once, as the names in it, in time linear in their number.
+
+    following: The name that follows each; names without an entry are ends.
+    """
+    done: set[str] = set()
+    found: list[list[str]] = []
+    for start in following:
+        name, path = start, dict[str, None]()
+        while name in following and name not in done and name not in path:
+            path[name] = None
+            name = following[name]
+        if name in path:
+            names = list(path)
+            found.append(names[names.index(name) :])
+        done.update(path)
+    return found
+
+
+def shown_cycle(cycle: Sequence[str]) -> str:
+    """Return a cycle as messages show it, its first name at both ends."""
+    closed = [*cycle, cycle[0]]
+    more = " -> ..." if len(closed) > MOST_SHOWN else ""
+    return " -> ".join(map(quote, closed[:MOST_SHOWN])) + more
+
+
+def depth_first(root: str, children: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return all names below a root: parents first, children in their order."""
+    waiting, found = [root], list[str]()
+    while waiting:
+        name = waiting.pop()
+        found.append(name)
+        waiting.extend(reversed(children.get(name, ())))
+    return found
+
+
+def broken_rules(links: Sequence[Link]) -> list[tuple[Problem, int | None]]:
+    """Return the rules of manipulators that links break.
+
+    Each comes with the index of the last link that it is about, None where there is no
+    such link.
+    """
+    problems = list(problems_of(links))
+    if not problems:
+        return []
+    by_joint = {link.coordinate: k for k, link in enumerate(links)}
+    by_frame = {
+        name: k
+        for k, link in enumerate(links)
+        for name in (link.name, *(frame.name for frame in link.frames))
+    }
+    return [
+        (
+            problem,
+            (by_joint if _is_of_joint(problem) else by_frame).get(problem.subject),
+        )
+        for problem in problems
+    ]
+
+
+def _is_of_joint(problem: Problem) -> bool:
+    return problem.rule == "unique-joint" or problem.rule.startswith("coupling")
