@@ -589,8 +589,8 @@ def test_several_manipulators_become_one_tree_with_the_same_names():
     assert found == [
         "warning[one-robot]: 4 manipulators become one robot; their frames and joints "
         "are called 'manipulator/name' in it",
-        "warning[joint-order]: the order of the joints changes, for one manipulator "
-        "stands on another; it becomes rail/slider, arm/l1, arm/l2, rail/cover",
+        "warning[joint-order]: the order of the joints changes, since one manipulator "
+        "is mounted on another; it becomes rail/slider, arm/l1, arm/l2, rail/cover",
     ]
     assert other.joint_names == ("rail/slider", "arm/l1", "arm/l2", "rail/cover")
 

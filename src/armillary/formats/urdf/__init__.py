@@ -1,25 +1,20 @@
 """URDF in and out: robots as ROS describes them.
 
-What a URDF says becomes one manipulator. Links keep their names, and so do joints:
+A URDF becomes one manipulator. Links and joints keep their names:
 
-- `revolute`, `continuous` and `prismatic` turn or slide about `axis` behind `origin`;
-  `mimic` becomes a coupling; what a `continuous` joint says of lower and upper counts
-  for nothing, as in ROS.
-- `floating` and `planar` have more than one coordinate. Where such a joint hangs its
-  child on a root link that carries nothing else, such as `world`, the child becomes the
-  base of the manipulator, the root link is left out, and `origin` becomes the mount: a
-  base moves through the state. Anywhere else a planar joint `j` becomes the joints
-  `j_x`, `j_y` (prismatic, along the plane) and `j_theta` (revolute, about its normal),
-  and a floating one `j_x`, `j_y`, `j_z`, `j_yaw`, `j_pitch`, `j_roll`, in that order,
-  with links of the same names between them; PyBullet's `spherical` joint becomes the
-  last three. Roll, pitch and yaw are those of `rpy`, so
-  two of the six fall together where the pitch is a right angle.
+- `revolute`, `continuous` and `prismatic` turn about or slide along `axis`, behind
+  `origin`; `mimic` becomes a coupling; lower and upper limits of a `continuous` joint
+  have no effect, as in ROS.
+- `floating` and `planar` joints have several coordinates. On a root link that carries
+  nothing else, such as `world`, they free the base: the child becomes the base of the
+  manipulator, the root link is left out, and `origin` becomes the mount. Elsewhere they
+  become several joints, as does `spherical` of PyBullet: see `convert.PARTS`.
 - A capsule is new in URDF 1.1; its length is that of the straight part.
 
-Out goes every joint that turns or slides about a line fixed in its outer frame: those
-above, those of Denavit and Hartenberg, a user's own. Where the line does not pass
+Every joint that turns about or slides along a line fixed in its outer frame is written,
+those of Denavit and Hartenberg and a user's own included. Where the line does not pass
 through the outer frame's origin, a fixed joint follows. Named frames become links
-behind fixed joints. Several manipulators become one tree below a link `world`, their
+behind fixed joints. Several manipulators become one tree below a link `world`, with
 frames and joints called `manipulator/name`.
 """
 

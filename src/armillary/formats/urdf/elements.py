@@ -1,139 +1,108 @@
-"""What a link holds, as elements of URDF: origins, inertia, shapes, materials."""
+"""What the elements of URDF share: a context, origins, and the table of shapes."""
 
 from __future__ import annotations
 
-from typing import Final
+import math
+from typing import Final, NamedTuple
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Place, Report
-from armillary.formats.unsupported import possible_inertia
-from armillary.formats.xml import Element, tag
-from armillary.model.link import Link
-from armillary.model.shape import Colour, Shape
-from armillary.model.shapes import Box, Capsule, Cylinder, Mesh, Sphere
+from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.names import Guesses
+from armillary.formats.unsupported import Unsupported
+from armillary.formats.xml import Element, report_unused, tag
+from armillary.model.shape import Shape
+from armillary.model.shapes import Box, Capsule, Cylinder, Sphere
 from armillary.spatial.euler import fixed_xyz, rows_from_fixed_xyz
-from armillary.spatial.pose import Pose
+from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import EYE, ZERO, Vector3
 
-__all__ = ["Palette", "inertial_element", "origin_element"]
+__all__ = ["SHAPES", "Context", "origin_element", "read_pose"]
 
-TOLERANCE: Final = 1e-12
-NOWHERE: Final = Place()
-ONES: Final = (1.0, 1.0, 1.0)
+LENGTH_TOLERANCE: Final = 1e-6
+LEAST_LENGTH: Final = 1e-12
+ROTATION_TOLERANCE: Final = 1e-12
+
+SHAPES: Final[dict[str, tuple[type[Shape], dict[str, int]]]] = {
+    "box": (Box, {"size": 3}),
+    "sphere": (Sphere, {"radius": 1}),
+    "cylinder": (Cylinder, {"radius": 1, "length": 1}),
+    "capsule": (Capsule, {"radius": 1, "length": 1}),
+}
+"""The class and the attributes of each element, with the count of their numbers."""
+
+
+class Context(NamedTuple):
+    """What every part of the reader reports to."""
+
+    report: Report
+    unsupported: Unsupported
+    guesses: Guesses
+
+
+def read_pose(parent: Element, report: Report) -> Pose:
+    """Return the pose in an element's `<origin>`.
+
+    It holds `xyz` with `rpy`, or with `quat_xyzw` of URDF 1.1. Without it, and after an
+    error in it, the pose is the identity.
+    """
+    origin = parent.first_child("origin", report)
+    if origin is None:
+        return IDENTITY
+    xyz = origin.numbers("xyz", 3, report, default=ZERO)
+    rpy = origin.numbers("rpy", 3, report)
+    xyzw = origin.numbers("quat_xyzw", 4, report)
+    report_unused(origin, report)
+    if xyzw is None:
+        if rpy is None or rpy == ZERO:
+            return Pose.translation(*xyz)
+        return Pose.from_rpy(*rpy, position=xyz)
+    if rpy is not None:
+        report.error(
+            origin.place,
+            "two-rotations",
+            f"<origin> of {parent.label} has both 'rpy' and 'quat_xyzw'",
+            hint="Keep one of them.",
+        )
+    shown = quote(origin.attributes["quat_xyzw"])
+    length = math.hypot(*xyzw)
+    if not LEAST_LENGTH <= length < math.inf:
+        report.error(
+            origin.place,
+            "bad-quaternion",
+            f"the quaternion {shown} is not a rotation",
+            hint="Its length is 1; the identity is 0 0 0 1.",
+        )
+        return IDENTITY
+    if abs(length - 1.0) > LENGTH_TOLERANCE:
+        report.note(
+            origin.place,
+            "quaternion-length",
+            f"the quaternion {shown} has length {length:.6g}; normalised",
+        )
+    x, y, z, w = xyzw
+    return Pose.from_quaternion((w, x, y, z), xyz)
 
 
 def origin_element(pose: Pose, what: str, report: Report) -> list[Element]:
     """Return the `<origin>` of a pose, nothing for the identity.
 
-    what: Whose it is, for the warning where the rotation is not kept to 1e-12.
+    what: Whose it is, for the warning if the rotation is not kept to 1e-12.
     """
     if pose.is_identity:
         return []
-    rpy = _rpy(pose, what, report)
-    return [
-        tag(
-            "origin",
-            {
-                "xyz": _without_negative_zeros(pose.position),
-                "rpy": None if rpy == ZERO else rpy,
-            },
-        )
-    ]
-
-
-def _rpy(pose: Pose, what: str, report: Report) -> Vector3:
-    if pose.rotation == EYE:
-        return ZERO
-    rpy = _without_negative_zeros(fixed_xyz(pose.normalised().rotation))
-    written = Pose(rows_from_fixed_xyz(*rpy), pose.position)
-    if not written.approx_equal(pose, TOLERANCE):
-        report.warning(
-            NOWHERE,
-            "rounded",
-            f"the rotation of {what} is sheared; the nearest true one is written",
-        )
-    return rpy
+    rpy = ZERO
+    if pose.rotation != EYE:
+        rpy = _without_negative_zeros(fixed_xyz(pose.normalised().rotation))
+        written = Pose(rows_from_fixed_xyz(*rpy), pose.position)
+        if not written.approx_equal(pose, ROTATION_TOLERANCE):
+            report.warning(
+                NOWHERE,
+                "rounded",
+                f"the rotation of {what} is sheared; the nearest true one is written",
+            )
+    xyz = _without_negative_zeros(pose.position)
+    return [tag("origin", {"xyz": xyz, "rpy": None if rpy == ZERO else rpy})]
 
 
 def _without_negative_zeros(a: Vector3) -> Vector3:
     return a[0] + 0.0, a[1] + 0.0, a[2] + 0.0
-
-
-def inertial_element(name: str, link: Link, report: Report) -> list[Element]:
-    """Return the `<inertial>` of a link, nothing where its inertia is unknown."""
-    inertia = link.inertia
-    if inertia is not None and not link.primary.is_identity:
-        inertia = inertia.transformed(link.primary)
-    if inertia is not None:
-        inertia = possible_inertia(inertia, NOWHERE, quote(name), report)
-    if inertia is None:
-        return []
-    has_centre = inertia.mass != 0.0
-    centre = inertia.centre() if has_centre else ZERO
-    (xx, xy, xz), (_, yy, yz), (_, _, zz) = (
-        inertia.about_centre() if has_centre else inertia.rotational
-    )
-    moments = {"ixx": xx, "ixy": xy, "ixz": xz, "iyy": yy, "iyz": yz, "izz": zz}
-    return [
-        tag(
-            "inertial",
-            {},
-            *origin_element(Pose.translation(*centre), quote(name), report),
-            tag("mass", {"value": inertia.mass}),
-            tag("inertia", moments),
-        )
-    ]
-
-
-class Palette:
-    """The colours of a robot, each a material, numbered as they come up."""
-
-    def __init__(self, report: Report) -> None:
-        self._report = report
-        self._names: dict[Colour, str] = {}
-
-    def shape_element(self, kind: str, shape: Shape, primary: Pose) -> Element | None:
-        """Return the `<visual>` or `<collision>` of a shape, None where URDF has none.
-
-        primary: The primary frame, in which the shape is given, in the link's frame.
-        """
-        geometry = _geometry(shape)
-        if geometry is None:
-            return None
-        material: list[Element] = []
-        if shape.colour is not None:
-            name = self._names.setdefault(
-                shape.colour, f"colour_{len(self._names) + 1}"
-            )
-            material = [tag("material", {"name": name})]
-        return tag(
-            kind,
-            {"name": shape.name or None},
-            *origin_element(primary @ shape.pose, f"a {kind}", self._report),
-            tag("geometry", {}, geometry),
-            *material,
-        )
-
-    def elements(self) -> list[Element]:
-        """Return the materials that the shapes refer to."""
-        return [
-            tag("material", {"name": name}, tag("color", {"rgba": colour}))
-            for colour, name in self._names.items()
-        ]
-
-
-def _geometry(shape: Shape) -> Element | None:
-    match shape:
-        case Box():
-            return tag("box", {"size": shape.size})
-        case Sphere():
-            return tag("sphere", {"radius": shape.radius})
-        case Cylinder():
-            return tag("cylinder", {"radius": shape.radius, "length": shape.length})
-        case Capsule():
-            return tag("capsule", {"radius": shape.radius, "length": shape.length})
-        case Mesh():
-            scale = None if shape.scale == ONES else shape.scale
-            return tag("mesh", {"filename": shape.file, "scale": scale})
-        case _:
-            return None

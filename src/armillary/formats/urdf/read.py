@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -11,34 +12,27 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
-from armillary.formats.names import FreeNames, Guesses
+from armillary.formats.names import Guesses
 from armillary.formats.unsupported import Unsupported
-from armillary.formats.urdf.bodies import Body, read_body
-from armillary.formats.urdf.freedom import free_base, split
-from armillary.formats.urdf.hinges import DYNAMICS, SEVERAL, Hinge, read_hinge
-from armillary.formats.urdf.materials import Materials
-from armillary.formats.urdf.mimics import check_mimics
-from armillary.formats.urdf.shapes import Meshes, ShapeReader
-from armillary.formats.urdf.tree import check_names, depth_first, root_of
+from armillary.formats.urdf.convert import cell_of
+from armillary.formats.urdf.elements import Context
+from armillary.formats.urdf.joints import JointElement, read_joint
+from armillary.formats.urdf.links import LinkElement, read_link
+from armillary.formats.urdf.shapes import ShapeReader
+from armillary.formats.urdf.tree import check_mimics, check_names, root_of
 from armillary.formats.xml import Element, Limits, parse, report_unused
-from armillary.model.joint import Joint
-from armillary.model.joints.fixed import Fixed
-from armillary.model.joints.prismatic import Prismatic
-from armillary.model.joints.revolute import Revolute
-from armillary.model.link import Link
-from armillary.model.manipulator import Manipulator
-from armillary.model.property import Property
-from armillary.model.workcell import WORLD, Mount, Workcell
+from armillary.model.limits import INFINITE
+from armillary.model.workcell import WORLD, Workcell
 
 __all__ = ["read", "sniff"]
 
 # Of simulators and controllers, beside the robot itself.
 FOREIGN: Final = ("transmission", "gazebo", "ros2_control", "sensor", "mujoco")
-# From these no link or joint comes, expanded or not.
+# These give no link or joint, expanded or not.
 DEFINITIONS: Final = ("xacro:property", "xacro:arg", "xacro:macro")
-# No pose of a link is computed from what stands in these.
+# No pose of a link depends on what is inside these.
 ASIDE: Final = (*FOREIGN, "material", "visual", "collision", "inertial")
-# Reading takes far longer than parsing; no robot has so many.
+# Reading takes far longer than parsing, and no robot has so many.
 LIMITS: Final = Limits(elements=150_000)
 VERSIONS: Final = ("1.0", "1.1", "1.2")
 OF_SRDF: Final = {"group", "disable_collisions", "end_effector", "virtual_joint"}
@@ -54,62 +48,59 @@ def sniff(data: bytes) -> bool:
     """Return whether the first element of a document is `<robot>`."""
     if data.startswith(_UTF_16):
         data = data[: 1 << 16].decode("utf-16", errors="replace").encode()
-    place = len(_BYTE_ORDER_MARK) if data.startswith(_BYTE_ORDER_MARK) else 0
-    while True:
-        start = _TAG.match(data, place)
-        if start is None:
-            return False
-        end = _ENDS.get(start[1])
+    offset = len(_BYTE_ORDER_MARK) if data.startswith(_BYTE_ORDER_MARK) else 0
+    while (tag := _TAG.match(data, offset)) is not None:
+        end = _ENDS.get(tag[1])
         if end is None:
             return True
-        found = data.find(end, start.end())
+        found = data.find(end, tag.end())
         if found < 0:
             return False
-        place = found + len(end)
+        offset = found + len(end)
+    return False
 
 
 def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workcell:
     """Return the robot of a URDF as a cell with one manipulator.
 
-    Raises FormatError with all that was found, if the file is faulty.
+    Raises FormatError with all diagnostics, if the file is faulty.
     """
     robot = parse(data, path, LIMITS, report=report)
     _refuse_other_kinds(robot, report)
     report.raise_if_errors()
-    unsupported, guesses = Unsupported(report), Guesses()
-    shapes = ShapeReader(
-        materials=Materials(robot, report, unsupported, guesses),
-        meshes=Meshes(path, options.roots, report),
-        report=report,
-        unsupported=unsupported,
-        guesses=guesses,
-    )
+    context = Context(report, Unsupported(report), Guesses())
+    shapes = ShapeReader(robot, path, options.roots, context)
     name = _name(robot, path, report)
-    bodies: list[Body] = []
-    for link in robot.children_named("link"):
+    links: list[LinkElement] = []
+    for element in robot.children_named("link"):
         report.raise_if_many()
-        bodies.append(read_body(link, shapes, unsupported, report))
-    hinges: list[Hinge] = []
-    for joint in robot.children_named("joint"):
+        links.append(read_link(element, shapes, context))
+    joints: list[JointElement] = []
+    for element in robot.children_named("joint"):
         report.raise_if_many()
-        hinges.append(read_hinge(joint, unsupported, guesses, report))
-    unsupported.add_children(robot, FOREIGN)
-    unsupported.add_prefixed(robot)
+        joints.append(read_joint(element, context))
+    context.unsupported.add_children(robot, FOREIGN)
+    context.unsupported.add_prefixed(robot)
     report_unused(robot, report)
-    unsupported.report_all()
-    are_named = check_names(bodies, hinges, guesses, report)
-    unlimited, free = check_mimics(hinges, guesses, report)
+    context.unsupported.report_all()
+    are_named = check_names(links, joints, context)
+    unlimited, free = check_mimics(joints, context)
     # With wrong names, links would seem to be loose that are not.
-    root = root_of(bodies, hinges, report) if are_named else None
+    root = root_of(links, joints, report) if are_named else None
     report.raise_if_errors()
-    assert root is not None, "a tree without a root was let pass"
-    hinges = [h.without_range() if h.name in unlimited else h for h in hinges]
-    hinges = [h.moving_itself() if h.name in free else h for h in hinges]
-    return _cell(name, root, bodies, hinges, report)
+    assert root is not None, "without a root there is an error"
+    joints = [_without_range(j) if j.name in unlimited else j for j in joints]
+    joints = [replace(j, mimic=None) if j.name in free else j for j in joints]
+    return cell_of(name, root, links, joints, report)
+
+
+def _without_range(joint: JointElement) -> JointElement:
+    limits = msgspec.structs.replace(joint.limits, lower=-INFINITE, upper=INFINITE)
+    return replace(joint, limits=limits)
 
 
 def _refuse_other_kinds(robot: Element, report: Report) -> None:
-    """Report a document that is no URDF, or not yet one."""
+    """Report a document that is not a URDF, or not yet one."""
     if robot.name != "robot":
         report.error(
             robot.place,
@@ -123,7 +114,7 @@ def _refuse_other_kinds(robot: Element, report: Report) -> None:
         names = {child.name for child in robot.children}
         hint = ""
         if not names:
-            hint = "The file may be an output of xacro for a file that only has macros."
+            hint = "The file may be the output of xacro for a file with macros only."
         elif names & OF_SRDF:
             hint = "This looks like an SRDF, the companion of a URDF."
         report.error(robot.place, "no-links", "the robot has no link", hint=hint)
@@ -132,14 +123,14 @@ def _refuse_other_kinds(robot: Element, report: Report) -> None:
 def _refuse_xacro(robot: Element, report: Report) -> bool:
     """Report, once, what xacro has not expanded; return whether that is an error."""
     ignored = report.tolerating("no motion depends on it")
-    is_told = False
+    is_reported = False
     pending = [(child, False) for child in reversed(robot.children)]
     while pending:
         element, is_aside = pending.pop()
         is_aside |= element.name in ASIDE
         is_harmless = is_aside or element.name in DEFINITIONS
         what = "" if element.name in FOREIGN else _macro(element)
-        if what and not (is_harmless and is_told):
+        if what and not (is_harmless and is_reported):
             before = report.count(Severity.ERROR)
             (ignored if is_harmless else report).error(
                 element.place,
@@ -147,7 +138,7 @@ def _refuse_xacro(robot: Element, report: Report) -> bool:
                 f"{what} is not expanded",
                 hint="Run xacro over the file and load the result.",
             )
-            is_told = True
+            is_reported = True
             if report.count(Severity.ERROR) > before:
                 return True
         if element.name not in (*FOREIGN, *DEFINITIONS):
@@ -156,7 +147,7 @@ def _refuse_xacro(robot: Element, report: Report) -> bool:
 
 
 def _macro(element: Element) -> str:
-    """Return what of an element is for xacro to expand, empty without such a thing."""
+    """Return which part of an element xacro would expand, or nothing."""
     if element.name.startswith("xacro:"):
         return element.label
     for key, value in element.attributes.items():
@@ -166,7 +157,7 @@ def _macro(element: Element) -> str:
 
 
 def _name(robot: Element, path: str, report: Report) -> str:
-    """Return the robot's name as a manipulator may have it."""
+    """Return the robot's name, changed where a manipulator cannot have it."""
     version = robot.attribute("version")
     if version is not None and version not in VERSIONS:
         report.note(
@@ -186,75 +177,3 @@ def _name(robot: Element, path: str, report: Report) -> str:
         message = f"the name {quote(given)} cannot be kept; it becomes {quote(name)}"
         report.warning(robot.place, "renamed", message)
     return name
-
-
-def _cell(
-    name: str,
-    root: str,
-    bodies: list[Body],
-    hinges: list[Hinge],
-    report: Report,
-) -> Workcell:
-    """Return the cell of a faultless tree, its links depth first."""
-    by_name = {body.name: body for body in bodies}
-    carrier = {hinge.child: hinge for hinge in hinges}
-    on: dict[str, list[Hinge]] = {}
-    for hinge in hinges:
-        on.setdefault(hinge.parent, []).append(hinge)
-    free = free_base(by_name[root], on.get(root, []), report)
-    mounts: tuple[Mount, ...] = ()
-    if free is not None:
-        root = free.child
-        if not free.origin.is_identity:
-            mounts = (Mount(manipulator=name, pose=free.origin),)
-    children = {
-        parent: [hinge.child for hinge in found] for parent, found in on.items()
-    }
-    link_names = FreeNames(set(by_name))
-    joint_names = FreeNames({hinge.name for hinge in hinges})
-    properties: list[Property] = []
-    links: list[Link] = [_with_body(Link(name=root), by_name[root])]
-    for child in depth_first(root, children)[1:]:
-        hinge = carrier[child]
-        if hinge.type in SEVERAL:
-            links.extend(split(hinge, link_names, joint_names, report))
-        else:
-            links.append(_link(hinge))
-        links[-1] = _with_body(links[-1], by_name[child])
-        if hinge.dynamics and hinge.type != "fixed":
-            properties.append(Property(name=DYNAMICS, of=child, numbers=hinge.dynamics))
-    return Workcell(
-        name=name,
-        manipulators=(
-            Manipulator(name=name, links=tuple(links), properties=tuple(properties)),
-        ),
-        mounts=mounts,
-    )
-
-
-def _link(hinge: Hinge) -> Link:
-    """Return the link behind a joint with at most one coordinate, without its body."""
-    return Link(
-        name=hinge.child,
-        parent=hinge.parent,
-        joint=_joint(hinge),
-        joint_name=hinge.name,
-        limits=hinge.limits,
-        coupling=hinge.mimic,
-    )
-
-
-def _joint(hinge: Hinge) -> Joint:
-    if hinge.type == "fixed":
-        return Fixed(precursor=hinge.origin)
-    kind = Prismatic if hinge.type == "prismatic" else Revolute
-    return kind(axis=hinge.axis, precursor=hinge.origin)
-
-
-def _with_body(link: Link, body: Body) -> Link:
-    return msgspec.structs.replace(
-        link,
-        inertia=body.inertia,
-        visuals=body.visuals,
-        collisions=body.collisions,
-    )

@@ -1,84 +1,52 @@
-"""Visuals and collisions."""
+"""`<visual>` and `<collision>`: shapes, with the materials that colour them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any, Final
 
 from armillary.errors import ModelError, quote
-from armillary.formats.diagnostic import Diagnostic, Report, Severity
-from armillary.formats.names import Guesses
+from armillary.formats.diagnostic import Diagnostic, Severity
 from armillary.formats.paths import Roots
-from armillary.formats.unsupported import Unsupported
-from armillary.formats.urdf.materials import Materials
-from armillary.formats.urdf.origin import read_pose
+from armillary.formats.urdf.elements import SHAPES, Context, read_pose
 from armillary.formats.xml import Element, report_unused
-from armillary.model.shape import Shape
-from armillary.model.shapes import Box, Capsule, Cylinder, HalfSpace, Mesh, Sphere
+from armillary.model.shape import Colour, Shape
+from armillary.model.shapes import HalfSpace, Mesh
+from armillary.spatial.vector import ZERO
 
-__all__ = ["Meshes", "ShapeReader"]
+__all__ = ["ShapeReader"]
 
 MOST_MISSING: Final = 50
 ONES: Final = (1.0, 1.0, 1.0)
 
 
-class Meshes:
-    """Look up the files of meshes, where the caller has told folders to look in."""
-
-    def __init__(self, path: str, roots: Roots, report: Report) -> None:
-        self._base = os.path.dirname(os.path.abspath(path))
-        self._roots = roots
-        self._report = report
-        self._seen: set[str] = set()
-        self._missing = 0
-        self._is_looking = bool(roots.packages or roots.folders)
-
-    def check(self, reference: str, element: Element) -> None:
-        """Warn, once for each file, of one that is not where it may be."""
-        if not self._is_looking or reference in self._seen:
-            return
-        self._seen.add(reference)
-        found = self._roots.find(reference, base=self._base, place=element.place)
-        if not isinstance(found, Diagnostic):
-            return
-        self._report.warning(found.place, found.code, found.message, hint=found.hint)
-        self._missing += 1
-        if self._missing >= MOST_MISSING:
-            self._is_looking = False
-            self._report.warning(
-                element.place,
-                "reference-missing",
-                f"{MOST_MISSING} meshes are missing; no more are looked up",
-            )
-
-
 class ShapeReader:
-    """Read `<visual>` and `<collision>` into shapes."""
+    """Read the shapes of links.
+
+    path: The path of the file, to which meshes are relative.
+    roots: Where meshes are looked up; if it names no folders, they are not.
+    """
 
     def __init__(
-        self,
-        *,
-        materials: Materials,
-        meshes: Meshes,
-        report: Report,
-        unsupported: Unsupported,
-        guesses: Guesses,
+        self, robot: Element, path: str, roots: Roots, context: Context
     ) -> None:
-        self._materials = materials
-        self._meshes = meshes
-        self._report = report.tolerating("the shape is left out")
-        self._unkept = unsupported
-        self._guesses = guesses
+        self._report = context.report.tolerating("the shape is left out")
+        self._unsupported = context.unsupported
+        self._guesses = context.guesses
+        self._materials = _Materials(robot, context)
+        self._warn = context.report.warning
+        self._base = os.path.dirname(os.path.abspath(path))
+        self._roots = roots
+        self._looked_up: set[str] = set()
+        self._missing = 0 if roots.packages or roots.folders else MOST_MISSING
 
     def read_all(self, link: Element, name: str) -> tuple[Shape, ...]:
         """Return the shapes of a link's children of one name."""
-        found: list[Shape] = []
-        for element in link.children_named(name):
-            found.extend(self._read(element))
-        return tuple(found)
+        found = [self._read(element) for element in link.children_named(name)]
+        return tuple(shape for shape in found if shape is not None)
 
-    def _read(self, element: Element) -> list[Shape]:
+    def _read(self, element: Element) -> Shape | None:
         faults = self._report.faults
         looks = {
             "name": element.attribute("name") or "",
@@ -86,42 +54,29 @@ class ShapeReader:
             "colour": self._materials.colour(element),
         }
         if element.name == "collision":
-            self._unkept.add_children(element, ("verbose",))
-        self._unkept.add_prefixed(element)
+            self._unsupported.add_children(element, ("verbose",))
+        self._unsupported.add_prefixed(element)
         geometry = element.first_child("geometry", self._report)
         report_unused(element, self._report, Severity.NOTE)
         if geometry is None or not geometry.children:
-            self._tell_empty(element, geometry)
-            return []
-        found = self._shapes(element, geometry, looks)
-        return found if self._report.faults == faults else []
+            # Nothing is lost that could touch or be seen.
+            report = self._report.tolerating("it is left out", Severity.NOTE)
+            if geometry is None:
+                element.first_child("geometry", report, required=True)
+            else:
+                message = f"<geometry> of {element.label} is empty"
+                report.error(geometry.place, "bad-geometry", message)
+            return None
+        found = self._shape(element, geometry, looks)
+        return found if self._report.faults == faults else None
 
-    def _tell_empty(self, owner: Element, geometry: Element | None) -> None:
-        """Report a visual or collision without a shape, of which nothing is lost."""
-        report = self._report.tolerating("it is left out", Severity.NOTE)
-        if geometry is None:
-            owner.first_child("geometry", report, required=True)
-        else:
-            report.error(
-                geometry.place,
-                "bad-geometry",
-                f"<geometry> of {owner.label} is empty",
-            )
-
-    def _shapes(
+    def _shape(
         self, owner: Element, geometry: Element, looks: dict[str, Any]
-    ) -> list[Shape]:
-        known: dict[str, Callable[[Element, dict[str, Any]], list[Shape]]] = {
-            "box": self._box,
-            "sphere": self._sphere,
-            "cylinder": self._cylinder,
-            "capsule": self._capsule,
-            "mesh": self._mesh,
-        }
-        readers = {**known, "plane": self._plane}
-        for kind in readers:
+    ) -> Shape | None:
+        known = [*SHAPES, "mesh"]
+        for kind in (*known, "plane"):
             geometry.children_named(kind)
-        found = [child for child in geometry.children if child.name in readers]
+        found = [c for c in geometry.children if c.name in (*known, "plane")]
         report = self._report
         if found:
             report = report.tolerating("the first one counts")
@@ -135,103 +90,165 @@ class ShapeReader:
                 hint=self._guesses.hint(other, known) if other else "",
             )
         if not found:
-            return []
+            return None
         report_unused(geometry, self._report, Severity.NOTE)
-        shapes = readers[found[0].name](found[0], looks)
-        report_unused(found[0], self._report, Severity.NOTE)
-        return shapes
+        element = found[0]
+        try:
+            if element.name == "mesh":
+                shape = self._mesh(element, looks)
+            elif element.name == "plane":
+                shape = self._plane(element, looks)
+            else:
+                shape = self._sized(element, looks)
+        except ModelError as error:
+            message = f"{element.label} is not a shape: {error}".removesuffix(".")
+            self._report.error(element.place, "bad-shape", message)
+            return None
+        report_unused(element, self._report, Severity.NOTE)
+        return shape
 
-    def _box(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
-        size = element.numbers("size", 3, self._report, required=True)
-        if size is None or not self._is_size(element, *size):
-            return []
-        return self._made(element, Box, size=size, **looks)
+    def _sized(self, element: Element, looks: dict[str, Any]) -> Shape | None:
+        """Return a shape of the table, whose sizes are attributes."""
+        kind, counts = SHAPES[element.name]
+        sizes = {
+            name: element.numbers(name, count, self._report, required=True)
+            for name, count in counts.items()
+        }
+        given = {name: size for name, size in sizes.items() if size is not None}
+        if len(given) < len(sizes):
+            return None
+        least = min(map(min, given.values()))
+        if least < 0.0:
+            message = f"{element.label} has a negative size"
+            self._report.error(element.place, "negative-size", message)
+            return None
+        if least == 0.0:
+            self._warn_of_no_volume(element, "size")
+        for name, size in given.items():
+            looks[name] = size if counts[name] > 1 else size[0]
+        return kind(**looks)
 
-    def _sphere(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
-        radius = element.number("radius", self._report, required=True)
-        if radius is None or not self._is_size(element, radius):
-            return []
-        return self._made(element, Sphere, radius=radius, **looks)
-
-    def _cylinder(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
-        return self._round(element, Cylinder, looks)
-
-    def _capsule(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
-        return self._round(element, Capsule, looks)
-
-    def _round(
-        self, element: Element, kind: type[Shape], looks: dict[str, Any]
-    ) -> list[Shape]:
-        """Return a shape with a radius about z, and a length along it."""
-        radius = element.number("radius", self._report, required=True)
-        length = element.number("length", self._report, required=True)
-        if radius is None or length is None:
-            return []
-        if not self._is_size(element, radius, length):
-            return []
-        return self._made(element, kind, radius=radius, length=length, **looks)
-
-    def _mesh(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
+    def _mesh(self, element: Element, looks: dict[str, Any]) -> Shape | None:
         file = element.required_attribute("filename", self._report)
         x, y, z = self._scale(element)
         if 0.0 in (x, y, z):
-            self._report.warning(
-                element.place, "no-volume", f"{element.label} has a scale of zero"
-            )
+            self._warn_of_no_volume(element, "scale")
         if file is None:
-            return []
+            return None
         if not file.strip():
-            self._report.error(
-                element.place, "empty-reference", f"{element.label} names no file"
-            )
-            return []
-        self._meshes.check(file, element)
-        return self._made(element, Mesh, file=file, scale=(x, y, z), **looks)
+            message = f"{element.label} names no file"
+            self._report.error(element.place, "empty-reference", message)
+            return None
+        self._look_up(file, element)
+        return Mesh(file=file, scale=(x, y, z), **looks)
 
     def _scale(self, element: Element) -> tuple[float, ...]:
         """Return the scale of a mesh; a single number is that of all axes."""
         if len((element.attribute("scale") or "").split()) == 1:
             view = self._report.tolerating("it is the scale along all axes")
             element.numbers("scale", 3, view)
-            factor = element.number("scale", self._report, default=1.0)
-            return (factor,) * 3
+            return (element.number("scale", self._report, default=1.0),) * 3
         return element.numbers("scale", 3, self._report, default=ONES)
 
-    def _plane(self, element: Element, looks: dict[str, Any]) -> list[Shape]:
-        """Return the half space below a plane, which is PyBullet's, not URDF's."""
+    def _plane(self, element: Element, looks: dict[str, Any]) -> Shape:
+        """Return the half space below a plane, an element of PyBullet."""
         normal = element.numbers("normal", 3, self._report, default=(0.0, 0.0, 1.0))
         self._report.tolerating("it is read as a half space").error(
             element.place, "bad-geometry", "URDF has no <plane>"
         )
-        try:
-            below = HalfSpace.below((0.0, 0.0, 0.0), normal)
-        except ModelError as error:
-            message = f"{element.label} is no shape: {error}".removesuffix(".")
-            self._report.error(element.place, "bad-shape", message)
-            return []
-        looks = {**looks, "pose": looks["pose"] @ below.pose}
-        return self._made(element, HalfSpace, **looks)
+        below = HalfSpace.below(ZERO, normal)
+        return HalfSpace(**{**looks, "pose": looks["pose"] @ below.pose})
 
-    def _is_size(self, element: Element, *sizes: float) -> bool:
-        """Return whether no size is negative; warn of zeros."""
-        if min(sizes) < 0.0:
-            self._report.error(
-                element.place, "negative-size", f"{element.label} has a negative size"
-            )
-            return False
-        if min(sizes) == 0.0:
-            self._report.warning(
-                element.place, "no-volume", f"{element.label} has a size of zero"
-            )
-        return True
+    def _warn_of_no_volume(self, element: Element, what: str) -> None:
+        message = f"{element.label} has a {what} of zero"
+        self._report.warning(element.place, "no-volume", message)
 
-    def _made(
-        self, element: Element, kind: type[Shape], **parameters: Any
-    ) -> list[Shape]:
-        """Return a shape, nothing where its parameters make none."""
-        try:
-            return [kind(**parameters)]
-        except ModelError as error:
-            message = f"{element.label} is no shape: {error}".removesuffix(".")
-            self._report.error(element.place, "bad-shape", message)
-            return []
+    def _look_up(self, file: str, element: Element) -> None:
+        """Warn, once for each file, of meshes that do not exist."""
+        if self._missing >= MOST_MISSING or file in self._looked_up:
+            return
+        self._looked_up.add(file)
+        found = self._roots.find(file, base=self._base, place=element.place)
+        if not isinstance(found, Diagnostic):
+            return
+        self._warn(found.place, found.code, found.message, hint=found.hint)
+        self._missing += 1
+        if self._missing == MOST_MISSING:
+            message = f"{MOST_MISSING} meshes are missing; no more are looked up"
+            self._warn(element.place, "reference-missing", message)
+
+
+class _Materials:
+    """Colours by name.
+
+    A material of the robot can be used by name everywhere; so can, as in ROS, one that
+    a visual defines.
+    """
+
+    def __init__(self, robot: Element, context: Context) -> None:
+        self._report = context.report.tolerating("it is left out", Severity.NOTE)
+        self._unsupported = context.unsupported
+        self._guesses = context.guesses
+        self._by_name: dict[str, Colour | None] = {}
+        self._by_element: dict[Element, Colour | None] = {}
+        for material in robot.children_named("material"):
+            name = material.required_attribute("name", self._report)
+            colour = self._define(material)
+            if name and self._by_name.get(name, colour) != colour:
+                context.report.note(
+                    material.place,
+                    "repeated-name",
+                    f"material {quote(name)} has another colour already",
+                    hint="The first one is used.",
+                )
+            self._by_name.setdefault(name or "", colour)
+        for material in _in_shapes(robot):
+            name = material.attribute("name")
+            if {child.name for child in material.children} & {"color", "texture"}:
+                self._by_element[material] = colour = self._define(material)
+                self._by_name.setdefault(name or "", colour)
+
+    def colour(self, shape: Element) -> Colour | None:
+        """Return the colour of a visual or collision, None without one."""
+        material = shape.first_child("material", self._report)
+        if material is None:
+            return None
+        if material in self._by_element:
+            return self._by_element[material]
+        name = material.attribute("name") or ""
+        if not name or name not in self._by_name:
+            self._report.note(
+                material.place,
+                "unknown-material",
+                f"{shape.label} has the material {quote(name)}, which is not defined",
+                hint=self._guesses.hint(name, filter(None, self._by_name)),
+            )
+        return self._by_name.get(name) if name else None
+
+    def _define(self, material: Element) -> Colour | None:
+        """Return the colour that a material defines."""
+        color = material.first_child("color", self._report)
+        self._unsupported.add_children(material, ("texture",))
+        report_unused(material, self._report, Severity.NOTE)
+        if color is None:
+            return None
+        rgba = color.numbers("rgba", 4, self._report, required=True)
+        report_unused(color, self._report, Severity.NOTE)
+        if rgba is None:
+            return None
+        red, green, blue, opacity = (min(1.0, max(0.0, part)) for part in rgba)
+        if (red, green, blue, opacity) != rgba:
+            self._report.note(
+                color.place,
+                "colour-range",
+                f"the colour {quote(color.attributes['rgba'])} leaves [0, 1]; clipped",
+                hint="Divide numbers up to 255 by 255." if max(rgba) > 2.0 else "",
+            )
+        return red, green, blue, opacity
+
+
+def _in_shapes(robot: Element) -> Iterator[Element]:
+    """Yield the materials inside links."""
+    for link in robot.children:
+        for shape in link.children if link.name == "link" else ():
+            yield from (child for child in shape.children if child.name == "material")

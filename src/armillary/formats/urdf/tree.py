@@ -1,135 +1,239 @@
-"""How links and joints make one tree, or why they do not."""
+"""Whether links and joints make one tree, and whether joints can mimic others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Place, Report, Severity
-from armillary.formats.names import Guesses
-from armillary.formats.urdf.bodies import Body
-from armillary.formats.urdf.hinges import Hinge
+from armillary.formats.diagnostic import Report, Severity
+from armillary.formats.names import Guesses, check_unique, cycles, shown_cycle
+from armillary.formats.urdf.elements import Context
+from armillary.formats.urdf.joints import SEVERAL, JointElement
+from armillary.formats.urdf.links import LinkElement
 
-__all__ = ["check_names", "depth_first", "root_of"]
+__all__ = ["check_mimics", "check_names", "root_of"]
 
+LONGEST_CHAIN: Final = 32
 MOST_SHOWN: Final = 10
 
 
 def check_names(
-    bodies: Sequence[Body],
-    hinges: Sequence[Hinge],
-    guesses: Guesses,
-    report: Report,
+    links: Sequence[LinkElement], joints: Sequence[JointElement], context: Context
 ) -> bool:
     """Report names that are taken, and links that joints name but that do not exist.
 
     Returns whether every link and both ends of every joint have a right name.
     """
+    report = context.report
     before = report.count(Severity.ERROR)
-    _check_unique("link", ((body.name, body.place) for body in bodies), report)
-    _check_unique("joint", ((hinge.name, hinge.place) for hinge in hinges), report)
-    known = {body.name for body in bodies}
-    for hinge in hinges:
+    check_unique("link", ((link.name, link.place) for link in links), report)
+    check_unique("joint", ((joint.name, joint.place) for joint in joints), report)
+    known = {link.name for link in links}
+    for joint in joints:
         report.raise_if_many()
-        for end, name in (("parent", hinge.parent), ("child", hinge.child)):
+        for end, name in (("parent", joint.parent), ("child", joint.child)):
             if name and name not in known:
                 report.error(
-                    hinge.places[end],
+                    joint.places[end],
                     "unknown-link",
-                    f"the {end} of joint {quote(hinge.name)} is {quote(name)}, which "
+                    f"the {end} of joint {quote(joint.name)} is {quote(name)}, which "
                     "does not exist",
-                    hint=guesses.hint(name, known),
+                    hint=context.guesses.hint(name, known),
                 )
-    all_given = "" not in known and all(
-        hinge.parent and hinge.child for hinge in hinges
-    )
-    return all_given and report.count(Severity.ERROR) == before
-
-
-def _check_unique(
-    kind: str, named: Iterable[tuple[str, Place]], report: Report
-) -> None:
-    first: dict[str, Place] = {}
-    for name, place in named:
-        report.raise_if_many()
-        taken = first.setdefault(name, place)
-        if name and taken is not place:
-            report.error(
-                place,
-                "repeated-name",
-                f"a {kind} is called {quote(name)} already, at line {taken.line}",
-                hint="Rename one.",
-            )
+    all_given = all(joint.parent and joint.child for joint in joints)
+    return "" not in known and all_given and report.count(Severity.ERROR) == before
 
 
 def root_of(
-    bodies: Sequence[Body], hinges: Sequence[Hinge], report: Report
+    links: Sequence[LinkElement], joints: Sequence[JointElement], report: Report
 ) -> str | None:
-    """Return the name of the link that nothing carries and that carries all others.
+    """Return the name of the one link without a parent, below which all others are.
 
-    Report links with two parents, more than one root, and cycles; then it is None.
+    Report links with two parents, several roots, and cycles; then it is None.
     """
-    carrier: dict[str, Hinge] = {}
+    carrier: dict[str, JointElement] = {}
     is_tree = True
-    for hinge in hinges:
-        first = carrier.setdefault(hinge.child, hinge)
-        if first is not hinge:
+    for joint in joints:
+        first = carrier.setdefault(joint.child, joint)
+        if first is not joint:
             is_tree = False
             report.error(
-                hinge.place,
+                joint.place,
                 "two-parents",
-                f"joint {quote(hinge.name)} carries link {quote(hinge.child)}, which "
+                f"joint {quote(joint.name)} carries link {quote(joint.child)}, which "
                 f"joint {quote(first.name)} of line {first.place.line} carries already",
-                hint="A link has one parent; URDF holds no closed loops.",
+                hint="A link has one parent; URDF has no closed loops.",
             )
-    roots = [body for body in bodies if body.name not in carrier]
-    is_tree &= not _tell_cycles(bodies, carrier, report)
+    roots = [link for link in links if link.name not in carrier]
+    parents = {
+        link.name: carrier[link.name].parent for link in links if link.name in carrier
+    }
+    for cycle in cycles(parents):
+        is_tree = False
+        first, *rest = cycle
+        report.error(
+            carrier[first].place,
+            "cycle",
+            f"link {quote(first)} carries itself: "
+            f"{shown_cycle([first, *reversed(rest)])}",
+        )
     if len(roots) > 1:
-        names = ", ".join(quote(body.name) for body in roots[:MOST_SHOWN])
+        names = ", ".join(quote(link.name) for link in roots[:MOST_SHOWN])
         more = f" and {len(roots) - MOST_SHOWN} more" if len(roots) > MOST_SHOWN else ""
         report.error(
             roots[1].place,
             "two-roots",
             f"{len(roots)} links have no parent, but a robot has one root: "
             f"{names}{more}",
-            hint="Connect them by joints; a fixed one will do.",
+            hint="Connect them by joints, such as fixed ones.",
         )
     return roots[0].name if is_tree and len(roots) == 1 else None
 
 
-def _tell_cycles(
-    bodies: Sequence[Body], carrier: Mapping[str, Hinge], report: Report
+class _Drive(NamedTuple):
+    """What moves a joint in the end: q = multiplier q_leader + offset."""
+
+    leader: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+    steps: int = 0
+
+
+def check_mimics(
+    joints: Iterable[JointElement], context: Context
+) -> tuple[set[str], set[str]]:
+    """Report joints that follow no moving joint, or themselves.
+
+    Returns the names of those whose limits contradict those of their leader, and of
+    those that are taken to move by themselves. Takes linear time.
+    """
+    report, _, guesses = context
+    by_name: dict[str, JointElement] = {}
+    for joint in joints:
+        by_name.setdefault(joint.name, joint)
+    followers = {n: joint for n, joint in by_name.items() if joint.mimic is not None}
+    guess = report.guessing("it is taken to move by itself")
+    free = {
+        name
+        for name, joint in followers.items()
+        if not _has_leader(joint, by_name, guesses, guess)
+    }
+    leaders = {n: _leader(joint) for n, joint in followers.items() if n not in free}
+    for cycle in cycles(leaders):
+        guess.error(
+            by_name[cycle[0]].places["mimic"],
+            "mimic-cycle",
+            f"joint {quote(cycle[0])} mimics itself: {shown_cycle(cycle)}",
+            hint="Let one of them move by itself.",
+        )
+        free.add(cycle[0])
+    drives: dict[str, _Drive | None] = {
+        name: _Drive(name) for name in by_name if name not in leaders or name in free
+    }
+    for follower in leaders:
+        chain = [follower]
+        while chain[-1] not in drives:
+            chain.append(leaders[chain[-1]])
+        for name, leader in reversed(list(pairwise(chain))):
+            drives[name] = _next(by_name[name], drives[leader], report)
+    return _contradicting(by_name, drives, report), free
+
+
+def _has_leader(
+    joint: JointElement,
+    by_name: dict[str, JointElement],
+    guesses: Guesses,
+    report: Report,
 ) -> bool:
-    """Report each cycle of links once; return whether there are any."""
-    rooted: set[str] = set()
-    found = False
-    for body in bodies:
-        name = body.name
-        path: dict[str, None] = {}
-        while name in carrier and name not in rooted and name not in path:
-            path[name] = None
-            name = carrier[name].parent
-        if name in path:
-            found = True
-            names = list(path)
-            cycle = [*names[names.index(name) :], name][::-1]
-            shown = " -> ".join(map(quote, cycle[:MOST_SHOWN]))
-            report.error(
-                carrier[name].place,
-                "cycle",
-                f"link {quote(name)} carries itself: {shown}"
-                + (" -> ..." if len(cycle) > MOST_SHOWN else ""),
-            )
-        rooted.update(path)
-    return found
+    """Return whether a joint follows one that moves by a single coordinate."""
+    of, hint = _leader(joint), ""
+    leader = by_name.get(of)
+    if leader is None:
+        code, fault = "unknown-joint", "which does not exist"
+        hint = guesses.hint(of, (name for name in by_name if name != joint.name))
+    elif leader.type == "fixed":
+        code, fault = "fixed-mimic", "which is fixed"
+        hint = "Make the follower fixed too."
+    elif leader.type in SEVERAL:
+        code, fault = (
+            "free-mimic",
+            f"which is {leader.type}: it has several coordinates",
+        )
+    else:
+        return True
+    report.error(
+        joint.places["mimic"],
+        code,
+        f"joint {quote(joint.name)} mimics {quote(of)}, {fault}",
+        hint=hint,
+    )
+    return False
 
 
-def depth_first(root: str, children: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return all names below a root: parents first, children in their order."""
-    waiting, found = [root], list[str]()
-    while waiting:
-        name = waiting.pop()
-        found.append(name)
-        waiting.extend(reversed(children.get(name, ())))
+def _leader(joint: JointElement) -> str:
+    assert joint.mimic is not None
+    return joint.mimic.of
+
+
+def _next(joint: JointElement, drive: _Drive | None, report: Report) -> _Drive | None:
+    """Return what moves a joint, from what moves the one that it follows."""
+    assert joint.mimic is not None
+    if drive is None:
+        return None
+    if drive.steps == LONGEST_CHAIN:
+        report.error(
+            joint.places["mimic"],
+            "mimic-chain",
+            f"joint {quote(joint.name)} follows {quote(drive.leader)} over more than "
+            f"{LONGEST_CHAIN} joints",
+            hint=f"Let it mimic {quote(drive.leader)} directly.",
+        )
+        return None
+    multiplier = joint.mimic.multiplier * drive.multiplier
+    offset = joint.mimic.multiplier * drive.offset + joint.mimic.offset
+    if not (math.isfinite(multiplier) and math.isfinite(offset)):
+        report.error(
+            joint.places["mimic"],
+            "bad-number",
+            f"joint {quote(joint.name)} follows {quote(drive.leader)} by a multiplier "
+            "or offset that is too large for a double",
+        )
+        return None
+    return _Drive(drive.leader, multiplier, offset, drive.steps + 1)
+
+
+def _contradicting(
+    by_name: dict[str, JointElement], drives: dict[str, _Drive | None], report: Report
+) -> set[str]:
+    """Return the followers whose limits leave their leader no range, or one value."""
+    found: set[str] = set()
+    ranges = {
+        name: (joint.limits.lower, joint.limits.upper)
+        for name, joint in by_name.items()
+        if (drive := drives[name]) is not None and not drive.steps
+    }
+    for name, drive in drives.items():
+        if drive is None or not drive.steps or drive.multiplier == 0.0:
+            continue
+        limits = by_name[name].limits
+        low, high = sorted(
+            (limit - drive.offset) / drive.multiplier
+            for limit in (limits.lower, limits.upper)
+        )
+        before = ranges[drive.leader]
+        after = max(before[0], low), min(before[1], high)
+        if after[0] < after[1] or after == before:
+            ranges[drive.leader] = after
+            continue
+        found.add(name)
+        report.warning(
+            by_name[name].places["mimic"],
+            "mimic-limits",
+            f"the limits of joint {quote(name)} would hold {quote(drive.leader)}, "
+            f"which it follows, within [{low + 0.0:g}, {high + 0.0:g}], against the "
+            f"[{before[0]:g}, {before[1]:g}] of that one; they are left out",
+        )
     return found

@@ -7,64 +7,71 @@ from collections import Counter
 from typing import Final
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Place, Report
+from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.joint_axis import JointAxis, joint_axis_of
-from armillary.formats.names import FreeNames
-from armillary.formats.urdf.elements import Palette, inertial_element, origin_element
-from armillary.formats.urdf.hinges import DYNAMICS
-from armillary.formats.urdf.losses import Losses
-from armillary.formats.urdf.tree import depth_first
+from armillary.formats.names import FreeNames, depth_first
+from armillary.formats.unsupported import Unsupported
+from armillary.formats.urdf.elements import origin_element
+from armillary.formats.urdf.joints import DYNAMICS
+from armillary.formats.urdf.write_links import LinkWriter
 from armillary.formats.xml import Element, tag, to_text
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
-from armillary.model.shapes import Capsule
 from armillary.model.workcell import WORLD, FrameAt, Workcell
 from armillary.spatial.pose import Pose
 
 __all__ = ["write"]
 
 UNBOUNDED: Final = 1e9
-"""What stands for an infinite limit where URDF needs a number."""
+"""What is written for an infinite limit where URDF needs a number."""
 
 WITH_CAPSULES: Final = "1.1"
 """The first version of URDF with capsules; urdfdom leaves them out of older ones."""
 
-MOST: Final = ("effort", "velocity", "acceleration")
+LIMITS: Final = ("lower", "upper", "effort", "velocity", "acceleration")
 DAMPED: Final = ("damping", "friction")
-NOWHERE: Final = Place()
 DEFAULT_NAME: Final = Workcell().name
+
+# The fields that are written; any other must be at its default.
+CELL: Final = frozenset({"name", "manipulators", "mounts"})
+MANIPULATOR: Final = frozenset({"name", "links", "properties"})
+LINK: Final = frozenset(
+    {
+        *("name", "parent", "joint", "joint_name", "limits", "coupling"),
+        *("primary", "inertia", "frames", "visuals", "collisions"),
+    }
+)
+COUPLING: Final = frozenset({"of", "multiplier", "offset"})
+FRAME: Final = frozenset({"name", "pose"})
 
 
 def write(cell: Workcell, report: Report) -> bytes:
     """Return the URDF of a cell.
 
-    Raises FormatError for a cell that URDF cannot hold: each joint that neither turns
-    nor slides about a line is listed.
+    Raises FormatError for a cell that URDF cannot hold, with each joint that neither
+    turns about a line nor slides along one.
     """
     if not cell.manipulators:
-        report.error(
-            NOWHERE,
-            "no-links",
-            "the cell has no manipulator; URDF needs a link",
-        )
+        message = "the cell has no manipulator; URDF needs a link"
+        report.error(NOWHERE, "no-links", message)
         report.raise_if_errors()
-    draft = _Draft(cell, report)
+    export = _Export(cell, report)
     for number in range(len(cell.manipulators)):
-        draft.add_manipulator(number)
-    draft.tell()
+        export.add_manipulator(number)
+    export.report_changes()
     report.raise_if_errors()
-    return to_text(draft.robot()).encode()
+    return to_text(export.robot()).encode()
 
 
-class _Draft:
-    """The links and joints of a URDF in the making."""
+class _Export:
+    """The links and joints of a URDF that is being made."""
 
     def __init__(self, cell: Workcell, report: Report) -> None:
         self.cell = cell
         self.report = report
         self.is_single = len(cell.manipulators) == 1
-        links = {self.name(m, place) for m in cell.manipulators for place in m.places}
+        links = {self.name(m, frame) for m in cell.manipulators for frame in m.places}
         joints = {
             self.name(m, link.coordinate)
             for m in cell.manipulators
@@ -72,11 +79,10 @@ class _Draft:
             if link.parent is not None
         }
         self.link_names, self.joint_names = FreeNames(links), FreeNames(joints)
-        self.palette = Palette(report)
-        self.losses = Losses()
-        self.losses.add_others("cell", cell)
+        self.unsupported = Unsupported(report)
+        self.unsupported.add_fields("cell", cell, CELL)
+        self.link_writer = LinkWriter(self.unsupported, report)
         self.unbounded: Counter[str] = Counter()
-        self.has_capsules = False
         self.has_accelerations = False
         self.links: list[Element] = []
         self.joints: list[Element] = []
@@ -85,17 +91,17 @@ class _Draft:
         self.world = ""
 
     def name(self, manipulator: Manipulator, name: str) -> str:
-        """Return what a link, frame or joint is called in the file."""
+        """Return the name of a link, frame or joint in the file."""
         return name if self.is_single else f"{manipulator.name}/{name}"
 
     def add_manipulator(self, number: int) -> None:
-        """Add all links of a manipulator, and what carries its base."""
+        """Add all links of a manipulator, and the joint that mounts its base."""
         manipulator = self.cell.manipulators[number]
         support = self.cell.supports[number]
-        self.losses.add_others("manipulator", manipulator)
+        self.unsupported.add_fields("manipulator", manipulator, MANIPULATOR)
         dynamics = _dynamics(manipulator)
         if len(dynamics) < len(manipulator.properties):
-            self.losses.add("'properties' of a manipulator")
+            self.unsupported.add("'properties' of a manipulator")
         for k in manipulator.order:
             link = manipulator.links[k]
             if link.parent is not None:
@@ -105,7 +111,7 @@ class _Draft:
             self._add_link(manipulator, link)
 
     def _add_base(self, manipulator: Manipulator, base: Link, at: FrameAt) -> None:
-        """Fix a base to what it stands on; the one of a single robot is the root."""
+        """Fix a base to its mount; the base of a single robot is the root."""
         X_SB = at.pose @ base.joint.precursor
         if self.is_single and X_SB.is_identity:
             return
@@ -127,18 +133,8 @@ class _Draft:
     def _add_link(self, manipulator: Manipulator, link: Link) -> None:
         """Add a link's body, and its frames as links of their own."""
         name = self.name(manipulator, link.name)
-        self.losses.add_others("link", link)
-        parts = inertial_element(name, link, self.report)
-        for kind, shapes in (("visual", link.visuals), ("collision", link.collisions)):
-            for shape in shapes:
-                element = self.palette.shape_element(kind, shape, link.primary)
-                if element is None:
-                    self.losses.add(f"a {kind} of type {type(shape).__name__}")
-                else:
-                    self.has_capsules |= isinstance(shape, Capsule)
-                    parts.append(element)
-                    self.losses.add_others("shape", shape)
-        self.links.append(tag("link", {"name": name}, *parts))
+        self.unsupported.add_fields("link", link, LINK)
+        self.links.append(self.link_writer.element(name, link))
         if not link.primary.is_identity:
             self.report.note(
                 NOWHERE,
@@ -155,7 +151,7 @@ class _Draft:
                 "frame-link",
                 f"frame {quote(child)} becomes a link on fixed joint {quote(joint)}",
             )
-            self.losses.add_others("frame", frame)
+            self.unsupported.add_fields("frame", frame, FRAME)
 
     def _add_joint(
         self, manipulator: Manipulator, link: Link, dynamics: tuple[float, ...]
@@ -170,10 +166,10 @@ class _Draft:
         if not link.moves:
             self._fix(name, parent, child, link.joint.precursor)
             if link.limits != UNLIMITED:
-                self.losses.add("a limit of a fixed joint")
+                self.unsupported.add("a limit of a fixed joint")
             return
-        pivot = joint_axis_of(link.joint)
-        if pivot is None:
+        axis = joint_axis_of(link.joint)
+        if axis is None:
             self.report.error(
                 NOWHERE,
                 "joint-type",
@@ -183,45 +179,44 @@ class _Draft:
             )
             return
         between = child
-        if not pivot.after.is_identity:
+        if not axis.after.is_identity:
             between = self.link_names.derive(f"{child}_pivot")
             self.links.append(tag("link", {"name": between}))
-        self._move(manipulator, link, pivot, dynamics, parent, between)
+        self._move(manipulator, link, axis, dynamics, parent, between)
         if between != child:
             joint = self.joint_names.derive(f"{name}_offset")
-            self._fix(joint, between, child, pivot.after)
+            self._fix(joint, between, child, axis.after)
             self.report.note(
                 NOWHERE,
                 "offset-link",
                 f"joint {quote(name)} turns about a line beside its link; link "
-                f"{quote(between)} and fixed joint {quote(joint)} stand between",
+                f"{quote(between)} and fixed joint {quote(joint)} are put between",
             )
 
     def _move(
         self,
         manipulator: Manipulator,
         link: Link,
-        pivot: JointAxis,
+        axis: JointAxis,
         dynamics: tuple[float, ...],
         parent: str,
         child: str,
     ) -> None:
         """Add a joint that moves."""
         name = self.name(manipulator, link.coordinate)
-        type_ = "prismatic" if pivot.slides else "revolute"
-        if not pivot.slides and not _is_bounded(link.limits):
+        type_ = "prismatic" if axis.slides else "revolute"
+        if not axis.slides and not _is_bounded(link.limits):
             type_ = "continuous"
         parts = [
-            tag("axis", {"xyz": pivot.axis}),
+            tag("axis", {"xyz": axis.axis}),
             *self._limit(type_, link.limits),
         ]
         if dynamics:
             parts.append(tag("dynamics", dict(zip(DAMPED, dynamics, strict=True))))
-        self.losses.add_others("limit", link.limits)
         if link.coupling is None:
             self.coordinates[child] = name
         else:
-            self.losses.add_others("coupling", link.coupling)
+            self.unsupported.add_fields("coupling", link.coupling, COUPLING)
             parts.append(
                 tag(
                     "mimic",
@@ -232,13 +227,13 @@ class _Draft:
                     },
                 )
             )
-        self._join(name, type_, parent, child, pivot.before, *parts)
+        self._join(name, type_, parent, child, axis.before, *parts)
 
     def _limit(self, type_: str, limits: Limits) -> list[Element]:
-        """Return the limit of a joint; URDF needs a number for most of its parts."""
+        """Return the `<limit>` of a joint, for most of which URDF needs numbers."""
         if type_ == "continuous" and limits == UNLIMITED:
             return []
-        values = {name: getattr(limits, name) for name in ("lower", "upper", *MOST)}
+        values = {name: getattr(limits, name) for name in LIMITS}
         if type_ == "continuous":
             del values["lower"], values["upper"]
         if values["acceleration"] == UNLIMITED.acceleration:
@@ -275,13 +270,13 @@ class _Draft:
             )
         )
 
-    def tell(self) -> None:
-        """Report what the file says in another way, or does not say."""
+    def report_changes(self) -> None:
+        """Report what the file expresses differently, or cannot hold."""
         name = self.cell.name
         known = (DEFAULT_NAME, self.cell.manipulators[0].name)
         if self.is_single and name not in known:
-            self.losses.add(f"the cell's name {quote(name)}")
-        self.losses.tell(self.report)
+            self.unsupported.add(f"the cell's name {quote(name)}")
+        self.unsupported.report_all()
         for kind, count in self.unbounded.items():
             joints = "joints have" if count > 1 else "joint has"
             self.report.warning(
@@ -290,13 +285,13 @@ class _Draft:
                 f"{count} {joints} no limit {quote(kind)}, but URDF needs one: "
                 f"{-UNBOUNDED if kind == 'lower' else UNBOUNDED:g} is written",
             )
-        self._tell_versions()
+        self._report_versions()
         if not self.is_single:
-            self._tell_division()
+            self._report_merging()
 
-    def _tell_versions(self) -> None:
-        """Report what readers of URDF 1.0 leave out, or stumble over."""
-        if self.has_capsules:
+    def _report_versions(self) -> None:
+        """Report what readers of URDF 1.0 leave out or refuse."""
+        if self.link_writer.has_capsules:
             self.report.note(
                 NOWHERE,
                 "newer-urdf",
@@ -311,7 +306,7 @@ class _Draft:
                 "an older one leave them out",
             )
 
-    def _tell_division(self) -> None:
+    def _report_merging(self) -> None:
         """Report that manipulators become one, and what that does to q."""
         self.report.warning(
             NOWHERE,
@@ -328,7 +323,7 @@ class _Draft:
             self.report.warning(
                 NOWHERE,
                 "joint-order",
-                "the order of the joints changes, for one manipulator stands on "
+                "the order of the joints changes, since one manipulator is mounted on "
                 f"another; it becomes {', '.join(order)}",
             )
 
@@ -336,10 +331,11 @@ class _Draft:
         """Return the root element."""
         manipulators = self.cell.manipulators
         name = manipulators[0].name if self.is_single else self.cell.name
+        version = WITH_CAPSULES if self.link_writer.has_capsules else None
         return tag(
             "robot",
-            {"name": name, "version": WITH_CAPSULES if self.has_capsules else None},
-            *self.palette.elements(),
+            {"name": name, "version": version},
+            *self.link_writer.materials(),
             *self.links,
             *self.joints,
         )
