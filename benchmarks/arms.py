@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import armillary as arm
-from armillary.solve.device import Device
+from armillary.cell.device import Device
 from benchmarks.robots import SHARE, panda, ur5, urdf_files
 
 # Each arm once: the file, and the frame at the end of 5 to 8 joints.

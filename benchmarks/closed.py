@@ -10,10 +10,10 @@ import numpy as np
 
 import armillary as arm
 from armillary import Cell, Link, Manipulator, Pose
-from armillary.equations.chain import Layout
-from armillary.equations.closed.chain import Chain, chain_of
-from armillary.equations.selection import Selection
-from armillary.solve.ik.reason import Reason
+from armillary.ik.closed_forms.screw_axes import Chain, chain_of
+from armillary.ik.reason import Reason
+from armillary.kinematics.chains import Layout
+from armillary.kinematics.inputs import Inputs
 from benchmarks.measure import Figure, best_times, faster, within
 from benchmarks.robots import ur5
 
@@ -176,7 +176,7 @@ def judged(cell: Cell, tip: str, targets: np.ndarray, answers: list) -> tuple[in
 
 def chain_of_cell(cell: Cell, tip: str) -> Chain:
     """Return the axes of all joints of a cell at q = 0."""
-    every = Selection(tuple(range(6)), (0.0,) * 6)
+    every = Inputs(tuple(range(6)), (0.0,) * 6)
     return chain_of(Layout.of(cell), cell.frame(tip), cell.frame("world"), every)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import armillary as arm
 from armillary.cli.bench import first_seconds
-from armillary.solve.ik.reason import Reason
+from armillary.ik.reason import Reason
 from benchmarks.arms import random_arms
 from benchmarks.measure import Figure, best_times, faster, within
 from benchmarks.robots import Robot, panda, ur5
@@ -24,7 +24,7 @@ ONE_LAP = 2.0 * (3.0 + np.pi)  # of the oval track [m]
 # What a new process runs.
 FIRST_SOLVER = """
 import pickle, sys, time
-import armillary.kernel.compiler, armillary.solve.ik.question
+import armillary.kernel.compiler, armillary.ik.factory
 cell, frame, joints, target = pickle.load(sys.stdin.buffer)
 start = time.perf_counter()
 assert cell.ik(frame, joints=joints)(target).success

@@ -14,8 +14,8 @@ import numpy as np
 import armillary as arm
 from armillary.cli.bench import first_kernels, random_vectors, seconds
 from armillary.cli.info import described
-from armillary.solve.ik.reason import Reason
-from armillary.solve.ik.solution import Solution
+from armillary.ik.reason import Reason
+from armillary.ik.solution import Solution
 
 COUNT = 1_000_000
 FRAME = "tool0"

@@ -21,7 +21,7 @@ from matplotlib.patches import Patch
 
 import armillary as arm
 from armillary.cli.table import plural
-from armillary.solve.ik.reason import Reason
+from armillary.ik.reason import Reason
 
 STEP = 0.005  # [m]
 WIDE, LOW, HIGH = 1.0, -0.9, 1.0  # how far the slice extends [m]

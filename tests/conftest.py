@@ -12,6 +12,10 @@ from types import MappingProxyType
 import hypothesis
 import pytest
 
+from random_cells import random_cell
+
+__all__ = ["random_cell"]
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # The same examples in every run; a busy machine is no failure.

@@ -87,6 +87,7 @@ def test_load_and_save_pass_on_what_they_are_told(monkeypatch: pytest.MonkeyPatc
         "strict": True,
         "lenient": False,
         "srdf": "robot.srdf",
+        "arguments": {"prefix": "left_"},
     }
     arm.load("x", **told)  # type: ignore[arg-type]
     assert arm.save(arm.Cell(), "y", format="cell", lossless=True) is report

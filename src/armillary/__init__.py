@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
+from armillary.cell.cell import Cell
 from armillary.errors import (
     ArmillaryError,
     FormatError,
@@ -19,6 +20,7 @@ from armillary.errors import (
     UnknownName,
     unknown,
 )
+from armillary.kinematics.state import State
 from armillary.model import joints, shapes
 from armillary.model.closed_form import ClosedForm
 from armillary.model.coupling import Coupling
@@ -30,8 +32,6 @@ from armillary.model.manipulator import Manipulator
 from armillary.model.rules import Rules
 from armillary.model.unit import Unit
 from armillary.model.workcell import Mount
-from armillary.solve.cell import Cell
-from armillary.solve.state import State
 from armillary.spatial.pose import Pose
 
 if TYPE_CHECKING:

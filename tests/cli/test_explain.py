@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from armillary.cli.spelling import spelled, spoken, told, with_fix
+from armillary.cli.hints import spelled, spoken, told, with_fix
 from armillary.errors import FormatError, ModelError
 from armillary.formats.diagnostic import (
     Diagnostic,

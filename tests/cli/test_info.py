@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import armillary as arm
-from armillary.solve.tree import DEEPEST_INDENT, tree_rows
+from armillary.cell.tree_text import DEEPEST_INDENT, tree_rows
 
 
 def test_info_is_written_down(run, file: str, golden: Callable[[str, str], None]):

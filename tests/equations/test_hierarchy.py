@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, lsq_linear
 
-from armillary.equations.hierarchy import Follower, Hierarchy, Progress
+from armillary.ik.task_priority import Follower, Hierarchy, Progress
 from armillary.kernel import compile, interpret, vectorize
 from armillary.trace import Program, trace
 

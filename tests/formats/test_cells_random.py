@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armillary import Cell
-from armillary.equations.poses import poses_of
 from armillary.formats.actin import FORMAT as ACTIN
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import Format, ReadOptions
 from armillary.formats.native import FORMAT as NATIVE
 from armillary.formats.robwork import FORMAT as ROBWORK
 from armillary.formats.urdf import FORMAT as URDF
+from armillary.kinematics.poses import poses_of
 from armillary.model.workcell import WORLD, Workcell
 from strategies import TURNING_OR_SLIDING, cells, laws, manipulators, vectors
 

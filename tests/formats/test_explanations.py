@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import armillary
-from armillary.cli.spelling import spoken
+from armillary.cli.hints import spoken
 from armillary.errors import UnknownName
 from armillary.formats.diagnostic import explained, explanations
 

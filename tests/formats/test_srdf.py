@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import armillary as arm
+from armillary.cell.cell import Cell
 from armillary.errors import FormatError
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
@@ -20,7 +21,6 @@ from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
 from armillary.model.rules import Rules
 from armillary.model.workcell import Mount, Workcell
-from armillary.solve.cell import Cell
 
 BALL = '<collision><geometry><sphere radius="1"/></geometry></collision>'
 BODIES = ("base", "upper", "fore", "hand", "left", "right")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from armillary.cell.cell import Cell
 from armillary.errors import FormatError
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
@@ -18,7 +19,6 @@ from armillary.model.property import Property
 from armillary.model.rules import Rules
 from armillary.model.shapes.sphere import Sphere
 from armillary.model.workcell import Mount, Workcell
-from armillary.solve.cell import Cell
 
 BALL = (Sphere(radius=1.0),)
 Z = (0.0, 0.0, 1.0)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from armillary.kernel.builder import Function, Value
+from armillary.kernel.jit import Code, to_object
 from armillary.kernel.machine_type import F64, I1, I32, I64, PTR, Type
 from armillary.kernel.module_text import module_text
-from armillary.kernel.native import Code, to_object
 from armillary.kernel.structure import Struct
 from armillary.kernel.target import host
 

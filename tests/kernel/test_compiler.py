@@ -14,9 +14,9 @@ import pytest
 import armillary.kernel
 from armillary.errors import KernelError
 from armillary.kernel import compile, compiler
-from armillary.kernel.block import Shape
-from armillary.kernel.native import Code, to_object
+from armillary.kernel.jit import Code, to_object
 from armillary.kernel.target import Target, host
+from armillary.kernel.vector_builder import Shape
 from armillary.trace import Port, Program, trace
 
 

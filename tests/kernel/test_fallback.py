@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from armillary.kernel import compile, fallback, kernel, vectorize
-from armillary.kernel.native import Code, to_object
+from armillary.kernel.jit import Code, to_object
 from armillary.kernel.target import host
 from armillary.trace import Program, trace
 

@@ -15,10 +15,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from armillary.kernel.block import Block, Shape
-from armillary.kernel.intrinsics import arc, circular, logarithm
+from armillary.kernel.intrinsics import inverse_trig as arc
+from armillary.kernel.intrinsics import logarithm
+from armillary.kernel.intrinsics import trig as circular
 from armillary.kernel.lowering import LOWERING, lower
 from armillary.kernel.target import host, machine
+from armillary.kernel.vector_builder import Block, Shape
 from armillary.trace.ops import OPS
 
 Reals = NDArray[np.floating]

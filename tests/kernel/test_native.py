@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 from armillary.errors import KernelError
-from armillary.kernel.native import Code, to_assembly, to_object
+from armillary.kernel.jit import Code, to_assembly, to_object
 from armillary.kernel.target import host
 
 TWICE = """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from armillary.kernel import compile
-from armillary.kernel.rows import squares_of
+from armillary.kernel.transpose import squares_of
 from armillary.trace import trace
 
 SIZES = [1, 2, 3, 4, 5, 7, 8, 9, 16, 17]

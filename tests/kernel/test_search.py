@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armillary.kernel import compiler, start_table
+from armillary.kernel import compiler
 from armillary.kernel import search as search_module
-from armillary.kernel.block import Shape
+from armillary.kernel import seed_table as start_table
 from armillary.kernel.search import (
-    Found,
-    Patience,
     Plan,
     Search,
+    SearchOptions,
+    SearchResult,
     deadline_after,
     make_plan,
 )
@@ -28,7 +28,8 @@ from armillary.kernel.search_layout import (
     UNSOLVED,
     SearchLayout,
 )
-from armillary.kernel.start_table import Table, make_table
+from armillary.kernel.seed_table import Table, make_table
+from armillary.kernel.vector_builder import Shape
 from armillary.trace import Program, trace
 from armillary.trace.functions import select
 
@@ -69,13 +70,15 @@ def plan(table: Table) -> Plan:
     return _plan(table)
 
 
-def _plan(table: Table, constants: np.ndarray | None = None, **patience: Any) -> Plan:
+def _plan(
+    table: Table, constants: np.ndarray | None = None, **search_options: Any
+) -> Plan:
     return make_plan(
         table=table,
         tolerances=np.array([1e-18]),
         lower=np.full(3, 0.1),
         upper=np.full(3, 10.0),
-        patience=Patience(**patience),
+        search_options=SearchOptions(**search_options),
         constants=constants,
     )
 
@@ -84,7 +87,7 @@ def _problems(count: int) -> np.ndarray:
     return np.random.default_rng(1).uniform(0.5, 90.0, (count, 3))
 
 
-def _same(a: Found, b: Found) -> bool:
+def _same(a: SearchResult, b: SearchResult) -> bool:
     return all(
         np.array_equal(getattr(a, name), getattr(b, name), equal_nan=True)
         for name in ("unknowns", "errors", "endings")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armillary.kernel import segments as segments_of
-from armillary.kernel.segments import cut, is_constant
+from armillary.kernel import partition as segments_of
+from armillary.kernel.partition import cut, is_constant
 from armillary.trace import OPS, Program
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from armillary.errors import ModelError
 from armillary.model.coupling import Coupling
-from armillary.model.following import endless
+from armillary.model.cycles import endless
 from armillary.model.joints import Revolute
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from armillary.errors import ModelError, UnknownName
-from armillary.model import jury as module
+from armillary.model import collision_pairs as module
+from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.frame import Frame
 from armillary.model.joints.fixed import Fixed
 from armillary.model.joints.revolute import Revolute
-from armillary.model.jury import Jury
-from armillary.model.kinship import Carried
 from armillary.model.link import Link
+from armillary.model.link_pairs import Pairs
+from armillary.model.link_tree import Carried
 from armillary.model.manipulator import Manipulator
-from armillary.model.pairs import Pairs
 from armillary.model.rules import Rule, Rules
 from armillary.model.shapes.box import Box
 from armillary.model.shapes.mesh import Mesh
@@ -103,7 +103,7 @@ def random_rules(chance: random.Random, cell: Workcell) -> Rules:
 
 
 def random_held(
-    chance: random.Random, cell: Workcell, jury: Jury
+    chance: random.Random, cell: Workcell, jury: CollisionPairs
 ) -> tuple[Carried, ...]:
     """Some manipulators that are not bolted, each held by one before it."""
     bolted = {mount.manipulator for mount in cell.mounts if mount.bolted}
@@ -281,7 +281,7 @@ def test_pairs_are_what_the_rules_say(seed: int, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(module, "ROWS", 20)  # a few rows at a time
     cell = random_cell(chance)
     rules = random_rules(chance, cell)
-    jury = Jury(cell, rules)
+    jury = CollisionPairs(cell, rules)
     held = random_held(chance, cell, jury)
     pairs = jury.pairs(held)
     oracle = Oracle(cell, rules, held)
@@ -303,9 +303,9 @@ def test_includes_only_add_and_excludes_only_remove(seed: int):
     cell = random_cell(chance)
     rules = random_rules(chance, cell)
     extra = random_rules(chance, cell).rules
-    before = set(Jury(cell, rules).pairs(()))
+    before = set(CollisionPairs(cell, rules).pairs(()))
     for rule in extra:
-        after = set(Jury(cell, rules.extended([rule])).pairs(()))
+        after = set(CollisionPairs(cell, rules.extended([rule])).pairs(()))
         assert after >= before if rule.tested else after <= before
 
 
@@ -314,24 +314,24 @@ def test_the_order_of_what_is_no_order_counts_for_nothing(seed: int):
     chance = random.Random(seed)
     cell = random_cell(chance)
     rules = random_rules(chance, cell)
-    pairs = Jury(cell, rules).pairs(())
+    pairs = CollisionPairs(cell, rules).pairs(())
     swapped = [
         Rule(a=r.b, b=r.a, tested=r.tested, where=r.where, reason=r.reason)
         for r in rules.rules
     ]
     mirrored = Rules(within=rules.within, between=rules.between, rules=tuple(swapped))
-    assert Jury(cell, mirrored).pairs(()) == pairs
+    assert CollisionPairs(cell, mirrored).pairs(()) == pairs
     shuffled = list(cell.manipulators)
     chance.shuffle(shuffled)
     moved = Workcell(manipulators=tuple(shuffled), mounts=cell.mounts)
-    assert list(Jury(moved, rules).pairs(())) == list(pairs)
-    assert Jury(moved, rules).pairs(()) == pairs
+    assert list(CollisionPairs(moved, rules).pairs(())) == list(pairs)
+    assert CollisionPairs(moved, rules).pairs(()) == pairs
 
 
 def test_pairs_are_a_sequence():
-    pairs = Jury(Workcell(manipulators=(chain("a", 2), chain("b", 1))), Rules()).pairs(
-        ()
-    )
+    pairs = CollisionPairs(
+        Workcell(manipulators=(chain("a", 2), chain("b", 1))), Rules()
+    ).pairs(())
     assert isinstance(pairs, Pairs)
     assert pairs.links == ("a/l0", "a/l1", "b/l0")
     assert tuple(pairs) == (("a/l0", "b/l0"), ("a/l1", "b/l0"))
@@ -358,11 +358,11 @@ def test_only_links_with_shapes_count():
             link("both", "bare", visuals=(Mesh(file="a.stl"),)),
         ),
     )
-    pairs = Jury(Workcell(manipulators=(part,)), Rules.everything()).pairs(())
+    pairs = CollisionPairs(Workcell(manipulators=(part,)), Rules.everything()).pairs(())
     assert pairs.links == ("part/both", "part/drawn")
     verdict = pairs.why("meshed", "drawn")
     assert str(verdict) == "not tested: 'part/meshed' has no shapes"
-    assert not Jury(Workcell(), Rules()).pairs(())
+    assert not CollisionPairs(Workcell(), Rules()).pairs(())
 
 
 def test_reasons_are_kept():
@@ -376,7 +376,7 @@ def test_reasons_are_kept():
     rules = (
         Rules().include("arm/*", "arm/*").exclude("arm/l0", "arm/l2", reason="never")
     )
-    jury = Jury(cell, rules)
+    jury = CollisionPairs(cell, rules)
     pairs = jury.pairs((Carried(2, jury.kinship.number(1, 0), "standing on"),))
     told = {
         ("arm/l0", "arm/l1"): "not tested: adjacent by the rule: exclude '*' and '*' "
@@ -409,7 +409,7 @@ def test_a_frame_stands_for_its_link():
         links=(link("base"), link("hand", "base", frames=(Frame(name="tcp"),))),
     )
     cell = Workcell(manipulators=(arm, chain("part", 1)))
-    pairs = Jury(cell, Rules().exclude("tcp", "part/l0")).pairs(())
+    pairs = CollisionPairs(cell, Rules().exclude("tcp", "part/l0")).pairs(())
     assert tuple(pairs) == (("arm/base", "part/l0"),)
     assert pairs.why("tcp", "l0").reason == "user"
 
@@ -428,7 +428,7 @@ def test_robworks_defaults_leave_out_close_relatives():
             Mount(manipulator="floor"),
         ),
     )
-    pairs = set(Jury(cell, Rules.robwork()).pairs(()))
+    pairs = set(CollisionPairs(cell, Rules.robwork()).pairs(()))
     assert pairs == {
         ("arm/l0", "arm/l2"),
         ("arm/l0", "loose/l0"),
@@ -442,28 +442,28 @@ def test_robworks_defaults_leave_out_close_relatives():
         ("loose/l0", "stand/stand"),
     }
     # With a setup, only what cannot move is left out.
-    static = set(Jury(cell, Rules.robwork(has_setup=True)).pairs(()))
+    static = set(CollisionPairs(cell, Rules.robwork(has_setup=True)).pairs(()))
     assert static - pairs == {("arm/l0", "arm/l1"), ("arm/l1", "arm/l2")}
     assert pairs <= static
 
 
 def test_actin_tests_between_manipulators_and_nothing_within():
     cell = Workcell(manipulators=(chain("a", 3), chain("b", 2)))
-    pairs = Jury(cell, Rules.actin()).pairs(())
+    pairs = CollisionPairs(cell, Rules.actin()).pairs(())
     assert len(pairs) == 6
     assert all(a[0] != b[0] for a, b in pairs)
     more = Rules.actin().include("a/l0", "a/l2").exclude("a/l0", "b/*")
-    assert set(pairs) ^ set(Jury(cell, more).pairs(())) == {
+    assert set(pairs) ^ set(CollisionPairs(cell, more).pairs(())) == {
         ("a/l0", "a/l2"),
         ("a/l0", "b/l0"),
         ("a/l0", "b/l1"),
     }
-    assert not Jury(cell, Rules.actin().exclude("a/*", "b/*")).pairs(())
+    assert not CollisionPairs(cell, Rules.actin().exclude("a/*", "b/*")).pairs(())
 
 
 def test_a_circle_of_holders_is_told():
     bare = [Manipulator(name=name, links=(link("l0", collisions=()),)) for name in "ab"]
-    jury = Jury(Workcell(manipulators=tuple(bare)), Rules())
+    jury = CollisionPairs(Workcell(manipulators=tuple(bare)), Rules())
     with pytest.raises(ModelError, match="held by what it holds itself"):
         jury.pairs((Carried(0, 1, "held by"), Carried(1, 0, "held by")))
 
@@ -472,7 +472,7 @@ def test_400_links_take_a_moment_and_the_same_again_none():
     manipulators = tuple(chain(f"m{k:02}", 20) for k in range(20))
     cell = Workcell(manipulators=manipulators)
     start = time.process_time()
-    jury = Jury(cell, Rules())
+    jury = CollisionPairs(cell, Rules())
     pairs = jury.pairs(())
     assert len(pairs) == 400 * 399 // 2 - 20 * (20 * 19 // 2)
     assert time.process_time() - start < 1.0
@@ -480,7 +480,7 @@ def test_400_links_take_a_moment_and_the_same_again_none():
     named = [f"{m.name}/{each.name}" for m in manipulators for each in m.links]
     exact = tuple(Rule(a=a, b=b) for a, b in combinations(named, 2))
     start = time.process_time()
-    assert not Jury(cell, Rules(rules=exact)).pairs(())
+    assert not CollisionPairs(cell, Rules(rules=exact)).pairs(())
     assert time.process_time() - start < 4.0
 
 
@@ -488,8 +488,8 @@ def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch):
     cell = Workcell(manipulators=(chain("a", 60), chain("b", 60)))
     monkeypatch.setattr(module, "MOST_PAIRS", 3000)
     with pytest.raises(ModelError, match="more than 3000 pairs"):
-        Jury(cell, Rules()).pairs(())
+        CollisionPairs(cell, Rules()).pairs(())
     slow = Rules().exclude("REGEX.*a.*b.*", "*")
     monkeypatch.setattr(module, "MOST_STEPS", 10_000)
     with pytest.raises(ModelError, match="take too long"):
-        Jury(cell, slow)
+        CollisionPairs(cell, slow)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from armillary.errors import ArmillaryError, ModelError
+from armillary.kinematics.placement import Placement
 from armillary.model.frame import Frame
 from armillary.model.joints import Revolute
 from armillary.model.link import Link
 from armillary.model.workcell import Mount
-from armillary.solve.placement import Placement
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import EYE
 from armillary.testing.samples import random_pose

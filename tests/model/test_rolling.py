@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from armillary.model.rolling import Rolling, rolling
+from armillary.model.rotation_minimizing_frame import Rolling, rolling
 from armillary.model.spline import spline_through
 
 KNOT = np.array(

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from armillary.cell.cell import Cell
 from armillary.errors import FormatError
 from armillary.formats import registry
 from armillary.formats.diagnostic import Severity
-from armillary.solve.cell import Cell
 
 pytestmark = pytest.mark.peers
 

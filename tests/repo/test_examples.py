@@ -73,7 +73,7 @@ def test_example_runs(path: Path, tmp_path: Path):
 
 def test_needs_are_read():
     assert needs("import numpy\n# needs: mesh\n") == []
-    assert needs("# needs: mesh\n") == ["trimesh", "pycollada"]
+    assert needs("# needs: xacro\n") == ["xacro"]
     assert set(needs("# needs: bench\n")) > {"pin", "jax"}
     with pytest.raises(AssertionError, match="no extra 'meshes'"):
         needs("# needs: meshes\n")

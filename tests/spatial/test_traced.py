@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import armillary.spatial
-from armillary.spatial import dh, dual_quaternion, euler, stumpff, twist, vector
+from armillary.spatial import dh, dual_quaternion, euler, ldl, stumpff, twist, vector
 from armillary.spatial import quaternion as quat
 from armillary.spatial import rotation as rot
 from armillary.spatial.inertia import SpatialInertia
@@ -53,6 +53,15 @@ def dual6(x: Any) -> dual_quaternion.DualQuaternion:
 
 def inertia10(x: Any) -> SpatialInertia:
     return SpatialInertia.from_second_moment(2.0 + x[0], x[1:4], x[4:10])
+
+
+def symmetric(x: Any) -> list[list[Any]]:
+    a, b, c = x
+    return [[a * a + b * b + 1.0, b], [b, c * c + 1.0 + b * b]]
+
+
+def factor(x: Any) -> ldl.Factor:
+    return ldl.Factor.of(symmetric(x), 1e-12)
 
 
 def flat6(x: Any) -> twist.Vector6:
@@ -246,6 +255,17 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
         4,
         lambda x: dh.craig(theta=x[0], d=x[1], a=x[2], alpha=x[3]).matrix(),
     ),
+    "ldl.inner": (6, lambda x: ldl.inner(x[:3], x[3:])),
+    "ldl.apply_rows": (6, lambda x: ldl.apply_rows(symmetric(x[:3]), x[3:5])),
+    "ldl.multiply_symmetric": (
+        3,
+        lambda x: ldl.multiply_symmetric(symmetric(x), symmetric(x)),
+    ),
+    "ldl.Factor.root_of_determinant": (
+        3,
+        lambda x: factor(x).root_of_determinant,
+    ),
+    "ldl.Factor.solve": (5, lambda x: factor(x[:3]).solve(x[3:])),
     "dh.parallel": (
         4,
         lambda x: dh.parallel(alpha=x[0], a=x[1], beta=x[2], b=x[3]).matrix(),

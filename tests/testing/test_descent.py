@@ -8,7 +8,7 @@ import pytest
 import armillary as arm
 from armillary import Cell, ShapeError
 from armillary.testing import jacobian_transpose
-from armillary.testing.descent import _Descent
+from armillary.testing.jacobian_transpose import _Descent
 
 ARMS = {"irb2400": "tool0", "scara": "tcp", "ur5e_on_oval": "tool0"}
 TOLERANCE = 1e-4

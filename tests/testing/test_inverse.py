@@ -9,8 +9,8 @@ import pytest
 
 import armillary as arm
 from armillary import Cell, ClosedForm, Link, Manipulator, ModelError, Pose
+from armillary.ik.reason import Reason
 from armillary.model.limits import Limits
-from armillary.solve.ik.reason import Reason
 from armillary.testing import check_inverse
 
 A, B, C = 1.0, 0.7, 0.2

@@ -8,7 +8,7 @@ import pytest
 
 from armillary.trace import Interval, enclose, replay, tangent, trace, verify
 from armillary.trace import functions as f
-from armillary.trace.merge import MOST_SHARED, SHARED
+from armillary.trace.branch_sharing import MOST_SHARED, SHARED
 
 POINTS = [-8.0, -1.5, -0.5, 0.0, 0.3, 1.0, 2.5, 7.0, 20.0]
 

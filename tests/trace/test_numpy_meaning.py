@@ -11,7 +11,7 @@ from scipy.interpolate import CubicSpline
 
 from armillary.errors import TraceError
 from armillary.trace import Scalar, replay, tangent, trace
-from armillary.trace.numpy_meaning import UFUNCS
+from armillary.trace.numpy_dispatch import UFUNCS
 from armillary.trace.tape import Tape
 
 POINTS = [-2.5, -1.0, -0.25, 0.0, 0.5, 1.0, 3.0, math.inf, -math.inf, math.nan]

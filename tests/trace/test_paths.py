@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from armillary.errors import JointError, TraceError
+from armillary.trace import branches as paths
 from armillary.trace import functions as f
-from armillary.trace import paths, replay, trace, verify
+from armillary.trace import replay, trace, verify
 from armillary.trace.tape import Tape
 
 GRID = [-7.5, -3.0, -1.0, -0.25, 0.0, 0.25, 1.0, 1.5, 2.0, 3.0, 4.0, 10.0, math.nan]

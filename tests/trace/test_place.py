@@ -8,7 +8,7 @@ import pytest
 
 from armillary.errors import TraceError
 from armillary.trace import trace
-from armillary.trace.place import defined, fault, raised, running
+from armillary.trace.source_location import defined, fault, raised, running
 
 
 def line() -> int:

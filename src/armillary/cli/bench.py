@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from armillary.cell.cell import Cell
 from armillary.cli.frame import add_frame, chosen_frame
-from armillary.cli.opening import add_file, open_cell
+from armillary.cli.input import add_file, open_cell
 from armillary.cli.table import plural
 from armillary.errors import KernelError, printable
-from armillary.kernel.kernel import Kernel
 from armillary.kernel.threads import default_threads
-from armillary.solve.cell import Cell
+from armillary.kinematics.bound_kernel import AnyKernel
 
 BATCH = 100_000
 SHORTEST = 0.001  # [s] of one measurement; short ones fit between other work
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _figures(cell: Cell, frame: str, fk: Kernel) -> Iterator[tuple[str, str]]:
+def _figures(cell: Cell, frame: str, fk: AnyKernel) -> Iterator[tuple[str, str]]:
     """Yield what was measured, and the figure."""
     cold, cached = first_kernels(cell, frame)
     yield "first kernel, compiled", f"{1e3 * cold:9.1f} ms"

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from armillary.cli.explain import explanation
-from armillary.cli.opening import add_file, read
-from armillary.cli.spelling import with_fix
+from armillary.cli.hints import with_fix
+from armillary.cli.input import add_file, read
 from armillary.cli.table import plural
 from armillary.errors import FormatError, ModelError, printable
 from armillary.formats.diagnostic import Diagnostic, Severity, explained

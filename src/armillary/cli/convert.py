@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from armillary.cli.opening import add_file, open_cell, warn
+from armillary.cli.input import add_file, open_cell, warn
 from armillary.cli.table import plural
 from armillary.errors import printable
 from armillary.formats import registry

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from armillary.cli.spelling import spoken
+from armillary.cli.hints import spoken
 from armillary.formats.diagnostic import Explanation, explained, explanations
 
 WIDTH = 88

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from armillary.cell.cell import Cell
 from armillary.cli.frame import add_frame
+from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
 from armillary.cli.npy import NpyWriter
-from armillary.cli.opening import add_file, open_cell
 from armillary.cli.progress import Progress
 from armillary.cli.state import add_state, chosen_state
 from armillary.cli.vectors import Vectors, open_vectors
 from armillary.errors import ShapeError, StateError, quote
 from armillary.model.workcell import WORLD
-from armillary.solve.cell import Cell
 
 Array = npt.NDArray[np.float64]
 Write = Callable[[Array], None]

@@ -12,26 +12,26 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cli.frame import add_frame
-from armillary.cli.inverse import Answered, Question
+from armillary.cli.ik_query import Answered, Question
+from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
 from armillary.cli.npy import NpyWriter
-from armillary.cli.opening import add_file, open_cell
 from armillary.cli.progress import Progress
 from armillary.cli.state import add_state, chosen_state
+from armillary.cli.summary import ADVICE, Tally, off
 from armillary.cli.table import plural, table
-from armillary.cli.tally import ADVICE, Tally, off
 from armillary.cli.targets import FORMS, open_targets, pose_of_text
-from armillary.equations.purpose import PURPOSES
 from armillary.errors import ModelError, ShapeError, printable, quote
-from armillary.kernel.search import Patience
+from armillary.ik.inverse_kinematics import METHODS
+from armillary.ik.objective import PURPOSES
+from armillary.ik.reason import SUCCESSES, Reason, succeeded
+from armillary.kernel.search import SearchOptions
 from armillary.model.workcell import WORLD
-from armillary.solve.ik.inverse import METHODS
-from armillary.solve.ik.reason import SUCCESSES, Reason, succeeded
 
 Array = npt.NDArray[np.float64]
 
 SOLVED, NOT_ALL = 0, 1
-STARTS = Patience().starts
+STARTS = SearchOptions().starts
 AT_ONCE = 8192  # targets between two pictures of the progress
 JUMPS_SHOWN = 10
 DESCRIPTION = f"""\

@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
+from armillary.cell.cell import Cell
+from armillary.cell.tree_text import tree_rows
+from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import DEGREES_PER_RADIAN, moving_links
-from armillary.cli.opening import add_file, open_cell
 from armillary.cli.table import number, plural, table
 from armillary.errors import printable
 from armillary.model.unit import Unit
-from armillary.solve.cell import Cell
-from armillary.solve.tree import tree_rows
 
 TREE = ("frame", "joint type", "joint")
 JOINTS = (">q", "joint", "unit", ">lower", ">upper", ">rate", ">effort")

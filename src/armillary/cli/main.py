@@ -21,7 +21,7 @@ from armillary.cli import (
     show,
     tree,
 )
-from armillary.cli.spelling import told
+from armillary.cli.hints import told
 from armillary.cli.vectors import join_numbers
 from armillary.errors import ArmillaryError, printable
 

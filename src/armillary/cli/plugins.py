@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from armillary.cli.opening import add_plugin
+from armillary.cli.input import add_plugin
 from armillary.cli.table import table
 from armillary.errors import PluginError, printable
 from armillary.formats.plugin_joints import PluginJoints

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from armillary.cell.cell import Cell
 from armillary.cli.frame import add_frame, chosen_frame
-from armillary.cli.opening import add_file, open_cell
+from armillary.cli.input import add_file, open_cell
 from armillary.formats import registry
-from armillary.solve.cell import Cell
 from armillary.trace import Program, listing
 
 STAGES = ("model", "program", "llvm", "asm")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from armillary.cell.cell import Cell
 from armillary.cli.joints import si_factors
 from armillary.cli.vectors import vector_of_text
 from armillary.errors import ArmillaryError, FormatError, ShapeError, printable, quote
 from armillary.formats.files import read_bytes
-from armillary.solve.cell import Cell
-from armillary.solve.state import State
+from armillary.kinematics.state import State
 
 
 def add_state(parser: argparse.ArgumentParser) -> Any:

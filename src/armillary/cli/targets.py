@@ -13,8 +13,8 @@ import numpy.typing as npt
 from armillary.cli.joints import DEGREES_PER_RADIAN
 from armillary.cli.vectors import open_vectors, vector_of_text
 from armillary.errors import ShapeError, quote
+from armillary.ik.targets import as_matrices
 from armillary.kernel import vectorize
-from armillary.solve.ik.targets import as_matrices
 from armillary.spatial.pose import Pose
 from armillary.trace import Program, trace
 

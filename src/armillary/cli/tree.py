@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from armillary.cli.opening import add_file, open_cell
+from armillary.cell.tree_text import tree_lines
+from armillary.cli.input import add_file, open_cell
 from armillary.cli.state import add_state, chosen_state
 from armillary.cli.table import plural
-from armillary.solve.tree import tree_lines
 
 
 def add(verbs: Any) -> None:

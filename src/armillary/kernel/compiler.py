@@ -12,15 +12,15 @@ from importlib.resources import files
 from armillary.errors import KernelError
 from armillary.kernel import cache
 from armillary.kernel.arguments import described
-from armillary.kernel.block import Shape
 from armillary.kernel.emit import emit_block
 from armillary.kernel.fastcall_entry import fastcall_entry
+from armillary.kernel.jit import Code, to_assembly, to_object
 from armillary.kernel.module_text import module_text
-from armillary.kernel.native import Code, to_assembly, to_object
-from armillary.kernel.segments import LENGTH
+from armillary.kernel.partition import LENGTH
 from armillary.kernel.signature import MAX_DIMENSIONS
 from armillary.kernel.target import Target, host
 from armillary.kernel.ufunc_entry import ufunc_entry
+from armillary.kernel.vector_builder import Shape
 from armillary.trace import Port, Program
 
 MAX_ARRAYS = 63  # NumPy's bound on the operands of a ufunc, less one of our own

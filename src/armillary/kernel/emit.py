@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from armillary.kernel.block import Block, Shape, Value
 from armillary.kernel.intrinsics.ieee import LAYOUTS
 from armillary.kernel.lowering import length_of, lower
-from armillary.kernel.rows import load_rows, squares_of, store_square
-from armillary.kernel.segments import LENGTH, Segment, cut, is_constant
+from armillary.kernel.partition import LENGTH, Segment, cut, is_constant
+from armillary.kernel.transpose import load_rows, squares_of, store_square
+from armillary.kernel.vector_builder import Block, Shape, Value
 from armillary.trace import OPS, Instruction, Program
 
 

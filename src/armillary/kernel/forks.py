@@ -23,7 +23,7 @@ def _acquire_all() -> None:
     for lock in (*PROGRAM_LOCKS, IMPORT_LOCK):
         lock.acquire()
         _acquired.append(lock)
-    if native := sys.modules.get("armillary.kernel.native"):
+    if native := sys.modules.get("armillary.kernel.jit"):
         native.LLVM_LOCK.acquire()
         _acquired.append(native.LLVM_LOCK)
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from armillary.kernel.block import Block, Outlined, Shape, Value
 from armillary.kernel.intrinsics import (
-    arc,
-    circular,
     exponential,
     hyperbolic,
-    length,
     logarithm,
-    order,
     power,
     remainder,
     root,
 )
+from armillary.kernel.intrinsics import hypot as length
+from armillary.kernel.intrinsics import inverse_trig as arc
+from armillary.kernel.intrinsics import minmax as order
+from armillary.kernel.intrinsics import trig as circular
+from armillary.kernel.vector_builder import Block, Outlined, Shape, Value
 
 Unary = Callable[[Block, Value], Value]
 Binary = Callable[[Block, Value, Value], Value]

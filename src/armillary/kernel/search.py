@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from armillary.kernel import forks
 from armillary.kernel.binding import address_of
-from armillary.kernel.block import Shape
 from armillary.kernel.search_code import search_code
 from armillary.kernel.search_layout import CALL, SOLVED
-from armillary.kernel.start_table import Table, levels_of, pairs_of
+from armillary.kernel.seed_table import Table, levels_of, pairs_of
 from armillary.kernel.threads import share
+from armillary.kernel.vector_builder import Shape
 from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
@@ -58,7 +58,7 @@ def deadline_after(seconds: float) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class SearchOptions:
     """When a start is given up, and when a problem is.
 
     Attributes:
@@ -120,7 +120,7 @@ def make_plan(
     tolerances: Array,
     lower: Array,
     upper: Array,
-    patience: Patience,
+    search_options: SearchOptions,
     salt: int = 0,
     constants: Array | None = None,
 ) -> Plan:
@@ -131,13 +131,13 @@ def make_plan(
         tolerances: Largest error of each kind, shape (k,).
         lower: Least start at random, shape (n,).
         upper: Greatest start at random, shape (n,).
-        patience: When to give up.
+        search_options: When to give up.
         salt: Another number gives other random starts.
         constants: The third input of the step, if it has one.
     """
     known = (table.features, table.starts, table.offsets, table.grid)
     placing = (table.columns, table.factors, table.axes)
-    reals = np.array([patience.stale_factor, patience.stale_floor])
+    reals = np.array([search_options.stale_factor, search_options.stale_floor])
     ranges = (tolerances, lower, upper - lower)
     shared = np.zeros(1) if constants is None else constants
     words = [
@@ -146,17 +146,17 @@ def make_plan(
         *map(address_of, ranges),
         salt,
         address_of(shared),
-        *patience.numbers,
+        *search_options.numbers,
         address_of(reals),
     ]
     parts = (*known, *placing, *ranges, shared, reals)
-    return Plan(np.array(words, np.int64), parts, patience.starts)
+    return Plan(np.array(words, np.int64), parts, search_options.starts)
 
 
 Arrays = tuple[Array, Array, npt.NDArray[np.int64]]
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search found.
 
     Attributes:
@@ -171,13 +171,15 @@ class Found(NamedTuple):
     endings: npt.NDArray[np.int64]
     failures: int
 
-    def at(self, places: npt.NDArray[Any]) -> Found:
+    def at(self, places: npt.NDArray[Any]) -> SearchResult:
         """Return what was found for some problems."""
         endings = self.endings[places]
         failures = int((endings[:, 0] != SOLVED).sum())
-        return Found(self.unknowns[places], self.errors[places], endings, failures)
+        return SearchResult(
+            self.unknowns[places], self.errors[places], endings, failures
+        )
 
-    def take(self, places: npt.NDArray[np.int64], other: Found) -> None:
+    def take(self, places: npt.NDArray[np.int64], other: SearchResult) -> None:
         """Write over some problems what another search found for those, in order."""
         self.unknowns[places] = other.unknowns
         self.errors[places] = other.errors
@@ -215,7 +217,7 @@ class Search:
         seeds: Array | None = None,
         threads: int = 1,
         deadline: int = 0,
-    ) -> Found:
+    ) -> SearchResult:
         """Solve problems.
 
         Args:
@@ -243,11 +245,11 @@ class Search:
             share(count, threads, work, count // PROBLEMS_PER_THREAD)
         else:
             work(slice(0, count))
-        return Found(*found, sum(failures))
+        return SearchResult(*found, sum(failures))
 
     def chain(
         self, problems: Array, plan: Plan, first: Array, *, deadline: int = 0
-    ) -> Found:
+    ) -> SearchResult:
         """Solve problems one after the other, each from the last one solved.
 
         Args:
@@ -260,7 +262,7 @@ class Search:
         seeds[0] = first
         found = self._blank(len(problems))
         failures = self._fill(problems, plan, seeds, found, deadline, chained=True)
-        return Found(*found, failures)
+        return SearchResult(*found, failures)
 
     def _blank(self, count: int) -> Arrays:
         unknowns, errors = np.empty((count, self.n)), np.empty((count, self.k))
@@ -268,11 +270,11 @@ class Search:
 
     def _alone(
         self, problem: Array, plan: Plan, seeds: Array | None, deadline: int
-    ) -> Found:
+    ) -> SearchResult:
         """Solve one problem, all lanes working on it."""
         found = self._blank(1)
         failures = self._fill(problem, plan, seeds, found, deadline, together=True)
-        return Found(*found, failures)
+        return SearchResult(*found, failures)
 
     def _fill(
         self,

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armillary.kernel.block import Shape
 from armillary.kernel.builder import Function, Value
 from armillary.kernel.bulk_memory import clear_bytes, copy_bytes
 from armillary.kernel.emit import emit_columns
@@ -32,6 +31,7 @@ from armillary.kernel.search_layout import (
     SearchLayout,
 )
 from armillary.kernel.search_starts import SearchStarts
+from armillary.kernel.vector_builder import Shape
 from armillary.trace import Program
 
 __all__ = ["search_code"]

@@ -9,18 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armillary.kernel.block import Shape
 from armillary.kernel.builder import Function, Value
 from armillary.kernel.bulk_memory import copy_bytes
 from armillary.kernel.fallback import STATE, Record
 from armillary.kernel.machine_type import F32, F64, I64, PTR, VOID, Type
 from armillary.kernel.memory import allocate
-from armillary.kernel.row_copy import (
-    copy_function,
-    copy_rows,
-    stream_function,
-)
+from armillary.kernel.row_copy import copy_function, copy_rows, stream_function
 from armillary.kernel.signature import compact_strides
+from armillary.kernel.vector_builder import Shape
 from armillary.trace import Port, Program
 
 __all__ = ["ufunc_entry"]

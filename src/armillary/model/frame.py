@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from armillary.errors import quote
-from armillary.model.rigid import rigid
+from armillary.model.check_pose import rigid
 from armillary.spatial.pose import IDENTITY, Pose
 
 

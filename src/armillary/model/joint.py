@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from armillary.errors import JointError, ShapeError
 from armillary.model import parameters
-from armillary.model.bound import largest_distance
+from armillary.model.distance_bound import largest_distance
 from armillary.model.motion import Motion, motion_of
 from armillary.model.scaling import scaled_parameters
 from armillary.model.unit import Unit

@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from armillary.errors import ModelError, quote
+from armillary.model.check_pose import rigid
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint
@@ -17,7 +18,6 @@ from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.mass import inertia_of
 from armillary.model.parameters import approx_equal
 from armillary.model.primitive import Primitive
-from armillary.model.rigid import rigid
 from armillary.model.shape import Shape
 from armillary.model.unit import Unit
 from armillary.spatial.inertia import SpatialInertia

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote, unknown
+from armillary.model.annotations import note_faults
 from armillary.model.coupling import Coupling
 from armillary.model.group import Group, members
 from armillary.model.link import Link
-from armillary.model.notes import note_faults
 from armillary.model.parameters import approx_equal
 from armillary.model.posture import Posture
 from armillary.model.property import Property

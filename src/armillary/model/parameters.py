@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from armillary.errors import ArmillaryError, JointError, ModelError
-from armillary.model.rigid import rigid
+from armillary.model.check_pose import rigid
 from armillary.spatial.pose import IDENTITY, Pose
 
 DEEPEST = 8

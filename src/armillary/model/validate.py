@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from armillary.errors import ModelError, quote, suggestion
-from armillary.model.following import endless
+from armillary.model.cycles import endless
 from armillary.model.link import Link
 
 MOST_REPORTED = 20

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -11,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, ModelError, quote, unknown
-from armillary.model.following import endless
+from armillary.model.check_pose import rigid
+from armillary.model.cycles import endless
 from armillary.model.link_pattern import is_exact
 from armillary.model.manipulator import Manipulator
 from armillary.model.parameters import approx_equal
 from armillary.model.property import Property
-from armillary.model.rigid import rigid
 from armillary.model.rules import Rules
 from armillary.spatial.pose import IDENTITY, Pose
 
@@ -51,7 +50,7 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "pose", pose)
 
 
-class FrameAt(NamedTuple):
+class FrameRef(NamedTuple):
     """A frame of the cell, fixed to a link of a manipulator; -1, -1 is the world."""
 
     manipulator: int
@@ -299,13 +298,13 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {mount.manipulator: mount for mount in self.mounts}
 
     @cached_property
-    def supports(self) -> tuple[FrameAt, ...]:
+    def supports(self) -> tuple[FrameRef, ...]:
         """Return the frame that each manipulator's base stands at."""
-        found: list[FrameAt] = []
+        found: list[FrameRef] = []
         for manipulator in self.manipulators:
             mount = self.mounted.get(manipulator.name)
             if mount is None:
-                found.append(FrameAt(-1, -1, IDENTITY))
+                found.append(FrameRef(-1, -1, IDENTITY))
             else:
                 at = self.frame(mount.on)
                 found.append(at._replace(pose=at.pose @ mount.pose))
@@ -339,6 +338,20 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return lower, upper
 
     @cached_property
+    def home_q(self) -> tuple[float, ...]:
+        """Return where the cell starts, n numbers [m or rad]: home postures, else zero.
+
+        Where limits exclude zero, it is the limit nearest to zero.
+        """
+        q: list[float] = np.clip(0.0, *self.limits).tolist()
+        for manipulator, start in zip(self.manipulators, self.offsets, strict=True):
+            if manipulator.home:
+                posture = manipulator.posture(manipulator.home)
+                for name, position in zip(posture.joints, posture.q, strict=True):
+                    q[start + manipulator.joint_names.index(name)] = position
+        return tuple(q)
+
+    @cached_property
     def velocity_limits(self) -> npt.NDArray[np.float64]:
         """Return the greatest rates, shape (n,) [m/s or rad/s]."""
         parts = [manipulator.velocity_limits for manipulator in self.manipulators]
@@ -361,7 +374,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 found.setdefault(name, []).append(k)
         return found
 
-    def frame(self, name: str) -> FrameAt:
+    def frame(self, name: str) -> FrameRef:
         """Return where the frame called `name` is fixed.
 
         Raises:
@@ -369,26 +382,26 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ModelError: The bare name is not unique; qualify it.
         """
         if name == WORLD:
-            return FrameAt(-1, -1, IDENTITY)
+            return FrameRef(-1, -1, IDENTITY)
         owners = self._bare.get(name, [])
         if len(owners) > 1:
             choices = ", ".join(f"'{self.manipulators[k].name}/{name}'" for k in owners)
             raise ModelError(f"Frame {quote(name)} is not unique; say {choices}.")
         if owners:
             place = self.manipulators[owners[0]].places[name]
-            return FrameAt(owners[0], place.link, place.pose)
+            return FrameRef(owners[0], place.link, place.pose)
         return self._qualified_frame(name)
 
-    def _qualified_frame(self, name: str) -> FrameAt:
+    def _qualified_frame(self, name: str) -> FrameRef:
         owner, _, bare = str(name).partition("/")
         k = self.index.get(owner)
         if k is not None and bare in self.manipulators[k].places:
             place = self.manipulators[k].places[bare]
-            return FrameAt(k, place.link, place.pose)
+            return FrameRef(k, place.link, place.pose)
         if k is not None and bare:
             known = self.manipulators[k].places
             raise unknown("frame", bare, known, owner=f"manipulator '{owner}'")
-        raise unknown("frame", str(name), self._known_frames(), owner=self._owner)
+        raise unknown("frame", str(name), (WORLD, *self._bare), owner=self._owner)
 
     def qualified(self, name: str) -> str:
         """Return the unique name `manipulator/frame` of a frame; `world` stays.
@@ -403,10 +416,6 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         owner = self.manipulators[at.manipulator]
         bare = name if name in owner.places else name.partition("/")[2]
         return f"{owner.name}/{bare}"
-
-    def _known_frames(self) -> Iterator[str]:
-        yield WORLD
-        yield from self._bare
 
     @cached_property
     def _joints(self) -> dict[str, list[int]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from armillary.testing.descent import jacobian_transpose
 from armillary.testing.inverse import check_inverse
+from armillary.testing.jacobian_transpose import jacobian_transpose
 from armillary.testing.joint import check_joint
 from armillary.testing.samples import random_direction, random_joint, random_pose
 

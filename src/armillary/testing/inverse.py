@@ -8,12 +8,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.equations.closed.own import branch_numbers, own_program
+from armillary.cell.cell import Cell
 from armillary.errors import ArmillaryError, ModelError
+from armillary.ik.closed_forms.user_program import branch_numbers, own_program
 from armillary.kernel import vectorize
 from armillary.model.closed_form import ClosedForm
 from armillary.model.workcell import WORLD
-from armillary.solve.cell import Cell
 from armillary.spatial.pose import Pose
 
 Array = npt.NDArray[np.float64]

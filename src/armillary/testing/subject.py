@@ -14,7 +14,7 @@ from armillary.errors import JointError
 from armillary.model.joint import Joint
 from armillary.model.parameters import is_numeric, numbers_of
 from armillary.model.unit import Unit
-from armillary.testing.pieces import choices, edges
+from armillary.testing.smooth_pieces import choices, edges
 
 Array = npt.NDArray[np.float64]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from armillary.trace.derive import tangent
 from armillary.trace.interval import Interval
+from armillary.trace.jvp import tangent
 from armillary.trace.ops import OPS, Op, Traced
 from armillary.trace.program import (
     Instruction,

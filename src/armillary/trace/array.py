@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from armillary.trace import numpy_meaning
-from armillary.trace.numpy_meaning import UFUNCS
+from armillary.trace import numpy_dispatch as numpy_meaning
+from armillary.trace.numpy_dispatch import UFUNCS
 
 Array = npt.NDArray[Any]
 

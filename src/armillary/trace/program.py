@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from armillary.errors import TraceError
 from armillary.trace.array import TracedArray
+from armillary.trace.branches import explore
 from armillary.trace.interval import Interval, exactly
 from armillary.trace.ops import OPS, Op, type_real, type_truth
-from armillary.trace.paths import explore
-from armillary.trace.place import defined, fault
 from armillary.trace.scalar import Node
+from armillary.trace.source_location import defined, fault
 from armillary.trace.tape import Tape
 
 Shape = tuple[int, ...]

@@ -9,9 +9,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from armillary.trace import functions as f
-from armillary.trace import numpy_meaning, ops
+from armillary.trace import numpy_dispatch as numpy_meaning
+from armillary.trace import ops
 from armillary.trace.ops import Recorder, Traced, type_real, type_truth
-from armillary.trace.place import fault
+from armillary.trace.source_location import fault
 
 Method = Callable[[Any, Any], Any]
 OPERANDS = (Traced, float, int, numbers.Real, np.bool_)

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.trace.ops import OPS, Op, type_truth
-from armillary.trace.place import fault, is_called
 from armillary.trace.scalar import Node, Scalar, Truth
 from armillary.trace.simplify import RULES
+from armillary.trace.source_location import fault, is_called
 
 Array = npt.NDArray[Any]
 

@@ -13,11 +13,7 @@ from armillary.formats.robwork.directory import Directory
 from armillary.formats.robwork.hinges import joint_steps
 from armillary.formats.robwork.node import SEPARATOR, Node
 from armillary.formats.robwork.notes import DEVICE, JUNCTION, Notes
-from armillary.formats.robwork.placing import (
-    place_base,
-    place_in_chain,
-    place_in_tree,
-)
+from armillary.formats.robwork.placing import place_base, place_in_chain, place_in_tree
 from armillary.formats.xml import Element
 from armillary.model.property import Property
 from armillary.spatial.pose import Pose

@@ -10,11 +10,7 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
-from armillary.formats.robwork.bodies import (
-    Body,
-    BodyReader,
-    Remark,
-)
+from armillary.formats.robwork.bodies import Body, BodyReader, Remark
 from armillary.formats.robwork.desk import Desk
 from armillary.formats.robwork.device import DEVICES, Device, read_device
 from armillary.formats.robwork.directory import Directory

@@ -10,11 +10,7 @@ from armillary.formats.robwork.desk import Desk
 from armillary.formats.xml import Element
 from armillary.spatial.euler import rows_from_moving_zyx
 from armillary.spatial.pose import IDENTITY, Pose
-from armillary.spatial.rotation import (
-    is_proper,
-    nearest_rotation,
-    orthonormality_error,
-)
+from armillary.spatial.rotation import is_proper, nearest_rotation, orthonormality_error
 from armillary.spatial.vector import Rows, Vector3, cross, transpose
 
 __all__ = ["TRANSFORM", "looks_like_radians", "read_transform"]

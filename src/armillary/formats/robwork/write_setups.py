@@ -17,7 +17,7 @@ from armillary.formats.robwork.draft import NOWHERE, Losses
 from armillary.formats.robwork.frames import Frames
 from armillary.formats.robwork.notes import PROXIMITY
 from armillary.formats.xml import Element, tag, to_text
-from armillary.model.jury import Jury
+from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pattern import LinkName
 from armillary.model.rules import Reason, Rules
 from armillary.model.workcell import Workcell
@@ -87,7 +87,7 @@ def _rules(rules: Rules, frames: Frames) -> Iterator[Element]:
 
 def _pairs(cell: Workcell, frames: Frames) -> Iterator[Element]:
     """Yield the pairs of links with shapes on which the rules and RobWork differ."""
-    jury = Jury(cell, cell.rules)
+    jury = CollisionPairs(cell, cell.rules)
     pairs = jury.pairs(())
     tested = set(pairs)
     links: list[LinkName] = []

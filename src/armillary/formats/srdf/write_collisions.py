@@ -9,10 +9,10 @@ from typing import Final
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.srdf.collisions import REASONS
 from armillary.formats.xml import Element, tag
-from armillary.model.jury import Jury
-from armillary.model.kinship import Carried
+from armillary.model.collision_pairs import CollisionPairs
+from armillary.model.link_pairs import PairDecision
 from armillary.model.link_pattern import is_exact
-from armillary.model.pairs import Verdict
+from armillary.model.link_tree import Carried
 from armillary.model.rules import Reason
 from armillary.model.workcell import Workcell
 
@@ -25,7 +25,7 @@ WORDS: Final = {reason: word for word, reason in REASONS.items()}
 
 def untested_pairs(cell: Workcell, report: Report) -> Iterator[Element]:
     """Yield each pair of links with shapes that is not tested."""
-    jury = Jury(cell, cell.rules)
+    jury = CollisionPairs(cell, cell.rules)
     pairs = jury.pairs(_standing(cell, jury))
     links = pairs.links
     untested = len(links) * (len(links) - 1) // 2 - len(pairs)
@@ -53,7 +53,7 @@ def untested_pairs(cell: Workcell, report: Report) -> Iterator[Element]:
             )
 
 
-def _standing(cell: Workcell, jury: Jury) -> tuple[Carried, ...]:
+def _standing(cell: Workcell, jury: CollisionPairs) -> tuple[Carried, ...]:
     """Return what stands on a link without being bolted, which URDF fixes there."""
     bolted = {each.manipulator for each in jury.kinship.bolted}
     return tuple(
@@ -63,7 +63,7 @@ def _standing(cell: Workcell, jury: Jury) -> tuple[Carried, ...]:
     )
 
 
-def _reason(verdict: Verdict) -> str:
+def _reason(verdict: PairDecision) -> str:
     if verdict.rule is not None:
         return WORDS.get(verdict.reason, verdict.reason)
     return WORDS[Reason.ADJACENT if verdict.is_carried else Reason.USER]

@@ -18,7 +18,7 @@ from armillary.formats.xml import Element, tag, to_text
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
-from armillary.model.workcell import WORLD, FrameAt, Workcell
+from armillary.model.workcell import WORLD, FrameRef, Workcell
 from armillary.spatial.pose import Pose
 
 __all__ = ["write"]
@@ -110,7 +110,7 @@ class _Export:
                 self._add_base(manipulator, link, support)
             self._add_link(manipulator, link)
 
-    def _add_base(self, manipulator: Manipulator, base: Link, at: FrameAt) -> None:
+    def _add_base(self, manipulator: Manipulator, base: Link, at: FrameRef) -> None:
         """Fix a base to its mount; the base of a single robot is the root."""
         X_SB = at.pose @ base.joint.precursor
         if self.is_single and X_SB.is_identity:

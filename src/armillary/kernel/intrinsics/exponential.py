@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 
-from armillary.kernel.block import Block, Value
 from armillary.kernel.intrinsics.ieee import layout, nearest_whole, power_of_two
-from armillary.kernel.intrinsics.order import at_least, at_most
+from armillary.kernel.intrinsics.minmax import at_least, at_most
 from armillary.kernel.intrinsics.polynomial import paired
+from armillary.kernel.vector_builder import Block, Value
 
 EXP = {
     64: (

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 
-from armillary.kernel.block import Block, Value
 from armillary.kernel.intrinsics.exponential import exp_of_sum
 from armillary.kernel.intrinsics.logarithm import SHORT_LN_2
+from armillary.kernel.vector_builder import Block, Value
 
 TERMS = {64: 8, 32: 4}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armillary.kernel.block import Block, Value
+from armillary.kernel.vector_builder import Block, Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 
-from armillary.kernel.block import Block, Value
 from armillary.kernel.intrinsics.exponential import LN_2
 from armillary.kernel.intrinsics.ieee import layout, real_of
+from armillary.kernel.vector_builder import Block, Value
 
 L = {
     64: (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from armillary.kernel.block import Block, Value
+from armillary.kernel.vector_builder import Block, Value
 
 
 def paired(b: Block, x: Value, coefficients: Sequence[float]) -> Value:

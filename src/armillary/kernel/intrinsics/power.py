@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 
-from armillary.kernel.block import Block, Value
 from armillary.kernel.intrinsics.exponential import exp_of_sum
 from armillary.kernel.intrinsics.ieee import flip_sign, select_zero, sign_bit
 from armillary.kernel.intrinsics.logarithm import log_as_sum
-from armillary.kernel.intrinsics.order import at_least, at_most
+from armillary.kernel.intrinsics.minmax import at_least, at_most
+from armillary.kernel.vector_builder import Block, Value
 
 # With this exponent any |x| but 1 already gives 0 or infinity.
 LARGEST = {64: 2.0**64, 32: 2.0**32}

@@ -8,8 +8,8 @@ is negative, and adding |y| mends it. Both differences are representable, so exa
 
 from __future__ import annotations
 
-from armillary.kernel.block import Block, Value
 from armillary.kernel.intrinsics.ieee import layout
+from armillary.kernel.vector_builder import Block, Value
 
 
 def fmod(b: Block, x: Value, y: Value) -> Value:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 
-from armillary.kernel.block import Block, Value
 from armillary.kernel.intrinsics.exponential import exp
 from armillary.kernel.intrinsics.logarithm import log
+from armillary.kernel.vector_builder import Block, Value
 
 # Below the first, |x| is scaled up by 2 to three times the second.
 SCALES = {64: (2.0**-900, 40), 32: (2.0**-90, 16)}

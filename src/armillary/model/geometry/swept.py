@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.model.geometry.loft import half_circle, lofted, steps_around
 from armillary.model.geometry.moments import Moments
+from armillary.model.geometry.tessellation import half_circle, lofted, steps_around
 from armillary.model.geometry.triangles import Triangles
 
 Array = npt.NDArray[np.float64]

@@ -15,19 +15,11 @@ from armillary.errors import JointError
 from armillary.model.axis import Axis, X, Z, direction
 from armillary.model.bezier import largest_distance
 from armillary.model.joint import Joint
-from armillary.model.rolling import rolling
+from armillary.model.rotation_minimizing_frame import rolling
 from armillary.model.spline import Spline, spline_through
 from armillary.model.unit import Unit
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import (
-    Number,
-    Vector3,
-    add,
-    cross,
-    scale,
-    transpose,
-    unit,
-)
+from armillary.spatial.vector import Number, Vector3, add, cross, scale, transpose, unit
 from armillary.trace.functions import floor, maximum, minimum, select
 
 Array = npt.NDArray[np.float64]

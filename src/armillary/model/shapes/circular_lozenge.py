@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.model.geometry.bounding import BoundingSphere
-from armillary.model.geometry.loft import half_circle, revolved, steps_around
 from armillary.model.geometry.moments import Moments
 from armillary.model.geometry.swept import OUTER_SLICES, SLICES
+from armillary.model.geometry.tessellation import half_circle, revolved, steps_around
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
 from armillary.model.shapes.cylinder import on_circle

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.model.geometry.bounding import BoundingSphere
-from armillary.model.geometry.loft import revolved, steps_around
 from armillary.model.geometry.moments import Moments
+from armillary.model.geometry.tessellation import revolved, steps_around
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
 from armillary.model.shapes.segment import along

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.model.geometry.bounding import BoundingSphere
-from armillary.model.geometry.loft import half_circle, revolved, steps_around
 from armillary.model.geometry.moments import Moments
+from armillary.model.geometry.tessellation import half_circle, revolved, steps_around
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
 from armillary.spatial.vector import ZERO

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.model.geometry.bounding import BoundingSphere, sphere_around
-from armillary.model.geometry.loft import check_tolerance
 from armillary.model.geometry.moments import Moments
+from armillary.model.geometry.tessellation import check_tolerance
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
 from armillary.model.shape import Point

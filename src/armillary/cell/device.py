@@ -1,0 +1,326 @@
+"""Devices: some joints of a cell as a robot with a q of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from armillary.cell.scene import Scene
+from armillary.errors import StateError, quote, unknown
+from armillary.kinematics.bound_kernel import AnyKernel
+from armillary.kinematics.chains import Layout
+from armillary.kinematics.inputs import Inputs
+from armillary.kinematics.jacobian import jacobian_program
+from armillary.kinematics.kernels import kernel_of_state
+from armillary.kinematics.poses import FORMS, poses_program
+from armillary.kinematics.state import State
+from armillary.kinematics.state_twist import frame_list, named_twist
+from armillary.model.workcell import FrameRef
+from armillary.spatial.inertia import SpatialInertia
+from armillary.trace import Program
+
+if TYPE_CHECKING:
+    from armillary.ik.inverse_kinematics import InverseKinematics
+
+__all__ = ["Device"]
+
+Array = npt.NDArray[np.float64]
+Frames = str | Sequence[str] | None
+
+
+class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A view of a cell in which only some joints move; made by `cell.device`.
+
+    Its kernels take its own q. Everything else, the other joints, the bases and who
+    holds whom, is as in `state`; `at` gives the same device in another state.
+
+    Attributes:
+        cell: What it is a view of.
+        joints: The places of its joints in the cell's q; they give the order of its q.
+        base: The frame that its poses are relative to.
+        ends: The frames that it moves.
+        state: Where all else stands.
+    """
+
+    cell: Scene
+    joints: tuple[int, ...]
+    base: str
+    ends: tuple[str, ...]
+    state: State
+
+    def __post_init__(self) -> None:
+        """Bind the state, which a device that was sent has lost."""
+        msgspec.structs.force_setattr(self, "state", self.cell.bind(self.state))
+
+    def __repr__(self) -> str:
+        ends = ", ".join(map(quote, self.ends))
+        return f"<device of {len(self.joints)} joints, {quote(self.base)} to {ends}>"
+
+    @property
+    def end(self) -> str:
+        """Return the first of its ends."""
+        return self.ends[0]
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Return the names of its joints in the order of its q."""
+        names = self.cell.joint_names
+        return tuple(names[k] for k in self.joints)
+
+    @property
+    def limits(self) -> tuple[Array, Array]:
+        """Return the least and the greatest q, each of shape (n,) [m or rad]."""
+        lower, upper = self.cell.limits
+        places = list(self.joints)
+        return lower[places], upper[places]
+
+    # states
+
+    def at(self, state: State) -> Self:
+        """Return the device where all else stands as in another state.
+
+        Raises:
+            StateError: The state is not one of this cell.
+        """
+        return msgspec.structs.replace(self, state=state)
+
+    def q(self, state: State) -> Array:
+        """Return its joint positions in a state, shape (n,) [m or rad]."""
+        q = self.cell.bind(state).q
+        return np.array([q[k] for k in self.joints], dtype=np.float64)
+
+    def qd(self, state: State) -> Array:
+        """Return its joint rates in a state, shape (n,) [m/s or rad/s]."""
+        qd = self.cell.bind(state).qd
+        return np.array([qd[k] if qd else 0.0 for k in self.joints], dtype=np.float64)
+
+    def with_q(self, state: State, q: Any, *, check_limits: bool = False) -> State:
+        """Return a state with its joints at q, shape (n,), and all else unchanged.
+
+        check_limits: Whether a state beyond limits is refused; else `cell.violations`
+            lists what it breaks.
+
+        Raises:
+            StateError: q has another number of joints, is not finite, or with
+                `check_limits` breaks a limit.
+        """
+        state = self.cell.bind(state)
+        return state.replace(q=self._put(state.q, q), check_limits=check_limits)
+
+    def with_qd(self, state: State, qd: Any) -> State:
+        """Return a state with its joints moving at qd, shape (n,); see `with_q`.
+
+        Raises:
+            StateError: qd has another number of joints, or is not finite.
+        """
+        state = self.cell.bind(state)
+        return state.replace(qd=self._put(state.qd or (0.0,) * len(state.q), qd))
+
+    def whole(self, q: Any) -> Array:
+        """Return the cell's q for its own: (..., n) to (..., N), others as in `state`.
+
+        Raises:
+            StateError: q has another number of joints.
+        """
+        given = self._checked(q)
+        result = np.empty((*given.shape[:-1], len(self.state.q)))
+        result[...] = self.state.q
+        result[..., list(self.joints)] = given
+        return result
+
+    def posture(self, name: str) -> Array:
+        """Return its q in the named posture of its manipulators, shape (n,).
+
+        Joints that the posture leaves out are as in `state`.
+
+        Raises:
+            UnknownName: There is none of this name that moves one of its joints.
+        """
+        found: dict[int, float] = {}
+        known: dict[str, None] = {}
+        for m, start in zip(self.cell.manipulators, self.cell.offsets, strict=True):
+            for posture in m.postures:
+                places = [start + m.joint_names.index(j) for j in posture.joints]
+                if set(places) & set(self.joints):
+                    known[posture.name] = None
+                    if posture.name == name:
+                        found.update(zip(places, posture.q, strict=True))
+        if name not in known:
+            raise unknown("posture", name, known, owner=repr(self))
+        q = self.state.q
+        return np.array([found.get(k, q[k]) for k in self.joints], dtype=np.float64)
+
+    def payload(
+        self, state: State, *, relative_to: str | None = None
+    ) -> SpatialInertia:
+        """Return the inertia of all that its ends carry in a state; see `cell.carried`.
+
+        What hangs on the links of the ends counts, by whichever of their frames.
+
+        relative_to: About which frame's origin; by default that of `end`.
+
+        Raises:
+            StateError: The state is not one of this cell.
+            UnknownName: There is no such frame.
+        """
+        places = [self.cell.frame(end) for end in self.ends]
+        links = [
+            f"{owner.name}/{owner.links[at.link].name}"
+            for at in places
+            for owner in [self.cell.manipulators[at.manipulator]]
+        ]
+        about = self.end if relative_to is None else relative_to
+        return self.cell.carried(links, state, relative_to=about)
+
+    # kernels
+
+    def fk(
+        self,
+        frames: Frames = None,
+        *,
+        relative_to: str | None = None,
+        form: str = "matrix",
+        dtype: npt.DTypeLike = np.float64,
+    ) -> AnyKernel:
+        """Return the kernel of forward kinematics: its q to poses; as `cell.fk`.
+
+        Args:
+            frames: By default the end, or the list of ends where there are several.
+            relative_to: By default the base.
+            form: As for `cell.fk`.
+            dtype: As for `cell.fk`.
+
+        Raises:
+            UnknownName: A frame or form does not exist.
+            ModelError: A bare name is not unique, or `frames` is an empty list.
+        """
+        names, single = self._frames(frames)
+        if form not in FORMS:
+            raise unknown("form of a pose", form, FORMS)
+        at = [self.cell.frame(name) for name in names]
+        to = self.cell.frame(self.base if relative_to is None else relative_to)
+
+        def make(layout: Layout, selection: Inputs) -> Program:
+            return poses_program(
+                layout, at, to, single=single, form=form, selection=selection
+            )
+
+        question = "fk", tuple(at), to, single, form
+        selection = self._between([*at, to])
+        return kernel_of_state(self.state, question, selection, make, dtype)
+
+    def jacobian(
+        self,
+        frames: Frames = None,
+        *,
+        relative_to: str | None = None,
+        point: str | None = None,
+        axes: str | None = None,
+        dtype: npt.DTypeLike = np.float64,
+    ) -> AnyKernel:
+        """Return the kernel of a Jacobian: its q to (..., 6, n); as `cell.jacobian`.
+
+        A column holds what the joints add that follow its own. The other joints stand
+        still.
+
+        Args:
+            frames: By default the end, or the list of ends where there are several; a
+                list of k frames gives (..., k, 6, n).
+            relative_to: By default the base.
+            point: As for `cell.jacobian`.
+            axes: As for `cell.jacobian`.
+            dtype: As for `cell.fk`.
+
+        Raises:
+            UnknownName: A frame does not exist.
+            ModelError: A bare name is not unique, or `frames` is an empty list.
+        """
+        names, single = self._frames(frames)
+        to = self.base if relative_to is None else relative_to
+        twists = [named_twist(self.cell, name, to, point, axes) for name in names]
+
+        def make(layout: Layout, selection: Inputs) -> Program:
+            return jacobian_program(layout, twists, selection, single=single)
+
+        question = "jacobian", tuple(twists), single
+        selection = self._between([at for twist in twists for at in twist])
+        return kernel_of_state(self.state, question, selection, make, dtype)
+
+    def ik(
+        self,
+        frames: Frames = None,
+        *,
+        relative_to: str | None = None,
+        position: str = "xyz",
+        rotation: str = "xyz",
+        axes: str = "target",
+    ) -> InverseKinematics:
+        """Return the solver of inverse kinematics: targets to its q; as `cell.ik`.
+
+        Where other joints or placed bases decide where the frames are, another state
+        is another solver; targets in the base's frame avoid that.
+
+        Args:
+            frames: By default the end, or the list of ends where there are several.
+            relative_to: The frame in which targets are given; by default the base.
+            position: As for `cell.ik`.
+            rotation: As for `cell.ik`.
+            axes: As for `cell.ik`.
+
+        Raises:
+            UnknownName: A frame does not exist.
+            ModelError: Nothing is asked for, or no joint of it moves a frame.
+        """
+        from armillary.ik.factory import solver_of  # nobody else pays for it
+
+        names, _ = self._frames(frames)
+        to = self.base if relative_to is None else relative_to
+        return solver_of(
+            self.cell,
+            names,
+            relative_to=to,
+            joints=self.joint_names,
+            state=self.state,
+            position=position,
+            rotation=rotation,
+            axes=axes,
+        )
+
+    # inside
+
+    def _frames(self, frames: Frames) -> tuple[tuple[str, ...], bool]:
+        """Return the names of frames, and whether it is one rather than a list."""
+        if frames is None:
+            return self.ends, len(self.ends) == 1
+        return frame_list(frames, "A device"), isinstance(frames, str)
+
+    def _between(self, frames: Sequence[FrameRef]) -> Inputs:
+        return Inputs.between(self.state.layout, frames, self.joints, self.state.q)
+
+    def _checked(self, q: Any) -> Array:
+        """Return vectors of its joints, shape (..., n)."""
+        try:
+            array = np.asarray(q, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            text = f"{self!r} takes vectors of numbers, not {q!r}."
+            raise StateError(text) from error
+        if array.shape[-1:] != (len(self.joints),):
+            raise StateError(
+                f"{self!r} takes vectors of {len(self.joints)} numbers, not an array "
+                f"of shape {array.shape}."
+            )
+        return array
+
+    def _put(self, whole: tuple[float, ...], q: Any) -> list[float]:
+        """Return a vector of the cell with the device's numbers in their places."""
+        given = self._checked(q)
+        if given.ndim != 1:
+            raise StateError(f"{self!r} takes one vector; a state holds no batch.")
+        result = list(whole)
+        for place, number in zip(self.joints, given.tolist(), strict=True):
+            result[place] = number
+        return result

@@ -1,0 +1,199 @@
+"""Which joints, base and ends a device has, from what a user names."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from armillary.errors import ModelError, quote, unknown
+from armillary.kinematics.chains import WORLD_KEY, Key, ancestry, link_of, parent_of
+from armillary.kinematics.frame_tree import FrameTree
+from armillary.kinematics.state import State
+from armillary.model.group import Group
+from armillary.model.manipulator import Manipulator
+from armillary.model.workcell import WORLD, Workcell
+
+__all__ = ["Choice", "chosen", "joint_link"]
+
+T = TypeVar("T")
+
+
+class Choice(NamedTuple):
+    """What makes a device.
+
+    Attributes:
+        joints: Places in the cell's q.
+        base: A frame, qualified.
+        ends: Frames, qualified.
+    """
+
+    joints: tuple[int, ...]
+    base: str
+    ends: tuple[str, ...]
+
+
+def chosen(
+    state: State,
+    names: Sequence[str],
+    joints: Sequence[str] | None,
+    base: str | None,
+    ends: Sequence[str],
+) -> Choice:
+    """Return the joints, base and ends of a device; see `Cell.device`."""
+    cell = state.cell
+    if names and joints is not None:
+        raise ModelError("A device has joints= or names of what has them, not both.")
+    parts = [_part(state, name) for name in names]
+    if joints is not None:
+        parts = [_of_joints(state, [cell.joint(name) for name in joints])]
+    root = cell.qualified(base) if base is not None else _base(state, parts, ends)
+    tips = _unique(map(cell.qualified, ends) if ends else _all(parts, "ends"))
+    if not tips:
+        raise ModelError(
+            "A device needs the name of a manipulator or a group, names of joints, or "
+            "the frames that it moves."
+        )
+    places = _unique(_all(parts, "joints"))
+    if ends and joints is None:
+        between = _between(state, root, tips)
+        named, places = places, tuple(k for k in between if not parts or k in places)
+        if named and not places:
+            told = ", ".join(map(quote, tips))
+            raise ModelError(
+                f"No joint of {', '.join(map(quote, names))} moves {told} in "
+                f"{quote(root)}; name other ends, or what has the joints between."
+            )
+    return Choice(places, root, tips)
+
+
+def _base(state: State, parts: Sequence[Choice], ends: Sequence[str]) -> str:
+    """Return the base that several parts have in common, or that of the first end."""
+    cell = state.cell
+    if parts:
+        return FrameTree(cell, state).common_ancestor([part.base for part in parts])
+    owner = cell.frame(ends[0]).manipulator if ends else -1
+    return WORLD if owner < 0 else _base_of(cell.manipulators[owner])
+
+
+def _base_of(manipulator: Manipulator) -> str:
+    return f"{manipulator.name}/{manipulator.links[manipulator.base].name}"
+
+
+def _part(state: State, name: str) -> Choice:
+    """Return what a manipulator or a group by its name stands for."""
+    cell = state.cell
+    if name in cell.index:
+        k = cell.index[name]
+        places = range(len(cell.manipulators[k].coordinates))
+        active = _active(cell, (cell.offsets[k] + i for i in places))
+        manipulator = cell.manipulators[k]
+        return Choice(tuple(active), _base_of(manipulator), _ends_of(manipulator))
+    manipulator, group = _find_group(cell, name)
+    start = cell.offsets[cell.index[manipulator.name]]
+    named = manipulator.group_joints(group.name)
+    places = [start + manipulator.joint_names.index(joint) for joint in named]
+    part = _of_joints(state, list(_active(cell, places)))
+    if not group.chains:
+        return part
+    tips = tuple(f"{manipulator.name}/{tip}" for _, tip in group.chains)
+    roots = [f"{manipulator.name}/{root}" for root, _ in group.chains]
+    root = FrameTree(cell, state).common_ancestor(roots)
+    return Choice(part.joints, root, tips)
+
+
+def _find_group(cell: Workcell, name: str) -> tuple[Manipulator, Group]:
+    groups = {
+        f"{manipulator.name}/{group.name}": (manipulator, group)
+        for manipulator in cell.manipulators
+        for group in manipulator.groups
+    }
+    found = [full for full, (_, group) in groups.items() if name in {full, group.name}]
+    if not found:
+        known = (*cell.index, *groups)
+        owner = f"cell {quote(cell.name)}"
+        raise unknown("manipulator or group", name, known, owner=owner)
+    if len(found) > 1:
+        choices = ", ".join(map(quote, found))
+        raise ModelError(f"Group {quote(name)} is not unique; say {choices}.")
+    return groups[found[0]]
+
+
+def _of_joints(state: State, places: list[int]) -> Choice:
+    """Return joints, the frame that carries them all, and the links they move last."""
+    cell = state.cell
+    if len(set(places)) < len(places):
+        names = [cell.joint_names[k] for k in places]
+        raise ModelError(f"A device names a joint twice: {names}.")
+    tree = FrameTree(cell, state)
+    links = dict.fromkeys(joint_link(cell, place) for place in places)
+    below = {key: _carrier(state, key, links) for key in links}
+    inner = set(below.values())
+    ends = tuple(_name(cell, key) for key in links if key not in inner)
+    outer = [_name(cell, key) for key in links if below[key] == WORLD_KEY]
+    stands = [tree.parent(name) or WORLD for name in outer] or [WORLD]
+    return Choice(tuple(places), tree.common_ancestor(stands), ends)
+
+
+def _carrier(state: State, key: Key, links: Collection[Key]) -> Key:
+    """Return the nearest of some links that carries a link, or the world."""
+    key = parent_of(state.layout, key)
+    while key != WORLD_KEY and key not in links:
+        key = parent_of(state.layout, key)
+    return key
+
+
+def _ends_of(manipulator: Manipulator) -> tuple[str, ...]:
+    """Return the end effectors of a manipulator, or else its last link."""
+    names = [
+        frame.name
+        for k in manipulator.order
+        for frame in manipulator.links[k].frames
+        if frame.end_effector
+    ]
+    last = manipulator.links[manipulator.order[-1]].name
+    return tuple(f"{manipulator.name}/{name}" for name in names or [last])
+
+
+def _between(state: State, base: str, ends: Sequence[str]) -> tuple[int, ...]:
+    """Return the joints between a base and ends, as they first come on the way."""
+    layout, cell = state.layout, state.cell
+    up = ancestry(layout, link_of(cell.frame(base)))
+    found: dict[int, None] = {}
+    for end in ends:
+        down = ancestry(layout, link_of(cell.frame(end)))
+        shared = set(up) & set(down)
+        way = [k for k in up if k not in shared]
+        way += reversed([k for k in down if k not in shared])
+        for m, k in way:
+            drive = cell.manipulators[m].drives[k]
+            if drive is not None:
+                found[cell.offsets[m] + drive.of] = None
+    return tuple(_active(cell, found))
+
+
+def _active(cell: Workcell, places: Iterable[int]) -> Iterator[int]:
+    """Yield the joints that motors drive."""
+    for place in places:
+        m, k = joint_link(cell, place)
+        if not cell.manipulators[m].links[k].passive:
+            yield place
+
+
+def joint_link(cell: Workcell, place: int) -> Key:
+    """Return the link that a joint carries."""
+    m = bisect_right(cell.offsets, place) - 1
+    return m, cell.manipulators[m].coordinates[place - cell.offsets[m]]
+
+
+def _name(cell: Workcell, key: Key) -> str:
+    m, k = key
+    return f"{cell.manipulators[m].name}/{cell.manipulators[m].links[k].name}"
+
+
+def _all(parts: Sequence[Choice], what: str) -> Iterator[Any]:
+    return (item for part in parts for item in getattr(part, what))
+
+
+def _unique(items: Iterable[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(items))

@@ -1,0 +1,162 @@
+"""What `armillary ik` asks of targets, in the ways that its options choose."""
+
+from __future__ import annotations
+
+import argparse
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.cell.device import Device
+from armillary.cli.joints import DEGREES_PER_RADIAN, si_factors
+from armillary.cli.vectors import vector_of_text
+from armillary.errors import ShapeError
+from armillary.ik.answers import Answers
+from armillary.ik.inverse_kinematics import InverseKinematics
+from armillary.ik.reason import Reason, succeeded
+from armillary.ik.validation import TOLERANCE, Tolerance
+from armillary.kernel.search import SearchOptions
+
+Array = npt.NDArray[np.float64]
+Reasons = npt.NDArray[np.int8]
+
+
+class Answered(NamedTuple):
+    """The answers to some targets.
+
+    Attributes:
+        q: Joint positions [m or rad], shape (k, n), or (k, b, n) with all answers.
+        reason: Numbers of `Reason`, shape (k,).
+        residual: What remains [m, rad], shape (k, 2).
+        jumps: Places in a path to which the arm must jump.
+    """
+
+    q: Array
+    reason: Reasons
+    residual: Array
+    jumps: tuple[int, ...] = ()
+
+
+class Question:
+    """A solver, and how it is to be asked.
+
+    Attributes:
+        device: The joints that move.
+        ik: The solver.
+        options: Those of the command line.
+        factors: For each joint what makes its number on the command line SI, (n,).
+    """
+
+    def __init__(
+        self, device: Device, ik: InverseKinematics, options: argparse.Namespace
+    ) -> None:
+        """Keep the solver of `device` and the options."""
+        self.device = device
+        self.ik = ik
+        self.options = options
+        names = device.joint_names
+        turned = si_factors(device.cell, names) if options.degrees else None
+        self.factors = np.ones(len(names)) if turned is None else turned
+
+    @cached_property
+    def near(self) -> Array | None:
+        """Return the joint positions to stay near [m or rad], shape (n,).
+
+        Raises:
+            ShapeError: Their number is not that of the joints that move.
+        """
+        if self.options.near is None:
+            return None
+        near = vector_of_text(self.options.near, "--near")
+        names = self.device.joint_names
+        if len(near) != len(names):
+            raise ShapeError(
+                f"--near has {len(near)} numbers; {len(names)} joints move: "
+                f"{', '.join(names)}."
+            )
+        return near * self.factors
+
+    @cached_property
+    def tolerance(self) -> Tolerance:
+        """Return the largest distance [m] and angle [rad].
+
+        Raises:
+            ShapeError: They are not two numbers.
+        """
+        if self.options.tolerance is None:
+            return TOLERANCE
+        numbers = vector_of_text(self.options.tolerance, "--tolerance")
+        if numbers.shape != (2,):
+            raise ShapeError("--tolerance takes two numbers: metres and radians.")
+        return float(numbers[0]), float(numbers[1])
+
+    def solve(self, targets: Array) -> Answered:
+        """Return an answer to each target, shape (k, 4, 4), or the best."""
+        options = self.options
+        if options.best is not None:
+            answer = self.ik.best(
+                targets,
+                options.best,
+                tolerance=self.tolerance,
+                method=options.method,
+                arm_angle=self._arm_angle,
+                **self._starts,
+            )
+        else:
+            search_options = SearchOptions(**self._starts) if self._starts else None
+            answer = self.ik(targets, **self._wishes, search_options=search_options)
+        return Answered(answer.q, answer.reason, answer.residual)
+
+    def follow(self, targets: Array, came: Array | None) -> Answered:
+        """Return answers to targets as a path that comes from a vector, if from one."""
+        answer, jumps = self.ik.path(
+            targets,
+            start=came,
+            tolerance=self.tolerance,
+            method=self.options.method,
+            arm_angle=self._arm_angle,
+        )
+        return Answered(answer.q, answer.reason, answer.residual, tuple(jumps.tolist()))
+
+    def every(self, targets: Array) -> Answers:
+        """Return all answers to each target."""
+        return self.ik.all(targets, **self._wishes, **self._starts)
+
+    def solve_all(self, targets: Array) -> Answered:
+        """Return all answers, NaN for those that are none, and why there is none."""
+        answers = self.every(targets)
+        none = ~answers.success.any(axis=1)
+        reason = np.full(len(targets), Reason.SOLVED, np.int8)
+        if none.any():
+            reason[none] = self.why_none(targets[none])
+        residual = np.where(answers.success[..., None], answers.residual, 0.0)
+        q = np.where(answers.success[..., None], answers.q, np.nan)
+        return Answered(q, reason, residual.max(axis=1, initial=0.0))
+
+    def why_none(self, targets: Array) -> Reasons:
+        """Return why targets to which there is no answer have none."""
+        reason = self.solve(targets).reason
+        return np.where(succeeded(reason), Reason.NOT_FOUND, reason).astype(np.int8)
+
+    @property
+    def _starts(self) -> dict[str, Any]:
+        starts = self.options.starts
+        return {} if starts is None else {"starts": starts}
+
+    @property
+    def _wishes(self) -> dict[str, Any]:
+        return {
+            "near": self.near,
+            "tolerance": self.tolerance,
+            "method": self.options.method,
+            "arm_angle": self._arm_angle,
+        }
+
+    @property
+    def _arm_angle(self) -> float | None:
+        angle = self.options.arm_angle
+        if angle is not None and self.options.degrees:
+            return angle / DEGREES_PER_RADIAN
+        return angle

@@ -1,0 +1,132 @@
+"""The file that a verb is about, and where it may refer to."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from armillary.cell.cell import Cell
+from armillary.cli.hints import spelled
+from armillary.errors import quote
+from armillary.formats import registry
+from armillary.formats.diagnostic import Report, Severity
+from armillary.model.workcell import Workcell
+
+
+def add_file(parser: argparse.ArgumentParser, name: str = "FILE") -> None:
+    """Add the file to read, and the options that say how."""
+    parser.add_argument("file", metavar=name, help="a file of any known format")
+    parser.add_argument(
+        "--format", metavar="NAME", help="its format; by default told from the file"
+    )
+    parser.add_argument(
+        "--package",
+        metavar="NAME=DIR",
+        action="append",
+        default=[],
+        type=_package,
+        help="the folder of a package that the file refers to; may be repeated",
+    )
+    parser.add_argument(
+        "--folder",
+        metavar="DIR",
+        action="append",
+        default=[],
+        type=_folder,
+        help="a further folder that the file may refer to; may be repeated",
+    )
+    parser.add_argument(
+        "--srdf",
+        metavar="FILE",
+        help="groups, postures and collision rules for the robot in the file",
+    )
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse every fault, also where the motion is clear all the same",
+    )
+    how.add_argument(
+        "--lenient",
+        action="store_true",
+        help="read by a guess what is refused otherwise, such as swapped limits",
+    )
+    parser.add_argument(
+        "--argument",
+        metavar="NAME=VALUE",
+        type=_argument,
+        action="append",
+        default=[],
+        help="a value for $(arg NAME) in a xacro file; may be repeated",
+    )
+    add_plugin(parser)
+
+
+def add_plugin(parser: argparse.ArgumentParser) -> None:
+    """Add the option that allows the joints of a package."""
+    parser.add_argument(
+        "--plugin",
+        metavar="PACKAGE",
+        action="append",
+        default=[],
+        help="an installed package whose joints may be imported; may be repeated",
+    )
+
+
+def read(options: argparse.Namespace) -> tuple[Workcell, Report]:
+    """Return the cell in the file that was named, and what was found in it.
+
+    Raises:
+        ArmillaryError: It cannot be read, or is faulty.
+    """
+    return registry.read(
+        options.file,
+        format=options.format,
+        packages=dict(options.package),
+        folders=options.folder,
+        plugins=options.plugin,
+        strict=options.strict,
+        lenient=options.lenient,
+        srdf=options.srdf,
+        arguments=dict(options.argument),
+    )
+
+
+def open_cell(options: argparse.Namespace) -> Cell:
+    """Return the cell in the file that was named; warnings go to stderr.
+
+    Raises:
+        ArmillaryError: It cannot be read, or is faulty.
+    """
+    workcell, report = read(options)
+    warn(report)
+    return Cell.of(workcell)
+
+
+def warn(report: Report) -> None:
+    """Print the warnings of a report to stderr."""
+    for found in report.diagnostics:
+        if found.severity is Severity.WARNING:
+            print(spelled(found), file=sys.stderr)
+
+
+def _argument(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"{quote(text)} is not of the form NAME=VALUE")
+    return name.removesuffix(":"), value  # as xacro itself writes it, NAME:=VALUE
+
+
+def _package(text: str) -> tuple[str, Path]:
+    name, equals, folder = text.partition("=")
+    if not (name and equals and folder):
+        raise argparse.ArgumentTypeError(f"{quote(text)} is not of the form NAME=DIR")
+    return name, _folder(folder)
+
+
+def _folder(text: str) -> Path:
+    if not os.path.isdir(text):
+        raise argparse.ArgumentTypeError(f"there is no folder {quote(text)}")
+    return Path(text)

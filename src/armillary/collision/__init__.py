@@ -1,0 +1,1 @@
+"""Which pairs of links are tested for collision in a state."""

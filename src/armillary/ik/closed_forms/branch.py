@@ -1,0 +1,263 @@
+"""One branch of a closed form: brought into the limits, and verified on the model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from armillary.ik.closed_forms.coordinate import (
+    clipped,
+    coordinate,
+    is_within,
+    never_leaves,
+)
+from armillary.ik.closed_forms.family import Answer, Preferred
+from armillary.ik.closed_forms.recognise import Closed
+from armillary.ik.closed_forms.subproblems import ZERO_TURN, Turn
+from armillary.ik.search_step import Goal
+from armillary.kinematics.chains import Layout
+from armillary.kinematics.inputs import Inputs
+from armillary.kinematics.poses import poses_of
+from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import (
+    Number,
+    cross,
+    determinant,
+    dot,
+    norm,
+    scale,
+    subtract,
+)
+from armillary.trace.functions import absolute, cos, sin
+
+RIGID = 1e-6
+DOUBT = 1e-5  # what may remain, as a part of the arm, before a miss is a proof
+
+
+class Question(NamedTuple):
+    """What is asked, and of whom.
+
+    Attributes:
+        layout: What moves.
+        goal: Which frame the closed form places, and in which.
+        selection: Which joints are found.
+        limits: Least and greatest coordinate of each of those.
+        closed: Their closed form.
+        outer: Which frame is placed, and in which, where other inputs of the selection
+            lie between that goal and `goal`; see `inner_goal`.
+        before: The pose of `goal.relative_to` in `outer.relative_to`.
+        behind: The pose of `outer.frame` in `goal.frame`.
+    """
+
+    layout: Layout
+    goal: Goal
+    selection: Inputs
+    limits: tuple[Sequence[float], Sequence[float]]
+    closed: Closed
+    outer: Goal | None = None
+    before: Pose = IDENTITY
+    behind: Pose = IDENTITY
+
+    def placed(self, values: Sequence[Any]) -> Question:
+        """Return the question with the poses that other inputs give.
+
+        values: Those of the selection's `shapes`.
+        """
+        if self.outer is None:
+            return self
+        still = [0.0] * len(self.selection.inputs)
+        layout, q = self.selection.applied(self.layout, still, values)
+        goal, outer = self.goal, self.outer
+        (before,) = poses_of(layout, q, [goal.relative_to], outer.relative_to)
+        (behind,) = poses_of(layout, q, [outer.frame], goal.frame)
+        return self._replace(before=before, behind=behind)
+
+    @property
+    def has_arm_angle(self) -> bool:
+        """Return whether a target leaves an arm angle to choose."""
+        return self.closed.family.arm_angle is not None
+
+
+class Allowed(NamedTuple):
+    """How exact an answer must be.
+
+    Attributes:
+        distance: Largest square of the distance that remains [m^2].
+        chord: Largest square of twice the sine of half the angle that remains.
+        slack: How far beyond a limit q counts as at that limit, so that no whole turn
+            is added [rad].
+        excess: How far beyond a limit q counts as within, to be put at the limit and
+            verified there [m or rad].
+    """
+
+    distance: Number
+    chord: Number
+    slack: Number
+    excess: Number
+
+
+class Branch(NamedTuple):
+    """An answer and what is true of it.
+
+    Attributes:
+        q: Joint positions [m or rad], not yet put at limits.
+        distance: The square of what remains [m^2].
+        chord: The square of twice the sine of half the angle that remains.
+        met: Whether both are within the tolerance.
+        within: Whether q is within the limits, or beyond them by the allowed excess.
+        inside: Whether it is within them exactly.
+        singular: Whether it is one of infinitely many answers.
+        in_doubt: Whether a miss would not prove that there is no answer.
+    """
+
+    q: list[Number]
+    distance: Number
+    chord: Number
+    met: Any
+    within: Any
+    inside: Any
+    singular: Any
+    in_doubt: Any
+
+
+def branches_of(
+    question: Question,
+    target: Pose,
+    allowed: Allowed,
+    near: Sequence[Number] | None,
+    arm_angle: Number,
+) -> list[Branch]:
+    """Return every branch, verified by forward kinematics.
+
+    That is of the cosines and sines that angles are written from, where the formula's
+    geometry is the model's but for rounding; else it is the model's own, of q.
+
+    Args:
+        question: What is asked.
+        target: The pose to reach.
+        allowed: How exact an answer must be.
+        near: Within limits. Turns are added to come as near to this as the limits
+            allow, and an angle that a singularity leaves free is taken from it; both
+            are zero where it is None.
+        arm_angle: Of all branches [rad], where the arm has one.
+    """
+    preferred = Preferred(_turns_at(question, near), arm_angle)
+    inner = _orthonormal(target)
+    if question.outer is not None:
+        inner = question.before.inverse() @ inner @ question.behind.inverse()
+    return [
+        _branch(question, answer, target, allowed, near)
+        for answer in question.closed.solve(inner, preferred)
+    ]
+
+
+def within_limits(question: Question, q: Sequence[Number]) -> list[Number]:
+    """Return joint positions, each at its limit where it is beyond it."""
+    return [clipped(*numbers) for numbers in zip(q, *question.limits, strict=True)]
+
+
+def _turns_at(question: Question, near: Sequence[Number] | None) -> list[Turn]:
+    """Return the angles of the joints that turn at `near`, else zero."""
+    drives = question.closed.arm.drives
+    if near is None:
+        return [ZERO_TURN] * len(drives)
+    angles = [drive.gain * near[drive.place] + drive.offset for drive in drives]
+    return [Turn(cos(angle), sin(angle)) for angle in angles]
+
+
+def _orthonormal(X: Pose) -> Pose:
+    """Return a pose whose rotation, as given in files, is rid of its shear."""
+    a, b, _ = X.rotation
+    a = scale(1.0 / norm(a), a)
+    b = subtract(b, scale(dot(a, b), a))
+    b = scale(1.0 / norm(b), b)
+    return Pose((a, b, cross(a, b)), X.position)
+
+
+def is_rigid(X: Pose) -> Any:
+    """Return whether a rotation is orthonormal and right-handed, and all is finite."""
+    a, b, c = X.rotation
+    good: Any = absolute(determinant(X.rotation) - 1.0) < 0.5
+    for x in X.position:
+        good = good & (absolute(x) < math.inf)
+    for v, w, product in (
+        (a, a, 1.0),
+        (b, b, 1.0),
+        (c, c, 1.0),
+        (a, b, 0.0),
+        (b, c, 0.0),
+        (c, a, 0.0),
+    ):
+        good = good & (absolute(dot(v, w) - product) < RIGID)
+    return good
+
+
+def _branch(
+    question: Question,
+    answer: Answer,
+    target: Pose,
+    allowed: Allowed,
+    near: Sequence[Number] | None,
+) -> Branch:
+    selection, limits, closed = question[2:5]
+    q: list[Number] = [selection.rest[k] for k in selection.inputs]
+    within: Any = True
+    inside: Any = True
+    for turn, drive in zip(answer.turns, closed.arm.drives, strict=True):
+        k = drive.place
+        ends = limits[0][k], limits[1][k]
+        wish = None if near is None else near[k]
+        q[k] = coordinate(turn, drive, ends, wish, allowed.slack)
+        if near is not None or not never_leaves(drive, *ends):
+            within = within & is_within(q[k], *ends, allowed.excess)
+            inside = inside & is_within(q[k], *ends, 0.0)
+    for shift, drive in zip(answer.shifts, closed.rails, strict=True):
+        k = drive.place
+        q[k] = (shift - drive.offset) / drive.gain
+        ends = limits[0][k], limits[1][k]
+        within = within & is_within(q[k], *ends, allowed.excess)
+        inside = inside & is_within(q[k], *ends, 0.0)
+    X = _reached(question, answer, q)
+    apart = subtract(X.position, target.position)
+    distance: Number = dot(apart, apart)
+    chord = 0.0 if closed.point else _chord(X, target)
+    met = (distance <= allowed.distance) & (chord <= allowed.chord)
+    far = (distance > 100.0 * allowed.distance + (DOUBT * closed.arm.size) ** 2) | (
+        chord > 100.0 * allowed.chord + DOUBT**2
+    )
+    return Branch(
+        q=q,
+        distance=distance,
+        chord=chord,
+        met=met,
+        within=within,
+        inside=inside,
+        singular=answer.singular,
+        in_doubt=answer.singular | answer.loose | ~far,
+    )
+
+
+def _reached(question: Question, answer: Answer, q: list[Number]) -> Pose:
+    X = _reached_inside(question, answer, q)
+    if question.outer is None:
+        return X
+    return question.before @ X @ question.behind
+
+
+def _reached_inside(question: Question, answer: Answer, q: list[Number]) -> Pose:
+    goal, closed = question.goal, question.closed
+    if closed.exact:
+        return closed.pose(answer.turns, answer.shifts)
+    whole = question.selection.expand(q)
+    (X,) = poses_of(question.layout, whole, [goal.frame], goal.relative_to)
+    return X
+
+
+def _chord(X: Pose, Y: Pose) -> Number:
+    """Return (2 sin(angle/2))^2 of two rotations: half the squares of differences."""
+    total: Number = 0.0
+    for a, b in zip(X.rotation, Y.rotation, strict=True):
+        apart = subtract(a, b)
+        total = total + dot(apart, apart)
+    return 0.5 * total

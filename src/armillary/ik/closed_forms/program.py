@@ -1,0 +1,144 @@
+"""Closed forms as programs: a target to every branch, or to the best of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from armillary.ik.closed_forms.branch import (
+    Allowed,
+    Branch,
+    Question,
+    branches_of,
+    is_rigid,
+    within_limits,
+)
+from armillary.ik.closed_forms.coordinate import is_within
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import Number
+from armillary.trace import Program, trace
+from armillary.trace.functions import absolute, select
+
+SOLVED, NOT_FOUND, INVALID, OUT_OF_REACH, LIMITS, SINGULAR = map(float, range(6))
+"""The reasons, as `Reason` of the layer above numbers them."""
+
+OUTSIDE = 0.5
+"""What is added to the reason of an answer beyond a limit by less than the excess."""
+
+# What a branch is worth: within reach and limits, within reach, or how near.
+FORBIDDEN, MISSED = 1e9, 1e18
+
+
+def all_program(question: Question, *, near: bool = False) -> Program:
+    """Return the program of every branch, b of them.
+
+    Returns:
+        Inputs those of `selection.shapes`, `target` (4, 4), `allowed` (4,), the numbers
+        of `Allowed`, and `near` (n,), to which turns are added; in place of this to
+        zero by default; last `arm_angle` () of an arm that has one. Outputs `q` (b, n),
+        NaN where there is none; `residual` (b, 2), squares as the first two numbers of
+        `allowed`; `reason` (b,), and OUTSIDE more where q must be put at a limit and
+        verified there; `outside`, how many branches those are.
+    """
+
+    def equations(question: Question, matrix: Any, allowed: Any, *rest: Any) -> Any:
+        target = Pose.from_matrix(matrix)
+        there = within_limits(question, rest[0]) if near else None
+        arm_angle = rest[-1] if question.has_arm_angle else 0.0
+        rigid = is_rigid(target) & (absolute(arm_angle) < math.inf)
+        branches = branches_of(question, target, Allowed(*allowed), there, arm_angle)
+        return (
+            [[select(b.met & rigid, x, math.nan) for x in b.q] for b in branches],
+            [[b.distance, b.chord] for b in branches],
+            [_reason(b, rigid) for b in branches],
+            sum((_outside(b) for b in branches), 0.0),
+        )
+
+    outputs = ("q", "residual", "reason", "outside")
+    return _trace(equations, question, outputs, near)
+
+
+def best_program(question: Question) -> Program:
+    """Return the program of the branch that is nearest to a vector.
+
+    Returns:
+        Inputs as for all branches. One output `answer` (n + 3,), for that makes single
+        calls quick: q of the nearest branch within the limits, else within reach, else
+        that which misses least, NaN where the target is no pose; what remains, two
+        squares as the first two numbers of `allowed`; the reason, OUTSIDE as above.
+    """
+
+    def equations(
+        question: Question, matrix: Any, allowed: Any, near: Any, arm_angle: Any = 0.0
+    ) -> Any:
+        target = Pose.from_matrix(matrix)
+        near = within_limits(question, near)
+        rigid = is_rigid(target) & (absolute(arm_angle) < math.inf)
+        branches = branches_of(question, target, Allowed(*allowed), near, arm_angle)
+        best: list[Number] = []
+        doubt: Any = False
+        for b in branches:
+            doubt = doubt | b.in_doubt
+        for b in branches:
+            worth = _worth(b, near)
+            reason = _reason(b._replace(in_doubt=doubt, inside=True), rigid)
+            row = [worth, *b.q, b.distance, b.chord, reason]
+            if best:
+                better = worth < best[0]
+                row = [select(better, x, y) for x, y in zip(row, best, strict=True)]
+            best = row
+        *q, distance, chord, reason = best[1:]
+        found = (reason == SOLVED) | (reason == SINGULAR)
+        ends = zip(q, *question.limits, strict=True)
+        inside: Any = True
+        for x, low, high in ends:
+            inside = inside & is_within(x, low, high, 0.0)
+        if inside is not True:
+            reason = select(inside, reason, select(found, reason + OUTSIDE, reason))
+        return [*(select(rigid, x, math.nan) for x in q), distance, chord, reason]
+
+    return _trace(equations, question, ("answer",), True)
+
+
+def _trace(
+    equations: Any, question: Question, outputs: tuple[str, ...], near: bool
+) -> Program:
+    bound = question.selection.shapes
+    shapes: dict[str, tuple[int, ...]] = {
+        **bound,
+        "target": (4, 4),
+        "allowed": (len(Allowed._fields),),
+    }
+    if near:
+        shapes["near"] = (len(question.selection.inputs),)
+    if question.has_arm_angle:
+        shapes["arm_angle"] = ()
+
+    def of_inputs(*given: Any) -> Any:
+        k = len(bound)
+        return equations(question.placed(given[:k]), *given[k:])
+
+    return trace(of_inputs, name="ik_closed", outputs=outputs, **shapes)
+
+
+def _worth(b: Branch, near: Any) -> Number:
+    """Return a number that is the less the better: of squares of steps from `near`."""
+    steps = sum(((x - y) * (x - y) for x, y in zip(b.q, near, strict=True)), 0.0)
+    least = MISSED * (1.0 + b.distance + b.chord)
+    miss = select(b.within, least, 2.0 * least)  # what is missed is told within limits
+    return select(b.met, select(b.within, steps, FORBIDDEN + steps), miss)
+
+
+def _outside(b: Branch) -> Number:
+    if b.inside is True:
+        return 0.0
+    return select(b.met & b.within, select(b.inside, 0.0, 1.0), 0.0)
+
+
+def _reason(b: Branch, rigid: Any) -> Number:
+    solved = select(b.singular, SINGULAR, SOLVED)
+    if b.inside is not True:
+        solved = select(b.inside, solved, solved + OUTSIDE)
+    found = select(b.within, solved, LIMITS)
+    missed = select(b.in_doubt, NOT_FOUND, OUT_OF_REACH)
+    return select(rigid, select(b.met, found, missed), INVALID)

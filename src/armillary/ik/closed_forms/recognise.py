@@ -1,0 +1,163 @@
+"""Which family an arm belongs to, or why to none."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from armillary.ik.closed_forms.applicability import NotApplicable, demand
+from armillary.ik.closed_forms.decoupled import ORIENTING, ORIENTING_THREE
+from armillary.ik.closed_forms.dh_from_axes import Arm, Drive, arm_of
+from armillary.ik.closed_forms.family import Answer, Family, Formula, Preferred
+from armillary.ik.closed_forms.planar import PLANAR_SLIDING, PLANAR_THREE, PLANAR_TWO
+from armillary.ik.closed_forms.point import POINT, POINT_TURNS
+from armillary.ik.closed_forms.prismatic_arm import Mixed, mixed_of
+from armillary.ik.closed_forms.screw_axes import Chain, chain_of
+from armillary.ik.closed_forms.spherical_shoulder import SPHERICAL_SHOULDER
+from armillary.ik.closed_forms.spherical_wrist import SPHERICAL_WRIST
+from armillary.ik.closed_forms.subproblems import Turn
+from armillary.ik.closed_forms.three_parallel import THREE_PARALLEL
+from armillary.ik.search_step import Goal
+from armillary.kinematics.chains import Layout
+from armillary.kinematics.inputs import Inputs
+from armillary.kinematics.poses import poses_of
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import Number
+
+FAMILIES: tuple[Family[Arm], ...] = (*SPHERICAL_WRIST, THREE_PARALLEL)
+"""Arms of six joints that turn; tried in this order."""
+
+FEWER: tuple[tuple[Family[Mixed], ...], ...] = (
+    (ORIENTING,),
+    (ORIENTING,),
+    (ORIENTING, PLANAR_SLIDING, PLANAR_TWO),
+    (ORIENTING_THREE, PLANAR_THREE),
+)
+"""Arms by how many of their joints turn: none to three."""
+
+MOST, JOINTS, REDUNDANT = 3, 6, 7
+CHECKS = 16
+ROUNDING = 1e-13
+ACCURACY = 1e-7  # of the formula's geometry against the model's, of the arm's size
+
+
+class Closed(NamedTuple):
+    """A closed form of one chain.
+
+    Attributes:
+        family: What it belongs to.
+        arm: The geometry that the formula is about.
+        formula: The formula.
+        backwards: Whether the chain was taken from its other end.
+        point: Whether it places a point, whatever the rotation.
+        accuracy: How far the formula's geometry is from the model's [m, 1].
+    """
+
+    family: Family[Any]
+    arm: Arm | Mixed
+    formula: Formula
+    backwards: bool
+    point: bool
+    accuracy: float
+
+    @property
+    def branches(self) -> tuple[tuple[str, ...], ...]:
+        """Return the names of the branches, in order."""
+        pairs = [(c.positive, c.negative) for c in self.family.choices]
+        return tuple(itertools.product(*pairs))
+
+    def solve(self, target: Pose, preferred: Preferred) -> list[Answer]:
+        """Return the answer of each branch, by the numbers of `arm.drives`."""
+        if self.point:
+            inner = self.arm.base.inverse() @ Pose.translation(*target.position)
+            return self.formula(inner, preferred)
+        X = target.inverse() if self.backwards else target
+        inner = self.arm.base.inverse() @ X @ self.arm.tool.inverse()
+        return self.formula(inner, preferred)
+
+    @property
+    def exact(self) -> bool:
+        """Return whether the formula's geometry is the model's but for rounding."""
+        return self.accuracy <= ROUNDING * max(1.0, self.arm.size)
+
+    @property
+    def rails(self) -> tuple[Drive, ...]:
+        """Return what drives each joint that slides."""
+        return () if isinstance(self.arm, Arm) else self.arm.rails
+
+    def pose(self, turns: list[Turn], shifts: Sequence[Number]) -> Pose:
+        """Return the pose that turns and shifts lead to, by the formula's geometry."""
+        arm = self.arm
+        X = arm.pose(turns) if isinstance(arm, Arm) else arm.pose(turns, shifts)
+        return X.inverse() if self.backwards else X
+
+
+def recognise(layout: Layout, goal: Goal, selection: Inputs) -> Closed:
+    """Return the closed form of the joints that place a frame.
+
+    Raises:
+        NotApplicable: There is none; the message says why for each family.
+    """
+    point = not goal.has_rotation
+    whole = all(goal.position) and (point or all(goal.rotation))
+    demand(whole, "the goal is neither a full pose nor a full position")
+    chain = chain_of(layout, goal.frame, goal.relative_to, selection)
+    reasons: list[str] = []
+    for family, arm, backwards in (_placing if point else _candidates)(chain):
+        try:
+            formula = family.fit(arm)
+        except NotApplicable as unfit:
+            reasons.append(str(unfit))
+            continue
+        closed = Closed(family, arm, formula, backwards, point, math.inf)
+        error = _error(layout, goal, selection, closed)
+        demand(error <= ACCURACY * arm.size, "the axes are not rigid lines")
+        return closed._replace(accuracy=error)
+    raise NotApplicable("; ".join(dict.fromkeys(reasons)))
+
+
+def _candidates(chain: Chain) -> list[tuple[Family[Any], Arm | Mixed, bool]]:
+    """Return the families that a chain may belong to, each with its geometry.
+
+    Those of six joints that turn are tried on the chain from its other end, too.
+    """
+    found = len(chain.screws)
+    turning = sum(screw.turns for screw in chain.screws)
+    if found == turning == REDUNDANT:
+        return [(SPHERICAL_SHOULDER, arm_of(chain), False)]
+    demand(found <= JOINTS, f"{found} joints move the frame, more than a pose needs")
+    if not found == turning == JOINTS:
+        many = f"{turning} of {found} joints turn, neither six nor at most three"
+        demand(turning < len(FEWER), many)
+        mixed = mixed_of(chain)
+        return [(family, mixed, False) for family in FEWER[turning]]
+    arms = [(arm_of(chain), False), (arm_of(chain.reversed()), True)]
+    return [(family, *arm) for family in FAMILIES for arm in arms]
+
+
+def _placing(chain: Chain) -> list[tuple[Family[Any], Arm | Mixed, bool]]:
+    """Return the families that may place a point, each with its geometry."""
+    found = len(chain.screws)
+    turning = sum(screw.turns for screw in chain.screws)
+    demand(found <= MOST, f"{found} joints move the point, more than it needs")
+    if turning == MOST:
+        return [(family, arm_of(chain), False) for family in POINT_TURNS]
+    return [(POINT[turning], mixed_of(chain), False)]
+
+
+def _error(layout: Layout, goal: Goal, selection: Inputs, closed: Closed) -> float:
+    """Return how far the arm's poses are from the model's, at random q."""
+    worst = 0.0
+    n = len(selection.inputs)
+    for q in np.random.default_rng(0).uniform(-3.0, 3.0, (CHECKS, n)).tolist():
+        (X,) = poses_of(layout, selection.expand(q), [goal.frame], goal.relative_to)
+        angles = [d.gain * q[d.place] + d.offset for d in closed.arm.drives]
+        turns = [Turn(math.cos(angle), math.sin(angle)) for angle in angles]
+        shifts = [d.gain * q[d.place] + d.offset for d in closed.rails]
+        apart = X.matrix() - closed.pose(turns, shifts).matrix()
+        worst = max(worst, float(np.abs(apart).max()))
+    return worst

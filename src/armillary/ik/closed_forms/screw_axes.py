@@ -1,0 +1,214 @@
+"""The chain between two frames as screws: axes as lines while all q are zero.
+
+T(q) = exp([S_1] q_1) ... exp([S_n] q_n) M, the product of exponentials (Brockett 1984),
+whatever the joints are called: each is judged by its motion.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.ik.closed_forms.applicability import NotApplicable, demand
+from armillary.ik.search_step import Goal
+from armillary.kinematics.chains import (
+    Key,
+    Layout,
+    common_ancestor,
+    link_of,
+    parent_of,
+    path_below,
+)
+from armillary.kinematics.inputs import Inputs
+from armillary.kinematics.jacobian import Twist, jacobian
+from armillary.kinematics.poses import poses_of
+from armillary.model.workcell import FrameRef
+from armillary.spatial.pose import IDENTITY
+
+Array = npt.NDArray[np.float64]
+
+STILL = 1e-12
+PURE = 1e-9
+SAMPLES = 97
+WIDE = 4.0 * math.pi  # what is looked at of a range without limits [m or rad]
+
+
+class Screw(NamedTuple):
+    """A joint of a chain.
+
+    Attributes:
+        place: Which input of the question drives it.
+        turns: Whether it turns; else it slides.
+        axis: Direction, shape (3,), of length 1.
+        point: A point of the axis [m], shape (3,); of no meaning where it slides.
+        gain: Angle [rad] or length [m] per unit of q, above 0.
+    """
+
+    place: int
+    turns: bool
+    axis: Array
+    point: Array
+    gain: float
+
+
+class Chain(NamedTuple):
+    """Joints one behind the other, and where they carry a frame at q = 0.
+
+    Attributes:
+        screws: From the first joint to the last, in the frame of the targets.
+        home: The pose M, shape (4, 4).
+        numbers: What to call each joint in messages.
+    """
+
+    screws: tuple[Screw, ...]
+    home: Array
+    numbers: tuple[int, ...]
+
+    def reversed(self) -> Chain:
+        """Return the chain of T(q)^-1 = exp(-[S'_n] q_n) ... exp(-[S'_1] q_1) M^-1.
+
+        S' are the screws seen from the moved frame, so the last joint comes first.
+        """
+        back: Array = np.linalg.inv(self.home).astype(np.float64)
+        turn, shift = back[:3, :3], back[:3, 3]
+        screws = [
+            screw._replace(axis=-turn @ screw.axis, point=turn @ screw.point + shift)
+            for screw in reversed(self.screws)
+        ]
+        return Chain(tuple(screws), back, self.numbers[::-1])
+
+
+def chain_of(
+    layout: Layout, frame: FrameRef, relative_to: FrameRef, selection: Inputs
+) -> Chain:
+    """Return the chain of the chosen joints that carry `frame` in `relative_to`.
+
+    Raises:
+        NotApplicable: A joint is neither revolute nor prismatic, or one drives two
+            links of the path.
+    """
+    zero = selection.expand([0.0] * len(selection.inputs))
+    (home,) = poses_of(layout, zero, [frame], relative_to)
+    twist = Twist(frame, relative_to, relative_to, relative_to)
+    columns = np.array(jacobian(layout, zero, twist), dtype=np.float64)
+    path = [
+        (key, k)
+        for key in _path(layout, frame, relative_to)
+        for k in [_coordinate(layout, key)]
+        if k in selection.inputs
+    ]
+    used = [k for _, k in path]
+    screws: list[Screw] = []
+    for key, k in path:
+        name = layout.cell.joint_names[k]
+        one = used.count(k) == 1
+        demand(one, f"'{name}' moves more than one link between the two frames")
+        line = _is_screw(layout, key)
+        demand(line, f"'{name}' neither turns about a line nor slides along one")
+        screws.append(_screw(selection.inputs.index(k), columns[k], name))
+    return Chain(tuple(screws), home.matrix(), tuple(range(1, len(screws) + 1)))
+
+
+def inner_goal(layout: Layout, goal: Goal, selection: Inputs) -> Goal | None:
+    """Return the goal between the outermost links that chosen joints move.
+
+    What lies outside of them is constant in q, so that a target for the goal is one
+    for the inner goal. It is None where other inputs of the selection lie inside.
+    """
+    ends = link_of(goal.frame), link_of(goal.relative_to)
+    root = common_ancestor(layout, ends)
+    moved = [
+        [
+            key
+            for key in path_below(layout, root, end)
+            if _coordinate(layout, key) in selection.inputs
+        ]
+        for end in ends
+    ]
+    links = [
+        here[0] if here else parent_of(layout, there[-1])
+        for here, there in (moved, moved[::-1])
+    ]
+    frame, relative_to = (FrameRef(*link, IDENTITY) for link in links)
+    inside = Inputs.between(
+        layout, [frame, relative_to], selection.inputs, selection.rest
+    )
+    return (
+        None if inside.shapes else goal._replace(frame=frame, relative_to=relative_to)
+    )
+
+
+def _path(layout: Layout, frame: FrameRef, relative_to: FrameRef) -> list[Key]:
+    """Return the links between two frames that a joint moves, from `relative_to` on."""
+    ends = [link_of(relative_to), link_of(frame)]
+    root = common_ancestor(layout, ends)
+    up, down = (path_below(layout, root, end) for end in ends)
+    return [key for key in (*up, *reversed(down)) if _coordinate(layout, key) >= 0]
+
+
+def _coordinate(layout: Layout, key: Key) -> int:
+    """Return which of the cell's coordinates moves a link, -1 where none does."""
+    manipulator, k = key
+    drive = layout.cell.manipulators[manipulator].drives[k]
+    return -1 if drive is None else layout.cell.offsets[manipulator] + drive.of
+
+
+def _screw(place: int, column: Array, name: str) -> Screw:
+    """Return the screw of a column of the Jacobian, taken at the common origin."""
+    v, w = column[:3], column[3:]
+    speed, rate = float(np.linalg.norm(v)), float(np.linalg.norm(w))
+    if rate > STILL:
+        if abs(v @ w) > PURE * rate * max(rate, speed):
+            raise NotApplicable(f"'{name}' turns and slides at once")
+        return Screw(place, True, w / rate, np.cross(w, v) / rate**2, rate)
+    if speed > STILL:
+        return Screw(place, False, v / speed, np.zeros(3), speed)
+    raise NotApplicable(f"'{name}' does not move the frame")
+
+
+def _is_screw(layout: Layout, key: Key) -> bool:
+    """Tell whether pose(q) = pose(q_0) exp([S] (q - q_0)) with one S for its range."""
+    manipulator, k = key
+    coordinate = _coordinate(layout, key)
+    joint = layout.cell.manipulators[manipulator].links[k].joint
+    drive = layout.cell.manipulators[manipulator].drives[k]
+    assert drive is not None
+    ends = [float(limit[coordinate]) for limit in layout.cell.limits]
+    low, high = (
+        min(max(end, -WIDE), WIDE) * drive.multiplier + drive.offset for end in ends
+    )
+    q: Array = np.linspace(low, high, SAMPLES, dtype=np.float64)
+    poses = joint.motion.poses(q)
+    R, p = poses[0, :, :3], poses[0, :, 3]
+    moved = _exponentials(
+        np.array(joint.motion.subspace(float(q[0])), dtype=np.float64), q - q[0]
+    )
+    turned = R @ moved[:, :, :3]
+    shifted = moved[:, :, 3] @ R.T + p
+    size = 1.0 + float(np.abs(p).max())
+    return bool(
+        (np.abs(turned - poses[:, :, :3]) < PURE).all()
+        and (np.abs(shifted - poses[:, :, 3]) < PURE * size).all()
+    )
+
+
+def _exponentials(V: Array, q: Array) -> Array:
+    """Return exp([V] q) for many q, shape (k, 3, 4), by Rodrigues' formula."""
+    v, w = V[:3], V[3:]
+    rate = float(np.linalg.norm(w))
+    poses = np.zeros((len(q), 3, 4))
+    if rate < STILL:
+        poses[:, :, :3] = np.eye(3)
+        poses[:, :, 3] = q[:, None] * v
+        return poses
+    x, y, z = w / rate
+    K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    angle = (rate * q)[:, None, None]
+    sin, rest = np.sin(angle), 1.0 - np.cos(angle)
+    poses[:, :, :3] = np.eye(3) + sin * K + rest * (K @ K)
+    mean = angle * np.eye(3) + rest * K + (angle - sin) * (K @ K)
+    poses[:, :, 3] = mean @ v / rate
+    return poses

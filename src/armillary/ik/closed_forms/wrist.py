@@ -1,0 +1,66 @@
+"""The wrist's two turns that lead a direction through two links."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from armillary.ik.closed_forms.dh_from_axes import Link
+from armillary.ik.closed_forms.subproblems import (
+    TINY,
+    ZERO_TURN,
+    Turn,
+    between,
+    either,
+    facing,
+)
+from armillary.spatial.vector import Vector3
+from armillary.trace.functions import select, sqrt
+
+
+class Lean(NamedTuple):
+    """Rz(turn) Rx(first) Rz(bend) Rx(second) z = m; any turn will do where `free`."""
+
+    turn: Turn
+    bend: Turn
+    free: Any
+
+
+def is_right_angled(first: Link, second: Link) -> bool:
+    """Return whether both links turn by a right angle.
+
+    Then half a turn more of the first and the last joint and the opposite bend between
+    them change nothing: the wrist's other answer.
+    """
+    return first.cos == 0.0 and second.cos == 0.0
+
+
+def lean(
+    m: Vector3, first: Link, second: Link, preferred: Turn = ZERO_TURN
+) -> tuple[Lean, Lean]:
+    """Return both pairs of turns that lead z to the unit vector m through two links.
+
+    z' of both sides: sin sin' cos(bend) = cos cos' - m_z, and the plane part of
+    Rx(first) Rz(bend) Rx(second) z must be turned to that of m. The first answer has
+    sin(bend) above 0. With both links at right angles the sine of the bend is
+    |m_xy|, which keeps its digits where the bend is next to nothing. A turn that is
+    free is `preferred`.
+    """
+    if is_right_angled(first, second):
+        return _right_angled(m, preferred)
+    answers: list[Lean] = []
+    axis, tip = (0.0, first.sin, first.cos), (0.0, 0.0 - second.sin, second.cos)
+    two, one, _ = facing(axis, tip, m[2], 1.0)
+    for bend in (one, two):
+        turn, free = between(first.out(bend.apply(tip)), m, 1.0, preferred)
+        answers.append(Lean(turn, bend, free))
+    return answers[0], answers[1]
+
+
+def _right_angled(m: Vector3, preferred: Turn) -> tuple[Lean, Lean]:
+    square = m[0] * m[0] + m[1] * m[1]
+    free = square <= TINY
+    sin = sqrt(square)
+    shrink = 1.0 / select(free, 1.0, sin)
+    turn = either(free, preferred, Turn(m[0] * shrink, m[1] * shrink))
+    bend = Turn(0.0 - m[2], sin)
+    return Lean(turn, bend, free), Lean(turn.opposite, bend.back, free)

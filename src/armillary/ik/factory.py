@@ -1,0 +1,107 @@
+"""The solver of a question of inverse kinematics, each made once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from armillary.errors import unknown
+from armillary.ik.axis_mask import chosen_axes
+from armillary.ik.inverse_kinematics import InverseKinematics
+from armillary.ik.search_step import Goal
+from armillary.kernel import shared_kernel
+from armillary.kinematics.bound_kernel import AnyKernel, bind
+from armillary.kinematics.bound_state import bound_state
+from armillary.kinematics.chains import Layout
+from armillary.kinematics.inputs import Inputs
+from armillary.kinematics.kernels import Joints, joints_key, selection_of
+from armillary.kinematics.poses import poses_program
+from armillary.kinematics.state import State
+from armillary.kinematics.state_twist import frame_list
+from armillary.model.closed_form import ClosedForm
+from armillary.model.workcell import Workcell
+
+__all__ = ["solver_of"]
+
+MOST_KEPT: Final = 8
+"""Solvers of states that a cell keeps; each has a table of sampled poses."""
+
+
+def solver_of(  # noqa: PLR0913
+    cell: Workcell,
+    frames: str | Sequence[str],
+    *,
+    relative_to: str,
+    joints: Joints,
+    state: State | None,
+    position: str,
+    rotation: str,
+    axes: str,
+    closed: ClosedForm | None = None,
+) -> InverseKinematics:
+    """Return the solver of a question to a cell, which keeps it; see `Cell.ik`."""
+    names = frame_list(frames, "ik")
+    if axes not in {"target", "relative_to"}:
+        raise unknown("choice of axes", axes, ("target", "relative_to"))
+    to = cell.frame(relative_to)
+    goals = [
+        Goal(
+            frame=cell.frame(name),
+            relative_to=to,
+            position=chosen_axes(position, "position"),
+            rotation=chosen_axes(rotation, "rotation"),
+            in_target=axes == "target",
+        )
+        for name in names
+    ]
+    selection = selection_of(cell, joints)
+    layout = Layout.of(cell)
+    key: tuple[Any, ...] = tuple(goals), joints_key(joints), id(closed)
+    known: dict[Any, InverseKinematics] = vars(cell).setdefault("solvers", {})
+    if state is not None:
+        bound = bound_state(cell, state)
+        ends = [to, *(goal.frame for goal in goals)]
+        moved = selection_of(cell, joints, bound, ends)
+        if moved.bases or any(bound.q[k] != selection.rest[k] for k in moved.others):
+            layout = bound.layout
+            selection = moved._replace(rest=_at_home(selection, bound.q))
+            key = *key, *_decisive(layout, selection)
+            known = vars(cell).setdefault("solvers_of_states", {})
+            if key not in known and len(known) >= MOST_KEPT:
+                known.pop(next(iter(known)), None)
+    solver = known.get(key)
+    if solver is None:
+        chosen = tuple(cell.joint_names[k] for k in selection.inputs)
+        fk = partial(_fk, layout, goals, selection)
+        solver = InverseKinematics(layout, goals, selection, chosen, fk, closed)
+        solver = known.setdefault(key, solver)
+    return solver
+
+
+def _at_home(selection: Inputs, q: tuple[float, ...]) -> tuple[float, ...]:
+    """Return q with the selected joints at home, where searches begin."""
+    chosen = {*selection.inputs}
+    pairs = enumerate(zip(selection.rest, q, strict=True))
+    return tuple(home if k in chosen else now for k, (home, now) in pairs)
+
+
+def _decisive(layout: Layout, selection: Inputs) -> tuple[Any, ...]:
+    """Return the numbers of a state that decide the answers."""
+    return (
+        tuple(selection.rest[k] for k in selection.others),
+        tuple((m, layout.supports[m]) for m in selection.bases),
+    )
+
+
+def _fk(layout: Layout, goals: Sequence[Goal], selection: Inputs) -> AnyKernel:
+    """Return the kernel of the poses that goals are about."""
+    program = poses_program(
+        layout,
+        [goal.frame for goal in goals],
+        goals[0].relative_to,
+        single=False,
+        form="matrix",
+        selection=selection,
+    )
+    return bind(shared_kernel(program), selection.values(layout))

@@ -1,0 +1,184 @@
+"""The nearest of several answers that a search finds for each target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.ik.solution import Solution
+from armillary.ik.whole_turns import nearest_turns
+from armillary.kernel.search import SearchOptions, SearchResult
+from armillary.kernel.search_layout import INVALID, SOLVED, STOPPED
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int64]
+
+# From `near` itself: late given up, for nothing else is as near.
+LOCAL = SearchOptions(steps=60, stale_from=24, stale_factor=0.9, starts=1)
+# From elsewhere: one of many.
+ELSEWHERE = SearchOptions(steps=30, stale_from=8, starts=1)
+CLOSE = 0.5  # an answer of which no joint is farther is taken at once [m or rad]
+AT_ONCE = 4096
+SPREADS = (0.2, 0.5, 1.0, 1.5)  # how far starts are from `near` [m or rad]
+EACH = 3  # starts of each spread
+RANDOM = 8  # starts anywhere
+HALVINGS = 3
+
+
+class Space(NamedTuple):
+    """Where answers are looked for.
+
+    Attributes:
+        limits: Least and greatest q, each of shape (n,).
+        starts: Least and greatest start at random, each of shape (n,).
+        turning: Which joints may make whole turns, shape (n,).
+        redundant: Whether targets leave some motion free.
+    """
+
+    limits: tuple[Array, Array]
+    starts: tuple[Array, Array]
+    turning: Truths
+    redundant: bool
+
+
+def nearest_found(
+    search: Callable[[Array, SearchOptions, Array], SearchResult],
+    rows: Array,
+    near: Array,
+    space: Space,
+    hopeless: Callable[[Array], Truths],
+    random_seed: int,
+) -> SearchResult:
+    """Return for each target what a search from `near` finds, or nearer answers.
+
+    Where that ends farther than CLOSE, or fails, further starts are tried, whole turns
+    are added, and the answer with the least sum of squares of steps is taken.
+
+    Args:
+        search: Takes targets, a search_options and starts.
+        rows: Targets, shape (count, m).
+        near: Joint positions within limits, shape (count, n).
+        space: Where to look.
+        hopeless: Tells which targets are out of reach, shape (count,).
+        random_seed: Another number gives other further starts.
+    """
+    found = search(rows, LOCAL, near)
+    if _stopped(found):
+        return found
+    solved = found.endings[:, 0] == SOLVED
+    # what is farther than CLOSE, or NaN, is looked at again
+    close = (np.abs(found.unknowns - near) <= CLOSE).all(axis=1)
+    left = np.flatnonzero(~(solved & close) & (found.endings[:, 0] != INVALID))
+    left = left[solved[left] | ~hopeless(rows[left])]
+    if not left.size:
+        return found
+    offsets, places = _starts(space, random_seed)
+    for k in range(0, left.size, AT_ONCE):
+        part = left[k : k + AT_ONCE]
+        _improve(search, rows[part], near[part], space, (offsets, places), found, part)
+    failures = int((found.endings[:, 0] != SOLVED).sum())
+    return found._replace(failures=failures)
+
+
+def nearer(one: Solution, other: Solution, near: npt.ArrayLike) -> Solution:
+    """Return for each target the answer of two with the least squares of steps.
+
+    Args:
+        one: Answers to a batch.
+        other: Others to the same.
+        near: What steps are from, shape (..., n).
+    """
+    squares, others = (
+        ((x.q - np.asarray(near)) ** 2).sum(axis=-1) for x in (one, other)
+    )
+    better = other.success & ~(one.success & (squares <= others))
+    if not better.any():
+        return one
+    return Solution(
+        q=np.where(better[..., np.newaxis], other.q, one.q),
+        reason=np.where(better, other.reason, one.reason),
+        residual=np.where(better[..., np.newaxis], other.residual, one.residual),
+        steps=np.where(better, other.steps, one.steps),
+        starts=np.where(better, other.starts, one.starts),
+    )
+
+
+def _starts(space: Space, random_seed: int) -> tuple[Array, Array]:
+    """Return starts as steps from `near` and as vectors, each of shape (k, n)."""
+    low, high = space.starts
+    around, anywhere = _draws(len(low), random_seed)
+    scale = np.minimum(1.0, (high - low) / np.pi)
+    return around * scale, low + anywhere * (high - low)
+
+
+@lru_cache(maxsize=64)
+def _draws(n: int, random_seed: int) -> tuple[Array, Array]:
+    """Return random steps, of each of SPREADS, and vectors between 0 and 1."""
+    rng = np.random.default_rng([random_seed, n])
+    spread = np.repeat(SPREADS, EACH)[:, np.newaxis]
+    around = spread * rng.uniform(-1.0, 1.0, (len(spread), n))
+    return around, rng.uniform(0.0, 1.0, (RANDOM, n))
+
+
+def _improve(
+    search: Callable[[Array, SearchOptions, Array], SearchResult],
+    rows: Array,
+    near: Array,
+    space: Space,
+    starts: tuple[Array, Array],
+    found: SearchResult,
+    at: Places,
+) -> None:
+    """Write over some of what was found the nearest answer that more starts find."""
+    count, n = near.shape
+    offsets, vectors = starts
+    seeds = np.concatenate(
+        [
+            near[:, np.newaxis] + offsets,
+            np.broadcast_to(vectors, (count, *vectors.shape)),
+        ],
+        axis=1,
+    )
+    each = seeds.shape[1]
+    seeds = np.clip(seeds.reshape(-1, n), *space.limits)
+    others = search(np.repeat(rows, each, axis=0), ELSEWHERE, seeds)
+    best = found.at(at)
+    turn_near(best, near, space)
+    distance = _distance(best, near)
+    turn_near(others, np.repeat(near, each, axis=0), space)
+    distances = _distance(others, np.repeat(near, each, axis=0)).reshape(count, each)
+    k = distances.argmin(axis=1)
+    better = np.flatnonzero(distances[np.arange(count), k] < distance)
+    best.take(better, others.at(better * each + k[better]))
+    for _ in range(HALVINGS if space.redundant and not _stopped(others) else 0):
+        distance = _distance(best, near)
+        seeds = 0.5 * (best.unknowns + near)
+        closer = search(rows, ELSEWHERE, seeds)
+        better = _distance(closer, near) < distance
+        best.take(np.flatnonzero(better), closer.at(better))
+    found.take(at, best)
+
+
+def _stopped(found: SearchResult) -> bool:
+    """Tell whether a search was stopped by its deadline."""
+    return bool((found.endings[:, 0] == STOPPED).any())
+
+
+def turn_near(found: SearchResult, near: Array, space: Space) -> SearchResult:
+    """Add whole turns to what was found, and return it."""
+    found.unknowns[:] = nearest_turns(
+        found.unknowns, near, space.limits, space.turning
+    ).clip(*space.limits)
+    return found
+
+
+def _distance(found: SearchResult, near: Array) -> Array:
+    """Return the sums of squares of steps, infinite where there is no answer."""
+    solved = found.endings[:, 0] == SOLVED
+    squares = ((found.unknowns - near) ** 2).sum(axis=1)
+    return np.where(solved, squares, np.inf)

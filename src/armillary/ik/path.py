@@ -1,0 +1,71 @@
+"""Paths: which of all answers to take at each pose, so that the arm need not jump."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.ik.solution import Solution
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+# A step that is larger than those before and after it by this factor is a switch to
+# another answer, however small it is.
+SWITCH = 4.0
+LEAST_SWITCH = 1e-3  # [m or rad]
+
+
+class Path(NamedTuple):
+    """How a sequence of targets is followed.
+
+    Attributes:
+        answer: The answer to each target.
+        jumps: Indices of the targets that could only be reached by a jump from the one
+            before, or not at all.
+    """
+
+    answer: Solution
+    jumps: Indices
+
+    @property
+    def largest_step(self) -> float:
+        """Return the most that a joint moves between neighbours, jumps left out."""
+        steps = np.delete(_steps(self.answer.q), self.jumps)
+        return float(steps.max(initial=0.0))
+
+    @property
+    def may_be_smoother(self) -> bool:
+        """Return whether it jumps, or a step is much larger than its neighbours."""
+        if self.jumps.size:
+            return True
+        steps = _steps(self.answer.q)[1:]
+        beside = np.maximum(np.append(0.0, steps[:-1]), np.append(steps[1:], 0.0))
+        return bool((steps > SWITCH * beside + LEAST_SWITCH).any())
+
+    @property
+    def cost(self) -> tuple[int, float]:
+        """Return what makes one path worse than another: jumps, then squared steps."""
+        steps = np.delete(_steps(self.answer.q), self.jumps)
+        return len(self.jumps), float(steps @ steps)
+
+
+def judged(answer: Solution, largest_step: float, start: Array | None = None) -> Path:
+    """Return a path with its jumps: steps of a joint beyond `largest_step`."""
+    steps = _steps(answer.q, start)
+    return Path(answer, np.flatnonzero(~((steps <= largest_step) & answer.success)))
+
+
+def best_of(paths: Sequence[Path]) -> Path:
+    """Return the path with the fewest jumps, and of those the least squared steps."""
+    return min(paths, key=lambda path: path.cost)
+
+
+def _steps(q: Array, start: Array | None = None) -> Array:
+    """Return the most that a joint moves to each target, shape (count,); 0 at first."""
+    by_joint = np.ascontiguousarray(q.T)  # much quicker than row by row
+    came = by_joint[:, :1] if start is None else start[:, np.newaxis]
+    return np.abs(np.diff(by_joint, prepend=came)).max(axis=0, initial=0.0)

@@ -1,0 +1,300 @@
+"""The shortest way through layers of answers: one layer for each pose of a path."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.ik.answers import Answers
+from armillary.ik.solution import Solution
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
+
+SLACK = 1e-9
+MOST_TURNS = 4  # of one joint: where more are within limits, those around the start
+MOST_STATES = 1024  # combinations of turns of all joints
+
+
+class Layers(NamedTuple):
+    """Answers to each pose of a path.
+
+    Attributes:
+        q: Joint positions [m or rad], shape (count, m, n).
+        success: Which of them are answers, shape (count, m).
+        residual: Distance [m] and angle [rad] that remain, shape (count, m, 2).
+        reason: As numbers of `Reason`, shape (count, m).
+    """
+
+    q: npt.NDArray[Any]
+    success: npt.NDArray[Any]
+    residual: npt.NDArray[Any]
+    reason: npt.NDArray[Any]
+
+    @classmethod
+    def of_answers(cls, answers: Answers) -> Self:
+        """Return all answers to a batch of one dimension."""
+        return cls(answers.q, answers.success, answers.residual, answers.reason)
+
+    @classmethod
+    def of_ways(cls, ways: Sequence[Solution]) -> Self:
+        """Return the answers of several ways along the same poses."""
+        return cls(
+            np.stack([way.q for way in ways], axis=1),
+            np.stack([way.success for way in ways], axis=1),
+            np.stack([way.residual for way in ways], axis=1),
+            np.stack([way.reason for way in ways], axis=1),
+        )
+
+    def joined(self, other: Layers) -> Layers:
+        """Return the answers of both."""
+        pairs = zip(self, other, strict=True)
+        return Layers(*(np.concatenate(pair, axis=1) for pair in pairs))
+
+    def at(self, rows: slice | Indices) -> Layers:
+        """Return the answers to some of the poses."""
+        return Layers(*(part[rows] for part in self))
+
+
+class Turns:
+    """The whole turns by which joints may be away from an answer.
+
+    A joint that turns without limits is compared up to whole turns. One whose limits
+    are more than a turn apart has a state for each turn.
+
+    Attributes:
+        endless: Which joints turn without limits, shape (n,).
+        grid: The turns of each state, shape (states, n).
+    """
+
+    def __init__(
+        self, turning: Truths, limits: tuple[Array, Array], around: Array
+    ) -> None:
+        """Prepare for joints.
+
+        Args:
+            turning: Which of them return to the same pose after a turn, shape (n,).
+            limits: Least and greatest q, each of shape (n,).
+            around: Where the turns are that count if there are too many, shape (n,).
+        """
+        lower, upper = limits
+        self._upper = upper
+        self.endless = turning & np.isinf(lower) & np.isinf(upper)
+        several = turning & ~self.endless & (upper - lower > math.tau + SLACK)
+        turns = np.ceil((upper - lower - SLACK) / math.tau)
+        counts = np.where(several, np.minimum(turns, MOST_TURNS), 1.0).astype(np.int64)
+        while counts.prod() > MOST_STATES:
+            counts[counts.argmax()] -= 1
+        fewer = several & (counts < turns)
+        width = math.tau * counts
+        middle = np.clip(around - 0.5 * width, lower, np.maximum(upper - width, lower))
+        self._from = np.where(several, np.where(fewer, middle, lower), 0.0)
+        self._lower = lower
+        self.several, self._counts = several, counts
+        self.grid = np.stack(
+            np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1
+        ).reshape(-1, len(counts))
+        self._strides = np.append(np.cumprod(counts[:0:-1])[::-1], 1)
+
+    def lowest(self, q: Array) -> Array:
+        """Return q with joints that have several turns put at the lowest of them."""
+        above = np.mod(q - self._from + SLACK, math.tau) - SLACK
+        return np.where(self.several, self._from + above, q)
+
+    def states(self, q: Array) -> tuple[Array, Truths]:
+        """Return the states of answers, and which of them are within the limits.
+
+        Args:
+            q: Answers with the lowest turns, shape (m, n).
+
+        Returns:
+            Joint positions, shape (m, states, n), and truths, shape (m, states).
+        """
+        full = q[:, None] + math.tau * self.grid
+        within = (full <= self._upper + SLACK) | ~self.several
+        return full, np.asarray(within.all(axis=2))
+
+    def pairs(
+        self, a: Array, b: Array, largest_step: float
+    ) -> tuple[Indices, Indices, Array]:
+        """Return which answers are a small step apart, whole turns left out.
+
+        Args:
+            a: Answers, shape (k, n).
+            b: Answers to the next pose, shape (m, n).
+            largest_step: The most that a joint moves.
+
+        Returns:
+            Indices in a and in b, in the order of these, and the largest step of each
+            pair, each of shape (p,).
+        """
+        from_a = to_b = np.zeros(0, np.int64)
+        size = np.zeros(0)
+        for k, turns in enumerate(self.several | self.endless):
+            # The first joint, of all pairs, leaves few of them for the others.
+            step = b[to_b, k] - a[from_a, k] if k else b[:, k, None] - a[:, k]
+            if turns:
+                step -= math.tau * np.round(step / math.tau)
+            step = np.abs(step)
+            near = np.nonzero(step <= largest_step)
+            if k:
+                from_a, to_b = from_a[near], to_b[near]
+                size = np.maximum(size[near], step[near])
+            else:
+                to_b, from_a = near
+                size = step[near]
+        return from_a, to_b, size
+
+    def sources(self, step: Array) -> Indices:
+        """Return the state from which each state is entered by a small step.
+
+        Args:
+            step: From one lowest answer to the next, shape (p, n).
+
+        Returns:
+            Indices, shape (p, states); -1 where the limits forbid that.
+        """
+        turns = np.where(self.several, np.round(step / math.tau), 0.0).astype(np.int64)
+        if not turns.any():
+            states = np.arange(len(self.grid))
+            return np.broadcast_to(states, (len(step), len(states)))
+        kinds, pairs = np.unique(turns, axis=0, return_inverse=True)
+        before = self.grid + kinds[:, None]
+        exists = ((before >= 0) & (before < self._counts)).all(axis=2)
+        states = np.where(exists, (before * self._strides).sum(axis=2), -1)
+        return states[pairs.ravel()]
+
+    def steps(self, a: Array, b: Array) -> Array:
+        """Return the steps from a to b, whole turns of endless joints left out."""
+        step = b - a
+        return np.where(self.endless, step - math.tau * np.round(step / math.tau), step)
+
+    def unwound(self, q: Array, start: Array | None) -> Array:
+        """Return a way, (count, n), on which no endless joint turns needlessly."""
+        q = np.where(self.several, np.clip(q, self._lower, self._upper), q)
+        came = q[:1] if start is None else start[None]
+        steps = np.diff(q, axis=0, prepend=came)
+        turns = np.cumsum(np.round(steps / math.tau), axis=0)
+        return np.where(self.endless, q - math.tau * turns, q)
+
+
+def through(
+    layers: Layers, turns: Turns, largest_step: float, start: Array | None
+) -> Layers:
+    """Return the way through layers that `shortest` finds, as layers of one answer.
+
+    Where no answer succeeds, the first is returned.
+    """
+    chosen = np.zeros(len(layers.q), np.int64)
+    some = np.flatnonzero(layers.success.any(axis=1))
+    q = layers.q[:, 0].copy()
+    if some.size:
+        chosen[some], q[some] = shortest(layers.at(some), turns, largest_step, start)
+    rows = np.arange(len(chosen))
+    _, success, residual, reason = (part[rows, chosen, np.newaxis] for part in layers)
+    return Layers(q[:, np.newaxis], success, residual, reason)
+
+
+def shortest(
+    layers: Layers, turns: Turns, largest_step: float, start: Array | None
+) -> tuple[Indices, Array]:
+    """Return the way with the fewest jumps, and of those the least squares of steps.
+
+    It is found by dynamic programming (Viterbi 1967) over the answers of each layer in
+    each of their turns; a jump is a step of a joint by more than `largest_step`.
+
+    Args:
+        layers: At least one, each with an answer.
+        turns: Of the joints.
+        largest_step: [m or rad].
+        start: Where the arm comes from, shape (n,).
+
+    Returns:
+        Which answer of each layer, shape (count,), and q there, shape (count, n).
+    """
+    most = min(largest_step, 100.0)
+    jump = 2.0 * (1.0 + (len(layers.q) + 1) * most * most)
+
+    def jumped(size: Array) -> Array:
+        return jump * (1.0 + 1e-6 * np.minimum(size, 1e3))
+
+    width = len(turns.grid)
+    known: list[tuple[Indices, Array]] = []  # of each layer: which answers, lowest q
+    back: list[Indices] = []  # of each layer: the state before each state
+    cost, full = np.zeros(0), np.zeros(0)
+    for k, success in enumerate(layers.success):
+        which = np.flatnonzero(success)
+        q = turns.lowest(layers.q[k, which])
+        now, within = turns.states(q)
+        entered = np.full((len(q), width), np.inf)
+        source = np.zeros((len(q), width), np.int64)
+        if k:
+            _enter(cost, known[-1][1], q, turns, largest_step, entered, source)
+            least = int(cost.argmin())
+            from_least = turns.steps(full.reshape(-1, q.shape[1])[least], now)
+            leap = cost.flat[least] + jumped(np.abs(from_least).max(axis=2))
+            source[leap < entered] = least
+            entered = np.minimum(entered, leap)
+        elif start is None:
+            entered[:] = 0.0
+        else:
+            size = np.abs(turns.steps(start, now)).max(axis=2)
+            entered = np.where(size <= largest_step, size * size, jumped(size))
+        cost, full = np.where(within, entered, np.inf), now
+        known.append((which, q))
+        back.append(source)
+    state = int(cost.argmin())
+    chosen, way = (
+        np.empty(len(known), np.int64),
+        np.empty((len(known), layers.q.shape[2])),
+    )
+    for k in range(len(known) - 1, -1, -1):
+        which, q = known[k]
+        answer, turn = divmod(state, width)
+        chosen[k] = which[answer]
+        way[k] = q[answer] + math.tau * turns.grid[turn]
+        state = int(back[k][answer, turn])
+    return chosen, turns.unwound(way, start)
+
+
+def _enter(
+    cost: Array,
+    before: Array,
+    q: Array,
+    turns: Turns,
+    largest_step: float,
+    entered: Array,
+    source: Indices,
+) -> None:
+    """Write the least cost at which states are entered without a jump, and from where.
+
+    Args:
+        cost: Of the states before, shape (a, states).
+        before: Lowest q of the answers before, shape (a, n).
+        q: Of those now, shape (b, n).
+        turns: Of the joints.
+        largest_step: Above which a step is a jump.
+        entered: Written, shape (b, states).
+        source: Written, shape (b, states).
+    """
+    a, b, size = turns.pairs(before, q, largest_step)
+    if not len(a):
+        return
+    state = turns.sources(q[b] - before[a])
+    total = np.where(
+        state >= 0, cost[a[:, None], state] + (size * size)[:, None], np.inf
+    )
+    firsts = np.flatnonzero(np.diff(b, prepend=-1))
+    least = np.minimum.reduceat(total, firsts, axis=0)
+    group = np.cumsum(np.diff(b, prepend=-1) > 0) - 1
+    pairs = np.where(total == least[group], np.arange(len(b))[:, None], len(b))
+    pair = np.minimum.reduceat(pairs, firsts, axis=0)
+    entered[b[firsts]] = least
+    width = cost.shape[1]
+    columns = np.arange(width, dtype=np.int64)
+    source[b[firsts]] = a[pair] * width + np.maximum(state[pair, columns], 0)

@@ -1,0 +1,352 @@
+"""One damped Gauss-Newton step towards a target, as a program.
+
+With the errors e(q) of all rows, their Jacobian J and H = J J' + (c e'e + c0) 1, the
+step is q' = q + J' H^-1 (e - J g) + g, with g = gain (q_near - q) where the answer is
+to stay near a given vector, cut to a greatest change and to the limits (Levenberg
+1944; the choice of damping is Sugihara's, IEEE T-RO 27, 2011). A joint that stands at
+a limit and is drawn beyond it counts as fixed for that step, so that the others take
+its share (an active set, as in Bertsekas, SIAM J. Control 20, 1982). Near a vector the
+step itself decides: joints that it leads beyond limits go there, and the others are
+solved for again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from armillary.kinematics.chains import Layout
+from armillary.kinematics.inputs import Inputs
+from armillary.kinematics.jacobian import Twist, jacobian
+from armillary.kinematics.poses import poses_of
+from armillary.model.workcell import FrameRef
+from armillary.spatial.ldl import Factor, inner
+from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import (
+    Number,
+    Rows,
+    Vector3,
+    add,
+    apply,
+    cross,
+    dot,
+    scale,
+    subtract,
+    transpose,
+)
+from armillary.trace import Program, trace
+from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
+
+DAMPING, LEAST_DAMPING = 0.01, 1e-9
+LEAST_PIVOT = 1e-14
+LARGEST_CHANGE = 1.0
+GAIN = 0.5
+POSE_SIZE = 16
+# How far from orthonormal a rotation may be.
+RIGID = 1e-6
+
+
+class Goal(NamedTuple):
+    """What one frame is to reach.
+
+    Attributes:
+        frame: Which frame.
+        relative_to: In which frame the target is given.
+        position: Which of x, y, z count.
+        rotation: Which rotations about x, y, z count.
+        in_target: Whether these axes are the target's, else those of `relative_to`.
+    """
+
+    frame: FrameRef
+    relative_to: FrameRef
+    position: tuple[bool, bool, bool] = (True, True, True)
+    rotation: tuple[bool, bool, bool] = (True, True, True)
+    in_target: bool = True
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether all six count."""
+        return all(self.position) and all(self.rotation)
+
+    @property
+    def has_position(self) -> bool:
+        """Return whether any direction counts."""
+        return any(self.position)
+
+    @property
+    def has_rotation(self) -> bool:
+        """Return whether any rotation counts."""
+        return any(self.rotation)
+
+
+class Residual(NamedTuple):
+    """The rows of one goal: errors, their Jacobian, and two squared sizes."""
+
+    errors: list[Number]
+    jacobian: list[list[Number]]
+    position: Number
+    rotation: Number
+
+
+def step_program(
+    layout: Layout,
+    goals: Sequence[Goal],
+    selection: Inputs,
+    limits: tuple[Sequence[float], Sequence[float]],
+    *,
+    near: bool = False,
+) -> Program:
+    """Return the program q, targets, limits -> the next q, and the errors of this one.
+
+    Args:
+        layout: What moves.
+        goals: What is to be reached, all at once.
+        selection: Which joints may move, n of them.
+        limits: Least and greatest coordinate of each of those. Only which of them are
+            infinite is compiled; the numbers are an input, so that a search with other
+            limits is the same program.
+        near: Whether the answer is to stay near a given vector.
+
+    Returns:
+        Inputs q (n,) and `target`: for each goal the sixteen numbers of its pose, row
+        by row, then with `near` that vector (n,); `constants`, the least coordinates,
+        the greatest, and what else `selection` has as inputs. Outputs q (n,) and for
+        each goal its squared distance [m^2] and squared sine of its angle, 4 more
+        beyond a right angle.
+    """
+    n = len(selection.inputs)
+    size = POSE_SIZE * len(goals) + (n if near else 0)
+
+    def equations(
+        q: Sequence[Number], target: Sequence[Number], constants: Sequence[Number]
+    ) -> Any:
+        ends = constants[: 2 * n]
+        now, whole = selection.applied(
+            layout, q, _shaped(selection, constants[2 * n :])
+        )
+        bounds = [
+            (
+                ends[k] if low > -math.inf else low,
+                ends[n + k] if high < math.inf else high,
+            )
+            for k, (low, high) in enumerate(zip(*limits, strict=True))
+        ]
+        residuals = [
+            _residual(now, whole, selection.inputs, goal, _target(target, k))
+            for k, goal in enumerate(goals)
+        ]
+        errors = [e for r in residuals for e in r.errors]
+        rows = [row for r in residuals for row in r.jacobian]
+        if near:
+            there = target[POSE_SIZE * len(goals) :]
+            way = [b - a for a, b in zip(q, there, strict=True)]
+            # at most GAIN in all: where answers lie on curves, more overshoots for ever
+            gain = GAIN / sqrt(1.0 + inner(way, way))
+            pull = [gain * x for x in way]
+            change = _change_within(q, rows, errors, pull, bounds)
+        else:
+            free = _free(q, rows, errors, bounds)
+            rows = [_products(row, free) for row in rows]
+            change = _change(rows, errors, [0.0] * n)
+        after = [
+            _limited(
+                q[k] + _limited(change[k], -LARGEST_CHANGE, LARGEST_CHANGE), *bound
+            )
+            for k, bound in enumerate(bounds)
+        ]
+        return after, [x for r in residuals for x in (r.position, r.rotation)]
+
+    return trace(
+        equations,
+        name="ik_step",
+        outputs=("q", "errors"),
+        q=(n,),
+        target=(size,),
+        constants=(2 * n + sum(map(math.prod, selection.shapes.values())),),
+    )
+
+
+def _shaped(selection: Inputs, numbers: Sequence[Number]) -> list[Any]:
+    """Return the inputs of a selection besides q from their numbers in one row."""
+    found: list[Any] = []
+    for shape in selection.shapes.values():
+        size = math.prod(shape)
+        found.append(np.reshape(np.array(numbers[:size], dtype=object), shape))
+        numbers = numbers[size:]
+    return found
+
+
+def _free(
+    q: Sequence[Number],
+    J: list[list[Number]],
+    e: list[Number],
+    bounds: Sequence[tuple[Number, Number]],
+) -> list[Number]:
+    """Return 0 for each joint at a limit that is drawn beyond it, 1 for the others."""
+    free: list[Number] = []
+    for k, (low, high) in enumerate(bounds):
+        pull = inner([row[k] for row in J], e)
+        kept: Number = 1.0
+        if _is_finite(high):
+            kept = select(q[k] >= high, select(pull > 0.0, 0.0, 1.0), kept)
+        if _is_finite(low):
+            kept = select(q[k] <= low, select(pull < 0.0, 0.0, 1.0), kept)
+        free.append(kept)
+    return free
+
+
+def _change_within(
+    q: Sequence[Number],
+    J: list[list[Number]],
+    e: list[Number],
+    g: list[Number],
+    limits: Sequence[tuple[Number, Number]],
+) -> list[Number]:
+    """Return the change, shared anew where it would lead beyond limits.
+
+    Joints that it would lead there go to their limits, and the others do the rest.
+    """
+    free: list[Number] = []
+    moved: list[Number] = []
+    for x, step, (low, high) in zip(q, _change(J, e, g), limits, strict=True):
+        after = x + _limited(step, -LARGEST_CHANGE, LARGEST_CHANGE)
+        ends = _limited(after, low, high)
+        inside = after == ends
+        free.append(select(inside, 1.0, 0.0))
+        moved.append(select(inside, 0.0, ends - x))
+    rest = [x - inner(row, moved) for x, row in zip(e, J, strict=True)]
+    rows = [_products(row, free) for row in J]
+    change = _change(rows, rest, _products(g, free))
+    return [a + b for a, b in zip(change, moved, strict=True)]
+
+
+def _products(a: Sequence[Number], b: Sequence[Number]) -> list[Number]:
+    return [x * y for x, y in zip(a, b, strict=True)]
+
+
+def _limited(x: Number, low: Number, high: Number) -> Number:
+    x = maximum(x, low) if _is_finite(low) else x
+    return minimum(x, high) if _is_finite(high) else x
+
+
+def _is_finite(limit: Number) -> bool:
+    """Return whether a limit is finite, as all those that are inputs are."""
+    return not (isinstance(limit, float) and math.isinf(limit))
+
+
+def guard_program(goals: int) -> Program:
+    """Return the program target -> 1 where all of it are rigid poses, else 0.
+
+    Args:
+        goals: How many poses the target holds, as those of `step_program`.
+    """
+
+    def equations(target: Sequence[Number]) -> Number:
+        good: Number = 1.0
+        for k in range(goals):
+            x, y, z = transpose(_target(target, k).rotation)
+            lengths = dot(x, x) - 1.0, dot(y, y) - 1.0, dot(x, y)
+            last = target[POSE_SIZE * (k + 1) - 4 : POSE_SIZE * (k + 1)]
+            below = *last[:3], last[3] - 1.0
+            for off in (*lengths, *subtract(cross(x, y), z), *below):
+                good = select(absolute(off) < RIGID, good, 0.0)
+        return good
+
+    return trace(equations, name="ik_guard", target=(POSE_SIZE * goals,))
+
+
+def _target(numbers: Sequence[Number], k: int) -> Pose:
+    rows = [
+        numbers[POSE_SIZE * k + 4 * i : POSE_SIZE * k + 4 * i + 4] for i in range(3)
+    ]
+    return Pose.from_matrix(rows)
+
+
+def _residual(
+    layout: Layout,
+    q: Sequence[Number],
+    inputs: Sequence[int],
+    goal: Goal,
+    target: Pose,
+) -> Residual:
+    """Return the rows of one goal, written in the axes that its choices are about."""
+    (X,) = poses_of(layout, q, [goal.frame], goal.relative_to)
+    twist = Twist(goal.frame, goal.relative_to, goal.frame, goal.relative_to)
+    columns = jacobian(layout, q, twist)
+    chosen = [columns[i] for i in inputs]
+    linear = subtract(target.position, X.position)
+    angular, aligned = _rotation_error(X.rotation, target.rotation, goal)
+    turn: Rows = transpose(target.rotation) if goal.in_target else IDENTITY.rotation
+    parts = (
+        (goal.position, linear, [_three(column[:3]) for column in chosen]),
+        (goal.rotation, angular, [_three(column[3:]) for column in chosen]),
+    )
+    errors: list[Number] = []
+    rows: list[list[Number]] = []
+    squares: list[Number] = []
+    for counts, error, halves in parts:
+        if not any(counts):
+            squares.append(0.0)
+            continue
+        whole_turn = all(counts)  # then the axes do not matter
+        turned = error if whole_turn else apply(turn, error)
+        ways = [half if whole_turn else apply(turn, half) for half in halves]
+        kept = [k for k in range(3) if counts[k]]
+        errors += [turned[k] for k in kept]
+        rows += [[way[k] for way in ways] for k in kept]
+        squares.append(sum((turned[k] * turned[k] for k in kept), 0.0))
+    guard = select(aligned > 0.0, 0.0, 4.0) if goal.has_rotation else 0.0
+    return Residual(errors, rows, squares[0], squares[1] + guard)
+
+
+def _rotation_error(R: Rows, R_T: Rows, goal: Goal) -> tuple[Vector3, Number]:
+    """Return a rotation vector towards the target, and a number above 0 when near.
+
+    With all rotations it is 1/2 sum_k r_k x t_k, of length sin(angle), and the second
+    is the trace of R' R_T less 1. With one axis free it is a x t of that axis, so that
+    the rotation about it does not matter however far the frames are turned.
+    """
+    ours, theirs = transpose(R), transpose(R_T)
+    free = [k for k in range(3) if not goal.rotation[k]]
+    if goal.in_target and len(free) == 1:
+        k = free[0]
+        return cross(ours[k], theirs[k]), dot(ours[k], theirs[k])
+    total: Vector3 = (0.0, 0.0, 0.0)
+    trace_: Number = -1.0
+    for a, b in zip(ours, theirs, strict=True):
+        total = add(total, cross(a, b))
+        trace_ = trace_ + dot(a, b)
+    if len(free) == 2:  # no single measure of nearness is left
+        return scale(0.5, total), 1.0
+    return scale(0.5, total), trace_
+
+
+def _change(J: list[list[Number]], e: list[Number], g: list[Number]) -> list[Number]:
+    """Return J' H^-1 (e - J g) + g, by the smaller of two equal forms."""
+    damping = LEAST_DAMPING + DAMPING * sum((x * x for x in e), 0.0)
+    wanted = [x - inner(row, g) for x, row in zip(e, J, strict=True)]
+    n = len(g)
+    columns = [[row[k] for row in J] for k in range(n)]
+    if len(e) <= n:
+        x = Factor.of(_gram(J, damping), LEAST_PIVOT).solve(wanted)
+        step = [inner(column, x) for column in columns]
+    else:
+        right = [inner(column, wanted) for column in columns]
+        step = Factor.of(_gram(columns, damping), LEAST_PIVOT).solve(right)
+    return [a + b for a, b in zip(step, g, strict=True)]
+
+
+def _gram(rows: list[list[Number]], damping: Number) -> list[list[Number]]:
+    """Return the lower half of rows rows' + damping 1."""
+    return [
+        [inner(rows[i], rows[k]) + (damping if i == k else 0.0) for k in range(i + 1)]
+        for i in range(len(rows))
+    ]
+
+
+def _three(values: Sequence[Number]) -> Vector3:
+    a, b, c = values
+    return (a, b, c)

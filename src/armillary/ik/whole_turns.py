@@ -1,0 +1,52 @@
+"""Whole turns: which joints may make them, and which bring q near a vector."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.kinematics.bound_kernel import AnyKernel
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+
+SLACK = 1e-9  # by how much rounding may leave a limit, and move a pose
+SAMPLES = 4
+
+
+def turning_joints(fk: Callable[[], AnyKernel], n: int) -> Truths:
+    """Return which of n joints may turn once without changing a pose, shape (n,).
+
+    Args:
+        fk: Gives the kernel of the poses, shape (..., k, 4, 4).
+        n: How many joints there are.
+    """
+    q = np.random.default_rng(0).uniform(-1.0, 1.0, (SAMPLES, 1, n))
+    kernel = fk()
+    apart = kernel(q + math.tau * np.eye(n)) - kernel(q)
+    return np.asarray(np.abs(apart).max(axis=(0, 2, 3, 4)) < SLACK)
+
+
+def nearest_turns(
+    q: Array, near: Array, limits: tuple[Array, Array], turning: Truths
+) -> Array:
+    """Return q with whole turns added: within limits if they can be, and near a vector.
+
+    Args:
+        q: Joint positions [m or rad], shape (..., n).
+        near: What they are brought near, broadcast with q.
+        limits: Least and greatest q, each of shape (n,).
+        turning: Which joints may turn, shape (n,).
+    """
+    turns = np.round((near - q) / math.tau)
+    least, most = (
+        rounded((limit - q + slack) / math.tau)
+        for rounded, limit, slack in zip(
+            (np.ceil, np.floor), limits, (-SLACK, SLACK), strict=True
+        )
+    )
+    turns = np.where(least <= most, np.clip(turns, least, most), turns)
+    return np.asarray(q + math.tau * np.where(turning, turns, 0.0))

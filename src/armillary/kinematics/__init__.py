@@ -1,0 +1,1 @@
+"""Poses, velocities and states: where everything is, and how it moves."""

@@ -1,0 +1,201 @@
+"""Twists of frames per unit rate of each joint, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from armillary.kinematics.chains import (
+    Chains,
+    Key,
+    Layout,
+    common_ancestor,
+    link_of,
+    path_below,
+)
+from armillary.kinematics.inputs import Inputs, program_of
+from armillary.kinematics.poses import poses_of
+from armillary.model.workcell import FrameRef
+from armillary.spatial.twist import Vector6, halves
+from armillary.spatial.vector import (
+    Number,
+    Rows,
+    Vector3,
+    add,
+    apply,
+    cross,
+    subtract,
+    transpose,
+)
+from armillary.trace import Program, Scalar, tangent
+
+
+class Twist(NamedTuple):
+    """Which twist is asked for.
+
+    Attributes:
+        frame: Of which frame.
+        relative_to: Relative to which.
+        point: The frame whose origin, taken as fixed to `frame`, gives the linear part.
+        axes: The frame in whose axes it is written.
+    """
+
+    frame: FrameRef
+    relative_to: FrameRef
+    point: FrameRef
+    axes: FrameRef
+
+
+def jacobian_program(
+    layout: Layout, twists: Sequence[Twist], selection: Inputs, *, single: bool
+) -> Program:
+    """Return the program of J, shape (6, n), or (k, 6, n) for a list of twists."""
+
+    def equations(now: Layout, q: list[Number]) -> Any:
+        written: list[Any] = []
+        for twist in twists:
+            columns = jacobian(now, q, twist)
+            rows = ([columns[i][row] for i in selection.inputs] for row in range(6))
+            written.append(list(rows))
+        return written[0] if single else written
+
+    return program_of(equations, layout, selection, name="jacobian", output="jacobian")
+
+
+def velocity_program(layout: Layout, twist: Twist, selection: Inputs) -> Program:
+    """Return the program q, qd -> J qd, shape (6,)."""
+
+    def equations(now: Layout, q: list[Number], qd: Sequence[Number]) -> Any:
+        return velocity(now, q, twist, zip(selection.inputs, qd, strict=True))
+
+    size = (len(selection.inputs),)
+    return program_of(
+        equations, layout, selection, name="velocity", output="twist", qd=size
+    )
+
+
+def acceleration_program(
+    layout: Layout, twist: Twist, selection: Inputs, *, bias: bool
+) -> Program:
+    """Return the program q, qd, qdd -> J qdd + J' qd, or with `bias` q, qd -> J' qd.
+
+    The derivative is taken as seen in `relative_to`, whatever the axes. With a and w
+    at the origin of `frame`, the point at r from there, fixed to `frame`, has the
+    acceleration (a + w' x r + w x (w x r), w').
+    """
+    at_origin = twist._replace(axes=twist.relative_to, point=twist.frame)
+    joints = selection.inputs
+
+    def equations(
+        now: Layout, q: list[Any], qd: Sequence[Number], qdd: Sequence[Number] = ()
+    ) -> Any:
+        v = velocity(now, q, at_origin, zip(joints, qd, strict=True))
+        own: list[Scalar] = [q[k] for k in joints]
+        total: list[Number] = tangent(v, zip(own, qd, strict=True))
+        if not bias:
+            steady = velocity(now, q, at_origin, zip(joints, qdd, strict=True))
+            total = [a + b for a, b in zip(total, steady, strict=True)]
+        linear, angular = _three(total[:3]), _three(total[3:])
+        if twist.point != twist.frame:
+            frame, point = twist.frame, twist.point
+            ends = poses_of(now, q, [frame, point], twist.relative_to)
+            r = subtract(ends[1].position, ends[0].position)
+            w = _three(v[3:])
+            linear = add(linear, add(cross(angular, r), cross(w, cross(w, r))))
+        if twist.axes == twist.relative_to:
+            return [*linear, *angular]
+        turn = _turn_to_axes(now, q, twist)
+        return [*apply(turn, linear), *apply(turn, angular)]
+
+    size = (len(joints),)
+    shapes = {"qd": size} if bias else {"qd": size, "qdd": size}
+    name = "bias_acceleration" if bias else "acceleration"
+    return program_of(
+        equations, layout, selection, name=name, output="acceleration", **shapes
+    )
+
+
+def velocity(
+    layout: Layout,
+    q: Sequence[Number],
+    twist: Twist,
+    rates: Iterable[tuple[int, Number]],
+) -> list[Number]:
+    """Return the twist J qd, six numbers, at the whole vector q.
+
+    rates: Of joints that move, each with its index in q.
+    """
+    columns = jacobian(layout, q, twist)
+    total: list[Number] = [0.0] * 6
+    for place, rate in rates:
+        total = [t + c * rate for t, c in zip(total, columns[place], strict=True)]
+    return total
+
+
+def jacobian(
+    layout: Layout, q: Sequence[Number], twist: Twist
+) -> list[tuple[Number, ...]]:
+    """Return the column of each joint of the cell.
+
+    With L the nearest link that carries both frames, joint j of the path L to `frame`
+    adds the twist (R_Lj v_j + w x (p - p_Lj), w), w = R_Lj w_j, at the point p; joints
+    of the path L to `relative_to` take theirs away.
+    """
+    at = twist.frame, twist.relative_to, twist.point, twist.axes
+    root = common_ancestor(layout, [link_of(frame) for frame in at])
+    chains = Chains(layout, q, root)
+    point = chains.pose(twist.point).position
+    turn = transpose(chains.pose(twist.axes).rotation)
+    columns: list[list[Number]] = [[0.0] * 6 for _ in layout.cell.joint_names]
+    forward = path_below(layout, root, link_of(twist.frame))
+    backward = path_below(layout, root, link_of(twist.relative_to))
+    for path, sign in ((forward, 1.0), (backward, -1.0)):
+        other = backward if path is forward else forward
+        for key in path:
+            if key not in other:
+                _add_column(columns, layout, chains, key, point, turn, sign)
+    return [tuple(column) for column in columns]
+
+
+def _add_column(
+    columns: list[list[Number]],
+    layout: Layout,
+    chains: Chains,
+    key: Key,
+    point: Vector3,
+    turn: Rows,
+    sign: float,
+) -> None:
+    """Add the twist of one joint to the column of the coordinate that drives it."""
+    manipulator, k = key
+    drive = layout.cell.manipulators[manipulator].drives[k]
+    if drive is None:
+        return
+    V = _at_point(chains, key, point)
+    linear, angular = (apply(turn, half) for half in halves(V))
+    column = columns[layout.cell.offsets[manipulator] + drive.of]
+    factor = sign * drive.multiplier
+    for row, number in enumerate((*linear, *angular)):
+        column[row] = column[row] + factor * number
+
+
+def _at_point(chains: Chains, key: Key, point: Vector3) -> Vector6:
+    """Return a joint's unit twist about `point`, in the axes of the reference."""
+    X = chains.carried(key).pose
+    v, w = halves(chains.subspace(key))
+    w_L = apply(X.rotation, w)
+    arm = subtract(point, X.position)
+    return (*add(apply(X.rotation, v), cross(w_L, arm)), *w_L)
+
+
+def _turn_to_axes(layout: Layout, q: Sequence[Number], twist: Twist) -> Rows:
+    """Return the rotation from the axes of `relative_to` to those asked for."""
+    keys = [link_of(twist.axes), link_of(twist.relative_to)]
+    chains = Chains(layout, q, common_ancestor(layout, keys))
+    X_EA = chains.pose(twist.axes).inverse() @ chains.pose(twist.relative_to)
+    return X_EA.rotation
+
+
+def _three(values: Sequence[Number]) -> Vector3:
+    a, b, c = values
+    return (a, b, c)

@@ -1,0 +1,131 @@
+"""How a question to a cell becomes a kernel, each made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError
+from armillary.kernel import Kernel, shared_kernel
+from armillary.kinematics.bound_kernel import AnyKernel, bind
+from armillary.kinematics.bound_state import bound_state
+from armillary.kinematics.chains import Layout
+from armillary.kinematics.inputs import Inputs
+from armillary.kinematics.state import State
+from armillary.model.workcell import FrameRef, Workcell
+from armillary.trace import Program
+
+__all__ = ["Joints", "joints_key", "kernel_of", "kernel_of_state", "selection_of"]
+
+Joints = Sequence[str] | None
+Frames = Callable[[], Sequence[FrameRef]]
+Make = Callable[[Layout, Inputs], Program]
+
+
+def kernel_of(
+    cell: Workcell,
+    question: Hashable,
+    frames: Frames,
+    make: Make,
+    joints: Joints,
+    state: State | None,
+    dtype: npt.DTypeLike = np.float64,
+) -> AnyKernel:
+    """Return the kernel of a question to a cell, which keeps it.
+
+    Args:
+        cell: What is asked.
+        question: Equal for equal questions.
+        frames: Gives the frames whose poses relative to each other decide the answer.
+        make: The program of a layout and a selection of joints.
+        joints: Names of the joints that are q, all by default.
+        state: Where all else is, whose numbers are bound to the kernel; by default as
+            the cell was built, with the other joints at home.
+        dtype: The type that it computes in.
+
+    Raises:
+        UnknownName: A joint does not exist.
+        ModelError: A bare name is not unique, or one is named twice.
+        StateError: The state is not one of this cell.
+    """
+    if state is not None:
+        state = bound_state(cell, state)
+        selection = selection_of(cell, joints, state, frames())
+        return kernel_of_state(state, question, selection, make, dtype)
+    key = question, joints_key(joints), np.dtype(dtype).str
+    return _kept(
+        cell, key, lambda: make(Layout.of(cell), selection_of(cell, joints)), dtype
+    )
+
+
+def kernel_of_state(
+    state: State,
+    question: Hashable,
+    selection: Inputs,
+    make: Make,
+    dtype: npt.DTypeLike = np.float64,
+) -> AnyKernel:
+    """Return the kernel of a question to a state, with the state's numbers bound.
+
+    Two states share the kernel itself if the same links hold the bases on the path.
+    """
+    layout = state.layout
+    holders = tuple(layout.supports[m][:2] for m in selection.bases)
+    chosen = selection.inputs, selection.others, selection.bases
+    key = "state", question, chosen, holders, np.dtype(dtype).str
+    kernel = _kept(state.cell, key, lambda: make(layout, selection), dtype)
+    return bind(kernel, selection.values(layout))
+
+
+def _kept(
+    cell: Workcell, key: Hashable, make: Callable[[], Program], dtype: npt.DTypeLike
+) -> Kernel:
+    known: dict[Any, Kernel] = vars(cell).setdefault("kernels", {})
+    kernel = known.get(key)
+    if kernel is None:
+        kernel = known.setdefault(key, shared_kernel(make(), dtype=dtype))
+    return kernel
+
+
+def selection_of(
+    cell: Workcell,
+    joints: Joints,
+    state: State | None = None,
+    frames: Sequence[FrameRef] = (),
+) -> Inputs:
+    """Return which joints are q, by name, all by default.
+
+    Args:
+        cell: What has them.
+        joints: Their names.
+        state: What it decides between `frames` is an input; by default the other joints
+            are constants, at home.
+        frames: Those of the question.
+
+    Raises:
+        UnknownName: A joint does not exist.
+        ModelError: A bare name is not unique, or one is named twice.
+    """
+    inputs = _indices(cell, joints)
+    if state is None:
+        return Inputs(inputs, cell.home_q)
+    return Inputs.between(state.layout, frames, inputs, state.q)
+
+
+def _indices(cell: Workcell, joints: Joints) -> tuple[int, ...]:
+    if joints is None:
+        return tuple(range(len(cell.joint_names)))
+    if isinstance(joints, str):
+        raise ModelError(f"joints= takes a list of names, not the text '{joints}'.")
+    indices = tuple(cell.joint(name) for name in joints)
+    if len(set(indices)) < len(indices):
+        raise ModelError(f"joints= names a joint twice: {list(joints)}.")
+    return indices
+
+
+def joints_key(joints: Joints) -> tuple[str, ...] | str | None:
+    """Return names of joints as a part of the key of a question."""
+    return joints if joints is None or isinstance(joints, str) else tuple(joints)

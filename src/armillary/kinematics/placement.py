@@ -1,0 +1,195 @@
+"""Where a base stands in a state, and how it moves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import pairwise
+from operator import lt
+from typing import Any
+
+import msgspec
+
+from armillary.errors import ModelError, StateError, quote, unknown
+from armillary.kinematics.chains import WORLD_KEY, Layout
+from armillary.model.check_pose import rigid
+from armillary.model.workcell import WORLD, FrameRef, Workcell
+from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import Vector3
+
+
+class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the base of a manipulator stands just now.
+
+    Attributes:
+        manipulator: Its name.
+        on: The frame it is fixed to, qualified; `world` for a base that stands free.
+        pose: Of the base in that frame.
+    """
+
+    manipulator: str
+    on: str = WORLD
+    pose: Pose = IDENTITY
+
+    def __post_init__(self) -> None:
+        """Store 0.0 for -0.0, so that equal placements give equal texts.
+
+        Raises:
+            StateError: The pose is none of finite numbers.
+        """
+        try:
+            given = rigid(self.pose, quote(self.manipulator))
+        except ModelError as error:
+            raise StateError(str(error)) from error
+        x, y, z = given.rotation
+        pose = Pose((_plain(x), _plain(y), _plain(z)), _plain(given.position))
+        msgspec.structs.force_setattr(self, "pose", pose)
+
+
+class BaseVelocity(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """The twist of a free base in the world, about its origin, in world axes.
+
+    Attributes:
+        manipulator: Its name.
+        linear: [m/s].
+        angular: [rad/s].
+    """
+
+    manipulator: str
+    linear: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    angular: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        """Store plain numbers, 0.0 for -0.0.
+
+        Raises:
+            StateError: They are not three finite ones for each half.
+        """
+        for name in ("linear", "angular"):
+            given = getattr(self, name)
+            try:
+                numbers = tuple(float(number) + 0.0 for number in given)
+            except (TypeError, ValueError):
+                numbers = ()
+            if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
+                raise StateError(
+                    f"The {name} velocity of {quote(self.manipulator)} must be three "
+                    f"finite numbers, not {given!r}."
+                )
+            msgspec.structs.force_setattr(self, name, numbers)
+
+
+def name_of(thing: Placement | BaseVelocity) -> str:
+    """Return the name of the manipulator that something of a state is about."""
+    return thing.manipulator
+
+
+def in_order(things: Iterable[Any], field: str) -> tuple[Any, ...]:
+    """Return what is about manipulators in the order of their names.
+
+    Raises:
+        StateError: Two are about the same one; the message calls them `field`.
+    """
+    given = tuple(things)
+    names = list(map(name_of, given))
+    if all(map(lt, names, names[1:])):
+        return given
+    ordered = tuple(sorted(given, key=name_of))
+    for one, other in pairwise(map(name_of, ordered)):
+        if one == other:
+            raise StateError(f"{quote(one)} is twice in the {field} of a state.")
+    return ordered
+
+
+def known(cell: Workcell, name: str) -> int:
+    """Return the place of a manipulator in its cell.
+
+    Raises:
+        UnknownName: There is none of that name.
+    """
+    k = cell.index.get(name)
+    if k is None:
+        raise unknown("manipulator", name, cell.index, owner=f"cell '{cell.name}'")
+    return k
+
+
+def movable(cell: Workcell) -> tuple[int, ...]:
+    """Return the manipulators whose bases states may move: those not bolted down."""
+    return tuple(
+        k
+        for name, k in cell.index.items()
+        if (mount := cell.mounted.get(name)) is None or not mount.bolted
+    )
+
+
+def check_movable(cell: Workcell, name: str) -> None:
+    """Refuse to move what is bolted down.
+
+    Raises:
+        StateError: It is.
+        UnknownName: There is none of that name.
+    """
+    known(cell, name)
+    mount = cell.mounted.get(name)
+    if mount is not None and mount.bolted:
+        raise StateError(
+            f"{quote(name)} is bolted to {quote(mount.on)}; a mount with bolted=False "
+            "would let it move."
+        )
+
+
+def check_carried(layout: Layout, names: Iterable[str]) -> None:
+    """Refuse manipulators that stand on themselves, as in a state from elsewhere.
+
+    Raises:
+        StateError: One does.
+    """
+    carried = {WORLD_KEY[0]}
+    for name in names:
+        path: set[int] = set()
+        k = layout.cell.index[name]
+        while k not in carried:
+            if k in path:
+                raise StateError(
+                    f"{quote(name)} stands on itself in this state; who holds whom "
+                    "must lead to the world."
+                )
+            path.add(k)
+            k = layout.supports[k].manipulator
+        carried |= path
+
+
+def check_not_carried(layout: Layout, part: str, to: str, at: FrameRef) -> None:
+    """Refuse to attach a manipulator to a frame that it carries.
+
+    Args:
+        layout: Where all else stands.
+        part: The manipulator.
+        to: Name of the frame.
+        at: The frame.
+
+    Raises:
+        StateError: The part carries it.
+    """
+    holder = at.manipulator
+    while holder >= 0:
+        if holder == layout.cell.index[part]:
+            raise StateError(
+                f"{quote(part)} cannot be attached to {quote(to)}: that frame is "
+                "carried by the part itself."
+            )
+        holder = layout.supports[holder].manipulator
+
+
+def placed_frame(cell: Workcell, manipulator: str) -> FrameRef:
+    """Return the frame that mounts and placements place: in front of the base."""
+    k = cell.index[manipulator]
+    base = cell.manipulators[k].base
+    joint = cell.manipulators[k].links[base].joint
+    return FrameRef(k, base, joint.precursor.inverse())
+
+
+def _plain(v: Vector3) -> Vector3:
+    return (v[0] + 0.0, v[1] + 0.0, v[2] + 0.0)

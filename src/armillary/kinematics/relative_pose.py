@@ -1,0 +1,93 @@
+"""One pair of frames over many states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import StateError
+from armillary.kernel import shared_kernel
+from armillary.kinematics.bound_kernel import AnyKernel, bind
+from armillary.kinematics.chains import Key, Layout
+from armillary.kinematics.inputs import Inputs, bases_of, path_between
+from armillary.kinematics.placement import movable
+from armillary.kinematics.poses import poses_program
+from armillary.kinematics.state import State
+from armillary.model.workcell import Workcell
+
+Array = npt.NDArray[np.float64]
+
+
+class Between:
+    """The pose of one frame in another, for all states that hold things alike.
+
+    It is made by `cell.between`, which compiles the path between the two once. Bases
+    on that path may stand anywhere; a state in which another link holds one of them is
+    refused, because the path is another.
+
+    Attributes:
+        kernel: From q to the pose, (..., n) -> (..., 4, 4), with the bases where they
+            are in the state that it was made of.
+    """
+
+    def __init__(
+        self, cell: Workcell, frame: str, relative_to: str, state: State
+    ) -> None:
+        """Compile the path between two frames as it is in `state`."""
+        self._cell = cell
+        self._ends = cell.frame(frame), cell.frame(relative_to)
+        self._names = frame, relative_to
+        self._path = self._path_in(state.layout)
+        n = len(cell.joint_names)
+        free = movable(cell)
+        bases = tuple(m for m in self._path if m in free)
+        self._selection = Inputs(tuple(range(n)), state.q, bases=bases)
+        program = poses_program(
+            state.layout,
+            [self._ends[0]],
+            self._ends[1],
+            single=True,
+            form="matrix",
+            selection=self._selection,
+        )
+        self._kernel = shared_kernel(program)
+        values = self._selection.values(state.layout)
+        self.kernel: AnyKernel = bind(self._kernel, values)
+
+    def __call__(self, state: State) -> Array:
+        """Return the pose in a state, shape (4, 4).
+
+        Raises:
+            StateError: Another link holds what is between the frames.
+        """
+        return self.many([state])[0]
+
+    def many(self, states: Iterable[State]) -> Array:
+        """Return the poses in k states, shape (k, 4, 4).
+
+        Raises:
+            StateError: Another link holds what is between the frames in one of them.
+        """
+        rows: list[tuple[float, ...]] = []
+        bases: list[Array] = []
+        for number, state in enumerate(states):
+            bound = state.bound(self._cell)
+            layout = bound.layout
+            if self._path_in(layout) != self._path:
+                raise StateError(
+                    f"The path from '{self._names[1]}' to '{self._names[0]}' is not "
+                    f"the same in state {number}: something on it was gripped or "
+                    "released. Ask the cell again with that state."
+                )
+            rows.append(bound.q)
+            bases += self._selection.values(layout)
+        q = np.array(rows, dtype=np.float64)
+        q = q.reshape(len(rows), len(self._cell.joint_names))
+        return self._kernel(np.array(bases), q) if bases else self._kernel(q)
+
+    def _path_in(self, layout: Layout) -> dict[int, Key]:
+        """Return the link that holds each base on the path, in order."""
+        path = path_between(layout, self._ends)
+        return {m: layout.supports[m][:2] for m in bases_of(self._cell, path)}

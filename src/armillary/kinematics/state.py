@@ -1,0 +1,450 @@
+"""States: where everything of a cell is at a moment, and who holds whom."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import FormatError, StateError, quote
+from armillary.kinematics.chains import Layout
+from armillary.kinematics.joint_vector import numbers_of
+from armillary.kinematics.placement import (
+    BaseVelocity,
+    Placement,
+    check_carried,
+    check_movable,
+    check_not_carried,
+    in_order,
+    known,
+    name_of,
+    placed_frame,
+)
+from armillary.kinematics.poses import poses_of
+from armillary.kinematics.state_diff import Contents, differences
+from armillary.kinematics.violations import refuse_violations
+from armillary.model.workcell import WORLD, FrameRef, Workcell
+from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import ZERO
+
+Array = npt.NDArray[np.float64]
+
+
+class State(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    dict=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+):
+    """Joint positions and rates, moved bases and attachments; immutable.
+
+    States are equal by value, hashable, small to pickle and to send. A state knows its
+    cell as long as it stays in the process; one that was sent is bound again by
+    `cell.bind(state)`.
+
+    Attributes:
+        q: Joint positions [m or rad], in the order of the cell's `joint_names`.
+        qd: Joint rates [m/s or rad/s]; empty where nothing moves.
+        placements: The bases that do not stand where the cell was built, by name.
+        base_velocities: Of bases that move freely in the world, by name.
+    """
+
+    q: tuple[float, ...] = ()
+    qd: tuple[float, ...] = ()
+    placements: tuple[Placement, ...] = ()
+    base_velocities: tuple[BaseVelocity, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Store plain numbers, and placements in the order of their names.
+
+        Raises:
+            StateError: A number is not finite, rates and positions differ in number, or
+                a manipulator stands in two places.
+        """
+        for name in ("q", "qd"):
+            numbers = numbers_of(getattr(self, name), name)
+            msgspec.structs.force_setattr(self, name, numbers)
+        if self.qd and len(self.qd) != len(self.q):
+            raise StateError(f"{len(self.qd)} rates for {len(self.q)} positions.")
+        for name in ("placements", "base_velocities"):
+            ordered = in_order(getattr(self, name), name)
+            msgspec.structs.force_setattr(self, name, ordered)
+
+    # the cell
+
+    def bound(self, cell: Workcell) -> Self:
+        """Return this state as one of `cell`.
+
+        Raises:
+            StateError: It has another number of joints, moves what is not free, or
+                something stands on itself.
+            UnknownName: It names what is not there.
+        """
+        if self.__dict__.get("cell") is cell:
+            return self
+        if len(self.q) != len(cell.joint_names):
+            raise StateError(
+                f"The state has {len(self.q)} joint positions; cell '{cell.name}' has "
+                f"{len(cell.joint_names)} joints. Start from cell.home."
+            )
+        for placement in self.placements:
+            check_movable(cell, placement.manipulator)
+            cell.frame(placement.on)
+        copy = msgspec.structs.replace(self)
+        vars(copy)["cell"] = cell
+        check_carried(copy.layout, map(name_of, copy.placements))
+        for velocity in self.base_velocities:
+            copy.check_free(velocity.manipulator)
+        return copy
+
+    @property
+    def cell(self) -> Workcell:
+        """Return the cell that this is a state of.
+
+        Raises:
+            StateError: The state has been sent from elsewhere; bind it first.
+        """
+        cell = self.__dict__.get("cell")
+        if cell is None:
+            raise StateError("This state does not know its cell: use cell.bind(state).")
+        return cell
+
+    @property
+    def layout(self) -> Layout:
+        """Return the frames at which the bases stand in this state."""
+        layout = self.__dict__.get("layout")
+        if layout is None:
+            layout = self._moved(self.cell.supports, self.placements)
+            vars(self)["layout"] = layout
+        return layout
+
+    def _moved(
+        self, supports: Sequence[FrameRef], placements: Iterable[Placement]
+    ) -> Layout:
+        """Return a layout in which some bases stand elsewhere."""
+        changed = list(supports)
+        for placement in placements:
+            at = self.cell.frame(placement.on)
+            k = self.cell.index[placement.manipulator]
+            changed[k] = at._replace(pose=at.pose @ placement.pose)
+        return Layout(self.cell, tuple(changed))
+
+    # joints
+
+    def replace(
+        self, *, q: Any = None, qd: Any = None, check_limits: bool = False
+    ) -> Self:
+        """Return the state with other joint positions or rates.
+
+        Args:
+            q: Joint positions [m or rad], shape (n,).
+            qd: Joint rates [m/s or rad/s], shape (n,).
+            check_limits: Whether positions and rates beyond limits are refused.
+
+        Raises:
+            StateError: The number of joints changes, a number is not finite, or with
+                `check_limits` one breaks a limit.
+        """
+        positions = self.q if q is None else numbers_of(q, "q")
+        if len(positions) != len(self.q):
+            raise StateError(
+                f"q has {len(positions)} numbers; this state has {len(self.q)} joints."
+            )
+        changed = self._with(q=positions, qd=self.qd if qd is None else qd)
+        if check_limits:
+            refuse_violations(self.cell, changed.q, changed.qd)
+        return changed
+
+    def joints(
+        self, positions: Mapping[str, float], *, check_limits: bool = False
+    ) -> Self:
+        """Return the state with some joints moved, by name [m or rad].
+
+        check_limits: As for `replace`.
+
+        Raises:
+            UnknownName: A joint does not exist.
+            StateError: A number is not finite, or with `check_limits` breaks a limit.
+        """
+        q = list(self.q)
+        for name, position in positions.items():
+            q[self.cell.joint(name)] = position
+        return self.replace(q=q, check_limits=check_limits)
+
+    # bases and attachments
+
+    @property
+    def attachments(self) -> dict[str, str]:
+        """Return the frame that holds each attached manipulator."""
+        return {p.manipulator: p.on for p in self.placements if p.on != WORLD}
+
+    def place(self, name: str, pose: Any, *, relative_to: str = WORLD) -> Self:
+        """Return the state with a free base moved.
+
+        Args:
+            name: A manipulator that nothing holds.
+            pose: Of its base in `relative_to`, shape (4, 4) or a `Pose`.
+            relative_to: Any frame.
+
+        Raises:
+            StateError: It is held or bolted down.
+            UnknownName: The manipulator or the frame does not exist.
+        """
+        check_movable(self.cell, name)
+        if (holder := self._holder(name)) is not None:
+            raise StateError(
+                f"{quote(name)} is held by {quote(holder)}; release it before you move "
+                "it."
+            )
+        X_WF = self._pose(self.cell.frame(relative_to))
+        return self._placed(Placement(manipulator=name, pose=X_WF @ _pose(pose)))
+
+    def with_velocity(
+        self, name: str, *, linear: Any = ZERO, angular: Any = ZERO
+    ) -> Self:
+        """Return the state with a free base moving in the world; by default at rest.
+
+        What it carries moves with it. A base that is gripped follows what holds it, and
+        is at rest when it is released.
+
+        Args:
+            name: A manipulator that nothing holds.
+            linear: Velocity of its base's origin, in world axes [m/s], shape (3,).
+            angular: Its angular velocity, in world axes [rad/s], shape (3,).
+
+        Raises:
+            StateError: It is held, bolted down or stands on another, or a number is not
+                finite.
+            UnknownName: The manipulator does not exist.
+        """
+        self.check_free(name)
+        V = BaseVelocity(manipulator=name, linear=linear, angular=angular)
+        others = self._velocities_but(name)
+        moves = any((*V.linear, *V.angular))
+        return self._with(base_velocities=(*others, V) if moves else others)
+
+    def attach(
+        self, part: str, to: str, *, pose: Any = None, replace: bool = False
+    ) -> Self:
+        """Return the state with a manipulator attached to a frame, not moved in it.
+
+        As RobWork's `attachTo`: the pose of the base relative to what holds it stays
+        the same number, so the part jumps with its new parent; see `grip`.
+
+        Args:
+            part: The manipulator.
+            to: The frame that will hold it.
+            pose: Of the base in that frame; by default that in its present parent.
+            replace: Whether it may be taken from what holds it now.
+
+        Raises:
+            StateError: The part is bolted, held already, or would hold itself.
+            UnknownName: The part or the frame does not exist.
+        """
+        self._check_attachable(part, to, replace)
+        X = self._base_in_parent(part) if pose is None else _pose(pose)
+        return self._placed(
+            Placement(manipulator=part, on=self.cell.qualified(to), pose=X)
+        )
+
+    def grip(self, part: str, *, by: str, replace: bool = False) -> Self:
+        """Return the state with a manipulator held by a frame where it is just now.
+
+        Args:
+            part: The manipulator; its pose in the world is kept.
+            by: The frame that takes it.
+            replace: Whether it may be taken from what holds it now.
+
+        Raises:
+            StateError: The part is bolted, held already, or would hold itself.
+            UnknownName: The part or the frame does not exist.
+        """
+        self._check_attachable(part, by, replace)
+        held = placed_frame(self.cell, part)
+        (X,) = poses_of(self.layout, self.q, [held], self.cell.frame(by))
+        on = self.cell.qualified(by)
+        return self._placed(Placement(manipulator=part, on=on, pose=X.normalised()))
+
+    def release(self, part: str) -> Self:
+        """Return the state with a manipulator let go where it is in the world.
+
+        part: A manipulator that is held, or that stands on another one and is not
+            bolted to it.
+
+        Raises:
+            StateError: Nothing holds it, or it is bolted.
+            UnknownName: It does not exist.
+        """
+        check_movable(self.cell, part)
+        if self.parent(part) == WORLD:
+            held = ", ".join(map(quote, self.attachments)) or "nothing"
+            raise StateError(f"Nothing holds {quote(part)}; held are: {held}.")
+        X = self._pose(placed_frame(self.cell, part))
+        return self._placed(Placement(manipulator=part, pose=X.normalised()))
+
+    def parent(self, name: str) -> str:
+        """Return the frame that a manipulator's base stands on in this state."""
+        known(self.cell, name)
+        if (placement := self._placement(name)) is not None:
+            return placement.on
+        mount = self.cell.mounted.get(name)
+        return WORLD if mount is None else self.cell.qualified(mount.on)
+
+    def children(self, frame: str) -> tuple[str, ...]:
+        """Return the manipulators whose bases stand on a frame in this state."""
+        wanted = self.cell.qualified(frame)
+        return tuple(k for k in self.cell.index if self.parent(k) == wanted)
+
+    # sending and comparing
+
+    def to_json(self) -> str:
+        """Return the state as JSON; equal states give equal texts.
+
+        Raises:
+            StateError: A name holds half a character, which UTF-8 has no bytes for.
+        """
+        try:
+            return msgspec.json.encode(self).decode()
+        except UnicodeEncodeError as error:
+            text = f"The name {error.object!a} holds half a character; rename it."
+            raise StateError(text) from error
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return the state that `to_json` wrote; bind it to its cell.
+
+        Raises:
+            FormatError: The text is no state, or says something twice.
+        """
+        try:
+            state = msgspec.json.decode(text, type=cls)
+        except (msgspec.DecodeError, UnicodeDecodeError, StateError) as error:
+            raise FormatError(f"This JSON is no state: {error}") from error
+        json.loads(text, object_pairs_hook=_once)
+        return state
+
+    def difference(self, other: State) -> dict[str, tuple[Any, Any]]:
+        """Return what differs: name to the value here and there.
+
+        Keys are joints (by name, or by place in q for a state that knows no cell),
+        `rate of <joint>`, `base of <manipulator>` and `velocity of <manipulator>`.
+        """
+        cell = self.__dict__.get("cell")
+        joints = (
+            tuple(map(str, range(len(self.q)))) if cell is None else cell.joint_names
+        )
+        return dict(differences(self._contents, other._contents, joints))
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        """Refuse to be an array: kernels of q would leave out attachments in silence.
+
+        Raises:
+            StateError: Always; the message names what to write.
+        """
+        raise StateError(
+            "A state is not an array: pass state.q for joint positions, and "
+            "state=state to cell.fk and the like for its attachments."
+        )
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        names = self.__struct_fields__
+        return partial(type(self), **dict(zip(names, self._contents, strict=True))), ()
+
+    @property
+    def _contents(self) -> Contents:
+        return self.q, self.qd, self.placements, self.base_velocities
+
+    # inside
+
+    def _with(self, **changes: Any) -> Self:
+        changed = msgspec.structs.replace(self, **changes)
+        if "cell" in self.__dict__:
+            vars(changed)["cell"] = self.__dict__["cell"]
+            if "placements" not in changes:
+                vars(changed)["layout"] = self.layout
+        return changed
+
+    def _placed(self, placement: Placement) -> Self:
+        name = placement.manipulator
+        k = bisect_left(self.placements, name, key=name_of)
+        behind = k + (self._placement(name) is not None)
+        placed = (*self.placements[:k], placement, *self.placements[behind:])
+        changes: dict[str, Any] = {"placements": placed}
+        if placement.on != WORLD:  # what is held moves as its holder does
+            changes["base_velocities"] = self._velocities_but(name)
+        changed = self._with(**changes)
+        vars(changed)["layout"] = self._moved(self.layout.supports, [placement])
+        return changed
+
+    def _placement(self, name: str) -> Placement | None:
+        """Return where a manipulator was moved to, None where it was not."""
+        k = bisect_left(self.placements, name, key=name_of)
+        found = self.placements[k : k + 1]
+        return found[0] if found and found[0].manipulator == name else None
+
+    def _holder(self, name: str) -> str | None:
+        """Return the frame that a manipulator is attached to, None where it is not."""
+        placement = self._placement(name)
+        return None if placement is None or placement.on == WORLD else placement.on
+
+    def _velocities_but(self, name: str) -> tuple[BaseVelocity, ...]:
+        return tuple(V for V in self.base_velocities if V.manipulator != name)
+
+    def _pose(self, at: FrameRef) -> Pose:
+        (X,) = poses_of(self.layout, self.q, [at], FrameRef(-1, -1, IDENTITY))
+        return X
+
+    def _base_in_parent(self, part: str) -> Pose:
+        thing = self._placement(part) or self.cell.mounted.get(part)
+        return IDENTITY if thing is None else thing.pose
+
+    def check_free(self, name: str) -> None:
+        """Refuse to move a base that does not stand free in the world.
+
+        Raises:
+            StateError: It is held, bolted down or stands on another.
+            UnknownName: The manipulator does not exist.
+        """
+        check_movable(self.cell, name)
+        if (on := self.parent(name)) != WORLD:
+            raise StateError(
+                f"{quote(name)} stands on {quote(on)} and moves with it; only a base "
+                "that stands on the world has a velocity of its own."
+            )
+
+    def _check_attachable(self, part: str, to: str, replace: bool) -> None:
+        check_movable(self.cell, part)
+        at = self.cell.frame(to)
+        present = self._holder(part)
+        if present is not None and not replace:
+            raise StateError(
+                f"{quote(part)} is held by {quote(present)} already; release it first, "
+                "or pass replace=True."
+            )
+        check_not_carried(self.layout, part, to, at)
+
+
+def _pose(value: Any) -> Pose:
+    return value if isinstance(value, Pose) else Pose.from_matrix(value)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    """Refuse an object that has a key twice, of which readers would keep the last."""
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise FormatError(f"This JSON is no state: it has {quote(name)} twice.")

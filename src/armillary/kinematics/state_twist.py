@@ -1,0 +1,109 @@
+"""How frames move in a state: by the rates of joints, and with bases that move."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError, quote
+from armillary.kinematics.chains import WORLD_KEY, Chains, Layout
+from armillary.kinematics.jacobian import Twist, velocity
+from armillary.kinematics.placement import placed_frame
+from armillary.kinematics.state import State
+from armillary.model.workcell import FrameRef, Workcell
+from armillary.spatial.twist import move_twist, turn
+from armillary.spatial.vector import subtract, transpose
+
+__all__ = ["frame_list", "named_twist", "twist_in"]
+
+Array = npt.NDArray[np.float64]
+
+
+def frame_list(frames: str | Sequence[str], question: str) -> tuple[str, ...]:
+    """Return the names of frames that are asked about, one or a list of them.
+
+    question: What messages call it.
+
+    Raises:
+        ModelError: The list is empty, or holds anything but texts.
+    """
+    if isinstance(frames, str):
+        return (frames,)
+    try:
+        names = tuple(frames)
+    except TypeError as error:
+        raise ModelError(
+            f"{question} takes the name of a frame or a list of names, not "
+            f"{quote(frames)}."
+        ) from error
+    if not names:
+        raise ModelError(f"{question} needs at least one frame.")
+    for name in names:
+        _check_name(name)
+    return names
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise ModelError(f"A frame is given by its name, a text, not {quote(name)}.")
+
+
+def named_twist(
+    cell: Workcell, frame: str, relative_to: str, point: str | None, axes: str | None
+) -> Twist:
+    """Return which twist is asked for by names.
+
+    Raises:
+        UnknownName: A frame does not exist.
+        ModelError: A bare name is not unique, or a name is not a text.
+    """
+    for name in (frame, relative_to, point, axes):
+        if name is not None:
+            _check_name(name)
+    return Twist(
+        frame=cell.frame(frame),
+        relative_to=cell.frame(relative_to),
+        point=cell.frame(frame if point is None else point),
+        axes=cell.frame(relative_to if axes is None else axes),
+    )
+
+
+def twist_in(state: State, twist: Twist) -> Array:
+    """Return the twist of a frame in a state, shape (6,).
+
+    J qd, and what the free bases add that carry the frame and `relative_to`.
+    """
+    total = np.zeros(6)
+    if any(state.qd):
+        total += velocity(state.layout, state.q, twist, enumerate(state.qd))
+    bases = [_root(state.layout, at) for at in (twist.frame, twist.relative_to)]
+    if state.base_velocities and bases[0] != bases[1]:
+        total += _of_base(state, bases[0], twist) - _of_base(state, bases[1], twist)
+    return total
+
+
+def _root(layout: Layout, at: FrameRef) -> int:
+    """Return the manipulator that carries a frame and stands on the world itself."""
+    k = at.manipulator
+    while k >= 0 and layout.supports[k].manipulator >= 0:
+        k = layout.supports[k].manipulator
+    return k
+
+
+def _of_base(state: State, k: int, twist: Twist) -> Array:
+    """Return the twist of the point as if fixed to base k: (v + w x (p - p_k), w)."""
+    cell = state.cell
+    name = cell.manipulators[k].name if k >= 0 else ""
+    for V in state.base_velocities:
+        if V.manipulator == name:
+            chains = Chains(state.layout, state.q, WORLD_KEY)
+            base = placed_frame(cell, name)
+            to_point = subtract(
+                chains.pose(twist.point).position, chains.pose(base).position
+            )
+            at_point = move_twist((*V.linear, *V.angular), to_point)
+            R_EW = transpose(chains.pose(twist.axes).rotation)
+            return np.array(turn(R_EW, at_point), dtype=np.float64)
+    return np.zeros(6)

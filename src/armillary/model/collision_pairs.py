@@ -1,0 +1,382 @@
+"""Rules applied to a cell: the pairs that are tested, for who holds whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping
+from functools import cached_property, partial
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError, quote
+from armillary.model.link_pairs import PairDecision, Pairs
+from armillary.model.link_pattern import REGEX, is_exact, matches, steps
+from armillary.model.link_tree import Carried, Indices, LinkTree
+from armillary.model.rules import Rule, Rules, Where
+from armillary.model.workcell import Workcell
+
+__all__ = ["CollisionPairs"]
+
+MOST_PAIRS: Final = 20_000_000
+MOST_STEPS: Final = 500_000_000
+"""States of regular expressions times characters of names."""
+
+ROWS: Final = 1 << 22
+"""Pairs that are looked at together, to bound the memory."""
+
+MOST_KEPT: Final = 256
+Mask = npt.NDArray[np.bool_]
+
+
+class _Named(NamedTuple):
+    """Pairs of places, and whether they are tested; of two alike the last counts."""
+
+    left: Indices
+    right: Indices
+    tested: Mask
+
+
+class CollisionPairs:
+    """Applies rules to a cell: once to where it was built, then to who holds whom.
+
+    Links with shapes are numbered by their sorted names, and a pair i < j of them is
+    the code i n + j, so that codes are sorted as names are.
+    """
+
+    def __init__(self, cell: Workcell, rules: Rules) -> None:
+        """Take a cell and rules whose names exist in it."""
+        self.cell = cell
+        self.rules = rules
+        self.kinship = LinkTree(cell)
+        kinship = self.kinship
+        numbers = np.flatnonzero(kinship.has_shapes)
+        named = sorted((kinship.name(int(number)), int(number)) for number in numbers)
+        named.sort(key=lambda each: each[0].qualified)
+        self._link_names = [name for name, _ in named]
+        self.names = tuple(name.qualified for name in self._link_names)
+        self._numbers = np.array([number for _, number in named], dtype=np.int64)
+        self._places = {number: place for place, (_, number) in enumerate(named)}
+        self._owners = kinship.owners[self._numbers]
+        self._groups = kinship.groups[self._numbers]
+        self._carriers = kinship.carriers[self._numbers]
+        self._selected: dict[str, Indices] = {}
+        self._known: dict[tuple[Carried, ...], Pairs] = {}
+        self._check_work()
+
+    def pairs(self, held: tuple[Carried, ...]) -> Pairs:
+        """Return the pairs that are tested while manipulators are held as told.
+
+        Raises:
+            ModelError: There are too many pairs.
+        """
+        found = self._known.get(held)
+        if found is None:
+            touching, adjacent = self._touching(held)
+            codes = self._tested
+            removed = np.array([*touching, *adjacent], dtype=np.int64)
+            codes = codes[~np.isin(codes, removed)] if len(removed) else codes
+            kept = [code for code in adjacent if self._ruled(code, adjacent).tested]
+            codes = np.union1d(codes, np.array(kept, dtype=np.int64))
+            why = partial(self._verdict, touching=touching, adjacent=adjacent)
+            found = Pairs(self.names, codes, self._code_of, why)
+            if len(self._known) >= MOST_KEPT:
+                self._known.clear()
+            self._known[held] = found
+        return found
+
+    def _code_of(self, a: str, b: str) -> int | None:
+        """Return the code of two qualified names of links with shapes, or None."""
+        found = [self._places_by_name.get(name) for name in (a, b)]
+        i, j = found
+        if i is None or j is None or i == j:
+            return None
+        return self._code(i, j)
+
+    @cached_property
+    def _places_by_name(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
+    def _code(self, i: int, j: int) -> int:
+        return min(i, j) * len(self.names) + max(i, j)
+
+    # sides
+
+    def _check_work(self) -> None:
+        """Refuse expressions and names that would take minutes to compare."""
+        sides = [side for side in self.rules.sides if side.startswith(REGEX)]
+        if (
+            sum(steps(side, len(name)) for side in sides for name in self.names)
+            > MOST_STEPS
+        ):
+            raise ModelError(
+                f"The {len(sides)} regular expressions of the rules take too long to "
+                f"compare with {len(self.names)} names; name the links instead."
+            )
+
+    def _select(self, side: str) -> Indices:
+        """Return the places of the links that a side names, sorted."""
+        found = self._selected.get(side)
+        if found is None:
+            if is_exact(side):
+                at = self.cell.frame(side)
+                number = self.kinship.number(at.manipulator, at.link)
+                places = [self._places[number]] if number in self._places else []
+            else:
+                names = enumerate(self._link_names)
+                places = [place for place, name in names if matches(side, name)]
+            found = np.array(places, dtype=np.int64)
+            self._selected[side] = found
+        return found
+
+    def _is_of(self, side: str, number: int) -> bool:
+        """Return whether a side names a link, one without shapes perhaps."""
+        if is_exact(side):
+            at = self.cell.frame(side)
+            return number == self.kinship.number(at.manipulator, at.link)
+        return matches(side, self.kinship.name(number))
+
+    # where the cell was built
+
+    @cached_property
+    def _tested(self) -> Indices:
+        """Return the codes of the pairs that the rules have tested."""
+        count = len(self.names)
+        step = max(1, ROWS // max(1, count))
+        found: list[Indices] = []
+        total = 0
+        for start in range(0, count, step):
+            rows = np.arange(start, min(start + step, count))
+            i, j = np.nonzero(np.triu(self._block(rows), start + 1))
+            found.append((i + start) * count + j)
+            total += len(i)
+            if total > MOST_PAIRS:
+                raise ModelError(
+                    f"The rules of cell {quote(self.cell.name)} leave more than "
+                    f"{MOST_PAIRS} pairs of its {count} links to test; exclude some."
+                )
+        return np.concatenate(found or [np.empty(0, dtype=np.int64)])
+
+    def _block(self, rows: Indices) -> Mask:
+        """Return which pairs of some links with all are tested, shape (k, n)."""
+        same = self._owners[rows][:, None] == self._owners[None, :]
+        rules = self.rules
+        tested = np.where(same, rules.within, rules.between).astype(np.bool_)
+        for step in self._plan:
+            if isinstance(step, Rule):
+                a, b = self._select(step.a), self._select(step.b)
+                self._apply(step, a, b, rows, tested)
+                if step.a != step.b:
+                    self._apply(step, b, a, rows, tested)
+                continue
+            here = (step.left >= rows[0]) & (step.left <= rows[-1])
+            tested[step.left[here] - rows[0], step.right[here]] = step.tested[here]
+        return tested
+
+    def _apply(
+        self, rule: Rule, left: Indices, right: Indices, rows: Indices, tested: Mask
+    ) -> None:
+        """Apply a rule to those of its pairs whose left link is one of the rows."""
+        begin, end = np.searchsorted(left, [rows[0], rows[-1] + 1])
+        left = left[begin:end]
+        if not (len(left) and len(right)):
+            return
+        is_whole = len(left) == len(rows) and len(right) == len(self.names)
+        cells: Any = ... if is_whole else np.ix_(left - rows[0], right)
+        if rule.where == "any":
+            tested[cells] = rule.tested
+        else:
+            about = self._where(rule.where)(left[:, None], right[None, :])
+            tested[cells] = np.where(about, rule.tested, tested[cells])
+
+    @cached_property
+    def _named(self) -> dict[int, int]:
+        """Return the last of the rules that name a pair, by the code of the pair."""
+        return {
+            self._code(a, b): place
+            for place, rule in enumerate(self.rules.rules)
+            if _names_pair(rule)
+            for a in self._select(rule.a).tolist()
+            for b in self._select(rule.b).tolist()
+        }
+
+    @cached_property
+    def _unnamed(self) -> tuple[int, ...]:
+        """Return the other rules, the last first."""
+        rules = list(enumerate(self.rules.rules))
+        return tuple(k for k, rule in reversed(rules) if not _names_pair(rule))
+
+    @cached_property
+    def _plan(self) -> tuple[Rule | _Named, ...]:
+        """Return the rules in order, those in a row that name two links as one step."""
+        found: list[Rule | _Named] = []
+        run: list[tuple[int, int, bool]] = []
+
+        def close() -> None:
+            if run:
+                found.append(_Named(*map(np.array, zip(*run, strict=True))))
+                run.clear()
+
+        for rule in self.rules.rules:
+            if not _names_pair(rule):
+                close()
+                found.append(rule)
+                continue
+            for a in self._select(rule.a).tolist():
+                for b in self._select(rule.b).tolist():
+                    run.append((min(a, b), max(a, b), rule.tested))
+        close()
+        return tuple(found)
+
+    def _where(self, where: Where) -> Callable[[Indices, Indices], Mask]:
+        """Return what tells of pairs of places whether a rule is about them."""
+        return {
+            "any": self._is_pair,
+            "rigid": self._is_rigid,
+            "adjacent": self._is_adjacent,
+            "apart": self._is_apart,
+            "kin": self._is_kin,
+        }[where]
+
+    def _is_pair(self, i: Indices, j: Indices) -> Mask:
+        return i != j
+
+    def _is_rigid(self, i: Indices, j: Indices) -> Mask:
+        return self._groups[i] == self._groups[j]
+
+    def _is_adjacent(self, i: Indices, j: Indices) -> Mask:
+        numbers, carriers = self._numbers, self._carriers
+        return (carriers[i] == numbers[j]) | (carriers[j] == numbers[i])
+
+    def _is_apart(self, i: Indices, j: Indices) -> Mask:
+        return ~(self._is_rigid(i, j) | self._is_adjacent(i, j))
+
+    def _is_kin(self, i: Indices, j: Indices) -> Mask:
+        numbers, (parents, grandparents) = self._numbers, self._kin
+        is_child = (parents[i] == numbers[j]) | (parents[j] == numbers[i])
+        has_parents = (parents[i] > -2) & (parents[j] > -2)
+        is_nephew = (grandparents[i] == parents[j]) | (grandparents[j] == parents[i])
+        return is_child | (has_parents & is_nephew)
+
+    @cached_property
+    def _kin(self) -> tuple[Indices, Indices]:
+        parents, grandparents = self.kinship.kin()
+        return parents[self._numbers], grandparents[self._numbers]
+
+    # who holds whom
+
+    def _touching(
+        self, held: tuple[Carried, ...]
+    ) -> tuple[dict[int, Carried], frozenset[int]]:
+        """Return the pairs that touch because one carries the other, by their codes.
+
+        The second value has the codes of the other pairs that are adjacent because one
+        link, or what it stands on, is carried by the other.
+        """
+        found: dict[int, Carried] = {}
+        adjacent: set[int] = set()
+        supports = {each.manipulator: each.holder for each in held}
+        for carried in (*self.kinship.bolted, *held):
+            bearer, is_rigid = self.kinship.bearer(carried.holder, supports)
+            place = self._places.get(bearer)
+            if place is None:
+                continue
+            rigid, nearest = (
+                [self._code(self._places[link], place) for link in links.tolist()]
+                for links in self.kinship.nearest_base(carried.manipulator)
+            )
+            adjacent.update(nearest)
+            if is_rigid:
+                found.update(dict.fromkeys(rigid, carried))
+        for carried in held:
+            for i, j in self._let_touch(carried):
+                found.setdefault(self._code(i, j), carried)
+        return found, frozenset(adjacent - found.keys())
+
+    def _let_touch(self, carried: Carried) -> Iterator[tuple[int, int]]:
+        """Yield the pairs that may touch while a link holds something."""
+        own = np.flatnonzero(self._owners == carried.manipulator)
+        for touch in self.rules.touches:
+            if not self._is_of(touch.held_by, carried.holder):
+                continue
+            parts = np.intersect1d(own, self._select(touch.part))
+            for side in touch.links:
+                for i in parts.tolist():
+                    for j in self._select(side).tolist():
+                        if i != j:
+                            yield i, j
+
+    # reasons
+
+    def _verdict(
+        self,
+        a: str,
+        b: str,
+        *,
+        touching: Mapping[int, Carried],
+        adjacent: Container[int],
+    ) -> PairDecision:
+        """Return whether a pair is tested, and why."""
+        numbers = sorted(self._number(name) for name in (a, b))
+        if numbers[0] == numbers[1]:
+            return PairDecision(False, "they are one link")
+        for number in numbers:
+            if number not in self._places:
+                name = quote(self.kinship.name(number).qualified)
+                return PairDecision(False, f"{name} has no shapes")
+        i, j = (self._places[number] for number in numbers)
+        code = self._code(i, j)
+        carried = touching.get(code)
+        if carried is not None:
+            return PairDecision(False, self._told(carried), is_carried=True)
+        return self._ruled(code, adjacent)
+
+    def _number(self, name: str) -> int:
+        at = self.cell.frame(name)
+        if at.manipulator < 0:
+            raise ModelError("The world is no link; nothing is tested against it.")
+        return self.kinship.number(at.manipulator, at.link)
+
+    def _told(self, carried: Carried) -> str:
+        part = quote(self.cell.manipulators[carried.manipulator].name)
+        holder = quote(self.kinship.name(carried.holder).qualified)
+        return f"{part} is {carried.verb} {holder}"
+
+    def _ruled(self, code: int, adjacent: Container[int]) -> PairDecision:
+        """Return what the last rule about a pair says, or else the default.
+
+        adjacent: Codes of pairs that the state makes adjacent.
+        """
+        i, j = divmod(code, len(self.names))
+        named = self._named.get(code, -1)
+        for place in self._unnamed:
+            if place < named:
+                break
+            rule = self.rules.rules[place]
+            a, b = self._select(rule.a), self._select(rule.b)
+            is_named = (_has(a, i) and _has(b, j)) or (_has(a, j) and _has(b, i))
+            if is_named and self._is_about(rule.where, i, j, code in adjacent):
+                named = place
+                break
+        if named >= 0:
+            rule = self.rules.rules[named]
+            return PairDecision(rule.tested, rule.reason, rule)
+        if self._owners[i] == self._owners[j]:
+            return PairDecision(self.rules.within, "links of one manipulator")
+        return PairDecision(self.rules.between, "links of two manipulators")
+
+    def _is_about(self, where: Where, i: int, j: int, is_adjacent: bool) -> bool:
+        """Return whether a rule that names both links is about their pair."""
+        if is_adjacent and where in {"adjacent", "apart"}:
+            return where == "adjacent"
+        return bool(self._where(where)(np.array([i]), np.array([j]))[0])
+
+
+def _names_pair(rule: Rule) -> bool:
+    """Return whether a rule is about one pair, whatever joins that."""
+    return rule.where == "any" and is_exact(rule.a) and is_exact(rule.b)
+
+
+def _has(places: Indices, place: int) -> bool:
+    k = int(np.searchsorted(places, place))
+    return k < len(places) and int(places[k]) == place

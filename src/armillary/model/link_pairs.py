@@ -1,0 +1,127 @@
+"""Pairs of links that are tested for collision, and the reason for any pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.model.rules import Rule
+
+__all__ = ["PairDecision", "Pairs"]
+
+Indices = npt.NDArray[np.int64]
+
+
+class PairDecision(NamedTuple):
+    """Whether a pair is tested, and why.
+
+    Attributes:
+        tested: Whether it is.
+        reason: Why, in a few words.
+        rule: The rule that decides, None where none does.
+        is_carried: Whether it is not tested because one carries the other.
+    """
+
+    tested: bool
+    reason: str
+    rule: Rule | None = None
+    is_carried: bool = False
+
+    def __str__(self) -> str:
+        rule = f" by the rule: {self.rule}" if self.rule is not None else ""
+        return f"{'tested' if self.tested else 'not tested'}: {self.reason}{rule}"
+
+
+class Pairs(Sequence[tuple[str, str]]):
+    """Pairs of links as qualified names, each once, sorted, the lesser name first.
+
+    Attributes:
+        links: Names of the links with shapes, sorted.
+        indices: The pairs as places in `links`, shape (k, 2), read-only.
+    """
+
+    __slots__ = ("_code_of", "_why", "indices", "links")
+
+    def __init__(
+        self,
+        links: tuple[str, ...],
+        codes: Indices,
+        code_of: Callable[[str, str], int | None],
+        why: Callable[[str, str], PairDecision],
+    ) -> None:
+        """Hold the pairs of some codes: i n + j for the pair i < j of n links.
+
+        code_of: Tells the code of two qualified names, None where they make no pair.
+        why: Tells of any pair whether it is tested, and why.
+        """
+        self.links = links
+        count = max(1, len(links))
+        self.indices: Indices = np.stack([codes // count, codes % count], axis=-1)
+        self.indices.flags.writeable = False
+        self._code_of = code_of
+        self._why = why
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[str, str]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[tuple[str, str], ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Any:
+        if isinstance(place, slice):
+            return tuple(self._named(self.indices[place]))
+        a, b = self.indices[place]
+        return self.links[a], self.links[b]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return self._named(self.indices)
+
+    def __contains__(self, pair: object) -> bool:
+        match pair:
+            case (str(a), str(b)):
+                code = self._code_of(a, b)
+            case _:
+                return False
+        if code is None:
+            return False
+        i, j = divmod(code, len(self.links))
+        row = np.searchsorted(self.indices[:, 0], [i, i + 1])
+        column = self.indices[row[0] : row[1], 1]
+        place = int(np.searchsorted(column, j))
+        return place < len(column) and int(column[place]) == j
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Pairs):
+            return NotImplemented
+        return len(self) == len(other) and (
+            np.array_equal(self.indices, other.indices)
+            if self.links == other.links
+            else all(a == b for a, b in zip(self, other, strict=True))
+        )
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} pairs of {len(self.links)} links>"
+
+    def _named(self, indices: Indices) -> Iterator[tuple[str, str]]:
+        links = self.links
+        pairs: list[list[int]] = indices.tolist()
+        return ((links[a], links[b]) for a, b in pairs)
+
+    def why(self, a: str, b: str) -> PairDecision:
+        """Return whether a pair of links is tested, and why.
+
+        a, b: Links, or frames on them, bare or qualified.
+
+        Raises:
+            UnknownName: There is no such link.
+            ModelError: A bare name is not unique.
+        """
+        return self._why(a, b)

@@ -1,0 +1,122 @@
+"""Exact derivatives, forward mode: more scalars on the same tape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from armillary.trace.ops import ADD, AND, EQ, MUL, NOT, OPS, OR, SELECT
+from armillary.trace.program import reachable
+from armillary.trace.scalar import Node
+from armillary.trace.source_location import fault
+
+
+def tangent(results: Sequence[Any], seeds: Iterable[tuple[Node, Any]]) -> list[Any]:
+    """Return the derivative of each of `results` along a direction.
+
+    With results y(x) and seeds (x_i, v_i) it is sum_i dy/dx_i v_i; with one seed
+    (x, 1) it is dy/dx. At a kink it is the derivative of one side; that of |x| at 0 is
+    0. Steps, of `sign`, `floor` and remainders, count for nothing. Where a choice
+    (`if`, `minimum`, `clip`) picks what does not move, the derivative is 0, also of a
+    function that is infinitely steep there.
+
+    Args:
+        results: Scalars, or plain numbers, whose derivative is zero.
+        seeds: Nodes and the rate of each; what lies below a seed is held constant.
+
+    Raises:
+        TraceError: Results and seeds are not of one trace.
+    """
+    rates: dict[int, _Rate] = {}
+    tapes: set[int] = set()
+    for node, rate in seeds:
+        rates[node.index] = _Rate(rate)
+        tapes.add(id(node.tape))
+    nodes = [node for node in results if isinstance(node, Node)]
+    tapes.update(id(node.tape) for node in nodes)
+    if len(tapes) > 1:
+        raise fault("results and seeds of a derivative are of different traces.")
+    for node in reachable(nodes):
+        if node.args and node.index not in rates:
+            rate = _rate(node, rates)
+            if rate is not None:
+                rates[node.index] = rate
+    return [
+        _of(node, rates).value if isinstance(node, Node) else 0.0 for node in results
+    ]
+
+
+class _Rate(NamedTuple):
+    """The rate of a node.
+
+    Attributes:
+        value: The rate.
+        moves: Where it counts, a truth; elsewhere a choice picked what does not move.
+    """
+
+    value: Any
+    moves: Any = True
+
+
+_STILL = _Rate(0.0, False)
+
+# Their partial derivatives may be infinite or NaN where they have a value.
+SINGULAR = frozenset(
+    {"sqrt", "asin", "acos", "log", "pow", "hypot", "atan2", "div", "cbrt"}
+)
+
+
+def _of(node: Node, rates: dict[int, _Rate]) -> _Rate:
+    if node.name == "const" and math.isnan(node.value):
+        return _Rate(math.nan)
+    return rates.get(node.index, _STILL)
+
+
+def _rate(node: Node, rates: dict[int, _Rate]) -> _Rate | None:
+    """Return the rate of a result by the chain rule, None where it does not move."""
+    op, args = OPS[node.name], node.args
+    if not op.partials or all(arg.index not in rates for arg in args):
+        return None
+    if op.choice is not None:
+        return _rate_of_choice(node, op.choice, rates)
+    total: Any = None
+    moves: Any = False
+    for arg, partial in zip(args, op.partials, strict=True):
+        rate = rates.get(arg.index)
+        if rate is not None:
+            term = MUL(rate.value, partial(*args))
+            if rate.moves is not True and op.name in SINGULAR:
+                term = SELECT(rate.moves, term, 0.0)  # 0 times infinity is 0
+            total = term if total is None else ADD(total, term)
+            moves = _either(moves, rate.moves)
+    return _Rate(total, moves)
+
+
+def _rate_of_choice(
+    node: Node, choice: Callable[..., tuple[Any, Any, Any]], rates: dict[int, _Rate]
+) -> _Rate:
+    truth, x, y = choice(*node.args)
+    first, second = _of(x, rates), _of(y, rates)
+    value = SELECT(truth, first.value, second.value)
+    if node.name != "select" and node.args[0].name != "const":
+        value = SELECT(EQ(node, node), value, math.nan)
+    if first.moves is second.moves:
+        return _Rate(value, first.moves)
+    return _Rate(
+        value, _either(_both(truth, first.moves), _both(NOT(truth), second.moves))
+    )
+
+
+def _either(x: Any, y: Any) -> Any:
+    if x is True or y is True:
+        return True
+    if x is False:
+        return y
+    return x if y is False else OR(x, y)
+
+
+def _both(x: Any, y: Any) -> Any:
+    if y is True:
+        return x
+    return False if y is False else AND(x, y)

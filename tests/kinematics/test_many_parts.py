@@ -1,0 +1,83 @@
+"""Cells with many parts: the same answers as with few, in the order of names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from armillary import Cell, Link, Manipulator, Mount, Pose, State, StateError
+from armillary.kinematics.placement import Placement
+from armillary.model.frame import Frame
+
+COUNT = 60
+
+
+@pytest.fixture(scope="module")
+def cell() -> Cell:
+    """Return a crane and many parts, some of them standing on others."""
+    top = Frame(name="top", pose=Pose.translation(0, 0, 0.1))
+    parts = [
+        Manipulator(name=f"p{k}", links=[Link(name="body", frames=[top])])
+        for k in range(COUNT)
+    ]
+    crane = Manipulator(name="crane", links=[Link(name="hook")])
+    mounts = [
+        Mount(manipulator=f"p{k}", on=f"p{k - 1}/top", bolted=False)
+        for k in range(1, 4)
+    ]
+    return Cell(manipulators=[crane, *parts], mounts=mounts)
+
+
+def test_the_order_of_grips_does_not_matter(cell: Cell) -> None:
+    random = np.random.default_rng(0)
+    states: list[State] = []
+    for _ in range(3):
+        state = cell.home
+        for k in random.permutation(COUNT):
+            state = state.grip(f"p{k}", by="hook")
+        states.append(state)
+    assert states[0] == states[1] == states[2]
+    assert len({state.to_json() for state in states}) == 1
+    assert set(states[0].children("crane/hook")) == {f"p{k}" for k in range(COUNT)}
+    names = [placement.manipulator for placement in states[0].placements]
+    assert names == sorted(names)
+
+
+def test_steps_of_a_state_give_the_layout_of_the_whole(cell: Cell) -> None:
+    """What grips and releases change one by one is what a sent state says at once."""
+    random = np.random.default_rng(1)
+    state = cell.home
+    for _ in range(200):
+        part, other = (f"p{k}" for k in random.choice(COUNT, 2, replace=False))
+        try:
+            if part in state.attachments:
+                state = state.release(part)
+            elif random.random() < 0.3:
+                state = state.place(part, Pose.translation(*random.normal(size=3)))
+            else:
+                state = state.attach(part, f"{other}/top")
+        except StateError as error:
+            assert "carried by the part itself" in str(error)
+    again = cell.bind(State.from_json(state.to_json()))
+    assert again == state
+    assert again.layout.supports == state.layout.supports
+    for part in (f"p{k}" for k in range(COUNT)):
+        assert again.parent(part) == state.parent(part)
+
+
+def test_a_tower_that_stands_on_itself_is_refused(cell: Cell) -> None:
+    tower = [
+        Placement(manipulator=f"p{k}", on=f"p{(k + 1) % COUNT}/top")
+        for k in range(COUNT)
+    ]
+    with pytest.raises(StateError, match="stands on itself"):
+        cell.bind(State(placements=tuple(tower)))
+
+
+def test_rigid_groups_follow_towers(cell: Cell) -> None:
+    state = cell.home
+    for k in range(1, COUNT):
+        state = state.attach(f"p{k}", f"p{k - 1}/top")
+    assert len(cell.rigid_with("p0/body", state)) == len(cell.frame_names)
+    with pytest.raises(StateError, match="carried by the part itself"):
+        state.attach("p0", f"p{COUNT - 1}/top")
