@@ -13,8 +13,12 @@ import pytest
 from armillary import FormatError
 from armillary.formats.diagnostic import Diagnostic, Report
 from armillary.formats.paths import Roots
-from armillary.formats.robwork.expand import Follower, expand
-from armillary.formats.robwork.fragment import DEEPEST, parse_fragment
+from armillary.formats.robwork.include import (
+    DEEPEST,
+    FileFinder,
+    expand,
+    parse_fragment,
+)
 from armillary.formats.xml import Element
 
 Write = Callable[[str, str], Path]
@@ -36,8 +40,8 @@ def write(tmp_path: Path) -> Write:
 def expanded(path: Path, *folders: Path) -> tuple[str, Report]:
     """The tree of a file in short, and what was found."""
     report = Report()
-    follower = Follower(str(path), Roots(folders=folders))
-    fragment = expand(path.read_bytes(), str(path), follower, report)
+    finder = FileFinder(str(path), Roots(folders=folders))
+    fragment = expand(path.read_bytes(), str(path), finder, report)
     return " ".join(map(short, fragment.elements)), report
 
 
@@ -160,8 +164,8 @@ def test_included_elements_keep_their_places(write: Write):
     inner = write("inner.xml", "\n<i/>\n  <j><k/></j>")
     main = write("main.xml", '<w>\n<Include file="inner.xml"/></w>')
     report = Report()
-    follower = Follower(str(main), Roots())
-    (root,) = expand(main.read_bytes(), str(main), follower, report).elements
+    finder = FileFinder(str(main), Roots())
+    (root,) = expand(main.read_bytes(), str(main), finder, report).elements
     i, j = root.children
     assert str(root.place) == f"{main}:1:1"
     assert str(i.place) == f"{inner}:2:1"
@@ -410,8 +414,8 @@ def test_uses_of_one_definition_are_elements_of_their_own(write: Write):
     main = write(
         "m.xml", '<w><Define id="x"><a/></Define><Use id="x"/><Use id="x"/></w>'
     )
-    follower = Follower(str(main), Roots())
-    (root,) = expand(main.read_bytes(), str(main), follower, Report()).elements
+    finder = FileFinder(str(main), Roots())
+    (root,) = expand(main.read_bytes(), str(main), finder, Report()).elements
     first, second = root.children
     assert first is not second
     assert first.place == second.place

@@ -16,7 +16,7 @@ from armillary.formats import registry
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
 from armillary.formats.robwork import FORMAT
-from armillary.formats.robwork.names import frame_names
+from armillary.formats.robwork.frames import frame_names
 from armillary.spatial import dh
 from armillary.spatial.pose import Pose
 

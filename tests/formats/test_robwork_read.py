@@ -15,7 +15,7 @@ from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
 from armillary.formats.paths import Roots
 from armillary.formats.robwork import FORMAT
-from armillary.formats.robwork.roots import sniff
+from armillary.formats.robwork.read import sniff
 from armillary.model.joints import CraigPrismatic, CraigRevolute
 from armillary.model.shapes import Box, Cone, Cylinder, HalfSpace, Mesh, Sphere
 from armillary.model.wheels import Wheels
@@ -1046,11 +1046,11 @@ def test_device_without_frames_is_left_out():
 def test_likely_slip_is_an_error_and_other_elements_are_not():
     slip = faults(workcell('<Fram name="a"/>'))["unknown-element"]
     assert slip == (
-        "cell.wc.xml:1:20: error[unknown-element]: <Fram name='a'> was not understood "
-        "in <WorkCell name='w'>. Did you mean 'Frame'?"
+        "cell.wc.xml:1:20: error[unknown-element]: the element 'Fram' of "
+        "<WorkCell name='w'> was not understood. Did you mean 'Frame'?"
     )
     other = findings(workcell('<Weather name="a"/>', at("a", 1)))["unknown-element"]
-    assert other.startswith("cell.wc.xml:1:20: warning[unknown-element]: <Weather")
+    assert "1:20: warning[unknown-element]: the element 'Weather' of" in other
 
 
 def test_unknown_attributes_and_texts_are_told():

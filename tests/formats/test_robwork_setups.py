@@ -15,7 +15,7 @@ import armillary as arm
 from armillary import Cell, FormatError, Link, Manipulator, Mount, Rules
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
-from armillary.formats.robwork.names import frame_names
+from armillary.formats.robwork.frames import frame_names
 from armillary.formats.xml import parse
 from armillary.model.joints import Revolute
 from armillary.model.rules import Rule
@@ -226,7 +226,7 @@ def test_what_has_no_effect_is_told(tmp_path: Path, everything: set[str]):
     assert [d.code for d in report.diagnostics] == [
         "unknown-frame", "no-match", "not-kept"
     ]  # fmt: skip
-    assert "no frame is called 'A.J9'; that is left out. Did you mean" in found[0]
+    assert "there is no frame 'A.J9'; its rules are left out. Did you mean" in found[0]
     assert "'B.*' matches no link" in found[1]
     assert "<Volatile>" in found[2]
 

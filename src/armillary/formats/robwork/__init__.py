@@ -1,14 +1,13 @@
-"""RobWork's workcells and devices, in and out.
+"""RobWork's workcells and devices, read and written.
 
-The way in: `fragment` makes elements of one file, `expand` puts the included ones into
-their places, `roots` tells what it is. `read` makes nodes of the elements, first all
-(`bodies`, `device`), then where each hangs (`placing`), then what is said of them.
-`scene` gives the nodes to manipulators, `build` makes links and frames of them;
-`setups` opens the files of rules, `read_setups` reads them, and `frames` knows what the
-patterns in them mean.
+Reading: `include` makes elements of a file and of those that it includes. `read` finds
+out what the file is; `devices`, `joints`, `shapes`, `transform` and `annotations` read
+its elements as nodes of `frames`, which finds the parent of each. `manipulators` makes
+manipulators and links of the nodes. `setups` reads the files of rules for collisions,
+whose patterns `patterns` translates.
 
-The way out: `draft` makes frames of RobWork of a manipulator, `write_device` makes a
-device of those, `write` the workcell around it, `write_setups` the rules beside it.
+Writing: `frame_export` makes frames of RobWork of a manipulator, `write_device` makes a
+device of those, `write` the workcell around it, and `setups` the rules beside it.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from armillary.formats.format import Format
-from armillary.formats.robwork.read import read
-from armillary.formats.robwork.roots import sniff
+from armillary.formats.robwork.read import read, sniff
 from armillary.formats.robwork.write import SUFFIX, write, write_files
 
 __all__ = ["FORMAT"]

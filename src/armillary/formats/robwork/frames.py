@@ -1,182 +1,301 @@
-"""Sides of rules, by RobWork's names of frames and by ours.
+"""RobWork's frames: what a file says of each, their names, and their parents.
 
-A pattern of RobWork is compared with the full names of all frames; `*` in it stands for
-any characters and `?` for one, and behind `REGEX` stands a regular expression. It
-becomes the side of ours that means the same links, or the names of these links where
-none does; and the other way round. A frame without a body of its own is no link of
-ours, and what is said of it has no effect, as in RobWork.
+The parent of a frame follows from RobWork's rules:
+
+- A frame of the workcell: its refframe, which may be declared later and may be a frame
+  of a device; without one the world. That of the first frame is always the world.
+- The base of a device: the frame of the workcell that is declared last before it, else
+  the world; that of a mobile device is always the world.
+- In a serial device: the frame before it.
+- In the other devices: its refframe in the same device, which must be declared before
+  it; without one the frame before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
 from typing import Final
 
-from armillary.errors import ModelError
-from armillary.formats.robwork.node import SEPARATOR
-from armillary.formats.robwork.scene import ENVIRONMENT
-from armillary.model.link_pattern import REGEX, LinkName, fits, is_exact, matches
-from armillary.model.link_pattern import scoped as in_scope
-from armillary.model.regular_expression import compiled, literal
-from armillary.model.workcell import Workcell
+from armillary.errors import quote
+from armillary.formats.diagnostic import Place
+from armillary.formats.names import cycles, shown_cycle
+from armillary.formats.robwork.annotations import DEVICE, Annotations
+from armillary.formats.robwork.reader_context import ReaderContext
+from armillary.formats.xml import Element
+from armillary.model.coupling import Coupling
+from armillary.model.joint import Joint
+from armillary.model.limits import UNLIMITED, Limits
+from armillary.model.shape import Shape
+from armillary.model.workcell import WORLD, Workcell
+from armillary.spatial.pose import IDENTITY, Pose
 
-__all__ = ["Frames", "is_name"]
+__all__ = [
+    "SEPARATOR",
+    "WORLD_FRAME",
+    "Depend",
+    "FrameIndex",
+    "Node",
+    "Scope",
+    "Step",
+    "frame_names",
+]
 
-MOST_COMPARED: Final = 2_000_000
-"""Names, and characters of those that regular expressions are compared with."""
+WORLD_FRAME: Final = "WORLD"
+"""The name of the world in RobWork."""
 
-WILD: Final = {"?": ".", "*": ".*"}
-OWN: Final = "/"
+SEPARATOR: Final = "."
+MOST_COMPARED: Final = 1000
+
+Scope = tuple[str, ...]
+"""The device and the chains around a frame, whose names come before its own."""
 
 
-class Frames:
-    """The links of a workcell, by RobWork's names and by ours.
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One coordinate of a joint: what it adds to the frame's name, and its motion.
+
+    The last step of a joint adds nothing.
+    """
+
+    suffix: str
+    joint: Joint
+
+
+@dataclass(frozen=True, slots=True)
+class Depend:
+    """The joint that a joint depends on, as written, with gain and offset."""
+
+    on: str
+    gain: float
+    offset: float
+    place: Place
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Node:
+    """A frame of RobWork.
 
     Attributes:
-        full_names: Those of all frames in RobWork, of frames without a body too.
+        element: Its declaration.
+        scope: The device and chains around it.
+        name: As written.
+        refframe: As written; empty if not given.
+        type: `Fixed`, `Movable`, `EndEffector` or the type of a joint.
+        daf: Whether it may be attached to other frames.
+        pose: Constant pose in its parent, X_PF for a frame that is not a joint.
+        steps: The coordinates of a joint, innermost first; the first has the pose.
+        passive: Whether the joint is not in RobWork's q.
+        depend: The joint that it depends on.
+        coupling: The same, once that joint is found.
+        parent: Full name of its parent, once that is found.
+        limits: Of a joint with one coordinate.
+        visuals: Shapes to draw.
+        collisions: Shapes to test for collision.
+        annotations: Its properties.
+        full_name: Unique in the workcell: `Device.Chain.Frame`.
+        local_name: Unique in the device: `Chain.Frame`.
     """
 
-    def __init__(self, cell: Workcell, names: Mapping[str, str]) -> None:
-        """Take a cell and, for each frame's full name in RobWork, its name in it."""
-        links = [
-            LinkName(m.name, link.name) for m in cell.manipulators for link in m.links
-        ]
-        known = {link.qualified: link for link in links}
-        self.full_names = names
-        self._cell = cell
-        self._links = {
-            full: known[name] for full, name in names.items() if name in known
-        }
-        self._full = {link: full for full, link in self._links.items()}
-        self._owners = tuple(m.name for m in cell.manipulators)
-        self._characters = 2 * sum(map(len, names))
-        self._left = MOST_COMPARED
+    element: Element
+    scope: Scope
+    name: str
+    refframe: str = ""
+    type: str = "Fixed"
+    daf: bool = False
+    pose: Pose = IDENTITY
+    steps: tuple[Step, ...] = ()
+    passive: bool = False
+    depend: Depend | None = None
+    coupling: Coupling | None = None
+    parent: str = ""
+    limits: Limits = UNLIMITED
+    visuals: list[Shape] = field(default_factory=list[Shape])
+    collisions: list[Shape] = field(default_factory=list[Shape])
+    annotations: Annotations = field(default_factory=Annotations)
+    full_name: str = field(init=False)
+    local_name: str = field(init=False)
 
-    # in
+    def __post_init__(self) -> None:
+        """Join the names."""
+        self.full_name = SEPARATOR.join((*self.scope, self.name))
+        self.local_name = SEPARATOR.join((*self.scope[1:], self.name))
 
-    def sides(self, pattern: str, scope: str) -> tuple[str, ...]:
-        """Return sides that together mean the links that a pattern of RobWork does.
+    @property
+    def place(self) -> Place:
+        """Return the location of its declaration."""
+        return self.element.place
 
-        scope: The device and chains whose names stand before all that it is about.
+    @property
+    def is_joint(self) -> bool:
+        """Return whether it is a joint."""
+        return bool(self.steps)
 
-        Raises:
-            ModelError: It is no regular expression, or there is too much to compare.
+    @property
+    def joint_name(self) -> str:
+        """Return the name of the coordinate of a joint that has one."""
+        return self.annotations.coordinate or self.local_name
+
+    @property
+    def is_movable(self) -> bool:
+        """Return whether a state may move it."""
+        return self.daf or self.type == "Movable"
+
+    @property
+    def has_shapes(self) -> bool:
+        """Return whether anything is drawn or tested for collision."""
+        return bool(self.visuals or self.collisions)
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether it has neither shapes nor properties."""
+        return not (self.has_shapes or self.annotations.properties)
+
+
+class FrameIndex:
+    """All frames of a workcell by their full names."""
+
+    def __init__(self, context: ReaderContext) -> None:
+        self._context = context
+        self._nodes: dict[str, Node] = {}
+
+    def add(self, nodes: Iterable[Node]) -> None:
+        """Add frames; report those whose name is taken."""
+        for node in nodes:
+            first = self._nodes.setdefault(node.full_name, node)
+            message, hint = "", ""
+            if node.full_name == WORLD_FRAME:
+                message = f"only the world can have the name {WORLD_FRAME!r}"
+            elif first is not node:
+                name, hint = quote(node.full_name), "Rename one."
+                message = f"there is a frame {name} already, at {first.place}"
+            if message:
+                self._context.error(node.place, "repeated-name", message, hint=hint)
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._nodes.values())
+
+    def __getitem__(self, full_name: str) -> Node:
+        return self._nodes[full_name]
+
+    def __contains__(self, full_name: str) -> bool:
+        return full_name in self._nodes
+
+    def find(self, name: str, scope: Scope) -> str | None:
+        """Return the full name that a name means in a scope, None if nothing has it.
+
+        RobWork searches the scope itself. Here the scopes around it are searched too,
+        from the inside out, and a full name is understood.
         """
-        prefix = f"{scope}{SEPARATOR}" if scope else ""
-        if is_name(pattern):
-            link = self._links.get(f"{prefix}{pattern}")
-            return () if link is None else (_exact(link),)
-        wanted = self._matching(in_scope(_plain(pattern), prefix))
-        if not wanted:
-            return ()
-        for side in self._sides_like(_plain(pattern), prefix):
-            self._compare(side)
-            if [link for link in self._full if matches(side, link)] == wanted:
-                return (side,)
-        return tuple(map(_exact, wanted))
+        for count in range(len(scope), -1, -1):
+            full = SEPARATOR.join((*scope[:count], name))
+            if full in self._nodes:
+                return full
+        return WORLD_FRAME if name == WORLD_FRAME else None
 
-    def _sides_like(self, pattern: str, prefix: str) -> Iterator[str]:
-        """Yield sides that may mean what a pattern does."""
-        if prefix:
-            yield in_scope(pattern, self._own_prefix(prefix))
-            return
-        yield pattern
-        yield from _translated(pattern, self._owners, SEPARATOR, OWN)
-        if not pattern.startswith(REGEX):
-            yield f"{ENVIRONMENT}{OWN}{pattern}"
+    def hint(self, name: str, scope: Scope) -> str:
+        """Return the sentence with the nearest name that is known in a scope."""
+        prefix = SEPARATOR.join((*scope, ""))
+        known = (full.removeprefix(prefix) for full in self._nodes)
+        return self._context.hint(name, list(islice(known, MOST_COMPARED)))
 
-    def _own_prefix(self, prefix: str) -> str:
-        """Return what stands before our names of the frames in a scope of RobWork."""
-        for full, name in self.full_names.items():
-            if full.startswith(prefix):
-                return name.removesuffix(full.removeprefix(prefix))
-        return prefix
+    # The parent of each frame, by the rules above
 
-    # out
+    def set_parents_in_world(self, nodes: Sequence[Node]) -> None:
+        """Set the parents of the workcell's own frames."""
+        for k, node in enumerate(nodes):
+            node.parent = WORLD_FRAME
+            if k == 0 and node.refframe not in {"", WORLD_FRAME}:
+                self._report_ignored(node, "the first frame")
+            elif k > 0 and node.refframe:
+                found = self.find(node.refframe, ())
+                if found is None:
+                    self._report_unknown(node)
+                node.parent = found or WORLD_FRAME
 
-    def patterns(self, side: str) -> tuple[str, ...]:
-        """Return patterns of RobWork that together mean the links that a side does.
+    def set_parent_of_base(self, base: Node, support: str) -> None:
+        """Set the parent of a device's first frame."""
+        base.parent = support
+        self._check_refframe(base, "the base of a device")
 
-        Raises:
-            ModelError: There is too much to compare.
+    def set_parents_in_chain(self, nodes: Sequence[Node]) -> None:
+        """Set the parents of a serial device's frames but the first."""
+        for before, node in pairwise(nodes):
+            node.parent = before.full_name
+            self._check_refframe(node, "in a serial device")
+
+    def set_parents_in_tree(
+        self, nodes: Sequence[Node], *, others: Iterable[Node] = ()
+    ) -> None:
+        """Set the parents of another device's frames but the first.
+
+        others: Frames of the device that have a parent already.
         """
-        if is_exact(side):
-            at = self._cell.frame(side)
-            m = self._cell.manipulators[at.manipulator]
-            return (self.name(LinkName(m.name, m.links[at.link].name)),)
-        self._compare(side)
-        wanted = [link for link in self._full if matches(side, link)]
-        for pattern in self._patterns_like(side):
-            if self._matching(pattern) == wanted:
-                return (pattern,)
-        return tuple(map(self.name, wanted))
+        declared = {node.full_name for node in (*nodes[:1], *others)}
+        for before, node in pairwise(nodes):
+            node.parent = before.full_name
+            if node.refframe:
+                found = self.find(node.refframe, node.scope)
+                if found in declared:
+                    node.parent = found or ""
+                else:
+                    self._report_unknown(node, is_later=found is not None)
+            declared.add(node.full_name)
 
-    def name(self, link: LinkName) -> str:
-        """Return the pattern that means one link."""
-        name = self._full.get(link, link.qualified)
-        return name if is_name(name) else f"{REGEX}{literal(name)}"
+    def check_cycles(self) -> None:
+        """Report frames that are their own ancestors, each cycle once.
 
-    def _patterns_like(self, side: str) -> Iterator[str]:
-        """Yield patterns that may mean what a side does."""
-        if OWN not in side:
-            yield side
-        yield from _translated(side, self._owners, OWN, SEPARATOR)
-        yield from _translated(side, self._owners, OWN, "")
-
-    # both
-
-    def _matching(self, pattern: str) -> list[LinkName]:
-        """Return the links whose full names a pattern matches."""
-        pattern = _plain(pattern)
-        self._compare(pattern)
-        if pattern.startswith(REGEX):
-            is_one = compiled(pattern.removeprefix(REGEX)).matches
-        else:
-            is_one = partial(fits, pattern)
-        return [link for full, link in self._links.items() if is_one(full)]
-
-    def _compare(self, pattern: str) -> None:
-        """Count the work of comparing a pattern with all names."""
-        is_regex = pattern.startswith(REGEX)
-        self._left -= self._characters if is_regex else len(self.full_names)
-        if self._left < 0:
-            raise ModelError(
-                f"The patterns take too long to compare with the "
-                f"{len(self.full_names)} frames; name the frames instead."
+        One of its frames gets the world as its parent, so that the rest can be read.
+        """
+        parents = {node.full_name: node.parent for node in self}
+        parents.pop(WORLD_FRAME, None)
+        for cycle in cycles(parents):
+            node = self[cycle[0]]
+            self._context.error(
+                node.place,
+                "cycle",
+                f"frame {quote(cycle[0])} is its own ancestor: {shown_cycle(cycle)}",
+                hint="The parent of a device is the workcell's frame before it.",
             )
+            node.parent = WORLD_FRAME
+
+    def _check_refframe(self, node: Node, what: str) -> None:
+        if node.refframe in {"", node.parent}:
+            return
+        if self.find(node.refframe, node.scope) != node.parent:
+            self._report_ignored(node, what)
+
+    def _report_ignored(self, node: Node, what: str) -> None:
+        self._context.warning(
+            node.place,
+            "refframe-ignored",
+            f"the refframe {quote(node.refframe)} of {node.element.label} is ignored, "
+            f"as in RobWork: it is {what}, and its parent is {quote(node.parent)}",
+        )
+
+    def _report_unknown(self, node: Node, *, is_later: bool = False) -> None:
+        where = "before it in the same device" if is_later else "anywhere"
+        self._context.error(
+            node.place,
+            "unknown-frame",
+            f"{node.element.label} refers to the frame {quote(node.refframe)}, "
+            f"which is not declared {where}",
+            hint="" if is_later else self.hint(node.refframe, node.scope),
+        )
 
 
-def is_name(pattern: str) -> bool:
-    """Return whether a pattern of RobWork is the name of one frame."""
-    return is_exact(pattern) and "?" not in pattern
+def frame_names(cell: Workcell) -> dict[str, str]:
+    """Return, for each frame's full name in RobWork, its name in a loaded cell.
 
-
-def _plain(pattern: str) -> str:
-    """Return a pattern of RobWork with nothing but `*`, or as a regular expression."""
-    if pattern.startswith(REGEX) or "?" not in pattern:
-        return pattern
-    return REGEX + "".join(WILD.get(c) or literal(c) for c in pattern)
-
-
-def _exact(link: LinkName) -> str:
-    """Return the side that means one link."""
-    name = link.qualified
-    return name if is_exact(name) else f"{REGEX}{literal(name)}"
-
-
-def _translated(
-    pattern: str, owners: Iterable[str], old: str, new: str
-) -> Iterator[str]:
-    """Yield a pattern with what is behind the owner's name in it replaced.
-
-    old, new: What stands behind that; without a new one the owner goes as well.
+    `PA10.Joint1` is `PA10/Joint1` and `SchunkHand.f1.Joint2` is `SchunkHand/f1.Joint2`;
+    a frame of the workcell is in the environment or in a part, and `WORLD` is `world`.
     """
-    regex = REGEX if pattern.startswith(REGEX) else ""
-    as_text = literal if regex else str
-    rest = pattern.removeprefix(regex)
-    for owner in owners:
-        head = as_text(f"{owner}{old}")
-        if rest.startswith(head):
-            front = as_text(f"{owner}{new}" if new else "")
-            yield f"{regex}{front}{rest.removeprefix(head)}"
+    names = {WORLD_FRAME: WORLD}
+    for manipulator in cell.manipulators:
+        is_device = any(each.name == DEVICE for each in manipulator.properties)
+        scope = (manipulator.name,) if is_device else ()
+        for frame in manipulator.places:
+            full = SEPARATOR.join((*scope, frame))
+            names.setdefault(full, f"{manipulator.name}/{frame}")
+    return names

@@ -3,230 +3,296 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Final
 
 import msgspec
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Report
+from armillary.formats.diagnostic import Place, Report
 from armillary.formats.format import ReadOptions
-from armillary.formats.robwork.bodies import Body, BodyReader, Remark
-from armillary.formats.robwork.desk import Desk
-from armillary.formats.robwork.device import DEVICES, Device, read_device
-from armillary.formats.robwork.directory import Directory
-from armillary.formats.robwork.expand import Follower, expand
-from armillary.formats.robwork.frames import Frames
-from armillary.formats.robwork.limits import LIMITS
-from armillary.formats.robwork.meshes import Meshes
-from armillary.formats.robwork.node import WORLD_FRAME, Node
-from armillary.formats.robwork.notes import SETUPS
-from armillary.formats.robwork.placing import check_cycles, place_in_world
-from armillary.formats.robwork.read_setups import read_rules
-from armillary.formats.robwork.roots import WORKCELL, root_of
-from armillary.formats.robwork.scene import Scene
-from armillary.formats.robwork.setups import SetupFiles
-from armillary.formats.robwork.shapes import ShapeReader
+from armillary.formats.robwork.annotations import SETUPS
+from armillary.formats.robwork.devices import (
+    BODY,
+    DEVICES,
+    Body,
+    BodyReader,
+    Device,
+    Pending,
+)
+from armillary.formats.robwork.frames import WORLD_FRAME, FrameIndex, Node
+from armillary.formats.robwork.include import FileFinder, Fragment, expand
+from armillary.formats.robwork.joints import LIMITS
+from armillary.formats.robwork.manipulators import FrameTree
+from armillary.formats.robwork.patterns import Patterns
+from armillary.formats.robwork.reader_context import ReaderContext
+from armillary.formats.robwork.setups import SetupFiles, read_rules
+from armillary.formats.robwork.shapes import MODELS, ShapeReader
 from armillary.formats.xml import Element
 from armillary.model.coupling import Coupling
-from armillary.model.property import Property
 from armillary.model.workcell import Workcell
 
-__all__ = ["read"]
+__all__ = ["WORKCELL", "read", "sniff"]
 
-MODELS_AND_NOTES: Final = ("Drawable", "CollisionModel", "Property")
-IN_WORKCELL: Final = (*DEVICES, "Frame", *MODELS_AND_NOTES, *SETUPS, "Camera")
+WORKCELL: Final = "WorkCell"
+IN_WORKCELL: Final = (*DEVICES, "Frame", *MODELS, "Property", *SETUPS, "Camera")
+ROOTS: Final = (WORKCELL, *DEVICES)
+FRAGMENTS: Final = (*BODY, "Include", "Define", "Use", "Q", "Junction", "Camera")
+
+# Files that go with a workcell, by their first element.
+OTHERS: Final = {
+    "CollisionSetup": "a collision setup, read with the workcell that names it",
+    "ProximitySetup": "a proximity setup, read with the workcell that names it",
+    "SerialDeviceCalibration": "the calibration of a device",
+    "BaseCalibration": "the calibration of a device",
+    "CalibrationMeasurements": "a list of measurements for a calibration",
+    "SerialDevicePoseMeasurements": "a list of measurements for a calibration",
+    "DynamicWorkCell": "a dynamic workcell, which adds forces to a workcell",
+    "IncludeData": "a part of a dynamic workcell, which adds forces to a workcell",
+}
+
+_SKIPPED: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(<\?|<!--|<!DOCTYPE)")
+_TAG: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*<([A-Za-z]+)(?=[\s/>])")
+_ENDS: Final = {b"<?": b">", b"<!--": b"-->", b"<!DOCTYPE": b">"}
+_FIRST_TAGS: Final = frozenset(
+    name.lower().encode() for name in (*ROOTS, *FRAGMENTS, *OTHERS)
+)
+
+
+def sniff(data: bytes) -> bool:
+    """Return whether the first element is one that RobWork's files begin with.
+
+    Fragments and setups are among them, so that the reader can say what they are.
+    """
+    start = 0
+    while (skipped := _SKIPPED.match(data, start)) is not None:
+        end = data.find(_ENDS[skipped[1]], skipped.end())
+        if end < 0:
+            return False
+        start = end + len(_ENDS[skipped[1]])
+    tag = _TAG.match(data, start)
+    return tag is not None and tag[1].lower() in _FIRST_TAGS
 
 
 def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workcell:
     """Return the cell in a workcell or a device file.
 
-    Raises FormatError with all that was found, if the file is faulty.
+    Raises:
+        FormatError: With all diagnostics, if the file is faulty.
     """
-    follower = Follower(path, options.roots)
-    whole = expand(data, path, follower, report)
+    finder = FileFinder(path, options.roots)
+    whole = expand(data, path, finder, report)
     # What is missing would only seem to be unknown.
     report.raise_if_errors()
-    root = root_of(whole, path, report)
-    meshes = Meshes(follower, report)
-    reading = _Reading(Desk.of(report), follower, meshes)
-    scene = reading.scene(root, path)
-    reading.connect(scene)
-    meshes.tell()
+    root = _root_of(whole, path, report)
+    context = ReaderContext(report)
+    shapes = ShapeReader(context, finder)
+    setups = SetupFiles(finder, context)
+    tree = _Reading(context, shapes, setups, root, path).tree()
+    shapes.report_missing()
     report.raise_if_errors()
-    cell = scene.workcell(reading.desk)
+    cell = tree.workcell(context)
     report.raise_if_errors()
-    assert cell is not None, "a faulty cell was let pass"
-    frames = Frames(cell, scene.names)
-    rules = read_rules(reading.setups.opened, frames, reading.desk)
-    reading.desk.unsupported.report_all()
+    assert cell is not None, "a faulty cell was accepted"
+    patterns = Patterns(cell, tree.names)
+    rules = read_rules(setups.opened, patterns, context)
+    context.unsupported.report_all()
     report.raise_if_errors()
     return msgspec.structs.replace(cell, rules=rules)
 
 
-class _Reading:
-    """Reads the elements of one tree, first all frames, then what is said of them."""
+def _root_of(fragment: Fragment, path: str, report: Report) -> Element:
+    """Return the one root element, a workcell or a device.
 
-    def __init__(self, desk: Desk, follower: Follower, meshes: Meshes) -> None:
-        self.desk = desk
-        self.setups = SetupFiles(follower, desk)
-        self._reader = BodyReader(desk, ShapeReader(desk, meshes))
-        self._own = Body()
-
-    # First what is there,
-
-    def scene(self, root: Element, path: str) -> Scene:
-        """Return what the root element holds, its frames not yet hung."""
-        scene = Scene(
-            name=self._cell_name(root, path),
-            place=root.place,
-            directory=Directory(self.desk),
-            world=Node(element=root, scope=(), name=WORLD_FRAME),
+    Raises:
+        FormatError: The file is something else, which the message names.
+    """
+    elements = fragment.elements
+    roots = [element for element in elements if element.name in ROOTS]
+    if len(roots) == len(elements) == 1:
+        return roots[0]
+    if not elements:
+        report.error(Place(path), "no-workcell", "the file has no element")
+    elif roots:
+        other = next(
+            element for element in (*roots[1:], *elements) if element is not roots[0]
         )
-        if root.name == WORKCELL:
-            for child in self.desk.children(root, IN_WORKCELL):
-                self._add(child, scene)
-            self.desk.close(root)
-        else:
-            self._add(root, scene)
-        scene.frames = self._own.nodes
-        return scene
+        beside = f"{other.label} stands beside {roots[0].label}"
+        report.error(
+            other.place,
+            "several-roots",
+            beside if len(roots) > 1 else f"{beside}, not in it",
+            hint="Put several devices into one <WorkCell>." if len(roots) > 1 else "",
+        )
+    else:
+        _report_root(elements[0], report)
+    report.raise_if_errors()
+    raise AssertionError("a file without a root was accepted")
 
-    def _add(self, child: Element, scene: Scene) -> None:
-        if child.name in DEVICES:
-            last = next(reversed(self._own.nodes), None)
-            on_world = last is None or child.name == "MobileDevice"
-            support = WORLD_FRAME if on_world or last is None else last.full_name
-            scene.devices.append(read_device(child, support, self._reader, self.desk))
-        elif child.name == "Camera":
-            self.desk.unsupported.add("<Camera>", child.place)
-        else:
-            self._reader.add(child, (), self._own)
 
-    def _cell_name(self, root: Element, path: str) -> str:
-        name = root.attributes.get("name", "")
-        if root.name == WORKCELL:
-            root.required_attribute("name", self.desk.report)
-        return name or os.path.basename(path).split(".")[0] or "cell"
+def _report_root(first: Element, report: Report) -> None:
+    """Report what a file is that is neither workcell nor device."""
+    code, hint = "no-workcell", ""
+    if first.name in OTHERS:
+        message = f"this is {OTHERS[first.name]}, not a workcell"
+    elif first.name in FRAGMENTS:
+        code, hint = "fragment", "Load the file that includes it."
+        message = (
+            f"this is a fragment: it begins with {first.label}, outside of any device "
+            "or workcell"
+        )
+    else:
+        message = f"the root element is {first.label}, not one of {', '.join(ROOTS)}"
+        likely = next((r for r in ROOTS if r.lower() == first.name.lower()), None)
+        hint = f"Did you mean {quote(likely)}?" if likely else ""
+    report.error(first.place, code, message, hint=hint)
 
-    # then how it hangs together.
 
-    def connect(self, scene: Scene) -> None:
-        """Hang the frames on each other, and give them what is said of them."""
-        scene.directory.add(scene.frames)
-        for device in scene.devices:
-            scene.directory.add(device.nodes)
-        self._check_devices(scene)
-        place_in_world(scene.frames, scene.directory, self.desk)
-        for device in scene.devices:
-            device.place(scene.directory, self.desk)
-        check_cycles(scene.directory, self.desk)
-        self._couple(scene)
-        for remark in self._own.remarks:
-            self._apply(remark, scene, None)
-        for device in scene.devices:
-            for remark in device.body.remarks:
-                self._apply(remark, scene, device)
-            device.notes.all += self._opened(device.body)
-        scene.notes.all += self._opened(self._own)
+class _Reading:
+    """Reads the elements of one tree: first all frames, then what is about them."""
 
-    def _opened(self, body: Body) -> list[Property]:
-        """Open the setups of a workcell or device; return what keeps the others."""
-        kept = map(self.setups.open, body.setups)
-        return [each for each in kept if each is not None]
+    def __init__(
+        self,
+        context: ReaderContext,
+        shapes: ShapeReader,
+        setups: SetupFiles,
+        root: Element,
+        path: str,
+    ) -> None:
+        self._context = context
+        self._reader = BodyReader(context, shapes)
+        self._setups = setups
+        self._root = root
+        self._world = Node(element=root, scope=(), name=WORLD_FRAME)
+        self._own = Body()
+        self._devices: list[Device] = []
+        self._index = FrameIndex(context)
+        stem = os.path.basename(path).split(".")[0]
+        self._name = root.attributes.get("name") or stem or "cell"
 
-    def _check_devices(self, scene: Scene) -> None:
+    def tree(self) -> FrameTree:
+        """Return all frames, each with its parent and what is about it."""
+        self._read_frames()
+        bodies: list[tuple[Body, Device | None]] = [(self._own, None)]
+        bodies += [(device.body, device) for device in self._devices]
+        for body, _ in bodies:
+            self._index.add(body.nodes)
+        self._check_devices()
+        self._index.set_parents_in_world(self._own.nodes)
+        for device in self._devices:
+            device.set_parents(self._index)
+        self._index.check_cycles()
+        for device in self._devices:
+            self._couple(device)
+        for body, device in bodies:
+            for part in body.parts:
+                self._read_part(part, body, device)
+        for body, _ in (*bodies[1:], bodies[0]):
+            kept = map(self._setups.open, body.setups)
+            body.annotations.properties += (each for each in kept if each is not None)
+        return FrameTree(
+            name=self._name,
+            index=self._index,
+            world=self._world,
+            frames=self._own.nodes,
+            devices=[device for device in self._devices if device.nodes],
+            properties=self._own.annotations.properties,
+        )
+
+    def _read_frames(self) -> None:
+        root, context = self._root, self._context
+        if root.name != WORKCELL:
+            self._devices.append(self._reader.device(root, WORLD_FRAME))
+            return
+        root.required_attribute("name", context.report)
+        for child in context.children(root, IN_WORKCELL):
+            if child.name in DEVICES:
+                support = WORLD_FRAME
+                if self._own.nodes and child.name != "MobileDevice":
+                    support = self._own.nodes[-1].full_name
+                self._devices.append(self._reader.device(child, support))
+            elif child.name == "Camera":
+                context.unsupported.add("<Camera>", child.place)
+            else:
+                self._reader.add(child, (), self._own)
+        context.close(root)
+
+    def _check_devices(self) -> None:
         first: dict[str, Device] = {}
-        for device in scene.devices:
+        for device in self._devices:
             taken = first.setdefault(device.name, device)
+            place = device.element.place
             if taken is not device:
-                self.desk.report.error(
-                    device.element.place,
+                self._context.error(
+                    place,
                     "repeated-name",
-                    f"a device is called {quote(device.name)} already, at "
+                    f"there is a device {quote(device.name)} already, at "
                     f"{taken.element.place}",
                     hint="Rename one.",
                 )
             if not device.nodes:
-                self.desk.report.warning(
-                    device.element.place,
-                    "empty-device",
+                message = (
                     f"{device.element.label} has no frame and is left out, as in "
-                    "RobWork",
+                    "RobWork"
                 )
+                self._context.warning(place, "empty-device", message)
 
-    def _couple(self, scene: Scene) -> None:
+    def _couple(self, device: Device) -> None:
         """Find the joints that others depend on."""
-        for device in scene.devices:
-            own = {node.full_name: node for node in device.nodes}
-            for node in device.nodes:
-                if node.depend is None:
-                    continue
-                found = scene.directory.find(node.depend.on, node.scope)
-                owner = None if found is None else own.get(found)
-                if owner is None or len(owner.steps) != 1:
-                    self._tell_bad_owner(node, found, scene)
-                    continue
+        own = {node.full_name: node for node in device.nodes}
+        for node in device.nodes:
+            depend = node.depend
+            if depend is None:
+                continue
+            found = self._index.find(depend.on, node.scope)
+            owner = own.get(found or "")
+            if owner is not None and len(owner.steps) == 1:
                 node.coupling = Coupling(
-                    of=owner.coordinate,
-                    multiplier=node.depend.gain,
-                    offset=node.depend.offset,
+                    of=owner.joint_name, multiplier=depend.gain, offset=depend.offset
                 )
+                continue
+            hint = ""
+            if found is None:
+                what, hint = "is unknown", self._index.hint(depend.on, node.scope)
+            elif owner is None:
+                what = "is not in the same device"
+            else:
+                what = "is not a joint with one coordinate"
+            self._context.error(
+                depend.place,
+                "bad-depend",
+                f"{node.element.label} depends on {quote(depend.on)}, which {what}",
+                hint=hint,
+            )
 
-    def _tell_bad_owner(self, node: Node, found: str | None, scene: Scene) -> None:
-        depend = node.depend
-        assert depend is not None
-        if found is None:
-            what = "is no frame that is known there"
-        elif (
-            found in scene.directory
-            and scene.directory[found].scope[:1] == (node.scope[:1])
-        ):
-            what = "is no joint with one coordinate"
-        else:
-            what = "is not in the same device"
-        self.desk.report.error(
-            depend.place,
-            "bad-depend",
-            f"{node.element.label} depends on {quote(depend.on)}, which {what}",
-            hint=scene.directory.hint(depend.on, node.scope) if found is None else "",
-        )
-
-    def _apply(self, remark: Remark, scene: Scene, device: Device | None) -> None:
+    def _read_part(self, part: Pending, body: Body, device: Device | None) -> None:
         """Give a limit, shape or property to the frame that it is about."""
-        element = remark.element
-        is_limit = element.name in LIMITS
-        key = "refjoint" if is_limit else "refframe"
-        named = element.attribute(key)
+        element, context = part.element, self._context
+        kind = "joint" if element.name in LIMITS else "frame"
+        named = element.attribute(f"ref{kind}")
         if element.name == "Property" and not named:
-            (device or scene).notes.read(element, self.desk)
+            body.annotations.read(element, context)
             return
         target: str | None = WORLD_FRAME
         if named:
-            target = scene.directory.find(named, remark.scope)
-        elif remark.last is not None:
-            target = remark.last.full_name
-        elif device is not None and device.nodes and not is_limit:
+            target = self._index.find(named, part.scope)
+        elif part.last is not None:
+            target = part.last.full_name
+        elif device is not None and device.nodes and kind == "frame":
             target = device.nodes[0].full_name
-        if target is None or (is_limit and target == WORLD_FRAME):
-            self._tell_unknown(remark, named, scene)
+        if target is None or (kind == "joint" and target == WORLD_FRAME):
+            if named:
+                message = (
+                    f"{element.label} is about {quote(named)}, which is not a {kind} "
+                    "here; it is left out"
+                )
+                hint = self._index.hint(named, part.scope)
+                context.warning(element.place, f"unknown-{kind}", message, hint=hint)
+            else:
+                message = (
+                    f"{element.label} names no joint, and none is declared before it"
+                )
+                context.error(element.place, "unknown-joint", message)
             return
-        node = scene.world if target == WORLD_FRAME else scene.directory[target]
-        self._reader.remark(element, node)
-
-    def _tell_unknown(self, remark: Remark, named: str | None, scene: Scene) -> None:
-        element = remark.element
-        if not named:
-            self.desk.report.error(
-                element.place,
-                "unknown-joint",
-                f"{element.label} names no joint, and none is declared before it",
-            )
-            return
-        kind = "joint" if element.name in LIMITS else "frame"
-        self.desk.report.warning(
-            element.place,
-            f"unknown-{kind}",
-            f"{element.label} is about {quote(named)}, which is no {kind} here; it is "
-            "left out",
-            hint=scene.directory.hint(named, remark.scope),
-        )
+        node = self._world if target == WORLD_FRAME else self._index[target]
+        self._reader.read_part(element, node)

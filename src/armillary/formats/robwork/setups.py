@@ -1,39 +1,69 @@
-"""The files of collision and proximity setups that a workcell refers to."""
+"""Collision and proximity setups: their files, and the rules in them.
+
+Both kinds list which frames are not tested for collision: the older one by pairs, the
+newer one by patterns of which the last that matches decides. As in `XMLRWLoader`,
+collision setups count before proximity setups, and those of devices before the
+workcell's; as in `BasicFilterStrategy`, pairs that cannot move relative to each other
+are left out before all of them. Without any setup a frame is also not tested against
+its parent and the children of its siblings.
+
+RobWork ignores the flags of all files. Here they hold for the frames that a file is
+about, before the rules of all files.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, combinations, islice, product
 from typing import Final
 
-from armillary.errors import FormatError, quote
-from armillary.formats.diagnostic import Diagnostic, Severity
-from armillary.formats.files import SIZE_CAP, read_bytes
-from armillary.formats.robwork.bodies import SetupReference
-from armillary.formats.robwork.desk import Desk
-from armillary.formats.robwork.expand import Follower
-from armillary.formats.robwork.node import SEPARATOR
-from armillary.formats.robwork.notes import CALIBRATION, setup_property
-from armillary.formats.xml import Element, Limits, parse
-from armillary.model.property import Property
+import msgspec
 
-__all__ = ["Setup", "SetupFiles"]
+from armillary.errors import FormatError, ModelError, quote
+from armillary.formats.diagnostic import NOWHERE, Place, Report, Severity
+from armillary.formats.files import SIZE_CAP, read_bytes
+from armillary.formats.robwork.annotations import (
+    CALIBRATION,
+    COLLISION,
+    PREFIX,
+    PROXIMITY,
+)
+from armillary.formats.robwork.devices import Pending
+from armillary.formats.robwork.frames import SEPARATOR
+from armillary.formats.robwork.include import FileFinder
+from armillary.formats.robwork.patterns import Patterns, is_name
+from armillary.formats.robwork.reader_context import ReaderContext
+from armillary.formats.unsupported import Unsupported
+from armillary.formats.xml import Element, Limits, parse, tag, to_text
+from armillary.model.collision_pairs import CollisionPairs
+from armillary.model.link_pattern import LinkName
+from armillary.model.property import Property
+from armillary.model.rules import Reason, Rule, Rules
+from armillary.model.workcell import Workcell
+
+__all__ = ["SetupFiles", "are_default", "read_rules", "setup_text"]
 
 MOST_FILES: Final = 1000
 MOST_ELEMENTS: Final = 150_000
-MOST_FAULTS: Final = 10
+MOST_ERRORS: Final = 10
 """After which no further file is opened to find more."""
+
+MOST_RULES: Final = 100_000
+"""The most rules and pairs that patterns may be expanded to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A file with rules, and whose names are meant in it.
+    """A file with rules.
 
     Attributes:
-        kind: `CollisionSetup` or `ProximitySetup`, as the element says that names it.
-        root: What the file holds.
-        scope: The device and chains whose names stand before those in the file, such
-            as `SchunkHand.f1`; empty for the whole workcell.
+        kind: `CollisionSetup` or `ProximitySetup`, the name of the element that refers
+            to the file.
+        root: The content of the file.
+        scope: The device and chains whose names come before those in the file, such as
+            `SchunkHand.f1`; empty for the whole workcell.
     """
 
     kind: str
@@ -42,53 +72,54 @@ class Setup:
 
 
 class SetupFiles:
-    """Opens the files of setups, up to a size and a number that bound them all.
+    """Opens the files of setups, up to a total size and a number.
 
     Attributes:
         opened: Those that could be read, in order.
     """
 
-    def __init__(self, follower: Follower, desk: Desk) -> None:
-        self._follower = follower
-        self._desk = desk
+    def __init__(self, finder: FileFinder, context: ReaderContext) -> None:
+        self._finder = finder
+        self._context = context
         self._bytes = SIZE_CAP
         self._elements = MOST_ELEMENTS
         self.opened: list[Setup] = []
 
-    def open(self, reference: SetupReference) -> Property | None:
-        """Open what an element names, or return the property that keeps the name."""
-        element = reference.element
-        file = element.required_attribute("file", self._desk.report) or ""
-        self._desk.close(element)
+    def open(self, reference: Pending) -> Property | None:
+        """Open the file of an element; return the property that keeps one not read."""
+        element, context = reference.element, self._context
+        file = element.required_attribute("file", context.report) or ""
+        context.close(element)
+        found = None
         if element.name == CALIBRATION:
-            self._desk.report.note(
-                element.place,
-                "calibration",
-                f"the calibration {quote(file)} is not applied, as in RobWork",
-            )
-            return self._kept(reference, file)
-        found = self._follower.find(file, element.place)
-        if isinstance(found, Diagnostic):
-            self._desk.report.warning(
-                element.place,
-                found.code,
-                f"{found.message}; what it says of collisions is left out",
-                hint=found.hint,
-            )
-            return self._kept(reference, file)
-        self._read(reference, file, found)
-        return None
+            message = f"the calibration {quote(file)} is not applied, as in RobWork"
+            context.note(element.place, "calibration", message)
+        else:
+            found = self._finder.find(file, element.place)
+        if isinstance(found, str):
+            self._read(reference, file, found)
+            return None
+        if found is not None:
+            message = f"{found.message}; its rules for collisions are left out"
+            context.warning(element.place, found.code, message, hint=found.hint)
+        base = os.path.dirname(os.path.abspath(element.place.path))
+        path = os.path.join(base, file.replace("\\", "/"))
+        return Property(
+            name=f"{PREFIX}{element.name}",
+            text=os.path.relpath(path, self._finder.folder).replace(os.sep, "/"),
+            description=SEPARATOR.join(reference.scope[1:]),
+        )
 
-    def _read(self, reference: SetupReference, file: str, real: str) -> None:
-        report, element = self._desk.report, reference.element
+    def _read(self, reference: Pending, file: str, real: str) -> None:
+        report, element = self._context.report, reference.element
         if len(self.opened) == MOST_FILES:
             message = f"there are more than {MOST_FILES} setups"
             report.error(element.place, "too-many-files", message)
-        if len(self.opened) >= MOST_FILES or report.count(Severity.ERROR) > MOST_FAULTS:
+        has_failed = report.count(Severity.ERROR) > MOST_ERRORS
+        if len(self.opened) >= MOST_FILES or has_failed:
             return
-        shown = os.path.normpath(
-            os.path.join(os.path.dirname(element.place.path), file.replace("\\", "/"))
-        )
+        folder = os.path.dirname(element.place.path)
+        shown = os.path.normpath(os.path.join(folder, file.replace("\\", "/")))
         try:
             data = read_bytes(real, self._bytes)
             limits = Limits(elements=self._elements)
@@ -102,10 +133,228 @@ class SetupFiles:
         scope = SEPARATOR.join(reference.scope)
         self.opened.append(Setup(element.name, root, scope))
 
-    def _kept(self, reference: SetupReference, file: str) -> Property:
-        base = os.path.dirname(os.path.abspath(reference.element.place.path))
-        path = os.path.relpath(
-            os.path.join(base, file.replace("\\", "/")), self._follower.folder
+
+def read_rules(
+    setups: Sequence[Setup], patterns: Patterns, context: ReaderContext
+) -> Rules:
+    """Return the rules of all setups of a workcell.
+
+    setups: In the order of the file, those of devices before the workcell's own.
+    """
+    if not setups:
+        return Rules.robwork()
+    # The sort keeps the order of the files of one kind.
+    ordered = sorted(setups, key=lambda setup: setup.kind != COLLISION)
+    readers = [_RuleReader(setup, patterns, context) for setup in ordered]
+    every = chain(
+        chain.from_iterable(reader.flags() for reader in readers),
+        chain.from_iterable(reader.rules() for reader in readers),
+    )
+    found = list(islice(every, MOST_RULES + 1))
+    rules = Rules.robwork(has_setup=True)
+    message = f"the setups stand for more than {MOST_RULES} rules"
+    if len(found) <= MOST_RULES:
+        try:
+            return rules.extended(found)
+        except ModelError as error:
+            message = str(error).removesuffix(".")
+    context.error(ordered[-1].root.place, "too-many-rules", message)
+    return rules
+
+
+class _RuleReader:
+    """Reads one setup."""
+
+    def __init__(
+        self, setup: Setup, patterns: Patterns, context: ReaderContext
+    ) -> None:
+        self._kind, self._root, self._scope = setup.kind, setup.root, setup.scope
+        self._patterns = patterns
+        self._context = context
+        self._sides: dict[str, tuple[str, ...]] = {}
+        if self._root.name != self._kind:
+            context.error(
+                self._root.place,
+                "wrong-root",
+                f"the root element is {self._root.label}, but the element that names "
+                f"this file is a <{self._kind}>",
+            )
+            self._kind = ""
+
+    def flags(self) -> Iterator[Rule]:
+        """Yield the rules of the file's flags, which are about all its frames."""
+        if self._kind != PROXIMITY:
+            return
+        place = self._root.place
+        if not self._flag("UseIncludeAll"):
+            yield from self._product("*", "*", place, tested=False)
+        elif not self._flag("UseExcludeStaticPairs"):
+            for rule in self._product("*", "*", place, tested=True):
+                yield msgspec.structs.replace(rule, where="rigid")
+        # Not needed if there are no pairs to leave out.
+        self._root.attribute("UseExcludeStaticPairs")
+
+    def _flag(self, name: str) -> bool:
+        value = self._context.choice(self._root, name, ("true", "false"), "true")
+        if value == "false":
+            self._context.note(
+                self._root.place,
+                "flag",
+                f"{name} is applied to the frames of this file; RobWork itself takes "
+                "it for true",
+            )
+        return value == "true"
+
+    def rules(self) -> Iterator[Rule]:
+        """Yield the rules of the file, in order."""
+        context, root = self._context, self._root
+        if self._kind == PROXIMITY:
+            for element in context.children(root, ("Include", "Exclude")):
+                is_tested = element.name == "Include"
+                yield from self._rule(element, "PatternA", "PatternB", tested=is_tested)
+        elif self._kind == COLLISION:
+            known = ("Exclude", "Volatile", "ExcludeStaticPairs")
+            for element in context.children(root, known):
+                if element.name == "Exclude":
+                    for pair in context.children(element, ("FramePair",)):
+                        yield from self._rule(pair, "first", "second", tested=False)
+                elif element.name == "Volatile":
+                    element.read_text()
+                    context.unsupported.add("<Volatile>", element.place)
+                # Static pairs are left out in any case.
+                context.close(element)
+        if self._kind:
+            context.close(root)
+
+    def _rule(
+        self, element: Element, a: str, b: str, *, tested: bool
+    ) -> Iterator[Rule]:
+        """Yield the rules of an element with two patterns."""
+        report = self._context.report
+        left, right = (element.required_attribute(name, report) for name in (a, b))
+        self._context.close(element)
+        for name, pattern in ((a, left), (b, right)):
+            if pattern == "":
+                message = f"attribute {quote(name)} of {element.label} is empty"
+                self._context.error(element.place, "missing-name", message)
+        if left and right:
+            yield from self._product(left, right, element.place, tested=tested)
+
+    def _product(self, a: str, b: str, place: Place, *, tested: bool) -> Iterator[Rule]:
+        """Yield the rules of two patterns."""
+        for left, right in product(self._side(a, place), self._side(b, place)):
+            yield Rule(a=left, b=right, tested=tested, reason=Reason.ROBWORK)
+
+    def _side(self, pattern: str, place: Place) -> tuple[str, ...]:
+        """Return the sides of rules that a pattern means."""
+        if pattern not in self._sides:
+            try:
+                found = self._patterns.sides(pattern, self._scope)
+            except ModelError as error:
+                message = str(error).removesuffix(".")
+                self._context.error(place, "bad-pattern", message)
+            else:
+                if not found:
+                    self._report_unmatched(pattern, place)
+                self._sides[pattern] = found
+        return self._sides.setdefault(pattern, ())
+
+    def _report_unmatched(self, pattern: str, place: Place) -> None:
+        """Warn of a name that no frame has, and of a pattern without links."""
+        prefix = f"{self._scope}{SEPARATOR}" if self._scope else ""
+        full, names = f"{prefix}{pattern}", self._patterns.full_names
+        if not is_name(pattern):
+            if pattern != "*":
+                message = f"the pattern {quote(full)} matches no link"
+                self._context.warning(place, "no-match", message)
+        elif full not in names:
+            known = (n.removeprefix(prefix) for n in names if n.startswith(prefix))
+            self._context.warning(
+                place,
+                "unknown-frame",
+                f"there is no frame {quote(full)}; its rules are left out",
+                hint=self._context.hint(pattern, known),
+            )
+
+
+# Writing: a proximity setup in a file beside the workcell
+
+FLAGS: Final = {"UseIncludeAll": "true", "UseExcludeStaticPairs": "true"}
+_START: Final = Rules.robwork(has_setup=True)
+_DEFAULTS: Final = (Rules(), Rules.robwork())
+
+
+def are_default(rules: Rules) -> bool:
+    """Return whether rules are the defaults, ours or RobWork's."""
+    return rules in _DEFAULTS
+
+
+def setup_text(
+    cell: Workcell, patterns: Patterns, unsupported: Unsupported, report: Report
+) -> str | None:
+    """Return the file with the rules of a cell, None if that would be too long.
+
+    Rules that could be those of a setup are written one by one, with their patterns.
+    Others become the pairs on which they differ from RobWork, which begins with all
+    pairs but static ones.
+    """
+    rules, first = cell.rules, len(_START.rules)
+    are_of_setup = (
+        (rules.within, rules.between) == (_START.within, _START.between)
+        and rules.rules[:first] == _START.rules
+        and all(rule.where == "any" for rule in rules.rules[first:])
+    )
+    if are_of_setup:
+        every = _rule_elements(rules.rules[first:], patterns)
+    else:
+        every = _pair_elements(cell, patterns)
+    try:
+        elements = list(islice(every, MOST_RULES + 1))
+    except ModelError:
+        elements = None
+    if elements is None or len(elements) > MOST_RULES:
+        what = "which pairs are tested for collision, by more rules than fit"
+        unsupported.add(what)
+        return None
+    if not are_of_setup:
+        message = (
+            "the rules of collisions become the pairs on which RobWork would differ"
         )
-        scope = SEPARATOR.join(reference.scope[1:])
-        return setup_property(reference.element.name, path.replace(os.sep, "/"), scope)
+        report.note(NOWHERE, "pairs-listed", message)
+    for _ in rules.touches:
+        unsupported.add("what may touch a part that is held")
+    usual = [rule for default in _DEFAULTS for rule in default.rules]
+    for rule in rules.rules:
+        if rule.reason not in {Reason.ROBWORK, Reason.USER} and rule not in usual:
+            unsupported.add("the reason of a rule of collisions")
+    return to_text(tag(PROXIMITY, FLAGS, *elements))
+
+
+def _rule_elements(rules: Sequence[Rule], patterns: Patterns) -> Iterator[Element]:
+    """Yield each rule, as one element or as one for each pair that it names."""
+    for rule in rules:
+        for a, b in product(patterns.patterns(rule.a), patterns.patterns(rule.b)):
+            yield _element(a, b, tested=rule.tested)
+
+
+def _pair_elements(cell: Workcell, patterns: Patterns) -> Iterator[Element]:
+    """Yield the pairs of links with shapes on which the rules and RobWork differ."""
+    decided = CollisionPairs(cell, cell.rules)
+    tree, pairs = decided.kinship, decided.pairs(())
+    tested = set(pairs)
+    links: list[LinkName] = []
+    groups: list[int] = []
+    for name in pairs.links:
+        at = cell.frame(name)
+        number = tree.number(at.manipulator, at.link)
+        links.append(tree.name(number))
+        groups.append(int(tree.groups[number]))
+    names = [patterns.name(link) for link in links]
+    for i, j in combinations(range(len(links)), 2):
+        is_tested = (pairs.links[i], pairs.links[j]) in tested
+        if is_tested != (groups[i] != groups[j]):
+            yield _element(names[i], names[j], tested=is_tested)
+
+
+def _element(a: str, b: str, *, tested: bool) -> Element:
+    return tag("Include" if tested else "Exclude", {"PatternA": a, "PatternB": b})

@@ -1,19 +1,27 @@
-"""Drawable and CollisionModel: what is drawn, and what may touch."""
+"""Drawable and CollisionModel: what is drawn, and what is tested for collision."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from armillary.errors import ModelError, quote
-from armillary.formats.robwork.desk import Desk
-from armillary.formats.robwork.meshes import Meshes
-from armillary.formats.robwork.transform import TRANSFORM, read_transform
-from armillary.formats.xml import Element
+from armillary.formats.diagnostic import Diagnostic, Place
+from armillary.formats.robwork.frames import Node
+from armillary.formats.robwork.include import FileFinder
+from armillary.formats.robwork.reader_context import ReaderContext
+from armillary.formats.robwork.transform import (
+    TRANSFORM,
+    number_text,
+    numbers_element,
+    read_transform,
+    transform_elements,
+)
+from armillary.formats.unsupported import Unsupported
+from armillary.formats.xml import Element, tag
 from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import (
     Box,
@@ -24,195 +32,150 @@ from armillary.model.shapes import (
     Mesh,
     Sphere,
 )
+from armillary.spatial.pose import Pose
 
-__all__ = ["MODELS", "Model", "ShapeReader"]
+__all__ = ["MODELS", "ShapeReader", "shape_elements"]
 
 MODELS: Final = ("Drawable", "CollisionModel")
-GEOMETRY: Final = (
-    "Polytope",
-    "Plane",
-    "Sphere",
-    "Box",
-    "Cone",
-    "Cylinder",
-    "Tube",
-    "Custom",
-)
+SIZES: Final = {
+    "Sphere": ("radius",),
+    "Box": ("x", "y", "z"),
+    "Cone": ("radius", "z"),
+    "Cylinder": ("radius", "z"),
+    "Plane": (),
+}
+"""The attributes of the simple shapes, in the order in which they are used below."""
+
+GEOMETRY: Final = ("Polytope", *SIZES, "Tube", "Custom")
 TUBE_LEVEL: Final = 20
 MOST_TUBE_PIECES: Final = 200
-SWITCH: Final = ("Enabled", "Disabled")
 
+MESH_SUFFIXES: Final = (
+    *("", ".stl", ".stla", ".stlb", ".obj"),
+    *(".3ds", ".ac", ".ac3d", ".tri", ".dae"),
+)
+"""What RobWork adds to a file name without a suffix, some of it in another order."""
 
-@dataclass(frozen=True, slots=True)
-class Model:
-    """The shapes of one element, and what they are for."""
-
-    shapes: tuple[Shape, ...]
-    is_drawn: bool
-    may_touch: bool
+MOST_LOOKED_UP: Final = 2000
+ONES: Final = (1.0, 1.0, 1.0)
 
 
 class ShapeReader:
-    """Reads the geometry of frames."""
+    """Reads the shapes of frames; names mesh files as seen from the first file.
 
-    def __init__(self, desk: Desk, meshes: Meshes) -> None:
-        self._desk = desk
-        self._meshes = meshes
-        self._readers: dict[str, Callable[[Element, dict[str, Any]], Shape | None]] = {
-            "Polytope": self._polytope,
-            "Sphere": self._sphere,
-            "Box": self._box,
-            "Cone": self._cone,
-            "Cylinder": self._cylinder,
-            "Plane": self._plane,
-        }
+    Files of meshes are looked up, but not opened.
+    """
 
-    def read(self, element: Element) -> Model:
-        """Return the shapes of a `Drawable` or a `CollisionModel`."""
-        desk = self._desk
-        is_drawn = element.name == "Drawable"
+    def __init__(self, context: ReaderContext, finder: FileFinder) -> None:
+        self._context = context
+        self._finder = finder
+        self._meshes: dict[tuple[str, str], str] = {}
+        self._missing: list[tuple[Place, str]] = []
+
+    def read(self, element: Element, node: Node) -> None:
+        """Give a frame the shapes of a `Drawable` or a `CollisionModel`."""
+        context = self._context
+        is_drawn, is_tested = element.name == "Drawable", True
         name = element.attribute("name")
         if name is None:
-            desk.report.warning(
-                element.place, "missing-name", f"{element.label} has no name"
-            )
-        may_touch = (
-            not is_drawn
-            or desk.choice(element, "colmodel", SWITCH, "Enabled") == "Enabled"
-        )
-        # Who reads it has asked for the frame.
+            message = f"{element.label} has no name"
+            context.warning(element.place, "missing-name", message)
+        if is_drawn:
+            switch = ("Enabled", "Disabled")
+            value = context.choice(element, "colmodel", switch, "Enabled")
+            is_tested = value == "Enabled"
         element.attribute("refframe")
-        looks = {
+        common = {
             "name": name or "",
-            "pose": read_transform(element, desk),
+            "pose": read_transform(element, context),
             "colour": self._colour(element) if is_drawn else None,
         }
-        known = (*TRANSFORM, "RGB", *GEOMETRY)
-        found = [
-            self._shapes(child, looks)
-            for child in desk.children(element, known)
-            if child.name in GEOMETRY
-        ]
-        desk.close(element)
-        return Model(tuple(itertools.chain(*found)), is_drawn, may_touch)
+        for child in context.children(element, (*TRANSFORM, "RGB", *GEOMETRY)):
+            if child.name in GEOMETRY:
+                shapes = self._shapes(child, common)
+                node.visuals += shapes if is_drawn else ()
+                node.collisions += shapes if is_tested else ()
+        context.close(element)
 
-    def _shapes(self, element: Element, looks: dict[str, Any]) -> tuple[Shape, ...]:
+    def _shapes(self, element: Element, common: dict[str, Any]) -> Sequence[Shape]:
+        unsupported = self._context.unsupported
         if element.name == "Custom":
-            self._desk.unsupported.add(
-                "the geometry <Custom>, which a plug-in of RobWork makes,",
-                element.place,
-            )
+            what = "the geometry <Custom>, which a plug-in of RobWork makes,"
+            unsupported.add(what, element.place)
             return ()
         if element.name != "Tube" and element.attribute("level") is not None:
-            self._desk.unsupported.add(
-                "the attribute 'level', how finely RobWork draws what is round,",
-                element.place,
-            )
+            what = "the attribute 'level', how finely RobWork draws what is round,"
+            unsupported.add(what, element.place)
+        shapes: Sequence[Shape] = ()
         try:
             if element.name == "Tube":
-                shapes = self._tube(element, looks)
+                shapes = self._tube(element, common)
+            elif element.name == "Polytope":
+                shapes = self._mesh(element, common)
             else:
-                shape = self._readers[element.name](element, looks)
-                shapes = () if shape is None else (shape,)
+                sizes = self._sizes(element, *SIZES[element.name])
+                if sizes is not None:
+                    shapes = (_simple(element.name, sizes, common),)
         except ModelError as error:
             message = str(error).removesuffix(".")
-            self._desk.report.error(element.place, "bad-shape", message)
-            shapes = ()
-        self._desk.close(element)
+            self._context.error(element.place, "bad-shape", message)
+        self._context.close(element)
         return shapes
 
     def _colour(self, element: Element) -> Colour | None:
-        rgb = element.only_child("RGB", self._desk.report)
+        rgb = element.only_child("RGB", self._context.report)
         if rgb is None:
             return None
-        values = list(rgb.text_numbers(None, self._desk.report) or ())
-        self._desk.close(rgb)
+        values = list(rgb.text_numbers(None, self._context.report) or ())
+        self._context.close(rgb)
         if len(values) not in {3, 4} or not all(0.0 <= v <= 1.0 for v in values):
-            self._desk.report.warning(
+            self._context.warning(
                 rgb.place,
                 "bad-colour",
                 f"the colour {quote(rgb.text.strip())} of {element.label} is left out",
-                hint="It is red, green, blue and, if wanted, opacity, from 0 to 1.",
+                hint="Give red, green, blue and, if needed, opacity, from 0 to 1.",
             )
             return None
         return (values[0], values[1], values[2], values[3] if len(values) == 4 else 1.0)
 
     def _sizes(self, element: Element, *names: str) -> list[float] | None:
         """Return sizes that are not negative; report others, and warn of zeros."""
-        report = self._desk.report
+        report = self._context.report
         given = [element.number(name, report, required=True) for name in names]
         sizes = [value for value in given if value is not None]
         if len(sizes) < len(given):
             return None
-        if min(sizes) < 0.0:
-            report.error(
-                element.place, "negative-size", f"{element.label} has a negative size"
-            )
+        if min(sizes, default=1.0) < 0.0:
+            message = f"{element.label} has a negative size"
+            report.error(element.place, "negative-size", message)
             return None
-        if min(sizes) == 0.0:
-            report.warning(
-                element.place, "no-volume", f"{element.label} has a size of zero"
-            )
+        if min(sizes, default=1.0) == 0.0:
+            message = f"{element.label} has a size of zero"
+            report.warning(element.place, "no-volume", message)
         return sizes
 
-    def _polytope(self, element: Element, looks: dict[str, Any]) -> Shape | None:
-        file = element.required_attribute("file", self._desk.report)
-        if file is None:
-            return None
-        if not file.strip():
-            self._desk.report.error(
-                element.place, "empty-reference", f"{element.label} names no file"
-            )
-            return None
-        return Mesh(file=self._meshes.resolve(file.strip(), element.place), **looks)
-
-    def _sphere(self, element: Element, looks: dict[str, Any]) -> Shape | None:
-        sizes = self._sizes(element, "radius")
-        return None if sizes is None else Sphere(radius=sizes[0], **looks)
-
-    def _box(self, element: Element, looks: dict[str, Any]) -> Shape | None:
-        sizes = self._sizes(element, "x", "y", "z")
-        if sizes is None:
-            return None
-        return Box(size=(sizes[0], sizes[1], sizes[2]), **looks)
-
-    def _cone(self, element: Element, looks: dict[str, Any]) -> Shape | None:
-        """Return a cone about the middle of its height, its tip upwards."""
-        sizes = self._sizes(element, "radius", "z")
-        if sizes is None:
-            return None
-        return Cone(bottom=sizes[0], length=sizes[1], **looks)
-
-    def _plane(self, element: Element, looks: dict[str, Any]) -> Shape | None:
-        """Return all below the plane of x and y."""
-        return HalfSpace(**looks)
-
-    def _tube(self, element: Element, looks: dict[str, Any]) -> tuple[Shape, ...]:
+    def _tube(self, element: Element, common: dict[str, Any]) -> Sequence[Shape]:
         """Return the pieces of a tube around z, as many as RobWork makes of it.
 
         Its radius is the inner one.
         """
-        report = self._desk.report
+        report = self._context.report
         sizes = self._sizes(element, "thickness", "z")
         inner = element.number("radius", report, required=True)
         level = element.number("level", report, default=TUBE_LEVEL)
         if inner is not None and inner < 0.0:
-            report.error(
-                element.place, "negative-size", f"{element.label} has a negative size"
-            )
+            message = f"{element.label} has a negative size"
+            report.error(element.place, "negative-size", message)
         if sizes is None or min(sizes) == 0.0 or inner is None or inner < 0.0:
             return ()
         count = int(level) if 3 <= level <= MOST_TUBE_PIECES else TUBE_LEVEL
         if count != level:
-            report.warning(
-                element.place,
-                "bad-level",
-                f"a tube of {level:g} pieces is read as one of {count}",
-            )
+            message = f"a tube of {level:g} pieces is read as one of {count}"
+            report.warning(element.place, "bad-level", message)
         thickness, length = sizes
         angles = 2.0 * np.pi * np.arange(count + 1) / count
         ring = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-        return tuple(
+        return [
             ConvexPolyhedron.around(
                 [
                     (radius * x, radius * y, z)
@@ -220,13 +183,152 @@ class ShapeReader:
                     for x, y in ring[k : k + 2].tolist()
                     for z in (-0.5 * length, 0.5 * length)
                 ],
-                **looks,
+                **common,
             )
             for k in range(count)
+        ]
+
+    # Meshes
+
+    def _mesh(self, element: Element, common: dict[str, Any]) -> Sequence[Shape]:
+        file = element.required_attribute("file", self._context.report)
+        if file is None:
+            return ()
+        if not file.strip():
+            message = f"{element.label} names no file"
+            self._context.error(element.place, "empty-reference", message)
+            return ()
+        return (Mesh(file=self._mesh_path(file.strip(), element.place), **common),)
+
+    def _mesh_path(self, reference: str, place: Place) -> str:
+        """Return the path of a mesh from the folder of the first file.
+
+        The suffix is added if a file with one of those that RobWork tries exists.
+        """
+        reference = reference.replace("\\", "/")
+        folder = os.path.dirname(os.path.abspath(place.path))
+        key = (folder, reference)
+        if key not in self._meshes:
+            if len(self._meshes) < MOST_LOOKED_UP:
+                reference += self._suffix(
+                    os.path.join(folder, reference), key[1], place
+                )
+            path = reference
+            if not os.path.isabs(reference):
+                path = os.path.join(folder, reference)
+                path = os.path.relpath(path, self._finder.folder).replace(os.sep, "/")
+            self._meshes[key] = path
+        return self._meshes[key]
+
+    def _suffix(self, path: str, reference: str, place: Place) -> str:
+        """Return what a file name lacks; report a missing or forbidden file."""
+        suffix = next((s for s in MESH_SUFFIXES if _is_file(path + s)), None)
+        if suffix is None:
+            self._missing.append((place, reference))
+            return ""
+        found = self._finder.find(reference + suffix, place)
+        if isinstance(found, Diagnostic):
+            self._context.warning(place, found.code, found.message, hint=found.hint)
+        return suffix
+
+    def report_missing(self) -> None:
+        """Report how many mesh files are missing, in one warning."""
+        if not self._missing:
+            return
+        place, first = self._missing[0]
+        others = f" and {len(self._missing) - 1} more" if self._missing[1:] else ""
+        self._context.warning(
+            place,
+            "missing-mesh",
+            f"there is no file for the geometry {quote(first)}{others}, of "
+            f"{len(self._meshes)} in all; shapes keep the names",
+            hint="Poses need none of them; drawing and collisions do.",
         )
 
-    def _cylinder(self, element: Element, looks: dict[str, Any]) -> Shape | None:
-        sizes = self._sizes(element, "radius", "z")
-        if sizes is None:
+
+def _simple(kind: str, sizes: Sequence[float], common: dict[str, Any]) -> Shape:
+    match kind, sizes:
+        case "Sphere", [radius]:
+            return Sphere(radius=radius, **common)
+        case "Box", [x, y, z]:
+            return Box(size=(x, y, z), **common)
+        case "Cone", [radius, z]:  # about the middle of its height, its tip upwards
+            return Cone(bottom=radius, length=z, **common)
+        case "Cylinder", [radius, z]:
+            return Cylinder(radius=radius, length=z, **common)
+        case _:  # a plane is all below that of x and y
+            return HalfSpace(**common)
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return os.path.isfile(path)
+    except ValueError:
+        return False
+
+
+# Writing
+
+
+def shape_elements(
+    visuals: Sequence[Shape],
+    collisions: Sequence[Shape],
+    primary: Pose,
+    unsupported: Unsupported,
+) -> list[Element]:
+    """Return the shapes of a link; one that is drawn and tested is written once."""
+    rest = list(collisions)
+    found: list[Element] = []
+    for shape in visuals:
+        switch = None if shape in rest else "Disabled"
+        if shape in rest:
+            rest.remove(shape)
+        attributes = {"name": shape.name, "colmodel": switch}
+        found += _model("Drawable", attributes, shape, primary, unsupported)
+    for shape in rest:
+        if shape.colour is not None:
+            unsupported.add("the colour of a shape that is not drawn")
+        attributes = {"name": shape.name}
+        found += _model("CollisionModel", attributes, shape, primary, unsupported)
+    return found
+
+
+def _model(
+    kind: str,
+    attributes: Mapping[str, str | None],
+    shape: Shape,
+    primary: Pose,
+    unsupported: Unsupported,
+) -> list[Element]:
+    """Return the element of a shape, none with a count of what is lost."""
+    geometry = _geometry(shape, unsupported)
+    if geometry is None:
+        unsupported.add(f"a shape of type {type(shape).__name__}")
+        return []
+    content = transform_elements(primary @ shape.pose)
+    if shape.colour is not None and kind == "Drawable":
+        is_opaque = shape.colour[3] == 1.0
+        rgb = shape.colour[:3] if is_opaque else shape.colour
+        content.append(numbers_element("RGB", rgb))
+    return [tag(kind, attributes, *content, geometry)]
+
+
+def _geometry(shape: Shape, unsupported: Unsupported) -> Element | None:
+    match shape:
+        case Box():
+            kind, sizes = "Box", shape.size
+        case Sphere():
+            kind, sizes = "Sphere", (shape.radius,)
+        case Cylinder():
+            kind, sizes = "Cylinder", (shape.radius, shape.length)
+        case Cone(top=0.0):
+            kind, sizes = "Cone", (shape.bottom, shape.length)
+        case HalfSpace():
+            kind, sizes = "Plane", ()
+        case Mesh():
+            if shape.scale != ONES:
+                unsupported.add("the scale of a mesh")
+            return tag("Polytope", {"file": shape.file})
+        case _:
             return None
-        return Cylinder(radius=sizes[0], length=sizes[1], **looks)
+    return tag(kind, dict(zip(SIZES[kind], map(number_text, sizes), strict=True)))

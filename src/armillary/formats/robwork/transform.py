@@ -3,132 +3,174 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Final
 
 from armillary.errors import quote
-from armillary.formats.robwork.desk import Desk
-from armillary.formats.xml import Element
-from armillary.spatial.euler import rows_from_moving_zyx
+from armillary.formats.robwork.reader_context import ReaderContext
+from armillary.formats.xml import Element, tag
+from armillary.spatial.euler import moving_zyx, rows_from_moving_zyx
 from armillary.spatial.pose import IDENTITY, Pose
-from armillary.spatial.rotation import is_proper, nearest_rotation, orthonormality_error
-from armillary.spatial.vector import Rows, Vector3, cross, transpose
+from armillary.spatial.rotation import (
+    is_proper,
+    nearest_rotation,
+    orthonormality_error,
+)
+from armillary.spatial.vector import EYE, ZERO, Rows, Vector3, cross, transpose
 
-__all__ = ["TRANSFORM", "looks_like_radians", "read_transform"]
+__all__ = [
+    "ANGLE_DIGITS",
+    "TRANSFORM",
+    "looks_like_radians",
+    "number_text",
+    "numbers_element",
+    "read_transform",
+    "transform_elements",
+]
 
 TRANSFORM: Final = ("RPY", "Pos", "Transform")
 """The elements that make up a pose."""
 
-EXACT: Final = 1e-12
 # Six digits after the point leave errors of a few 1e-6, three digits a few 1e-3.
-ROUNDED: Final = 1e-5
-SHEARED: Final = 1e-2
+EXACT, ROUNDED, SHEARED = 1e-12, 1e-5, 1e-2
 RADIANS: Final = 2e-3
-_NONE: Final = (0.0, 0.0, 0.0)
+ROUNDING: Final = 1e-15
+ANGLE_DIGITS: Final = 10
 
 
-def read_transform(element: Element, desk: Desk) -> Pose:
+def read_transform(element: Element, context: ReaderContext) -> Pose:
     """Return the pose that an element's children `RPY`, `Pos` or `Transform` give.
 
-    It is the identity without any, and after an error. Either of RPY and Pos may be
-    missing here, and be empty as in RobWork; it is zero then.
+    Either of RPY and Pos may be missing here, or empty as in RobWork; it is zero then.
+    Without any of them, and after an error, the pose is the identity.
     """
-    rpy, pos, twelve = (element.only_child(name, desk.report) for name in TRANSFORM)
-    if twelve is not None and (rpy is not None or pos is not None):
-        desk.report.error(
-            twelve.place,
-            "two-transforms",
-            f"{element.label} has <Transform> beside <RPY> or <Pos>",
-            hint="Keep one of them.",
-        )
+    rpy, pos, twelve = (element.only_child(name, context.report) for name in TRANSFORM)
     if twelve is not None:
-        return _twelve_numbers(element, twelve, desk)
+        if rpy is not None or pos is not None:
+            context.error(
+                twelve.place,
+                "two-transforms",
+                f"{element.label} has <Transform> beside <RPY> or <Pos>",
+                hint="Keep one of them.",
+            )
+        return _read_matrix(element, twelve, context)
     if (rpy is None) != (pos is None):
-        desk.report.warning(
-            element.place,
-            "half-transform",
-            f"{element.label} has <{'Pos' if rpy is None else 'RPY'}> but no "
-            f"<{'RPY' if rpy is None else 'Pos'}>, which is taken as 0 0 0",
+        given, missing = ("Pos", "RPY") if rpy is None else ("RPY", "Pos")
+        message = (
+            f"{element.label} has <{given}> but no <{missing}>, which is taken as 0 0 0"
         )
-    position = _three(pos, desk)
-    angles = _three(rpy, desk)
+        context.warning(element.place, "half-transform", message)
+    position, angles = _read_vector(pos, context), _read_vector(rpy, context)
     if rpy is not None and any(map(looks_like_radians, angles)):
-        desk.report.warning(
+        context.warning(
             rpy.place,
             "radians",
             f"the angles {quote(rpy.text.strip())} look like radians; they are read as "
             "degrees, as RobWork does",
         )
-    z, y, x = map(math.radians, angles)
-    return Pose(rows_from_moving_zyx(z, y, x), position)
+    return Pose(rows_from_moving_zyx(*map(math.radians, angles)), position)
 
 
 def looks_like_radians(angle: float) -> bool:
-    """Return whether a number of degrees is a multiple of a right angle in radians.
-
-    Nobody turns anything by 1.57, 3.14 or 6.283 degrees, but many do by pi / 2.
-    """
+    """Return whether an angle [degree] is a multiple of a right angle in radians."""
     turns = abs(angle) / (0.5 * math.pi)
     return 0.5 < turns < 4.5 and abs(turns - round(turns)) * 0.5 * math.pi < RADIANS
 
 
-def _three(element: Element | None, desk: Desk) -> Vector3:
-    """Return the three numbers of an element, zeros for an empty or missing one."""
+def _read_vector(element: Element | None, context: ReaderContext) -> Vector3:
     if element is None:
-        return _NONE
-    values = element.text_numbers(3, desk.report) if element.read_text() else _NONE
-    desk.close(element)
-    return _NONE if values is None else (values[0], values[1], values[2])
+        return ZERO
+    values = element.text_numbers(3, context.report) if element.read_text() else None
+    context.close(element)
+    return ZERO if values is None else (values[0], values[1], values[2])
 
 
-def _twelve_numbers(owner: Element, element: Element, desk: Desk) -> Pose:
+def _read_matrix(owner: Element, element: Element, context: ReaderContext) -> Pose:
     if not element.read_text():
-        desk.report.warning(
-            element.place,
-            "half-transform",
-            f"<Transform> of {owner.label} is empty, which is taken as no transform",
+        message = (
+            f"<Transform> of {owner.label} is empty, which is taken as no transform"
         )
+        context.warning(element.place, "half-transform", message)
         return IDENTITY
-    n = element.text_numbers(12, desk.report)
-    desk.close(element)
+    n = element.text_numbers(12, context.report)
+    context.close(element)
     if n is None:
         return IDENTITY
     rotation: Rows = ((n[0], n[1], n[2]), (n[4], n[5], n[6]), (n[8], n[9], n[10]))
     position = (n[3], n[7], n[11])
-    return Pose(_made_right(owner, element, rotation, desk), position)
+    return Pose(_corrected(owner, element, rotation, context), position)
 
 
-def _made_right(owner: Element, element: Element, m: Rows, desk: Desk) -> Rows:
-    """Return a true rotation in place of the one that a file gives, and tell.
+def _corrected(
+    owner: Element, element: Element, m: Rows, context: ReaderContext
+) -> Rows:
+    """Return an exact rotation in place of nine numbers, which RobWork takes as given.
 
-    RobWork takes any nine numbers. A left-handed frame keeps its x and y axes, and its
-    z axis is turned round.
+    A left-handed frame keeps its x and y axes, and its z axis is reversed.
     """
     error = orthonormality_error(m)
     if not error <= SHEARED:
-        desk.report.error(
+        context.error(
             element.place,
             "bad-rotation",
-            f"<Transform> of {owner.label} is no rotation: R R' differs from 1 by "
+            f"<Transform> of {owner.label} is not a rotation: R R' differs from 1 by "
             f"{error:.3g}",
             hint="Give three rows: those of a rotation, each with a coordinate behind.",
         )
-        return IDENTITY.rotation
+        return EYE
     if not is_proper(m):
         x, y, _ = transpose(m)
         m = transpose((x, y, cross(x, y)))
-        desk.report.warning(
+        context.warning(
             element.place,
             "left-handed",
             f"<Transform> of {owner.label} is a reflection (determinant -1), so its "
             "frame would be left-handed; its x and y axes are kept, its z axis is "
-            "turned round",
-            hint="What has no mirror symmetry comes out otherwise than in RobWork.",
+            "reversed",
+            hint="A shape without mirror symmetry looks different in RobWork.",
         )
     elif error > ROUNDED:
-        desk.report.warning(
+        context.warning(
             element.place,
             "sheared",
-            f"<Transform> of {owner.label} is a rotation only to {error:.2g}; the "
-            "nearest one is taken",
+            f"<Transform> of {owner.label} differs from a rotation by {error:.2g}; the "
+            "nearest rotation is taken",
         )
     return m if error <= EXACT else nearest_rotation(m)
+
+
+# Writing
+
+
+def transform_elements(pose: Pose) -> list[Element]:
+    """Return a pose: angles and a position if rounding them is exact, else 12 numbers.
+
+    The identity is left out.
+    """
+    if pose.is_identity:
+        return []
+    angles = _rounded_angles(pose.rotation)
+    if angles is not None:
+        return [numbers_element("RPY", angles), numbers_element("Pos", pose.position)]
+    rows = [(*row, p) for row, p in zip(pose.rotation, pose.position, strict=True)]
+    return [numbers_element("Transform", [n for row in rows for n in row])]
+
+
+def _rounded_angles(m: Rows) -> list[float] | None:
+    """Return the angles about z, y, x [degree], None if they would not read back."""
+    if m == EYE:
+        return [0.0, 0.0, 0.0]
+    angles = [round(math.degrees(angle), ANGLE_DIGITS) for angle in moving_zyx(m)]
+    back = rows_from_moving_zyx(*map(math.radians, angles))
+    return angles if Pose(m, ZERO).approx_equal(Pose(back, ZERO), ROUNDING) else None
+
+
+def numbers_element(name: str, values: Iterable[float]) -> Element:
+    """Return an element whose text is a list of numbers."""
+    return tag(name, text=" ".join(map(number_text, values)))
+
+
+def number_text(value: float) -> str:
+    """Return the shortest exact text of a number; whole ones without a point."""
+    value = value + 0.0  # no negative zero
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)

@@ -7,134 +7,133 @@ from typing import Final
 import msgspec
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Report
+from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.names import FreeNames
-from armillary.formats.robwork.draft import NOWHERE, Draft, Losses, OutFrame
-from armillary.formats.robwork.elements import property_elements
-from armillary.formats.robwork.frames import Frames
-from armillary.formats.robwork.node import SEPARATOR, WORLD_FRAME
-from armillary.formats.robwork.notes import DEVICE, PROXIMITY, TYPE
-from armillary.formats.robwork.roots import WORKCELL
-from armillary.formats.robwork.scene import ENVIRONMENT
+from armillary.formats.robwork.annotations import (
+    DEVICE,
+    PROXIMITY,
+    TYPE,
+    property_elements,
+)
+from armillary.formats.robwork.frame_export import ExportedFrame, report_renamed
+from armillary.formats.robwork.frames import SEPARATOR, WORLD_FRAME
+from armillary.formats.robwork.manipulators import ENVIRONMENT
+from armillary.formats.robwork.patterns import Patterns
+from armillary.formats.robwork.read import WORKCELL
+from armillary.formats.robwork.setups import are_default, setup_text
 from armillary.formats.robwork.write_device import (
     device_element,
-    home_of,
+    exported,
     referring,
     setup_elements,
 )
-from armillary.formats.robwork.write_setups import says_nothing, setup_text
+from armillary.formats.unsupported import Unsupported
 from armillary.formats.xml import Element, tag, to_text
 from armillary.model.limits import UNLIMITED
-from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import WORLD, Mount, Workcell
 
 __all__ = ["SUFFIX", "write", "write_files"]
 
-ESCAPE: Final = "&"
 SUFFIX: Final = ".wc.xml"
 SETUP_SUFFIX: Final = ".prox.xml"
 
 
 def write(cell: Workcell, report: Report) -> bytes:
-    """Return the workcell file of a cell, which has no place for rules of collisions.
+    """Return the workcell file of a cell, which cannot hold rules of collisions.
 
-    A joint that RobWork has no way to hold stays where it is at the start, which is a
-    warning.
+    A joint that RobWork cannot hold stays where it is at the start, with a warning.
     """
-    sheet = _Sheet(cell, report)
-    if not says_nothing(cell.rules):
-        sheet.losses["which pairs are tested for collision"] += 1
-    return _finished(sheet.workcell(), report)
+    writer = _WorkcellWriter(cell, report)
+    if not are_default(cell.rules):
+        writer.unsupported.add("which pairs are tested for collision")
+    return writer.text()
 
 
 def write_files(cell: Workcell, name: str, report: Report) -> dict[str, bytes]:
-    """Return the workcell file of a cell and, where it has rules, a proximity setup.
+    """Return the workcell file of a cell and, if it has rules, a proximity setup.
 
     name: Of the workcell file, such as `lab.wc.xml`; the setup is `lab.prox.xml`.
     """
-    sheet = _Sheet(cell, report)
-    text = None
-    if not says_nothing(cell.rules):
-        frames = Frames(cell, {full: own for own, full in sheet.names.items()})
-        text = setup_text(cell, frames, sheet.losses, report)
-    if text is None:
-        return {name: _finished(sheet.workcell(), report)}
-    setup = f"{name.removesuffix(SUFFIX)}{SETUP_SUFFIX}"
-    return {
-        setup: text.encode(),
-        name: _finished(sheet.workcell(setup), report),
-    }
+    writer = _WorkcellWriter(cell, report)
+    setup = None
+    if not are_default(cell.rules):
+        patterns = Patterns(cell, {full: own for own, full in writer.names.items()})
+        setup = setup_text(cell, patterns, writer.unsupported, report)
+    if setup is None:
+        return {name: writer.text()}
+    setup_name = f"{name.removesuffix(SUFFIX)}{SETUP_SUFFIX}"
+    return {setup_name: setup.encode(), name: writer.text(setup_name)}
 
 
-def _finished(root: Element, report: Report) -> bytes:
-    text = to_text(root)
-    if ESCAPE in text:
-        report.warning(
-            NOWHERE,
-            "escaped",
-            'a name or text holds one of & < > ", which is escaped; RobWork itself '
-            "reads escapes as they stand",
-        )
-    report.raise_if_errors()
-    return text.encode()
+class _WorkcellWriter:
+    """Writes the workcell file.
 
-
-class _Sheet:
-    """A workcell file in the making.
-
-    Devices keep the order of the manipulators. Each is preceded by the frame that it
-    stands on, where that is not declared yet; else by a frame `<device>_mount`.
+    Devices keep the order of the manipulators. Each comes after the parent of its base,
+    if that is not declared yet; else after a frame `<device>_mount`.
 
     Attributes:
-        losses: Receives what is not kept.
+        unsupported: Counts what is not kept.
         names: For each qualified name of a frame, its full name in the file.
     """
 
     def __init__(self, cell: Workcell, report: Report) -> None:
         self._cell = cell
         self._report = report
-        self.losses = Losses()
+        self.unsupported = Unsupported(report)
         self._mounts = {mount.manipulator: mount for mount in cell.mounts}
         self.names: dict[str, str] = {}
-        self._frames: dict[str, tuple[OutFrame, str]] = {}
+        # Frames of the workcell that are not declared yet, and their parents.
+        self._waiting: dict[str, tuple[ExportedFrame, str]] = {}
         self._children: list[Element] = []
         self._last = WORLD_FRAME
-        loose = [m for m in cell.manipulators if not self._is_device(m)]
-        for manipulator in cell.manipulators:
-            if self._is_device(manipulator):
-                for place in manipulator.places:
-                    own = f"{manipulator.name}/{place}"
-                    self.names[own] = f"{manipulator.name}{SEPARATOR}{place}"
-        self._taken = FreeNames({WORLD_FRAME, *self.names.values()})
-        for manipulator in loose:
-            self._name_loose(manipulator)
-        for manipulator in loose:
-            self._draft_loose(manipulator)
+        self._devices = [m for m in cell.manipulators if self._is_device(m)]
+        for device in self._devices:
+            for frame in device.places:
+                self.names[f"{device.name}/{frame}"] = (
+                    f"{device.name}{SEPARATOR}{frame}"
+                )
+        self._free = FreeNames({WORLD_FRAME, *self.names.values()})
+        others = [m for m in cell.manipulators if m not in self._devices]
+        for manipulator in others:
+            self._name_frames(manipulator)
+        for manipulator in others:
+            self._add_frames(manipulator)
 
-    def workcell(self, setup: str = "") -> Element:
-        """Return the root element.
+    def text(self, setup: str = "") -> bytes:
+        """Return the file.
 
         setup: The file of a proximity setup, if there is one.
         """
         for manipulator in self._cell.manipulators:
-            if self._is_device(manipulator):
-                self._add_device(manipulator)
-            if manipulator.groups:
-                self.losses["a group of joints"] += len(manipulator.groups)
-        for name in list(self._frames):
+            for _ in manipulator.groups:
+                self.unsupported.add("a group of joints")
+        for device in self._devices:
+            self._add_device(device)
+        for name in list(self._waiting):
             self._declare(name)
-        self._add_world()
+        if WORLD_FRAME in self._waiting:
+            world, _ = self._waiting[WORLD_FRAME]
+            self._children += [referring(part, WORLD_FRAME) for part in world.parts]
         root = tag(
             WORKCELL,
             {"name": self._cell.name},
             *self._children,
-            *property_elements(self._cell.properties, self.losses),
+            *property_elements(self._cell.properties, self.unsupported),
             *setup_elements(self._cell.properties),
             *([tag(PROXIMITY, {"file": setup})] if setup else ()),
         )
-        self.losses.tell(self._report)
-        return root
+        self.unsupported.report_all()
+        text = to_text(root)
+        if "&" in text:
+            self._report.warning(
+                NOWHERE,
+                "escaped",
+                'a name or text contains one of & < > ", which is escaped; RobWork '
+                "itself reads escapes as they stand",
+            )
+        self._report.raise_if_errors()
+        return text.encode()
 
     # Frames of the workcell: environment and parts
 
@@ -143,115 +142,90 @@ class _Sheet:
 
     def _is_environment(self, manipulator: Manipulator) -> bool:
         base = manipulator.links[manipulator.base]
-        mount = self._mount(manipulator)
         return (
             manipulator.name == ENVIRONMENT
             and base.name == WORLD_FRAME
-            and mount == Mount(manipulator=ENVIRONMENT)
+            and self._mount(manipulator) == Mount(manipulator=ENVIRONMENT)
             and base.joint.precursor.is_identity
         )
 
     def _is_device(self, manipulator: Manipulator) -> bool:
-        """Return whether a manipulator is written as a device, not as loose frames.
+        """Return whether a manipulator is written as a device, not as frames.
 
-        Loose are the environment, parts that may be moved, and those that would be read
-        back as the same part. What moves there is neither driven nor limited.
+        The environment, parts that may be moved, and parts that would be read back as
+        the same part are frames. What moves there is neither active nor limited.
         """
         if _is_robot(manipulator):
             return True
         mount = self._mount(manipulator)
         if self._is_environment(manipulator) or not mount.bolted:
             return False
-        at = self._cell.frame(mount.on)
+        on = self._cell.frame(mount.on).manipulator
+        is_on_robot = on >= 0 and _is_robot(self._cell.manipulators[on])
         base = manipulator.links[manipulator.base].name
-        return not (
-            manipulator.name == base
-            and at.manipulator >= 0
-            and _is_robot(self._cell.manipulators[at.manipulator])
-        )
+        return manipulator.name != base or not is_on_robot
 
-    def _name_loose(self, manipulator: Manipulator) -> None:
-        """Name the frames of a manipulator that becomes frames of the workcell."""
+    def _name_frames(self, manipulator: Manipulator) -> None:
+        """Name the frames of a manipulator that become frames of the workcell."""
         base = manipulator.links[manipulator.base].name
-        renamed: list[str] = []
-        for place in manipulator.places:
-            own = f"{manipulator.name}/{place}"
-            if place == WORLD_FRAME and self._is_environment(manipulator):
+        named: list[tuple[str, str]] = []
+        for frame in manipulator.places:
+            own = f"{manipulator.name}/{frame}"
+            if frame == WORLD_FRAME and self._is_environment(manipulator):
                 self.names[own] = WORLD_FRAME
                 continue
-            keeps = manipulator.name in {ENVIRONMENT, base}
-            wanted = place if keeps else f"{manipulator.name}{SEPARATOR}{place}"
-            if place == base and not keeps:
-                wanted = manipulator.name
-            self.names[own] = self._taken.derive(wanted)
-            if self.names[own] != place:
-                renamed.append(f"{quote(place)} as {quote(self.names[own])}")
-        if renamed:
-            self._report.note(
-                NOWHERE,
-                "renamed",
-                f"{quote(manipulator.name)} has no joints and becomes frames of the "
-                f"workcell, {', '.join(renamed[:5])}"
-                + (", ..." if len(renamed) > 5 else ""),
-            )
+            wanted = frame
+            if manipulator.name not in {ENVIRONMENT, base}:
+                wanted = f"{manipulator.name}{SEPARATOR}{frame}"
+                wanted = manipulator.name if frame == base else wanted
+            self.names[own] = self._free.derive(wanted)
+            named.append((frame, self.names[own]))
+        what = "has no joints and becomes frames of the workcell"
+        report_renamed(f"{quote(manipulator.name)} {what}", named, self._report)
 
-    def _draft_loose(self, manipulator: Manipulator) -> None:
-        draft = Draft(manipulator, home_of(manipulator), self.losses, self._report)
+    def _add_frames(self, manipulator: Manipulator) -> None:
+        """Add the frames of a manipulator to those to be declared."""
         mount = self._mount(manipulator)
-        is_world = self._is_environment(manipulator)
-        for frame in draft.frames:
+        base = manipulator.links[manipulator.base]
+        for frame in exported(manipulator, self.unsupported, self._report).frames:
             name = self.names[f"{manipulator.name}/{frame.name}"]
-            if not frame.parent:
-                if is_world:
-                    self._frames[WORLD_FRAME] = frame, ""
-                    continue
-                base = manipulator.links[manipulator.base]
+            parent = self.names.get(f"{manipulator.name}/{frame.parent}", "")
+            if not frame.parent and name != WORLD_FRAME:
                 frame.pose = mount.pose @ base.joint.precursor
                 frame.type, frame.daf = _type_of(manipulator, mount)
                 parent = self._full_name(mount.on)
-            else:
-                parent = self.names[f"{manipulator.name}/{frame.parent}"]
-            self._frames[name] = frame, parent
+            self._waiting[name] = frame, parent
         if manipulator.postures:
-            self.losses["a posture of what has no joints"] += 1
+            self.unsupported.add("a posture of what has no joints")
         if manipulator.wheels is not None:
-            self.losses["that a base drives on two wheels"] += 1
-        for note in manipulator.properties:
-            if not note.of:
-                self.losses["a property of a part as a whole"] += 1
+            self.unsupported.add("that a base drives on two wheels")
+        for each in manipulator.properties:
+            if not each.of:
+                self.unsupported.add("a property of a part as a whole")
 
     def _full_name(self, frame: str) -> str:
-        """Return what a frame of the cell is called in the whole file."""
+        """Return the full name in the file of a frame of the cell."""
         if frame == WORLD:
             return WORLD_FRAME
         return self.names[self._cell.qualified(frame)]
 
     def _declare(self, name: str) -> None:
-        """Add a frame of the workcell, if that has not been done."""
-        if name == WORLD_FRAME or name not in self._frames:
+        """Add a frame of the workcell, unless that has been done."""
+        if name == WORLD_FRAME or name not in self._waiting:
             return
-        frame, parent = self._frames[name]
+        frame, parent = self._waiting[name]
         if self._last == WORLD_FRAME and parent != WORLD_FRAME:
-            # RobWork hangs the first frame on the world, whatever it says.
-            on_world = (n for n, (_, p) in self._frames.items() if p == WORLD_FRAME)
+            # In RobWork the parent of the first frame is always the world.
+            on_world = (n for n, (_, p) in self._waiting.items() if p == WORLD_FRAME)
             first = next(on_world, None)
             if first is None:
-                first = self._taken.derive("origin")
-                self._frames[first] = OutFrame(name=first, parent=""), WORLD_FRAME
+                first = self._free.derive("origin")
+                self._waiting[first] = ExportedFrame(name=first), WORLD_FRAME
             self._declare(first)
-        del self._frames[name]
+        del self._waiting[name]
         self._last = name
-        element = frame.element(name=name, refframe=parent, loose=True)
+        element = frame.element(name=name, refframe=parent, in_workcell=True)
         self._children.append(element)
-
-    def _add_world(self) -> None:
-        """Add what is drawn in the world itself."""
-        found = self._frames.pop(WORLD_FRAME, None)
-        if found is None:
-            return
-        self._children += [
-            referring(part, "refframe", WORLD_FRAME) for part in found[0].parts
-        ]
 
     # Devices
 
@@ -263,31 +237,28 @@ class _Sheet:
         if support != self._last:
             self._declare(support)
         if support != self._last:
-            name = self._taken.derive(f"{manipulator.name}_mount")
-            self._frames[name] = OutFrame(name=name, parent=""), support
+            name = self._free.derive(f"{manipulator.name}_mount")
+            self._waiting[name] = ExportedFrame(name=name), support
             self._declare(name)
             self._report.note(
                 NOWHERE,
                 "mount-frame",
-                f"the frame {quote(name)} comes before {quote(manipulator.name)}, "
-                "which RobWork would place on the frame declared before it",
+                f"the frame {quote(name)} is written before "
+                f"{quote(manipulator.name)}, which RobWork would mount on the frame "
+                "declared before it",
             )
         self._children.append(
-            device_element(manipulator, mount, self.losses, self._report)
+            device_element(manipulator, mount, self.unsupported, self._report)
         )
 
 
 def _is_robot(manipulator: Manipulator) -> bool:
     """Return whether a manipulator was a device, or moves like one."""
-    return any(note.name == DEVICE for note in manipulator.properties) or any(
-        _is_driven(link) for link in manipulator.links
+    return any(each.name == DEVICE for each in manipulator.properties) or any(
+        link.moves
+        and not (link.passive and link.coupling is None and link.limits == UNLIMITED)
+        for link in manipulator.links
     )
-
-
-def _is_driven(link: Link) -> bool:
-    """Return whether a joint is more than a frame that moves."""
-    is_free = link.passive and link.coupling is None and link.limits == UNLIMITED
-    return link.moves and not is_free
 
 
 def _type_of(manipulator: Manipulator, mount: Mount) -> tuple[str, bool]:
@@ -295,7 +266,7 @@ def _type_of(manipulator: Manipulator, mount: Mount) -> tuple[str, bool]:
     if mount.bolted:
         return "Fixed", False
     base = manipulator.links[manipulator.base].name
-    for note in manipulator.properties:
-        if note.name == TYPE and note.of == base:
-            return note.text, note.text == "Fixed"
+    for each in manipulator.properties:
+        if each.name == TYPE and each.of == base:
+            return each.text, each.text == "Fixed"
     return "Movable", True

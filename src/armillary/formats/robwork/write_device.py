@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
@@ -10,228 +9,267 @@ from typing import Final
 import numpy as np
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Report
-from armillary.formats.robwork.device import WHEELS, wheel_poses
-from armillary.formats.robwork.draft import NOWHERE, Draft, OutFrame
-from armillary.formats.robwork.elements import property_elements
-from armillary.formats.robwork.node import SEPARATOR
-from armillary.formats.robwork.notes import DEVICE, JUNCTION, PREFIX, SETUPS
-from armillary.formats.robwork.q_order import mark_ends
-from armillary.formats.robwork.write_postures import posture_elements
+from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.robwork.annotations import (
+    DEVICE,
+    JUNCTION,
+    PREFIX,
+    SETUPS,
+    property_elements,
+)
+from armillary.formats.robwork.devices import WHEELS, wheel_poses
+from armillary.formats.robwork.frame_export import ExportedFrame, FrameExport
+from armillary.formats.robwork.frames import SEPARATOR
+from armillary.formats.robwork.joints import HOME
+from armillary.formats.unsupported import Unsupported
 from armillary.formats.xml import Element, tag
 from armillary.model.manipulator import Manipulator
+from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.workcell import Mount
 
-__all__ = ["device_element", "home_of", "referring", "setup_elements"]
+__all__ = ["device_element", "exported", "referring", "setup_elements"]
 
 TOLERANCE: Final = 1e-12
 
 
-def home_of(manipulator: Manipulator) -> dict[str, float]:
-    """Return where each joint is at the start, those that follow others included."""
+def exported(
+    manipulator: Manipulator, unsupported: Unsupported, report: Report
+) -> FrameExport:
+    """Return the frames of a manipulator, joints that RobWork lacks at their start."""
     lower, upper = manipulator.limits
     q: list[float] = np.clip(0.0, lower, upper).tolist()
     if manipulator.home:
         posture = manipulator.posture(manipulator.home)
         for joint, position in zip(posture.joints, posture.q, strict=True):
             q[manipulator.joint_names.index(joint)] = position
-    return {
+    home = {
         link.coordinate: drive.multiplier * q[drive.of] + drive.offset
         for link, drive in zip(manipulator.links, manipulator.drives, strict=True)
         if drive is not None
     }
+    return FrameExport(manipulator, home, unsupported, report)
 
 
 def device_element(
-    manipulator: Manipulator, mount: Mount, losses: Counter[str], report: Report
+    manipulator: Manipulator, mount: Mount, unsupported: Unsupported, report: Report
 ) -> Element:
-    """Return the device that a manipulator is: of its own kind, or as simple as it is.
+    """Return the device for a manipulator: of its own kind, or the simplest one.
 
-    mount: How its base stands on the frame that is declared last before it.
+    mount: How its base is mounted on the frame that is declared last before it.
     """
-    draft = Draft(manipulator, home_of(manipulator), losses, report)
-    kind = _kind(draft, mount)
-    if kind == "TreeDevice" and not _is_said(manipulator, kind):
-        mark_ends(draft, report)
+    export = exported(manipulator, unsupported, report)
+    wheels = _wheels(export)
+    kind = _kind(export, mount, has_wheels=bool(wheels))
+    if kind == "TreeDevice" and not _was(manipulator, kind):
+        export.mark_ends()
     if manipulator.wheels is not None and kind != "MobileDevice":
-        losses["that a base drives on two wheels"] += 1
-    marked = [frame for frame in draft.frames if frame.type == "EndEffector"]
-    if kind == "SerialDevice" and len(marked) == 1 and marked[0] is draft.frames[-1]:
-        marked[0].type = "Fixed"  # the last frame is the end without a word
-    base = draft.frames[0]
+        unsupported.add("that a base drives on two wheels")
+    marked = [frame for frame in export.frames if frame.type == "EndEffector"]
+    if kind == "SerialDevice" and len(marked) == 1 and marked[0] is export.frames[-1]:
+        marked[0].type = "Fixed"  # the last frame is the end without being marked
+    base = export.frames[0]
     base.pose = mount.pose
     base.type = "Fixed" if mount.bolted else "Movable"
-    _tell_late_owners(draft, report)
-    if kind == "MobileDevice":
-        body = _mobile_body(draft)
-    else:
-        chains = _chains(manipulator) if kind == "ParallelDevice" else set[str]()
-        body = _grouped(draft.frames, kind, chains)
+    _report_late_owners(export, report)
     attributes = {"name": manipulator.name}
+    junctions = [
+        each.text.split("|")
+        for each in manipulator.properties
+        if each.name == JUNCTION and kind == "ParallelDevice"
+    ]
     if kind == "MobileDevice":
         attributes["basename"] = base.name
+        body = _mobile_body(export, wheels)
+    else:
+        chains = {
+            name for paths in junctions for path in paths for name in path.split()
+        }
+        body = _grouped(export.frames, kind, chains)
     return tag(
         kind,
         attributes,
         *body,
-        *property_elements(manipulator.properties, losses),
+        *property_elements(manipulator.properties, unsupported),
         *setup_elements(manipulator.properties),
-        *(_junctions(manipulator) if kind == "ParallelDevice" else ()),
-        *posture_elements(draft, kind, losses, report),
+        *(
+            tag("Junction", {}, *(tag("Chains", text=path.strip()) for path in paths))
+            for paths in junctions
+        ),
+        *_postures(export, kind, unsupported, report),
     )
 
 
-def setup_elements(notes: Sequence[Property]) -> list[Element]:
-    """Return the references to setups, each in its chains."""
+def setup_elements(properties: Sequence[Property]) -> list[Element]:
+    """Return the references to setups that were not read, each in its chains."""
     found: list[Element] = []
-    for note in notes:
-        kind = note.name.removeprefix(PREFIX)
-        if not note.name.startswith(PREFIX) or kind not in SETUPS:
-            continue
-        element = tag(kind, {"file": note.text})
-        for chain in reversed(note.description.split(SEPARATOR)):
-            if chain:
-                element = tag("SerialChain", {"name": chain}, element)
-        found.append(element)
+    for each in properties:
+        kind = each.name.removeprefix(PREFIX)
+        if each.name.startswith(PREFIX) and kind in SETUPS:
+            element = tag(kind, {"file": each.text})
+            for chain in reversed(each.description.split(SEPARATOR)):
+                if chain:
+                    element = tag("SerialChain", {"name": chain}, element)
+            found.append(element)
     return found
 
 
-# Which kind of device
+# The kind of device
 
 
-def _kind(draft: Draft, mount: Mount) -> str:
-    """Return the kind that a manipulator comes from, where it still is one."""
-    manipulator = draft.manipulator
-    is_chain = all(b.parent == a.name for a, b in pairwise(draft.frames))
-    for given in ("ParallelDevice", "TreeDevice"):
-        if _is_said(manipulator, given):
-            return given
-    if _wheels(draft) and mount.pose.is_identity and not mount.bolted:
+def _kind(export: FrameExport, mount: Mount, *, has_wheels: bool) -> str:
+    """Return the kind from which a manipulator was read, if it still is one."""
+    for kind in ("ParallelDevice", "TreeDevice"):
+        if _was(export.manipulator, kind):
+            return kind
+    if has_wheels and mount.pose.is_identity and not mount.bolted:
         return "MobileDevice"
+    is_chain = all(b.parent == a.name for a, b in pairwise(export.frames))
     return "SerialDevice" if is_chain else "TreeDevice"
 
 
-def _is_said(manipulator: Manipulator, kind: str) -> bool:
+def _was(manipulator: Manipulator, kind: str) -> bool:
     """Return whether a manipulator was read from a device of a kind."""
-    return any(n.name == DEVICE and n.text == kind for n in manipulator.properties)
+    return any(p.name == DEVICE and p.text == kind for p in manipulator.properties)
 
 
-def _wheels(draft: Draft) -> list[OutFrame]:
-    """Return the left and the right wheel, if they are as RobWork has them."""
-    wheels = draft.manipulator.wheels
+def _wheels(export: FrameExport) -> list[ExportedFrame]:
+    """Return the left and the right wheel, if they are like RobWork's."""
+    wheels = export.manipulator.wheels
     if wheels is None or wheels.travel != 1.0:
         return []
-    by_name = {frame.name: frame for frame in draft.frames}
-    names = [draft.joints.get(name, "") for name in (wheels.left, wheels.right)]
+    names = [export.joints.get(name, "") for name in (wheels.left, wheels.right)]
+    by_name = {frame.name: frame for frame in export.frames}
     found = [by_name[name] for name in names if name in by_name]
     if len(found) < len(WHEELS):
         return []
     width = _axle_width(found)
-    is_width = width > 0.0 and wheels.track_width in {None, width}
-    is_usual = is_width and all(
-        frame.type == "Revolute"
-        and frame.parent == draft.frames[0].name
-        and not frame.passive
-        and frame.pose.approx_equal(pose, TOLERANCE)
-        for frame, pose in zip(found, wheel_poses(width), strict=True)
+    is_usual = (
+        width > 0.0
+        and wheels.track_width in {None, width}
+        and all(
+            frame.type == "Revolute"
+            and frame.parent == export.frames[0].name
+            and not frame.passive
+            and frame.pose.approx_equal(pose, TOLERANCE)
+            for frame, pose in zip(found, wheel_poses(width), strict=True)
+        )
     )
     return found if is_usual else []
 
 
-def _axle_width(wheels: Sequence[OutFrame]) -> float:
+def _axle_width(wheels: Sequence[ExportedFrame]) -> float:
     left, right = (float(wheel.pose.position[1]) for wheel in wheels)
     return left - right
 
 
-def _tell_late_owners(draft: Draft, report: Report) -> None:
-    """Warn of joints that follow one that is declared behind them."""
+def _report_late_owners(export: FrameExport, report: Report) -> None:
+    """Warn of joints that depend on one that is declared after them."""
     seen: set[str] = set()
-    for frame in draft.frames:
-        if frame.drive is not None and frame.drive[0] not in seen:
+    for frame in export.frames:
+        if frame.depend is not None and frame.depend[0] not in seen:
             report.warning(
                 NOWHERE,
                 "late-owner",
-                f"joint {quote(frame.name)} of {quote(draft.manipulator.name)} follows "
-                f"{quote(frame.drive[0])}, which is farther out; RobWork itself knows "
-                "only joints that are declared before",
+                f"joint {quote(frame.name)} of {quote(export.manipulator.name)} "
+                f"follows {quote(frame.depend[0])}, which is farther out; RobWork "
+                "itself knows only joints that are declared before",
             )
         seen.add(frame.name)
 
 
-# The body of a device
+# The content of a device
 
 
-def _mobile_body(draft: Draft) -> list[Element]:
-    wheels = _wheels(draft)
-    own = [draft.frames[0], *wheels]
+def _mobile_body(export: FrameExport, wheels: Sequence[ExportedFrame]) -> list[Element]:
+    own = [export.frames[0], *wheels]
     names = {frame.name for frame in own}
     return [
         tag("AxelWidth", text=repr(_axle_width(wheels))),
-        *(tag(k, {"name": f.name}) for k, f in zip(WHEELS, own[1:], strict=True)),
-        *(_with_reference(part, frame) for frame in own for part in frame.parts),
+        *(tag(k, {"name": f.name}) for k, f in zip(WHEELS, wheels, strict=True)),
+        *(referring(part, frame.name) for frame in own for part in frame.parts),
         *(
             frame.element(name=frame.name, refframe=frame.parent)
-            for frame in draft.frames
+            for frame in export.frames
             if frame.name not in names
         ),
     ]
 
 
-def _with_reference(part: Element, frame: OutFrame) -> Element:
-    """Return an element that stood in a frame as one that names it."""
+def referring(part: Element, name: str) -> Element:
+    """Return an element of a frame as one that names the frame."""
     key = "refjoint" if part.name.endswith("Limit") else "refframe"
-    return referring(part, key, frame.name)
-
-
-def referring(part: Element, key: str, name: str) -> Element:
-    """Return an element that names the frame that it is about."""
     first = {k: v for k, v in part.attributes.items() if k == "name"}
     attributes = {**first, key: name, **part.attributes}
     return tag(part.name, attributes, *part.children, text=part.text)
 
 
-def _chains(manipulator: Manipulator) -> set[str]:
-    """Return the names of the chains that meet in junctions."""
-    return {
-        name
-        for note in manipulator.properties
-        if note.name == JUNCTION
-        for path in note.text.split("|")
-        for name in path.split()
-    }
-
-
-def _junctions(manipulator: Manipulator) -> list[Element]:
-    return [
-        tag(
-            "Junction",
-            {},
-            *(tag("Chains", text=path.strip()) for path in note.text.split("|")),
-        )
-        for note in manipulator.properties
-        if note.name == JUNCTION
-    ]
-
-
-def _grouped(frames: Sequence[OutFrame], kind: str, chains: set[str]) -> list[Element]:
-    """Return frames as elements, those of a chain that is needed inside of it."""
-    body: list[Element] = []
-    inside: list[Element] = []
-    current = before = ""
+def _grouped(
+    frames: Sequence[ExportedFrame], kind: str, chains: set[str]
+) -> list[Element]:
+    """Return frames as elements; those of a needed chain are inside of it."""
+    groups: list[tuple[str, list[Element]]] = [("", [])]
+    before = ""
     for frame in frames:
         around = [c for c in chains if frame.name.startswith(f"{c}{SEPARATOR}")]
         chain = max(around, key=len, default="")
-        if chain != current:
-            body += _closed(current, inside)
-            current, inside = chain, []
+        if chain != groups[-1][0]:
+            groups.append((chain, []))
         is_next = frame.parent == before
         refframe = None if is_next or kind == "SerialDevice" else frame.parent or None
         name = frame.name.removeprefix(f"{chain}{SEPARATOR}") if chain else frame.name
-        inside.append(frame.element(name=name, refframe=refframe))
+        groups[-1][1].append(frame.element(name=name, refframe=refframe))
         before = frame.name
-    return body + _closed(current, inside)
+    body: list[Element] = []
+    for chain, inside in groups:
+        body += [tag("SerialChain", {"name": chain}, *inside)] if chain else inside
+    return body
 
 
-def _closed(chain: str, inside: list[Element]) -> list[Element]:
-    return [tag("SerialChain", {"name": chain}, *inside)] if chain else inside
+# Postures
+
+
+def _postures(
+    export: FrameExport, kind: str, unsupported: Unsupported, report: Report
+) -> list[Element]:
+    """Return the postures as vectors of RobWork's q."""
+    manipulator = export.manipulator
+    if kind == "MobileDevice":
+        if manipulator.postures:
+            unsupported.add("a posture of a mobile device")
+        return []
+    joints = export.joints_of_q(kind)
+    named = [(each.name, each) for each in manipulator.postures]
+    home, of = manipulator.home, f"of {quote(manipulator.name)}"
+    if home != HOME:
+        other = f"{HOME}_2"
+        if any(name == HOME for name, _ in named):
+            # In RobWork the device would start there.
+            report.warning(
+                NOWHERE,
+                "renamed",
+                f"the posture {quote(HOME)} {of} is not where it starts, and becomes "
+                f"{quote(other)}",
+            )
+        named = [(other if name == HOME else name, each) for name, each in named]
+        if home:
+            named.append((HOME, manipulator.posture(home)))
+            report.note(
+                NOWHERE,
+                "home",
+                f"the posture {quote(home)} {of}, in which it starts, is written as "
+                f"{quote(HOME)} too",
+            )
+    return [_posture(name, each, joints, unsupported) for name, each in named]
+
+
+def _posture(
+    name: str, posture: Posture, joints: Sequence[str], unsupported: Unsupported
+) -> Element:
+    given = dict(zip(posture.joints, posture.q, strict=True))
+    if not given.keys() <= set(joints):
+        unsupported.add("the position of a joint that RobWork's q does not hold")
+    if not given.keys() >= set(joints):
+        unsupported.add("that a posture leaves a joint where it is (0 is written)")
+    text = " ".join(repr(given.get(joint, 0.0)) for joint in joints)
+    return tag("Q", {"name": name}, text=text)

@@ -1,0 +1,342 @@
+"""A manipulator as frames of RobWork, before they become elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from armillary.errors import quote
+from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.joint_axis import JointAxis, joint_axis_of
+from armillary.formats.names import FreeNames
+from armillary.formats.robwork.annotations import COORDINATE, TYPE, property_elements
+from armillary.formats.robwork.joints import limit_elements
+from armillary.formats.robwork.shapes import shape_elements
+from armillary.formats.robwork.transform import transform_elements
+from armillary.formats.unsupported import Unsupported
+from armillary.formats.xml import Element, tag
+from armillary.model.link import Link
+from armillary.model.manipulator import Drive, Manipulator
+from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import (
+    Vector3,
+    cross,
+    dot,
+    norm,
+    scale,
+    subtract,
+    transpose,
+)
+
+__all__ = ["ExportedFrame", "FrameExport", "report_renamed"]
+
+MOST_SHOWN: Final = 5
+Z_AXIS: Final = (0.0, 0.0, 1.0)
+
+
+@dataclass(slots=True, kw_only=True)
+class ExportedFrame:
+    """A frame of RobWork to be written.
+
+    Attributes:
+        name: In its device.
+        parent: The name of its parent; empty for the base.
+        pose: Its constant pose in its parent.
+        type: Of a frame, or of a joint.
+        is_joint: Whether it is a joint.
+        passive: Whether the joint is passive.
+        daf: Whether RobWork may attach it to other frames.
+        depend: The frame of the joint that a joint depends on, gain and offset.
+        parts: Limits, properties and shapes.
+    """
+
+    name: str
+    parent: str = ""
+    pose: Pose = IDENTITY
+    type: str = "Fixed"
+    is_joint: bool = False
+    passive: bool = False
+    daf: bool = False
+    depend: tuple[str, float, float] | None = None
+    parts: list[Element] = field(default_factory=list[Element])
+
+    def element(
+        self, *, name: str, refframe: str | None, in_workcell: bool = False
+    ) -> Element:
+        """Return the element of a frame or joint.
+
+        name, refframe: As they must be written there.
+        in_workcell: Whether it is outside of devices, where RobWork has no joints, but
+            frames that move as joints do.
+        """
+        depend: list[Element] = []
+        if self.depend is not None:
+            keys = ("on", "gain", "offset")
+            depend = [tag("Depend", dict(zip(keys, self.depend, strict=True)))]
+        is_joint = self.is_joint and not in_workcell
+        return tag(
+            "Joint" if is_joint else "Frame",
+            {
+                "name": name,
+                "refframe": refframe,
+                "type": self.type if self.is_joint or self.type != "Fixed" else None,
+                "state": "Passive" if is_joint and self.passive else None,
+                "daf": "true" if self.daf and not is_joint else None,
+            },
+            *transform_elements(self.pose),
+            *depend,
+            *self.parts,
+        )
+
+
+class FrameExport:
+    """The frames of one manipulator, in an order in which RobWork can read them.
+
+    A joint about another axis than z, or with another name than its link, becomes a
+    joint about z and a fixed frame behind it.
+
+    Attributes:
+        joints: The name of the frame of each joint, by the name of the joint.
+    """
+
+    def __init__(
+        self,
+        manipulator: Manipulator,
+        home: Mapping[str, float],
+        unsupported: Unsupported,
+        report: Report,
+    ) -> None:
+        self.manipulator = manipulator
+        self.joints: dict[str, str] = {}
+        self._home = home
+        self._unsupported = unsupported
+        self._report = report
+        self._names = FreeNames(set(manipulator.places))
+        self._axes = {
+            link.coordinate: joint_axis_of(link.joint)
+            for link in manipulator.links
+            if link.moves
+        }
+        self._types = {
+            each.of: each.text for each in manipulator.properties if each.name == TYPE
+        }
+        self._name_joints()
+        frames: list[ExportedFrame] = []
+        for k in manipulator.order:
+            frames += self._frames_of(manipulator.links[k], manipulator.drives[k])
+        self.frames = _in_reading_order(frames)
+
+    def _name_joints(self) -> None:
+        """Give every joint the name of its link, or one of its own if necessary."""
+        renamed: list[tuple[str, str]] = []
+        for link in self.manipulator.links:
+            name = link.coordinate
+            axis = self._axes.get(name) if link.moves else None
+            if axis is None:
+                continue
+            if _is_robwork_joint(axis):
+                self.joints[name] = link.name
+            else:
+                free = f"{name}_joint" if name == link.name else name
+                self.joints[name] = self._names.derive(free)
+            renamed.append((name, self.joints[name]))
+        what = f"RobWork's joints are frames: those of {quote(self.manipulator.name)}"
+        report_renamed(f"{what} are written with other names", renamed, self._report)
+
+    def _frames_of(self, link: Link, drive: Drive | None) -> list[ExportedFrame]:
+        """Return the frames of a link: a joint if it needs one, and its own frames."""
+        frames: list[ExportedFrame] = []
+        axis = self._axes.get(link.coordinate) if drive is not None else None
+        frame = ExportedFrame(name=link.name, parent=link.parent or "")
+        if drive is not None and axis is not None:
+            joint, frame = self._joint(link, drive, axis)
+            frames += [] if frame is joint else [joint]
+        elif link.parent is not None:
+            frame.type = self._types.get(link.name, "Fixed")
+            frame.pose = link.joint.precursor
+            if drive is not None:
+                frame.pose = self._stopped(link)
+        frame.parts += self._properties(link.name)
+        frame.parts += shape_elements(
+            link.visuals, link.collisions, link.primary, self._unsupported
+        )
+        if link.inertia is not None:
+            self._unsupported.add("the mass and inertia of a link")
+        frames.append(frame)
+        for each in link.frames:
+            kind = "EndEffector" if each.end_effector else "Fixed"
+            named = ExportedFrame(name=each.name, parent=link.name)
+            named.pose = link.primary @ each.pose
+            named.type = self._types.get(each.name, kind)
+            named.parts = self._properties(each.name)
+            frames.append(named)
+        return frames
+
+    def _properties(self, of: str) -> list[Element]:
+        return property_elements(self.manipulator.properties, self._unsupported, of)
+
+    def _stopped(self, link: Link) -> Pose:
+        """Return the pose of a joint that RobWork does not have at its start."""
+        q = self._home[link.coordinate]
+        self._report.warning(
+            NOWHERE,
+            "joint-type",
+            f"joint {quote(link.coordinate)} of {quote(self.manipulator.name)} is a "
+            f"{type(link.joint).__name__}, which RobWork cannot hold: it only has "
+            f"joints that turn or slide by q about a line; it stays at {q:g}",
+        )
+        return link.joint.transform(q)
+
+    def _joint(
+        self, link: Link, drive: Drive, axis: JointAxis
+    ) -> tuple[ExportedFrame, ExportedFrame]:
+        """Return a joint and the frame of its link, which may be the joint itself."""
+        name = self.joints[link.coordinate]
+        X_BZ = _z_to(axis.axis)
+        joint = ExportedFrame(
+            name=name,
+            parent=link.parent or "",
+            pose=axis.before @ X_BZ,
+            type="Prismatic" if axis.slides else "Revolute",
+            is_joint=True,
+            passive=link.passive,
+            depend=self._depend(link, drive),
+            parts=limit_elements(link.limits, not axis.slides, self._unsupported),
+        )
+        if not link.coordinate == link.name == name:
+            attributes = {"name": COORDINATE}
+            joint.parts.append(tag("Property", attributes, text=link.coordinate))
+        if name == link.name:
+            return joint, joint
+        pose = X_BZ.inverse() @ axis.after
+        return joint, ExportedFrame(name=link.name, parent=name, pose=pose)
+
+    def _depend(self, link: Link, drive: Drive) -> tuple[str, float, float] | None:
+        """Return what a joint depends on; in RobWork never on a dependent joint."""
+        if link.coupling is None:
+            return None
+        manipulator = self.manipulator
+        owner = manipulator.joint_names[drive.of]
+        if owner not in self.joints:
+            self._unsupported.add("that a joint follows one that is fixed here")
+            return None
+        return self.joints[owner], drive.multiplier, drive.offset
+
+    # RobWork's q: in a tree, the joints on the paths to its ends
+
+    def joints_of_q(self, kind: str) -> list[str]:
+        """Return the names of the joints in RobWork's q, in its order.
+
+        kind: Of the device.
+        """
+        order = [frame.name for frame in self.frames]
+        if kind == "TreeDevice":
+            ends = [f.name for f in self.frames if f.type == "EndEffector"]
+            paths = self._paths(ends or order[-1:])
+            order = list(dict.fromkeys(name for path in paths for name in path))
+        active = self._active()
+        names = {frame: name for name, frame in self.joints.items()}
+        return [names[frame] for frame in order if frame in active]
+
+    def _active(self) -> set[str]:
+        """Return the joints that are neither passive nor dependent."""
+        return {
+            frame.name
+            for frame in self.frames
+            if frame.is_joint and not frame.passive and frame.depend is None
+        }
+
+    def _paths(self, ends: Iterable[str]) -> list[list[str]]:
+        """Return the names from the base to each end."""
+        parents = {frame.name: frame.parent for frame in self.frames}
+        paths: list[list[str]] = []
+        for name in ends:
+            path = [name]
+            while parents[path[-1]]:
+                path.append(parents[path[-1]])
+            paths.append(path[::-1])
+        return paths
+
+    def mark_ends(self) -> None:
+        """Mark ends until every active joint is on the path to one."""
+        parents = {frame.parent for frame in self.frames}
+        leaves = [frame for frame in self.frames if frame.name not in parents]
+        leaves.sort(key=lambda frame: frame.type != "EndEffector")
+        missing = self._active()
+        marked: list[str] = []
+        for leaf, path in zip(
+            leaves, self._paths(leaf.name for leaf in leaves), strict=True
+        ):
+            is_end = leaf.type == "EndEffector"
+            if not is_end and missing.intersection(path):
+                marked.append(self._mark(leaf))
+                is_end = True
+            if is_end:
+                missing.difference_update(path)
+        if marked:
+            more = f" and {len(marked) - 1} more frames are" if marked[1:] else " is"
+            self._report.note(
+                NOWHERE,
+                "end-effectors",
+                f"{quote(marked[0])}{more} an end of {quote(self.manipulator.name)} "
+                "here, so that RobWork's q holds every joint",
+            )
+
+    def _mark(self, leaf: ExportedFrame) -> str:
+        """Make an end of a frame, or of one behind it if it is a joint; return it."""
+        end = leaf
+        if leaf.is_joint:
+            name = self._names.derive(f"{leaf.name}_end")
+            end = ExportedFrame(name=name, parent=leaf.name)
+            self.frames.insert(self.frames.index(leaf) + 1, end)
+        end.type = "EndEffector"
+        return end.name
+
+
+def report_renamed(what: str, names: Iterable[tuple[str, str]], report: Report) -> None:
+    """Report names that differ in the file.
+
+    names: Each name, and the name in the file.
+    """
+    renamed = [f"{quote(own)} as {quote(new)}" for own, new in names if own != new]
+    if renamed:
+        more = ", ..." if len(renamed) > MOST_SHOWN else ""
+        message = f"{what}, {', '.join(renamed[:MOST_SHOWN])}{more}"
+        report.note(NOWHERE, "renamed", message)
+
+
+def _is_robwork_joint(axis: JointAxis) -> bool:
+    """Return whether a joint of RobWork is enough: about z, its frame on the line."""
+    return axis.axis == Z_AXIS and axis.after.is_identity
+
+
+def _z_to(axis: Vector3) -> Pose:
+    """Return a rotation that takes z to an axis of length 1."""
+    if axis == Z_AXIS:
+        return IDENTITY
+    k = min(range(3), key=lambda i: abs(axis[i]))
+    along = (float(k == 0), float(k == 1), float(k == 2))
+    x = subtract(along, scale(dot(along, axis), axis))
+    x = scale(1.0 / float(norm(x)), x)
+    return Pose(transpose((x, cross(axis, x), axis)), (0.0, 0.0, 0.0))
+
+
+def _in_reading_order(frames: list[ExportedFrame]) -> list[ExportedFrame]:
+    """Return frames after their parents and, if possible, what they depend on."""
+    names = {frame.name for frame in frames}
+    done = {""}
+    found: list[ExportedFrame] = []
+    while frames:
+        later: list[ExportedFrame] = []
+        for frame in frames:
+            needed = {frame.parent, *(frame.depend or ())[:1]}
+            if needed & names <= done:
+                found.append(frame)
+                done.add(frame.name)
+            else:
+                later.append(frame)
+        if len(later) == len(frames):
+            return found + later
+        frames = later
+    return found

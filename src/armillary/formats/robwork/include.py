@@ -1,0 +1,372 @@
+"""RobWork files to elements: Include, Define and Use, and files that are not quite XML.
+
+RobWork pastes text. Here the directives are replaced by elements, each of which keeps
+its file, line and column. An included file may have several root elements or only text,
+but must be well-formed by itself: one that closes what another opens is refused. As in
+RobWork, a definition is known in its own file only, from there on. It may itself use
+and include, which RobWork does not support.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+from dataclasses import dataclass, field, replace
+from typing import Final, NoReturn
+from xml.parsers import expat
+
+from armillary.errors import FormatError, quote
+from armillary.formats.diagnostic import Diagnostic, Place, Report
+from armillary.formats.files import SIZE_CAP, read_bytes
+from armillary.formats.names import Guesses
+from armillary.formats.numbers import WHITE_SPACE
+from armillary.formats.paths import Roots
+from armillary.formats.xml import Element, Limits, parse
+
+__all__ = ["DEEPEST", "FileFinder", "Fragment", "expand", "parse_fragment"]
+
+DEEPEST: Final = 64
+MOST_ELEMENTS: Final = 50_000
+# Reading takes far longer than parsing; no real workcell has so many elements.
+LIMITS: Final = Limits(elements=MOST_ELEMENTS, depth=DEEPEST)
+MOST_FILES: Final = 1000
+DEEPEST_INCLUDE: Final = 16
+MISSING: Final = "reference-missing"
+
+_HEAD: Final = b"<fragment>"
+_TAIL: Final = b"</fragment>"
+_DECLARATION: Final = re.compile(rb"<\?xml\s[^>]*\?>")
+_NOT_LINE_END: Final = re.compile(rb"[^\r\n]")
+_UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"<\0", b"\0<")
+_SEVERAL_ROOTS: Final = expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT
+_NO_ROOT: Final = (
+    expat.errors.XML_ERROR_SYNTAX,
+    expat.errors.XML_ERROR_NO_ELEMENTS,
+    "the document has no element",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """The root elements of a file, any number of them, and the text beside them."""
+
+    elements: tuple[Element, ...] = ()
+    text: str = ""
+
+
+# One file
+
+
+def parse_fragment(data: bytes, path: str, report: Report) -> Fragment:
+    """Return the root elements of a file: none, one or several.
+
+    Raises:
+        FormatError: The file is not well-formed, nor is it inside a root element.
+    """
+    if not data.startswith(_UTF_16):
+        data = _without_comments(_without_odd_line(data))
+    try:
+        return Fragment((parse(data, path, LIMITS, report=report),))
+    except FormatError as error:
+        words = error.diagnostics[0].message
+        if words != _SEVERAL_ROOTS and words not in _NO_ROOT:
+            raise
+        try:
+            return _parse_wrapped(data, path, report)
+        except FormatError:
+            if words == _SEVERAL_ROOTS:
+                raise
+            raise error from None
+
+
+def _parse_wrapped(data: bytes, path: str, report: Report) -> Fragment:
+    """Parse a file inside a root element of ours, which no location may count."""
+    start = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
+    declaration = _DECLARATION.match(data, start)
+    if declaration is not None:
+        start = declaration.end()
+    first = len(data[:start].decode("utf-8", errors="replace").lstrip("\ufeff")) + 1
+
+    def column(place: Place) -> int:
+        """Return the column without the wrapper, which is on the first line."""
+        is_behind = place.line == 1 and place.column > first
+        return max(first, place.column - len(_HEAD)) if is_behind else place.column
+
+    def moved(element: Element) -> Element:
+        """Call itself for the children, which are at most `DEEPEST` deep."""
+        if element.place.line != 1:
+            return element
+        children = tuple(map(moved, element.children))
+        return _copied(element, children, element.text, column(element.place))
+
+    whole = data[:start] + _HEAD + data[start:] + _TAIL
+    try:
+        root = parse(whole, path, LIMITS, report=report)
+    except FormatError as error:
+        raise FormatError(
+            *(
+                replace(found, place=replace(found.place, column=column(found.place)))
+                for found in error.diagnostics
+            )
+        ) from None
+    return Fragment(tuple(map(moved, root.children)), root.text)
+
+
+def _copied(
+    element: Element, children: tuple[Element, ...], text: str, column: int
+) -> Element:
+    place = element.place
+    return Element(
+        element.name,
+        element.attributes,
+        children=children,
+        text=text,
+        place=(place.path, place.line, column),
+    )
+
+
+def _without_odd_line(data: bytes) -> bytes:
+    """Blank a first line that begins with `<?` but closes no instruction."""
+    start = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
+    end = data.find(b"\n", start)
+    end = len(data) if end < 0 else end
+    if not data.startswith(b"<?", start) or b"?>" in data[start:end]:
+        return data
+    return data[:start] + b" " * (end - start) + data[end:]
+
+
+def _without_comments(data: bytes) -> bytes:
+    """Blank all comments, in which RobWork allows `--`; keep their line ends."""
+    pieces: list[bytes] = []
+    done = 0
+    while (begin := data.find(b"<!--", done)) >= 0:
+        end = data.find(b"-->", begin + 4) + 3
+        if end < 3:  # never closed: the parser will refuse it
+            break
+        pieces += data[done:begin], _NOT_LINE_END.sub(b" ", data[begin:end])
+        done = end
+    return b"".join((*pieces, data[done:]))
+
+
+# The files that it refers to
+
+
+class FileFinder:
+    """Finds the files that a workcell and the files included in it refer to.
+
+    Besides the roots that the caller allows, everything in the folder of the first
+    file may be referred to.
+    """
+
+    def __init__(self, path: str, roots: Roots) -> None:
+        self._roots = roots
+        self.folder = os.path.dirname(os.path.abspath(path))
+        self._home = Roots(folders=[self.folder])
+
+    def find(self, reference: str, place: Place) -> str | Diagnostic:
+        """Return the path of a plain file, or why a reference cannot be followed.
+
+        reference: A path; on Windows it is often written with backslashes.
+        place: Location of the reference; relative paths start in the folder of its
+            file.
+        """
+        reference = reference.replace("\\", "/")
+        base = os.path.dirname(os.path.abspath(place.path))
+        found = self._roots.find(reference, base=base, place=place)
+        if isinstance(found, Diagnostic) and found.code == "reference-outside":
+            absolute = os.path.join(base, reference)
+            at_home = self._home.find(absolute, base=self.folder, place=place)
+            if not isinstance(at_home, Diagnostic) or at_home.code == MISSING:
+                found = at_home
+        return found if isinstance(found, Diagnostic) else str(found)
+
+
+@dataclass(slots=True)
+class _File:
+    """A file that is being read, the file that includes it, and its definitions."""
+
+    path: str
+    real: str
+    outer: _File | None = None
+    included_at: Place | None = None
+    definitions: dict[str, Element] = field(default_factory=dict[str, Element])
+
+    def chain(self) -> list[_File]:
+        """Return this file and those around it, the innermost first."""
+        return [self, *(self.outer.chain() if self.outer else ())]
+
+
+def expand(data: bytes, path: str, finder: FileFinder, report: Report) -> Fragment:
+    """Return the root elements of a file with all directives followed.
+
+    Raises:
+        FormatError: The first file is not well-formed, or the result is too large.
+    """
+    fragment = parse_fragment(data, path, report)
+    file = _File(path, os.path.realpath(path))
+    return _Expansion(finder, report, len(data)).expand(fragment, file, 0)
+
+
+class _Expansion:
+    """Follows directives, and counts what that adds."""
+
+    def __init__(self, finder: FileFinder, report: Report, size: int) -> None:
+        self._finder = finder
+        self._report = report
+        self._guesses = Guesses()
+        self._elements = 0
+        self._files = 0
+        self._size = size
+        self._using: list[Element] = []
+
+    def expand(self, given: Fragment, file: _File, depth: int) -> Fragment:
+        """Return elements with their directives replaced.
+
+        It calls itself for each level of the tree, of which there are at most
+        `DEEPEST`.
+        """
+        elements: list[Element] = []
+        text = given.text
+        for element in given.elements:
+            self._count(element, depth)
+            match element.name:
+                case "Define":
+                    self._define(element, file)
+                    continue
+                case "Use":
+                    added = self._use(element, file, depth)
+                case "Include":
+                    added = self._include(element, file, depth)
+                case _:
+                    inside = Fragment(element.children, element.text)
+                    inside = self.expand(inside, file, depth + 1)
+                    column = element.place.column
+                    elements.append(
+                        _copied(element, inside.elements, inside.text, column)
+                    )
+                    continue
+            elements += added.elements
+            if added.text.strip(WHITE_SPACE):
+                if text.strip(WHITE_SPACE):
+                    self._report.error(
+                        element.place,
+                        "mixed-text",
+                        f"{element.label} adds text to an element that has text "
+                        "already, and their order would be lost",
+                        hint="Write the text out.",
+                    )
+                text = added.text
+        return Fragment(tuple(elements), text)
+
+    def _count(self, element: Element, depth: int) -> None:
+        self._elements += 1
+        if self._elements > MOST_ELEMENTS:
+            message = f"more than {MOST_ELEMENTS} elements, included ones counted"
+            self._refuse(element.place, "xml-limit", message)
+        if depth > DEEPEST:
+            message = f"elements nested more than {DEEPEST} deep"
+            self._refuse(element.place, "xml-limit", message)
+
+    def _refuse(self, place: Place, code: str, message: str) -> NoReturn:
+        self._report.error(place, code, message)
+        self._report.raise_if_errors()
+        raise AssertionError("the error was not counted")
+
+    def _define(self, element: Element, file: _File) -> None:
+        name = element.required_attribute("id", self._report)
+        if name is None:
+            return
+        first = file.definitions.get(name)
+        if first is not None and first.place != element.place:
+            self._report.warning(
+                element.place,
+                "repeated-define",
+                f"{quote(name)} is defined already, at line {first.place.line}; from "
+                "here on the new definition counts",
+            )
+        file.definitions[name] = element
+
+    def _use(self, element: Element, file: _File, depth: int) -> Fragment:
+        name = element.required_attribute("id", self._report)
+        if name is None:
+            return Fragment()
+        definition = file.definitions.get(name)
+        if definition is None:
+            self._report.error(
+                element.place,
+                "unknown-define",
+                f"nothing is defined as {quote(name)} up to here, in this file",
+                hint=self._guesses.hint(name, file.definitions)
+                or "A definition is known in its own file only.",
+            )
+            return Fragment()
+        if definition in self._using:
+            self._report.error(
+                element.place,
+                "define-cycle",
+                f"the definition of {quote(name)} at line {definition.place.line} uses "
+                "itself",
+            )
+            return Fragment()
+        self._using.append(definition)
+        inside = Fragment(definition.children, definition.text)
+        expanded = self.expand(inside, file, depth + 1)
+        self._using.pop()
+        return expanded
+
+    def _include(self, element: Element, file: _File, depth: int) -> Fragment:
+        reference = element.required_attribute("file", self._report)
+        if reference is None:
+            return Fragment()
+        inner = self._open(reference, element.place, file)
+        if inner is None:
+            return Fragment()
+        try:
+            data = read_bytes(inner.real, SIZE_CAP - self._size)
+            self._size += len(data)
+            fragment = parse_fragment(data, inner.path, self._report)
+        except FormatError as error:
+            for found in error.diagnostics:
+                self._report.add(found)
+            self._report_chain(inner)
+            return Fragment()
+        return self.expand(fragment, inner, depth + 1)
+
+    def _open(self, reference: str, place: Place, file: _File) -> _File | None:
+        """Return the file that is included; report why it cannot be."""
+        found = self._finder.find(reference, place)
+        if isinstance(found, Diagnostic):
+            self._report.add(found)
+            self._report_chain(file)
+            return None
+        shown = os.path.normpath(
+            os.path.join(os.path.dirname(file.path), reference.replace("\\", "/"))
+        )
+        path = shown if os.path.realpath(shown) == found else found
+        inner = _File(path, found, file, place)
+        chain = inner.chain()
+        if any(outer.real == found for outer in chain[1:]):
+            names = " -> ".join(os.path.basename(each.path) for each in chain[::-1])
+            self._report.error(
+                place, "include-cycle", f"{quote(reference)} includes itself: {names}"
+            )
+            self._report_chain(file)
+            return None
+        self._files += 1
+        if len(chain) > DEEPEST_INCLUDE:
+            message = f"files included more than {DEEPEST_INCLUDE} deep"
+            self._refuse(place, "include-limit", message)
+        if self._files > MOST_FILES:
+            message = f"more than {MOST_FILES} files are included"
+            self._refuse(place, "include-limit", message)
+        return inner
+
+    def _report_chain(self, file: _File) -> None:
+        """Report where a file with errors is included."""
+        for each in file.chain():
+            if each.included_at is not None:
+                name = os.path.basename(each.path)
+                self._report.note(
+                    each.included_at, "included-here", f"{quote(name)} is included here"
+                )
