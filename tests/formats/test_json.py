@@ -151,7 +151,7 @@ def test_findings_are_told_in_their_order_with_their_places():
     document.error((), "whole", "all", hint="Mend it.")
     document.warning(("c",), "nowhere", "no such part")
     with pytest.raises(FormatError):
-        document.tell()
+        document.report_all()
     assert [(found.code, found.place) for found in report.diagnostics] == [
         ("late", Place("x.json", 3, 2)),
         ("early", Place("x.json", 1, 2)),
@@ -164,8 +164,8 @@ def test_findings_are_told_once():
     report = Report()
     document = Document(b"[]", "x.json", report)
     document.note((), "once", "this")
-    document.tell()
-    document.tell()
+    document.report_all()
+    document.report_all()
     assert len(report.diagnostics) == 1
 
 
@@ -181,5 +181,5 @@ def test_many_findings_take_no_time():
     for k in range(50_000):
         document.note((k,), "many", "one of many")
     begin = time.process_time()
-    document.tell()
+    document.report_all()
     assert time.process_time() - begin < 5.0

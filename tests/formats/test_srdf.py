@@ -139,7 +139,7 @@ def test_groups_must_be_told_apart_and_end():
         '<group name="a"><group name="b"/></group>',
         '<group name="b"><group name="a"/></group>',
     )
-    assert "error[cycle]: groups hold each other in a circle" in circle
+    assert "error[cycle]: groups contain each other" in circle
     assert "has no attribute 'name'" in refusal(GROUP, "<group/>")
     assert "error[missing-name]" in refusal(GROUP, '<group name=" "/>')
 
@@ -540,7 +540,7 @@ def test_an_srdf_alone_is_explained(tmp_path: Path):
     path = tmp_path / "arm.srdf"
     path.write_text(f'<robot name="arm">{GROUP}</robot>')
     for options in ({}, {"format": "srdf"}):
-        with pytest.raises(FormatError, match=r"is no robot itself\. Load"):
+        with pytest.raises(FormatError, match=r"is not a robot itself\. Load"):
             arm.load(path, **options)
     assert not FORMAT.sniff(path.read_bytes())
 

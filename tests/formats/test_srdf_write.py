@@ -9,7 +9,7 @@ from armillary.cell.cell import Cell
 from armillary.errors import FormatError
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
-from armillary.formats.srdf import FORMAT, read_onto, write_collisions
+from armillary.formats.srdf import FORMAT, collisions, read_onto
 from armillary.model.group import Group
 from armillary.model.joints.revolute import Revolute
 from armillary.model.link import Link
@@ -167,8 +167,8 @@ def test_several_manipulators_are_named_as_in_the_urdf(tmp_path: Path):
     saved = registry.save(cell, tmp_path / "lab.srdf")
     lost = [d for d in saved.diagnostics if d.severity is Severity.WARNING]
     assert [str(d) for d in lost] == [
-        "warning[not-kept]: how 'robot' is joined to the world, and where its postures "
-        "have its base, is not kept"
+        "warning[not-kept]: how 'robot' is joined to the world, and the pose of its "
+        "base in its postures, is not kept"
     ]
     again, report = registry.read(tmp_path / "lab.urdf", srdf=tmp_path / "lab.srdf")
     assert not [d for d in report.diagnostics if d.place.path.endswith("srdf")]
@@ -227,7 +227,7 @@ def test_losses_are_told():
     one = chain("a", 2)
     held = Rules().let_touch("l0", held_by="l1")
     assert lost(Workcell(manipulators=(one,), rules=held)) == [
-        "warning[not-kept]: what may touch a part that is held is not kept"
+        "warning[not-kept]: what may touch an attached part is not kept"
     ]
     for name, text in (("end_effector", "{}"), ("virtual_joint", "x"), ("sphere", "")):
         odd = Property(name=f"srdf.{name}", of="l1", text=text)
@@ -238,7 +238,7 @@ def test_losses_are_told():
 def test_what_makes_no_srdf_is_refused(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(FormatError, match=r"error\[no-robot\]"):
         written(Workcell())
-    monkeypatch.setattr(write_collisions, "MOST_PAIRS", 5)
+    monkeypatch.setattr(collisions, "MOST_PAIRS", 5)
     with pytest.raises(FormatError, match=r"error\[too-many-pairs\]: 6 pairs"):
         written(Workcell(manipulators=(chain("a", 4),)))
 

@@ -1,8 +1,8 @@
 """Isaac SDK's `*.kinematic.json`: a tree of links, each with a motor that carries it.
 
-The frame of a link is behind its own motor, as ours is. Isaac's state vector holds the
-motors in the order of the file; ours is depth first: go by the names. A file is named
-after what it holds, and so are the cell and its one manipulator.
+The frame of a link is behind its own motor, as in this library. Isaac's state vector
+holds the motors in the order of the file, q is depth first: use the names of joints.
+The cell and its one manipulator are named after the file.
 """
 
 from __future__ import annotations

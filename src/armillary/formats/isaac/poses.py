@@ -1,7 +1,6 @@
 """The many forms of a pose in Isaac's files.
 
-What Isaac's own reader takes as no rotation or no translation without a word is taken
-so here too, with a warning.
+What Isaac's own reader silently ignores is ignored here too, with a warning.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ _ROTATION_KEYS: Final = (*_AXIS_KEYS, *_RPY_KEYS, *_QUATERNION_KEYS)
 
 
 class _Ignored(Exception):
-    """Why Isaac takes a part as if it were not there."""
+    """Why Isaac ignores a part."""
 
 
 def pose_of(document: Document, given: Record, steps: Steps) -> Pose | None:
-    """Return a pose; None where it is none, which is then among the findings."""
+    """Return a pose, None after an error."""
     try:
         if isinstance(given, dict):
             return _from_object(document, cast(dict[str, Any], given), steps)
@@ -70,7 +69,7 @@ def pose_record(pose: Pose) -> Record:
 
 
 def numbers_of(given: Record, count: int) -> tuple[float, ...] | None:
-    """Return an array of so many numbers, or None where it is anything else."""
+    """Return an array of `count` numbers, or None if it is anything else."""
     if not isinstance(given, list):
         return None
     items = [_number(item) for item in cast(list[Any], given)]
@@ -81,13 +80,13 @@ def numbers_of(given: Record, count: int) -> tuple[float, ...] | None:
 def warn_of_unknown(
     document: Document, given: Object, known: tuple[str, ...], steps: Steps
 ) -> None:
-    """Warn of members that Isaac does not look at."""
+    """Warn of members that Isaac ignores."""
     for key in given:
         if key not in known:
             document.warning(
                 (*steps, key),
                 "unknown-key",
-                f"{key!r} is not looked at",
+                f"{key!r} is ignored",
                 hint=f"Known here: {', '.join(known)}.",
             )
 
@@ -101,8 +100,8 @@ def _from_object(document: Document, given: Object, steps: Steps) -> Pose:
             document.warning(
                 (*steps, "translation"),
                 "ignored-translation",
-                "this translation is no array of three numbers; it is taken as 0 0 0, "
-                "as Isaac does",
+                "this translation is not an array of three numbers; it is taken as "
+                "0 0 0, as Isaac does",
             )
             position = ZERO
     rotation = EYE
@@ -127,7 +126,7 @@ def _rotation(document: Document, given: Record, steps: Steps) -> Rows:
         document.warning(
             steps,
             "ignored-rotation",
-            f"this rotation {reason}; it is taken as none, as Isaac does",
+            f"this rotation {reason}; it is ignored, as Isaac does",
             hint="Give an array w x y z, an axis and an angle, some of roll, pitch and "
             "yaw, or all of qw, qx, qy and qz.",
         )
@@ -137,7 +136,7 @@ def _rotation(document: Document, given: Record, steps: Steps) -> Rows:
 def _from_array(given: Record) -> Rows:
     quaternion = numbers_of(given, 4)
     if quaternion is None:
-        raise _Ignored("is no array of four numbers w x y z, and no object")
+        raise _Ignored("is neither an array of four numbers w x y z nor an object")
     return Pose.from_quaternion(quaternion).rotation
 
 
@@ -152,7 +151,7 @@ def _from_axis(given: Object) -> Rows:
 
 
 def _from_rpy(given: Object) -> Rows:
-    """Return Rx(roll) Ry(pitch) Rz(yaw), what is missing being 0."""
+    """Return Rx(roll) Ry(pitch) Rz(yaw); a missing angle is 0."""
     roll, pitch, yaw = (_angle(given, name) or 0.0 for name in ("roll", "pitch", "yaw"))
     return rows_from_moving_xyz(roll, pitch, yaw)
 
@@ -172,7 +171,7 @@ _KINDS: Final = {
 
 
 def _angle(given: Object, name: str) -> float | None:
-    """Return an angle [rad] given in either unit, None where it is not given."""
+    """Return an angle [rad] given in either unit, None without one."""
     found = [unit for unit in _UNITS if f"{name}_{unit}" in given]
     if not found:
         return None
@@ -180,12 +179,12 @@ def _angle(given: Object, name: str) -> float | None:
         raise _Ignored(f"has the {name} in both units")
     value = _number(given[f"{name}_{found[0]}"])
     if value is None:
-        raise _Ignored(f"has a {name} that is no number")
+        raise _Ignored(f"has a {name} that is not a number")
     return value * _UNITS[found[0]]
 
 
 def _number(given: Record) -> float | None:
-    """Return a number of a file as a finite float, None where it is anything else."""
+    """Return a number of a file as a finite float, None if it is anything else."""
     if isinstance(given, bool) or not isinstance(given, (int, float)):
         return None
     try:

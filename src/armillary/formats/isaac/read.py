@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, cast
 
 import msgspec
@@ -16,7 +15,7 @@ from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
 from armillary.formats.isaac.poses import numbers_of, pose_of, warn_of_unknown
 from armillary.formats.json import Document, Record, Steps
-from armillary.formats.names import broken_rules
+from armillary.formats.names import FreeNames, broken_rules
 from armillary.formats.records import TYPE, joint_of
 from armillary.model.joint import Joint
 from armillary.model.joints import Fixed, Prismatic, Revolute
@@ -45,24 +44,24 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     document.check_keys()
     own = {kind.motor: kind for kind in options.joints.values() if kind.motor}
     links = _links(document, tree, own)
-    document.tell()
+    document.report_all()
     _check_order(document, links, is_strict=options.strict_order)
     links = _with_fixed_base(document, links)
     for problem, k in broken_rules(links):
         steps = ("links",) if k is None else ("links", k)
         document.error(steps, problem.rule, problem.message.removesuffix("."))
-    document.tell()
+    document.report_all()
     name = _name(path)
     manipulator = Manipulator(name=name, links=tuple(links))
     _note_joint_order(document, links, manipulator)
-    document.tell()
+    document.report_all()
     return Workcell(name=name, manipulators=(manipulator,))
 
 
 def _links(document: Document, tree: Record, own: Motors) -> list[Link]:
-    """Return the links of a file, those that could be read.
+    """Return the links of a file that could be read.
 
-    own: The caller's classes of joints, by the types of their motors.
+    own: The caller's joint classes by the types of their motors.
     """
     if not isinstance(tree, dict):
         document.error((), "wrong-type", "a kinematic tree is an object with links")
@@ -80,7 +79,7 @@ def _links(document: Document, tree: Record, own: Motors) -> list[Link]:
 
 
 def _link(document: Document, given: Record, steps: Steps, own: Motors) -> Link | None:
-    """Return a link; None where it is none, which is then among the findings."""
+    """Return a link, None after an error."""
     if not isinstance(given, dict):
         document.error(steps, "wrong-type", "a link is an object")
         return None
@@ -88,10 +87,10 @@ def _link(document: Document, given: Record, steps: Steps, own: Motors) -> Link 
     warn_of_unknown(document, members, ("name", "parent", "motor"), steps)
     name, parent = members.get("name"), members.get("parent")
     if not isinstance(name, str) or not name:
-        document.error(steps, "no-name", "a link needs a name, which is a text")
+        document.error(steps, "no-name", "a link needs a name, which is a string")
         return None
     if "parent" in members and not isinstance(parent, str):
-        document.error((*steps, "parent"), "wrong-type", "a parent is named by a text")
+        document.error((*steps, "parent"), "wrong-type", "a parent is a string")
         return None
     if "motor" not in members:
         return Link(name=name, parent=parent)
@@ -168,7 +167,7 @@ def _moving(
 def _own(
     document: Document, kind: type[Joint], given: dict[str, Any], steps: Steps
 ) -> tuple[Joint, Limits] | None:
-    """Return a motor that stands for a class of the caller's."""
+    """Return a motor of one of the caller's classes."""
     record = {key: value for key, value in given.items() if key != "limits"}
     try:
         joint = joint_of({**record, TYPE: kind.tag}, {kind.tag: kind})
@@ -190,13 +189,13 @@ def _warn_of_prismatic(
         document.warning(
             (*steps, "axis"),
             "axis-length",
-            f"the axis has length {math.hypot(*axis):g}; it is taken with length 1, so "
-            "that q is in metres",
+            f"the axis has length {math.hypot(*axis):g}; normalised, so that q is in "
+            "metres",
         )
 
 
 def _limits(document: Document, given: dict[str, Any], steps: Steps) -> Limits:
-    """Return inclusive limits [rad or m]; Isaac's largest numbers stand for none.
+    """Return inclusive limits [rad or m]; Isaac's largest numbers mean unlimited.
 
     Raises:
         ModelError: They are swapped.
@@ -208,7 +207,8 @@ def _limits(document: Document, given: dict[str, Any], steps: Steps) -> Limits:
         document.warning(
             steps,
             "ignored-limits",
-            "these limits are no array of two numbers; the joint has none, as in Isaac",
+            "these limits are not an array of two numbers; the joint has none, as in "
+            "Isaac",
         )
         return UNLIMITED
     lower, upper = limits
@@ -219,7 +219,7 @@ def _limits(document: Document, given: dict[str, Any], steps: Steps) -> Limits:
 
 
 def _check_order(document: Document, links: list[Link], *, is_strict: bool) -> None:
-    """Tell of links before their parents: Isaac refuses them, though it need not."""
+    """Report links that come before their parents, which Isaac refuses."""
     names = {link.name for link in links}
     seen: set[str] = set()
     early: list[int] = []
@@ -230,7 +230,7 @@ def _check_order(document: Document, links: list[Link], *, is_strict: bool) -> N
     for k in early if is_strict else early[:1]:
         link = links[k]
         message = (
-            f"link {quote(link.name)} stands before its parent {quote(link.parent)}"
+            f"link {quote(link.name)} comes before its parent {quote(link.parent)}"
         )
         if is_strict:
             document.error(("links", k), "order", message)
@@ -241,27 +241,20 @@ def _check_order(document: Document, links: list[Link], *, is_strict: bool) -> N
 
 
 def _with_fixed_base(document: Document, links: list[Link]) -> list[Link]:
-    """Return the links with a base behind a root that moves: ours must stand still."""
+    """Return the links with a base before a root that moves, as bases are fixed."""
     roots = [k for k, link in enumerate(links) if link.parent is None]
     if len(roots) != 1 or not links[roots[0]].moves:
         return links
-    names = {link.name for link in links}
-    base = next(name for name in _base_names() if name not in names)
+    base = FreeNames({link.name for link in links}).derive("base")
     root = msgspec.structs.replace(links[roots[0]], parent=base)
     document.note(
         ("links", roots[0]),
         "added-base",
-        f"the root {quote(root.name)} moves; it stands on an added link {quote(base)}",
+        f"the root {quote(root.name)} moves; a base {quote(base)} is added before it",
     )
     found = list(links)
     found[roots[0]] = root
     return [*found, Link(name=base)]
-
-
-def _base_names() -> Iterator[str]:
-    yield "base"
-    for count in itertools.count(2):
-        yield f"base_{count}"
 
 
 def _note_joint_order(
@@ -273,12 +266,12 @@ def _note_joint_order(
             ("links",),
             "joint-order",
             "Isaac's state holds the joints in the order of the file; here they are "
-            "ordered depth first, so go by their names",
+            "ordered depth first, so use their names",
         )
 
 
 def _name(path: str) -> str:
-    """Return what a file is called, without its ending."""
+    """Return the name of a file without its ending."""
     name = os.path.basename(path)
     stem = name[: -len(ENDING)] if name.lower().endswith(ENDING) else None
     stem = os.path.splitext(name)[0] if stem is None else stem

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
-from collections import Counter
 from typing import Final
 
 import msgspec
 
 from armillary.errors import ArmillaryError, quote
-from armillary.formats.diagnostic import Place, Report
+from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.isaac.poses import pose_record
 from armillary.formats.json import Record, to_text
+from armillary.formats.names import FreeNames
 from armillary.formats.records import TYPE, joint_record
+from armillary.formats.unsupported import Unsupported
 from armillary.model.joint import Joint
 from armillary.model.joints import Fixed, Prismatic, Revolute
 from armillary.model.joints.opaque import OpaqueJoint
@@ -29,16 +29,24 @@ __all__ = ["write"]
 DEPTH: Final = 3
 LARGEST: Final = sys.float_info.max
 
-_NOWHERE: Final = Place()
+# The fields that are written; any other must be at its default.
+CELL: Final = frozenset({"name", "manipulators", "mounts"})
+MOUNT: Final = frozenset({"manipulator", "on", "pose"})
+MANIPULATOR: Final = frozenset({"name", "links", "home"})
+LINK: Final = frozenset(
+    {"name", "parent", "joint", "joint_name", "limits", "coupling", "primary", "frames"}
+)
+LIMITS: Final = frozenset({"lower", "upper"})
+FRAME: Final = frozenset({"name", "pose"})
 
 
 def write(cell: Workcell, report: Report) -> bytes:
     """Return the text of a kinematic tree.
 
     A joint with a precursor becomes a constant link `<link>_origin` and behind it a
-    link that moves; where joint and link have different names, the link that moves is
-    called like the joint and carries one called like the link. So every frame and every
-    joint keeps its name.
+    link that moves; where joint and link have different names, the link that moves has
+    the joint's name and carries one with the link's. So every frame and every joint
+    keeps its name.
 
     Raises:
         FormatError: The cell has not exactly one manipulator, or a number of it is not
@@ -46,7 +54,7 @@ def write(cell: Workcell, report: Report) -> bytes:
     """
     if len(cell.manipulators) != 1:
         report.error(
-            _NOWHERE,
+            NOWHERE,
             "many-manipulators",
             f"the cell has {len(cell.manipulators)} manipulators; a kinematic tree is "
             "one",
@@ -54,39 +62,47 @@ def write(cell: Workcell, report: Report) -> bytes:
         )
         report.raise_if_errors()
     (manipulator,) = cell.manipulators
-    links = _Tree(manipulator, report).links(cell.supports[0].pose)
-    _tell_notes(cell, report)
+    unsupported = Unsupported(report)
+    links = _Tree(manipulator, unsupported, report).links(cell.supports[0].pose)
+    unsupported.add_fields("manipulator", manipulator, MANIPULATOR)
+    for mount in cell.mounts:
+        unsupported.add_fields("mount", mount, MOUNT)
+    unsupported.add_fields("cell", cell, CELL)
+    unsupported.report_all()
     report.raise_if_errors()
-    name = "the name of the cell is left to that of the file"
-    report.note(_NOWHERE, "name", name)
+    report.note(NOWHERE, "name", "the cell is named after the file")
     return to_text({"links": links}, depth=DEPTH)
 
 
 class _Tree:
     """Makes the links of a file, and counts what they cannot hold."""
 
-    def __init__(self, manipulator: Manipulator, report: Report) -> None:
+    def __init__(
+        self, manipulator: Manipulator, unsupported: Unsupported, report: Report
+    ) -> None:
         self._manipulator = manipulator
         self._report = report
+        self._unsupported = unsupported
         self._records: list[Record] = []
-        self._lost: Counter[str] = Counter()
-        self._names = set(manipulator.places)
+        self._names = FreeNames(set(manipulator.places))
 
     def links(self, support: Pose) -> list[Record]:
         """Return the records of all links, the base at `support`."""
-        manipulator = self._manipulator
-        for k in manipulator.order:
-            link = manipulator.links[k]
+        for k in self._manipulator.order:
+            link = self._manipulator.links[k]
             try:
                 self._link(link, support if link.parent is None else None)
             except ArmillaryError as error:
                 message = f"link {quote(link.name)}: {str(error).removesuffix('.')}"
-                self._report.error(_NOWHERE, "unwritable", message)
-            self._count_losses(link)
-        for what, count in self._lost.items():
-            where = f"{count} links" if count > 1 else "a link"
-            message = f"{_LOSSES[what]} of {where} cannot be written"
-            self._report.warning(_NOWHERE, f"lost-{what}", message)
+                self._report.error(NOWHERE, "unwritable", message)
+            self._unsupported.add_fields("link", link, LINK)
+            if link.moves:
+                self._unsupported.add_fields("limit", link.limits, LIMITS)
+            if link.coupling is not None:
+                of = quote(link.coupling.of)
+                self._warn(
+                    "lost-coupling", link, f"follows {of}; it is written as free"
+                )
         return self._records
 
     def _link(self, link: Link, support: Pose | None) -> None:
@@ -95,23 +111,24 @@ class _Tree:
         if isinstance(joint, (Revolute, Prismatic)) or joint.motor:
             self._moving(link, joint)
         else:
-            pose = self._placement(link)
+            pose = self._fixed_pose(link)
             self._add(
                 link.name, link.parent, pose if support is None else support @ pose
             )
         for frame in link.frames:
+            self._unsupported.add_fields("frame", frame, FRAME)
             self._add(frame.name, link.name, link.primary @ frame.pose)
 
     def _moving(self, link: Link, joint: Joint) -> None:
-        """Add a constant link in front of a joint, the joint, and what it carries."""
+        """Add a constant link before a joint, the joint, and the link behind it."""
         parent = link.parent
         if not joint.precursor.is_identity:
-            origin = self._fresh(f"{link.name}_origin")
+            origin = self._names.derive(f"{link.name}_origin")
             self._add(origin, parent, joint.precursor)
             parent = origin
         name = link.name
         if link.coordinate != link.name:
-            name = self._fresh(link.coordinate)
+            name = self._names.derive(link.coordinate)
             if name != link.coordinate:
                 self._warn("lost-joint-name", link, f"is written as {quote(name)}")
         record = joint_record(msgspec.structs.replace(joint, precursor=IDENTITY))
@@ -127,8 +144,8 @@ class _Tree:
         if name != link.name:
             self._records.append({"name": link.name, "parent": name})
 
-    def _placement(self, link: Link) -> Pose:
-        """Return where a link is that does not move, or that Isaac cannot move."""
+    def _fixed_pose(self, link: Link) -> Pose:
+        """Return the pose of a link that does not move, or that Isaac cannot move."""
         joint, limits = link.joint, link.limits
         if isinstance(joint, Fixed):
             return joint.precursor
@@ -150,72 +167,12 @@ class _Tree:
             record["motor"] = {"type": "constant", "properties": properties}
         self._records.append(record)
 
-    def _fresh(self, name: str) -> str:
-        """Return a name that no link has yet, and take it."""
-        ways = itertools.chain([name], (f"{name}_{k}" for k in itertools.count(2)))
-        found = next(way for way in ways if way not in self._names)
-        self._names.add(found)
-        return found
-
     def _warn(self, code: str, link: Link, text: str) -> None:
-        self._report.warning(_NOWHERE, code, f"joint {quote(link.coordinate)} {text}")
-
-    def _count_losses(self, link: Link) -> None:
-        limits = link.limits
-        lowest = min(limits.velocity, limits.acceleration, limits.effort)
-        if link.moves and lowest <= LARGEST:
-            self._lost["rates"] += 1
-        if link.inertia is not None:
-            self._lost["inertia"] += 1
-        if link.visuals or link.collisions:
-            self._lost["shapes"] += 1
-        if any(frame.end_effector for frame in link.frames):
-            self._lost["end-effectors"] += 1
-        if link.passive:
-            self._lost["passive"] += 1
-        if link.coupling is not None:
-            of = quote(link.coupling.of)
-            self._warn("lost-coupling", link, f"follows {of}; it is written as free")
-
-
-_LOSSES: Final = {
-    "rates": "the limits of velocity, acceleration and effort",
-    "inertia": "the mass properties",
-    "shapes": "the shapes",
-    "passive": "that no motor drives the joint",
-    "end-effectors": "which frames are end effectors",
-}
-
-
-def _tell_notes(cell: Workcell, report: Report) -> None:
-    """Warn of what stands beside the links and has no place in a file."""
-    (manipulator,) = cell.manipulators
-    notes = {
-        "postures": manipulator.postures,
-        "groups": manipulator.groups,
-        "wheels": manipulator.wheels,
-        "properties": (*manipulator.properties, *cell.properties),
-        "unbolted": [mount for mount in cell.mounts if not mount.bolted],
-        "rules": cell.rules != Workcell().rules,
-    }
-    for what, found in notes.items():
-        if found:
-            message = f"{_NOTES[what]} cannot be written"
-            report.warning(_NOWHERE, f"lost-{what}", message)
-
-
-_NOTES: Final = {
-    "postures": "named postures",
-    "groups": "groups of joints",
-    "wheels": "that the base drives on two wheels",
-    "properties": "properties",
-    "unbolted": "that the base is not bolted",
-    "rules": "which pairs of links are tested for collision",
-}
+        self._report.warning(NOWHERE, code, f"joint {quote(link.coordinate)} {text}")
 
 
 def _limits(limits: Limits) -> Record:
-    """Return limits as files hold them: Isaac's largest numbers stand for none."""
+    """Return limits as files hold them: Isaac's largest numbers mean unlimited."""
     if limits.lower < -LARGEST and limits.upper > LARGEST:
         return {}
     lower, upper = max(limits.lower, -LARGEST), min(limits.upper, LARGEST)

@@ -82,7 +82,7 @@ class Document:
         """Add a finding that is no fault."""
         self._findings.append(Finding(steps, Severity.NOTE, code, message, hint))
 
-    def tell(self) -> None:
+    def report_all(self) -> None:
         """Hand the findings to the report, and raise if one of them is an error.
 
         Raises:
@@ -157,7 +157,7 @@ class Document:
             FormatError: Always.
         """
         self.mismatch(error, steps)
-        self.tell()
+        self.report_all()
         raise AssertionError(error)
 
     def mismatch(self, error: msgspec.ValidationError, steps: Steps) -> None:

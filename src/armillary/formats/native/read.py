@@ -52,7 +52,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     wire = document.decode(cell_in_file())
     document.check_keys(wire)
     cell = _Building(document, options).whole(wire)
-    document.tell()
+    document.report_all()
     assert cell is not None
     return cell
 
@@ -75,7 +75,7 @@ def _check_head(document: Document) -> None:
             f"the version is {head.version}; this armillary reads version {VERSION}",
             hint="Update armillary." if newer else f'Write "version": {VERSION}.',
         )
-    document.tell()
+    document.report_all()
 
 
 class _Faulty(Exception):

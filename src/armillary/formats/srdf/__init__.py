@@ -1,21 +1,21 @@
 """SRDF in and out: what MoveIt and others say of a robot beside its URDF.
 
-An SRDF is no robot; it is read onto the manipulator of a URDF, or of any other file:
+An SRDF is not a robot: it is read onto the manipulator of a URDF, or of any other file:
 `load("ur5.urdf", srdf="ur5.srdf")`.
 
 - `group` becomes a group, and `group_state` a posture, of the manipulator.
 - `disable_collisions`, `enable_collisions` and `disable_default_collisions` become
-  rules: all pairs of the robot's links are tested but those that are disabled, with the
-  reasons that are given, and those that cannot move in each other. Without any of these
+  rules: all pairs of the robot's links are tested except those that are disabled, with
+  their reasons, and those that cannot move relative to each other. Without any of these
   elements the rules stay as they are.
-- `virtual_joint` of type `fixed` bolts the base to the world; the others leave it free,
-  as bases are. `passive_joint` makes a joint passive.
+- `virtual_joint` of type `fixed` bolts the base to the world; the other types leave it
+  free. `passive_joint` makes a joint passive.
 - `end_effector`, `virtual_joint`, `joint_property`, `link_sphere_approximation`, and
-  where a posture has the base, are kept as properties of the manipulator, `srdf.*`, and
-  written again.
+  the pose of the base in a posture, are kept as properties of the manipulator,
+  `srdf.*`, and written again.
 
-As in MoveIt, what names a link or joint that the robot does not have is left out, each
-time with a warning; an SRDF that names none that it has is refused.
+As in MoveIt, an element that names a link or joint that does not exist is left out with
+a warning; an SRDF that names none of the robot's is refused.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _read(data: bytes, path: str, options: ReadOptions, report: Report) -> NoRet
     raise fault(
         path,
         "companion",
-        "an SRDF tells of the robot of a URDF, and is no robot itself",
+        "an SRDF describes the robot of a URDF, and is not a robot itself",
         hint="Load the URDF with this file beside it: load('robot.urdf', srdf=...).",
     )
 

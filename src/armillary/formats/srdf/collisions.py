@@ -1,17 +1,25 @@
-"""Which pairs an SRDF disables and enables, as rules."""
+"""The pairs of links that an SRDF disables and enables: read as rules, and written."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import combinations
 from typing import Final
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Place
+from armillary.formats.diagnostic import NOWHERE, Place, Report
 from armillary.formats.srdf.names import Names
-from armillary.formats.xml import Element, report_unused
+from armillary.formats.xml import Element, report_unused, tag
+from armillary.model.collision_pairs import CollisionPairs
+from armillary.model.link_pairs import PairDecision
+from armillary.model.link_pattern import is_exact
+from armillary.model.link_tree import Carried
 from armillary.model.rules import Reason, Rule
+from armillary.model.workcell import Workcell
 
-__all__ = ["REASONS", "read_rules"]
+__all__ = ["read_rules", "untested_pairs"]
 
+MOST_PAIRS: Final = 100_000
 REASONS: Final = {
     "Adjacent": Reason.ADJACENT,
     "Never": Reason.NEVER,
@@ -22,14 +30,15 @@ REASONS: Final = {
 }
 """Reasons as MoveIt's assistant writes them; others are kept as they are."""
 
+WORDS: Final = {reason: word for word, reason in REASONS.items()}
 PAIRS: Final = ("enable_collisions", "disable_collisions")
 
 
 def read_rules(robot: Element, names: Names) -> list[Rule]:
-    """Return the rules, in the order in which MoveIt applies them; none without any.
+    """Return the rules in the order in which MoveIt applies them, none without any.
 
-    All pairs of the robot's links are tested, but those of links that are disabled as a
-    whole, but those that are enabled, but those that are disabled.
+    All pairs of the robot's links are tested, except those of links that are disabled
+    as a whole, except those that are enabled, except those that are disabled.
     """
     name = names.manipulator.name
     defaults = robot.children_named("disable_default_collisions")
@@ -54,31 +63,86 @@ def read_rules(robot: Element, names: Names) -> list[Rule]:
 def _read_pairs(
     elements: tuple[Element, ...], names: Names, *, tested: bool
 ) -> list[Rule]:
-    name = names.manipulator.name
-    found: dict[tuple[str, str], tuple[Rule, Place]] = {}
+    name, warning = names.manipulator.name, names.report.warning
+    found: dict[frozenset[str], tuple[Rule, Place]] = {}
     for element in elements:
-        links = names.link(element, "link1"), names.link(element, "link2")
+        a, b = names.link(element, "link1"), names.link(element, "link2")
         given = element.attribute("reason") or ""
         report_unused(element, names.report)
-        a, b = links
         if a is None or b is None:
             continue
         if a == b:
-            names.report.warning(
-                element.place,
-                "one-link",
-                f"<{element.name}> names {quote(a)} twice; it has no effect",
-            )
+            message = f"<{element.name}> names {quote(a)} twice; it has no effect"
+            warning(element.place, "one-link", message)
             continue
         reason = REASONS.get(given, given) or Reason.SRDF
         rule = Rule(a=f"{name}/{a}", b=f"{name}/{b}", tested=tested, reason=reason)
-        key = (a, b) if a < b else (b, a)
-        first, place = found.setdefault(key, (rule, element.place))
-        if first is not rule and first.reason != rule.reason:
-            names.report.warning(
+        first, place = found.setdefault(frozenset((a, b)), (rule, element.place))
+        if first.reason != rule.reason:
+            warning(
                 element.place,
                 "repeated-pair",
                 f"<{element.name}> names {quote(a)} and {quote(b)} again, for another "
                 f"reason than at line {place.line}, which counts",
             )
     return [rule for rule, _ in found.values()]
+
+
+def untested_pairs(cell: Workcell, report: Report) -> Iterator[Element]:
+    """Yield each pair of links with shapes that is not tested."""
+    known = CollisionPairs(cell, cell.rules)
+    pairs = known.pairs(_mounted(cell, known))
+    links = pairs.links
+    untested = len(links) * (len(links) - 1) // 2 - len(pairs)
+    if untested > MOST_PAIRS:
+        report.error(
+            NOWHERE,
+            "too-many-pairs",
+            f"{untested} pairs of links are not tested, more than {MOST_PAIRS}; an "
+            "SRDF lists each",
+        )
+        return
+    _report_rules(cell, report)
+    is_single = len(cell.manipulators) == 1
+    prefix = f"{cell.manipulators[0].name}/" if is_single else ""
+    tested = set(pairs)
+    for a, b in combinations(links, 2):
+        if (a, b) not in tested:
+            yield tag(
+                "disable_collisions",
+                {
+                    "link1": a.removeprefix(prefix),
+                    "link2": b.removeprefix(prefix),
+                    "reason": _reason(pairs.why(a, b)),
+                },
+            )
+
+
+def _mounted(cell: Workcell, known: CollisionPairs) -> tuple[Carried, ...]:
+    """Return the bases mounted on links without bolts, which URDF fixes there."""
+    bolted = {each.manipulator for each in known.kinship.bolted}
+    return tuple(
+        Carried(k, known.kinship.number(at.manipulator, at.link), "standing on")
+        for k, at in enumerate(cell.supports)
+        if at.manipulator >= 0 and k not in bolted
+    )
+
+
+def _reason(decision: PairDecision) -> str:
+    if decision.rule is not None:
+        return WORDS.get(decision.reason, decision.reason)
+    return WORDS[Reason.ADJACENT if decision.is_carried else Reason.USER]
+
+
+def _report_rules(cell: Workcell, report: Report) -> None:
+    """Report which rules are lost, and which are written as pairs."""
+    if cell.rules.touches:
+        report.warning(
+            NOWHERE, "not-kept", "what may touch an attached part is not kept"
+        )
+    if not all(is_exact(side) for side in cell.rules.sides):
+        report.note(
+            NOWHERE,
+            "pairs-listed",
+            "the patterns of the rules become the pairs that are not tested",
+        )

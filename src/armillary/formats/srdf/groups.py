@@ -1,4 +1,4 @@
-"""Group elements, and what keeps them from holding each other."""
+"""`<group>`: the links, joints, chains and other groups that it holds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report, Severity
+from armillary.formats.names import check_unique
 from armillary.formats.srdf.names import Names
 from armillary.formats.xml import Element, report_unused
 from armillary.model.group import Group
@@ -19,91 +20,79 @@ __all__ = ["read_groups"]
 def read_groups(
     robot: Element, names: Names, in_groups: dict[str, list[str]]
 ) -> list[Group]:
-    """Return the groups, without what they name in vain.
+    """Return the groups, without links, joints and groups that do not exist.
 
     in_groups: Receives the groups that each virtual joint is in.
     """
-    report = names.report
-    groups: dict[str, Group] = {}
-    places: dict[str, Place] = {}
+    given: list[tuple[Group, Place]] = []
     for element in robot.children_named("group"):
         group = _read_group(element, names, in_groups)
-        report_unused(element, report)
-        if group is None:
-            continue
-        if group.name in groups:
-            report.error(
-                element.place,
-                "repeated-name",
-                f"a group is called {quote(group.name)} already, at line "
-                f"{places[group.name].line}",
-                hint="Rename one.",
-            )
-        groups.setdefault(group.name, group)
-        places.setdefault(group.name, element.place)
+        report_unused(element, names.report)
+        if group is not None:
+            given.append((group, element.place))
+    check_unique("group", ((group.name, at) for group, at in given), names.report)
+    places = {group.name: place for group, place in reversed(given)}
+    groups = {group.name: group for group, _ in reversed(given)}
     found = [
-        _without_unknown(group, groups, places, names) for group in groups.values()
+        _without_unknown(groups[name], places, names)
+        for name in dict.fromkeys(group.name for group, _ in given)
     ]
-    _tell_circles(found, places, report)
+    _report_cycle(found, places, names.report)
     return found
 
 
 def _read_group(
     element: Element, names: Names, in_groups: dict[str, list[str]]
 ) -> Group | None:
-    name = names.of(element, "name")
+    name = names.required(element, "name")
     joints: list[str] = []
+    links: list[str | None] = []
+    chains: list[tuple[str, str]] = []
+    groups: list[str | None] = []
     for child in element.children_named("joint"):
-        given = names.of(child, "name")
+        given = names.required(child, "name")
         if given is not None and given in names.virtual:
             in_groups.setdefault(given, []).append(name or "")
         elif given is not None:
             joints.extend(names.joints(child, given))
         report_unused(child, names.report)
-    links: list[str] = []
     for child in element.children_named("link"):
-        link = names.link(child, "name")
-        links.extend([] if link is None else [link])
+        links.append(names.link(child, "name"))
         report_unused(child, names.report)
-    chains: list[tuple[str, str]] = []
     for child in element.children_named("chain"):
-        ends = names.link(child, "base_link"), names.link(child, "tip_link")
-        if ends[0] is not None and ends[1] is not None:
-            chains.append((ends[0], ends[1]))
+        base, tip = names.link(child, "base_link"), names.link(child, "tip_link")
+        if base is not None and tip is not None:
+            chains.append((base, tip))
         report_unused(child, names.report)
-    groups: list[str] = []
     for child in element.children_named("group"):
-        group = names.of(child, "name")
-        groups.extend([] if group is None else [group])
+        groups.append(names.required(child, "name"))
         report_unused(child, names.report)
     if name is None:
         return None
     return Group(
         name=name,
         joints=tuple(dict.fromkeys(joints)),
-        links=tuple(dict.fromkeys(links)),
+        links=tuple(dict.fromkeys(filter(None, links))),
         chains=tuple(dict.fromkeys(chains)),
-        groups=tuple(dict.fromkeys(groups)),
+        groups=tuple(dict.fromkeys(filter(None, groups))),
     )
 
 
-def _without_unknown(
-    group: Group, groups: dict[str, Group], places: dict[str, Place], names: Names
-) -> Group:
-    known = tuple(name for name in group.groups if name in groups)
+def _without_unknown(group: Group, places: dict[str, Place], names: Names) -> Group:
     for name in group.groups:
-        if name not in groups:
+        if name not in places:
             names.report.warning(
                 places[group.name],
                 "unknown-group",
                 f"group {quote(group.name)} holds the group {quote(name)}, which does "
                 "not exist; that is left out",
-                hint=names.hint(name, list(groups)),
+                hint=names.hint(name, list(places)),
             )
+    known = tuple(name for name in group.groups if name in places)
     return msgspec.structs.replace(group, groups=known)
 
 
-def _tell_circles(
+def _report_cycle(
     groups: Sequence[Group], places: dict[str, Place], report: Report
 ) -> None:
     if report.count(Severity.ERROR):
@@ -111,9 +100,9 @@ def _tell_circles(
     try:
         TopologicalSorter({group.name: group.groups for group in groups}).prepare()
     except CycleError as error:
-        circle: list[str] = error.args[1]
+        cycle: list[str] = error.args[1]
         report.error(
-            places[circle[0]],
+            places[cycle[0]],
             "cycle",
-            f"groups hold each other in a circle: {' in '.join(map(quote, circle))}",
+            f"groups contain each other: {' in '.join(map(quote, cycle))}",
         )

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.names import Guesses
 from armillary.formats.numbers import WHITE_SPACE
+from armillary.formats.urdf.convert import PARTS
 from armillary.formats.xml import Element
 from armillary.model.manipulator import Manipulator
 
-__all__ = ["FLOATING", "PLANAR", "Names", "VirtualJoint"]
-
-PLANAR: Final = ("x", "y", "theta")
-FLOATING: Final = ("x", "y", "z", "yaw", "pitch", "roll")
-"""What is added to the name of a joint that the reader of URDF has split."""
+__all__ = ["Names", "VirtualJoint"]
 
 
 class VirtualJoint(NamedTuple):
@@ -29,7 +27,7 @@ class VirtualJoint(NamedTuple):
 
 
 class Names:
-    """Tells the links and joints of a robot, and warns of what is none."""
+    """Look up the links and joints of a robot, and warn of those that do not exist."""
 
     def __init__(self, manipulator: Manipulator, report: Report) -> None:
         self.manipulator = manipulator
@@ -37,7 +35,7 @@ class Names:
         self.virtual: dict[str, VirtualJoint] = {}
         self.found = 0
         self.missed = 0
-        self._guesses = Guesses()
+        self.hint = Guesses().hint
         self._moving = {link.coordinate for link in manipulator.links if link.moves}
         self._links = {
             link.coordinate: k
@@ -45,7 +43,12 @@ class Names:
             if link.parent is not None
         }
 
-    def of(self, element: Element, attribute: str) -> str | None:
+    @property
+    def base(self) -> str:
+        """Return the name of the robot's base."""
+        return self.manipulator.links[self.manipulator.base].name
+
+    def required(self, element: Element, attribute: str) -> str | None:
         """Return a required name without white space around it, None after an error."""
         given = element.required_attribute(attribute, self.report)
         name = None if given is None else given.strip(WHITE_SPACE)
@@ -58,46 +61,40 @@ class Names:
         return name or None
 
     def link(self, element: Element, attribute: str) -> str | None:
-        """Return the link that an attribute names, None after a finding."""
-        name = self.of(element, attribute)
-        if name is None:
-            return None
-        if name in self.manipulator.index:
-            self.found += 1
+        """Return the link that an attribute names, None after a diagnostic."""
+        name = self.required(element, attribute)
+        if name is None or name in self.manipulator.index:
+            self.found += name is not None
             return name
-        self._miss("link", name, self.manipulator.index, element)
+        self._report_missing("link", name, self.manipulator.index, element)
         return None
 
     def joints(self, element: Element, name: str) -> tuple[str, ...]:
-        """Return the joints that a name stands for: itself, or what it was split into.
+        """Return the joints that a name stands for: itself, or what replaces it.
 
-        Nothing, after a warning, where it is none of the robot's joints.
+        Nothing, after a warning, if the robot has no such joint.
         """
-        if name in self._links:
+        replaced = [
+            tuple(f"{name}_{part}" for part in PARTS[kind])
+            for kind in ("floating", "planar")
+        ]
+        known = [parts for parts in replaced if self._moving.issuperset(parts)]
+        if name in self._links or known:
             self.found += 1
-            return (name,)
-        for suffixes in (FLOATING, PLANAR):
-            parts = tuple(f"{name}_{suffix}" for suffix in suffixes)
-            if self._moving.issuperset(parts):
-                self.found += 1
-                return parts
-        self._miss("joint", name, [*self._links, *self.virtual], element)
+            return (name,) if name in self._links else known[0]
+        self._report_missing("joint", name, [*self._links, *self.virtual], element)
         return ()
 
     def link_behind(self, joint: str) -> int:
-        """Return the place of the link that a joint carries."""
+        """Return the index of the link that a joint carries."""
         return self._links[joint]
 
     def moves(self, joint: str) -> bool:
         """Return whether a joint has a coordinate, its own or a followed one."""
         return joint in self._moving
 
-    def hint(self, name: str, known: list[str]) -> str:
-        """Return the sentence that names the nearest known name, or nothing."""
-        return self._guesses.hint(name, known)
-
-    def _miss(
-        self, kind: str, name: str, known: list[str] | dict[str, int], element: Element
+    def _report_missing(
+        self, kind: str, name: str, known: Iterable[str], element: Element
     ) -> None:
         self.missed += 1
         self.report.warning(
@@ -105,5 +102,5 @@ class Names:
             f"unknown-{kind}",
             f"<{element.name}> names the {kind} {quote(name)}, which the robot does "
             "not have; that is left out",
-            hint=self._guesses.hint(name, known),
+            hint=self.hint(name, known),
         )

@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeVar
 
 import msgspec
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Place, Report
+from armillary.formats.diagnostic import Report
 from armillary.formats.names import Guesses
 from armillary.formats.srdf.collisions import read_rules
-from armillary.formats.srdf.groups import read_groups
-from armillary.formats.srdf.names import Names, VirtualJoint
-from armillary.formats.srdf.remarks import (
-    BASE_POSE,
+from armillary.formats.srdf.extensions import (
     PREFIX,
-    VIRTUAL_JOINT,
-    KeptVirtualJoint,
-    kept,
     read_end_effectors,
     read_joint_properties,
     read_spheres,
     read_virtual_joints,
+    virtual_properties,
 )
-from armillary.formats.srdf.states import BasePose, read_states
+from armillary.formats.srdf.groups import read_groups
+from armillary.formats.srdf.names import Names, VirtualJoint
+from armillary.formats.srdf.states import read_states
 from armillary.formats.unsupported import Unsupported
 from armillary.formats.xml import Element, Limits, parse, report_unused
 from armillary.model.group import Group
-from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
-from armillary.model.property import Property
 from armillary.model.workcell import WORLD, Mount, Workcell
 
 __all__ = ["read_onto"]
+
+Named = TypeVar("Named", Group, Posture)
 
 # Reading takes longer than parsing; 400 links have at most 80 000 pairs.
 LIMITS: Final = Limits(elements=200_000)
@@ -47,7 +44,7 @@ def read_onto(cell: Workcell, data: bytes, path: str, report: Report) -> Workcel
     data: Of the file.
     path: What to call it in messages.
 
-    Raises FormatError with all that was found, if the file is faulty.
+    Raises FormatError with all diagnostics, if the file is faulty.
     """
     robot = parse(data, path, LIMITS, report=report)
     number = _find(robot, cell, report)
@@ -61,10 +58,10 @@ def read_onto(cell: Workcell, data: bytes, path: str, report: Report) -> Workcel
     postures, bases = read_states(robot, names, groups)
     properties = [
         *read_end_effectors(robot, names, groups),
-        *_virtual_properties(names, in_groups),
+        *virtual_properties(names, in_groups),
         *read_joint_properties(robot, names),
         *read_spheres(robot, names),
-        *_base_properties(bases, manipulator),
+        *bases,
     ]
     passive = _read_passive(robot, names)
     rules = read_rules(robot, names)
@@ -81,21 +78,33 @@ def read_onto(cell: Workcell, data: bytes, path: str, report: Report) -> Workcel
             hint="It belongs to another robot.",
         )
     report.raise_if_errors()
-    changed = _changed(
-        manipulator, groups, postures, properties, passive, report, robot.place
+    changed = msgspec.structs.replace(
+        manipulator,
+        links=tuple(
+            msgspec.structs.replace(link, passive=True)
+            if link.coordinate in passive
+            else link
+            for link in manipulator.links
+        ),
+        groups=_replaced("group", manipulator.groups, groups, robot, report),
+        postures=_replaced("posture", manipulator.postures, postures, robot, report),
+        properties=(
+            *(p for p in manipulator.properties if not p.name.startswith(PREFIX)),
+            *properties,
+        ),
     )
     manipulators = list(cell.manipulators)
     manipulators[number] = changed
     return msgspec.structs.replace(
         cell,
         manipulators=tuple(manipulators),
-        mounts=_mounts(cell, manipulator, names.virtual.values(), report),
+        mounts=_mounts(cell, names),
         rules=cell.rules.extended(rules) if rules else cell.rules,
     )
 
 
 def _find(robot: Element, cell: Workcell, report: Report) -> int | None:
-    """Return the place of the manipulator that an SRDF is about."""
+    """Return the index of the manipulator that an SRDF is about."""
     if robot.name != "robot":
         report.error(
             robot.place, "not-srdf", f"the root element is {robot.label}, not <robot>"
@@ -131,32 +140,11 @@ def _find(robot: Element, cell: Workcell, report: Report) -> int | None:
     return None
 
 
-def _virtual_properties(
-    names: Names, in_groups: dict[str, list[str]]
-) -> Iterable[Property]:
-    for joint in names.virtual.values():
-        value = KeptVirtualJoint(
-            name=joint.name,
-            type=joint.type,
-            parent_frame=joint.parent_frame,
-            groups=tuple(in_groups.get(joint.name, ())),
-        )
-        yield kept(VIRTUAL_JOINT, joint.child_link, value)
-
-
-def _base_properties(
-    bases: Sequence[BasePose], manipulator: Manipulator
-) -> Iterable[Property]:
-    base = manipulator.links[manipulator.base].name
-    for each in bases:
-        yield Property(name=BASE_POSE, of=base, text=each.posture, numbers=each.numbers)
-
-
 def _read_passive(robot: Element, names: Names) -> set[str]:
-    """Return the joints that no motor drives."""
+    """Return the joints without a motor."""
     found: set[str] = set()
     for element in robot.children_named("passive_joint"):
-        name = names.of(element, "name")
+        name = names.required(element, "name")
         if name is not None and name not in names.virtual:
             for joint in names.joints(element, name):
                 if names.moves(joint):
@@ -171,65 +159,31 @@ def _read_passive(robot: Element, names: Names) -> set[str]:
     return found
 
 
-def _changed(
-    manipulator: Manipulator,
-    groups: list[Group],
-    postures: list[Posture],
-    properties: list[Property],
-    passive: set[str],
+def _replaced(
+    kind: str,
+    old: Sequence[Named],
+    new: Sequence[Named],
+    robot: Element,
     report: Report,
-    place: Place,
-) -> Manipulator:
-    """Return a manipulator with more to it; what has the name of what is there wins."""
-    for kind, old, new in (
-        ("group", manipulator.groups, groups),
-        ("posture", manipulator.postures, postures),
-    ):
-        for name in {each.name for each in old} & {each.name for each in new}:
-            report.warning(
-                place,
-                "replaced",
-                f"the {kind} {quote(name)} that was there is replaced",
-            )
-    new_groups = {each.name for each in groups}
-    new_postures = {each.name for each in postures}
-    links = tuple(
-        msgspec.structs.replace(link, passive=True)
-        if link.coordinate in passive
-        else link
-        for link in manipulator.links
-    )
-    return msgspec.structs.replace(
-        manipulator,
-        links=links,
-        groups=(
-            *(each for each in manipulator.groups if each.name not in new_groups),
-            *groups,
-        ),
-        postures=(
-            *(each for each in manipulator.postures if each.name not in new_postures),
-            *postures,
-        ),
-        properties=(
-            *(p for p in manipulator.properties if not p.name.startswith(PREFIX)),
-            *properties,
-        ),
-    )
+) -> tuple[Named, ...]:
+    """Return old and new values; an old one is replaced by a new one of its name."""
+    names = {each.name for each in new}
+    for each in old:
+        if each.name in names:
+            message = f"the {kind} {quote(each.name)} of the robot is replaced"
+            report.warning(robot.place, "replaced", message)
+    return (*(each for each in old if each.name not in names), *new)
 
 
-def _mounts(
-    cell: Workcell,
-    manipulator: Manipulator,
-    virtual: Iterable[VirtualJoint],
-    report: Report,
-) -> tuple[Mount, ...]:
-    """Return the mounts, with the base bolted down or set free."""
-    base = manipulator.links[manipulator.base].name
+def _mounts(cell: Workcell, names: Names) -> tuple[Mount, ...]:
+    """Return the mounts, with the base bolted or free as its virtual joint says."""
+    robot, base = names.manipulator.name, names.base
+    warning = names.report.warning
     mounts = {mount.manipulator: mount for mount in cell.mounts}
     first: VirtualJoint | None = None
-    for joint in virtual:
+    for joint in names.virtual.values():
         if joint.child_link != base:
-            report.warning(
+            warning(
                 joint.place,
                 "not-kept",
                 f"virtual joint {quote(joint.name)} carries {quote(joint.child_link)}, "
@@ -237,7 +191,7 @@ def _mounts(
             )
             continue
         if first is not None:
-            report.warning(
+            warning(
                 joint.place,
                 "repeated-base",
                 f"virtual joint {quote(first.name)} carries the base {quote(base)} "
@@ -246,15 +200,12 @@ def _mounts(
             continue
         first = joint
         if joint.type == "planar":
-            report.warning(
-                joint.place,
-                "not-kept",
-                f"that base {quote(base)} stays in a plane is not kept",
-            )
+            message = f"that base {quote(base)} stays in a plane is not kept"
+            warning(joint.place, "not-kept", message)
         is_bolted = joint.type == "fixed"
-        mount = mounts.get(manipulator.name)
+        mount = mounts.get(robot)
         if mount is None and is_bolted:
-            mounts[manipulator.name] = Mount(manipulator=manipulator.name, on=WORLD)
+            mounts[robot] = Mount(manipulator=robot, on=WORLD)
         elif mount is not None and mount.bolted != is_bolted and mount.on == WORLD:
-            mounts[manipulator.name] = msgspec.structs.replace(mount, bolted=is_bolted)
+            mounts[robot] = msgspec.structs.replace(mount, bolted=is_bolted)
     return tuple(mounts.values())

@@ -1,37 +1,34 @@
-"""Group states as postures, and where they have the base."""
+"""`<group_state>`: postures, and the pose of the base in them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final, NamedTuple
 
 from armillary.errors import ArmillaryError, quote
 from armillary.formats.diagnostic import Place
-from armillary.formats.srdf.names import FLOATING, PLANAR, Names
+from armillary.formats.srdf.extensions import BASE_POSE
+from armillary.formats.srdf.names import Names
 from armillary.formats.xml import Element, report_unused
 from armillary.model.group import Group
 from armillary.model.posture import Posture
+from armillary.model.property import Property
 from armillary.spatial.euler import fixed_xyz
 from armillary.spatial.pose import Pose
 
-__all__ = ["BasePose", "read_states"]
+__all__ = ["read_states"]
 
 ROOT_JOINT: Final = "root_joint"
 """What Pinocchio calls the joint of a base that moves freely."""
 
 TOLERANCE: Final = 1e-6
 COUNTS: Final = {"floating": 7, "planar": 3, "fixed": 0}
+"""Numbers of a virtual joint: x, y, z, quaternion x y z w; or x, y, angle."""
 
-
-class BasePose(NamedTuple):
-    """Where a posture has the base: x, y, z, quaternion x y z w; or x, y, angle."""
-
-    posture: str
-    numbers: tuple[float, ...]
+FLOATING_PARTS: Final = 6
 
 
 class _State(NamedTuple):
-    """A posture to be."""
-
     name: str
     group: str
     positions: dict[str, float]
@@ -41,28 +38,23 @@ class _State(NamedTuple):
 
 def read_states(
     robot: Element, names: Names, groups: list[Group]
-) -> tuple[list[Posture], list[BasePose]]:
-    """Return the postures, and where they have the base.
+) -> tuple[list[Posture], list[Property]]:
+    """Return the postures, and properties with the pose of the base in them.
 
-    Names of states are unique in their groups alone; where two groups have one of the
-    same name, the postures are called `group_name`.
+    Names of states need to be unique in their groups only; where two groups have a
+    state of one name, the postures are called `group_name`.
     """
     known = [group.name for group in groups]
-    states: list[_State] = []
-    for element in robot.children_named("group_state"):
-        state = _read_state(element, names, known)
-        report_unused(element, names.report)
-        if state is not None:
-            states.append(state)
+    elements = robot.children_named("group_state")
+    read = [_read_state(each, names, known) for each in elements]
+    states = [state for state in read if state is not None]
     postures: list[Posture] = []
-    bases: list[BasePose] = []
+    bases: list[Property] = []
     seen: dict[str, Place] = {}
-    count: dict[str, int] = {}
-    for state in states:
-        count[state.name] = count.get(state.name, 0) + 1
+    counts = Counter(state.name for state in states)
     for state in states:
         name = state.name
-        if count[name] > 1:
+        if counts[name] > 1:
             name = f"{state.group}_{name}" if state.group else name
             names.report.note(
                 state.place,
@@ -80,18 +72,17 @@ def read_states(
             )
             continue
         seen[name] = state.place
-        positions = state.positions
-        postures.append(
-            Posture(name=name, joints=tuple(positions), q=tuple(positions.values()))
-        )
+        q = tuple(state.positions.values())
+        postures.append(Posture(name=name, joints=tuple(state.positions), q=q))
         _check_limits(postures[-1], state.place, names)
         if state.base is not None:
-            bases.append(BasePose(name, state.base))
+            of, numbers = names.base, state.base
+            bases.append(Property(name=BASE_POSE, of=of, text=name, numbers=numbers))
     return postures, bases
 
 
 def _read_state(element: Element, names: Names, known: list[str]) -> _State | None:
-    name = names.of(element, "name")
+    name = names.required(element, "name")
     group = (element.attribute("group") or "").strip()
     if not group:
         names.report.warning(
@@ -108,12 +99,13 @@ def _read_state(element: Element, names: Names, known: list[str]) -> _State | No
     followers: list[tuple[Element, str, float]] = []
     base: tuple[float, ...] | None = None
     for child in element.children_named("joint"):
-        joint = names.of(child, "name")
+        joint = names.required(child, "name")
         values = child.numbers("value", None, names.report, required=True)
         report_unused(child, names.report)
         if joint is None or values is None:
             continue
-        if _is_base(joint, values, names):
+        is_root = joint == ROOT_JOINT and len(values) == COUNTS["floating"]
+        if is_root or joint in names.virtual:
             base = _base(child, joint, values, names)
             continue
         for part, value in _positions(child, joint, values, names).items():
@@ -129,30 +121,24 @@ def _read_state(element: Element, names: Names, known: list[str]) -> _State | No
                 followers.append((child, part, value))
     for child, joint, value in followers:
         _check_follower(child, joint, value, positions, names)
+    report_unused(element, names.report)
     if name is None:
         return None
     return _State(name, group, positions, base, element.place)
 
 
-def _is_base(joint: str, values: tuple[float, ...], names: Names) -> bool:
-    """Return whether this is where the base is."""
-    if joint in names.virtual:
-        return True
-    return joint == ROOT_JOINT and len(values) == COUNTS["floating"]
-
-
 def _base(
     element: Element, joint: str, values: tuple[float, ...], names: Names
 ) -> tuple[float, ...] | None:
+    """Return the pose of the base, None if there is none or it is faulty."""
     virtual = names.virtual.get(joint)
     count = COUNTS["floating" if virtual is None else virtual.type]
-    if len(values) != count:
-        _tell_count(element, joint, values, count, names)
+    if not _has_count(element, joint, values, count, names):
         return None
     names.report.note(
         element.place,
         "base-pose",
-        f"where the base is in this posture is kept as a property; place it with "
+        f"the pose of the base in this posture is kept as a property; set it with "
         f"state.place({quote(names.manipulator.name)}, ...)",
     )
     return values or None
@@ -163,21 +149,25 @@ def _positions(
 ) -> dict[str, float]:
     """Return the positions of the joints that a name stands for."""
     parts = names.joints(element, joint)
-    count = {len(FLOATING): COUNTS["floating"], len(PLANAR): COUNTS["planar"]}.get(
-        len(parts), len(parts)
-    )
     if not parts:
         return {}
     if len(parts) == 1 and not names.moves(joint):
-        _tell_fixed(element, joint, values, names)
+        if any(values):
+            shown = quote(" ".join(f"{value:g}" for value in values))
+            names.report.warning(
+                element.place,
+                "not-kept",
+                f"joint {quote(joint)} is fixed, so its position {shown} is left out",
+            )
         return {}
-    if len(values) != count:
-        _tell_count(element, joint, values, count, names)
+    is_floating = len(parts) == FLOATING_PARTS
+    count = COUNTS["floating"] if is_floating else len(parts)
+    if not _has_count(element, joint, values, count, names):
         return {}
-    if len(parts) == len(FLOATING):
-        x, y, z, *xyzw = values
+    if is_floating:
+        x, y, z, qx, qy, qz, qw = values
         try:
-            pose = Pose.from_quaternion((xyzw[3], *xyzw[:3]))
+            pose = Pose.from_quaternion((qw, qx, qy, qz))
         except ArmillaryError as error:
             message = f"joint {quote(joint)}: {str(error).removesuffix('.')}"
             names.report.error(element.place, "bad-number", message)
@@ -187,27 +177,19 @@ def _positions(
     return dict(zip(parts, values, strict=True))
 
 
-def _tell_count(
+def _has_count(
     element: Element, joint: str, values: tuple[float, ...], count: int, names: Names
-) -> None:
+) -> bool:
+    """Return whether a joint has as many values as coordinates, or report an error."""
+    if len(values) == count:
+        return True
     names.report.error(
         element.place,
         "wrong-count",
         f"joint {quote(joint)} has {count} "
         f"{'coordinate' if count == 1 else 'coordinates'}, not {len(values)}",
     )
-
-
-def _tell_fixed(
-    element: Element, joint: str, values: tuple[float, ...], names: Names
-) -> None:
-    if any(values):
-        shown = quote(" ".join(f"{value:g}" for value in values))
-        names.report.warning(
-            element.place,
-            "not-kept",
-            f"joint {quote(joint)} is fixed, so its position {shown} is left out",
-        )
+    return False
 
 
 def _check_follower(
@@ -217,17 +199,17 @@ def _check_follower(
     positions: dict[str, float],
     names: Names,
 ) -> None:
-    """Warn of a position that a joint cannot have, for it follows another."""
+    """Warn of a position that contradicts the joint that this one follows."""
     manipulator = names.manipulator
     drive = manipulator.drives[names.link_behind(joint)]
     assert drive is not None, "a joint that follows moves"
     leader = manipulator.joint_names[drive.of]
-    wanted = drive.multiplier * positions.get(leader, 0.0) + drive.offset
-    if leader in positions and abs(wanted - value) <= TOLERANCE * max(1.0, abs(value)):
-        return
-    where = (
-        f"puts it at {wanted:g}" if leader in positions else "is not in this posture"
-    )
+    where = "is not in this posture"
+    if leader in positions:
+        expected = drive.multiplier * positions[leader] + drive.offset
+        if abs(expected - value) <= TOLERANCE * max(1.0, abs(value)):
+            return
+        where = f"puts it at {expected:g}"
     names.report.warning(
         element.place,
         "not-kept",
@@ -237,7 +219,7 @@ def _check_follower(
 
 
 def _check_limits(posture: Posture, place: Place, names: Names) -> None:
-    """Warn of positions that a joint's limits exclude."""
+    """Warn of positions outside of the joints' limits."""
     for joint, q in zip(posture.joints, posture.q, strict=True):
         limits = names.manipulator.links[names.link_behind(joint)].limits
         if not limits.contains(q):

@@ -1,4 +1,4 @@
-"""What an SRDF says beside groups and collisions, kept as properties."""
+"""What an SRDF says beside groups and collisions: kept as properties of links."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = [
     "JointProperty",
     "KeptEndEffector",
     "KeptVirtualJoint",
-    "kept",
     "read_end_effectors",
     "read_joint_properties",
     "read_spheres",
     "read_virtual_joints",
+    "virtual_properties",
 ]
 
 PREFIX: Final = "srdf."
@@ -35,16 +35,16 @@ END_EFFECTOR: Final = f"{PREFIX}end_effector"
 VIRTUAL_JOINT: Final = f"{PREFIX}virtual_joint"
 JOINT_PROPERTY: Final = f"{PREFIX}joint_property"
 SPHERE: Final = f"{PREFIX}sphere"
-"""Of a link: centre in the link's frame and radius of a sphere, [m]."""
+"""Property of a link: centre in the link's frame and radius of a sphere, [m]."""
 
 BASE_POSE: Final = f"{PREFIX}base_pose"
-"""Of the base: where the posture in the text has it, as SRDF writes that."""
+"""Property of the base: its pose in the posture that the text names, as in SRDF."""
 
 TYPES: Final = ("fixed", "planar", "floating")
 
 
 class KeptEndEffector(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a property of a link says of an end effector on it, as JSON."""
+    """An end effector as the property of its parent link keeps it, in JSON."""
 
     name: str
     group: str
@@ -52,7 +52,7 @@ class KeptEndEffector(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class KeptVirtualJoint(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a property of a link says of the virtual joint that carries it, as JSON."""
+    """A virtual joint as the property of its child link keeps it, in JSON."""
 
     name: str
     type: str
@@ -61,15 +61,14 @@ class KeptVirtualJoint(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class JointProperty(msgspec.Struct, kw_only=True):
-    """What a property of a link says of its joint, as JSON."""
+    """A property of a joint as the property of its link keeps it, in JSON."""
 
     joint: str
     name: str
     value: str
 
 
-def kept(name: str, of: str, value: msgspec.Struct) -> Property:
-    """Return the property that keeps a value."""
+def _kept(name: str, of: str, value: msgspec.Struct) -> Property:
     return Property(name=name, of=of, text=msgspec.json.encode(value).decode())
 
 
@@ -77,10 +76,10 @@ def read_virtual_joints(robot: Element, names: Names) -> None:
     """Note the virtual joints, which other elements may name."""
     report = names.report
     for element in robot.children_named("virtual_joint"):
-        name = names.of(element, "name")
+        name = names.required(element, "name")
         child = names.link(element, "child_link")
-        frame = names.of(element, "parent_frame")
-        type_ = (names.of(element, "type") or "fixed").lower()
+        frame = names.required(element, "parent_frame")
+        type_ = (names.required(element, "type") or "fixed").lower()
         report_unused(element, report)
         if type_ not in TYPES:
             report.error(
@@ -88,7 +87,7 @@ def read_virtual_joints(robot: Element, names: Names) -> None:
                 "unknown-value",
                 f"{element.label} is of type {quote(type_)}, not one of "
                 f"{', '.join(TYPES)}",
-                hint=names.hint(type_, list(TYPES)),
+                hint=names.hint(type_, TYPES),
             )
             continue
         if name is None or child is None or frame is None:
@@ -104,6 +103,23 @@ def read_virtual_joints(robot: Element, names: Names) -> None:
         names.virtual[name] = VirtualJoint(name, type_, frame, child, element.place)
 
 
+def virtual_properties(
+    names: Names, in_groups: dict[str, list[str]]
+) -> Iterator[Property]:
+    """Yield a property of the child link for each virtual joint.
+
+    in_groups: The groups that each virtual joint is in.
+    """
+    for joint in names.virtual.values():
+        value = KeptVirtualJoint(
+            name=joint.name,
+            type=joint.type,
+            parent_frame=joint.parent_frame,
+            groups=tuple(in_groups.get(joint.name, ())),
+        )
+        yield _kept(VIRTUAL_JOINT, joint.child_link, value)
+
+
 def read_end_effectors(
     robot: Element, names: Names, groups: list[Group]
 ) -> Iterator[Property]:
@@ -111,13 +127,13 @@ def read_end_effectors(
     known = [group.name for group in groups]
     seen: set[str] = set()
     for element in robot.children_named("end_effector"):
-        name = names.of(element, "name")
+        name = names.required(element, "name")
         if name is not None and name in seen:
             message = f"another end effector is called {quote(name)} too"
             names.report.warning(element.place, "repeated-name", message)
         seen.add(name or "")
         link = names.link(element, "parent_link")
-        group = names.of(element, "group")
+        group = names.required(element, "group")
         parent = (element.attribute("parent_group") or "").strip()
         report_unused(element, names.report)
         for each in (group, parent):
@@ -131,18 +147,19 @@ def read_end_effectors(
                 )
         if name is not None and link is not None and group is not None:
             value = KeptEndEffector(name=name, group=group, parent_group=parent)
-            yield kept(END_EFFECTOR, link, value)
+            yield _kept(END_EFFECTOR, link, value)
 
 
 def read_spheres(robot: Element, names: Names) -> Iterator[Property]:
-    """Yield a property of a link for each sphere that stands for it."""
+    """Yield a property of a link for each sphere that approximates it."""
     report = names.report
     for element in robot.children_named("link_sphere_approximation"):
         link = names.link(element, "link")
-        if not element.children_named("sphere"):
+        spheres = element.children_named("sphere")
+        if not spheres:
             message = f"{element.label} holds no sphere; it has no effect"
             report.warning(element.place, "no-sphere", message)
-        for child in element.children_named("sphere"):
+        for child in spheres:
             centre = child.numbers("center", 3, report, required=True)
             radius = child.number("radius", report, required=True)
             report_unused(child, report)
@@ -155,10 +172,10 @@ def read_spheres(robot: Element, names: Names) -> Iterator[Property]:
 
 
 def read_joint_properties(robot: Element, names: Names) -> Iterator[Property]:
-    """Yield a property of the link behind it for each property of a joint."""
+    """Yield a property of the link behind a joint for each property of the joint."""
     for element in robot.children_named("joint_property"):
-        joint = names.of(element, "joint_name")
-        name = names.of(element, "property_name")
+        joint = names.required(element, "joint_name")
+        name = names.required(element, "property_name")
         value = element.required_attribute("value", names.report)
         report_unused(element, names.report)
         if joint is None or name is None or value is None:
@@ -170,6 +187,5 @@ def read_joint_properties(robot: Element, names: Names) -> Iterator[Property]:
             if not parts:
                 continue
             link = names.manipulator.links[names.link_behind(parts[-1])].name
-        yield kept(
-            JOINT_PROPERTY, link, JointProperty(joint=joint, name=name, value=value)
-        )
+        kept = JointProperty(joint=joint, name=name, value=value)
+        yield _kept(JOINT_PROPERTY, link, kept)
