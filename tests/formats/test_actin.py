@@ -663,20 +663,23 @@ def test_what_is_no_xml_is_refused(text: str):
 
 
 @pytest.mark.parametrize(
-    ("mass", "moment", "fault"),
+    ("mass", "moment", "fault", "kept"),
     [
-        ("-1", "0", "the mass is negative, -1 kg"),
-        ("1", "1e200", "the moments are too large for the mass"),
-        ("1", "2", "a principal moment is negative"),
+        ("-1", "0", "the mass is negative, -1 kg", None),
+        ("1", "1e200", "the moments are too large for the mass", None),
+        ("1", "2", "a principal moment is negative", 1.0),
     ],
 )
-def test_an_impossible_inertia_is_left_out(mass: str, moment: str, fault: str):
+def test_of_an_impossible_inertia_the_mass_is_kept_at_most(
+    mass: str, moment: str, fault: str, kept: float | None
+):
     body = SpatialInertia.from_centre(7.0, (0.0, 0.0, 0.0), EYE)
     text = write(two_links(Revolute(), inertia=body))[0].decode()
     text = text.replace("<mn:mass>7.0<", f"<mn:mass>{mass}<")
     text = text.replace("<mn:momentX>0.0<", f"<mn:momentX>{moment}<")
     cell, report = read(text)
-    assert cell.manipulators[0].link("tip").inertia is None
+    inertia = cell.manipulators[0].link("tip").inertia
+    assert (None if inertia is None else inertia.mass) == kept
     (found,) = report.diagnostics
     assert found.code == "bad-inertia"
     assert fault in found.message

@@ -174,6 +174,23 @@ def test_errors_of_moments_are_relative_to_them(size: float) -> None:
             assert (inertia.transformed(turn).fault() is not None) == is_fault
 
 
+def test_what_rounding_leaves_of_a_point_mass_is_no_fault() -> None:
+    rows = ((0.0, 0.0, 2.4e-35), (0.0, 0.0, 0.0), (2.4e-35, 0.0, 0.0))
+    head = SpatialInertia.from_centre(1.33687, (0.0, 0.0, 0.0), rows)
+    assert head.fault() is None
+    assert Link(name="head", inertia=head).inertia == head
+
+
+def test_a_point_mass_keeps_mass_and_centre() -> None:
+    rows = ((-1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+    body = SpatialInertia.from_centre(2.0, (0.1, -0.2, 0.3), rows)
+    assert body.fault() is not None
+    point = body.point_mass()
+    assert point.fault() is None
+    assert (point.mass, point.first_moment) == (body.mass, body.first_moment)
+    assert np.allclose(point.about_centre(), 0.0, atol=1e-15)
+
+
 def test_the_quick_test_of_moments_agrees_with_eigenvalues() -> None:
     for _ in range(500):
         root = rng.normal(size=(3, 3))

@@ -30,6 +30,7 @@ FLOATS_ONLY = {
     "vector.snap",
     "rotation.nearest_rotation",
     "inertia.SpatialInertia.fault",
+    "inertia.SpatialInertia.point_mass",
     "inertia.SpatialInertia.is_float",
     "inertia.SpatialInertia.zero",
     "pose.Pose.identity",

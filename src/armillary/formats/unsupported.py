@@ -89,7 +89,10 @@ def _others(
 def possible_inertia(
     inertia: SpatialInertia, place: Place, of: str, report: Report
 ) -> SpatialInertia | None:
-    """Return an inertia that was read, or None if links refuse it.
+    """Return an inertia that was read, as far as links take it.
+
+    Where only its moments are impossible, mass and centre are kept as a point mass;
+    None where there is no mass to keep.
 
     of: What messages call its link.
     """
@@ -98,7 +101,10 @@ def possible_inertia(
         return inertia
     message = f"the inertia of {of} is impossible: {fault.message}"
     if fault.is_refused:
-        report.tolerating("it is left out").error(place, "bad-inertia", message)
-        return None
+        point = inertia.point_mass()
+        kept = point.fault() is None
+        doing = "its moments are taken as zero" if kept else "it is left out"
+        report.tolerating(doing).error(place, "bad-inertia", message)
+        return point if kept else None
     report.warning(place, "bad-inertia", message)
     return inertia

@@ -33,6 +33,7 @@ from armillary.spatial.vector import (
 from armillary.trace import Traced
 
 TOLERANCE: Final = 1e-6
+POINT: Final = 1e-20  # what rounding may leave of the moments of a point [kg m^2 / kg]
 
 
 class SpatialInertia(msgspec.Struct, frozen=True):
@@ -158,6 +159,12 @@ class SpatialInertia(msgspec.Struct, frozen=True):
         x, y, z = self.first_moment
         return x / m, y / m, z / m
 
+    def point_mass(self) -> SpatialInertia:
+        """Return the inertia of floats of the same mass in the same centre, a point."""
+        if not self.mass > 0.0:
+            return SpatialInertia(self.mass, self.first_moment, (ZERO, ZERO, ZERO))
+        return self.from_centre(self.mass, self.centre(), (ZERO, ZERO, ZERO))
+
     def about_centre(self) -> Rows:
         """Return the rotational inertia about the centre of mass [kg m^2].
 
@@ -170,7 +177,8 @@ class SpatialInertia(msgspec.Struct, frozen=True):
     def fault(self) -> InertiaFault | None:
         """Return why no rigid body has this inertia of floats; None if one has.
 
-        Moments may be wrong by `TOLERANCE` of the largest about the origin.
+        Moments may be wrong by `TOLERANCE` of the largest about the origin, and by what
+        rounding leaves of the moments of a point mass.
         """
         i = self.rotational
         moments = (*i[0], *i[1], *i[2])
@@ -179,7 +187,7 @@ class SpatialInertia(msgspec.Struct, frozen=True):
         if self.mass < 0.0:
             return InertiaFault(f"the mass is negative, {self.mass:g} kg", True)
         size = float(largest(moments))
-        margin = TOLERANCE * size
+        margin = TOLERANCE * size + POINT * self.mass
         _, xy, xz, yx, _, yz, zx, zy, _ = moments
         if max(abs(xy - yx), abs(xz - zx), abs(yz - zy)) > margin:
             return InertiaFault("the rotational inertia is not symmetric", True)

@@ -84,9 +84,10 @@ def _inertia(link: Element, report: Report) -> SpatialInertia | None:
         return None
     rows = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
     central = SpatialInertia.from_centre(mass, ZERO, rows)
-    if possible_inertia(central, moments_element.place, link.label, report) is None:
+    kept = possible_inertia(central, moments_element.place, link.label, report)
+    if kept is None:
         return None
-    inertia = central.transformed(X_LC)
+    inertia = kept.transformed(X_LC)
     rotational = [value for row in inertia.rotational for value in row]
     if all(map(math.isfinite, (*inertia.first_moment, *rotational))):
         return inertia
