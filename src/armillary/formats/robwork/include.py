@@ -12,7 +12,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, NoReturn
 from xml.parsers import expat
 
@@ -34,9 +34,6 @@ MOST_FILES: Final = 1000
 DEEPEST_INCLUDE: Final = 16
 MISSING: Final = "reference-missing"
 
-_HEAD: Final = b"<fragment>"
-_TAIL: Final = b"</fragment>"
-_DECLARATION: Final = re.compile(rb"<\?xml\s[^>]*\?>")
 _NOT_LINE_END: Final = re.compile(rb"[^\r\n]")
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"<\0", b"\0<")
 _SEVERAL_ROOTS: Final = expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT
@@ -73,57 +70,12 @@ def parse_fragment(data: bytes, path: str, report: Report) -> Fragment:
         if words != _SEVERAL_ROOTS and words not in _NO_ROOT:
             raise
         try:
-            return _parse_wrapped(data, path, report)
+            root = parse(data, path, LIMITS, several=True, report=report)
         except FormatError:
             if words == _SEVERAL_ROOTS:
                 raise
             raise error from None
-
-
-def _parse_wrapped(data: bytes, path: str, report: Report) -> Fragment:
-    """Parse a file inside a root element of ours, which no location may count."""
-    start = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
-    declaration = _DECLARATION.match(data, start)
-    if declaration is not None:
-        start = declaration.end()
-    first = len(data[:start].decode("utf-8", errors="replace").lstrip("\ufeff")) + 1
-
-    def column(place: Place) -> int:
-        """Return the column without the wrapper, which is on the first line."""
-        is_behind = place.line == 1 and place.column > first
-        return max(first, place.column - len(_HEAD)) if is_behind else place.column
-
-    def moved(element: Element) -> Element:
-        """Call itself for the children, which are at most `DEEPEST` deep."""
-        if element.place.line != 1:
-            return element
-        children = tuple(map(moved, element.children))
-        return _copied(element, children, element.text, column(element.place))
-
-    whole = data[:start] + _HEAD + data[start:] + _TAIL
-    try:
-        root = parse(whole, path, LIMITS, report=report)
-    except FormatError as error:
-        raise FormatError(
-            *(
-                replace(found, place=replace(found.place, column=column(found.place)))
-                for found in error.diagnostics
-            )
-        ) from None
-    return Fragment(tuple(map(moved, root.children)), root.text)
-
-
-def _copied(
-    element: Element, children: tuple[Element, ...], text: str, column: int
-) -> Element:
-    place = element.place
-    return Element(
-        element.name,
-        element.attributes,
-        children=children,
-        text=text,
-        place=(place.path, place.line, column),
-    )
+        return Fragment(root.children, root.text)
 
 
 def _without_odd_line(data: bytes) -> bytes:
@@ -208,6 +160,17 @@ def expand(data: bytes, path: str, finder: FileFinder, report: Report) -> Fragme
     return _Expansion(finder, report, len(data)).expand(fragment, file, 0)
 
 
+def _with_content(element: Element, inside: Fragment) -> Element:
+    place = element.place
+    return Element(
+        element.name,
+        element.attributes,
+        children=inside.elements,
+        text=inside.text,
+        place=(place.path, place.line, place.column),
+    )
+
+
 class _Expansion:
     """Follows directives, and counts what that adds."""
 
@@ -241,10 +204,7 @@ class _Expansion:
                 case _:
                     inside = Fragment(element.children, element.text)
                     inside = self.expand(inside, file, depth + 1)
-                    column = element.place.column
-                    elements.append(
-                        _copied(element, inside.elements, inside.text, column)
-                    )
+                    elements.append(_with_content(element, inside))
                     continue
             elements += added.elements
             if added.text.strip(WHITE_SPACE):

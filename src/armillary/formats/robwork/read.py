@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import Final
 
 import msgspec
@@ -28,7 +27,7 @@ from armillary.formats.robwork.patterns import Patterns
 from armillary.formats.robwork.reader_context import ReaderContext
 from armillary.formats.robwork.setups import SetupFiles, read_rules
 from armillary.formats.robwork.shapes import MODELS, ShapeReader
-from armillary.formats.xml import Element
+from armillary.formats.xml import Element, first_tag
 from armillary.model.coupling import Coupling
 from armillary.model.workcell import Workcell
 
@@ -51,12 +50,7 @@ OTHERS: Final = {
     "IncludeData": "a part of a dynamic workcell, which adds forces to a workcell",
 }
 
-_SKIPPED: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(<\?|<!--|<!DOCTYPE)")
-_TAG: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*<([A-Za-z]+)(?=[\s/>])")
-_ENDS: Final = {b"<?": b">", b"<!--": b"-->", b"<!DOCTYPE": b">"}
-_FIRST_TAGS: Final = frozenset(
-    name.lower().encode() for name in (*ROOTS, *FRAGMENTS, *OTHERS)
-)
+_FIRST_TAGS: Final = frozenset(n.lower() for n in (*ROOTS, *FRAGMENTS, *OTHERS))
 
 
 def sniff(data: bytes) -> bool:
@@ -64,14 +58,7 @@ def sniff(data: bytes) -> bool:
 
     Fragments and setups are among them, so that the reader can say what they are.
     """
-    start = 0
-    while (skipped := _SKIPPED.match(data, start)) is not None:
-        end = data.find(_ENDS[skipped[1]], skipped.end())
-        if end < 0:
-            return False
-        start = end + len(_ENDS[skipped[1]])
-    tag = _TAG.match(data, start)
-    return tag is not None and tag[1].lower() in _FIRST_TAGS
+    return first_tag(data).lower() in _FIRST_TAGS
 
 
 def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workcell:

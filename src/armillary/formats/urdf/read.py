@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import replace
 from typing import Final
 
@@ -20,7 +19,13 @@ from armillary.formats.urdf.joints import JointElement, read_joint
 from armillary.formats.urdf.links import LinkElement, read_link
 from armillary.formats.urdf.shapes import ShapeReader
 from armillary.formats.urdf.tree import check_mimics, check_names, root_of
-from armillary.formats.xml import Element, Limits, parse, report_unused
+from armillary.formats.xml import (
+    Element,
+    Limits,
+    first_tag,
+    parse,
+    report_unused,
+)
 from armillary.model.limits import INFINITE
 from armillary.model.workcell import WORLD, Workcell
 
@@ -37,27 +42,10 @@ LIMITS: Final = Limits(elements=150_000)
 VERSIONS: Final = ("1.0", "1.1", "1.2")
 OF_SRDF: Final = {"group", "disable_collisions", "end_effector", "virtual_joint"}
 
-# What may stand before the root element, and how it ends.
-_TAG: Final = re.compile(rb"\s*(<\?|<!--|<!DOCTYPE|<robot(?=[\s/>]))")
-_ENDS: Final = {b"<?": b"?>", b"<!--": b"-->", b"<!DOCTYPE": b">"}
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
-
 
 def sniff(data: bytes) -> bool:
     """Return whether the first element of a document is `<robot>`."""
-    if data.startswith(_UTF_16):
-        data = data[: 1 << 16].decode("utf-16", errors="replace").encode()
-    offset = len(_BYTE_ORDER_MARK) if data.startswith(_BYTE_ORDER_MARK) else 0
-    while (tag := _TAG.match(data, offset)) is not None:
-        end = _ENDS.get(tag[1])
-        if end is None:
-            return True
-        found = data.find(end, tag.end())
-        if found < 0:
-            return False
-        offset = found + len(end)
-    return False
+    return first_tag(data) == "robot"
 
 
 def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workcell:

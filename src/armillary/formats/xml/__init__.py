@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from armillary.formats.xml.element import Element, Leftover, report_unused, unused
-from armillary.formats.xml.parse import Limits, parse
+from armillary.formats.xml.parse import Limits, first_tag, parse
 from armillary.formats.xml.write import tag, to_text
 
 __all__ = [
     "Element",
     "Leftover",
     "Limits",
+    "first_tag",
     "parse",
     "report_unused",
     "tag",

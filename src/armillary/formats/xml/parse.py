@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from dataclasses import dataclass
 from typing import Final, NoReturn
 from xml.parsers import expat
@@ -13,7 +14,7 @@ from armillary.formats.numbers import WHITE_SPACE
 from armillary.formats.xml.element import Element
 from armillary.formats.xml.repair import ENCODINGS, VERSIONS, repaired
 
-__all__ = ["Limits", "parse"]
+__all__ = ["Limits", "first_tag", "parse"]
 
 MEBIBYTE: Final = 1 << 20
 MOST_INSTRUCTIONS: Final = 1000
@@ -27,6 +28,13 @@ _UTF_16_STARTS: Final = {
     "utf-16-le": (codecs.BOM_UTF16_LE, b"<\0"),
     "utf-16-be": (codecs.BOM_UTF16_BE, b"\0<"),
 }
+# What may come before the first element, and that element.
+_BEFORE: Final = re.compile(rb"\s*(?:<\?.*?>|<!--.*?-->|<!DOCTYPE.*?>)", re.DOTALL)
+_FIRST: Final = re.compile(rb"\s*<([^\s/>]+)(?=[\s/>])")
+_SNIFFED: Final = 1 << 16
+# Put around a document with several roots, behind its declaration.
+_HEAD, _TAIL = b"<fragment>", b"</fragment>"
+_DECLARATION: Final = re.compile(rb"<\?xml\s[^>]*\?>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +66,7 @@ def parse(
     limits: Limits = DEFAULT_LIMITS,
     *,
     namespaces: bool = False,
+    several: bool = False,
     report: Report | None = None,
 ) -> Element:
     """Return the root element of an XML document.
@@ -69,6 +78,8 @@ def parse(
     path: What to call it in messages.
     namespaces: Whether prefixes are resolved and must be declared. If not, as for the
         many files that use a prefix without declaring it, names stay as written.
+    several: Whether the document may have any number of root elements, and text beside
+        them; the result is then an element around these.
     report: Receives notes on what had no effect. Unless it is strict, documents that
         are almost XML are read too: with `--` in a comment, a lone `&`, a declaration
         that is wrong or late, or bytes of another encoding.
@@ -76,14 +87,14 @@ def parse(
     Raises FormatError, with line and column, for everything else.
     """
     try:
-        return _parsed(data, path, limits, namespaces, report)
+        return _parsed(data, path, limits, namespaces, several, report)
     except FormatError as error:
         if report is None or report.is_strict or _code(error) not in _REPAIRED:
             raise
         meant, oddities = repaired(data)
         if not oddities:
             raise
-    root = _parsed(meant, path, limits, namespaces, report)
+    root = _parsed(meant, path, limits, namespaces, several, report)
     for odd in oddities:
         tolerating = report.tolerating(odd.consequence, odd.severity)
         tolerating.error(Place(path, odd.line), odd.code, odd.message)
@@ -95,10 +106,28 @@ def _code(error: FormatError) -> str:
     return found.code if isinstance(found, Diagnostic) else ""
 
 
+def first_tag(data: bytes) -> str:
+    """Return the name of a document's first element, empty if there is none."""
+    if data.startswith(_BYTE_ORDER_MARKS[1:]):
+        data = data[:_SNIFFED].decode("utf-16", errors="replace").encode()
+    offset = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
+    while (skipped := _BEFORE.match(data, offset)) is not None:
+        offset = skipped.end()
+    found = _FIRST.match(data, offset)
+    return "" if found is None else found[1].decode("utf-8", errors="replace")
+
+
 def _parsed(
-    data: bytes, path: str, limits: Limits, namespaces: bool, report: Report | None
+    data: bytes,
+    path: str,
+    limits: Limits,
+    namespaces: bool,
+    several: bool,
+    report: Report | None,
 ) -> Element:
     pass_ = _Parse(data, path, limits, namespaces, report)
+    if several:
+        pass_.wrap()
     try:
         return pass_.run()
     finally:
@@ -138,6 +167,7 @@ class _Parse:
         self.path = path
         self.limits = limits
         self.report = report
+        self.wrapped_at = 0
         self.root: Element | None = None
         self.count = 0
         self.open: list[_Open] = []
@@ -160,6 +190,17 @@ class _Parse:
         self.expat.XmlDeclHandler = self.declaration
         self.expat.StartDoctypeDeclHandler = self.doctype
         self.expat.ProcessingInstructionHandler = self.instruction
+
+    def wrap(self) -> None:
+        """Put an element around the document, which no location counts."""
+        data = self.data
+        start = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
+        declaration = _DECLARATION.match(data, start)
+        if declaration is not None:
+            start = declaration.end()
+        before = data[:start].decode("utf-8", errors="replace").lstrip("\ufeff")
+        self.wrapped_at = len(before) + 1
+        self.data = data[:start] + _HEAD + data[start:] + _TAIL
 
     def run(self) -> Element:
         """Feed the document piece by piece, and watch that no piece of markup grows."""
@@ -297,6 +338,8 @@ class _Parse:
         column = self.expat.CurrentColumnNumber + 1
         if line == 1 and self.data.startswith(_BYTE_ORDER_MARKS):
             column = max(1, column - 1)
+        if line == 1 and 0 < self.wrapped_at < column:
+            column = max(self.wrapped_at, column - len(_HEAD))
         return line, column
 
     def refuse(self, code: str, message: str, *, hint: str = "") -> NoReturn:
