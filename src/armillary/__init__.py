@@ -122,7 +122,7 @@ def load(  # noqa: PLR0913
     """
     from armillary.formats import registry
 
-    workcell = registry.load(
+    workcell, report = registry.read(
         path,
         format=format,
         packages=packages,
@@ -135,6 +135,7 @@ def load(  # noqa: PLR0913
         srdf=srdf,
         arguments=arguments,
     )
+    registry.log(report)
     return Cell.of(workcell)
 
 
@@ -162,7 +163,7 @@ def save(
     from armillary.formats import registry
 
     report = registry.save(cell, path, format=format, lossless=lossless)
-    registry.tell(report)
+    registry.log(report)
     return report
 
 

@@ -43,7 +43,15 @@ def used_ids() -> Iterator[str]:
                 func=ast.Attribute(attr=name) | ast.Name(id=name), args=args
             ) if len(args) > CALLS.get(name, len(args)):
                 yield from texts_of(args[CALLS[name]])
-            case ast.keyword(arg="code", value=value):
+            case (
+                ast.keyword(arg="code", value=value)
+                | ast.Assign(targets=[ast.Name(id="code")], value=value)
+            ):
+                yield from texts_of(value)
+            case ast.Assign(
+                targets=[ast.Tuple(elts=[ast.Name(id="code"), *_])],
+                value=ast.Tuple(elts=[value, *_]),
+            ):
                 yield from texts_of(value)
 
 

@@ -390,7 +390,7 @@ def test_cell_is_named_after_the_file():
             constant('{"rotation": {"axis": [0, 0, 0], "angle_degrees": 1}}'),
             "error[bad-pose]",
         ),
-        (constant('{"translation": [0, 0, NaN]}'), "NaN is no number of JSON"),
+        (constant('{"translation": [0, 0, NaN]}'), "NaN is not a number in JSON"),
         (constant('{"translation": [0, 0, 1e999]}'), "too large for a double"),
         (constant('{"translation": [0, 0, 1], "translation": 1}'), "[duplicate-key]"),
         (revolute("{}"), "error[bad-axis]: a revolute motor needs an axis"),

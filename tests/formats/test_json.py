@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.json import Document, to_text
-from armillary.formats.json.locations import find_duplicate, find_odd, parts, places
+from armillary.formats.json.locations import find_duplicate, find_odd, locations, parts
 
 keys = st.text(max_size=3)
 scalars = (
@@ -44,7 +44,7 @@ def spots(tree: object, steps: tuple[str | int, ...] = ()):
 def test_every_part_is_found_where_it_stands(tree, indent, ascii_only):
     text = json.dumps(tree, indent=indent, ensure_ascii=ascii_only)
     wanted = list(spots(tree))
-    found = places(text, wanted, "x")
+    found = locations(text, wanted, "x")
     assert list(found) == wanted
     lines = text.split("\n")
     for steps, place in found.items():
@@ -94,8 +94,8 @@ def test_duplicate_keys_are_found(text, expected):
         ('{"a": 1e308, "NaN": "1e999 NaN \\u0041"}', None),
         ("[1, 1e999]", ("the number is too large for a double", 4)),
         ("[-1e999]", ("the number is too large for a double", 1)),
-        ("[0, NaN]", ("NaN is no number of JSON", 4)),
-        ("[-Infinity]", ("-Infinity is no number of JSON", 1)),
+        ("[0, NaN]", ("NaN is not a number in JSON", 4)),
+        ("[-Infinity]", ("-Infinity is not a number in JSON", 1)),
         ('["\\ud83d\\ude00", "\\udc00"]', ("a text has half of a surrogate pair", 17)),
     ],
 )
@@ -136,7 +136,7 @@ def test_arrays_made_one_by_one_are_split():
 
 
 def test_half_a_character_is_refused():
-    with pytest.raises(FormatError, match=r"'\\ud800' holds half a character"):
+    with pytest.raises(FormatError, match=r"'\\ud800' has half a surrogate pair"):
         to_text({"a": "\ud800"}, depth=1)
 
 

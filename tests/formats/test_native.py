@@ -744,7 +744,7 @@ def test_what_cannot_come_back_is_not_written(fields, why):
 
 def test_half_characters_are_not_written():
     part = Manipulator(name="m", links=(Link(name="\ud800"),))
-    with pytest.raises(FormatError, match=r"'\\ud800' holds half a character"):
+    with pytest.raises(FormatError, match=r"'\\ud800' has half a surrogate pair"):
         FORMAT.write(Workcell(manipulators=(part,)), Report())
 
 
@@ -781,13 +781,13 @@ GOOD = '[{"name": "a"}, {"name": "b", "parent": "a"}]'
         ('{"format": "armillary cell", "version": "1"}', "version: expected a whole"),
         ('{"format": "armillary cell", "version": 1§', "HERE error[truncated]"),
         (one_manipulator(GOOD)[:-5], "error[truncated]: the file ends too early"),
-        (one_manipulator(GOOD) + "§{}", "HERE error[malformed]: this is no JSON"),
+        (one_manipulator(GOOD) + "§{}", "HERE error[malformed]: this is not JSON"),
         (one_manipulator('[{"name": "a",}]'), "[malformed]"),
         (one_manipulator("[{§'name': 'a'}]"), "HERE error[malformed]"),
         (one_manipulator('[{"name": "a"} // base\n]'), "[malformed]"),
         (one_manipulator(GOOD, ', "mounts": §NaN'), "HERE error[malformed]: NaN"),
-        (linked('{"position": [0, 0, NaN]}'), "NaN is no number of JSON"),
-        (linked('{"position": [0, 0, Infinity]}'), "Infinity is no number of JSON"),
+        (linked('{"position": [0, 0, NaN]}'), "NaN is not a number in JSON"),
+        (linked('{"position": [0, 0, Infinity]}'), "Infinity is not a number in JSON"),
         (linked('{"position": [0, 0, §1e999]}'), "HERE error[bad-number]"),
         (linked('{"position": [0, 0, -1e999]}'), "too large for a double"),
         (linked('{"position": [0, 0, 1' + "0" * 400 + "]}"), "too large for a double"),
@@ -813,7 +813,7 @@ GOOD = '[{"name": "a"}, {"name": "b", "parent": "a"}]'
         (one_manipulator('[{"name": "a\nb"}]'), "[malformed]"),
         (one_manipulator('[{"name": "\x00"}]'), "[malformed]"),
         ("[" * 200_000, "expected an object, got an array"),
-        ('{"format": ' * 200_000, "format: expected a text"),
+        ('{"format": ' * 200_000, "format: expected a string"),
         ('{"x": ' * 200_000, "[too-deep]"),
         (one_manipulator("[" * 200_000 + "]" * 200_000), "[too-deep]"),
         (
@@ -833,8 +833,11 @@ def test_hostile_text_is_refused_in_words(data, why):
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"\xff\xfe{\x00", ":1:1: error[encoding]: byte 0xff is no UTF-8"),
-        (one_manipulator('[{"name": "\u00df"}]').encode("latin-1"), "0xdf is no UTF-8"),
+        (b"\xff\xfe{\x00", ":1:1: error[encoding]: byte 0xff is not UTF-8"),
+        (
+            one_manipulator('[{"name": "\u00df"}]').encode("latin-1"),
+            "0xdf is not UTF-8",
+        ),
         (one_manipulator(GOOD).encode("utf-16"), "[encoding]"),
         (b"\x00" * 1000, "[malformed]"),
         (b"\x80\x02}q\x00.", "[encoding]"),

@@ -210,7 +210,7 @@ def test_meshes_are_read_from_the_own_package(tmp_path: Path):
         "solid\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\n"
         "vertex 0 1 0\nendloop\nendfacet\nendsolid\n"
     )
-    (shape,) = registry.load(path).manipulators[0].links[0].visuals
+    (shape,) = registry.read(path)[0].manipulators[0].links[0].visuals
     assert isinstance(shape, Mesh)
     triangles = MeshFiles(path.parent).triangles(shape)
     assert triangles is not None
@@ -237,7 +237,7 @@ def test_the_call_that_loads_a_scene_is_told(tmp_path: Path):
         (data / name).write_text(text)
     scene = data / "Scenes/cell/cell.wc.xml"
     with pytest.raises(FormatError) as caught:
-        registry.load(scene)
+        registry.read(scene)[0]
     hints = {
         found.hint
         for found in caught.value.diagnostics
@@ -246,5 +246,5 @@ def test_the_call_that_loads_a_scene_is_told(tmp_path: Path):
     assert hints == {
         f"If it is trusted to be there, allow its folder: folders=['{data.resolve()}']."
     }
-    cell = registry.load(scene, folders=[data.resolve()])
+    cell = registry.read(scene, folders=[data.resolve()])[0]
     assert {m.name for m in cell.manipulators} == {"environment", "arm"}

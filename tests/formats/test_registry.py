@@ -9,7 +9,7 @@ import pytest
 
 from armillary.errors import FormatError, ModelError, UnknownName
 from armillary.formats.diagnostic import Report, Severity
-from armillary.formats.registry import FORMATS, gc_paused, load, read, save, write
+from armillary.formats.registry import FORMATS, gc_paused, log, read, save, write
 from armillary.model.joint import Joint
 from armillary.model.joints import Fixed, OvalTrack, Revolute
 from armillary.model.joints.opaque import OpaqueJoint
@@ -19,6 +19,12 @@ from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
 
 NAMES = [each.name for each in FORMATS]
+
+
+def load(path, **options) -> Workcell:
+    found, report = read(path, **options)
+    log(report)
+    return found
 
 
 class Crank(Joint, frozen=True):
@@ -94,8 +100,8 @@ def test_name_and_contents_must_agree(tmp_path: Path):
     path = tmp_path / "arm.kinematic.json"
     save(cell(), path, format="cell")
     assert refusal(path) == (
-        f"{path}: error[wrong-content]: the name stands for Isaac's kinematic tree, "
-        "but this looks like armillary's own format. Rename the file, or say "
+        f"{path}: error[wrong-content]: the name says Isaac's kinematic tree, but "
+        "the contents look like armillary's own format. Rename the file, or say "
         "format='cell'."
     )
     assert load(path, format="cell") == cell()

@@ -13,7 +13,7 @@ import pytest
 import armillary as arm
 from armillary.errors import PluginError
 from armillary.formats import registry
-from armillary.formats.plugin_joints import PluginJoints
+from armillary.formats.joint_types import PluginJoints
 from armillary.model.joints.opaque import OpaqueJoint
 
 LIFT = """
@@ -222,8 +222,8 @@ def test_a_built_in_type_cannot_be_shadowed(
         ("acme_lift:Lift", "raise SystemExit(3)", "SystemExit: 3"),
         ("acme_lift:Lift", "def broken(:", "SyntaxError"),
         ("acme_lift:Lift", "x = 1", "AttributeError"),
-        ("acme_lift:Lift", "Lift = 3", "it offers 3, no subclass of Joint"),
-        ("acme_lift:Lift", "class Lift: pass", "no subclass of Joint"),
+        ("acme_lift:Lift", "Lift = 3", "it offers 3, not a subclass of Joint"),
+        ("acme_lift:Lift", "class Lift: pass", "not a subclass of Joint"),
         ("acme_lift:Lift", LIFT.replace("Lift", "Hoist") + "\nLift = Hoist", "'Hoist'"),
         ("nowhere:Lift", "", "ModuleNotFoundError"),
         ("acme_lift", "", "not of the form module:Class"),

@@ -9,7 +9,7 @@ from typing import Any
 from armillary.cli.input import add_plugin
 from armillary.cli.table import table
 from armillary.errors import PluginError, printable
-from armillary.formats.plugin_joints import PluginJoints
+from armillary.formats.joint_types import PluginJoints
 from armillary.model.joints import JOINT_TYPES
 from armillary.plugins import Offer, config_path, configured, normal, offers
 

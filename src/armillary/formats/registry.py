@@ -1,4 +1,4 @@
-"""The table of formats, and files in and out by their names and contents."""
+"""The table of formats, and reading and writing of files in any of them."""
 
 from __future__ import annotations
 
@@ -7,27 +7,26 @@ import logging
 import os
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from armillary.errors import FormatError, ModelError, quote, unknown
 from armillary.formats import actin, isaac, native, robwork, urdf, xacro
-from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity, fault
+from armillary.formats.diagnostic import NOWHERE, Diagnostic, Report, Severity, fault
 from armillary.formats.files import read_bytes, write_bytes
 from armillary.formats.format import Format, ReadOptions
+from armillary.formats.joint_types import PluginJoints, by_tag
 from armillary.formats.paths import Roots
-from armillary.formats.plugin_joints import PluginJoints
 from armillary.formats.srdf import FORMAT as SRDF
 from armillary.formats.srdf import read_onto
 from armillary.model.joint import Joint
-from armillary.model.joints import JOINT_TYPES
 from armillary.model.workcell import Workcell
 
-__all__ = ["FORMATS", "gc_paused", "load", "read", "save", "tell", "write"]
+__all__ = ["FORMATS", "gc_paused", "log", "read", "save", "write"]
 
 Folder = str | os.PathLike[str]
 
-# A format is a file in this folder and its row here. Where the contents of a file look
-# like several, the first row wins.
+# A format is a package in this folder and its row here. Where the contents of a file
+# look like several formats, the first row wins.
 FORMATS: Final[tuple[Format, ...]] = (
     native.FORMAT,
     isaac.FORMAT,
@@ -36,59 +35,11 @@ FORMATS: Final[tuple[Format, ...]] = (
     robwork.FORMAT,
 )
 
-# Those that the ending alone tells: an SRDF is read onto a cell and written beside
-# another file, and a xacro file is a program, which only its name or the caller runs.
+# Recognised by the ending only: an SRDF is read onto a cell, and a xacro file is a
+# program, which is run only if its name or the caller says so.
 NAMED_ONLY: Final[tuple[Format, ...]] = (SRDF, xacro.FORMAT)
 
 _log = logging.getLogger("armillary.formats")
-
-
-def load(  # noqa: PLR0913
-    path: Folder,
-    *,
-    format: str | None = None,
-    packages: Mapping[str, Folder] | None = None,
-    folders: Iterable[Folder] = (),
-    joints: Mapping[str, type[Joint]] | Iterable[type[Joint]] = (),
-    plugins: Iterable[str] = (),
-    strict_order: bool = False,
-    strict: bool = False,
-    lenient: bool = False,
-    srdf: Folder | None = None,
-    arguments: Mapping[str, str] | None = None,
-) -> Workcell:
-    """Return the cell in a file; warnings go to the log `armillary.formats`.
-
-    Use `read` to have all diagnostics as values. The arguments are those of `read`.
-
-    Raises:
-        FormatError: The file cannot be read, or is faulty; it lists all that was found.
-        UnknownName: There is no such format or plug-in.
-    """
-    cell, report = read(
-        path,
-        format=format,
-        packages=packages,
-        folders=folders,
-        joints=joints,
-        plugins=plugins,
-        strict_order=strict_order,
-        strict=strict,
-        lenient=lenient,
-        srdf=srdf,
-        arguments=arguments,
-    )
-    tell(report)
-    return cell
-
-
-def tell(report: Report) -> None:
-    """Send the findings of a report to the log `armillary.formats`."""
-    for found in report.diagnostics:
-        if found.severity is Severity.WARNING:
-            _log.warning("%s", found)
-        else:
-            _log.info("%s", found)
 
 
 def read(  # noqa: PLR0913
@@ -105,29 +56,29 @@ def read(  # noqa: PLR0913
     srdf: Folder | None = None,
     arguments: Mapping[str, str] | None = None,
 ) -> tuple[Workcell, Report]:
-    """Return the cell in a file, and what was found in it that is no error.
+    """Return the cell in a file, and its warnings and notes.
 
     Args:
         path: A plain file.
         format: Name of its format; by default told from its name and contents.
         packages: The folder of each package, for references `package://name/...`.
         folders: Further folders that the file may refer to.
-        joints: Your own classes of joints, or a mapping from their tags. A joint of a
-            type that nobody knows is kept as it is, but cannot move.
-        plugins: Installed packages whose joints may be imported where the file holds
+        joints: Your own joint classes, or a mapping from their tags. A joint of an
+            unknown type is kept as it is, but cannot move.
+        plugins: Installed packages whose joints may be imported if the file holds
             them, besides those that the user's configuration allows.
-        strict_order: Refuse a link that stands before its parent, as Isaac does.
-        strict: Refuse every fault, also where the motion is clear all the same.
-        lenient: Read by a guess what is refused otherwise, such as swapped limits; each
-            guess is a warning.
+        strict_order: Refuse a link that comes before its parent, as Isaac does.
+        strict: Refuse every fault, even if the motion is clear all the same.
+        lenient: Guess what is refused otherwise, such as swapped limits; each guess is
+            a warning.
         srdf: A file with groups, postures and collision rules for the robot.
         arguments: Values for `$(arg name)` in a xacro file.
 
     Raises:
-        FormatError: A file cannot be read, or is faulty; it lists all that was found.
+        FormatError: A file cannot be read, or is faulty; it lists all diagnostics.
         UnknownName: There is no such format or plug-in.
-        ModelError: `joints` are no classes of joints, or two share a tag; or the file
-            is to be read both strictly and leniently; or it takes no arguments.
+        ModelError: `joints` are not joint classes, or two share a tag; `strict` and
+            `lenient` are both given; or the file takes no arguments.
     """
     if strict and lenient:
         raise ModelError(
@@ -136,7 +87,7 @@ def read(  # noqa: PLR0913
     chosen = None if format is None else _named(format)
     options = ReadOptions(
         roots=Roots(packages=packages, folders=folders),
-        joints=_by_tag(joints),
+        joints=by_tag(joints),
         plugins=PluginJoints(plugins),
         strict_order=strict_order,
         arguments=arguments or {},
@@ -156,22 +107,29 @@ def read(  # noqa: PLR0913
     return cell, report
 
 
+def log(report: Report) -> None:
+    """Send diagnostics to the log `armillary.formats`, notes with level INFO."""
+    for found in report.diagnostics:
+        is_warning = found.severity is Severity.WARNING
+        _log.log(logging.WARNING if is_warning else logging.INFO, "%s", found)
+
+
 def save(
     cell: Workcell, path: Folder, *, format: str | None = None, lossless: bool = False
 ) -> Report:
     """Write a cell to a file, as a whole or not at all.
 
     A format that needs further files has them beside it: `lab.prox.xml` holds the rules
-    of `lab.wc.xml`. They are replaced where they exist, too.
+    of `lab.wc.xml`. Existing ones are replaced, too.
 
     Args:
         cell: What to write.
-        path: The file, which is replaced where it exists.
+        path: The file, which is replaced if it exists.
         format: Name of the format; by default told from the ending of the path.
-        lossless: Raise instead of writing where the format cannot hold everything.
+        lossless: Raise instead of writing if the format cannot hold everything.
 
     Returns:
-        What was found: a warning for each thing that the format could not hold.
+        A warning for each thing that the format could not hold.
 
     Raises:
         FormatError: The format cannot hold this cell, or the file cannot be written.
@@ -185,7 +143,7 @@ def save(
         raise fault(
             name,
             "unknown-format",
-            f"the ending of {quote(os.path.basename(name))} names no format",
+            f"the ending of {quote(os.path.basename(name))} is not one of a format",
             hint=f"Name a format with format=..., or end the name in {_endings()}.",
         )
     folder, own = os.path.split(name)
@@ -194,7 +152,7 @@ def save(
         files = chosen.write_files(cell, own, report)
     else:
         files = {own: chosen.write(cell, report)}
-    _judge(cell, chosen, report, lossless=lossless)
+    _check_losses(cell, chosen, report, lossless=lossless)
     for each, data in files.items():
         write_bytes(os.path.join(folder, each), data)
     return report
@@ -203,7 +161,7 @@ def save(
 def write(
     cell: Workcell, *, format: str, lossless: bool = False
 ) -> tuple[bytes, Report]:
-    """Return the bytes of a cell in a format, and what one file could not hold.
+    """Return the bytes of a cell in a format, and what it could not hold.
 
     Raises:
         FormatError: The format cannot hold this cell; with `lossless`, not all of it.
@@ -215,7 +173,7 @@ def write(
     report = Report()
     with gc_paused():
         data = chosen.write(cell, report)
-    _judge(cell, chosen, report, lossless=lossless)
+    _check_losses(cell, chosen, report, lossless=lossless)
     return data, report
 
 
@@ -243,13 +201,14 @@ def _check_cell(cell: Any) -> None:
         )
 
 
-def _judge(cell: Workcell, chosen: Format, report: Report, *, lossless: bool) -> None:
-    """Raise what a writer found that must not be."""
+def _check_losses(
+    cell: Workcell, chosen: Format, report: Report, *, lossless: bool
+) -> None:
+    """Raise the errors of a writer, and its warnings if nothing may be lost."""
     report.raise_if_errors()
     if lossless and report.count(Severity.WARNING):
         summary = Diagnostic(
-            place=Place(),
-            severity=Severity.ERROR,
+            place=NOWHERE,
             code="lossy",
             message=f"{chosen.title} cannot hold all of cell {quote(cell.name)}",
             hint="What would be lost follows.",
@@ -267,7 +226,7 @@ def _named(name: str) -> Format:
 
 
 def _by_suffix(path: str) -> Format | None:
-    """Return the format that the ending of a path stands for."""
+    """Return the format of the ending of a path."""
     name = os.path.basename(path).lower()
     matches = [
         (len(suffix), each)
@@ -279,7 +238,7 @@ def _by_suffix(path: str) -> Format | None:
 
 
 def _recognised(path: str, data: bytes) -> Format:
-    """Return the format of a file, which its name and contents must agree on."""
+    """Return the format of a file, on which its name and contents must agree."""
     named = _by_suffix(path)
     if named is not None and (named in NAMED_ONLY or named.sniff(data)):
         return named
@@ -288,7 +247,7 @@ def _recognised(path: str, data: bytes) -> Format:
         raise fault(
             path,
             "wrong-content",
-            f"the name stands for {named.title}, but this looks like {seen.title}",
+            f"the name says {named.title}, but the contents look like {seen.title}",
             hint=f"Rename the file, or say format={seen.name!r}.",
         )
     if named is None and seen is None:
@@ -298,7 +257,7 @@ def _recognised(path: str, data: bytes) -> Format:
             "neither the ending nor the contents of this file are of a known format",
             hint=f"Name it with format=...; known are {_endings()}.",
         )
-    # A file without the marks of its format is for that format's reader to explain.
+    # If the contents look like no format, the reader of the named one explains why.
     found = named or seen
     assert found is not None
     return found
@@ -306,28 +265,3 @@ def _recognised(path: str, data: bytes) -> Format:
 
 def _endings() -> str:
     return ", ".join(f"{each.suffixes[0]} ({each.name})" for each in FORMATS)
-
-
-def _by_tag(
-    joints: Mapping[str, type[Joint]] | Iterable[type[Joint]],
-) -> dict[str, type[Joint]]:
-    """Return a caller's classes of joints by their tags."""
-    pairs: list[tuple[str, Any]]
-    if isinstance(joints, Mapping):
-        pairs = list(cast(Mapping[str, Any], joints).items())
-    else:
-        pairs = [(getattr(kind, "tag", ""), kind) for kind in joints]
-    found: dict[str, type[Joint]] = {}
-    for tag, given in pairs:
-        if not (isinstance(given, type) and issubclass(given, Joint)):
-            shown = quote(cast(object, given))
-            raise ModelError(f"joints= takes subclasses of Joint, not {shown}.")
-        kind: type[Joint] = given
-        taken = found.get(tag, JOINT_TYPES.get(tag, kind))
-        if taken is not kind:
-            raise ModelError(
-                f"Joint type {quote(tag)} is {taken.__module__}.{taken.__qualname__} "
-                f"already; give {kind.__qualname__} another tag."
-            )
-        found[tag] = kind
-    return found

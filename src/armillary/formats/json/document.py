@@ -1,11 +1,12 @@
-"""A JSON file while it is read: its values, and what is found in it."""
+"""A JSON file while it is read: its values and diagnostics."""
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import msgspec
 
@@ -15,8 +16,8 @@ from armillary.formats.json.locations import (
     Steps,
     find_duplicate,
     find_odd,
+    locations,
     place,
-    places,
 )
 
 __all__ = ["Document"]
@@ -30,7 +31,7 @@ _AT: Final = re.compile(r"(?:^| - )at `(\$[^`]*)`$|$")
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _JSON_NAMES: Final = {
-    "`str`": "a text",
+    "`str`": "a string",
     "`float`": "a number",
     "`int`": "a whole number",
     "`bool`": "true or false",
@@ -39,77 +40,64 @@ _JSON_NAMES: Final = {
 }
 
 
-class Finding(NamedTuple):
-    """A finding whose line and column are not looked up yet."""
-
-    steps: Steps
-    severity: Severity
-    code: str
-    message: str
-    hint: str
-
-
 class Document:
-    """The text of a JSON file, and what is found in it.
+    """The text of a JSON file, and the diagnostics of reading it.
 
-    Findings name parts by their steps from the root; lines and columns are looked up
-    once, at the end, and only where there are findings.
+    Diagnostics name parts by their steps from the root; lines and columns are looked up
+    once, at the end, and only if there are diagnostics.
     """
 
     def __init__(self, data: bytes, path: str, report: Report) -> None:
-        """Take the bytes of the file, the name it goes by, and who is told."""
         self._data = data.removeprefix(_BOM)
         self._path = path
         self._report = report
-        self._findings: list[Finding] = []
+        self._found: list[tuple[Steps, Diagnostic]] = []
 
     @property
     def path(self) -> str:
-        """Return the name that the file goes by."""
+        """Return the name of the file."""
         return self._path
 
-    # What readers find.
-
     def error(self, steps: Steps, code: str, message: str, *, hint: str = "") -> None:
-        """Add a finding that makes the file unusable."""
-        self._findings.append(Finding(steps, Severity.ERROR, code, message, hint))
+        """Add a diagnostic that makes the file unusable."""
+        self._add(steps, Severity.ERROR, code, message, hint)
 
     def warning(self, steps: Steps, code: str, message: str, *, hint: str = "") -> None:
-        """Add a finding that people should know of: doubtful, or left out."""
-        self._findings.append(Finding(steps, Severity.WARNING, code, message, hint))
+        """Add a diagnostic of what is doubtful, or left out."""
+        self._add(steps, Severity.WARNING, code, message, hint)
 
     def note(self, steps: Steps, code: str, message: str, *, hint: str = "") -> None:
-        """Add a finding that is no fault."""
-        self._findings.append(Finding(steps, Severity.NOTE, code, message, hint))
+        """Add a diagnostic that changes no answer."""
+        self._add(steps, Severity.NOTE, code, message, hint)
+
+    def _add(
+        self, steps: Steps, severity: Severity, code: str, message: str, hint: str
+    ) -> None:
+        place = Place(self._path)
+        found = Diagnostic(
+            place=place, severity=severity, code=code, message=message, hint=hint
+        )
+        self._found.append((steps, found))
 
     def report_all(self) -> None:
-        """Hand the findings to the report, and raise if one of them is an error.
+        """Add the diagnostics to the report, and raise if one of them is an error.
 
         Raises:
             FormatError: There are errors.
         """
-        wanted = {finding.steps for finding in self._findings}
-        known = places(self._text, wanted, self._path) if wanted else {}
-        for steps, severity, code, message, hint in self._findings:
-            self._report.add(
-                Diagnostic(
-                    place=known.get(steps, Place(self._path)),
-                    severity=severity,
-                    code=code,
-                    message=message,
-                    hint=hint,
-                )
-            )
-        self._findings.clear()
+        if self._found:
+            steps_of_all = (steps for steps, _ in self._found)
+            known = locations(self._text, steps_of_all, self._path)
+            for steps, found in self._found:
+                self._report.add(replace(found, place=known.get(steps, found.place)))
+            self._found.clear()
         self._report.raise_if_errors()
-
-    # Its values.
 
     def decode(self, kind: type[T]) -> T:
         """Return the whole file as a value of this kind.
 
         Raises:
-            FormatError: The file is no JSON, or another value.
+            FormatError: The file is not JSON, or another value.
         """
         try:
             return msgspec.json.decode(self._data, type=kind)
@@ -119,7 +107,7 @@ class Document:
             self._malformed(error)
 
     def check_keys(self, decoded: Any = None) -> None:
-        """Refuse objects with two members of one name, of which one would be lost.
+        """Refuse objects with two members of one name, one of which would be lost.
 
         decoded: The value of the whole file, which makes this faster.
 
@@ -134,16 +122,16 @@ class Document:
             found = find_duplicate(self._text)
             assert found is not None
             key, offset = found
-            message = f"the key {quote(key)} stands twice in one object"
+            message = f"the key {quote(key)} is given twice in one object"
             self._stop("duplicate-key", message, offset=offset, hint="Remove one.")
         except RecursionError as error:
             self._malformed(error)
 
     def _holds_all_keys(self, decoded: Any) -> bool:
-        """Tell whether a value surely has as many keys as the text.
+        """Return whether a value surely has as many keys as the text.
 
-        Texts cannot look like the end of a key more often in the one than in the other,
-        unless some of their characters stand there as numbers.
+        Strings look like the end of a key equally often in both, unless some of their
+        characters are escaped by number.
         """
         if b"\\u" in self._data:
             return False
@@ -183,20 +171,18 @@ class Document:
         message = f"{_described(steps)}: {message[:1].lower()}{message[1:]}"
         self.error(steps, "wrong-type", message)
 
-    # What is no JSON.
-
     @cached_property
     def _text(self) -> str:
         return self._data.decode("utf-8", errors="replace")
 
     def _malformed(self, error: Exception) -> NoReturn:
-        """Raise the error for bytes that are no JSON, with the best explanation."""
+        """Raise the error for bytes that are not JSON, with the best explanation."""
         try:
             text = self._data.decode("utf-8")
             json.loads(text)
         except UnicodeDecodeError as wrong:
             offset = len(self._data[: wrong.start].decode("utf-8"))
-            message = f"byte 0x{self._data[wrong.start]:02x} is no UTF-8"
+            message = f"byte 0x{self._data[wrong.start]:02x} is not UTF-8"
             self._stop("encoding", message, offset=offset, hint="Save it as UTF-8.")
         except RecursionError:
             message = "objects and arrays are nested too deeply"
@@ -208,28 +194,28 @@ class Document:
         odd = find_odd(self._text)
         if odd is not None:
             self._stop("malformed", odd[0], offset=odd[1])
-        spot = _BYTE.search(str(error))
+        match = _BYTE.search(str(error))
         offset = None
-        if spot:
-            offset = len(self._data[: int(spot[1])].decode("utf-8", errors="replace"))
+        if match:
+            offset = len(self._data[: int(match[1])].decode("utf-8", errors="replace"))
         reason = _BYTE.sub("", str(error)).strip()
-        self._stop("malformed", f"this is no JSON: {reason}", offset=offset)
+        self._stop("malformed", f"this is not JSON: {reason}", offset=offset)
 
     def _stop_at(self, wrong: json.JSONDecodeError) -> NoReturn:
-        """Raise the error for a text that is no JSON from one spot on."""
+        """Raise the error for a text that is not JSON from an offset on."""
         cut = len(self._text.rstrip())
         is_cut = wrong.pos >= cut or wrong.msg.startswith("Unterminated string")
         what = "the file is empty" if not cut else "the file ends too early"
-        message = what if is_cut else f"this is no JSON: {wrong.msg.lower()}"
+        message = what if is_cut else f"this is not JSON: {wrong.msg.lower()}"
         self._stop("truncated" if is_cut else "malformed", message, offset=wrong.pos)
 
     def _stop(
         self, code: str, message: str, *, offset: int | None = None, hint: str = ""
     ) -> NoReturn:
-        spot = Place(self._path)
+        where = Place(self._path)
         if offset is not None:
-            spot = place(self._text, offset, self._path)
-        self._report.error(spot, code, message, hint=hint)
+            where = place(self._text, offset, self._path)
+        self._report.error(where, code, message, hint=hint)
         self._report.raise_if_errors()
         raise FormatError(message)
 
@@ -244,6 +230,6 @@ def _distinct(pairs: list[tuple[str, Any]]) -> None:
 
 
 def _described(steps: Steps) -> str:
-    """Return the path of a part as people write it: `links[3].limits`."""
+    """Return the path of a part: `links[3].limits`."""
     text = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps)
     return text.lstrip(".") or "the file"

@@ -1,4 +1,4 @@
-"""JSON for people: what is short stands on one line, and nothing else decides."""
+"""A readable layout of JSON: what is short is on one line."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from armillary.formats.diagnostic import fault
 __all__ = ["Record", "to_text"]
 
 Record: TypeAlias = Any
-"""What JSON can hold: dicts with texts as keys, lists or tuples, texts, finite numbers,
-bools, None. A generator is an array whose items are made one after the other; it is
+"""What JSON can hold: dicts with strings as keys, lists or tuples, strings, finite
+numbers, bools, None. A generator is an array whose items are made one at a time; it is
 always split, and so is an object that has one."""
 
 LINE: Final = 88
@@ -29,17 +29,17 @@ _spaced = partial(msgspec.json.format, indent=0)
 def to_text(record: Record, *, depth: int) -> bytes:
     """Return a record as UTF-8: the same bytes for equal records, numbers exactly.
 
-    Objects and arrays that do not fit on a line are split, one member to a line, down
-    to this depth below the root; what is deeper always stands on one line.
+    Objects and arrays that do not fit on a line are split, one member per line, down to
+    this depth below the root; deeper ones are always on one line.
 
     Raises:
-        FormatError: A text holds half a character, which UTF-8 has no bytes for.
+        FormatError: A string has half a surrogate pair, which UTF-8 cannot hold.
     """
     lines: list[bytes] = []
     try:
         _lay(record, b"", b"", b"\n", depth, lines)
     except UnicodeEncodeError as error:
-        text = f"the text {error.object!a} holds half a character"
+        text = f"the text {error.object!a} has half a surrogate pair"
         raise fault("", "bad-text", text, hint="Rename it.") from error
     return b"".join(lines)
 
@@ -52,7 +52,7 @@ def _lay(
     depth: int,
     lines: list[bytes],
 ) -> None:
-    """Add the lines of a record; `head` begins the first and `end` ends the last."""
+    """Add the lines of a record; `head` starts the first and `end` ends the last."""
     is_lazy = depth and _is_lazy(record)
     if depth == 1 and not is_lazy and isinstance(record, (dict, list, tuple)):
         _lay_leaves(cast(Record, record), margin, head, end, lines)
@@ -78,7 +78,7 @@ def _lay(
     lines.append(margin + head + opening + b"\n")
     for key, item in items:
         _lay(item, margin + INDENT, key, b",\n", depth - 1, lines)
-    # The last member has no comma behind it.
+    # No comma follows the last member.
     lines[-1] = lines[-1][:-2] + b"\n"
     lines.append(margin + closing + end)
 
@@ -86,7 +86,7 @@ def _lay(
 def _lay_leaves(
     record: Record, margin: bytes, head: bytes, end: bytes, lines: list[bytes]
 ) -> None:
-    """Add a record whose members stand on one line each, or all of them on one."""
+    """Add a record whose members are on one line each, or all on one."""
     if isinstance(record, dict):
         members = cast(dict[str, Any], record).items()
         leaves = [
@@ -116,7 +116,7 @@ def _is_lazy(record: Record) -> bool:
 
 
 class _Heads(dict[str, bytes]):
-    """What stands before the value of a member, by its key."""
+    """The text before the value of a member, by its key."""
 
     def __missing__(self, key: str) -> bytes:
         if len(self) > MOST_KEYS:

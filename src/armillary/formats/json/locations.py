@@ -1,6 +1,6 @@
-"""Where the parts of a JSON text stand: a walk over its tokens, made only on faults.
+"""Locations of the parts of a JSON text, looked up only when there are diagnostics.
 
-A part is named by its steps from the root: keys of objects, and places in arrays.
+A part is named by its steps from the root: keys of objects and indices of arrays.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from armillary.formats.diagnostic import Place
 
-__all__ = ["Part", "Steps", "find_duplicate", "find_odd", "parts", "place", "places"]
+__all__ = ["Part", "Steps", "find_duplicate", "find_odd", "locations", "parts", "place"]
 
 Steps: TypeAlias = tuple[str | int, ...]
 
@@ -24,12 +24,12 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class Part(NamedTuple):
-    """The beginning of a value, or the key of a member.
+    """The start of a value, or the key of a member.
 
     Attributes:
-        steps: From the root; the same list for all parts, so it must not be kept.
-        offset: Of its first character in the text.
-        token: Its text, of which arrays and objects show only the bracket.
+        steps: From the root; one list for all parts, so it must not be kept.
+        offset: Offset of its first character in the text.
+        token: Its text; only the bracket of arrays and objects.
         is_key: Whether it is the key of a member.
     """
 
@@ -74,10 +74,10 @@ def place(text: str, offset: int, path: str) -> Place:
     return Place(path, line, offset - text.rfind("\n", 0, offset))
 
 
-def places(text: str, wanted: Iterable[Steps], path: str) -> dict[Steps, Place]:
-    """Return where parts stand: members at their keys, all else at the values.
+def locations(text: str, wanted: Iterable[Steps], path: str) -> dict[Steps, Place]:
+    """Return the locations of parts: members at their keys, items at their values.
 
-    Texts of more than 16 MiB are not walked; nothing is found in them.
+    Nothing is found in texts of more than 16 MiB.
     """
     missing = set(wanted)
     found: dict[Steps, Place] = {}
@@ -102,7 +102,7 @@ def places(text: str, wanted: Iterable[Steps], path: str) -> dict[Steps, Place]:
 
 
 def find_duplicate(text: str) -> tuple[str, int] | None:
-    """Return the first key that its object already has, and where it stands."""
+    """Return the first key that its object has already, and its offset."""
     keys_at: dict[int, set[str]] = {}
     for part in parts(text):
         depth = len(part.steps)
@@ -117,14 +117,14 @@ def find_duplicate(text: str) -> tuple[str, int] | None:
 
 
 def find_odd(text: str) -> tuple[str, int] | None:
-    """Return what is well-formed but no value, and where: half characters, too much."""
+    """Return why a value cannot be read, and its offset: not a number, or too large."""
     for part in parts(text):
         token = part.token
         if token[0] == '"' and "\\u" in token:
             if _SURROGATE.search(json.loads(token)):
                 return "a text has half of a surrogate pair", part.offset
         elif token in {"NaN", "Infinity", "-Infinity"}:
-            return f"{token} is no number of JSON", part.offset
+            return f"{token} is not a number in JSON", part.offset
         elif token[0] in "-0123456789" and _is_too_large(token):
             return "the number is too large for a double", part.offset
     return None

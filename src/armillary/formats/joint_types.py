@@ -1,4 +1,4 @@
-"""The joints in plug-ins that are allowed, each imported when a file holds one."""
+"""The joint types that a file may hold besides the built-in ones."""
 
 from __future__ import annotations
 
@@ -11,23 +11,51 @@ from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES
 from armillary.plugins import Offer, configured, load, normal, offers
 
-__all__ = ["PluginJoints", "joint_type"]
+__all__ = ["PluginJoints", "by_tag", "joint_type"]
+
+
+def by_tag(
+    joints: Mapping[str, type[Joint]] | Iterable[type[Joint]],
+) -> dict[str, type[Joint]]:
+    """Return a caller's joint classes by tag.
+
+    Raises:
+        ModelError: One is not a subclass of Joint, or two share a tag.
+    """
+    pairs: list[tuple[str, Any]]
+    if isinstance(joints, Mapping):
+        pairs = list(cast(Mapping[str, Any], joints).items())
+    else:
+        pairs = [(getattr(kind, "tag", ""), kind) for kind in joints]
+    found: dict[str, type[Joint]] = {}
+    for tag, given in pairs:
+        if not (isinstance(given, type) and issubclass(given, Joint)):
+            shown = quote(cast(object, given))
+            raise ModelError(f"joints= takes subclasses of Joint, not {shown}.")
+        kind: type[Joint] = given
+        taken = found.get(tag, JOINT_TYPES.get(tag, kind))
+        if taken is not kind:
+            raise ModelError(
+                f"Joint type {quote(tag)} is {taken.__module__}.{taken.__qualname__} "
+                f"already; give {kind.__qualname__} another tag."
+            )
+        found[tag] = kind
+    return found
 
 
 @final
 class PluginJoints(Mapping[str, type[Joint]]):
-    """Classes by their tags, of the plug-ins that a caller or the user allows.
+    """The joint classes of allowed plug-ins by tag, without the built-in ones.
 
-    Built-in types are never among them. Looking one up imports it, and nothing else;
-    listing the tags imports nothing.
+    Looking one up imports it, and nothing else; listing the tags imports nothing.
     """
 
     def __init__(self, packages: Iterable[str] = ()) -> None:
-        """Allow the plug-ins of some packages besides those of the configuration.
+        """Allow the plug-ins of these packages and those of the configuration.
 
         Raises:
             UnknownName: One of the packages is not installed or offers no joints.
-            ModelError: `packages` is a text instead of a list of texts.
+            ModelError: `packages` is a string instead of a list of strings.
         """
         if isinstance(packages, str):
             raise ModelError(
@@ -46,7 +74,7 @@ class PluginJoints(Mapping[str, type[Joint]]):
 
     @cached_property
     def _offers(self) -> dict[str, list[Offer]]:
-        """Return what is allowed, by tag."""
+        """Return the allowed offers by tag."""
         allowed = {*map(normal, self._packages), *map(normal, configured())}
         found: dict[str, list[Offer]] = {}
         for offer in offers():
@@ -67,7 +95,7 @@ class PluginJoints(Mapping[str, type[Joint]]):
         """Return the class of a joint type.
 
         Raises:
-            KeyError: No plug-in that is allowed offers it.
+            KeyError: No allowed plug-in offers it.
             PluginError: Several do, or the one that does is broken.
         """
         first, *others = self._offers[tag]
@@ -81,14 +109,14 @@ class PluginJoints(Mapping[str, type[Joint]]):
 
 
 def joint_type(offer: Offer) -> type[Joint]:
-    """Import the class that a plug-in offers, which must be allowed.
+    """Import the class that an allowed plug-in offers.
 
     Raises:
-        PluginError: It cannot be imported, or is no such joint type.
+        PluginError: It cannot be imported, or is not that joint type.
     """
     found = load(offer)
     if not (isinstance(found, type) and issubclass(found, Joint)):
-        raise _wrong(offer, f"{quote(cast(Any, found))}, no subclass of Joint")
+        raise _wrong(offer, f"{quote(cast(Any, found))}, not a subclass of Joint")
     if found.tag != offer.tag:
         raise _wrong(offer, f"a class whose tag is {quote(found.tag)}")
     return found
