@@ -211,6 +211,28 @@ def test_a_purpose_falls_along_the_freedom(cell: Cell) -> None:
             assert ((moved[:, 1:] ** 2).sum(1) <= (q[:, 1:] ** 2).sum(1) + 1e-12).all()
 
 
+def test_a_purpose_pulls_by_its_gain_times_the_gradient_over_the_weights(
+    cell: Cell, free: DifferentialSolver
+) -> None:
+    q, J = regular(cell, "tool0")
+    V, null = twists(len(q)), np.random.default_rng(2).normal(size=(len(q), 7))
+    wanted = np.array([0.1, 0.5, -0.5, 1.0, 0.3, -0.2, 0.7])
+    factors = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0, 0.2])
+    weights = np.array([5.0, 1.0, 1.0, 1.0, 0.7, 0.5, 0.5])
+    slopes = 2.0 * factors * (q - wanted)
+    inverse = weighted_inverse(J, weights)
+    projector = np.eye(7) - inverse @ J
+    for gain in (0.5, 3.0, -1.0):
+        solver = free.for_purpose(
+            lambda x: (factors * (x - wanted) ** 2).sum(), gain=gain
+        )
+        for given in (None, null):
+            pull = -gain * slopes / weights + (0.0 if given is None else given)
+            expected = inverse @ V[..., None] + projector @ pull[..., None]
+            answer = solver(q, V, weights=weights, null=given)
+            np.testing.assert_allclose(answer.qd, expected[..., 0], atol=1e-8)
+
+
 def test_near_singularities_rates_stay_bounded(free: DifferentialSolver) -> None:
     q = np.array([0.0, 0.3, -1.0, 0.0, 0.2, 0.0, 0.0])  # straight, wrist aligned
     steps = np.concatenate([[0.0], np.logspace(-12, -1, 60)])

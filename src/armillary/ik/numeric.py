@@ -162,18 +162,19 @@ class Solver:
         first = None
         if near is not None:
             first = self._within(near, "near", batch)
-            rows = np.hstack([rows, first])
+            rows = np.concatenate((rows, first), axis=1)
         elif seed is not None:
             first = self._within(seed, "seed", batch)
         search = self._search(near is not None)
         workers = 1 if len(rows) == 1 else threads or default_threads()
         run = partial(search, threads=workers, deadline=deadline)
-        plan = self._plan(tolerance, search_options, random_seed)
         if near is None or first is None:
+            plan = self._plan(tolerance, search_options, random_seed)
             found = run(rows, plan, seeds=first)
         else:
             found = self._near(run, rows, first, tolerance, random_seed)
             if found.failures:
+                plan = self._plan(tolerance, search_options, random_seed)
                 left = np.flatnonzero(found.endings[:, 0] != SOLVED)
                 other = run(rows[left], plan, seeds=first[left])
                 found.take(left, turn_near(other, first[left], self._space))
@@ -209,7 +210,7 @@ class Solver:
         rows, batch = self._rows(targets)
         first = self._within(near, "near", batch)
         plan = self._plan(tolerance, LOCAL, 0)
-        rows = np.hstack([rows, first])
+        rows = np.concatenate((rows, first), axis=1)
         found = self._search(True)(rows, plan, seeds=first, deadline=deadline)
         return self._told(found, batch)
 
@@ -287,8 +288,9 @@ class Solver:
     def _within(self, values: Any, name: str, batch: Batch) -> Array:
         """Return joint vectors for each target, within the limits, shape (count, n)."""
         n = len(self.joints)
-        vectors = np.clip(as_vectors(values, name, n, batch), self._lower, self._upper)
-        return np.ascontiguousarray(np.broadcast_to(vectors, (math.prod(batch), n)))
+        vectors = np.empty((math.prod(batch), n))
+        np.maximum(as_vectors(values, name, n, batch), self._lower, out=vectors)
+        return np.minimum(vectors, self._upper, out=vectors)
 
     @cached_property
     def _start_range(self) -> tuple[Array, Array]:

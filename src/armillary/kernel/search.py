@@ -234,6 +234,9 @@ class Search:
             return self._alone(problems, plan, seeds, deadline)
         unknowns, errors, endings = found = self._blank(count)
         threads = min(threads, count // PROBLEMS_PER_THREAD)
+        if threads <= 1:
+            failed = self._fill(problems, plan, seeds, found, deadline)
+            return SearchResult(*found, failed)
         failures = [0]
 
         def work(piece: slice) -> None:
@@ -241,10 +244,7 @@ class Search:
             into = unknowns[piece], errors[piece], endings[piece]
             failures.append(self._fill(problems[piece], plan, part, into, deadline))
 
-        if threads > 1:
-            share(count, threads, work, count // PROBLEMS_PER_THREAD)
-        else:
-            work(slice(0, count))
+        share(count, threads, work, count // PROBLEMS_PER_THREAD)
         return SearchResult(*found, sum(failures))
 
     def chain(
