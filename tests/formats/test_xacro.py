@@ -151,13 +151,33 @@ HOSTILE = {
         '<xacro:include filename="link.xacro"/>',
         "outside of the folders that may be read",
     ),
-    "a command": (
+    "a frame": (
         f"<link name=\"${{{FRAME}.f_builtins['__import__']('os').system('id')}}\"/>",
-        "an expression may not do this",
+        "an expression may not use the name",
     ),
-    "a file to write": (
-        f"<link name=\"${{{FRAME}.f_builtins['open']('x.xacro', 'w')}}\"/>",
-        "an expression may not",
+    "nested code": (
+        '<link name="${(lambda x: x.__class__)(())}"/>',
+        "an expression may not use the name '__class__'",
+    ),
+    "a class made": (
+        '<link name="${(lambda: dict(__contains__=1))()}"/>',
+        "an expression may not use the name '__contains__'",
+    ),
+    "the list of bases": (
+        '<link name="${[c for c in [str]][0].mro()}"/>',
+        "an expression may not use the name 'mro'",
+    ),
+    "a table of attributes": (
+        "<link name=\"${python.vars(str)['__class__']}\"/>",
+        "name 'vars' is not defined",
+    ),
+    "a built-in function of $(eval)": (
+        '<link name="$(eval [open for a in [1]])"/>',
+        "an expression may not use the name 'open'",
+    ),
+    "a way to attributes of $(eval)": (
+        '<link name="$(eval getattr)"/>',
+        "an expression may not use the name 'getattr'",
     ),
     "recursion": (
         '<xacro:macro name="m"><xacro:m/></xacro:macro><xacro:m/>',

@@ -165,6 +165,48 @@ def test_a_thread_that_compiles_may_fork_itself():
     run(FORK_WITHIN)
 
 
+FORK_BESIDE_A_MODEL = """
+import functools, os, signal, threading, warnings
+import armillary as arm
+from armillary.model.workcell import Workcell
+warnings.simplefilter("ignore", DeprecationWarning)
+held, done = threading.Event(), threading.Event()
+
+def compute():
+    locks = [
+        value.lock
+        for kind in (arm.Manipulator, Workcell, arm.Cell)
+        for value in vars(kind).values()
+        if isinstance(value, functools.cached_property) and hasattr(value, "lock")
+    ]
+    for lock in locks:
+        lock.acquire()
+    held.set()
+    done.wait()
+    for lock in locks:
+        lock.release()
+
+thread = threading.Thread(target=compute)
+thread.start()
+held.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    arm.example("irb2400").joint_names
+    os._exit(0)
+status = os.waitpid(child, 0)[1]
+done.set()
+thread.join()
+assert status == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forks_while_another_thread_computes_a_cached_property():
+    """Before Python 3.12 such properties have a lock."""
+    run(FORK_BESIDE_A_MODEL)
+
+
 # Small stacks.
 
 SMALL_STACK = """

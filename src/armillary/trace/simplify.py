@@ -48,14 +48,13 @@ def _rule(name: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def _is_normal(number: float) -> bool:
-    """Tell whether a merged constant is as exact as those it was merged from."""
-    return sys.float_info.min <= abs(number) < math.inf
+def _has_exact_inverse(number: float) -> bool:
+    """Tell whether x / number is x (1 / number) to the last bit, in float32 too.
 
-
-def _scales_exactly(number: float) -> bool:
-    """Tell whether a product with a number is not rounded: a power of two."""
-    return abs(math.frexp(number)[0]) == 0.5
+    Of a power of two it is, where both have all their digits.
+    """
+    fraction, exponent = math.frexp(number)
+    return abs(fraction) == 0.5 and -125 <= exponent <= 127  # 2^-126 to 2^126
 
 
 # Sums. On a tape a constant is the last argument of a sum.
@@ -137,16 +136,12 @@ def _scale(tape: Tape, factor: float, y: Node) -> Node | None:
         return tape.make("neg", y)
     if y.name == "neg":
         return tape.make("mul", tape.constant(-factor), y.args[0])
-    if y.name == "mul" and y.args[0].name == "const":  # 2 (3 a) = 6 a
-        merged, is_exact = factor * y.args[0].value, _scales_exactly(factor)
-        if _is_normal(merged) and (is_exact or _scales_exactly(y.args[0].value)):
-            return tape.make("mul", tape.constant(merged), y.args[1])
     return None
 
 
 @_rule("div")
 def _div(tape: Tape, x: Node, y: Node) -> Node | None:
-    if y.name == "const" and _scales_exactly(y.value) and _is_normal(1.0 / y.value):
+    if y.name == "const" and _has_exact_inverse(y.value):
         return tape.make("mul", tape.constant(1.0 / y.value), x)
     if x.name == "const" and x.value == 0.0:
         return tape.constant(0.0)

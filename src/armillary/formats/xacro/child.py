@@ -1,18 +1,21 @@
 """Expand one xacro file; run as a script in a process of its own, by `expand.py`.
 
 The expressions of a xacro file are Python, and the library's own checks of them can be
-got around. So this process gives itself limits of time and memory, and an audit hook
-that refuses everything but reading files in the folders that it was told.
+got around. So names that lead to the interpreter are refused, wherever they stand in an
+expression; and this process gives itself limits of time and memory, and an audit hook
+that refuses everything but reading files in the folders that it was given.
 """
 
 from __future__ import annotations
 
+import ast
+import builtins
 import errno
 import importlib
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 HARMLESS = frozenset(
@@ -21,31 +24,88 @@ HARMLESS = frozenset(
 READING = frozenset(("open", "os.listdir", "os.scandir"))
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
+SAFE = frozenset(
+    ("abs", "all", "any", "bool", "dict", "float", "int", "len", "list", "max", "min")
+) | {"pow", "range", "repr", "round", "set", "sorted", "str", "sum", "tuple", "zip"}
+"""Built-in functions that `$(eval ...)` may call."""
+
+FRAMES = frozenset(
+    ("gi_frame", "cr_frame", "ag_frame", "tb_frame", "tb_next", "f_back")
+)
+CODES = frozenset(("gi_code", "cr_code", "ag_code", "f_code", "f_globals", "f_locals"))
+INNER = FRAMES | CODES | {"f_builtins", "f_trace", "gi_yieldfrom", "mro", "format_map"}
+"""Attributes that lead from a value to the interpreter."""
+
+
+def check_expression(text: str, refused: frozenset[str] = frozenset()) -> None:
+    """Refuse names that lead from values to the interpreter, nested code included.
+
+    Args:
+        text: The expression.
+        refused: Further names.
+
+    Raises:
+        PermissionError: There is one.
+        SyntaxError: This is not an expression.
+    """
+    for node in ast.walk(ast.parse(text.strip(), mode="eval")):
+        name = ""
+        if isinstance(node, ast.Attribute):
+            name = node.attr
+            is_refused = name.startswith("_") or name in INNER
+        elif isinstance(node, ast.Name):
+            name = node.id
+            is_refused = name.startswith("__") or name in refused
+        elif isinstance(node, ast.keyword | ast.arg):
+            name = node.arg or ""
+            is_refused = name.startswith("__")
+        else:
+            continue
+        if is_refused:
+            raise PermissionError(f"an expression may not use the name '{name}'")
+
+
+UNSAFE = frozenset(dir(builtins)) - SAFE
+
 
 class Guard:
-    """Refuse what an expression has no need of."""
+    """Refuse what an expression has no need of.
+
+    What decides lies in the hook itself, not where other code could change it.
+    """
 
     def __init__(self, folders: Iterable[str]) -> None:
-        self._folders = list(folders)
-        self.refused = ""
-        sys.addaudithook(self._check)
+        allowed = list(folders)
+        outside: list[str] = []
+        self.allow = allowed.append
+        self._outside = outside
+        sys.addaudithook(_hook(allowed, outside))
 
-    def allow(self, folder: str) -> None:
-        """Allow a further folder to be read."""
-        self._folders.append(folder)
+    @property
+    def refused(self) -> str:
+        """Return the last path that was refused, empty if there is none."""
+        return self._outside[-1] if self._outside else ""
 
-    def _check(self, event: str, args: tuple[Any, ...]) -> None:
-        if event in HARMLESS:
+
+def _hook(allowed: list[str], outside: list[str]) -> Callable[..., None]:
+    """Return a hook that refuses all but reading in allowed folders."""
+    harmless, reading, writing = HARMLESS, READING, WRITING
+    real, decode, common = os.path.realpath, os.fsdecode, os.path.commonpath
+
+    def check(event: str, args: tuple[Any, ...]) -> None:
+        if event in harmless:
             return
-        if event not in READING:
+        if event not in reading:
             raise PermissionError(f"an expression may not do this: {event}")
-        if event == "open" and isinstance(args[2], int) and args[2] & WRITING:
+        if event == "open" and isinstance(args[2], int) and args[2] & writing:
             raise PermissionError("an expression may not write files")
-        path = os.path.realpath(os.fsdecode(args[0] or "."))
-        if not any(os.path.commonpath((path, f)) == f for f in self._folders):
-            self.refused = path
+        path = real(decode(args[0] or "."))
+        if not any(common((path, folder)) == folder for folder in allowed):
+            outside.append(path)
             message = "this is outside of the folders that may be read"
             raise PermissionError(errno.EACCES, message, path)
+
+    return check
 
 
 def limit(seconds: int, memory: int) -> None:
@@ -69,6 +129,22 @@ def text_of(error: BaseException) -> str:
         own, inner = (own, "") if not inner else (inner, "")
     suffix = getattr(error, "suffix", None) or ""
     return " ".join(f"{own} {inner} {suffix}".split()) or type(error).__name__
+
+
+def _restrict(xacro: Any, substitutions: Any) -> None:
+    """Check expressions before the library evaluates them."""
+
+    def checked(evaluate: Any, refused: frozenset[str]) -> Any:
+        def run(text: str, *context: Any) -> Any:
+            check_expression(text, refused)
+            return evaluate(text, *context)
+
+        return run
+
+    for name in ("type", "vars"):  # by which texts reach what names may not
+        xacro._global_symbols["python"].pop(name, None)
+    xacro.safe_eval = checked(xacro.safe_eval, frozenset())
+    substitutions._eval = checked(substitutions._eval, UNSAFE)
 
 
 def main() -> None:
@@ -101,6 +177,7 @@ def main() -> None:
         guard.allow(reply["folder"])
         return reply["folder"]
 
+    _restrict(xacro, substitutions)
     substitutions._eval_find = find
     substitutions._eval_dict["find"] = find
     guard = Guard(request["folders"])
