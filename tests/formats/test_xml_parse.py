@@ -227,7 +227,7 @@ def test_only_the_entities_of_xml_itself_are_known():
         (b"solid stl", "1:1", "syntax error"),
         (b"\n<?xml version='1.0'?><a/>", "2:1", "must be the very first thing"),
         (b"<a><?xml version='1.0'?></a>", "1:4", "must be the very first thing"),
-        (b"<?xml version='2.7'?><a/>", "1:1", "no XML version is named '2.7'"),
+        (b"<?xml version='2.7'?><a/>", "1:1", "there is no XML version '2.7'"),
         (b"<?xml versoin='1.0'?><a/>", "1:7", "XML declaration not well-formed"),
         (b"<a>\x00</a>", "1:4", "the byte 0x00 is not allowed"),
         (b"<a\x00/>", "1:3", "the byte 0x00 is not allowed"),

@@ -141,7 +141,7 @@ def test_characters_that_xml_does_not_have_are_refused(character):
 )
 def test_what_is_no_name_is_refused(name):
     for tree in (Element(name), Element("a", {name: ""})):
-        with pytest.raises(FormatError, match="that is no name in XML"):
+        with pytest.raises(FormatError, match="that is not a name in XML"):
             to_text(tree)
 
 

@@ -6,8 +6,8 @@ import math
 import re
 from typing import Final
 
-from armillary.errors import FormatError, quote
-from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
+from armillary.errors import quote
+from armillary.formats.diagnostic import NOWHERE, Place, Report, fault
 
 __all__ = ["WHITE_SPACE", "number_text", "read_numbers"]
 
@@ -15,7 +15,7 @@ WHITE_SPACE: Final = " \t\r\n"
 LONGEST_NUMBER: Final = 1000
 LEAST_COMMAS: Final = 2
 
-# What `float` takes beyond this is refused: nan, inf, 1_000, digits of other scripts.
+# `float` accepts more, which is refused: nan, inf, 1_000, digits of other scripts.
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _GAP: Final = re.compile(f"[{WHITE_SPACE}]+")
 _NO_NUMBER_YET: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
@@ -46,7 +46,8 @@ def read_numbers(
                 place, "bad-number", f"{what} has commas: {quote(text)}"
             )
             words = parts
-    if count is not None and len(words) != count and not _has_decimal_comma(words):
+    has_comma = any("," in word for word in words)  # then the count is not the fault
+    if count is not None and len(words) != count and not has_comma:
         report.error(
             place,
             "wrong-count",
@@ -54,7 +55,7 @@ def read_numbers(
             f"not {len(words)}: {quote(text)}",
         )
         return None
-    faults = [(word, fault) for word in words if (fault := _fault(word)) is not None]
+    faults = [(word, reason) for word in words if (reason := _fault(word)) is not None]
     if faults:
         word, (reason, hint) = faults[0]
         report.error(place, "bad-number", f"{what}: {quote(word)} {reason}", hint=hint)
@@ -65,31 +66,23 @@ def read_numbers(
 def number_text(value: float) -> str:
     """Return the shortest text that reads back as exactly this number.
 
-    Raises FormatError for NaN and infinities, which no format has a word for.
+    Raises FormatError for NaN and infinities.
     """
     if type(value) is int:
         return str(value)
     number = float(value)
     if math.isfinite(number):
         return repr(number)
-    raise FormatError(
-        Diagnostic(
-            place=Place(),
-            severity=Severity.ERROR,
-            code="bad-number",
-            message=f"{number!r} cannot be written",
-            hint="Only finite numbers can.",
-        )
+    raise fault(
+        NOWHERE,
+        "bad-number",
+        f"{number!r} cannot be written",
+        hint="Only finite numbers can.",
     )
 
 
-def _has_decimal_comma(words: list[str]) -> bool:
-    """Return whether commas are what is wrong, rather than the count."""
-    return any("," in word for word in words)
-
-
 def _fault(word: str) -> tuple[str, str] | None:
-    """Return what is wrong with a number, and the mend."""
+    """Return what is wrong with a number, and how to fix it."""
     if len(word) > LONGEST_NUMBER:
         return f"has {len(word)} characters", f"Use at most {LONGEST_NUMBER}."
     if _DECIMAL.fullmatch(word):

@@ -1,24 +1,30 @@
-"""`<link>`: its mass, and what it looks like and touches with."""
+"""`<link>`: its mass, its shapes, and the materials that colour them."""
 
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from armillary.formats.diagnostic import Place, Report, Severity
+from armillary.errors import ModelError, quote
+from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
+from armillary.formats.paths import Roots
 from armillary.formats.unsupported import possible_inertia
-from armillary.formats.urdf.elements import Context, read_pose
-from armillary.formats.urdf.shapes import ShapeReader
+from armillary.formats.urdf.elements import SHAPES, Context, read_pose
 from armillary.formats.xml import Element, report_unused
-from armillary.model.shape import Shape
+from armillary.model.shape import Colour, Shape
+from armillary.model.shapes import HalfSpace, Mesh
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.vector import ZERO
 
-__all__ = ["LinkElement", "read_link"]
+__all__ = ["LinkElement", "ShapeReader", "read_link"]
 
 # What simulators and planners add to links.
 FOREIGN: Final = ("contact", "sensor", "surface", "self_filter", "collision_checking")
+MOST_MISSING: Final = 50
+ONES: Final = (1.0, 1.0, 1.0)
 MOMENTS: Final = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 
 
@@ -97,3 +103,236 @@ def _inertia(link: Element, report: Report) -> SpatialInertia | None:
         f"the inertia of {link.label} is too large for a double",
     )
     return None
+
+
+class ShapeReader:
+    """Read the shapes of links.
+
+    path: The path of the file, to which meshes are relative.
+    roots: Where meshes are looked up; if it names no folders, they are not.
+    """
+
+    def __init__(
+        self, robot: Element, path: str, roots: Roots, context: Context
+    ) -> None:
+        self._report = context.report.tolerating("the shape is left out")
+        self._unsupported = context.unsupported
+        self._guesses = context.guesses
+        self._materials = _Materials(robot, context)
+        self._warn = context.report.warning
+        self._base = os.path.dirname(os.path.abspath(path))
+        self._roots = roots
+        self._looked_up: set[str] = set()
+        self._missing = 0 if roots.packages or roots.folders else MOST_MISSING
+
+    def read_all(self, link: Element, name: str) -> tuple[Shape, ...]:
+        """Return the shapes of a link's children of one name."""
+        found = [self._read(element) for element in link.children_named(name)]
+        return tuple(shape for shape in found if shape is not None)
+
+    def _read(self, element: Element) -> Shape | None:
+        faults = self._report.faults
+        looks = {
+            "name": element.attribute("name") or "",
+            "pose": read_pose(element, self._report),
+            "colour": self._materials.colour(element),
+        }
+        if element.name == "collision":
+            self._unsupported.add_children(element, ("verbose",))
+        self._unsupported.add_prefixed(element)
+        geometry = element.first_child("geometry", self._report)
+        report_unused(element, self._report, Severity.NOTE)
+        if geometry is None or not geometry.children:
+            # Nothing is lost that could touch or be seen.
+            report = self._report.tolerating("it is left out", Severity.NOTE)
+            if geometry is None:
+                element.first_child("geometry", report, required=True)
+            else:
+                message = f"<geometry> of {element.label} is empty"
+                report.error(geometry.place, "bad-geometry", message)
+            return None
+        found = self._shape(element, geometry, looks)
+        return found if self._report.faults == faults else None
+
+    def _shape(
+        self, owner: Element, geometry: Element, looks: dict[str, Any]
+    ) -> Shape | None:
+        known = [*SHAPES, "mesh"]
+        for kind in (*known, "plane"):
+            geometry.children_named(kind)
+        found = [c for c in geometry.children if c.name in (*known, "plane")]
+        report = self._report
+        if found:
+            report = report.tolerating("the first one counts")
+        if len(found) != 1:
+            other = "" if found else geometry.children[0].name
+            report.error(
+                geometry.place,
+                "bad-geometry",
+                f"<geometry> of {owner.label} must hold one of {', '.join(known)}; "
+                f"it has {quote(other) if other else f'{len(found)} of them'}",
+                hint=self._guesses.hint(other, known) if other else "",
+            )
+        if not found:
+            return None
+        report_unused(geometry, self._report, Severity.NOTE)
+        element = found[0]
+        try:
+            if element.name == "mesh":
+                shape = self._mesh(element, looks)
+            elif element.name == "plane":
+                shape = self._plane(element, looks)
+            else:
+                shape = self._sized(element, looks)
+        except ModelError as error:
+            message = f"{element.label} is not a shape: {error}".removesuffix(".")
+            self._report.error(element.place, "bad-shape", message)
+            return None
+        report_unused(element, self._report, Severity.NOTE)
+        return shape
+
+    def _sized(self, element: Element, looks: dict[str, Any]) -> Shape | None:
+        """Return a shape of the table, whose sizes are attributes."""
+        kind, counts = SHAPES[element.name]
+        sizes = {
+            name: element.numbers(name, count, self._report, required=True)
+            for name, count in counts.items()
+        }
+        given = {name: size for name, size in sizes.items() if size is not None}
+        if len(given) < len(sizes):
+            return None
+        least = min(map(min, given.values()))
+        if least < 0.0:
+            message = f"{element.label} has a negative size"
+            self._report.error(element.place, "negative-size", message)
+            return None
+        if least == 0.0:
+            self._warn_of_no_volume(element, "size")
+        for name, size in given.items():
+            looks[name] = size if counts[name] > 1 else size[0]
+        return kind(**looks)
+
+    def _mesh(self, element: Element, looks: dict[str, Any]) -> Shape | None:
+        file = element.required_attribute("filename", self._report)
+        x, y, z = self._scale(element)
+        if 0.0 in (x, y, z):
+            self._warn_of_no_volume(element, "scale")
+        if file is None:
+            return None
+        if not file.strip():
+            message = f"{element.label} names no file"
+            self._report.error(element.place, "empty-reference", message)
+            return None
+        self._look_up(file, element)
+        return Mesh(file=file, scale=(x, y, z), **looks)
+
+    def _scale(self, element: Element) -> tuple[float, ...]:
+        """Return the scale of a mesh; a single number is that of all axes."""
+        if len((element.attribute("scale") or "").split()) == 1:
+            view = self._report.tolerating("it is the scale along all axes")
+            element.numbers("scale", 3, view)
+            return (element.number("scale", self._report, default=1.0),) * 3
+        return element.numbers("scale", 3, self._report, default=ONES)
+
+    def _plane(self, element: Element, looks: dict[str, Any]) -> Shape:
+        """Return the half space below a plane, an element of PyBullet."""
+        normal = element.numbers("normal", 3, self._report, default=(0.0, 0.0, 1.0))
+        self._report.tolerating("it is read as a half space").error(
+            element.place, "bad-geometry", "URDF has no <plane>"
+        )
+        below = HalfSpace.below(ZERO, normal)
+        return HalfSpace(**{**looks, "pose": looks["pose"] @ below.pose})
+
+    def _warn_of_no_volume(self, element: Element, what: str) -> None:
+        message = f"{element.label} has a {what} of zero"
+        self._report.warning(element.place, "no-volume", message)
+
+    def _look_up(self, file: str, element: Element) -> None:
+        """Warn, once for each file, of meshes that do not exist."""
+        if self._missing >= MOST_MISSING or file in self._looked_up:
+            return
+        self._looked_up.add(file)
+        found = self._roots.find(file, base=self._base, place=element.place)
+        if not isinstance(found, Diagnostic):
+            return
+        self._warn(found.place, found.code, found.message, hint=found.hint)
+        self._missing += 1
+        if self._missing == MOST_MISSING:
+            message = f"{MOST_MISSING} meshes are missing; no more are looked up"
+            self._warn(element.place, "reference-missing", message)
+
+
+class _Materials:
+    """Colours by name.
+
+    A material of the robot can be used by name everywhere; so can, as in ROS, one that
+    a visual defines.
+    """
+
+    def __init__(self, robot: Element, context: Context) -> None:
+        self._report = context.report.tolerating("it is left out", Severity.NOTE)
+        self._unsupported = context.unsupported
+        self._guesses = context.guesses
+        self._by_name: dict[str, Colour | None] = {}
+        self._by_element: dict[Element, Colour | None] = {}
+        for material in robot.children_named("material"):
+            name = material.required_attribute("name", self._report)
+            colour = self._define(material)
+            if name and self._by_name.get(name, colour) != colour:
+                context.report.note(
+                    material.place,
+                    "repeated-name",
+                    f"material {quote(name)} has another colour already",
+                    hint="The first one is used.",
+                )
+            self._by_name.setdefault(name or "", colour)
+        for material in _in_shapes(robot):
+            name = material.attribute("name")
+            if {child.name for child in material.children} & {"color", "texture"}:
+                self._by_element[material] = colour = self._define(material)
+                self._by_name.setdefault(name or "", colour)
+
+    def colour(self, shape: Element) -> Colour | None:
+        """Return the colour of a visual or collision, None without one."""
+        material = shape.first_child("material", self._report)
+        if material is None:
+            return None
+        if material in self._by_element:
+            return self._by_element[material]
+        name = material.attribute("name") or ""
+        if not name or name not in self._by_name:
+            self._report.note(
+                material.place,
+                "unknown-material",
+                f"{shape.label} has the material {quote(name)}, which is not defined",
+                hint=self._guesses.hint(name, filter(None, self._by_name)),
+            )
+        return self._by_name.get(name) if name else None
+
+    def _define(self, material: Element) -> Colour | None:
+        """Return the colour that a material defines."""
+        color = material.first_child("color", self._report)
+        self._unsupported.add_children(material, ("texture",))
+        report_unused(material, self._report, Severity.NOTE)
+        if color is None:
+            return None
+        rgba = color.numbers("rgba", 4, self._report, required=True)
+        report_unused(color, self._report, Severity.NOTE)
+        if rgba is None:
+            return None
+        red, green, blue, opacity = (min(1.0, max(0.0, part)) for part in rgba)
+        if (red, green, blue, opacity) != rgba:
+            self._report.note(
+                color.place,
+                "colour-range",
+                f"the colour {quote(color.attributes['rgba'])} leaves [0, 1]; clipped",
+                hint="Divide numbers up to 255 by 255." if max(rgba) > 2.0 else "",
+            )
+        return red, green, blue, opacity
+
+
+def _in_shapes(robot: Element) -> Iterator[Element]:
+    """Yield the materials inside links."""
+    for link in robot.children:
+        for shape in link.children if link.name == "link" else ():
+            yield from (child for child in shape.children if child.name == "material")

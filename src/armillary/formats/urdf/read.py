@@ -16,8 +16,7 @@ from armillary.formats.unsupported import Unsupported
 from armillary.formats.urdf.convert import cell_of
 from armillary.formats.urdf.elements import Context
 from armillary.formats.urdf.joints import JointElement, read_joint
-from armillary.formats.urdf.links import LinkElement, read_link
-from armillary.formats.urdf.shapes import ShapeReader
+from armillary.formats.urdf.links import LinkElement, ShapeReader, read_link
 from armillary.formats.urdf.tree import check_mimics, check_names, root_of
 from armillary.formats.xml import (
     Element,

@@ -1,4 +1,4 @@
-"""XML elements that remember what a reader asked of them."""
+"""XML elements that remember what a reader asked for."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ _NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
 
 @final
 class Element:
-    """One XML element: its content never changes, its questions are remembered.
+    """One XML element, which remembers what a reader asked for.
 
-    The properties only look. The methods that take a name also note that the name is
-    known to the reader, so that `unused` can tell what no reader has asked for.
+    The methods that take a name note that the reader knows it, so that `unused` can
+    return what no reader has asked for; attributes do not. Nothing else ever changes.
 
-    name: As written, prefix included; the local name where namespaces were resolved.
-    namespace: The namespace's URI where namespaces were resolved.
+    name: As written, prefix included; the local name where namespaces are resolved.
+    namespace: The namespace's URI where namespaces are resolved.
+    attributes: All attributes, as written.
+    children: The child elements in document order.
     text: All character data directly inside, joined; empty if there is only white
         space around children.
     """
@@ -35,14 +37,12 @@ class Element:
         "_asked_attributes",
         "_asked_children",
         "_asked_text",
-        "_attributes",
-        "_children",
-        "_column",
-        "_line",
-        "_name",
-        "_namespace",
-        "_path",
-        "_text",
+        "_location",
+        "attributes",
+        "children",
+        "name",
+        "namespace",
+        "text",
     )
 
     def __init__(
@@ -55,12 +55,12 @@ class Element:
         namespace: str = "",
         place: tuple[str, int, int] = ("", 0, 0),
     ) -> None:
-        self._name = name
-        self._namespace = namespace
-        self._attributes = attributes or _NO_ATTRIBUTES
-        self._children = children
-        self._text = text
-        self._path, self._line, self._column = place
+        self.name: Final = name
+        self.namespace: Final = namespace
+        self.attributes: Final = attributes or _NO_ATTRIBUTES
+        self.children: Final = children
+        self.text: Final = text
+        self._location = place
         self._asked_attributes: tuple[str, ...] = ()
         self._asked_children: tuple[str, ...] = ()
         self._asked_text = False
@@ -69,41 +69,16 @@ class Element:
         return f"<Element {self.label} at {self.place}>"
 
     @property
-    def name(self) -> str:
-        """Return the element's name."""
-        return self._name
-
-    @property
-    def namespace(self) -> str:
-        """Return the URI of the name's namespace, empty without one."""
-        return self._namespace
-
-    @property
-    def attributes(self) -> Mapping[str, str]:
-        """Return all attributes, as written."""
-        return MappingProxyType(self._attributes)
-
-    @property
-    def children(self) -> tuple[Element, ...]:
-        """Return the child elements in document order."""
-        return self._children
-
-    @property
-    def text(self) -> str:
-        """Return the character data directly inside."""
-        return self._text
-
-    @property
     def place(self) -> Place:
-        """Return where the element's tag begins."""
-        return Place(self._path, self._line, self._column)
+        """Return the location of the element's tag."""
+        return Place(*self._location)
 
     @property
     def label(self) -> str:
         """Return the element as messages show it: `<joint name='elbow'>`."""
-        name = self._attributes.get("name")
+        name = self.attributes.get("name")
         tail = f" name={quote(name)}" if name is not None else ""
-        return f"<{quote(self._name)[1:-1]}{tail}>"
+        return f"<{quote(self.name)[1:-1]}{tail}>"
 
     def walk(self) -> Iterator[Element]:
         """Return this element and all below it, each before its children."""
@@ -117,7 +92,7 @@ class Element:
         """Return an attribute's value, or None without it."""
         if name not in self._asked_attributes:
             self._asked_attributes += (name,)
-        return self._attributes.get(name)
+        return self.attributes.get(name)
 
     def required_attribute(self, name: str, report: Report) -> str | None:
         """Return an attribute's value; without it report an error and return None."""
@@ -204,7 +179,7 @@ class Element:
     def read_text(self) -> str:
         """Return the character data directly inside, without white space around it."""
         self._asked_text = True
-        return self._text.strip(WHITE_SPACE)
+        return self.text.strip(WHITE_SPACE)
 
     def text_numbers(
         self, count: int | None, report: Report
@@ -219,7 +194,7 @@ class Element:
         """Return the children of one name, in document order."""
         if name not in self._asked_children:
             self._asked_children += (name,)
-        return tuple([child for child in self._children if child._name == name])
+        return tuple([child for child in self.children if child.name == name])
 
     def only_child(self, name: str, report: Report) -> Element | None:
         """Return the one child of a name, or None; report an error for a second one."""
@@ -283,10 +258,9 @@ class Leftover:
 
 
 def unused(element: Element) -> Iterator[Leftover]:
-    """Return what nobody asked for: attributes, children, and text, in that order.
+    """Yield what no reader asked for: attributes, children, and text, in that order.
 
-    Declarations of namespaces are never listed. Children of children are not looked
-    into; those of a child that was read are that child's own.
+    Declarations of namespaces are left out, and so are children of children.
     """
     for name in element.attributes:
         declares = name == "xmlns" or name.startswith("xmlns:")

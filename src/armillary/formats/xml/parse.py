@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 from xml.parsers import expat
 
 from armillary.errors import FormatError, quote
-from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
+from armillary.formats.diagnostic import Diagnostic, Place, Report, fault
 from armillary.formats.numbers import WHITE_SPACE
 from armillary.formats.xml.element import Element
 from armillary.formats.xml.repair import ENCODINGS, VERSIONS, repaired
@@ -18,7 +18,7 @@ __all__ = ["Limits", "first_tag", "parse"]
 
 MEBIBYTE: Final = 1 << 20
 MOST_INSTRUCTIONS: Final = 1000
-# What keeps a document from being XML that `repaired` may know better.
+# Errors that `repaired` may be able to repair.
 _REPAIRED: Final = ("xml-syntax", "xml-declaration", "xml-encoding")
 # A newline cannot stand in a URI, whereas a space does stand in real ones.
 _SEPARATOR: Final = "\n"
@@ -39,7 +39,7 @@ _DECLARATION: Final = re.compile(rb"<\?xml\s[^>]*\?>")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much one document may ask for before it is refused.
+    """What one document may hold before it is refused.
 
     size: Bytes of the whole document.
     depth: Elements inside each other.
@@ -71,8 +71,8 @@ def parse(
 ) -> Element:
     """Return the root element of an XML document.
 
-    Only plain documents are read: no DOCTYPE, so no entities but the five that XML
-    has itself. Comments are dropped.
+    Only plain documents are read: no DOCTYPE, so no entities except the five of XML
+    itself. Comments are dropped.
 
     data: The document, in UTF-8, UTF-16, ISO-8859-1, US-ASCII or windows-1252.
     path: What to call it in messages.
@@ -203,7 +203,7 @@ class _Parse:
         self.data = data[:start] + _HEAD + data[start:] + _TAIL
 
     def run(self) -> Element:
-        """Feed the document piece by piece, and watch that no piece of markup grows."""
+        """Feed the document in pieces, and bound the length of markup."""
         size = len(self.data)
         if size > self.limits.size:
             self.refuse("xml-limit", f"{size} bytes, more than {self.limits.size}")
@@ -268,7 +268,7 @@ class _Parse:
                     f"attribute {quote(key)} has {len(value)} characters, "
                     f"more than {limits.attribute_length}",
                 )
-        line, column = self.spot()
+        line, column = self.location()
         self.open.append(_Open(name, namespace, attributes, line, column, [], []))
 
     def start_resolved(self, name: str, attributes: dict[str, str]) -> None:
@@ -305,11 +305,11 @@ class _Parse:
             self.root = element
 
     def declaration(self, version: str, encoding: str | None, _standalone: int) -> None:
-        """Refuse encodings in which expat or Python would guess."""
+        """Refuse versions, and encodings in which expat or Python would guess."""
         if version not in VERSIONS:
             self.refuse(
                 "xml-declaration",
-                f"no XML version is named {quote(version)}",
+                f"there is no XML version {quote(version)}",
                 hint='Write version="1.0".',
             )
         if encoding is not None and encoding.lower() not in ENCODINGS:
@@ -328,12 +328,12 @@ class _Parse:
         )
 
     def instruction(self, target: str, _data: str) -> None:
-        """Remember a processing instruction, which does nothing."""
+        """Remember a processing instruction, which has no effect."""
         if len(self.instructions) < MOST_INSTRUCTIONS:
-            self.instructions.append((Place(self.path, *self.spot()), target))
+            self.instructions.append((Place(self.path, *self.location()), target))
 
-    def spot(self) -> tuple[int, int]:
-        """Return the line and column where expat stands, counted from 1."""
+    def location(self) -> tuple[int, int]:
+        """Return the line and column that expat has reached, counted from 1."""
         line = self.expat.CurrentLineNumber
         column = self.expat.CurrentColumnNumber + 1
         if line == 1 and self.data.startswith(_BYTE_ORDER_MARKS):
@@ -343,27 +343,18 @@ class _Parse:
         return line, column
 
     def refuse(self, code: str, message: str, *, hint: str = "") -> NoReturn:
-        """Raise the error of something that is not read."""
         raise self.error(code, message, hint)
 
     def explain(self, error: expat.ExpatError) -> NoReturn:
-        """Raise expat's error with what its own words leave open."""
+        """Raise expat's error with more than its own words."""
         message, hint = self.explanation(error.code)
         raise self.error("xml-syntax", message, hint) from error
 
-    def error(self, code: str, message: str, hint: str) -> FormatError:
-        return FormatError(
-            Diagnostic(
-                place=Place(self.path, *self.spot()),
-                severity=Severity.ERROR,
-                code=code,
-                message=message,
-                hint=hint,
-            )
-        )
+    def error(self, code: str, message: str, hint: str = "") -> FormatError:
+        return fault(Place(self.path, *self.location()), code, message, hint=hint)
 
     def explanation(self, code: int) -> tuple[str, str]:
-        """Return what is wrong with the document, and the mend where there is one."""
+        """Return what is wrong with the document, and how to fix it if known."""
         words = expat.ErrorString(code) or "not well-formed"
         if words in _AT_THE_END and self.open:
             return f"the document ends inside {self.open[-1].label}", ""
@@ -373,10 +364,10 @@ class _Parse:
             return f"mismatched tag; {self.open[-1].label} is still open", ""
         if words == _errors.XML_ERROR_INVALID_TOKEN:
             return f"{words}{self.odd_byte()}", ""
-        return words, _MENDS.get(words, "")
+        return words, _FIXES.get(words, "")
 
     def odd_byte(self) -> str:
-        """Return the byte at which expat stopped, if no text editor shows it."""
+        """Return the byte at which expat stopped, if text editors do not show it."""
         index = self.expat.CurrentByteIndex
         byte = self.data[index : index + 1]
         if byte >= b"\x80":
@@ -395,7 +386,7 @@ _AT_THE_END: Final = frozenset(
         _errors.XML_ERROR_PARTIAL_CHAR,
     )
 )
-_MENDS: Final[dict[str, str]] = {
+_FIXES: Final[dict[str, str]] = {
     _errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT: "A document has one root element.",
     _errors.XML_ERROR_UNDEFINED_ENTITY: (
         "Only &lt; &gt; &amp; &quot; &apos; and numbers such as &#181; can be used."

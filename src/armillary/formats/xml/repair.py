@@ -1,4 +1,4 @@
-"""Documents that are almost XML, where it is clear what they say."""
+"""Repair of documents that are almost XML, where their meaning is clear."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ENDS: Final = {b"<!--": b"-->", b"<![CDATA[": b"]]>"}
 _LONE_AMPERSAND: Final = re.compile(rb"&(?!(?:#[0-9]+|#x[0-9A-Fa-f]+|[A-Za-z]\w*);)")
 _INK: Final = re.compile(rb"[^\r\n]")
 _UTF_16_STARTS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"<\0", b"\0<")
-# What they are called by Python; the markup of XML has its ASCII codes in all of them.
+# Python's names of encodings in which the markup of XML has its ASCII codes.
 _CODECS: Final = re.compile(
     r"utf-8|ascii|iso8859-\d+|cp125\d|koi8-[ru]|gb2312|gbk|gb18030|big5|shift_jis|"
     r"euc_(jp|kr)"
@@ -33,14 +33,14 @@ _CODECS: Final = re.compile(
 
 
 class Oddity(NamedTuple):
-    """What keeps a document from being XML.
+    """A reason why a document is not XML.
 
     Attributes:
-        line: Where it is, or where the first of its kind is.
+        line: The line of it, or of the first of its kind.
         code: Id of the diagnostic.
         message: A clause.
         consequence: How it is read.
-        severity: A warning where names may come out otherwise.
+        severity: A warning if names may be read differently.
     """
 
     line: int
@@ -53,7 +53,7 @@ class Oddity(NamedTuple):
 def repaired(data: bytes) -> tuple[bytes, list[Oddity]]:
     """Return the XML that a document means, in UTF-8, and what was odd about it.
 
-    Lines stay where they are. Takes linear time. What is not clear is left as it is.
+    Lines keep their numbers. Takes linear time. What is not clear stays as it is.
     """
     if data.startswith(_UTF_16_STARTS):
         return data, []
@@ -103,7 +103,7 @@ def _after_blanks(data: bytes, start: int) -> int:
 
 
 def _decoded(data: bytes, found: list[Oddity]) -> bytes | None:
-    """Return a document in UTF-8, None where its encoding is not known."""
+    """Return a document in UTF-8, None if its encoding is not known."""
     declaration = _declaration(data)
     named = None if declaration is None else _ENCODING.search(declaration[0])
     name = "utf-8" if named is None else named[1].decode("ascii", "replace")
@@ -135,7 +135,7 @@ def _decoded(data: bytes, found: list[Oddity]) -> bytes | None:
 
 
 def _without_declaration(data: bytes, found: list[Oddity]) -> bytes:
-    """Return a document whose declaration, which told the encoding, is blank."""
+    """Return a document with its declaration made blank."""
     declaration = _declaration(data)
     if declaration is None:
         return data
@@ -144,7 +144,7 @@ def _without_declaration(data: bytes, found: list[Oddity]) -> bytes:
     version = _VERSION.search(declaration[0])
     shown = "" if version is None else version[1].decode("ascii", "replace")
     if shown not in VERSIONS:
-        message = f"no XML version is named {quote(shown)}"
+        message = f"there is no XML version {quote(shown)}"
         found.append(Oddity(line, "xml-declaration", message, "it is read as 1.0"))
     if start:
         message = "<?xml ...?> is not the very first thing in the file"
@@ -170,14 +170,14 @@ def _with_blank_comments(data: bytes, found: list[Oddity]) -> bytes:
 
 def _comments(data: bytes) -> Iterator[tuple[int, int]]:
     """Yield where the text of each comment begins and ends."""
-    place = 0
-    while (begin := _PARTS.search(data, place)) is not None:
+    offset = 0
+    while (begin := _PARTS.search(data, offset)) is not None:
         end = data.find(_ENDS[begin[0]], begin.end())
         if end < 0:
             return
         if begin[0] == b"<!--":
             yield begin.end(), end
-        place = end + 3
+        offset = end + 3
 
 
 def _with_ampersands(data: bytes, found: list[Oddity]) -> bytes:
@@ -186,6 +186,6 @@ def _with_ampersands(data: bytes, found: list[Oddity]) -> bytes:
     if first is None:
         return data
     line = _line(data, first.start())
-    message = "an & begins no entity"
+    message = "an & does not begin an entity"
     found.append(Oddity(line, "xml-syntax", message, "it is read as &amp;"))
     return _LONE_AMPERSAND.sub(b"&amp;", data)

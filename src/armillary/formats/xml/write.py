@@ -1,4 +1,4 @@
-"""A tree of elements to text: indented, escaped, the same every time."""
+"""A tree of elements to text: indented, escaped, always the same."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NoReturn
 from xml.parsers import expat
 
-from armillary.errors import FormatError, quote
-from armillary.formats.diagnostic import Diagnostic, Severity
+from armillary.errors import quote
+from armillary.formats.diagnostic import fault
 from armillary.formats.numbers import WHITE_SPACE, number_text
 from armillary.formats.xml.element import Element
 
 __all__ = ["Value", "tag", "to_text"]
 
 HEADER: Final = '<?xml version="1.0" encoding="utf-8"?>\n'
-# Deeper levels keep this indentation, lest a deep chain take quadratic space.
+# Deeper levels keep this indentation, or a deep chain would take quadratic space.
 DEEPEST_INDENT: Final = 32
 
 Value = str | float | Iterable[float] | None
@@ -38,8 +38,8 @@ def tag(
 ) -> Element:
     """Return an element to be written.
 
-    attributes: Texts, numbers, or several numbers; truth values become `true` and
-        `false`; None leaves the attribute out.
+    attributes: Strings, numbers, or several numbers; bools become `true` and `false`;
+        None leaves the attribute out.
 
     Raises FormatError for numbers that are not finite.
     """
@@ -54,7 +54,7 @@ def tag(
 def to_text(root: Element) -> str:
     """Return the document of a tree, which parses back into an equal tree.
 
-    Raises FormatError for names and characters that XML 1.0 does not have.
+    Raises FormatError for names and characters that XML 1.0 cannot hold.
     """
     pieces = [HEADER]
     # What is still to be written, last first: closing tags, and elements with the
@@ -106,7 +106,7 @@ def _escape(element: Element, text: str) -> str:
 
 def _check_name(element: Element, name: str) -> None:
     if not (_PLAIN_NAME.fullmatch(name) or _is_foreign_name(name)):
-        _refuse(element, f"cannot hold {quote(name)}: that is no name in XML")
+        _refuse(element, f"cannot hold {quote(name)}: that is not a name in XML")
 
 
 def _check_characters(element: Element, text: str) -> None:
@@ -143,11 +143,4 @@ def _value_text(value: str | float | Iterable[float]) -> str:
 
 
 def _refuse(element: Element, message: str) -> NoReturn:
-    raise FormatError(
-        Diagnostic(
-            place=element.place,
-            severity=Severity.ERROR,
-            code="xml-write",
-            message=f"{element.label} {message}",
-        )
-    )
+    raise fault(element.place, "xml-write", f"{element.label} {message}")
