@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Report
-from armillary.formats.xml import Element, Limits, parse
+from armillary.formats.xml import Element, Limits, first_tag, parse
 
 MEBIBYTE = 1 << 20
 
@@ -415,3 +415,37 @@ def test_a_chain_of_a_hundred_thousand_links_is_loaded():
     last = root.children[-1]
     assert last.attributes["name"] == "j99999"
     assert last.place.line == 100_000
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("<robot/>", "robot"),
+        (" <?xml version='1.0'?><!-- <a/> -->\n<!DOCTYPE a><robot name='x'>", "robot"),
+        ("<robots>", "robots"),
+        ("text", ""),
+        ("<!-- never closed", ""),
+        ("<never-closed", ""),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_the_first_tag_is_found_without_parsing(text, name, encoding):
+    assert first_tag(text.encode(encoding)) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("<a/><b/>", [1, 5]),
+        ("text <a/>", [6]),
+        ("<?xml version='1.0'?><a/><b/>", [22, 26]),
+        ("\ufeff<a/><b/>", [1, 5]),
+        ("", []),
+    ],
+)
+def test_several_roots_keep_their_locations(text, columns):
+    whole = parse(text.encode(), "f.xml", several=True)
+    assert [child.place.column for child in whole.children] == columns
+    with pytest.raises(FormatError) as caught:
+        parse(f"{text}<c".encode(), "f.xml", several=True)
+    assert caught.value.diagnostics[0].place.column <= len(text) + 3

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -22,7 +21,7 @@ from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Place
 from armillary.formats.names import FreeNames
 from armillary.formats.robwork.annotations import TYPE
-from armillary.formats.robwork.devices import Device
+from armillary.formats.robwork.devices import Body, Device
 from armillary.formats.robwork.frames import WORLD_FRAME, FrameIndex, Node
 from armillary.formats.robwork.joints import HOME, read_postures
 from armillary.formats.robwork.reader_context import ReaderContext
@@ -38,7 +37,7 @@ from armillary.model.property import Property
 from armillary.model.wheels import Wheels
 from armillary.model.workcell import WORLD, Mount, Workcell
 
-__all__ = ["ENVIRONMENT", "FrameTree"]
+__all__ = ["ENVIRONMENT", "CellBuilder"]
 
 ENVIRONMENT: Final = "environment"
 """The manipulator of what never moves in the world."""
@@ -47,86 +46,78 @@ BASE: Final = "Base"
 """The name of a base that RobWork does not have."""
 
 
-@dataclass(slots=True)
-class FrameTree:
-    """All frames of a workcell, with their parents.
+class CellBuilder:
+    """Divides the frames of a workcell among manipulators, and makes these.
 
     Attributes:
-        name: Of the workcell.
-        index: All frames.
-        world: What is drawn in the world and tested for collision, as a frame.
-        frames: Those of the workcell itself, in the order of the file.
-        devices: Those that have frames, in the order of the file.
-        properties: Of the workcell.
         names: For each frame's full name its name in the cell, once that is made.
     """
 
-    name: str
-    index: FrameIndex
-    world: Node
-    frames: list[Node]
-    devices: list[Device]
-    properties: list[Property]
-    names: dict[str, str] = field(default_factory=dict[str, str])
+    def __init__(
+        self,
+        *,
+        index: FrameIndex,
+        world: Node,
+        own: Body,
+        devices: list[Device],
+        context: ReaderContext,
+    ) -> None:
+        """Keep the frames, whose parents are known.
 
-    def workcell(self, context: ReaderContext) -> Workcell | None:
-        """Return the cell, or None after errors."""
-        return _Assembly(self, context).workcell()
-
-
-class _Assembly:
-    """Divides the frames among manipulators, and makes these."""
-
-    def __init__(self, tree: FrameTree, context: ReaderContext) -> None:
-        self._tree = tree
-        self._context = context
-        self._names = FreeNames({WORLD})
+        index: All frames.
+        world: What is drawn in the world and tested for collision, as a frame.
+        own: The workcell's own frames and properties.
+        devices: Those that have frames, in the order of the file.
+        """
+        self._index, self._world, self._own = index, world, own
+        self._devices, self._context = devices, context
+        self.names = {WORLD_FRAME: f"{ENVIRONMENT}/{WORLD_FRAME}"}
+        self._free = FreeNames({WORLD})
         self._mounts: list[Mount] = []
-        self._child_counts = Counter(node.parent for node in tree.index)
+        self._child_counts = Counter(node.parent for node in index)
 
-    def workcell(self) -> Workcell | None:
+    def workcell(self, name: str) -> Workcell | None:
         """Return the cell, or None after errors."""
-        tree, parts = self._tree, self._parts()
+        parts = self._parts()
         fixed = parts.pop(WORLD_FRAME)
-        has_environment = bool(fixed) or not tree.world.is_plain
+        has_environment = bool(fixed) or not self._world.is_plain
         if has_environment:
-            self._names.derive(ENVIRONMENT)
-        device_names = [self._name(d.name, d.element.place) for d in tree.devices]
+            self._free.derive(ENVIRONMENT)
+        device_names = [self._name(d.name, d.element.place) for d in self._devices]
         part_names = [
             self._name(first, nodes[0].place) for first, nodes in parts.items()
         ]
-        groups = [fixed, *(device.nodes for device in tree.devices), *parts.values()]
+        names = (ENVIRONMENT, *device_names, *part_names)
+        groups = (fixed, *(d.nodes for d in self._devices), *parts.values())
         owners = {
-            node.full_name: name
-            for nodes, name in zip(
-                groups, (ENVIRONMENT, *device_names, *part_names), strict=True
-            )
+            node.full_name: owner
+            for nodes, owner in zip(groups, names, strict=True)
             for node in nodes
         }
-        tree.names = {WORLD_FRAME: f"{ENVIRONMENT}/{WORLD_FRAME}"}
-        for node in tree.index:
-            if node.full_name in owners:
-                name = f"{owners[node.full_name]}/{node.local_name}"
-                tree.names[node.full_name] = name
+        self.names |= {
+            node.full_name: f"{owners[node.full_name]}/{node.local_name}"
+            for node in self._index
+            if node.full_name in owners
+        }
         made = [self._environment(fixed)] if has_environment else []
-        made += map(self._device, tree.devices, device_names)
+        made += map(self._device, self._devices, device_names)
         made += map(self._part, parts.values(), part_names)
         manipulators = tuple(each for each in made if each is not None)
         if len(manipulators) < len(made):
             return None
         return Workcell(
-            name=tree.name,
+            name=name,
             manipulators=manipulators,
             mounts=tuple(self._mounts),
-            properties=tuple(tree.properties),
+            properties=tuple(self._own.annotations.properties),
         )
 
     def _parts(self) -> dict[str, list[Node]]:
         """Return the workcell's frames by the first frame of their part, or WORLD."""
-        own = {node.full_name: node for node in self._tree.frames}
+        own = {node.full_name: node for node in self._own.nodes}
         first_of = {WORLD_FRAME: WORLD_FRAME}
         parts: dict[str, list[Node]] = {WORLD_FRAME: []}
-        for node in self._tree.frames:
+        for node in self._own.nodes:
             path: list[str] = []
             name = node.full_name
             while name not in first_of:
@@ -146,7 +137,7 @@ class _Assembly:
 
     def _name(self, wanted: str, place: Place) -> str:
         """Return a free name for a manipulator; report another one than is wanted."""
-        name = self._names.derive(wanted.replace("/", "_"))
+        name = self._free.derive(wanted.replace("/", "_"))
         if name != wanted:
             message = (
                 f"the name {quote(wanted)} cannot be kept; it becomes {quote(name)}"
@@ -155,7 +146,7 @@ class _Assembly:
         return name
 
     def _environment(self, nodes: list[Node]) -> Manipulator | None:
-        world = self._tree.world
+        world = self._world
         builder = _LinkBuilder(nodes, self._child_counts, self._context)
         builder.keep_properties(world, WORLD_FRAME)
         base = Link(
@@ -244,7 +235,7 @@ class _Assembly:
         """Mount a manipulator on the parent of its first frame."""
         on = WORLD
         if base.parent != WORLD_FRAME:
-            on = self._tree.names[base.parent]
+            on = self.names[base.parent]
         # A joint has its pose itself, behind the base that is put in front of it.
         pose = Mount(manipulator=name).pose if base.is_joint else base.pose
         mount = Mount(manipulator=name, on=on, pose=pose, bolted=not base.is_movable)

@@ -22,7 +22,7 @@ from armillary.formats.robwork.devices import (
 from armillary.formats.robwork.frames import WORLD_FRAME, FrameIndex, Node
 from armillary.formats.robwork.include import FileFinder, Fragment, expand
 from armillary.formats.robwork.joints import LIMITS
-from armillary.formats.robwork.manipulators import FrameTree
+from armillary.formats.robwork.manipulators import CellBuilder
 from armillary.formats.robwork.patterns import Patterns
 from armillary.formats.robwork.reader_context import ReaderContext
 from armillary.formats.robwork.setups import SetupFiles, read_rules
@@ -75,14 +75,14 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     context = ReaderContext(report)
     shapes = ShapeReader(context, finder)
     setups = SetupFiles(finder, context)
-    tree = _Reading(context, shapes, setups, root, path).tree()
+    cells = _Reading(context, shapes, setups, root).cells()
     shapes.report_missing()
     report.raise_if_errors()
-    cell = tree.workcell(context)
+    name = root.attributes.get("name") or os.path.basename(path).split(".")[0] or "cell"
+    cell = cells.workcell(name)
     report.raise_if_errors()
     assert cell is not None, "a faulty cell was accepted"
-    patterns = Patterns(cell, tree.names)
-    rules = read_rules(setups.opened, patterns, context)
+    rules = read_rules(setups.opened, Patterns(cell, cells.names), context)
     context.unsupported.report_all()
     report.raise_if_errors()
     return msgspec.structs.replace(cell, rules=rules)
@@ -104,12 +104,11 @@ def _root_of(fragment: Fragment, path: str, report: Report) -> Element:
         other = next(
             element for element in (*roots[1:], *elements) if element is not roots[0]
         )
-        beside = f"{other.label} stands beside {roots[0].label}"
         report.error(
             other.place,
             "several-roots",
-            beside if len(roots) > 1 else f"{beside}, not in it",
-            hint="Put several devices into one <WorkCell>." if len(roots) > 1 else "",
+            f"{other.label} stands beside {roots[0].label}, not in it",
+            hint="Put several devices into one <WorkCell>.",
         )
     else:
         _report_root(elements[0], report)
@@ -144,7 +143,6 @@ class _Reading:
         shapes: ShapeReader,
         setups: SetupFiles,
         root: Element,
-        path: str,
     ) -> None:
         self._context = context
         self._reader = BodyReader(context, shapes)
@@ -154,11 +152,9 @@ class _Reading:
         self._own = Body()
         self._devices: list[Device] = []
         self._index = FrameIndex(context)
-        stem = os.path.basename(path).split(".")[0]
-        self._name = root.attributes.get("name") or stem or "cell"
 
-    def tree(self) -> FrameTree:
-        """Return all frames, each with its parent and what is about it."""
+    def cells(self) -> CellBuilder:
+        """Return all frames, each with its parent and with what is about it."""
         self._read_frames()
         bodies: list[tuple[Body, Device | None]] = [(self._own, None)]
         bodies += [(device.body, device) for device in self._devices]
@@ -177,13 +173,12 @@ class _Reading:
         for body, _ in (*bodies[1:], bodies[0]):
             kept = map(self._setups.open, body.setups)
             body.annotations.properties += (each for each in kept if each is not None)
-        return FrameTree(
-            name=self._name,
+        return CellBuilder(
             index=self._index,
             world=self._world,
-            frames=self._own.nodes,
+            own=self._own,
             devices=[device for device in self._devices if device.nodes],
-            properties=self._own.annotations.properties,
+            context=self._context,
         )
 
     def _read_frames(self) -> None:

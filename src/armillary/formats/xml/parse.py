@@ -30,7 +30,7 @@ _UTF_16_STARTS: Final = {
 }
 # What may come before the first element, and that element.
 _BEFORE: Final = re.compile(rb"\s*(?:<\?.*?>|<!--.*?-->|<!DOCTYPE.*?>)", re.DOTALL)
-_FIRST: Final = re.compile(rb"\s*<([^\s/>]+)(?=[\s/>])")
+_FIRST: Final = re.compile(rb"\s*<([^\s/>!?][^\s/>]*)(?=[\s/>])")
 _SNIFFED: Final = 1 << 16
 # Put around a document with several roots, behind its declaration.
 _HEAD, _TAIL = b"<fragment>", b"</fragment>"
