@@ -135,17 +135,15 @@ class Device:
         """Set the parents of its frames."""
         if not self.nodes:
             return
-        base = self.nodes[0]
-        index.set_parent_of_base(base, self.support)
-        if self.kind == "SerialDevice":
-            index.set_parents_in_chain(self.nodes)
-            return
-        # The frame after the wheels has the base as its parent, as the wheels have.
-        wheels = self.nodes[1 : self.wheels]
-        rest = [base, *self.nodes[max(self.wheels, 1) :]]
-        index.set_parents_in_tree(rest, others=wheels)
-        for wheel in wheels:
-            wheel.parent = base.full_name
+        base, *others = self.nodes
+        index.set_parent(base, self.support, None)
+        declared, before = {base.full_name}, base
+        for k, node in enumerate(others, start=1):
+            is_serial = self.kind == "SerialDevice"
+            usual = base if k <= self.wheels else before
+            index.set_parent(node, usual.full_name, None if is_serial else declared)
+            declared.add(node.full_name)
+            before = node
 
     def joints(self) -> list[Node]:
         """Return the joints of RobWork's q, in its order."""

@@ -13,9 +13,9 @@ The parent of a frame follows from RobWork's rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Final
 
 from armillary.errors import quote
@@ -179,8 +179,8 @@ class FrameIndex:
     def __getitem__(self, full_name: str) -> Node:
         return self._nodes[full_name]
 
-    def __contains__(self, full_name: str) -> bool:
-        return full_name in self._nodes
+    def __contains__(self, full_name: object) -> bool:
+        return full_name in self._nodes or full_name == WORLD_FRAME
 
     def find(self, name: str, scope: Scope) -> str | None:
         """Return the full name that a name means in a scope, None if nothing has it.
@@ -200,48 +200,38 @@ class FrameIndex:
         known = (full.removeprefix(prefix) for full in self._nodes)
         return self._context.hint(name, list(islice(known, MOST_COMPARED)))
 
-    # The parent of each frame, by the rules above
-
-    def set_parents_in_world(self, nodes: Sequence[Node]) -> None:
-        """Set the parents of the workcell's own frames."""
-        for k, node in enumerate(nodes):
-            node.parent = WORLD_FRAME
-            if k == 0 and node.refframe not in {"", WORLD_FRAME}:
-                self._report_ignored(node, "the first frame")
-            elif k > 0 and node.refframe:
-                found = self.find(node.refframe, ())
-                if found is None:
-                    self._report_unknown(node)
-                node.parent = found or WORLD_FRAME
-
-    def set_parent_of_base(self, base: Node, support: str) -> None:
-        """Set the parent of a device's first frame."""
-        base.parent = support
-        self._check_refframe(base, "the base of a device")
-
-    def set_parents_in_chain(self, nodes: Sequence[Node]) -> None:
-        """Set the parents of a serial device's frames but the first."""
-        for before, node in pairwise(nodes):
-            node.parent = before.full_name
-            self._check_refframe(node, "in a serial device")
-
-    def set_parents_in_tree(
-        self, nodes: Sequence[Node], *, others: Iterable[Node] = ()
+    def set_parent(
+        self, node: Node, usual: str, declared: Container[str] | None
     ) -> None:
-        """Set the parents of another device's frames but the first.
+        """Set the parent of a frame.
 
-        others: Frames of the device that have a parent already.
+        usual: The parent of a frame without a refframe.
+        declared: The frames that the refframe may mean, None if RobWork ignores it.
         """
-        declared = {node.full_name for node in (*nodes[:1], *others)}
-        for before, node in pairwise(nodes):
-            node.parent = before.full_name
-            if node.refframe:
-                found = self.find(node.refframe, node.scope)
-                if found in declared:
-                    node.parent = found or ""
-                else:
-                    self._report_unknown(node, is_later=found is not None)
-            declared.add(node.full_name)
+        node.parent = usual
+        named = node.refframe
+        if named in {"", usual}:
+            return
+        found, label = self.find(named, node.scope), node.element.label
+        if declared is None:
+            if found != usual:
+                self._context.warning(
+                    node.place,
+                    "refframe-ignored",
+                    f"the refframe {quote(named)} of {label} is ignored, as in "
+                    f"RobWork: its parent is {quote(usual)}",
+                )
+        elif found is not None and found in declared:
+            node.parent = found
+        else:
+            where = "before it in the same device" if found else "anywhere"
+            self._context.error(
+                node.place,
+                "unknown-frame",
+                f"{label} refers to the frame {quote(named)}, which is not declared "
+                f"{where}",
+                hint="" if found else self.hint(named, node.scope),
+            )
 
     def check_cycles(self) -> None:
         """Report frames that are their own ancestors, each cycle once.
@@ -259,30 +249,6 @@ class FrameIndex:
                 hint="The parent of a device is the workcell's frame before it.",
             )
             node.parent = WORLD_FRAME
-
-    def _check_refframe(self, node: Node, what: str) -> None:
-        if node.refframe in {"", node.parent}:
-            return
-        if self.find(node.refframe, node.scope) != node.parent:
-            self._report_ignored(node, what)
-
-    def _report_ignored(self, node: Node, what: str) -> None:
-        self._context.warning(
-            node.place,
-            "refframe-ignored",
-            f"the refframe {quote(node.refframe)} of {node.element.label} is ignored, "
-            f"as in RobWork: it is {what}, and its parent is {quote(node.parent)}",
-        )
-
-    def _report_unknown(self, node: Node, *, is_later: bool = False) -> None:
-        where = "before it in the same device" if is_later else "anywhere"
-        self._context.error(
-            node.place,
-            "unknown-frame",
-            f"{node.element.label} refers to the frame {quote(node.refframe)}, "
-            f"which is not declared {where}",
-            hint="" if is_later else self.hint(node.refframe, node.scope),
-        )
 
 
 def frame_names(cell: Workcell) -> dict[str, str]:

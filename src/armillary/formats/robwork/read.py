@@ -161,7 +161,8 @@ class _Reading:
         for body, _ in bodies:
             self._index.add(body.nodes)
         self._check_devices()
-        self._index.set_parents_in_world(self._own.nodes)
+        for k, node in enumerate(self._own.nodes):
+            self._index.set_parent(node, WORLD_FRAME, self._index if k else None)
         for device in self._devices:
             device.set_parents(self._index)
         self._index.check_cycles()
