@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -103,13 +103,17 @@ class FrameExport:
     def __init__(
         self,
         manipulator: Manipulator,
-        home: Mapping[str, float],
+        home: Sequence[float],
         unsupported: Unsupported,
         report: Report,
     ) -> None:
+        """Make the frames.
+
+        home: The q of the manipulator at the start.
+        """
         self.manipulator = manipulator
-        self.joints: dict[str, str] = {}
         self._home = home
+        self.joints: dict[str, str] = {}
         self._unsupported = unsupported
         self._report = report
         self._names = FreeNames(set(manipulator.places))
@@ -156,7 +160,7 @@ class FrameExport:
             frame.type = self._types.get(link.name, "Fixed")
             frame.pose = link.joint.precursor
             if drive is not None:
-                frame.pose = self._stopped(link)
+                frame.pose = self._stopped(link, drive)
         frame.parts += self._properties(link.name)
         frame.parts += shape_elements(
             link.visuals, link.collisions, link.primary, self._unsupported
@@ -176,9 +180,9 @@ class FrameExport:
     def _properties(self, of: str) -> list[Element]:
         return property_elements(self.manipulator.properties, self._unsupported, of)
 
-    def _stopped(self, link: Link) -> Pose:
+    def _stopped(self, link: Link, drive: Drive) -> Pose:
         """Return the pose of a joint that RobWork does not have at its start."""
-        q = self._home[link.coordinate]
+        q = drive.multiplier * self._home[drive.of] + drive.offset
         self._report.warning(
             NOWHERE,
             "joint-type",

@@ -15,7 +15,11 @@ from armillary.formats.robwork.annotations import (
     TYPE,
     property_elements,
 )
-from armillary.formats.robwork.frame_export import ExportedFrame, report_renamed
+from armillary.formats.robwork.frame_export import (
+    ExportedFrame,
+    FrameExport,
+    report_renamed,
+)
 from armillary.formats.robwork.frames import SEPARATOR, WORLD_FRAME
 from armillary.formats.robwork.manipulators import ENVIRONMENT
 from armillary.formats.robwork.patterns import Patterns
@@ -23,7 +27,6 @@ from armillary.formats.robwork.read import WORKCELL
 from armillary.formats.robwork.setups import are_default, setup_text
 from armillary.formats.robwork.write_device import (
     device_element,
-    exported,
     referring,
     setup_elements,
 )
@@ -82,6 +85,8 @@ class _WorkcellWriter:
         self._report = report
         self.unsupported = Unsupported(report)
         self._mounts = {mount.manipulator: mount for mount in cell.mounts}
+        starts = zip(cell.manipulators, cell.offsets, strict=True)
+        self._homes = {m.name: cell.home_q[start:] for m, start in starts}
         self.names: dict[str, str] = {}
         # Frames of the workcell that are not declared yet, and their parents.
         self._waiting: dict[str, tuple[ExportedFrame, str]] = {}
@@ -140,6 +145,10 @@ class _WorkcellWriter:
     def _mount(self, manipulator: Manipulator) -> Mount:
         return self._mounts.get(manipulator.name, Mount(manipulator=manipulator.name))
 
+    def _export(self, manipulator: Manipulator) -> FrameExport:
+        home = self._homes[manipulator.name]
+        return FrameExport(manipulator, home, self.unsupported, self._report)
+
     def _is_environment(self, manipulator: Manipulator) -> bool:
         base = manipulator.links[manipulator.base]
         return (
@@ -187,7 +196,7 @@ class _WorkcellWriter:
         """Add the frames of a manipulator to those to be declared."""
         mount = self._mount(manipulator)
         base = manipulator.links[manipulator.base]
-        for frame in exported(manipulator, self.unsupported, self._report).frames:
+        for frame in self._export(manipulator).frames:
             name = self.names[f"{manipulator.name}/{frame.name}"]
             parent = self.names.get(f"{manipulator.name}/{frame.parent}", "")
             if not frame.parent and name != WORLD_FRAME:
@@ -248,7 +257,9 @@ class _WorkcellWriter:
                 "declared before it",
             )
         self._children.append(
-            device_element(manipulator, mount, self.unsupported, self._report)
+            device_element(
+                self._export(manipulator), mount, self.unsupported, self._report
+            )
         )
 
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-import numpy as np
-
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.robwork.annotations import (
@@ -28,37 +26,19 @@ from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.workcell import Mount
 
-__all__ = ["device_element", "exported", "referring", "setup_elements"]
+__all__ = ["device_element", "referring", "setup_elements"]
 
 TOLERANCE: Final = 1e-12
 
 
-def exported(
-    manipulator: Manipulator, unsupported: Unsupported, report: Report
-) -> FrameExport:
-    """Return the frames of a manipulator, joints that RobWork lacks at their start."""
-    lower, upper = manipulator.limits
-    q: list[float] = np.clip(0.0, lower, upper).tolist()
-    if manipulator.home:
-        posture = manipulator.posture(manipulator.home)
-        for joint, position in zip(posture.joints, posture.q, strict=True):
-            q[manipulator.joint_names.index(joint)] = position
-    home = {
-        link.coordinate: drive.multiplier * q[drive.of] + drive.offset
-        for link, drive in zip(manipulator.links, manipulator.drives, strict=True)
-        if drive is not None
-    }
-    return FrameExport(manipulator, home, unsupported, report)
-
-
 def device_element(
-    manipulator: Manipulator, mount: Mount, unsupported: Unsupported, report: Report
+    export: FrameExport, mount: Mount, unsupported: Unsupported, report: Report
 ) -> Element:
     """Return the device for a manipulator: of its own kind, or the simplest one.
 
     mount: How its base is mounted on the frame that is declared last before it.
     """
-    export = exported(manipulator, unsupported, report)
+    manipulator = export.manipulator
     wheels = _wheels(export)
     kind = _kind(export, mount, has_wheels=bool(wheels))
     if kind == "TreeDevice" and not _was(manipulator, kind):
