@@ -142,6 +142,33 @@ def test_a_formula_is_the_function(function: Function, bound: int, kind: str):
     assert compared > len(pairs) / 8
 
 
+# Products and quotients of constants, where one of them leaves the range of the type.
+CONSTANTS = {
+    "quotient": (lambda q: np.floor(q / 2.0**-130), 3 * 2.0**-130, "float32"),
+    "large quotient": (lambda q: np.sign(q / 2.0**127), 2.0**-20, "float32"),
+    "small": (lambda q: (q * 2.0**-100) * (2.0**-100 * 1.5), 2.0**100, "float32"),
+    "large": (lambda q: 2.0**100 * (2.0**60 * q), 2.0**-130, "float32"),
+    "overflow": (lambda q: 2.0**-100 * (3 * 2.0**120 * q), 1e5, "float32"),
+    "underflow": (lambda q: np.sign((q * 0.1) * 2.0**100), 5e-324, "float64"),
+    "there and back": (
+        lambda q: np.sign(2.0**600 * (2.0**-600 * q)),
+        1e-200,
+        "float64",
+    ),
+}
+
+
+@pytest.mark.parametrize("lanes", [1, None])
+@pytest.mark.parametrize(("function", "q", "kind"), CONSTANTS.values(), ids=CONSTANTS)
+def test_constants_at_the_ends_of_the_range(function, q, kind, lanes):
+    number = np.dtype(kind).type(q)
+    with np.errstate(over="ignore", under="ignore"):
+        wanted = function(number)
+    found = compiled(lambda x: function(x) * 1.0, 1, kind, lanes)([number])
+    assert found.dtype == kind
+    assert found == wanted, (found, wanted)
+
+
 # Random formulas: exact operations in any order, an operation with an edge on top.
 
 Tree = Any

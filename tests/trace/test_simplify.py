@@ -78,8 +78,10 @@ SOUND = {
     "1 a": (lambda a: MUL(1.0, a), "result = a"),
     "a -1": (lambda a: MUL(a, -1.0), "%1 = neg a; result = %1"),
     "2 -a": (lambda a: MUL(2.0, NEG(a)), "%2 = mul -2.0 a; result = %2"),
-    "2 (3 a)": (lambda a: MUL(2.0, MUL(a, 3.0)), "%2 = mul 6.0 a; result = %2"),
-    "3 (2 a)": (lambda a: MUL(3.0, MUL(a, 2.0)), "%2 = mul 6.0 a; result = %2"),
+    "2 (3 a)": (
+        lambda a: MUL(2.0, MUL(a, 3.0)),
+        "%2 = mul 3.0 a; %4 = mul 2.0 %2; result = %4",
+    ),
     "10 (.1 a)": (
         lambda a: MUL(10.0, MUL(a, 0.1)),
         "%2 = mul 0.1 a; %4 = mul 10.0 %2; result = %4",
@@ -91,6 +93,14 @@ SOUND = {
     "-a -b": (lambda a, b: MUL(NEG(a), NEG(b)), "%2 = mul a b; result = %2"),
     "a / 4": (lambda a: DIV(a, 4.0), "%2 = mul 0.25 a; result = %2"),
     "a / -.5": (lambda a: DIV(a, -0.5), "%2 = mul -2.0 a; result = %2"),
+    "a / 2^126": (
+        lambda a: DIV(a, 2.0**126),
+        f"%2 = mul {2.0**-126!r} a; result = %2",
+    ),
+    "a / 2^-127": (
+        lambda a: DIV(a, 2.0**-127),
+        f"%2 = div a {2.0**-127!r}; result = %2",
+    ),
     "a / 49": (lambda a: DIV(a, 49.0), "%2 = div a 49.0; result = %2"),
     "a / 1": (lambda a: DIV(a, 1.0), "result = a"),
     "a / 0": (lambda a: DIV(a, 0.0), "%2 = div a 0.0; result = %2"),
@@ -288,11 +298,13 @@ LIMITS = {
     "reciprocal is subnormal": (lambda a: a / 1.7e308, 1.7e308),
     "reciprocal is infinite": (lambda a: a / 5e-324, 5e-324),
     "reciprocal is exact": (lambda a: a / 2.0**1022, 2.0**1020),
+    "product underflows first": (lambda a: 2.0**600 * (2.0**-600 * a), 1e-200),
+    "product overflows first": (lambda a: 2.0**-600 * (2.0**600 * a), 1e200),
 }
 
 
 @pytest.mark.parametrize(("function", "x"), LIMITS.values(), ids=LIMITS)
-def test_merged_constants_stay_in_range(function, x: float):
+def test_constants_stay_in_range(function, x: float):
     program = trace(function, a=())
     assert replay(program, [x]) == [pytest.approx(function(x), rel=1e-15, abs=0.0)]
 
