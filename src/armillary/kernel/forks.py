@@ -1,8 +1,9 @@
-"""The locks of compilation, for which a fork waits.
+"""The locks of this package, for which a fork waits or which it makes anew.
 
 A fork copies a lock that another thread holds, and nobody releases the copy. Each fork
-therefore acquires all of them first, in the order in which compilation nests them. They
-are reentrant, so that a thread that holds some may fork.
+therefore acquires those of compilation first, in the order in which compilation nests
+them. They are reentrant, so that a thread that holds some may fork. Before Python 3.12
+a cached property has a lock, too; the child gets new ones.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
 
 # The first of several threads that want a kernel compiles it, the others wait.
 PROGRAM_LOCKS = [threading.RLock() for _ in range(64)]
@@ -33,9 +37,26 @@ def _release_all() -> None:
         _acquired.pop().release()
 
 
+def _after_in_child() -> None:
+    _release_all()
+    if sys.version_info < (3, 12):
+        for each in _cached_properties():
+            each.lock = threading.RLock()
+
+
+def _cached_properties() -> Iterator[Any]:
+    """Yield the cached properties of all classes of the package."""
+    modules = [m for name, m in sys.modules.items() if name.startswith("armillary.")]
+    for module in modules:
+        for kind in tuple(vars(module).values()):
+            if isinstance(kind, type) and kind.__module__ == module.__name__:
+                values = vars(kind).values()
+                yield from (x for x in values if isinstance(x, cached_property))
+
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_acquire_all,
         after_in_parent=_release_all,
-        after_in_child=_release_all,
+        after_in_child=_after_in_child,
     )
