@@ -354,7 +354,7 @@ def test_what_a_setup_does_not_hold_is_told(tmp_path: Path):
     cell = Cell.of(LAB).with_rules(rules)
     report = registry.save(cell, tmp_path / "lab.wc.xml")
     assert [d.message for d in report.diagnostics if d.code == "not-kept"] == [
-        "what may touch a part that is held is not kept",
+        "what may touch an attached part is not kept",
         "the reason of a rule of collisions is not kept",
     ]
     listed = cell.with_rules(Rules().exclude("a/l1", "b/l3", reason="never"))

@@ -1,6 +1,6 @@
 """The content of a workcell, a device or a chain; and the four kinds of devices.
 
-A limit, a shape or a property may stand before the frame that it is about. So these
+A limit, a shape or a property may come before the frame that it is about. So these
 elements are kept until every frame is known.
 """
 
@@ -277,8 +277,8 @@ class BodyReader:
         self._context.warning(
             element.place,
             "refframe-ignored",
-            f"{element.label} names {quote(named)}, but is about {quote(own)}, in "
-            "which it stands",
+            f"{element.label} names {quote(named)}, but is inside {quote(own)} and "
+            "about that",
         )
 
     # Devices

@@ -66,7 +66,7 @@ JOINT_TYPES: Final[dict[str, tuple[tuple[str, Joint], ...]]] = {
 }
 """The motions of each type of joint, the innermost first, with suffixes for names.
 
-The frame with the name of the joint is behind the last motion.
+The frame with the name of the joint comes after the last motion.
 """
 
 

@@ -236,7 +236,7 @@ class CellBuilder:
         on = WORLD
         if base.parent != WORLD_FRAME:
             on = self.names[base.parent]
-        # A joint has its pose itself, behind the base that is put in front of it.
+        # The pose of a joint is in the joint, after the base that is added before it.
         pose = Mount(manipulator=name).pose if base.is_joint else base.pose
         mount = Mount(manipulator=name, on=on, pose=pose, bolted=not base.is_movable)
         if mount != Mount(manipulator=name):

@@ -58,15 +58,16 @@ class Patterns:
     def sides(self, pattern: str, scope: str) -> tuple[str, ...]:
         """Return sides that together mean the links that a pattern of RobWork does.
 
-        scope: The device and chains whose names stand before all that it is about.
+        scope: The device and chains whose names come before those that it matches.
 
         Raises:
-            ModelError: It is no regular expression, or there is too much to compare.
+            ModelError: The pattern is not a regular expression, or there is too much to
+                compare.
         """
         prefix = f"{scope}{SEPARATOR}" if scope else ""
         if is_name(pattern):
             link = self._links.get(f"{prefix}{pattern}")
-            return () if link is None else (_exact(link),)
+            return () if link is None else (_side(link),)
         wanted = self._matching(in_scope(_plain(pattern), prefix))
         if not wanted:
             return ()
@@ -74,7 +75,7 @@ class Patterns:
             self._compare(side)
             if [link for link in self._full if matches(side, link)] == wanted:
                 return (side,)
-        return tuple(map(_exact, wanted))
+        return tuple(map(_side, wanted))
 
     def _sides_like(self, pattern: str, prefix: str) -> Iterator[str]:
         """Yield sides that may mean what a pattern does."""
@@ -87,7 +88,7 @@ class Patterns:
             yield f"{ENVIRONMENT}{OWN}{pattern}"
 
     def _own_prefix(self, prefix: str) -> str:
-        """Return what stands before our names of the frames in a scope of RobWork."""
+        """Return what comes before our names of the frames in a scope of RobWork."""
         for full, name in self.full_names.items():
             if full.startswith(prefix):
                 return name.removesuffix(full.removeprefix(prefix))
@@ -159,7 +160,7 @@ def _plain(pattern: str) -> str:
     return REGEX + "".join(WILD.get(c) or literal(c) for c in pattern)
 
 
-def _exact(link: LinkName) -> str:
+def _side(link: LinkName) -> str:
     """Return the side that means one link."""
     name = link.qualified
     return name if is_exact(name) else f"{REGEX}{literal(name)}"
@@ -168,9 +169,9 @@ def _exact(link: LinkName) -> str:
 def _translated(
     pattern: str, owners: Iterable[str], old: str, new: str
 ) -> Iterator[str]:
-    """Yield a pattern with what is behind the owner's name in it replaced.
+    """Yield a pattern that begins with an owner's name, with its separator replaced.
 
-    old, new: What stands behind that; without a new one the owner goes as well.
+    old, new: The separators; without a new one the owner's name is removed too.
     """
     regex = REGEX if pattern.startswith(REGEX) else ""
     as_text = literal if regex else str

@@ -322,7 +322,7 @@ def setup_text(
         )
         report.note(NOWHERE, "pairs-listed", message)
     for _ in rules.touches:
-        unsupported.add("what may touch a part that is held")
+        unsupported.add("what may touch an attached part")
     usual = [rule for default in _DEFAULTS for rule in default.rules]
     for rule in rules.rules:
         if rule.reason not in {Reason.ROBWORK, Reason.USER} and rule not in usual:

@@ -210,26 +210,27 @@ class ShapeReader:
         key = (folder, reference)
         if key not in self._meshes:
             if len(self._meshes) < MOST_LOOKED_UP:
-                reference += self._suffix(
-                    os.path.join(folder, reference), key[1], place
-                )
+                reference += self._suffix(folder, reference, place)
             path = reference
-            if not os.path.isabs(reference):
-                path = os.path.join(folder, reference)
+            if not os.path.isabs(path):
+                path = os.path.join(folder, path)
                 path = os.path.relpath(path, self._finder.folder).replace(os.sep, "/")
             self._meshes[key] = path
         return self._meshes[key]
 
-    def _suffix(self, path: str, reference: str, place: Place) -> str:
+    def _suffix(self, folder: str, reference: str, place: Place) -> str:
         """Return what a file name lacks; report a missing or forbidden file."""
-        suffix = next((s for s in MESH_SUFFIXES if _is_file(path + s)), None)
-        if suffix is None:
-            self._missing.append((place, reference))
-            return ""
-        found = self._finder.find(reference + suffix, place)
-        if isinstance(found, Diagnostic):
-            self._context.warning(place, found.code, found.message, hint=found.hint)
-        return suffix
+        path = os.path.join(folder, reference)
+        for suffix in MESH_SUFFIXES:
+            if _is_file(path + suffix):
+                found = self._finder.find(reference + suffix, place)
+                if isinstance(found, Diagnostic):
+                    self._context.warning(
+                        place, found.code, found.message, hint=found.hint
+                    )
+                return suffix
+        self._missing.append((place, reference))
+        return ""
 
     def report_missing(self) -> None:
         """Report how many mesh files are missing, in one warning."""

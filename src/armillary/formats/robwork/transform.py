@@ -115,7 +115,7 @@ def _corrected(
             "bad-rotation",
             f"<Transform> of {owner.label} is not a rotation: R R' differs from 1 by "
             f"{error:.3g}",
-            hint="Give three rows: those of a rotation, each with a coordinate behind.",
+            hint="Give the three rows of a rotation, each followed by a coordinate.",
         )
         return EYE
     if not is_proper(m):
