@@ -145,7 +145,7 @@ def test_a_root_that_is_itself_a_link_is_followed(disk, tmp_path):
 @pytest.mark.parametrize(
     ("reference", "code", "words"),
     [
-        ("http://a.example/x.stl", "reference-scheme", "http is no known scheme"),
+        ("http://a.example/x.stl", "reference-scheme", "http is an unknown scheme"),
         ("https://a.example/x.stl", "reference-scheme", "Copy the file and use"),
         ("ftp://table/x.stl", "reference-scheme", "one of package, model, file"),
         ("model://table", "reference-package", "Write model://name/path"),

@@ -1,4 +1,4 @@
-"""Packages of ROS and models of Gazebo that the environment or a file's folder names.
+"""Folders of ROS packages and Gazebo models, from the environment and above a file.
 
 - Of ROS: the folder above the file that holds a `package.xml` of that name; those in
   `AMENT_PREFIX_PATH`, as `share/name`; those in and below `ROS_PACKAGE_PATH`.
@@ -41,7 +41,7 @@ _MOST_FOLDERS: Final = 20_000
 def own_folder(home: Path, kind: str = PACKAGE) -> Path | None:
     """Return the nearest folder from `home` upwards that is a package or model.
 
-    The user's home and the root of the file system are none.
+    The user's home and the root of the file system do not count.
     """
     for folder in (home, *home.parents[:_HIGHEST]):
         if folder in (Path.home(), Path(folder.anchor)):
@@ -79,16 +79,16 @@ def folder_beside(name: str, home: Path, kind: str) -> Path | None:
 
 
 def _listed(variable: str) -> list[Path]:
-    """Return the absolute folders that a variable of the environment lists."""
+    """Return the absolute folders in an environment variable."""
     entries = os.environ.get(variable, "").split(os.pathsep)
     return [Path(entry) for entry in entries if os.path.isabs(entry)]
 
 
 @lru_cache(maxsize=4)
 def _below(path: str) -> dict[str, Path]:
-    """Return the packages in the folders of a list and below them, by their names.
+    """Return the packages in and below the folders of a path variable, by name.
 
-    Of two with one name the first counts, as in ROS.
+    Of two with the same name the first counts, as in ROS.
     """
     found: dict[str, Path] = {}
     left = _MOST_FOLDERS
@@ -105,7 +105,7 @@ def _below(path: str) -> dict[str, Path]:
 
 
 def _inside(folder: Path) -> list[Path]:
-    """Return the folders in one that packages are looked for in, last name first."""
+    """Return the subfolders to search for packages, last name first."""
     try:
         with os.scandir(folder) as entries:
             found = {each.name: each for each in entries}
@@ -122,7 +122,7 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _declared(folder: Path, kind: str) -> str:
-    """Return the name that the file of a package gives it, or nothing."""
+    """Return the name in the manifest of a package, or nothing."""
     if kind != PACKAGE:
         return ""
     try:

@@ -1,17 +1,17 @@
-"""References to other files, followed only into folders that the caller allows."""
+"""References to other files, followed only into folders that are allowed."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, final
 from urllib.parse import unquote
 
 from armillary.errors import nearest, quote
-from armillary.formats.diagnostic import Diagnostic, Place, Severity
+from armillary.formats.diagnostic import Diagnostic, Place
 from armillary.formats.files import likely_file
 from armillary.formats.packages import (
     MODEL,
@@ -41,10 +41,10 @@ class Roots:
     folders: Folders in which a package that `packages` does not name is a folder of
         that name, and in which relative references are looked up.
 
-    A file's own folder needs no permission, nor does the package that it is in: the
-    nearest folder above it with a `package.xml`. Packages and models that nobody names
-    are looked up in the environment, see `armillary.formats.packages`. Everything is
-    compared after symbolic links are followed, so that no link leads out.
+    A file's own folder is always allowed, and so is the package that it is in: the
+    nearest folder above it with a `package.xml`. Other packages and models are looked
+    up in the environment, see `armillary.formats.packages`. Paths are compared after
+    symbolic links are followed, so that no link leads out.
     """
 
     __slots__ = ("_folders", "_own", "_packages")
@@ -80,20 +80,12 @@ class Roots:
         reference: `package://name/rest`, `package:///name/rest`, `model://name/rest`,
             `file:///path`, or a relative or absolute path.
         base: The folder of the file that refers.
-        place: Where it does.
+        place: The location of the reference.
         """
-        home = Path(os.path.realpath(base))
         try:
-            return self._follow(reference, home)
+            return self._follow(reference, Path(os.path.realpath(base)))
         except _Refusal as refusal:
-            code, message, hint = refusal.args
-            return Diagnostic(
-                place=place,
-                severity=Severity.ERROR,
-                code=code,
-                message=message,
-                hint=hint,
-            )
+            return refusal.diagnostic(place)
 
     def allowed(self, base: str | os.PathLike[str]) -> tuple[Path, ...]:
         """Return the folders that a file in `base` may refer to."""
@@ -107,28 +99,26 @@ class Roots:
     def package(
         self, name: str, *, base: str | os.PathLike[str], place: Place
     ) -> Path | Diagnostic:
-        """Return the folder of a package, or why there is none that may be read.
+        """Return the folder of a package, or why it cannot be read.
 
         base: The folder of the file that refers to it.
-        place: Where it does.
+        place: The location of the reference.
         """
-        home, reference = Path(os.path.realpath(base)), f"package://{name}"
+        home = Path(os.path.realpath(base))
         try:
-            folders, _ = self._in_package(reference, PACKAGE, f"//{name}/.", home)
-            return next(Path(os.path.realpath(f)) for f in folders if f.is_dir())
-        except (_Refusal, StopIteration) as refusal:
-            code, message, hint = refusal.args or (
+            found, _ = self._in_package(
+                f"package://{name}", PACKAGE, f"//{name}/.", home
+            )
+            folders = [Path(os.path.realpath(each)) for each in found if each.is_dir()]
+            if folders:
+                return folders[0]
+            raise _Refusal(
                 "reference-package",
                 f"there is no folder of package {quote(name)}",
                 f"Give its folder: packages={{{quote(name)}: ...}}.",
             )
-            return Diagnostic(
-                place=place,
-                severity=Severity.ERROR,
-                code=code,
-                message=message,
-                hint=hint,
-            )
+        except _Refusal as refusal:
+            return refusal.diagnostic(place)
 
     def _follow(self, reference: str, home: Path) -> Path:
         _check_plain(reference)
@@ -146,13 +136,13 @@ class Roots:
         else:
             raise _Refusal(
                 "reference-scheme",
-                f"{quote(reference)} is not followed: {scheme[1]} is no known scheme",
+                f"{quote(reference)} is not followed: {scheme[1]} is an unknown scheme",
                 f"Copy the file and use a path, or one of {', '.join(_SCHEMES)}.",
             )
         return _first_allowed(reference, candidates, allowed, home)
 
     def _by_path(self, reference: str, home: Path) -> list[Path]:
-        """Return where a path may lead: an absolute one to itself alone."""
+        """Return the files that a path may mean; an absolute one means itself only."""
         path = Path(reference)
         if path.is_absolute():
             return [path]
@@ -161,7 +151,7 @@ class Roots:
     def _in_package(
         self, reference: str, kind: str, tail: str, home: Path
     ) -> tuple[list[Path], list[Path]]:
-        """Return where the file of a package or model may be, and its known folders."""
+        """Return the candidates for a file of a package or model, and known folders."""
         name, _, rest = tail.lstrip("/").partition("/")
         if not tail.startswith("//") or name in _NO_NAMES or not rest.strip("/"):
             raise _Refusal(
@@ -222,8 +212,8 @@ def _first_allowed(
 def _common(home: Path, file: Path) -> Path:
     """Return the folder to allow for a file: the one that it shares with `home`.
 
-    All that the files in `home` refer to is often below that one. Where it would be
-    the user's home, or one that holds such homes, it is the file's own.
+    The other references are often below that folder, too. If it were the user's home
+    or contained homes, it is the file's own.
     """
     common = Path(os.path.commonpath((home, file)))
     is_wide = Path.home().is_relative_to(common) or len(common.parts) <= 2
@@ -231,10 +221,10 @@ def _common(home: Path, file: Path) -> Path:
 
 
 def _real(path: Path) -> tuple[bool, Path]:
-    """Return whether a path exists, and what it is once links are followed.
+    """Return whether a path exists, and where it leads through symbolic links.
 
-    Only an existing path is followed to its end; in one that does not exist, or that
-    goes in circles, links may remain, so it must not be opened.
+    In a path that does not exist, or with a cycle of links, links may remain, so it
+    must not be opened.
     """
     try:
         return True, Path(os.path.realpath(path, strict=True))
@@ -245,34 +235,45 @@ def _real(path: Path) -> tuple[bool, Path]:
 class _Refusal(Exception):
     """Why a reference is not followed: code, message, hint."""
 
+    def diagnostic(self, place: Place) -> Diagnostic:
+        code, message, hint = self.args
+        return Diagnostic(place=place, code=code, message=message, hint=hint)
+
 
 def _check_plain(reference: str) -> None:
-    """Refuse what is no path on any system, or one that only another system has."""
-    for code, message, hint in _oddities(reference):
-        raise _Refusal(code, f"{quote(reference)} {message}", hint)
-
-
-def _oddities(reference: str) -> Iterator[tuple[str, str, str]]:
-    """Return what speaks against a reference before it is looked up."""
+    """Refuse what is not a path on any system, or is one only on another system."""
     path, syntax = "Write a path relative to this file.", "reference-syntax"
-    if not reference.strip():
-        yield syntax, "names no file", path
-    if len(reference) > LONGEST_REFERENCE:
-        yield syntax, f"has more than {LONGEST_REFERENCE} characters", path
-    if "$(" in reference or "${" in reference:
-        yield syntax, "holds an unexpanded substitution", "Run xacro over the file."
-    if _CONTROL.search(reference):
-        yield syntax, "holds control characters", path
-    if reference.startswith(("//", "\\\\")):
-        yield "reference-network", "is on another machine", "Copy the file here."
-    if _DRIVE.match(reference):
-        yield syntax, "is a path of a Windows drive", path
-    if "\\" in reference:
-        yield syntax, "holds a backslash", "Write / between folders."
+    checks = [
+        (not reference.strip(), syntax, "names no file", path),
+        (
+            len(reference) > LONGEST_REFERENCE,
+            syntax,
+            f"has more than {LONGEST_REFERENCE} characters",
+            path,
+        ),
+        (
+            "$(" in reference or "${" in reference,
+            syntax,
+            "holds an unexpanded substitution",
+            "Run xacro over the file.",
+        ),
+        (_CONTROL.search(reference), syntax, "holds control characters", path),
+        (
+            reference.startswith(("//", "\\\\")),
+            "reference-network",
+            "is on another machine",
+            "Copy the file here.",
+        ),
+        (_DRIVE.match(reference), syntax, "is a path of a Windows drive", path),
+        ("\\" in reference, syntax, "holds a backslash", "Write / between folders."),
+    ]
+    for is_wrong, code, message, hint in checks:
+        if is_wrong:
+            raise _Refusal(code, f"{quote(reference)} {message}", hint)
 
 
 def _local_path(reference: str, tail: str) -> str:
-    """Return the path of a `file:` reference, which must be of this machine."""
+    """Return the path of a `file:` reference, which must be on this machine."""
     if tail.startswith("//"):
         host, slash, rest = tail[2:].partition("/")
         if host not in ("", "localhost"):
@@ -297,14 +298,14 @@ def _shown(path: Path) -> str:
 
 
 def _missing(reference: str, looked_at: list[Path]) -> _Refusal:
-    """Return the refusal of a file that does not exist where it may."""
-    places = ", ".join(map(_shown, looked_at[:MOST_SHOWN]))
+    """Return the refusal of a file that does not exist in the allowed folders."""
+    shown = ", ".join(map(_shown, looked_at[:MOST_SHOWN]))
     more = len(looked_at) - MOST_SHOWN
     guesses = (likely_file(path) for path in looked_at)
     likely = next((name for name in guesses if name), None)
     return _Refusal(
         "reference-missing",
         f"{quote(reference)} does not exist: "
-        f"no plain file {places}{f' and {more} more' if more > 0 else ''}",
+        f"no plain file {shown}{f' and {more} more' if more > 0 else ''}",
         f"Did you mean {quote(likely)}?" if likely else "",
     )
