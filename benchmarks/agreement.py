@@ -25,7 +25,7 @@ def verdict(path: Path) -> str:
     """Return how far our poses and Jacobians are from Pinocchio's, or why refused."""
     try:
         cell = arm.load(path, packages={"example-robot-data": SHARE})
-    except arm.FormatError as error:
+    except arm.errors.FormatError as error:
         first = str(error).splitlines()[0]
         return f"refused: line {first.split('.urdf:')[-1]}"
     worst, frames = worst_difference(cell, path)

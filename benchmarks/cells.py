@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 import armillary as arm
@@ -157,7 +156,7 @@ def file_figures() -> Iterator[Figure]:
     """Yield the figures of native files of many links."""
     robot = arm.example("ur5e_on_oval").manipulators[1]
     count = LINKS // len(robot.links) + 1
-    robots = [msgspec.structs.replace(robot, name=f"ur{k}") for k in range(count)]
+    robots = [robot.replace(name=f"ur{k}") for k in range(count)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "many.cell.json"
         arm.save(arm.Cell(manipulators=robots), path)
@@ -191,7 +190,7 @@ def edit_figures() -> Iterator[Figure]:
             tracemalloc.stop()
         start = time.perf_counter()
         for k in range(5):
-            cells.append(cells[-1].replace(other if k % 2 else robots[4]))
+            cells.append(cells[-1].exchange(other if k % 2 else robots[4]))
             cells.append(cells[-1].mount("arm7", on=f"arm{k % 7}/link5"))
         if turn >= 100:
             best = min(best, (time.perf_counter() - start) / 10)

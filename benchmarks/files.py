@@ -62,7 +62,7 @@ def verdict(path: Path) -> str:
     """Return what is in a file of RobWork's, or why it was refused."""
     try:
         cell, found = read(path, folders=[ROBWORK])
-    except arm.FormatError as error:
+    except arm.errors.FormatError as error:
         return f"refused: {error.diagnostics[0].message}"
     joints, findings = len(cell.joint_names), len(found.diagnostics)
     return (
@@ -153,7 +153,7 @@ def loaded(paths: Iterable[Path]) -> list[arm.Cell]:
         try:
             packages = {"example-robot-data": SHARE}
             cell = arm.load(path, folders=[ROBWORK], packages=packages)
-        except arm.FormatError:
+        except arm.errors.FormatError:
             continue
         found.append(cell)
     return found

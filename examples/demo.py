@@ -8,13 +8,11 @@ from __future__ import annotations
 import math
 import sys
 
-import msgspec
 import numpy as np
 
 import armillary as arm
 from armillary.cli.bench import first_kernels, random_vectors, seconds
 from armillary.cli.info import described
-from armillary.ik.reason import Reason
 from armillary.ik.solution import Solution
 
 COUNT = 1_000_000
@@ -48,19 +46,15 @@ class MyTrack(arm.Joint, frozen=True):
 
 def with_joint(cell: arm.Cell, joint: arm.Joint) -> arm.Cell:
     """The cell with another joint under the cart."""
-    track, *others = cell.manipulators
-    links = [
-        msgspec.structs.replace(link, joint=joint) if link.name == "cart" else link
-        for link in track.links
-    ]
-    track = msgspec.structs.replace(track, links=links)
-    return msgspec.structs.replace(cell, manipulators=[track, *others])
+    track = cell.manipulators[0]
+    cart = track.link("cart").replace(joint=joint)
+    return cell.exchange(track.exchange(cart))
 
 
 def told(name: str, answer: Solution, *more: str) -> None:
     """Print how many targets ended for which reason, and more."""
     reasons = answer.summary().items()
-    lines = [f"{count:6,} {Reason[reason].sentence}" for reason, count in reasons]
+    lines = [f"{count:6,} {arm.Reason[reason].sentence}" for reason, count in reasons]
     for line in (*lines, *more):
         print(f"{name:17}{line}")
         name = ""
@@ -188,7 +182,7 @@ assert np.abs(reached - path).max() < 2e-6
 assert not len(jumps)
 assert np.abs(np.diff(answer.q, axis=0)).max() < 0.01
 assert leaving.success[0]
-assert leaving.reason[-1] == Reason.OUT_OF_REACH
+assert leaving.reason[-1] == arm.Reason.OUT_OF_REACH
 
 # UR's sums for the stretched arm, 1 m out on the rim of the track, on a plate 0.5 m
 # high; then a million rigid poses; then the joint of our own.

@@ -38,7 +38,7 @@ for attempt in (
 ):
     try:
         attempt()
-    except arm.StateError as refusal:
+    except arm.errors.StateError as refusal:
         print("refused:", refusal)
     else:
         raise AssertionError("this must be refused")

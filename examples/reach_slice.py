@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import sys
 
-import msgspec
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.colors import to_rgb
@@ -21,7 +20,6 @@ from matplotlib.patches import Patch
 
 import armillary as arm
 from armillary.cli.table import plural
-from armillary.ik.reason import Reason
 
 STEP = 0.005  # [m]
 WIDE, LOW, HIGH = 1.0, -0.9, 1.0  # how far the slice extends [m]
@@ -29,9 +27,9 @@ NARROW = np.radians(120)
 SHOWN = (0.5, 0.25)  # x, z where the arm is drawn [m]
 INK, PAPER = "#22303c", "#ffffff"
 COLOURS = {
-    Reason.OUT_OF_REACH: "#e9ecef",
-    Reason.LIMITS: "#f2b880",
-    Reason.NOT_FOUND: "#e9ecef",  # micrometres from the edge of reach: undecided
+    arm.Reason.OUT_OF_REACH: "#e9ecef",
+    arm.Reason.LIMITS: "#f2b880",
+    arm.Reason.NOT_FOUND: "#e9ecef",  # micrometres from the edge of reach: undecided
 }
 
 
@@ -40,7 +38,7 @@ def arm_within(angle: float) -> arm.Cell:
     ur5e = arm.example("ur5e_on_oval").manipulators[1]
     limits = arm.Limits(lower=-angle, upper=angle)
     base, *links = ur5e.links
-    links = [msgspec.structs.replace(link, limits=limits) for link in links]
+    links = [link.replace(limits=limits) for link in links]
     return arm.Cell(manipulators=[arm.Manipulator(name="ur5e", links=[base, *links])])
 
 
@@ -55,10 +53,12 @@ def tool_down(x, z):
 def why_none(answers):
     """Return a reason for each target: an answer's, or what keeps all of them off."""
     none = ~answers.success.any(axis=-1)
-    limited = (answers.reason == Reason.LIMITS).any(axis=-1)
-    unsure = (answers.reason == Reason.NOT_FOUND).any(axis=-1)
-    missed = np.where(limited, Reason.LIMITS, Reason.OUT_OF_REACH)
-    return np.where(none, np.where(unsure, Reason.NOT_FOUND, missed), Reason.SOLVED)
+    limited = (answers.reason == arm.Reason.LIMITS).any(axis=-1)
+    unsure = (answers.reason == arm.Reason.NOT_FOUND).any(axis=-1)
+    missed = np.where(limited, arm.Reason.LIMITS, arm.Reason.OUT_OF_REACH)
+    return np.where(
+        none, np.where(unsure, arm.Reason.NOT_FOUND, missed), arm.Reason.SOLVED
+    )
 
 
 def draw(axes, cell, count, reason):
@@ -107,7 +107,7 @@ for axes, (title, cell) in zip(panels, cells.items(), strict=True):
     axes.set_title(title, color=INK, loc="left", fontsize=11)
     axes.set_xlabel("x [m]", color=INK)
     print(f"{title}:")
-    for kind in Reason:
+    for kind in arm.Reason:
         if number := (reason == kind).sum():
             print(f"{number:9,} {kind.sentence}")
 panels[0].set_ylabel("z [m]", color=INK)
@@ -115,8 +115,8 @@ panels[0].set_ylabel("z [m]", color=INK)
 counts = np.unique([answers.count for _, answers, _ in slices])
 patches = [
     *(Patch(color=SHADES[n], label=plural(n, "answer")) for n in counts if n),
-    Patch(color=COLOURS[Reason.LIMITS], label="only beyond limits"),
-    Patch(color=COLOURS[Reason.OUT_OF_REACH], label="out of reach"),
+    Patch(color=COLOURS[arm.Reason.LIMITS], label="only beyond limits"),
+    Patch(color=COLOURS[arm.Reason.OUT_OF_REACH], label="out of reach"),
 ]
 below = {"loc": "outside lower center", "ncols": len(patches), "frameon": False}
 figure.legend(handles=patches, labelcolor=INK, **below)
@@ -131,10 +131,10 @@ print(f"drawn: {path}")
 for cell, answers, reason in slices:
     off = cell.fk("tool0")(answers.q) - targets[..., None, :, :]
     assert np.abs(off[answers.success]).max() < 1e-5
-    nowhere = targets[reason == Reason.OUT_OF_REACH][::100]
+    nowhere = targets[reason == arm.Reason.OUT_OF_REACH][::100]
     assert not cell.ik("tool0")(nowhere, method="numeric").success.any()
 (_, free, reason), (_, limited, _) = slices
 assert np.array_equal(free.count, free.count[:, ::-1])
 assert (limited.count <= free.count).all()
-assert not (reason == Reason.LIMITS).any()
-assert (reason == Reason.NOT_FOUND).mean() < 1e-4
+assert not (reason == arm.Reason.LIMITS).any()
+assert (reason == arm.Reason.NOT_FOUND).mean() < 1e-4

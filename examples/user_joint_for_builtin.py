@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 
 import armillary as arm
@@ -46,5 +45,5 @@ assert np.abs(kernels[0](Q) - kernels[1](Q)).max() < 1e-13
 
 # A joint is a value: changed copies are made by `replace`, and equal ones are equal.
 assert MyRevolute() == MyRevolute()
-lifted = msgspec.structs.replace(MyRevolute(), precursor=arm.Pose.translation(0, 0, 1))
+lifted = MyRevolute().replace(precursor=arm.Pose.translation(0, 0, 1))
 assert lifted == MyRevolute().prepend(arm.Pose.translation(0, 0, 1))

@@ -23,8 +23,8 @@ from armillary import (
     Mount,
     Pose,
     State,
-    StateError,
 )
+from armillary.errors import StateError
 from armillary.model.group import Group
 from armillary.model.joints import JOINT_TYPES
 from armillary.model.posture import Posture
@@ -179,7 +179,7 @@ def cells(draw: st.DrawFn, kinds: Sequence[str] = KINDS, most: int = 4) -> Cell:
         mounts=draw(st.permutations(mounts)),
         properties=(Property(name="of the cell", text="x"),),
     )
-    return cell.with_rules(draw(rules(cell))) if draw(st.booleans()) else cell
+    return cell.replace(rules=draw(rules(cell))) if draw(st.booleans()) else cell
 
 
 @st.composite

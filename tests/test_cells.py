@@ -42,7 +42,7 @@ def test_the_names_are_told():
         "oval_track_cell",
         "two_arms_positioner",
     }
-    with pytest.raises(arm.UnknownName, match="Did you mean 'scara'"):
+    with pytest.raises(arm.errors.UnknownName, match="Did you mean 'scara'"):
         arm.example("skara")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 
@@ -39,8 +40,14 @@ def test_shipped_cells_are_as_armillary_writes_them(name: str, tmp_path: Path):
     assert arm.load(tmp_path / "again.cell.json") == cell
 
 
+def test_the_version_is_that_of_the_distribution():
+    assert arm.__version__ == version("armillary")
+    with pytest.raises(AttributeError, match="no attribute 'lod'"):
+        arm.lod  # noqa: B018
+
+
 def test_unknown_example():
-    with pytest.raises(arm.UnknownName) as caught:
+    with pytest.raises(arm.errors.UnknownName) as caught:
         arm.example("ur5_on_oval")
     text = str(caught.value)
     assert text.startswith("no example cell named 'ur5_on_oval'.")
@@ -49,7 +56,7 @@ def test_unknown_example():
 
 @pytest.mark.parametrize("name", ["../cells/ur5e_on_oval", "", "/etc/passwd"])
 def test_examples_are_names_not_paths(name: str):
-    with pytest.raises(arm.UnknownName):
+    with pytest.raises(arm.errors.UnknownName):
         arm.example(name)
 
 

@@ -1,25 +1,30 @@
-"""Model any robot workcell, with any joints, and compute with it at native speed."""
+"""Model any robot workcell, with any joints, and compute with it at native speed.
+
+    import armillary as arm
+
+    cell = arm.load("robot.urdf")  # or arm.example("ur5e_on_oval")
+    fk = cell.fk("tool0")          # a kernel: fk(q), or fk(Q) for a batch
+    found = cell.ik("tool0")(fk(q))
+    state = cell.home.grip("part", by="gripper/tcp")
+
+`Cell` has the questions, `State` what moves. `Manipulator`, `Link` and the joints in
+`joints` make a model by hand; a subclass of `Joint` with a method `pose(q)` is a joint
+of your own, and `armillary.testing.check_joint` checks it. `SearchOptions` says how
+long inverse kinematics searches, `Reason` and `RateReason` why an answer is what it is.
+All errors are in `errors` and derive from `ArmillaryError`.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from importlib.resources import as_file, files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from armillary import errors
 from armillary.cell.cell import Cell
-from armillary.errors import (
-    ArmillaryError,
-    FormatError,
-    JointError,
-    KernelError,
-    ModelError,
-    ShapeError,
-    StateError,
-    TraceError,
-    UnknownName,
-    unknown,
-)
+from armillary.errors import ArmillaryError, unknown
 from armillary.kinematics.state import State
 from armillary.model import joints, shapes
 from armillary.model.closed_form import ClosedForm
@@ -32,13 +37,19 @@ from armillary.model.manipulator import Manipulator
 from armillary.model.rules import Rules
 from armillary.model.unit import Unit
 from armillary.model.workcell import Mount
+from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from armillary.formats.diagnostic import Report
+    from armillary.ik.rates import RateReason
+    from armillary.ik.reason import Reason
+    from armillary.kernel.search import SearchOptions
     from armillary.model.workcell import Workcell
+
+    __version__: str
 
 METRE, RADIAN, OTHER = Unit.METRE, Unit.RADIAN, Unit.OTHER
 
@@ -50,23 +61,20 @@ __all__ = [
     "Cell",
     "ClosedForm",
     "Coupling",
-    "FormatError",
     "Frame",
     "Joint",
-    "JointError",
-    "KernelError",
     "Limits",
     "Link",
     "Manipulator",
-    "ModelError",
     "Mount",
     "Pose",
+    "RateReason",
+    "Reason",
     "Rules",
-    "ShapeError",
+    "SearchOptions",
+    "SpatialInertia",
     "State",
-    "StateError",
-    "TraceError",
-    "UnknownName",
+    "errors",
     "example",
     "example_names",
     "joints",
@@ -75,8 +83,27 @@ __all__ = [
     "shapes",
 ]
 
+_LATER = {  # imported when somebody asks, so that importing armillary stays quick
+    "RateReason": "armillary.ik.rates",
+    "Reason": "armillary.ik.reason",
+    "SearchOptions": "armillary.kernel.search",
+}
+
 _Folder = str | os.PathLike[str]
 _ENDING = ".cell.json"
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value = version("armillary")
+    elif name in _LATER:
+        value = getattr(import_module(_LATER[name]), name)
+    else:
+        raise AttributeError(f"module 'armillary' has no attribute {name!r}")
+    globals()[name] = value
+    return value
 
 
 def load(  # noqa: PLR0913

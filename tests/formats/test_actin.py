@@ -794,7 +794,7 @@ def test_format_is_in_the_table():
 
 
 def test_rules_of_collisions_are_told_of():
-    cell = two_links(Revolute()).with_rules(Rules(between=False))
+    cell = two_links(Revolute()).replace(rules=Rules(between=False))
     assert told(write(cell)[1]) == ["not-kept"]
 
 

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pytest
 
 import armillary
-from armillary import Cell, FormatError
+from armillary import Cell
+from armillary.errors import FormatError
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from armillary import Cell, FormatError
+from armillary import Cell
+from armillary.errors import FormatError
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
 from armillary.formats.robwork import FORMAT

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from armillary import FormatError
+from armillary.errors import FormatError
 from armillary.formats.diagnostic import Diagnostic, Report
 from armillary.formats.paths import Roots
 from armillary.formats.robwork.include import (

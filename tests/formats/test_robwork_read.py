@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from armillary import Cell, Coupling, FormatError
+from armillary import Cell, Coupling
+from armillary.errors import FormatError
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pytest
 
 import armillary as arm
-from armillary import Cell, FormatError, Link, Manipulator, Mount, Rules
+from armillary import Cell, Link, Manipulator, Mount, Rules
+from armillary.errors import FormatError
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.robwork.frames import frame_names
@@ -325,7 +326,7 @@ RULES = {
 
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
 def test_rules_come_back_as_the_same_pairs(rules: Rules, tmp_path: Path):
-    cell = Cell.of(LAB).with_rules(rules)
+    cell = Cell.of(LAB).replace(rules=rules)
     report = registry.save(cell, tmp_path / "lab.wc.xml")
     assert (tmp_path / "lab.prox.xml").is_file()
     assert not report.count(Severity.WARNING)
@@ -337,7 +338,7 @@ def test_rules_come_back_as_the_same_pairs(rules: Rules, tmp_path: Path):
 
 
 def test_patterns_stay_patterns(tmp_path: Path):
-    cell = Cell.of(LAB).with_rules(RULES["patterns"])
+    cell = Cell.of(LAB).replace(rules=RULES["patterns"])
     registry.save(cell, tmp_path / "lab.wc.xml")
     root = parse((tmp_path / "lab.prox.xml").read_bytes(), "x")
     assert [(c.name, dict(c.attributes)) for c in root.children] == [
@@ -351,13 +352,13 @@ def test_what_a_setup_does_not_hold_is_told(tmp_path: Path):
     rules = SETUP.exclude("a/l1", "a/l3", reason="never").let_touch(
         "a/l4", held_by="a/l3"
     )
-    cell = Cell.of(LAB).with_rules(rules)
+    cell = Cell.of(LAB).replace(rules=rules)
     report = registry.save(cell, tmp_path / "lab.wc.xml")
     assert [d.message for d in report.diagnostics if d.code == "not-kept"] == [
         "what may touch an attached part is not kept",
         "the reason of a rule of collisions is not kept",
     ]
-    listed = cell.with_rules(Rules().exclude("a/l1", "b/l3", reason="never"))
+    listed = cell.replace(rules=Rules().exclude("a/l1", "b/l3", reason="never"))
     report = registry.save(listed, tmp_path / "lab.wc.xml")
     assert [d.code for d in report.diagnostics] == ["pairs-listed", "not-kept"]
     with pytest.raises(FormatError, match="cannot hold all of cell 'lab'"):
@@ -366,7 +367,7 @@ def test_what_a_setup_does_not_hold_is_told(tmp_path: Path):
 
 
 def test_one_file_alone_has_no_place_for_rules():
-    cell = Cell.of(LAB).with_rules(RULES["names"])
+    cell = Cell.of(LAB).replace(rules=RULES["names"])
     data, report = registry.write(cell, format="robwork")
     assert b"ProximitySetup" not in data
     assert "which pairs are tested for collision is not kept" in [

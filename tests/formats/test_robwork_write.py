@@ -13,7 +13,6 @@ import pytest
 from armillary import (
     Cell,
     Coupling,
-    FormatError,
     Frame,
     Limits,
     Link,
@@ -22,6 +21,7 @@ from armillary import (
     Pose,
     Rules,
 )
+from armillary.errors import FormatError
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions

@@ -369,7 +369,7 @@ def test_reasons_are_kept():
 
 def test_without_a_word_on_collisions_the_rules_stay():
     rules = Rules.nothing().include("base", "hand")
-    cell = ROBOT.with_rules(rules)
+    cell = ROBOT.replace(rules=rules)
     assert read(GROUP, cell=cell)[0].rules is rules
     more, _ = read('<disable_collisions link1="base" link2="hand"/>', cell=cell)
     assert more.rules.rules[: len(rules.rules)] == rules.rules

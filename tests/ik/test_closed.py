@@ -11,15 +11,8 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary import (
-    Cell,
-    Link,
-    Manipulator,
-    ModelError,
-    Pose,
-    ShapeError,
-    UnknownName,
-)
+from armillary import Cell, Link, Manipulator, Pose
+from armillary.errors import ModelError, ShapeError, UnknownName
 from armillary.ik.closed_forms.recognise import FAMILIES
 from armillary.ik.reason import Reason
 from armillary.kernel.vectorize import vectorize

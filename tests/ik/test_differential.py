@@ -9,16 +9,8 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary import (
-    Cell,
-    Link,
-    Manipulator,
-    ModelError,
-    Pose,
-    ShapeError,
-    State,
-    UnknownName,
-)
+from armillary import Cell, Link, Manipulator, Pose, State
+from armillary.errors import ModelError, ShapeError, UnknownName
 from armillary.ik.differential import DifferentialSolver
 from armillary.ik.rates import RateReason
 from armillary.kernel import interpret, vectorize

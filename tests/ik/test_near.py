@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary import Cell, ShapeError
+from armillary import Cell
+from armillary.errors import ShapeError
 from armillary.ik.reason import Reason
 from armillary.kernel.search import SearchOptions
 from arms import arm_of_axes

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import armillary
-from armillary import Cell, ModelError, Pose, State
+from armillary import Cell, Pose, State
+from armillary.errors import ModelError
 from armillary.kernel import compiler
 from armillary.testing.samples import random_pose
 

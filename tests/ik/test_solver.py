@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary import Cell, Link, Manipulator, ModelError, Mount, Pose, ShapeError
+from armillary import Cell, Link, Manipulator, Mount, Pose
+from armillary.errors import ModelError, ShapeError
 from armillary.ik import factory as question
 from armillary.ik import numeric as solver
 from armillary.ik.reason import Reason

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary import Cell, ShapeError, UnknownName
+from armillary import Cell
+from armillary.errors import ShapeError, UnknownName
 from armillary.ik.reason import Reason
 from armillary.ik.targets import as_matrices
 from armillary.kernel import interpret, vectorize

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armillary import StateError
+from armillary.errors import StateError
 from armillary.testing.samples import random_pose
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from armillary import Cell, ModelError, State, UnknownName
+from armillary import Cell, State
+from armillary.errors import ModelError, UnknownName
 from armillary.spatial.inertia import SpatialInertia
 from armillary.testing.samples import random_pose
 

@@ -11,7 +11,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import armillary as arm
-from armillary import Cell, Link, Manipulator, ModelError, Mount, Pose, UnknownName
+from armillary import Cell, Link, Manipulator, Mount, Pose
+from armillary.errors import ModelError, UnknownName
 from armillary.kernel import interpret, vectorize
 from armillary.model.coupling import Coupling
 

@@ -16,14 +16,12 @@ from armillary import (
     Limits,
     Link,
     Manipulator,
-    ModelError,
     Mount,
     Pose,
     State,
-    StateError,
-    UnknownName,
     joints,
 )
+from armillary.errors import ModelError, StateError, UnknownName
 from armillary.kernel import Kernel
 from armillary.model.group import Group
 from armillary.model.posture import Posture

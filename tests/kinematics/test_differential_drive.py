@@ -12,18 +12,8 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary import (
-    Cell,
-    Link,
-    Manipulator,
-    ModelError,
-    Mount,
-    Pose,
-    State,
-    StateError,
-    UnknownName,
-    joints,
-)
+from armillary import Cell, Link, Manipulator, Mount, Pose, State, joints
+from armillary.errors import ModelError, StateError, UnknownName
 from armillary.model.wheels import Wheels
 from armillary.testing.samples import random_pose
 
@@ -230,7 +220,7 @@ def test_wheels_of_a_manipulator_drive_it_wherever_it_is() -> None:
     cell = robot()
     own = Wheels(left="left", right="right", radius=RADIUS)
     cart = msgspec.structs.replace(cell.manipulators[cell.index["cart"]], wheels=own)
-    mine = cell.replace(cart)
+    mine = cell.exchange(cart)
     assert mine.differential_drive("cart").axle == driven(cell).axle
     with pytest.raises(ModelError, match="itself has wheels, which count if nothing"):
         mine.differential_drive("cart", radius=2.0)
@@ -268,7 +258,7 @@ def test_what_does_not_roll_is_refused() -> None:
     drive = driven(cell)
     bolted = cell.mount("cart", pose=Pose.translation(0, 0, 1))
     tilted = robot(axes=((0, 1, 0), (1, 0, 0)))
-    spread = robot().replace(
+    spread = robot().exchange(
         Manipulator(
             name="cart",
             links=[

@@ -7,16 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armillary import (
-    Cell,
-    Link,
-    Manipulator,
-    ModelError,
-    Mount,
-    State,
-    StateError,
-    UnknownName,
-)
+from armillary import Cell, Link, Manipulator, Mount, State
+from armillary.errors import ModelError, StateError, UnknownName
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.testing.samples import random_pose
 

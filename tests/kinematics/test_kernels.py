@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import armillary
-from armillary import ModelError, Pose, State, StateError
+from armillary import Pose, State
+from armillary.errors import ModelError, StateError
 from armillary.kernel import Kernel, compiler
 from armillary.spatial import dual_quaternion
 from armillary.testing.samples import random_pose

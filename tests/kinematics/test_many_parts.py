@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armillary import Cell, Link, Manipulator, Mount, Pose, State, StateError
+from armillary import Cell, Link, Manipulator, Mount, Pose, State
+from armillary.errors import StateError
 from armillary.kinematics.placement import Placement
 from armillary.model.frame import Frame
 

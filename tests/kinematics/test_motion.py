@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from armillary import Pose, State, StateError, UnknownName
+from armillary import Pose, State
+from armillary.errors import StateError, UnknownName
 from armillary.kinematics.placement import BaseVelocity
 from armillary.spatial import rotation as rot
 from armillary.testing.samples import random_pose

@@ -142,7 +142,7 @@ def test_what_a_moving_link_without_shapes_holds_is_adjacent_to_the_next(cell: C
     joint = Revolute(axis=(0.0, 0.0, 1.0))
     wrist = Link(name="wrist", parent="arm3", joint=joint)
     arm3 = cell.manipulators[0]
-    cell = cell.replace(Manipulator(name="arm", links=(*arm3.links, wrist)))
+    cell = cell.exchange(Manipulator(name="arm", links=(*arm3.links, wrist)))
     held = cell.home.grip("peg", by="wrist")
     assert removed(cell, cell.home, held) == {("arm/arm3", "peg/peg_0")}
     assert cell.pairs(held).why("peg_0", "arm3").reason == "adjacent"

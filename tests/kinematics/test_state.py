@@ -10,19 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armillary import (
-    Cell,
-    FormatError,
-    Frame,
-    Link,
-    Manipulator,
-    Mount,
-    Pose,
-    State,
-    StateError,
-    UnknownName,
-    joints,
-)
+from armillary import Cell, Frame, Link, Manipulator, Mount, Pose, State, joints
+from armillary.errors import FormatError, StateError, UnknownName
 from armillary.kinematics.placement import Placement
 from armillary.testing.samples import random_pose
 

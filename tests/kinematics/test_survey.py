@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armillary import Cell, Link, Manipulator, Mount, Pose, ShapeError, State
+from armillary import Cell, Link, Manipulator, Mount, Pose, State
+from armillary.errors import ShapeError
 from armillary.kinematics import all_frames as survey
 from armillary.model.frame import Frame
 from armillary.testing.samples import random_joint, random_pose

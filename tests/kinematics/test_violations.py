@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary import Cell, Coupling, Limits, Link, Manipulator, State, StateError
+from armillary import Cell, Coupling, Limits, Link, Manipulator, State
+from armillary.errors import StateError
 from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
 

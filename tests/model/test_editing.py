@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
 from armillary.errors import ModelError, UnknownName
 from armillary.model.joints import Revolute
+from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import Workcell
@@ -44,12 +46,38 @@ def test_remove_undoes_add() -> None:
 
 def test_replace_keeps_place_and_mounts() -> None:
     cell = Workcell().add(chain("a")).add(chain("b"), on="a2")
-    longer = cell.replace(chain("a", 5))
+    longer = cell.exchange(chain("a", 5))
     assert [m.name for m in longer.manipulators] == ["a", "b"]
     assert longer.mounts == cell.mounts
     assert longer.joint_names[:4] == ("a/a1", "a/a2", "a/a3", "a/a4")
     with pytest.raises(UnknownName):  # what b stands on is gone
-        cell.replace(chain("a", 2))
+        cell.exchange(chain("a", 2))
+
+
+def test_fields_are_replaced_by_name() -> None:
+    cell = Workcell().add(chain("a"))
+    body = cell.manipulators[0]
+    slow = body.links[1].replace(limits=Limits(lower=-1.0, upper=1.0))
+    changed = cell.exchange(body.exchange(slow)).replace(name="slow")
+    assert changed.name == "slow"
+    assert changed.limits[1].tolist() == [1.0, float("inf")]
+    assert body.replace(links=list(body.links)) == body
+    axis = slow.joint.replace(axis=[0, 1, 0])
+    assert axis == Revolute(axis=(0.0, 1.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    "value", [Workcell(), chain("a"), Link(name="a"), Revolute()], ids=type
+)
+def test_a_field_that_does_not_exist_is_named(value: Any) -> None:
+    kind = type(value).__name__
+    with pytest.raises(UnknownName, match=rf"named 'lnks' in {kind}\. .*Known"):
+        value.replace(lnks=[])
+
+
+def test_exchange_needs_the_same_name() -> None:
+    with pytest.raises(UnknownName, match="no link named 'a7'"):
+        chain("a").exchange(Link(name="a7", parent="a0"))
 
 
 def test_a_bare_name_of_a_mount_outlives_edits() -> None:
@@ -62,10 +90,10 @@ def test_a_bare_name_of_a_mount_outlives_edits() -> None:
 def test_errors_name_the_mount_or_the_rule() -> None:
     cell = Workcell().add(chain("a")).add(chain("b"), on="a2")
     with pytest.raises(UnknownName, match="'b' cannot stand on 'a/a2': no frame named"):
-        cell.replace(chain("a", 2))
+        cell.exchange(chain("a", 2))
     with pytest.raises(UnknownName, match="'c' cannot stand on 'a7': no frame named"):
         cell.add(chain("c"), on="a7")
-    ruled = cell.with_rules(cell.rules.exclude("a1", "b1"))
+    ruled = cell.replace(rules=cell.rules.exclude("a1", "b1"))
     twin = Manipulator(name="twin", links=chain("a").links)
     with pytest.raises(ModelError, match="A rule names 'a1': Frame 'a1' is not unique"):
         ruled.add(twin)

@@ -230,6 +230,17 @@ def test_branches_of_a_stateful_pose_are_told():
 # Classes.
 
 
+def test_a_class_with_its_own_init_is_refused():
+    with pytest.raises(JointError, match=r"Circle defines __init__.* annotate"):
+
+        class Circle(Joint):  # pyright: ignore[reportUnusedClass]
+            def __init__(self, radius: float):
+                self.radius = radius
+
+            def pose(self, q: Any) -> Any:
+                return Pose.rotation_z(q)
+
+
 def test_a_class_without_a_pose_is_refused():
     class Empty(Joint):
         length: float = 1.0

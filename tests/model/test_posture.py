@@ -6,7 +6,8 @@ import pickle
 
 import pytest
 
-from armillary import Cell, Coupling, Frame, Link, Manipulator, ModelError, UnknownName
+from armillary import Cell, Coupling, Frame, Link, Manipulator
+from armillary.errors import ModelError, UnknownName
 from armillary.model.joints import Prismatic, Revolute
 from armillary.model.limits import Limits
 from armillary.model.posture import Posture

@@ -160,13 +160,13 @@ def test_a_cell_has_rules_about_what_is_in_it():
 def test_editing_a_cell_keeps_its_rules():
     parts = [Manipulator(name=name, links=(Link(name=f"{name}_0"),)) for name in "abc"]
     rules = Rules().exclude("a/*", "b/b_0").exclude("a/a_0", "c/c_0")
-    cell = Workcell(manipulators=tuple(parts[:2])).add(parts[2]).with_rules(rules)
+    cell = Workcell(manipulators=tuple(parts[:2])).add(parts[2]).replace(rules=rules)
     assert cell.mount("b", on="a/a_0").rules is rules
-    assert cell.replace(parts[0]).rules is rules
+    assert cell.exchange(parts[0]).rules is rules
     without = cell.remove("c")
     assert without.rules == Rules().exclude("a/*", "b/b_0")
     assert without.remove("b").rules == Rules()
     with pytest.raises(UnknownName, match="a_0"):
-        cell.replace(Manipulator(name="a", links=(Link(name="other"),)))
+        cell.exchange(Manipulator(name="a", links=(Link(name="other"),)))
     with pytest.raises(UnknownName):
-        without.with_rules(rules)
+        without.replace(rules=rules)

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary.errors import PluginError
+from armillary.errors import FormatError, PluginError
 from armillary.formats import registry
 from armillary.formats.joint_types import PluginJoints
 from armillary.model.joints.opaque import OpaqueJoint
 
 LIFT = """
 import armillary as arm
+from armillary.errors import FormatError
 
 class Lift(arm.Joint):
     stroke: float
@@ -69,7 +70,7 @@ def test_what_is_not_allowed_is_never_imported(install: Install, file: Path, con
     config.write_text("plugins = ['another']\n")
     cell, report = registry.read(file)
     assert isinstance(joint_in(arm.Cell.of(cell)), OpaqueJoint)
-    with pytest.raises(arm.JointError):
+    with pytest.raises(arm.errors.JointError):
         arm.Cell.of(cell).fk("cab")
     (found,) = report.diagnostics
     assert found.code == "unknown-joint-type"
@@ -96,7 +97,7 @@ def test_a_question_that_needs_it_says_who_offers_it(
     install("acme", {"Lift": "acme_lift:Lift"}, {"acme_lift": LIFT})
     cell = arm.load(file)
     assert np.allclose(cell.fk("shaft")([0.3]), np.eye(4))  # needs no such joint
-    with pytest.raises(arm.JointError) as caught:
+    with pytest.raises(arm.errors.JointError) as caught:
         cell.fk("cab")
     text = str(caught.value)
     assert "Joint type 'Lift' is not known here, so it cannot move." in text
@@ -115,7 +116,7 @@ def test_the_finding_says_so_too(install: Install, file: Path):
 
 
 def test_without_any_offer_the_class_is_asked_for(file: Path):
-    with pytest.raises(arm.JointError, match=r"joints=\[\.\.\.\]"):
+    with pytest.raises(arm.errors.JointError, match=r"joints=\[\.\.\.\]"):
         arm.load(file).fk("cab")
 
 
@@ -167,7 +168,7 @@ def test_actins_names_find_it_too(install: Install, lift: Path, tmp_path: Path):
     arm.save(cell, path)
     assert joint_in(arm.load(path, plugins=["acme"])) == joint_in(cell)
     opaque = arm.load(path)
-    with pytest.raises(arm.JointError, match=r"Plug-in acme 1\.2 offers it"):
+    with pytest.raises(arm.errors.JointError, match=r"Plug-in acme 1\.2 offers it"):
         opaque.fk("cab")
     arm.save(opaque, tmp_path / "again.actin.xml")
     again = arm.load(tmp_path / "again.actin.xml", plugins=["acme"])
@@ -181,7 +182,7 @@ def test_a_broken_plug_in_is_an_error_of_actins_reader(
     cell = arm.load(lift, plugins=["acme"])
     arm.save(cell, tmp_path / "lift.actin.xml")
     install("bad", {"Lift": "nowhere:Lift"})
-    with pytest.raises(arm.FormatError, match=r"error\[bad-plugin\]: .* bad 1\.2"):
+    with pytest.raises(FormatError, match=r"error\[bad-plugin\]: .* bad 1\.2"):
         arm.load(tmp_path / "lift.actin.xml", plugins=["bad"])
 
 
@@ -235,7 +236,7 @@ def test_a_broken_plug_in_is_named(
     install: Install, file: Path, target: str, source: str, why: str
 ):
     install("acme-lifts", {"Lift": target}, {"acme_lift": source})
-    with pytest.raises(arm.FormatError) as caught:
+    with pytest.raises(FormatError) as caught:
         arm.load(file, plugins=["acme-lifts"])
     (found,) = caught.value.diagnostics
     assert found.code == "bad-plugin"
@@ -250,7 +251,8 @@ def test_two_of_one_name_are_both_named(install: Install, file: Path, config: Pa
     install("best", {"Lift": "acme_lift:Lift"})
     config.write_text("plugins = ['best']\n")
     with pytest.raises(
-        arm.FormatError, match=r"plug-ins acme 1\.2 and best 1\.2\. Allow one of them"
+        FormatError,
+        match=r"plug-ins acme 1\.2 and best 1\.2\. Allow one of them",
     ):
         arm.load(file, plugins=["acme"])
     assert "acme_lift" not in sys.modules
@@ -274,13 +276,13 @@ def test_a_broken_plug_in_hurts_nobody_who_does_not_need_it(
 
 def test_a_wrong_configuration_is_told_where_it_counts(file: Path, config: Path):
     config.write_text("plugins = 3")
-    with pytest.raises(arm.FormatError, match=r"bad-plugin.*config\.toml must list"):
+    with pytest.raises(FormatError, match=r"bad-plugin.*config\.toml must list"):
         arm.load(file)
 
 
 def test_names_of_plug_ins_exist(install: Install, file: Path):
     install("acme-lifts", {"Lift": "acme_lift:Lift"})
-    with pytest.raises(arm.UnknownName) as caught:
+    with pytest.raises(arm.errors.UnknownName) as caught:
         arm.load(file, plugins=["acme-lift"])
     assert "no plug-in named 'acme-lift'. Did you mean 'acme-lifts'?" in str(
         caught.value
@@ -288,7 +290,7 @@ def test_names_of_plug_ins_exist(install: Install, file: Path):
 
 
 def test_a_text_is_no_list(file: Path):
-    with pytest.raises(arm.ModelError, match=r"plugins=\['acme'\]"):
+    with pytest.raises(arm.errors.ModelError, match=r"plugins=\['acme'\]"):
         arm.load(file, plugins="acme")
 
 

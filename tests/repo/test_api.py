@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
 
 import armillary
 
@@ -81,6 +83,22 @@ def test_public_names_are_few_and_exist():
     assert 0 < len(names) <= MAX_NAMES
     assert len(set(names)) == len(names)
     assert [name for name in names if not hasattr(armillary, name)] == []
+
+
+def test_what_is_imported_from_the_root_is_public():
+    root = Path(armillary.__file__).parents[2]
+    folders = [root / name for name in ("tests", "examples", "benchmarks", "docs")]
+    listed = re.compile(r"^from armillary import (\([^)]*\)|[^(\n]*)", re.M)
+    missing = {
+        (str(path.relative_to(root)), name)
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.suffix in {".py", ".md"}
+        for names in listed.findall(path.read_text())
+        for name in re.findall(r"\w+", names.partition("#")[0])
+        if name not in armillary.__all__ and find_spec(f"armillary.{name}") is None
+    }
+    assert not missing, "import errors from armillary.errors"
 
 
 def test_public_surface_is_written_down(golden: Callable[[str, str], None]):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary import Cell, ShapeError
+from armillary import Cell
+from armillary.errors import ShapeError
 from armillary.testing import jacobian_transpose
 from armillary.testing.jacobian_transpose import _Descent
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary import Cell, ClosedForm, Link, Manipulator, ModelError, Pose
+from armillary import Cell, ClosedForm, Link, Manipulator, Pose
+from armillary.errors import ModelError
 from armillary.ik.reason import Reason
 from armillary.model.limits import Limits
 from armillary.testing import check_inverse

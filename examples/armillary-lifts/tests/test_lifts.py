@@ -49,7 +49,7 @@ def test_cranks_keep_the_table_level():
     ],
 )
 def test_impossible_lifts_are_refused(kind: type[arm.Joint], given: dict[str, float]):
-    with pytest.raises(arm.JointError):
+    with pytest.raises(arm.errors.JointError):
         kind(**given)
 
 
@@ -72,7 +72,7 @@ def test_the_dock_moves_where_this_package_is_allowed():
 
 def test_the_dock_is_kept_where_it_is_not(tmp_path: Path):
     dock = arm.load(DOCK)
-    with pytest.raises(arm.JointError, match=r"plugins=\['armillary-lifts'\]"):
+    with pytest.raises(arm.errors.JointError, match=r"plugins=\['armillary-lifts'\]"):
         dock.fk("table")
     arm.save(dock, tmp_path / "again.cell.json")
     assert (tmp_path / "again.cell.json").read_bytes() == DOCK.read_bytes()

@@ -97,7 +97,7 @@ class Kernel:
         """Return how many rows it computes at once."""
         return self._native.lanes
 
-    def __call__(self, *inputs: Any, out: Any = None, threads: Any = None) -> Any:
+    def __call__(self, *inputs: Any, out: Any = None, threads: Any = None) -> Array:
         """Compute the outputs of the program.
 
         Args:
@@ -125,7 +125,8 @@ class Kernel:
             _compute(native, arrays, apart, batch, count)
             for result, array in zip(results, apart, strict=True):
                 np.copyto(result, array)
-        return results[0] if len(results) == 1 else results
+        several: Any = results
+        return results[0] if len(results) == 1 else several
 
     def __repr__(self) -> str:
         native = self._native

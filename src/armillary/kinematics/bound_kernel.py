@@ -14,7 +14,7 @@ from armillary.trace import Program
 __all__ = ["AnyKernel", "BoundKernel", "bind"]
 
 
-class BoundKernel(partial[Any]):
+class BoundKernel(partial[npt.NDArray[Any]]):
     """A kernel with its first inputs bound; call it with the others, as the kernel.
 
     What a state decides is bound: positions of further joints, poses of bases. It

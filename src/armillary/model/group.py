@@ -8,6 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 import msgspec
 
 from armillary.errors import ModelError, quote
+from armillary.model.fields import EMPTY, TupleOf, store_tuples
 
 __all__ = ["Group", "group_faults", "members"]
 
@@ -24,10 +25,10 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    joints: tuple[str, ...] = ()
-    links: tuple[str, ...] = ()
-    chains: tuple[tuple[str, str], ...] = ()
-    groups: tuple[str, ...] = ()
+    joints: TupleOf[str] = EMPTY
+    links: TupleOf[str] = EMPTY
+    chains: TupleOf[tuple[str, str]] = EMPTY
+    groups: TupleOf[str] = EMPTY
 
     def __post_init__(self) -> None:
         """Store plain tuples.
@@ -35,8 +36,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             ModelError: It has no name.
         """
-        for field in ("joints", "links", "groups"):
-            msgspec.structs.force_setattr(self, field, tuple(getattr(self, field)))
+        store_tuples(self, "joints", "links", "groups")
         chains = tuple((base, tip) for base, tip in self.chains)
         msgspec.structs.force_setattr(self, "chains", chains)
         if not self.name:

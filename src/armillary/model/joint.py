@@ -15,6 +15,7 @@ import numpy.typing as npt
 from armillary.errors import JointError, ShapeError
 from armillary.model import parameters
 from armillary.model.distance_bound import largest_distance
+from armillary.model.fields import replaced
 from armillary.model.motion import Motion, motion_of
 from armillary.model.scaling import scaled_parameters
 from armillary.model.unit import Unit
@@ -27,9 +28,32 @@ from armillary.trace import Traced
 Array = npt.NDArray[np.float64]
 
 
+class JointClass(msgspec.StructMeta):
+    """The class of classes of joints, which says what they may not define."""
+
+    def __new__(mcls, name: str, bases: Any, members: Any, **options: Any) -> Any:
+        """Make a class of joints.
+
+        Raises:
+            JointError: It defines `__init__`, which is made from its parameters.
+        """
+        if "__init__" in members:
+            raise JointError(
+                f"{name} defines __init__, which every joint has already: annotate its "
+                "parameters in the class, such as 'radius: float', check them in "
+                "check(self), and compute what follows from them in pose(self, q) or "
+                "a property."
+            )
+        return super().__new__(mcls, name, bases, members, **options)
+
+
 @dataclass_transform(frozen_default=True)  # users' classes need not say frozen=True
 class Joint(
-    parameters.Parameterised, frozen=True, kw_only=True, repr_omit_defaults=True
+    parameters.Parameterised,
+    frozen=True,
+    kw_only=True,
+    repr_omit_defaults=True,
+    metaclass=JointClass,
 ):
     """A joint of one coordinate q, between an inner frame F and an outer frame M.
 
@@ -248,6 +272,15 @@ class Joint(
         """
         low, high = self._range(lower, upper)
         return largest_distance(self.motion, self.precursor, low, high)
+
+    def replace(self, **parameters: Any) -> Self:
+        """Return the joint with other values of some of its parameters.
+
+        Raises:
+            UnknownName: There is no such parameter.
+            JointError: A value is not one that it can have.
+        """
+        return replaced(self, parameters, "parameter")
 
     def prepend(self, X: Pose) -> Self:
         """Return the joint with precursor X @ precursor: another pose in front of it.

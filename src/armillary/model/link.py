@@ -11,6 +11,7 @@ import msgspec
 from armillary.errors import ModelError, quote
 from armillary.model.check_pose import rigid
 from armillary.model.coupling import Coupling
+from armillary.model.fields import EMPTY, TupleOf, replaced, store_tuples
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint
 from armillary.model.joints.fixed import Fixed
@@ -58,9 +59,9 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     passive: bool = False
     primary: Pose = IDENTITY
     inertia: SpatialInertia | None = None
-    frames: tuple[Frame, ...] = ()
-    visuals: tuple[Shape, ...] = ()
-    collisions: tuple[Shape, ...] = ()
+    frames: TupleOf[Frame] = EMPTY
+    visuals: TupleOf[Shape] = EMPTY
+    collisions: TupleOf[Shape] = EMPTY
 
     def __post_init__(self) -> None:
         """Store sequences as tuples, so that links can be compared and hashed.
@@ -84,10 +85,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "primary", pose)
         if self.inertia is not None:
             self._check_inertia(self.inertia)
-        for name in ("frames", "visuals", "collisions"):
-            given = getattr(self, name)
-            if type(given) is not tuple:
-                msgspec.structs.force_setattr(self, name, tuple(given))
+        store_tuples(self, "frames", "visuals", "collisions")
 
     def _warn_of_degrees(self, limits: Limits) -> None:
         ends = limits.lower, limits.upper
@@ -128,6 +126,15 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         if self.collisions:
             return self.collisions
         return tuple(each for each in self.visuals if isinstance(each, Primitive))
+
+    def replace(self, **fields: Any) -> Self:
+        """Return the link with other values of some of its fields.
+
+        Raises:
+            UnknownName: There is no such field.
+            ModelError: A value is not one that a link can have.
+        """
+        return replaced(self, fields)
 
     def scaled(self, factor: float) -> Self:
         """Return the link with all its lengths `factor` times as long.

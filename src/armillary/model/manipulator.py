@@ -14,6 +14,7 @@ import numpy.typing as npt
 from armillary.errors import ModelError, quote, unknown
 from armillary.model.annotations import note_faults
 from armillary.model.coupling import Coupling
+from armillary.model.fields import EMPTY, TupleOf, replaced, store_tuples
 from armillary.model.group import Group, members
 from armillary.model.link import Link
 from armillary.model.parameters import approx_equal
@@ -57,11 +58,11 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """
 
     name: str
-    links: tuple[Link, ...]
-    postures: tuple[Posture, ...] = ()
+    links: TupleOf[Link]
+    postures: TupleOf[Posture] = EMPTY
     home: str = ""
-    groups: tuple[Group, ...] = ()
-    properties: tuple[Property, ...] = ()
+    groups: TupleOf[Group] = EMPTY
+    properties: TupleOf[Property] = EMPTY
     wheels: Wheels | None = None
 
     def __post_init__(self) -> None:
@@ -70,8 +71,7 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             ModelError: One or more are broken; the message lists all.
         """
-        for field in ("links", "postures", "groups", "properties"):
-            msgspec.structs.force_setattr(self, field, tuple(getattr(self, field)))
+        store_tuples(self, "links", "postures", "groups", "properties")
         check_manipulator(self.name, self.links)
         notes = self.postures, self.home, self.groups, self.properties, self.wheels
         if any(notes):
@@ -197,6 +197,25 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 return each
         known = [each.name for each in self.postures]
         raise unknown("posture", name, known, owner=f"manipulator '{self.name}'")
+
+    def exchange(self, link: Link) -> Manipulator:
+        """Return the manipulator with another link of the same name.
+
+        Raises:
+            UnknownName: There is none of that name.
+            ModelError: That is not a legal tree.
+        """
+        old = self.link(link.name)
+        return self.replace(links=[link if k is old else k for k in self.links])
+
+    def replace(self, **fields: Any) -> Manipulator:
+        """Return the manipulator with other values of some of its fields.
+
+        Raises:
+            UnknownName: There is no such field.
+            ModelError: That is not a legal tree.
+        """
+        return replaced(self, fields)
 
     def scaled(self, factor: float) -> Manipulator:
         """Return the manipulator with all its lengths `factor` times as long.

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from armillary.errors import ModelError, quote
+from armillary.model.fields import EMPTY, TupleOf, store_tuples
 
 
 class Posture(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,8 +21,8 @@ class Posture(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    joints: tuple[str, ...] = ()
-    q: tuple[float, ...] = ()
+    joints: TupleOf[str] = EMPTY
+    q: TupleOf[float] = EMPTY
 
     def __post_init__(self) -> None:
         """Store plain numbers and check them.
@@ -36,7 +37,7 @@ class Posture(msgspec.Struct, frozen=True, kw_only=True):
             raise ModelError(
                 f"Posture {quote(self.name)} takes numbers, not {self.q!r}."
             ) from error
-        msgspec.structs.force_setattr(self, "joints", tuple(self.joints))
+        store_tuples(self, "joints")
         msgspec.structs.force_setattr(self, "q", q)
         if len(q) != len(self.joints):
             raise ModelError(

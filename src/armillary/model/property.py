@@ -7,6 +7,7 @@ import math
 import msgspec
 
 from armillary.errors import ModelError, quote
+from armillary.model.fields import EMPTY, TupleOf
 
 
 class Property(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,7 +26,7 @@ class Property(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     of: str = ""
     text: str = ""
-    numbers: tuple[float, ...] = ()
+    numbers: TupleOf[float] = EMPTY
     description: str = ""
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, Self, get_args
 import msgspec
 
 from armillary.errors import FormatError, ModelError, quote, unknown
+from armillary.model.fields import EMPTY, TupleOf, store_tuples
 from armillary.model.link_pattern import check_side, is_exact
 
 __all__ = ["Reason", "Rule", "Rules", "Touch", "Where"]
@@ -88,7 +89,7 @@ class Touch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """
 
     held_by: str
-    links: tuple[str, ...]
+    links: TupleOf[str]
     part: str = "*"
 
     def __post_init__(self) -> None:
@@ -97,7 +98,7 @@ class Touch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Raises:
             ModelError: One is empty, too long, or no regular expression.
         """
-        msgspec.structs.force_setattr(self, "links", tuple(self.links))
+        store_tuples(self, "links")
         for side in self.sides:
             check_side(side)
 
@@ -109,6 +110,8 @@ class Touch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 RIGID: Final = Rule(a="*", b="*", where="rigid", reason=Reason.RIGID)
 ADJACENT: Final = Rule(a="*", b="*", where="adjacent", reason=Reason.ADJACENT)
+
+BY_DEFAULT: Final[Any] = (RIGID, ADJACENT)
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -128,8 +131,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     within: bool = False
     between: bool = True
-    rules: tuple[Rule, ...] = (RIGID, ADJACENT)
-    touches: tuple[Touch, ...] = ()
+    rules: TupleOf[Rule] = BY_DEFAULT
+    touches: TupleOf[Touch] = EMPTY
 
     def __post_init__(self) -> None:
         """Check how much work the rules make.
@@ -137,8 +140,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Raises:
             ModelError: There are too many rules or patterns.
         """
-        for field in ("rules", "touches"):
-            msgspec.structs.force_setattr(self, field, tuple(getattr(self, field)))
+        store_tuples(self, "rules", "touches")
         if len(self.rules) + len(self.touches) > MOST_RULES:
             raise ModelError(f"There are more than {MOST_RULES} rules.")
         patterns = [side for side in self.sides if not is_exact(side)]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from armillary.errors import ArmillaryError, ModelError, quote, unknown
 from armillary.model.check_pose import rigid
 from armillary.model.cycles import endless
+from armillary.model.fields import EMPTY, TupleOf, replaced, store_tuples
 from armillary.model.link_pattern import is_exact
 from armillary.model.manipulator import Manipulator
 from armillary.model.parameters import approx_equal
@@ -70,9 +71,9 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """
 
     name: str = "cell"
-    manipulators: tuple[Manipulator, ...] = ()
-    mounts: tuple[Mount, ...] = ()
-    properties: tuple[Property, ...] = ()
+    manipulators: TupleOf[Manipulator] = EMPTY
+    mounts: TupleOf[Mount] = EMPTY
+    properties: TupleOf[Property] = EMPTY
     rules: Rules = DEFAULT_RULES
 
     def __post_init__(self) -> None:
@@ -82,10 +83,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ModelError: Two manipulators share a name, or a mount is not possible.
             UnknownName: A mount, a property or a rule names what does not exist.
         """
-        for field in ("manipulators", "mounts", "properties"):
-            value = getattr(self, field)
-            if not isinstance(value, tuple):
-                msgspec.structs.force_setattr(self, field, tuple(value))
+        store_tuples(self, "manipulators", "mounts", "properties")
         taken = {WORLD}
         for manipulator in self.manipulators:
             if manipulator.name in taken:
@@ -195,8 +193,8 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             self, manipulators=kept, mounts=mounts, rules=rules
         )
 
-    def replace(self, manipulator: Manipulator) -> Self:
-        """Return the cell with the manipulator of that name exchanged; mounts stay.
+    def exchange(self, manipulator: Manipulator) -> Self:
+        """Return the cell with another manipulator of the same name; mounts stay.
 
         Raises:
             UnknownName: There is none of that name, or a frame that others stand on, or
@@ -205,6 +203,15 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         k = self._number(manipulator.name)
         changed = (*self.manipulators[:k], manipulator, *self.manipulators[k + 1 :])
         return msgspec.structs.replace(self, manipulators=changed)
+
+    def replace(self, **fields: Any) -> Self:
+        """Return the cell with other values of some of its fields, such as `rules`.
+
+        Raises:
+            UnknownName: There is no such field, or a value names what is not here.
+            ModelError: Names are not unique, or a mount is not possible.
+        """
+        return replaced(self, fields)
 
     def mount(
         self,
@@ -231,15 +238,6 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         mounts = {each.manipulator: each for each in self.mounts}
         mounts[name] = mount  # where the old one was, if there was one
         return msgspec.structs.replace(self, mounts=tuple(mounts.values()))
-
-    def with_rules(self, rules: Rules) -> Self:
-        """Return the cell with other rules on what is tested for collision.
-
-        Raises:
-            UnknownName: They name what does not exist here.
-            ModelError: A bare name in them is not unique.
-        """
-        return msgspec.structs.replace(self, rules=rules)
 
     def scaled(self, factor: float) -> Self:
         """Return the cell with all its lengths `factor` times as long.

@@ -26,7 +26,9 @@ class ParallelogramLift(arm.Joint):
     def check(self) -> None:
         """Refuse cranks without length."""
         if self.crank <= 0.0:
-            raise arm.JointError(f"A crank is longer than 0, not {self.crank} m.")
+            raise arm.errors.JointError(
+                f"A crank is longer than 0, not {self.crank} m."
+            )
 
     @property
     def period(self) -> float:

@@ -30,12 +30,14 @@ class ScissorLift(arm.Joint):
     def check(self) -> None:
         """Refuse beams that do not reach over the feet, and lifts without a stage."""
         if not 0.0 < self.spread < self.beam:
-            raise arm.JointError(
+            raise arm.errors.JointError(
                 f"A ScissorLift needs 0 < spread < beam, not spread={self.spread}, "
                 f"beam={self.beam}."
             )
         if self.stages < 1:
-            raise arm.JointError(f"A ScissorLift has {self.stages} stages; it needs 1.")
+            raise arm.errors.JointError(
+                f"A ScissorLift has {self.stages} stages; it needs 1."
+            )
 
     def pose(self, q):
         """Return the pose of the table above the ground."""

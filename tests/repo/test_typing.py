@@ -1,0 +1,87 @@
+"""Type checkers of users see what the package accepts and returns."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+USER = """
+import numpy as np
+import numpy.typing as npt
+import armillary as arm
+
+
+class Circle(arm.Joint):
+    radius: float
+    unit = arm.METRE
+
+    def pose(self, q):
+        X = arm.Pose.rotation_z(q / self.radius)
+        return X @ arm.Pose.translation(self.radius, 0, 0)
+
+
+tip = arm.Link(
+    name="tip",
+    parent="base",
+    joint=Circle(radius=1.0),
+    frames=[arm.Frame(name="tcp")],
+)
+body = arm.Manipulator(name="m", links=[arm.Link(name="base"), tip])
+mount = arm.Mount(manipulator="m", pose=arm.Pose.translation(0, 0, 1))
+cell = arm.Cell(manipulators=[body], mounts=[mount])
+links: tuple[arm.Link, ...] = body.links
+X: npt.NDArray[np.float64] = cell.fk("tcp")(np.zeros(1))
+height: float = X[..., 2, 3].max()
+found = cell.ik("tcp")(X, search_options=arm.SearchOptions(starts=3))
+solved = found.reason == arm.Reason.SOLVED
+again: arm.Cell = cell.replace(rules=arm.Rules(touches=[]))
+version: str = arm.__version__
+"""
+WRONG = """
+import armillary as arm
+
+body = arm.Manipulator(name="m", links=["base"])
+body.links = ()
+shape = arm.Cell().fk("world")("text").sape
+"""
+
+
+def errors_in(path: Path) -> list[int]:
+    """The lines in which pyright finds an error."""
+    pyright = shutil.which("pyright", path=str(Path(sys.executable).parent))
+    if pyright is None:
+        pytest.skip("pyright is not installed")
+    done = subprocess.run(
+        [pyright, "--outputjson", "--pythonpath", sys.executable, str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=path.parent,
+    )
+    if not done.stdout.startswith("{"):
+        pytest.skip(f"pyright does not run here: {done.stderr}")
+    found = json.loads(done.stdout)["generalDiagnostics"]
+    return [each["range"]["start"]["line"] for each in found]
+
+
+def test_the_package_is_marked_as_typed():
+    assert (files("armillary") / "py.typed").is_file()
+
+
+def test_a_users_file_passes(tmp_path: Path):
+    path = tmp_path / "user.py"
+    path.write_text(USER)
+    assert errors_in(path) == []
+    exec(compile(USER, "user.py", "exec", dont_inherit=True), {})
+
+
+def test_mistakes_are_found(tmp_path: Path):
+    path = tmp_path / "wrong.py"
+    path.write_text(WRONG)
+    assert errors_in(path) == [3, 4, 5]
