@@ -60,6 +60,43 @@ def test_answers_at_limits_are_verified_at_the_tolerance() -> None:
     assert ((beyond < cell.limits[0]) | (beyond > cell.limits[1])).any(axis=1).all()
 
 
+@pytest.mark.parametrize("shift", [1e-8, 3e-7, 5e-7])
+def test_a_target_off_by_less_than_the_tolerance_is_met_at_limits(shift: float) -> None:
+    """`near` itself is an answer: no other branch is as near, and none is blocked."""
+    cell = arm.example("irb2400")
+    ik, fk = cell.ik("tool0"), cell.fk("tool0")
+    q = _at_limits(cell, 3000)
+    targets = fk(q)
+    targets[:, 2, 3] += shift
+    answer = ik(targets, near=q)
+    assert answer.success.all()
+    assert np.abs(answer.q - q).max() < 0.02
+    assert ((answer.q >= cell.limits[0]) & (answer.q <= cell.limits[1])).all()
+    apart = np.linalg.norm((fk(answer.q) - targets)[:, :3, 3], axis=1)
+    assert apart.max() < 1e-6
+    single = [ik(x, near=y).q for x, y in zip(targets[:50], q, strict=False)]
+    np.testing.assert_allclose(single, answer.q[:50], atol=1e-9)
+
+
+@pytest.mark.parametrize("beside", [0.0, 1e-9, 1e-6])
+def test_a_servo_loop_through_two_singularities_at_once_does_not_jump(
+    beside: float,
+) -> None:
+    """The wrist's centre is on axis 1 while axes 4 and 6 align."""
+    cell = arm.example("irb2400")
+    ik, fk = cell.ik("tool0"), cell.fk("tool0")
+    s = np.linspace(-1.0, 1.0, 401)[:, None]
+    middle = np.array([0.3, -0.8, -0.036426543283135784, 0.4, 0.0, 0.2])
+    path = middle + beside + s * np.array([0.1, 0.0, 0.3, 0.2, 0.1, 0.2])
+    q, steps = path[0], []
+    for target in fk(path[1:]):
+        answer = ik(target, near=q)
+        assert answer.success
+        steps.append(np.abs(answer.q - q).max())
+        q = answer.q
+    assert max(steps) < 3.0 * np.abs(np.diff(path, axis=0)).max()
+
+
 def test_a_slide_at_its_limit_answers_as_far_as_the_tolerance() -> None:
     cell = arm.example("scara")
     frame = cell.manipulators[-1].links[-1].name

@@ -189,11 +189,15 @@ class InverseKinematics:
             wish = [self._selection.rest[k] for k in self._selection.inputs]
         there = as_vectors(wish, name, len(self.joints), batch)
         elbow = as_numbers(arm_angle, "arm_angle", batch)
-        answer = closed.best(poses[:, 0], there, tolerance, batch, search, elbow)
+
+        def local(poses: Any, start: Any) -> Solution:
+            return self.numeric.local(poses, start, tolerance, deadline_of(timeout))
+
+        again = None if near is None or closed.arm_angle else local
+        answer = closed.best(poses[:, 0], there, tolerance, batch, search, elbow, again)
         if near is None or not has_free_elbow(closed, arm_angle):
             return answer
-        local = self.numeric.local(targets, near, tolerance, deadline_of(timeout))
-        return nearer(answer, local, near)
+        return nearer(answer, local(targets, near), near)
 
     def all(
         self,

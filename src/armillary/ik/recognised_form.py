@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,12 @@ from armillary.ik.closed_forms.applicability import NotApplicable
 from armillary.ik.closed_forms.arm_angle import arm_angle_program
 from armillary.ik.closed_forms.branch import Question
 from armillary.ik.closed_forms.coordinate import MOST_SLACK, SLACK
-from armillary.ik.closed_forms.program import all_program, best_program
+from armillary.ik.closed_forms.program import (
+    OUTSIDE,
+    UNWARRANTED,
+    all_program,
+    best_program,
+)
 from armillary.ik.closed_forms.recognise import recognise
 from armillary.ik.closed_forms.screw_axes import inner_goal
 from armillary.ik.reason import Reason, succeeded
@@ -38,6 +43,7 @@ BEHIND_Q = 3  # numbers behind q in an answer of the best branch
 Searcher = Callable[[Array, Array], Solution]
 
 MOST_TOLERANCES = 64
+BEYOND = 0.02  # how far beyond limits an answer is sought within them [m or rad]
 ALL_ANGLES = np.arange(24) * math.tau / 24
 OTHER_ANGLES = np.arange(1, 16) * math.tau / 16
 """Which arm angles are tried where limits forbid the one at hand, from that [rad]."""
@@ -115,6 +121,11 @@ class RecognisedForm:
     def _best(self) -> AnyKernel:
         return bind(shared_kernel(best_program(self._question)), self._values)
 
+    @cached_property
+    def _best_near(self) -> AnyKernel:
+        program = best_program(self._question, compared=True)
+        return bind(shared_kernel(program), self._values)
+
     def all(
         self,
         targets: Array,
@@ -178,6 +189,7 @@ class RecognisedForm:
         batch: Batch,
         search: Searcher,
         arm_angle: Array | None,
+        local: Searcher | None = None,
     ) -> Solution:
         """Return the branch nearest to `near` for each target.
 
@@ -191,6 +203,9 @@ class RecognisedForm:
             arm_angle: Of arms that have one [rad], shape () or (count,). By default it
                 is that of `near`; where limits forbid that, others are tried, and the
                 answer nearest to `near` is taken.
+            local: Takes targets and vectors, and searches within limits from these
+                alone; it is asked where the answer is much farther from `near` than
+                the target is, as beside a limit or where several axes align.
 
         Raises:
             ModelError: An arm angle is given, and the arm has none.
@@ -200,7 +215,8 @@ class RecognisedForm:
         free = self.arm_angle is not None and arm_angle is None
         if self.arm_angle is not None and free:
             angle = (np.asarray(self.arm_angle(near)),)
-        answer, solved = self._nearest(targets, near, allowed, angle)
+        kernel = self._best if local is None else self._best_near
+        answer, solved = self._nearest(kernel, targets, near, allowed, angle)
         if free and not solved:
             self._turn_elbow(answer, targets, allowed, near, angle[0])
         n = answer.shape[1] - BEHIND_Q
@@ -216,18 +232,32 @@ class RecognisedForm:
             )
         q, reason = answer[:, :n].copy(), numbers.astype(np.int8)
         residual = residual_of(answer[:, n : n + 2])
+        steps, starts = np.zeros((2, len(q)), np.int64)
+
+        def take(rows: Any, found: Solution, which: Any = ...) -> None:
+            q[rows], residual[rows] = found.q[which], found.residual[which]
+            reason[rows], steps[rows] = found.reason[which], found.steps[which]
+            starts[rows] = found.starts[which]
+
+        if local is not None:
+            jumps = numbers % 1.0 >= UNWARRANTED
+            jumps &= (reason != Reason.OUT_OF_REACH) & self._is_close(q)
+            if jumps.any():
+                there = self._within(near if near.ndim == 1 else near[jumps])
+                found = local(targets[jumps], there)
+                before = ((q[jumps] - there) ** 2).sum(axis=1)
+                nearer = ((found.q - there) ** 2).sum(axis=1) < before
+                better = found.success & (nearer | ~succeeded(reason[jumps]))
+                take(np.flatnonzero(jumps)[better], found, better)
         missed = (reason == Reason.LIMITS) | (reason == Reason.OUT_OF_REACH)
         if missed.any():
             q[missed] = self._within(q[missed])
             residual[missed] = residual_of(self._missing(q[missed], targets[missed]))
-        steps, starts = np.zeros((2, len(q)), np.int64)
         blocked = reason == Reason.LIMITS
         doubt = (reason == Reason.NOT_FOUND) | (blocked & free)
         if doubt.any() and arm_angle is None:
             found = search(targets[doubt], q[doubt])
-            q[doubt] = found.q
-            residual[doubt], reason[doubt] = found.residual, found.reason
-            steps[doubt], starts[doubt] = found.steps, found.starts
+            take(doubt, found)
             reason[blocked & ~succeeded(reason)] = Reason.LIMITS
         return Solution(
             q=q.reshape(shape),
@@ -268,6 +298,7 @@ class RecognisedForm:
 
     def _nearest(
         self,
+        kernel: AnyKernel,
         targets: Array,
         near: Array,
         allowed: Array,
@@ -279,29 +310,29 @@ class RecognisedForm:
         """
         if len(targets) == 1 and near.ndim == 1 and not angle:
             # kernels have a quick way in for one
-            answer = self._best(targets[0], allowed, near)[np.newaxis]
+            answer = kernel(targets[0], allowed, near)[np.newaxis]
         else:
-            answer = self._best(targets, allowed, near, *angle)
+            answer = kernel(targets, allowed, near, *angle)
         n = answer.shape[1] - BEHIND_Q
         numbers = answer[:, n + 2]
         if not ((numbers != SOLVED) & (numbers != SINGULAR)).any():
             return answer, True
-        rows = np.flatnonzero(numbers % 1.0)
+        rows = np.flatnonzero(numbers % 1.0 >= OUTSIDE)
         if not rows.size:
             return answer, False
         q = self._within(answer[rows, :n])
         squares = self._missing(q, targets[rows])
-        reason = np.floor(answer[rows, n + 2])
+        reason = answer[rows, n + 2] - OUTSIDE
         answer[rows] = np.column_stack([q, squares, reason])
         rows = rows[(squares > allowed[:2]).any(axis=1)]
         if rows.size:
             exact = np.array([*allowed[:3], SLACK])
             there = near[rows] if near.ndim == 2 else near
             angle = tuple(x[rows] if x.ndim == 1 else x for x in angle)
-            answer[rows] = self._best(targets[rows], exact, there, *angle)
-            rows = rows[answer[rows, n + 2] % 1.0 > 0.0]
+            answer[rows] = kernel(targets[rows], exact, there, *angle)
+            rows = rows[answer[rows, n + 2] % 1.0 >= OUTSIDE]
             answer[rows, :n] = self._within(answer[rows, :n])
-            answer[rows, n + 2] = np.floor(answer[rows, n + 2])
+            answer[rows, n + 2] -= OUTSIDE
         return answer, bool(succeeded(numbers).all())
 
     def _allowed(self, tolerance: Tolerance) -> Array:
@@ -343,7 +374,7 @@ class RecognisedForm:
             start = angle if angle.ndim == 0 else angle[rows, np.newaxis]
             angles = np.broadcast_to(start + OTHER_ANGLES, (len(rows), others)).ravel()
             many = np.repeat(targets[rows], others, axis=0)
-            found, _ = self._nearest(many, there, allowed, (angles,))
+            found, _ = self._nearest(self._best, many, there, allowed, (angles,))
             steps = ((found[:, :n] - there) ** 2).sum(axis=1)
             steps[~succeeded(found[:, n + 2])] = np.inf
             steps = steps.reshape(-1, others)
@@ -355,6 +386,10 @@ class RecognisedForm:
     def _within(self, q: Array) -> Array:
         """Return q, each joint at its limit where it is beyond it."""
         return np.clip(q, *map(np.array, self._question.limits))
+
+    def _is_close(self, q: Array) -> Truths:
+        """Tell which q are within limits or beyond them by little, shape (k,)."""
+        return np.asarray((np.abs(q - self._within(q)) <= BEYOND).all(axis=1))
 
     def _missing(self, q: Array, targets: Array) -> Array:
         """Return squares of the distance and the chord that remain, shape (k, 2)."""

@@ -114,6 +114,7 @@ class UserForm:
         batch: Batch,
         search: Searcher,
         arm_angle: Array | None,
+        local: Searcher | None = None,
     ) -> Solution:
         """Return the branch nearest to `near` for each target.
 

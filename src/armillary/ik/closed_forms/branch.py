@@ -152,6 +152,22 @@ def branches_of(
     ]
 
 
+def square_from(question: Question, target: Pose, q: Sequence[Number]) -> Number:
+    """Return the square of how far a target is from the pose that q leads to.
+
+    Distances count as a part of the arm's size, angles as their chords.
+    """
+    closed = question.closed
+    shifts = [drive.gain * q[drive.place] + drive.offset for drive in closed.rails]
+    there = Answer(_turns_at(question, q), False, shifts=shifts)
+    X = _reached(question, there, list(q))
+    apart = scale(1.0 / closed.arm.size, subtract(X.position, target.position))
+    if closed.point:
+        return dot(apart, apart)
+    trace = sum(map(dot, X.rotation, target.rotation), 0.0)
+    return dot(apart, apart) + 3.0 - trace
+
+
 def within_limits(question: Question, q: Sequence[Number]) -> list[Number]:
     """Return joint positions, each at its limit where it is beyond it."""
     return [clipped(*numbers) for numbers in zip(q, *question.limits, strict=True)]

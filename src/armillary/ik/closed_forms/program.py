@@ -11,19 +11,27 @@ from armillary.ik.closed_forms.branch import (
     Question,
     branches_of,
     is_rigid,
+    square_from,
     within_limits,
 )
 from armillary.ik.closed_forms.coordinate import is_within
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
 from armillary.trace import Program, trace
-from armillary.trace.functions import absolute, select
+from armillary.trace.functions import absolute, minimum, select
 
 SOLVED, NOT_FOUND, INVALID, OUT_OF_REACH, LIMITS, SINGULAR = map(float, range(6))
 """The reasons, as `Reason` of the layer above numbers them."""
 
 OUTSIDE = 0.5
 """What is added to the reason of an answer beyond a limit by less than the excess."""
+
+UNWARRANTED = 0.25
+"""What is added to the reason of an answer much farther from `near` than its target."""
+
+LEAST_STEP = 0.01  # no shorter step from `near` is compared with the target's
+STEEP, NEARBY = 100.0, 0.01
+"""Such a step's square over that of the target's, and the most of the latter."""
 
 # What a branch is worth: within reach and limits, within reach, or how near.
 FORBIDDEN, MISSED = 1e9, 1e18
@@ -58,14 +66,16 @@ def all_program(question: Question, *, near: bool = False) -> Program:
     return _trace(equations, question, outputs, near)
 
 
-def best_program(question: Question) -> Program:
+def best_program(question: Question, *, compared: bool = False) -> Program:
     """Return the program of the branch that is nearest to a vector.
 
     Returns:
         Inputs as for all branches. One output `answer` (n + 3,), for that makes single
         calls quick: q of the nearest branch within the limits, else within reach, else
         that which misses least, NaN where the target is no pose; what remains, two
-        squares as the first two numbers of `allowed`; the reason, OUTSIDE as above.
+        squares as the first two numbers of `allowed`; the reason, OUTSIDE as above, and
+        if `compared` UNWARRANTED more where a search from `near` may find what is
+        nearer.
     """
 
     def equations(
@@ -87,7 +97,7 @@ def best_program(question: Question) -> Program:
                 better = worth < best[0]
                 row = [select(better, x, y) for x, y in zip(row, best, strict=True)]
             best = row
-        *q, distance, chord, reason = best[1:]
+        steps, *q, distance, chord, reason = best
         found = (reason == SOLVED) | (reason == SINGULAR)
         ends = zip(q, *question.limits, strict=True)
         inside: Any = True
@@ -95,6 +105,11 @@ def best_program(question: Question) -> Program:
             inside = inside & is_within(x, low, high, 0.0)
         if inside is not True:
             reason = select(inside, reason, select(found, reason + OUTSIDE, reason))
+        if compared:
+            least = minimum(steps / STEEP, NEARBY)
+            short = square_from(question, target, near) < least
+            jumps = (steps > LEAST_STEP**2) & short
+            reason = select(jumps, reason + UNWARRANTED, reason)
         return [*(select(rigid, x, math.nan) for x in q), distance, chord, reason]
 
     return _trace(equations, question, ("answer",), True)
