@@ -7,6 +7,7 @@ elements are kept until every frame is known.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,7 +18,13 @@ from armillary.formats.robwork.annotations import (
     SETUPS,
     Annotations,
 )
-from armillary.formats.robwork.frames import SEPARATOR, FrameIndex, Node, Scope
+from armillary.formats.robwork.frames import (
+    SEPARATOR,
+    FrameIndex,
+    Node,
+    Scope,
+    on_paths,
+)
 from armillary.formats.robwork.joints import (
     JOINT_TYPES,
     LIMITS,
@@ -148,21 +155,12 @@ class Device:
     def joints(self) -> list[Node]:
         """Return the joints of RobWork's q, in its order."""
         own = {node.full_name: node for node in self.nodes}
-        found = dict(own)
+        order: Iterable[str] = own
         if self.kind == "TreeDevice":
-            found.clear()
-            for end in self.marked_ends or self.nodes[-1:]:
-                path: list[Node] = []
-                node: Node | None = end
-                while node is not None and node.full_name not in found:
-                    path.append(node)
-                    node = own.get(node.parent)
-                found.update((node.full_name, node) for node in reversed(path))
-        return [
-            node
-            for node in found.values()
-            if node.is_joint and not node.passive and not node.depend
-        ]
+            ends = [node.full_name for node in self.marked_ends or self.nodes[-1:]]
+            order = on_paths(ends, {name: node.parent for name, node in own.items()})
+        nodes = map(own.__getitem__, order)
+        return [n for n in nodes if n.is_joint and not n.passive and not n.depend]
 
 
 def wheel_poses(width: float) -> tuple[Pose, Pose]:

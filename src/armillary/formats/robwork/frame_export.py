@@ -11,6 +11,7 @@ from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.joint_axis import JointAxis, joint_axis_of
 from armillary.formats.names import FreeNames
 from armillary.formats.robwork.annotations import COORDINATE, TYPE, property_elements
+from armillary.formats.robwork.frames import on_paths
 from armillary.formats.robwork.joints import limit_elements
 from armillary.formats.robwork.shapes import shape_elements
 from armillary.formats.robwork.transform import transform_elements
@@ -234,11 +235,11 @@ class FrameExport:
 
         kind: Of the device.
         """
-        order = [frame.name for frame in self.frames]
+        parents = {frame.name: frame.parent for frame in self.frames}
+        order = list(parents)
         if kind == "TreeDevice":
             ends = [f.name for f in self.frames if f.type == "EndEffector"]
-            paths = self._paths(ends or order[-1:])
-            order = list(dict.fromkeys(name for path in paths for name in path))
+            order = on_paths(ends or order[-1:], parents)
         active = self._active()
         names = {frame: name for name, frame in self.joints.items()}
         return [names[frame] for frame in order if frame in active]
@@ -251,33 +252,21 @@ class FrameExport:
             if frame.is_joint and not frame.passive and frame.depend is None
         }
 
-    def _paths(self, ends: Iterable[str]) -> list[list[str]]:
-        """Return the names from the base to each end."""
-        parents = {frame.name: frame.parent for frame in self.frames}
-        paths: list[list[str]] = []
-        for name in ends:
-            path = [name]
-            while parents[path[-1]]:
-                path.append(parents[path[-1]])
-            paths.append(path[::-1])
-        return paths
-
     def mark_ends(self) -> None:
         """Mark ends until every active joint is on the path to one."""
-        parents = {frame.parent for frame in self.frames}
-        leaves = [frame for frame in self.frames if frame.name not in parents]
+        parents = {frame.name: frame.parent for frame in self.frames}
+        carriers = set(parents.values())
+        leaves = [frame for frame in self.frames if frame.name not in carriers]
         leaves.sort(key=lambda frame: frame.type != "EndEffector")
         missing = self._active()
         marked: list[str] = []
-        for leaf, path in zip(
-            leaves, self._paths(leaf.name for leaf in leaves), strict=True
-        ):
-            is_end = leaf.type == "EndEffector"
-            if not is_end and missing.intersection(path):
+        for leaf in leaves:
+            path = on_paths([leaf.name], parents)
+            if leaf.type != "EndEffector":
+                if missing.isdisjoint(path):
+                    continue
                 marked.append(self._mark(leaf))
-                is_end = True
-            if is_end:
-                missing.difference_update(path)
+            missing.difference_update(path)
         if marked:
             more = f" and {len(marked) - 1} more frames are" if marked[1:] else " is"
             self._report.note(

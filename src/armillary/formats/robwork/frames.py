@@ -13,7 +13,7 @@ The parent of a frame follows from RobWork's rules:
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -40,6 +40,7 @@ __all__ = [
     "Scope",
     "Step",
     "frame_names",
+    "on_paths",
 ]
 
 WORLD_FRAME: Final = "WORLD"
@@ -249,6 +250,22 @@ class FrameIndex:
                 hint="The parent of a device is the workcell's frame before it.",
             )
             node.parent = WORLD_FRAME
+
+
+def on_paths(ends: Iterable[str], parents: Mapping[str, str]) -> list[str]:
+    """Return the frames on the paths from the base to each end, each once.
+
+    parents: The parent of each frame of a device.
+    """
+    found: dict[str, None] = {}
+    for end in ends:
+        path: list[str] = []
+        name = end
+        while name in parents and name not in found:
+            path.append(name)
+            name = parents[name]
+        found.update(dict.fromkeys(reversed(path)))
+    return list(found)
 
 
 def frame_names(cell: Workcell) -> dict[str, str]:

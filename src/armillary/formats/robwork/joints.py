@@ -152,30 +152,18 @@ def read_dh_joint(
 
 
 def _dh_convention(element: Element, is_parallel: bool, context: ReaderContext) -> str:
-    """Return the type of a DH joint, `craig` without one, and `HGP` for its form."""
-    given = element.attribute("type")
-    if given is not None and given not in _DH_TYPES:
-        context.warning(
-            element.place,
-            "unknown-value",
-            f"the type of {element.label} is {quote(given)}, which counts as 'craig', "
-            "as in RobWork",
-            hint=context.hint(given, _DH_TYPES),
-        )
-    if is_parallel and given != "HGP":
-        context.warning(
-            element.place,
-            "dh-type",
-            f"{element.label} has a parameter of the type 'HGP', as which it is read, "
-            f"but its type is {quote(given or 'craig')}",
-        )
-    elif given == "HGP" and not is_parallel:
-        context.warning(
-            element.place,
-            "dh-type",
-            f"{element.label} has the type 'HGP', but neither b nor beta; it is read "
-            "by Craig's convention, as in RobWork",
-        )
+    """Return the convention of a DH joint: Craig's without a type, HGP by its form."""
+    given = element.attribute("type") or "craig"
+    shown = f"the type of {element.label} is {quote(given)}"
+    if given not in _DH_TYPES:
+        message = f"{shown}, which counts as 'craig', as in RobWork"
+        hint = context.hint(given, _DH_TYPES)
+        context.warning(element.place, "unknown-value", message, hint=hint)
+    elif is_parallel != (given == "HGP"):
+        has = "it has" if is_parallel else "it does not have"
+        message = f"{shown}, but {has} b or beta, the parameters of 'HGP'"
+        hint = f"It is read as {'HGP' if is_parallel else 'craig'}."
+        context.warning(element.place, "dh-type", message, hint=hint)
     if is_parallel:
         return "HGP"
     return "schilling" if given == "schilling" else "craig"
