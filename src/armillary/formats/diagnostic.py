@@ -51,8 +51,8 @@ class Place:
     column: int = 0
 
     def __str__(self) -> str:
-        spot = itertools.takewhile(bool, (self.line, self.column))
-        return ":".join([printable(self.path), *map(str, spot)])
+        known = itertools.takewhile(bool, (self.line, self.column))
+        return ":".join([printable(self.path), *map(str, known)])
 
 
 NOWHERE: Final = Place()
@@ -227,7 +227,7 @@ class Report:
     def raise_if_many(self) -> None:
         """Raise a FormatError once there are ten times more errors than are kept.
 
-        Readers call it in their loops: nobody needs the rest of such a file.
+        Readers call it in their loops, to leave out the rest of such a file.
         """
         if self._counts[Severity.ERROR] > 10 * self._limits[0]:
             self._is_cut[0] = True

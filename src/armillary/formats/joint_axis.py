@@ -1,4 +1,4 @@
-"""The line that a joint turns about or slides along, for any joint that has one."""
+"""The line that a joint turns about or slides along, for all joints that have one."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class JointAxis:
 
 
 def joint_axis_of(joint: Joint) -> JointAxis | None:
-    """Return the pivot of a joint that turns or slides by q itself, None of others.
+    """Return the axis of a joint that turns or slides by q itself, None for others.
 
-    The pose's formula must be made of 1, q, cos q and sin q alone, with constant
-    factors; then it is equal to a rotation or translation everywhere if it is at five
-    places. A screw, a track, a joint with a gear are none.
+    The pose's formula must consist of 1, q, cos q and sin q with constant factors; then
+    it equals a rotation or translation everywhere if it does at five values of q. A
+    screw, a track or a joint with a gear has no such axis.
     """
     if type(joint) in {Revolute, Prismatic}:
         assert isinstance(joint, (Revolute, Prismatic))
@@ -55,14 +55,14 @@ def joint_axis_of(joint: Joint) -> JointAxis | None:
     try:
         if not _is_plain(joint):
             return None
-        pivot = _about_origin(joint)
-        return pivot if pivot is not None and _is_same(pivot, joint) else None
+        found = _about_origin(joint)
+        return found if found is not None and _is_same(found, joint) else None
     except JointError:
         return None
 
 
 def _about_origin(joint: Joint) -> JointAxis | None:
-    """Return the pivot whose twist the joint has at q = 0.
+    """Return the axis of the twist that the joint has at q = 0.
 
     With w the axis and v the velocity of M's origin, the line passes through w x v.
     """
@@ -86,12 +86,12 @@ def _about_origin(joint: Joint) -> JointAxis | None:
     )
 
 
-def _is_same(pivot: JointAxis, joint: Joint) -> bool:
-    kind = Prismatic if pivot.slides else Revolute
-    plain = kind(axis=pivot.axis, precursor=pivot.before)
+def _is_same(found: JointAxis, joint: Joint) -> bool:
+    kind = Prismatic if found.slides else Revolute
+    plain = kind(axis=found.axis, precursor=found.before)
     size = 1.0 + float(norm(joint.transform(0.0).position))
     return all(
-        (plain.transform(q) @ pivot.after).approx_equal(
+        (plain.transform(q) @ found.after).approx_equal(
             joint.transform(q), TOLERANCE * (size + abs(q))
         )
         for q in SAMPLES
@@ -113,7 +113,7 @@ def _is_plain(joint: Joint) -> bool:
 
 
 def _part(step: Instruction, arguments: Sequence[_Part | None]) -> _Part | None:
-    """Return what a step computes, None where that is no part."""
+    """Return what a step computes, None if that is not a part."""
     given = [part for part in arguments if part is not None]
     found: _Part | None = None
     match step.name, given:

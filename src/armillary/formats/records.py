@@ -60,10 +60,10 @@ class PoseInFile(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
 def pose_of(given: PoseInFile, *, check: bool = True) -> Pose:
     """Return the pose that a file gives.
 
-    check: Whether rows are looked at; joints do that themselves.
+    check: Whether the rotation is checked; joints do that themselves.
 
     Raises:
-        ModelError: It has two rotations, or none that is one.
+        ModelError: It has two rotations, or an invalid one.
     """
     position = ZERO if given.position is UNSET else given.position
     if given.quaternion_wxyz is UNSET and given.rpy is UNSET:
@@ -84,13 +84,13 @@ def pose_record(pose: Pose) -> Record:
     """Return a pose as files hold it, empty for the identity.
 
     Raises:
-        ModelError: An entry is not finite, or the rotation is none.
+        ModelError: An entry is not finite, or the rotation is invalid.
     """
     if pose is IDENTITY:
         return {}
     px, py, pz = pose.position
     x, y, z = position = (float(px), float(py), float(pz))
-    # The difference of a number to itself is 0 only where that is finite.
+    # x - x is 0 only if x is finite.
     if x - x + y - y + z - z != 0.0:
         raise ModelError(f"A pose has the origin {position}, which is not finite.")
     rows = EYE
@@ -102,12 +102,12 @@ def pose_record(pose: Pose) -> Record:
 
 
 def checked_pose_record(pose: Pose) -> Record:
-    """Return a pose of plain floats as files hold it, which was checked before."""
+    """Return a pose of plain floats that was checked before, as files hold it."""
     return {} if pose is IDENTITY else _pose_record(pose.rotation, pose.position)
 
 
 def _pose_record(rotation: Any, position: Any) -> Record:
-    """Return a record without what is the default, and 0.0 for -0.0."""
+    """Return a record without defaults, and with 0.0 for -0.0."""
     record: Record = {}
     if position != ZERO:
         record["position"] = tuple(x + 0.0 for x in position)
@@ -117,7 +117,7 @@ def _pose_record(rotation: Any, position: Any) -> Record:
 
 
 def _check_rotation(rotation: Any) -> None:
-    """Refuse three rows of floats that are no rotation R: R R' = 1, det R = 1."""
+    """Refuse three rows of floats that are not a rotation R: R R' = 1, det R = 1."""
     (a, b, c), (d, e, f), (g, h, i) = rotation
     errors = (
         abs(a * a + b * b + c * c - 1.0),
@@ -128,7 +128,7 @@ def _check_rotation(rotation: Any) -> None:
         abs(g * a + h * b + i * c),
     )
     worst = max(errors)
-    # A sum, unlike a maximum, is never finite where one of them is not.
+    # A sum, unlike a maximum, is finite only if all of them are.
     if worst > ROTATION_TOLERANCE or not isfinite(sum(errors)):
         raise ModelError(
             "The rotation of a pose is sheared or scaled: R R' differs from 1 by "
@@ -142,7 +142,7 @@ def _check_rotation(rotation: Any) -> None:
 
 
 def joint_of(record: dict[str, Any], own: Mapping[str, type[Joint]]) -> Joint:
-    """Return the joint that a file gives; opaque where nobody knows its type.
+    """Return the joint that a file gives; opaque if its type is unknown.
 
     Raises:
         ModelError: Its parameters are not those of its type.
@@ -151,7 +151,7 @@ def joint_of(record: dict[str, Any], own: Mapping[str, type[Joint]]) -> Joint:
     tag = record.get(TYPE)
     if not isinstance(tag, str) or not tag:
         raise JointError(
-            "A joint has no type, or one that is no text; give it one of "
+            "A joint has no type, or one that is not a string; give it one of "
             f"{', '.join(JOINT_TYPES)}, or the tag of your own class."
         )
     kind = JOINT_TYPES.get(tag) or own.get(tag)
@@ -165,10 +165,10 @@ def joint_of(record: dict[str, Any], own: Mapping[str, type[Joint]]) -> Joint:
 
 
 def joint_record(joint: Joint) -> Record:
-    """Return a joint as files hold it; its poses were checked when it was made.
+    """Return a joint as files hold it; its poses were checked before.
 
     Raises:
-        JointError: Its class cannot be told apart.
+        JointError: Its class cannot be identified in files.
     """
     if isinstance(joint, OpaqueJoint):
         parameters = msgspec.json.decode(joint.parameters)
@@ -185,10 +185,10 @@ def joint_record(joint: Joint) -> Record:
 
 @cache
 def _parameters(kind: type[Joint]) -> tuple[str, ...]:
-    """Return the names of the parameters of a class but its precursor.
+    """Return the names of the parameters of a class, without its precursor.
 
     Raises:
-        JointError: Files cannot tell the class, or one of its parameters.
+        JointError: Files cannot identify the class, or one of its parameters.
     """
     if JOINT_TYPES.get(kind.tag, kind) is not kind:
         raise JointError(

@@ -60,7 +60,7 @@ def read(  # noqa: PLR0913
 
     Args:
         path: A plain file.
-        format: Name of its format; by default told from its name and contents.
+        format: Name of its format; by default recognised from its name and contents.
         packages: The folder of each package, for references `package://name/...`.
         folders: Further folders that the file may refer to.
         joints: Your own joint classes, or a mapping from their tags. A joint of an
@@ -125,7 +125,7 @@ def save(
     Args:
         cell: What to write.
         path: The file, which is replaced if it exists.
-        format: Name of the format; by default told from the ending of the path.
+        format: Name of the format; by default that of the ending of the path.
         lossless: Raise instead of writing if the format cannot hold everything.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Strict JSON whose findings have a line and a column, and a readable layout."""
+"""Strict JSON whose diagnostics have a line and a column, and a readable layout."""
 
 from __future__ import annotations
 

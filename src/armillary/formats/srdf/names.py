@@ -70,7 +70,7 @@ class Names:
         return None
 
     def joints(self, element: Element, name: str) -> tuple[str, ...]:
-        """Return the joints that a name stands for: itself, or what replaces it.
+        """Return the joints that a name means: itself, or those that replace it.
 
         Nothing, after a warning, if the robot has no such joint.
         """

@@ -147,7 +147,7 @@ def _base(
 def _positions(
     element: Element, joint: str, values: tuple[float, ...], names: Names
 ) -> dict[str, float]:
-    """Return the positions of the joints that a name stands for."""
+    """Return the positions of the joints that a name means."""
     parts = names.joints(element, joint)
     if not parts:
         return {}

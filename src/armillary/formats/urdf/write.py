@@ -24,7 +24,7 @@ from armillary.spatial.pose import Pose
 __all__ = ["write"]
 
 UNBOUNDED: Final = 1e9
-"""What is written for an infinite limit where URDF needs a number."""
+"""The number that is written for an infinite limit."""
 
 WITH_CAPSULES: Final = "1.1"
 """The first version of URDF with capsules; urdfdom leaves them out of older ones."""
@@ -124,7 +124,7 @@ class _Export:
         self._fix(name, parent, self.name(manipulator, base.name), X_SB)
 
     def _world(self) -> str:
-        """Return the name of the root link, which stands for the world."""
+        """Return the name of the root link, which is the world."""
         if not self.world:
             self.world = self.link_names.derive(WORLD)
             self.links.insert(0, tag("link", {"name": self.world}))
@@ -136,8 +136,7 @@ class _Export:
         self.unsupported.add_fields("link", link, LINK)
         self.links.append(self.link_writer.element(name, link))
         if not link.primary.is_identity:
-            self.report.note(
-                NOWHERE,
+            self._note(
                 "primary-frame",
                 f"the origins in link {quote(name)} hold its primary frame too",
             )
@@ -146,8 +145,7 @@ class _Export:
             self.links.append(tag("link", {"name": child}))
             joint = self.joint_names.derive(f"{child}_frame")
             self._fix(joint, name, child, link.primary @ frame.pose)
-            self.report.note(
-                NOWHERE,
+            self._note(
                 "frame-link",
                 f"frame {quote(child)} becomes a link on fixed joint {quote(joint)}",
             )
@@ -156,7 +154,7 @@ class _Export:
     def _add_joint(
         self, manipulator: Manipulator, link: Link, dynamics: tuple[float, ...]
     ) -> None:
-        """Add the joint that carries a link, and a fixed one behind it where needed.
+        """Add the joint that carries a link, and a fixed one behind it if needed.
 
         dynamics: Damping and friction, or nothing.
         """
@@ -186,8 +184,7 @@ class _Export:
         if between != child:
             joint = self.joint_names.derive(f"{name}_offset")
             self._fix(joint, between, child, axis.after)
-            self.report.note(
-                NOWHERE,
+            self._note(
                 "offset-link",
                 f"joint {quote(name)} turns about a line beside its link; link "
                 f"{quote(between)} and fixed joint {quote(joint)} are put between",
@@ -207,26 +204,19 @@ class _Export:
         type_ = "prismatic" if axis.slides else "revolute"
         if not axis.slides and not _is_bounded(link.limits):
             type_ = "continuous"
-        parts = [
-            tag("axis", {"xyz": axis.axis}),
-            *self._limit(type_, link.limits),
-        ]
+        parts = [tag("axis", {"xyz": axis.axis}), *self._limit(type_, link.limits)]
         if dynamics:
             parts.append(tag("dynamics", dict(zip(DAMPED, dynamics, strict=True))))
         if link.coupling is None:
             self.coordinates[child] = name
         else:
             self.unsupported.add_fields("coupling", link.coupling, COUPLING)
-            parts.append(
-                tag(
-                    "mimic",
-                    {
-                        "joint": self.name(manipulator, link.coupling.of),
-                        "multiplier": link.coupling.multiplier,
-                        "offset": link.coupling.offset,
-                    },
-                )
-            )
+            mimic = {
+                "joint": self.name(manipulator, link.coupling.of),
+                "multiplier": link.coupling.multiplier,
+                "offset": link.coupling.offset,
+            }
+            parts.append(tag("mimic", mimic))
         self._join(name, type_, parent, child, axis.before, *parts)
 
     def _limit(self, type_: str, limits: Limits) -> list[Element]:
@@ -245,6 +235,12 @@ class _Export:
                 values[name] = UNBOUNDED if value > 0.0 else -UNBOUNDED
                 self.unbounded[name] += 1
         return [tag("limit", values)]
+
+    def _warn(self, code: str, message: str) -> None:
+        self.report.warning(NOWHERE, code, message)
+
+    def _note(self, code: str, message: str) -> None:
+        self.report.note(NOWHERE, code, message)
 
     def _fix(self, name: str, parent: str, child: str, X_PC: Pose) -> None:
         self._join(name, "fixed", parent, child, X_PC)
@@ -279,37 +275,29 @@ class _Export:
         self.unsupported.report_all()
         for kind, count in self.unbounded.items():
             joints = "joints have" if count > 1 else "joint has"
-            self.report.warning(
-                NOWHERE,
+            self._warn(
                 "unbounded",
                 f"{count} {joints} no limit {quote(kind)}, but URDF needs one: "
                 f"{-UNBOUNDED if kind == 'lower' else UNBOUNDED:g} is written",
             )
-        self._report_versions()
-        if not self.is_single:
-            self._report_merging()
-
-    def _report_versions(self) -> None:
-        """Report what readers of URDF 1.0 leave out or refuse."""
         if self.link_writer.has_capsules:
-            self.report.note(
-                NOWHERE,
+            self._note(
                 "newer-urdf",
                 f"capsules need URDF {WITH_CAPSULES}; programs that only know 1.0 "
                 "refuse the file",
             )
         if self.has_accelerations:
-            self.report.note(
-                NOWHERE,
+            self._note(
                 "newer-urdf",
                 "limits of acceleration are new in URDF 1.2; programs that only know "
                 "an older one leave them out",
             )
+        if not self.is_single:
+            self._report_merging()
 
     def _report_merging(self) -> None:
         """Report that manipulators become one, and what that does to q."""
-        self.report.warning(
-            NOWHERE,
+        self._warn(
             "one-robot",
             f"{len(self.cell.manipulators)} manipulators become one robot; their "
             "frames and joints are called 'manipulator/name' in it",
@@ -320,8 +308,7 @@ class _Export:
             if child in self.coordinates
         ]
         if tuple(order) != self.cell.joint_names:
-            self.report.warning(
-                NOWHERE,
+            self._warn(
                 "joint-order",
                 "the order of the joints changes, since one manipulator is mounted on "
                 f"another; it becomes {', '.join(order)}",

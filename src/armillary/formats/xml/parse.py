@@ -20,7 +20,7 @@ MEBIBYTE: Final = 1 << 20
 MOST_INSTRUCTIONS: Final = 1000
 # Errors that `repaired` may be able to repair.
 _REPAIRED: Final = ("xml-syntax", "xml-declaration", "xml-encoding")
-# A newline cannot stand in a URI, whereas a space does stand in real ones.
+# A URI cannot contain a newline, but real ones contain spaces.
 _SEPARATOR: Final = "\n"
 _BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # How a document begins in each byte order of UTF-16, with a mark and without.

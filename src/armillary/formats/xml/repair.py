@@ -181,7 +181,7 @@ def _comments(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _with_ampersands(data: bytes, found: list[Oddity]) -> bytes:
-    """Return a document in which no `&` stands alone."""
+    """Return a document in which each `&` begins an entity."""
     first = None if b"<![CDATA[" in data else _LONE_AMPERSAND.search(data)
     if first is None:
         return data
