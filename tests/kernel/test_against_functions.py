@@ -416,3 +416,20 @@ def test_the_jacobian_of_a_joint_behind_its_stop_is_zero():
     slope = 1 / np.sqrt(0.75)
     np.testing.assert_allclose(J[3, :, 0], [0, 0, -slope / 2, -slope, 0, 0], atol=1e-15)
     assert np.all(np.isnan(cell_of(Cam()).fk("link")([np.nan])[:3, 3][2:]))
+
+
+class Ramp(arm.Joint):
+    """Stand still below 0, then rise and move along a spiral."""
+
+    def pose(self, q):
+        r = np.maximum(q, 0)
+        height = np.linalg.norm(r * np.array([np.cos(q), np.sin(q)]))
+        return arm.Pose.translation(np.sqrt(r * (2 + q)), 0, height)
+
+
+def test_the_jacobian_of_a_joint_that_stands_still_is_zero():
+    q = np.array([[-1.0], [-1.5], [0.5]])
+    for dtype in ("float64", "float32"):
+        J = cell_of(Ramp()).jacobian("link", dtype=dtype)(q.astype(dtype))
+        np.testing.assert_array_equal(J[:2], 0.0)
+        np.testing.assert_allclose(J[2, :, 0], [1.5 / 1.25**0.5, 0, 1, 0, 0, 0], 1e-6)

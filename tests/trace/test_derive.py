@@ -185,6 +185,30 @@ CLIPPED = {
     "quotient": (lambda q: np.where(q < 1, 1.0, 1 / np.maximum(q, 0.0)), (-1.0,)),
     "direction": (lambda q: np.arctan2(np.maximum(q, 0), np.maximum(q, 0)), (-1.0,)),
     "logarithm": (lambda q: 1 / np.log(np.maximum(q, 0)), (-1.0,)),
+    "root of a factor": (lambda q: np.sqrt(np.maximum(q, 0) * (2 + q)), (-1.0,)),
+    "root of a dividend": (lambda q: np.sqrt(np.maximum(q, 0) / (5 + q)), (-1.0,)),
+    "norm of a factor": (
+        lambda q: np.linalg.norm(np.maximum(q, 0) * np.array([np.cos(q), np.sin(q)])),
+        (-1.0,),
+    ),
+    "length of factors": (
+        lambda q: np.hypot(np.maximum(q, 0) * np.cos(q), np.maximum(q, 0) * np.sin(q)),
+        (-1.0,),
+    ),
+    "direction of factors": (
+        lambda q: np.arctan2(
+            np.maximum(q, 0) * np.sin(q), np.maximum(q, 0) * np.cos(q)
+        ),
+        (-1.0,),
+    ),
+    "smooth step": (lambda q: np.sqrt(np.clip(q, 0, 1) ** 2 * (3 - 2 * q)), (-1.0,)),
+    "switched factor": (lambda q: np.sqrt((q > 0) * q), (-1.0,)),
+    "switched twice": (lambda q: np.sqrt((q > 0) * (q < 9) * q), (-1.0, 10.0)),
+    "step as a factor": (lambda q: np.sqrt(np.floor(q) * q), (0.5,)),
+    "cube root of factors": (
+        lambda q: np.cbrt(q * np.maximum(q, 0) * np.cos(q)),
+        (-1.0,),
+    ),
 }
 
 
@@ -198,9 +222,44 @@ def test_what_does_not_move_has_no_rate_at_a_steep_end(function, points):
         assert at(first, point) == at(second, point) == 0.0
 
 
+# A value under- or overflows on the way to a result that is a number.
+OUT_OF_RANGE = {
+    "logistic": (lambda q: 1 / (1 + np.exp(-q)), -800.0),
+    "bell": (lambda q: 1 / np.cosh(q), 800.0),
+    "root of a Gaussian": (lambda q: np.sqrt(np.exp(-q * q)), 40.0),
+    "saturation": (np.tanh, 800.0),
+}
+
+
+@pytest.mark.parametrize(("function", "point"), OUT_OF_RANGE.values(), ids=OUT_OF_RANGE)
+def test_a_flat_tail_has_no_rate(function, point):
+    first = derivative(function)
+    second = derivative(lambda x: tangent([function(x)], [(x, 1.0)])[0])
+    assert at(first, point) == 0.0
+    assert at(second, point) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("function", "point", "slope"),
+    [
+        (lambda q: np.sqrt(np.maximum(q, 0) * (2 + q)), 0.5, 3.0 / math.sqrt(5.0)),
+        (lambda q: np.cbrt(np.clip(q, 0, 1) * q), 8.0, 1.0 / 12.0),
+        (lambda q: np.sqrt(1 - q * q), 0.0, 0.0),
+        (lambda q: 1 / (1 + np.exp(-q)), 0.0, 0.25),
+        (lambda q: np.sqrt(np.exp(-q * q)), 1.0, -math.exp(-0.5)),
+    ],
+)
+def test_what_moves_keeps_its_rate(function, point, slope):
+    assert at(derivative(function), point) == pytest.approx(slope, rel=1e-14)
+
+
 @pytest.mark.parametrize(
     ("function", "point"),
     [
+        (lambda x: np.sqrt(np.maximum(x, 0) * np.sqrt(x)), -1.0),
+        (lambda x: np.sqrt(np.exp(x)), math.nan),
+        (lambda x: 1 / (1 + np.exp(x)), math.nan),
+        (lambda x: np.exp(x) / (1 + np.exp(x)), 800.0),
         (np.log, -1.0),
         (lambda x: np.maximum(np.sqrt(x), x), -1.0),
         (lambda x: np.maximum(x, np.sqrt(x)), -1.0),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from armillary.trace.ops import ADD, AND, EQ, MUL, NOT, OPS, OR, SELECT
+from armillary.trace.ops import ABS, ADD, AND, EQ, LT, MUL, NOT, OPS, OR, SELECT
 from armillary.trace.program import reachable
 from armillary.trace.scalar import Node
 from armillary.trace.source_location import fault
@@ -19,7 +19,7 @@ def tangent(results: Sequence[Any], seeds: Iterable[tuple[Node, Any]]) -> list[A
     (x, 1) it is dy/dx. At a kink it is the derivative of one side; that of |x| at 0 is
     0. Steps, of `sign`, `floor` and remainders, count for nothing. Where a choice
     (`if`, `minimum`, `clip`) picks what does not move, the derivative is 0, also of a
-    function that is infinitely steep there.
+    function that is infinitely steep there; so it is where a factor stays 0.
 
     Args:
         results: Scalars, or plain numbers, whose derivative is zero.
@@ -53,10 +53,12 @@ class _Rate(NamedTuple):
     Attributes:
         value: The rate.
         moves: Where it counts, a truth; elsewhere a choice picked what does not move.
+        is_steep: Whether an exponential is in it, which may overflow.
     """
 
     value: Any
     moves: Any = True
+    is_steep: bool = False
 
 
 _STILL = _Rate(0.0, False)
@@ -65,6 +67,8 @@ _STILL = _Rate(0.0, False)
 SINGULAR = frozenset(
     {"sqrt", "asin", "acos", "log", "pow", "hypot", "atan2", "div", "cbrt"}
 )
+STEPS = frozenset({"floor", "round", "sign"})
+STEEP = frozenset({"exp", "sinh", "cosh", "pow"})
 
 
 def _of(node: Node, rates: dict[int, _Rate]) -> _Rate:
@@ -81,16 +85,66 @@ def _rate(node: Node, rates: dict[int, _Rate]) -> _Rate | None:
     if op.choice is not None:
         return _rate_of_choice(node, op.choice, rates)
     total: Any = None
-    moves: Any = False
     for arg, partial in zip(args, op.partials, strict=True):
         rate = rates.get(arg.index)
         if rate is not None:
             term = MUL(rate.value, partial(*args))
             if rate.moves is not True and op.name in SINGULAR:
                 term = SELECT(rate.moves, term, 0.0)  # 0 times infinity is 0
+            if rate.is_steep and op.name == "div" and arg is not args[0]:
+                term = _over_infinity(arg, term, partial(*args))
             total = term if total is None else ADD(total, term)
-            moves = _either(moves, rate.moves)
-    return _Rate(total, moves)
+    is_steep = op.name in STEEP or any(_of(arg, rates).is_steep for arg in args)
+    return _Rate(total, _moves(node, rates), is_steep)
+
+
+def _over_infinity(divisor: Node, term: Any, partial: Any) -> Any:
+    """Return the rate of a quotient by its divisor, 0 where that has overflowed.
+
+    There the partial derivative is 0 or NaN, and the rate of the divisor infinite.
+    """
+    return SELECT(LT(ABS(divisor), math.inf), term, partial)
+
+
+def _moves(node: Node, rates: dict[int, _Rate]) -> Any:
+    """Return where a result moves: where an argument does.
+
+    A factor or a dividend that stays zero makes a result that stays zero. So does an
+    exponential that has underflowed.
+    """
+    x, *more = node.args
+    moves = _of(x, rates).moves
+    if node.name in STEPS:
+        return False
+    if node.name == "exp":
+        return _both(NOT(EQ(node, 0.0)), moves)
+    if not more or x is more[0]:
+        return moves
+    (y,) = more
+    first, second = moves, _of(y, rates).moves
+    if first is second:
+        return first
+    if node.name == "mul":
+        first = _both(first, _leaves_zero(y, node, rates))
+    if node.name in {"mul", "div"}:
+        second = _both(second, _leaves_zero(x, node, rates))
+    return _either(first, second)
+
+
+def _leaves_zero(x: Node, result: Node, rates: dict[int, _Rate]) -> Any:
+    """Return False where x stays zero, and with it a product or quotient of x."""
+    rate = rates.get(x.index)
+    moves = not _is_mask(x) if rate is None else rate.moves
+    if moves is True:
+        return True
+    return _either(moves, NOT(AND(EQ(x, 0.0), EQ(result, 0.0))))
+
+
+def _is_mask(x: Node) -> bool:
+    """Recognise a truth value in arithmetic, as in (q > 0) * q, and products of it."""
+    if x.name == "select":
+        return {arg.value for arg in x.args[1:] if arg.name == "const"} == {0.0, 1.0}
+    return x.name == "mul" and all(y.name == "const" or _is_mask(y) for y in x.args)
 
 
 def _rate_of_choice(
@@ -101,11 +155,10 @@ def _rate_of_choice(
     value = SELECT(truth, first.value, second.value)
     if node.name != "select" and node.args[0].name != "const":
         value = SELECT(EQ(node, node), value, math.nan)
-    if first.moves is second.moves:
-        return _Rate(value, first.moves)
-    return _Rate(
-        value, _either(_both(truth, first.moves), _both(NOT(truth), second.moves))
-    )
+    moves = first.moves
+    if moves is not second.moves:
+        moves = _either(_both(truth, first.moves), _both(NOT(truth), second.moves))
+    return _Rate(value, moves, first.is_steep or second.is_steep)
 
 
 def _either(x: Any, y: Any) -> Any:
