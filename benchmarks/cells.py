@@ -121,32 +121,31 @@ def as_pinocchio(cell: arm.Cell, state: arm.State) -> tuple[Any, list[int]]:
     import pinocchio as pin
 
     model = pin.Model()
-    known: dict[tuple[int, int], tuple[int, Any]] = {(-1, -1): (0, pin.SE3.Identity())}
-    frames: dict[tuple[int, int], int] = {}
-    supports = state.layout.supports
+    known: dict[int, tuple[int, Any]] = {-1: (0, pin.SE3.Identity())}
+    frames: dict[int, int] = {}
     waiting = list(range(len(cell.manipulators)))
     while waiting:
         m = waiting.pop(0)
-        support = supports[m]
-        if (support.manipulator, support.link) not in known:
+        frame, start = state.tree.bases[m].frame, cell.starts[m]
+        if frame.link not in known:
             waiting.append(m)
             continue
         manipulator = cell.manipulators[m]
         for k in manipulator.order:
             link = manipulator.links[k]
             if manipulator.parents[k] < 0:
-                joint, X = known[support.manipulator, support.link]
-                X = X * pin.SE3(support.pose.matrix())
+                joint, X = known[frame.link]
+                X = X * pin.SE3(frame.pose.matrix())
             else:
-                joint, X = known[m, manipulator.parents[k]]
+                joint, X = known[start + manipulator.parents[k]]
             X = X * pin.SE3(link.joint.precursor.matrix())
             name = f"{manipulator.name}/{link.name}"
             if link.moves:
                 turn = pin.JointModelRZ()
                 joint, X = model.addJoint(joint, turn, X, name), pin.SE3.Identity()
-            known[m, k] = joint, X
+            known[start + k] = joint, X
             kind = pin.FrameType.OP_FRAME
-            frames[m, k] = model.addFrame(pin.Frame(name, joint, 0, X, kind))
+            frames[start + k] = model.addFrame(pin.Frame(name, joint, 0, X, kind))
     assert model.nq == len(cell.joint_names)
     assert [n for k, n in enumerate(model.names) if k] == list(cell.joint_names)
     return model, [frames[key] for key in sorted(frames)]

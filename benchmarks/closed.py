@@ -12,8 +12,8 @@ import armillary as arm
 from armillary import Cell, Link, Manipulator, Pose
 from armillary.ik.closed_forms.screw_axes import Chain, chain_of
 from armillary.ik.reason import Reason
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.inputs import Inputs
+from armillary.model.tree import Tree
 from benchmarks.measure import Figure, best_times, faster, within
 from benchmarks.robots import ur5
 
@@ -177,7 +177,7 @@ def judged(cell: Cell, tip: str, targets: np.ndarray, answers: list) -> tuple[in
 def chain_of_cell(cell: Cell, tip: str) -> Chain:
     """Return the axes of all joints of a cell at q = 0."""
     every = Inputs(tuple(range(6)), (0.0,) * 6)
-    return chain_of(Layout.of(cell), cell.frame(tip), cell.frame("world"), every)
+    return chain_of(Tree.of(cell), cell.frame(tip), cell.frame("world"), every)
 
 
 def craig(rows: tuple[tuple[float, float, float], ...]) -> Cell:

@@ -54,7 +54,7 @@ def poses(cell: Cell, q: dict[str, float], names: list[str]) -> Any:
     state = cell.home.joints(q)
     frames = [cell.frame(name) for name in names]
     world = cell.frame(WORLD)
-    return [X.matrix() for X in poses_of(state.layout, state.q, frames, world)]
+    return [X.matrix() for X in poses_of(state.tree, state.q, frames, world)]
 
 
 @laws(25)

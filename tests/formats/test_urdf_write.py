@@ -70,31 +70,31 @@ def cell_of(*links: Link, name: str = "arm", mounts: Any = ()) -> Workcell:
 def poses(cell: Workcell, q: Mapping[str, float]) -> dict[str, Pose]:
     """The pose of every frame in the world; `q` by the names of `cell.joint_names`."""
     positions = [q[name] for name in cell.joint_names]
-    links: dict[tuple[int, int], Pose] = {(-1, -1): IDENTITY}
+    links: dict[int, Pose] = {-1: IDENTITY}
     found: dict[str, Pose] = {}
     waiting = list(range(len(cell.manipulators)))
     while waiting:
         number = waiting.pop(0)
-        manipulator, at = cell.manipulators[number], cell.supports[number]
-        if (at.manipulator, at.link) not in links:
+        manipulator, at = cell.manipulators[number], cell.base_frames[number]
+        if at.link not in links:
             waiting.append(number)
             continue
         for k in manipulator.order:
             link, parent = manipulator.links[k], manipulator.parents[k]
             before = (
-                links[at.manipulator, at.link] @ at.pose
+                links[at.link] @ at.pose
                 if parent < 0
-                else links[number, parent]
+                else links[cell.starts[number] + parent]
             )
             drive = manipulator.drives[k]
             value = 0.0
             if drive is not None:
                 own = positions[cell.offsets[number] + drive.of]
                 value = drive.multiplier * own + drive.offset
-            links[number, k] = before @ link.joint.transform(value)
+            links[cell.starts[number] + k] = before @ link.joint.transform(value)
         prefix = f"{manipulator.name}/" if len(cell.manipulators) > 1 else ""
         for name, place in manipulator.places.items():
-            found[prefix + name] = links[number, place.link] @ place.pose
+            found[prefix + name] = links[cell.starts[number] + place.link] @ place.pose
     return found
 
 

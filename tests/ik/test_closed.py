@@ -16,11 +16,11 @@ from armillary.errors import ModelError, ShapeError, UnknownName
 from armillary.ik.closed_forms.recognise import FAMILIES
 from armillary.ik.reason import Reason
 from armillary.kernel.vectorize import vectorize
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.poses import poses_program as fk_program
 from armillary.model.coupling import Coupling
 from armillary.model.limits import Limits
+from armillary.model.tree import Tree
 from armillary.testing.samples import random_pose
 from armillary.trace import Program
 from arms import ALLOWED
@@ -128,7 +128,7 @@ def poses_program(cell: Cell) -> Program:
     """Return the program of the tool's pose; most arms here are met only once."""
     whole = cell.ik("tool").goals[0]
     return fk_program(
-        Layout.of(cell),
+        Tree.of(cell),
         [whole.frame],
         whole.relative_to,
         single=True,

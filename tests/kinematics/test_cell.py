@@ -24,7 +24,8 @@ def walk(cell: Cell, frame: str, q: np.ndarray) -> np.ndarray:
     """Return the pose of a frame by multiplying placements link by link."""
     at = cell.frame(frame)
     X = at.pose.matrix()
-    m, k = at.manipulator, at.link
+    m = cell.owners[at.link]
+    k = at.link - cell.starts[m]
     while m >= 0:
         manipulator = cell.manipulators[m]
         while k >= 0:
@@ -35,9 +36,10 @@ def walk(cell: Cell, frame: str, q: np.ndarray) -> np.ndarray:
                 value = drive.multiplier * q[cell.offsets[m] + drive.of] + drive.offset
             X = joint.transform(value).matrix() @ X
             k = manipulator.parents[k]
-        support = cell.supports[m]
+        support = cell.base_frames[m]
         X = support.pose.matrix() @ X
-        m, k = support.manipulator, support.link
+        m = cell.owners[support.link]
+        k = support.link - cell.starts[m]
     return X
 
 

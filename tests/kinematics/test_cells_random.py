@@ -51,9 +51,7 @@ def everywhere(cell: Cell, state: State) -> Array:
     bound = state.bound(cell)
     frames = [cell.frame(name) for name in cell.frame_names]
     world = cell.frame(WORLD)
-    return np.array(
-        [X.matrix() for X in poses_of(bound.layout, bound.q, frames, world)]
-    )
+    return np.array([X.matrix() for X in poses_of(bound.tree, bound.q, frames, world)])
 
 
 def holders(state: State, part: str) -> list[str]:
@@ -260,10 +258,10 @@ def test_rules_follow_who_holds_whom(
     assert cell.pairs(state.replace(q=data.draw(vectors(cell)))) == pairs
     for part, frame in state.attachments.items():
         at = cell.frame(frame)
-        holder = cell.manipulators[at.manipulator]
+        holder = cell.manipulators[cell.owners[at.link]]
         manipulator = cell.manipulators[cell.index[part]]
         base = f"{part}/{manipulator.links[manipulator.base].name}"
-        link = f"{holder.name}/{holder.links[at.link].name}"
+        link = f"{holder.name}/{cell.links[at.link].name}"
         assert tuple(sorted([base, link])) not in pairs
 
 
@@ -288,8 +286,8 @@ class Carried:
         if on == WORLD:
             return None, True, is_bolted
         at = self.cell.frame(on)
-        holder = self.cell.manipulators[at.manipulator]
-        return f"{holder.name}/{holder.links[at.link].name}", True, is_bolted
+        holder = self.cell.manipulators[self.cell.owners[at.link]]
+        return f"{holder.name}/{self.cell.links[at.link].name}", True, is_bolted
 
     def root(self, name: str) -> str | None:
         """The lowest link that a link never moves in; None for the world."""
@@ -326,8 +324,8 @@ class Carried:
         if on == WORLD or owner in self.bolted:
             return False
         at = self.cell.frame(on)
-        holder = self.cell.manipulators[at.manipulator]
-        by = f"{holder.name}/{holder.links[at.link].name}"
+        holder = self.cell.manipulators[self.cell.owners[at.link]]
+        by = f"{holder.name}/{self.cell.links[at.link].name}"
         return any(
             fnmatchcase(by, touch.held_by)
             and fnmatchcase(part, touch.part)

@@ -44,7 +44,7 @@ def test_the_order_of_grips_does_not_matter(cell: Cell) -> None:
     assert names == sorted(names)
 
 
-def test_steps_of_a_state_give_the_layout_of_the_whole(cell: Cell) -> None:
+def test_steps_of_a_state_give_the_tree_of_the_whole(cell: Cell) -> None:
     """What grips and releases change one by one is what a sent state says at once."""
     random = np.random.default_rng(1)
     state = cell.home
@@ -61,7 +61,7 @@ def test_steps_of_a_state_give_the_layout_of_the_whole(cell: Cell) -> None:
             assert "carried by the part itself" in str(error)
     again = cell.bind(State.from_json(state.to_json()))
     assert again == state
-    assert again.layout.supports == state.layout.supports
+    assert again.tree.bases == state.tree.bases
     for part in (f"p{k}" for k in range(COUNT)):
         assert again.parent(part) == state.parent(part)
 

@@ -31,8 +31,8 @@ def test_add_mounts_and_leaves_the_old_cell_alone() -> None:
     assert [m.name for m in two.manipulators] == ["a", "b"]
     assert empty.manipulators == ()
     assert two.manipulators[0] is one.manipulators[0]
-    assert two.supports[1].manipulator == 0
-    assert two.supports[1].pose.position == (1.0, 0.0, 0.0)
+    assert two.owners[two.base_frames[1].link] == 0
+    assert two.base_frames[1].pose.position == (1.0, 0.0, 0.0)
 
 
 def test_remove_undoes_add() -> None:
@@ -84,7 +84,7 @@ def test_a_bare_name_of_a_mount_outlives_edits() -> None:
     cell = Workcell().add(chain("a")).add(chain("b"), on="a2")
     assert cell.mounts[1].on == "a/a2"
     twin = Manipulator(name="twin", links=chain("a").links)
-    assert cell.add(twin).supports[1] == cell.supports[1]
+    assert cell.add(twin).base_frames[1] == cell.base_frames[1]
 
 
 def test_errors_name_the_mount_or_the_rule() -> None:
@@ -102,7 +102,7 @@ def test_errors_name_the_mount_or_the_rule() -> None:
 def test_mount_moves_a_base_and_refuses_cycles() -> None:
     cell = Workcell().add(chain("a")).add(chain("b"), on="a2")
     free = cell.mount("b", pose=Pose.translation(0.0, 2.0, 0.0))
-    assert free.supports[1].manipulator == -1
+    assert free.base_frames[1].link == -1
     with pytest.raises(ModelError, match="cycle"):
         cell.mount("a", on="b/b1")
 

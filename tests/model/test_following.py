@@ -76,7 +76,7 @@ def tower(count: int, ground: str) -> Workcell:
 
 
 def test_a_tall_tower_stands():
-    assert tower(LONG, "world").supports[0].manipulator == 1
+    assert tower(LONG, "world").base_frames[0].link == 1
 
 
 def test_a_tall_tower_on_itself_does_not():

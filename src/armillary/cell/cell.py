@@ -15,7 +15,6 @@ from armillary.cell.scene import Scene
 from armillary.cell.wheel_geometry import axle_of, wheels_of
 from armillary.errors import ModelError, unknown
 from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import (
     acceleration_program,
@@ -28,7 +27,9 @@ from armillary.kinematics.pose_error import pose_error_program
 from armillary.kinematics.poses import FORMS, poses_program
 from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import frame_list, named_twist
-from armillary.model.workcell import WORLD, FrameRef, Workcell
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Tree
+from armillary.model.workcell import WORLD, Workcell
 from armillary.trace import Program
 
 if TYPE_CHECKING:
@@ -98,10 +99,10 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         def at() -> list[FrameRef]:
             return [self.frame(name) for name in (relative_to, *names)]
 
-        def make(layout: Layout, selection: Inputs) -> Program:
+        def make(tree: Tree, selection: Inputs) -> Program:
             to, *ends = at()
             return poses_program(
-                layout, ends, to, single=single, form=form, selection=selection
+                tree, ends, to, single=single, form=form, selection=selection
             )
 
         question = "fk", names, single, relative_to, form
@@ -145,8 +146,8 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             for name in frame_list(frames, "jacobian")
         )
 
-        def make(layout: Layout, selection: Inputs) -> Program:
-            return jacobian_program(layout, twists, selection, single=single)
+        def make(tree: Tree, selection: Inputs) -> Program:
+            return jacobian_program(tree, twists, selection, single=single)
 
         def at() -> list[FrameRef]:
             return [frame for twist in twists for frame in twist]
@@ -171,8 +172,8 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         """
         twist = named_twist(self, frame, relative_to, point, axes)
 
-        def make(layout: Layout, selection: Inputs) -> Program:
-            return velocity_program(layout, twist, selection)
+        def make(tree: Tree, selection: Inputs) -> Program:
+            return velocity_program(tree, twist, selection)
 
         question = "velocity", twist
         return kernel_of(self, question, lambda: twist, make, joints, state)
@@ -197,8 +198,8 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         """
         twist = named_twist(self, frame, relative_to, point, axes)
 
-        def make(layout: Layout, selection: Inputs) -> Program:
-            return acceleration_program(layout, twist, selection, bias=False)
+        def make(tree: Tree, selection: Inputs) -> Program:
+            return acceleration_program(tree, twist, selection, bias=False)
 
         question = "acceleration", twist
         return kernel_of(self, question, lambda: twist, make, joints, state)
@@ -220,8 +221,8 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         """
         twist = named_twist(self, frame, relative_to, point, axes)
 
-        def make(layout: Layout, selection: Inputs) -> Program:
-            return acceleration_program(layout, twist, selection, bias=True)
+        def make(tree: Tree, selection: Inputs) -> Program:
+            return acceleration_program(tree, twist, selection, bias=True)
 
         question = "bias_acceleration", twist
         return kernel_of(self, question, lambda: twist, make, joints, state)
@@ -260,8 +261,8 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
             raise unknown("form of a pose", form, FORMS)
         at = self.frame(frame), self.frame(relative_to)
 
-        def make(layout: Layout, selection: Inputs) -> Program:
-            return pose_error_program(layout, *at, selection, form=form)
+        def make(tree: Tree, selection: Inputs) -> Program:
+            return pose_error_program(tree, *at, selection, form=form)
 
         question = "pose_error", at, form
         return kernel_of(self, question, lambda: at, make, joints, state)

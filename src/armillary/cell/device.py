@@ -12,14 +12,14 @@ import numpy.typing as npt
 from armillary.cell.scene import Scene
 from armillary.errors import StateError, quote, unknown
 from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import jacobian_program
 from armillary.kinematics.kernels import kernel_of_state
 from armillary.kinematics.poses import FORMS, poses_program
 from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import frame_list, named_twist
-from armillary.model.workcell import FrameRef
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Tree
 from armillary.spatial.inertia import SpatialInertia
 from armillary.trace import Program
 
@@ -167,12 +167,8 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             StateError: The state is not one of this cell.
             UnknownName: There is no such frame.
         """
-        places = [self.cell.frame(end) for end in self.ends]
-        links = [
-            f"{owner.name}/{owner.links[at.link].name}"
-            for at in places
-            for owner in [self.cell.manipulators[at.manipulator]]
-        ]
+        tree = self.state.tree
+        links = [tree.name(self.cell.frame(end).link) for end in self.ends]
         about = self.end if relative_to is None else relative_to
         return self.cell.carried(links, state, relative_to=about)
 
@@ -204,9 +200,9 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         at = [self.cell.frame(name) for name in names]
         to = self.cell.frame(self.base if relative_to is None else relative_to)
 
-        def make(layout: Layout, selection: Inputs) -> Program:
+        def make(tree: Tree, selection: Inputs) -> Program:
             return poses_program(
-                layout, at, to, single=single, form=form, selection=selection
+                tree, at, to, single=single, form=form, selection=selection
             )
 
         question = "fk", tuple(at), to, single, form
@@ -243,8 +239,8 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         to = self.base if relative_to is None else relative_to
         twists = [named_twist(self.cell, name, to, point, axes) for name in names]
 
-        def make(layout: Layout, selection: Inputs) -> Program:
-            return jacobian_program(layout, twists, selection, single=single)
+        def make(tree: Tree, selection: Inputs) -> Program:
+            return jacobian_program(tree, twists, selection, single=single)
 
         question = "jacobian", tuple(twists), single
         selection = self._between([at for twist in twists for at in twist])
@@ -299,7 +295,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return frame_list(frames, "A device"), isinstance(frames, str)
 
     def _between(self, frames: Sequence[FrameRef]) -> Inputs:
-        return Inputs.between(self.state.layout, frames, self.joints, self.state.q)
+        return Inputs.between(self.state.tree, frames, self.joints, self.state.q)
 
     def _checked(self, q: Any) -> Array:
         """Return vectors of its joints, shape (..., n)."""

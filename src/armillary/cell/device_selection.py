@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from armillary.errors import ModelError, quote, unknown
-from armillary.kinematics.chains import WORLD_KEY, Key, ancestry, link_of, parent_of
-from armillary.kinematics.frame_tree import FrameTree
 from armillary.kinematics.state import State
 from armillary.model.group import Group
 from armillary.model.manipulator import Manipulator
-from armillary.model.workcell import WORLD, Workcell
+from armillary.model.tree import Tree, nearest
+from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
 
-__all__ = ["Choice", "chosen", "joint_link"]
+__all__ = ["Choice", "chosen"]
 
 T = TypeVar("T")
 
@@ -71,8 +69,8 @@ def _base(state: State, parts: Sequence[Choice], ends: Sequence[str]) -> str:
     """Return the base that several parts have in common, or that of the first end."""
     cell = state.cell
     if parts:
-        return FrameTree(cell, state).common_ancestor([part.base for part in parts])
-    owner = cell.frame(ends[0]).manipulator if ends else -1
+        return state.tree.common_frame([part.base for part in parts])
+    owner = cell.owners[cell.frame(ends[0]).link] if ends else -1
     return WORLD if owner < 0 else _base_of(cell.manipulators[owner])
 
 
@@ -86,19 +84,19 @@ def _part(state: State, name: str) -> Choice:
     if name in cell.index:
         k = cell.index[name]
         places = range(len(cell.manipulators[k].coordinates))
-        active = _active(cell, (cell.offsets[k] + i for i in places))
+        active = _active(state.tree, (cell.offsets[k] + i for i in places))
         manipulator = cell.manipulators[k]
         return Choice(tuple(active), _base_of(manipulator), _ends_of(manipulator))
     manipulator, group = _find_group(cell, name)
     start = cell.offsets[cell.index[manipulator.name]]
     named = manipulator.group_joints(group.name)
     places = [start + manipulator.joint_names.index(joint) for joint in named]
-    part = _of_joints(state, list(_active(cell, places)))
+    part = _of_joints(state, list(_active(state.tree, places)))
     if not group.chains:
         return part
     tips = tuple(f"{manipulator.name}/{tip}" for _, tip in group.chains)
     roots = [f"{manipulator.name}/{root}" for root, _ in group.chains]
-    root = FrameTree(cell, state).common_ancestor(roots)
+    root = state.tree.common_frame(roots)
     return Choice(part.joints, root, tips)
 
 
@@ -125,22 +123,18 @@ def _of_joints(state: State, places: list[int]) -> Choice:
     if len(set(places)) < len(places):
         names = [cell.joint_names[k] for k in places]
         raise ModelError(f"A device names a joint twice: {names}.")
-    tree = FrameTree(cell, state)
-    links = dict.fromkeys(joint_link(cell, place) for place in places)
-    below = {key: _carrier(state, key, links) for key in links}
-    inner = set(below.values())
-    ends = tuple(_name(cell, key) for key in links if key not in inner)
-    outer = [_name(cell, key) for key in links if below[key] == WORLD_KEY]
-    stands = [tree.parent(name) or WORLD for name in outer] or [WORLD]
-    return Choice(tuple(places), tree.common_ancestor(stands), ends)
-
-
-def _carrier(state: State, key: Key, links: Collection[Key]) -> Key:
-    """Return the nearest of some links that carries a link, or the world."""
-    key = parent_of(state.layout, key)
-    while key != WORLD_KEY and key not in links:
-        key = parent_of(state.layout, key)
-    return key
+    tree = state.tree
+    links = list(dict.fromkeys(tree.joint_links[place] for place in places))
+    parents = [tree.parents[link] for link in links]
+    carriers = nearest(tree.parents, parents, links.__contains__)
+    ends = tuple(tree.name(link) for link in links if link not in carriers)
+    outer = [
+        tree.name(link)
+        for link, carrier in zip(links, carriers, strict=True)
+        if carrier == WORLD_LINK
+    ]
+    stands = [tree.frame_parent(name) or WORLD for name in outer] or [WORLD]
+    return Choice(tuple(places), tree.common_frame(stands), ends)
 
 
 def _ends_of(manipulator: Manipulator) -> tuple[str, ...]:
@@ -157,38 +151,26 @@ def _ends_of(manipulator: Manipulator) -> tuple[str, ...]:
 
 def _between(state: State, base: str, ends: Sequence[str]) -> tuple[int, ...]:
     """Return the joints between a base and ends, as they first come on the way."""
-    layout, cell = state.layout, state.cell
-    up = ancestry(layout, link_of(cell.frame(base)))
+    tree, cell = state.tree, state.cell
+    up = tree.ancestors(cell.frame(base).link)
     found: dict[int, None] = {}
     for end in ends:
-        down = ancestry(layout, link_of(cell.frame(end)))
+        down = tree.ancestors(cell.frame(end).link)
         shared = set(up) & set(down)
         way = [k for k in up if k not in shared]
         way += reversed([k for k in down if k not in shared])
-        for m, k in way:
-            drive = cell.manipulators[m].drives[k]
+        for link in way:
+            drive = tree.drives[link]
             if drive is not None:
-                found[cell.offsets[m] + drive.of] = None
-    return tuple(_active(cell, found))
+                found[drive.of] = None
+    return tuple(_active(tree, found))
 
 
-def _active(cell: Workcell, places: Iterable[int]) -> Iterator[int]:
+def _active(tree: Tree, places: Iterable[int]) -> Iterator[int]:
     """Yield the joints that motors drive."""
     for place in places:
-        m, k = joint_link(cell, place)
-        if not cell.manipulators[m].links[k].passive:
+        if not tree.cell.links[tree.joint_links[place]].passive:
             yield place
-
-
-def joint_link(cell: Workcell, place: int) -> Key:
-    """Return the link that a joint carries."""
-    m = bisect_right(cell.offsets, place) - 1
-    return m, cell.manipulators[m].coordinates[place - cell.offsets[m]]
-
-
-def _name(cell: Workcell, key: Key) -> str:
-    m, k = key
-    return f"{cell.manipulators[m].name}/{cell.manipulators[m].links[k].name}"
 
 
 def _all(parts: Sequence[Choice], what: str) -> Iterator[Any]:

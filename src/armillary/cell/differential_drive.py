@@ -174,7 +174,7 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def _base(self, state: State) -> Pose:
         at = [placed_frame(self.cell, self.manipulator)]
-        (X_WB,) = poses_of(state.layout, state.q, at, self.cell.frame(WORLD))
+        (X_WB,) = poses_of(state.tree, state.q, at, self.cell.frame(WORLD))
         return X_WB
 
 

@@ -13,9 +13,7 @@ from armillary.collision.pairs import PairsOfStates
 from armillary.errors import ModelError
 from armillary.kinematics.all_frames import Survey
 from armillary.kinematics.bound_state import bound_state
-from armillary.kinematics.chains import anchors, link_of
 from armillary.kinematics.frame_poses import Poses
-from armillary.kinematics.frame_tree import FrameTree
 from armillary.kinematics.payload import carried_by
 from armillary.kinematics.placement import movable
 from armillary.kinematics.poses import poses_of
@@ -25,6 +23,7 @@ from armillary.kinematics.state_twist import named_twist, twist_in
 from armillary.kinematics.violations import Violation, violations_of
 from armillary.model.link_pairs import Pairs
 from armillary.model.rules import Rules
+from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD, Workcell
 from armillary.spatial.inertia import SpatialInertia
 
@@ -66,10 +65,10 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
         Raises:
             UnknownName: There is no such frame.
         """
-        layout = self.bind(state or self.home).layout
+        tree = self.bind(state or self.home).tree
         name = self.qualified(frame)
         names = self.frame_names
-        movers = anchors(layout, [link_of(self.frame(each)) for each in names])
+        movers = tree.movers(self.frame(each).link for each in names)
         wanted = movers[names.index(name)]
         others = (
             other
@@ -98,7 +97,7 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
         """
         state = self.bind(state)
         at = [self.frame(frame)]
-        (X,) = poses_of(state.layout, state.q, at, self.frame(relative_to))
+        (X,) = poses_of(state.tree, state.q, at, self.frame(relative_to))
         return X.matrix()
 
     def poses(self, state: State, *, q: npt.ArrayLike | None = None) -> Poses:
@@ -111,8 +110,8 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
             StateError: The state is not one of this cell.
             ShapeError: `q` has another number of joints.
         """
-        survey, layout = self._survey, self.bind(state).layout
-        matrices = survey.one(state.q, layout) if q is None else survey.many(q, layout)
+        survey, tree = self._survey, self.bind(state).tree
+        matrices = survey.one(state.q, tree) if q is None else survey.many(q, tree)
         return Poses(self, survey.rows, matrices)
 
     @cached_property
@@ -135,10 +134,9 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
         Raises:
             UnknownName: There is no such frame.
         """
-        k, free = self.frame(frame).manipulator, movable(self)
-        while k >= 0 and k not in free:
-            k = self.supports[k].manipulator
-        return k >= 0
+        tree = Tree.of(self)
+        bases = tree.bases_among(tree.ancestors(self.frame(frame).link))
+        return any(tree.bases[k].manner != "bolted" for k in bases)
 
     # motion and mass
 
@@ -217,7 +215,7 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
             UnknownName: There is no such frame.
             StateError: The state is not one of this cell.
         """
-        return FrameTree(self, self.bind(state)).parent(self.qualified(frame))
+        return self.bind(state).tree.frame_parent(self.qualified(frame))
 
     def children(self, frame: str, state: State) -> tuple[str, ...]:
         """Return the frames that stand on a frame in a state: see `parent`.
@@ -226,8 +224,8 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
             UnknownName: There is no such frame.
             StateError: The state is not one of this cell.
         """
-        tree = FrameTree(self, self.bind(state))
-        return tuple(tree.children(self.qualified(frame)))
+        tree = self.bind(state).tree
+        return tuple(tree.frame_children(self.qualified(frame)))
 
     def common_ancestor(self, frames: Sequence[str], state: State) -> str:
         """Return the nearest frame that is or carries each of these in a state.
@@ -240,7 +238,7 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
         if isinstance(frames, str) or not frames:
             raise ModelError(f"common_ancestor takes a list of frames, not {frames!r}.")
         names = [self.qualified(name) for name in frames]
-        return FrameTree(self, self.bind(state)).common_ancestor(names)
+        return self.bind(state).tree.common_frame(names)
 
     def tree(self, state: State | None = None) -> str:
         """Return the tree of frames in a state as text: a line for each, in columns.

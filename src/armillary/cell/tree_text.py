@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from armillary.errors import JointError, printable
-from armillary.kinematics.chains import WORLD_KEY, Chains, link_of
-from armillary.kinematics.frame_tree import Base, FrameTree
+from armillary.kinematics.poses import LinkPoses
 from armillary.kinematics.state import State
 from armillary.model.link import Link
-from armillary.model.workcell import WORLD, Workcell
+from armillary.model.tree import Base, Tree
+from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
 
 __all__ = ["DEEPEST_INDENT", "Row", "tree_lines", "tree_rows"]
 
@@ -41,7 +41,7 @@ def tree_rows(cell: Workcell, state: State | None = None) -> Iterator[Row]:
 
     state: Who holds whom; by default as the cell was built.
     """
-    return (row for _, row in _rows(cell, FrameTree(cell, state)))
+    return (row for _, row in _rows(Tree.of(cell) if state is None else state.tree))
 
 
 def tree_lines(
@@ -53,31 +53,29 @@ def tree_lines(
         cannot move, as those of unknown types.
     depth: The level of the deepest frames that are shown, the world's being 0.
     """
-    tree = FrameTree(cell, state)
-    chains = Chains(state.layout, state.q, WORLD_KEY)
+    tree = state.tree
+    poses = LinkPoses(tree, state.q, WORLD_LINK)
     rows: list[tuple[str, ...]] = [(*HEADER, *NUMBERS)]
-    for name, row in _rows(cell, tree, depth):
+    for name, row in _rows(tree, depth):
         at = cell.frame(name)
-        q = chains.coordinate(link_of(at)) if tree.is_link(name) else None
+        q = poses.joint_position(at.link) if tree.is_link(name) else None
         coordinate = "" if q is None else _fixed(float(q))
         try:
-            position = [_fixed(float(p)) for p in chains.pose(at).position]
+            position = [_fixed(float(p)) for p in poses.pose(at).position]
         except JointError:  # a joint of an unknown type is below
             position = ["?"] * 3
         rows.append((*map(printable, row), coordinate, *position))
     return _aligned(rows)
 
 
-def _rows(
-    cell: Workcell, tree: FrameTree, deepest: int | None = None
-) -> Iterator[tuple[str, Row]]:
+def _rows(tree: Tree, deepest: int | None = None) -> Iterator[tuple[str, Row]]:
     """Yield each frame, qualified, and its row."""
     waiting = [(WORLD, 0, "", "")]
     while waiting:
         name, depth, before, beneath = waiting.pop()
-        row = _row(cell, tree, name)
+        row = _row(tree, name)
         yield name, row._replace(place=before + row.place)
-        children = [] if depth == deepest else list(tree.children(name))
+        children = [] if depth == deepest else list(tree.frame_children(name))
         for k, child in reversed(list(enumerate(children))):
             is_last = k == len(children) - 1
             lines = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
@@ -88,19 +86,18 @@ def _rows(
                 waiting.append((child, depth + 1, indent, further))
 
 
-def _row(cell: Workcell, tree: FrameTree, name: str) -> Row:
+def _row(tree: Tree, name: str) -> Row:
     """Return the row of a frame, without the lines of the tree."""
     if name == WORLD:
         return Row(WORLD, "", "")
-    owner, _, bare = name.partition("/")
-    manipulator = cell.manipulators[cell.index[owner]]
-    place = manipulator.places[bare].link
-    link = manipulator.links[place]
+    bare = name.partition("/")[2]
+    number = tree.cell.frame(name).link
+    link = tree.cell.links[number]
     if not tree.is_link(name):
         is_end = any(each.name == bare and each.end_effector for each in link.frames)
         return Row(bare, "end effector" if is_end else "frame", "")
     if link.parent is None:
-        return Row(name, "base", _where(tree.base(owner)))
+        return Row(name, "base", _where(tree.bases[tree.base_of[number]]))
     return Row(bare, link.joint.tag, _moved_by(link))
 
 
@@ -116,11 +113,12 @@ def _moved_by(link: Link) -> str:
 
 
 def _where(base: Base) -> str:
+    manner = "" if base.manner == "bolted" else base.manner
     if base.pose.is_identity:
-        return base.manner
+        return manner
     where = " ".join(_short(round(float(p), 9)) for p in base.pose.position)
     where = f"at {where} m"
-    return ", ".join(filter(None, (base.manner, where)))
+    return ", ".join(filter(None, (manner, where)))
 
 
 def _short(value: float) -> str:

@@ -7,14 +7,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from armillary.cell.device_selection import joint_link
 from armillary.cell.scene import Scene
 from armillary.errors import ModelError, quote
-from armillary.kinematics.chains import Layout, ancestry, link_of
 from armillary.kinematics.jacobian import Twist, jacobian
 from armillary.kinematics.poses import poses_of
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Tree
 from armillary.model.wheels import Wheels
-from armillary.model.workcell import FrameRef
 from armillary.spatial.pose import IDENTITY
 from armillary.spatial.vector import Vector3
 
@@ -125,18 +124,18 @@ def axle_of(cell: Scene, base: FrameRef, wheels: Wheels) -> Axle:
 
 def _wheel(cell: Scene, base: FrameRef, name: str) -> _Wheel:
     """Return the wheel that a joint turns, where it is at home."""
-    layout, q, place = Layout.of(cell), cell.home.q, cell.joint(name)
-    key = joint_link(cell, place)
-    line = ancestry(layout, key)
-    if link_of(base) not in line:
+    tree, q, place = Tree.of(cell), cell.home.q, cell.joint(name)
+    link = tree.joint_links[place]
+    line = tree.ancestors(link)
+    if base.link not in line:
         raise ModelError(f"The wheel {quote(name)} is not a part of its base.")
-    between = line[1 : line.index(link_of(base))]
-    if any(cell.manipulators[m].drives[k] is not None for m, k in between):
+    between = line[1 : line.index(base.link)]
+    if any(tree.drives[k] is not None for k in between):
         raise ModelError(f"The wheel {quote(name)} hangs on a joint, not on its base.")
-    wheel = FrameRef(*key, IDENTITY)
+    wheel = FrameRef(link, IDENTITY)
     twist = Twist(frame=wheel, relative_to=base, point=wheel, axes=base)
-    axis = jacobian(layout, q, twist)[place][3:]
-    (X_BW,) = poses_of(layout, q, [wheel], base)
+    axis = jacobian(tree, q, twist)[place][3:]
+    (X_BW,) = poses_of(tree, q, [wheel], base)
     return _Wheel(name, place, axis, X_BW.position)
 
 

@@ -53,9 +53,9 @@ def carried_in(state: State, kinship: LinkTree) -> tuple[Carried, ...]:
     return tuple(
         Carried(
             k,
-            kinship.number(support.manipulator, support.link),
+            base.frame.link,
             "held by" if k in held else "standing on",
         )
-        for k, support in enumerate(state.layout.supports)
-        if support.manipulator >= 0 and k not in bolted
+        for k, base in enumerate(state.tree.bases)
+        if base.frame.link >= 0 and k not in bolted
     )

@@ -20,13 +20,14 @@ from armillary.ik.task_priority import Progress
 from armillary.kernel import shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.bound_state import bound_state
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import named_twist
-from armillary.model.workcell import WORLD, FrameRef, Workcell
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Tree
+from armillary.model.workcell import WORLD, Workcell
 
 Array = npt.NDArray[np.float64]
 
@@ -38,7 +39,7 @@ class Question(NamedTuple):
     """What a solver of a cell is about, besides its tasks.
 
     Attributes:
-        layout: What moves.
+        tree: What moves.
         inputs: The joints, as indices into the cell's q.
         joints: Their names.
         select: Gives what else is an input, of the frames that tasks are about.
@@ -48,7 +49,7 @@ class Question(NamedTuple):
         gain: How fast that is followed.
     """
 
-    layout: Layout
+    tree: Tree
     inputs: tuple[int, ...]
     joints: tuple[str, ...]
     select: Callable[[Sequence[FrameRef]], Inputs]
@@ -74,10 +75,10 @@ class DifferentialSolver:
         self.joints = question.joints
         self.tasks = tasks
         self._question = question
-        limits = question.layout.cell.limits
+        limits = question.tree.cell.limits
         places = list(question.inputs)
         self._lower, self._upper = limits[0][places], limits[1][places]
-        self._rates = question.layout.cell.velocity_limits[places]
+        self._rates = question.tree.cell.velocity_limits[places]
         self._sizes = tuple(len(task.kept) for task in tasks)
         self._selection = question.select([at for task in tasks for at in task.twist])
         self._kernels: dict[bool, AnyKernel] = {}
@@ -212,9 +213,9 @@ class DifferentialSolver:
                 null=null,
                 purpose=limit_distance(*limits) if purpose == "limits" else purpose,
             )
-            layout, selection = question.layout, self._selection
-            program = rates_program(layout, self.tasks, selection, options)
-            kernel = bind(shared_kernel(program), selection.values(layout))
+            tree, selection = question.tree, self._selection
+            program = rates_program(tree, self.tasks, selection, options)
+            kernel = bind(shared_kernel(program), selection.values(tree))
             self._kernels[null] = kernel
         return self._kernels[null]
 
@@ -292,7 +293,7 @@ def differential_of(
     bound = None if state is None else bound_state(cell, state)
     inputs = selection_of(cell, joints).inputs
     question = Question(
-        layout=Layout.of(cell) if bound is None else bound.layout,
+        tree=Tree.of(cell) if bound is None else bound.tree,
         inputs=inputs,
         joints=tuple(cell.joint_names[k] for k in inputs),
         select=partial(selection_of, cell, joints, bound),

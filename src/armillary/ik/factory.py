@@ -13,13 +13,13 @@ from armillary.ik.search_step import Goal
 from armillary.kernel import shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.bound_state import bound_state
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.kernels import Joints, joints_key, selection_of
 from armillary.kinematics.poses import poses_program
 from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import frame_list
 from armillary.model.closed_form import ClosedForm
+from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
 __all__ = ["solver_of"]
@@ -56,7 +56,7 @@ def solver_of(  # noqa: PLR0913
         for name in names
     ]
     selection = selection_of(cell, joints)
-    layout = Layout.of(cell)
+    tree = Tree.of(cell)
     key: tuple[Any, ...] = tuple(goals), joints_key(joints), id(closed)
     known: dict[Any, InverseKinematics] = vars(cell).setdefault("solvers", {})
     if state is not None:
@@ -64,17 +64,17 @@ def solver_of(  # noqa: PLR0913
         ends = [to, *(goal.frame for goal in goals)]
         moved = selection_of(cell, joints, bound, ends)
         if moved.bases or any(bound.q[k] != selection.rest[k] for k in moved.others):
-            layout = bound.layout
+            tree = bound.tree
             selection = moved._replace(rest=_at_home(selection, bound.q))
-            key = *key, *_decisive(layout, selection)
+            key = *key, *_decisive(tree, selection)
             known = vars(cell).setdefault("solvers_of_states", {})
             if key not in known and len(known) >= MOST_KEPT:
                 known.pop(next(iter(known)), None)
     solver = known.get(key)
     if solver is None:
         chosen = tuple(cell.joint_names[k] for k in selection.inputs)
-        fk = partial(_fk, layout, goals, selection)
-        solver = InverseKinematics(layout, goals, selection, chosen, fk, closed)
+        fk = partial(_fk, tree, goals, selection)
+        solver = InverseKinematics(tree, goals, selection, chosen, fk, closed)
         solver = known.setdefault(key, solver)
     return solver
 
@@ -86,22 +86,22 @@ def _at_home(selection: Inputs, q: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(home if k in chosen else now for k, (home, now) in pairs)
 
 
-def _decisive(layout: Layout, selection: Inputs) -> tuple[Any, ...]:
+def _decisive(tree: Tree, selection: Inputs) -> tuple[Any, ...]:
     """Return the numbers of a state that decide the answers."""
     return (
         tuple(selection.rest[k] for k in selection.others),
-        tuple((m, layout.supports[m]) for m in selection.bases),
+        tuple((m, tree.bases[m].frame) for m in selection.bases),
     )
 
 
-def _fk(layout: Layout, goals: Sequence[Goal], selection: Inputs) -> AnyKernel:
+def _fk(tree: Tree, goals: Sequence[Goal], selection: Inputs) -> AnyKernel:
     """Return the kernel of the poses that goals are about."""
     program = poses_program(
-        layout,
+        tree,
         [goal.frame for goal in goals],
         goals[0].relative_to,
         single=False,
         form="matrix",
         selection=selection,
     )
-    return bind(shared_kernel(program), selection.values(layout))
+    return bind(shared_kernel(program), selection.values(tree))

@@ -42,10 +42,10 @@ from armillary.ik.validation import (
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.search import SearchOptions
 from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.state import State
 from armillary.model.closed_form import ClosedForm
+from armillary.model.tree import Tree
 
 Array = npt.NDArray[np.float64]
 
@@ -68,7 +68,7 @@ class InverseKinematics:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: Tree,
         goals: Sequence[Goal],
         selection: Inputs,
         joints: tuple[str, ...],

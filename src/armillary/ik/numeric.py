@@ -38,9 +38,8 @@ from armillary.kernel.search import (
 from armillary.kernel.seed_table import Table, make_table
 from armillary.kernel.threads import default_threads
 from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.chains import Layout, common_ancestor, link_of, path_below
 from armillary.kinematics.inputs import Inputs
-from armillary.model.workcell import WORLD
+from armillary.model.tree import Tree
 
 Array = npt.NDArray[np.float64]
 
@@ -72,7 +71,7 @@ class Solver:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: Tree,
         goals: Sequence[Goal],
         selection: Inputs,
         joints: tuple[str, ...],
@@ -99,21 +98,14 @@ class Solver:
         self._plans: dict[Any, Plan] = {}
 
     def _check(self) -> None:
-        cell = self._layout.cell
+        tree = self._layout
         for goal in self.goals:
             if not (goal.has_position or goal.has_rotation):
                 raise ModelError("A goal of ik must ask for something.")
-            ends = [link_of(goal.frame), link_of(goal.relative_to)]
-            root = common_ancestor(self._layout, ends)
-            path = [k for end in ends for k in path_below(self._layout, root, end)]
-            drives = [
-                (cell.offsets[m], cell.manipulators[m].drives[k]) for m, k in path
-            ]
-            moved = {start + drive.of for start, drive in drives if drive is not None}
+            path = tree.between([goal.frame, goal.relative_to])
+            moved = {drive.of for link in path if (drive := tree.drives[link])}
             if not moved & set(self._selection.inputs):
-                m, k = ends[0]
-                owner = None if m < 0 else cell.manipulators[m]
-                link = f"{owner.name}/{owner.links[k].name}" if owner else WORLD
+                link = tree.name(goal.frame.link)
                 raise ModelError(
                     f"None of these joints moves link {quote(link)}, which ik is to "
                     f"place: {', '.join(self.joints) or 'there are none'}. If "

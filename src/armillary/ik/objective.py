@@ -10,9 +10,9 @@ import numpy as np
 
 from armillary.errors import unknown
 from armillary.ik.search_step import Goal
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist, jacobian
+from armillary.model.tree import Tree
 from armillary.spatial.ldl import Factor, Rows, inner
 from armillary.spatial.vector import Number
 from armillary.trace import Program, Scalar, tangent, trace
@@ -57,7 +57,7 @@ def manipulability(rows: Rows) -> Number:
     return Factor.of(H, 1e-14).root_of_determinant
 
 
-def clumsiness(layout: Layout, goal: Goal, selection: Inputs) -> Purpose:
+def clumsiness(tree: Tree, goal: Goal, selection: Inputs) -> Purpose:
     """Return the purpose that is least where the arm moves a frame best.
 
     It is the negative manipulability in the rows of position, of rotation, or of both,
@@ -67,7 +67,7 @@ def clumsiness(layout: Layout, goal: Goal, selection: Inputs) -> Purpose:
     kept = [*range(3)] * goal.has_position + [*range(3, 6)] * goal.has_rotation
 
     def purpose(q: Sequence[Number]) -> Number:
-        columns = jacobian(layout, selection.expand(q), twist)
+        columns = jacobian(tree, selection.expand(q), twist)
         chosen = [[columns[i][k] for k in kept] for i in selection.inputs]
         if len(chosen) < len(kept):
             return 0.0 - manipulability(chosen)

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from armillary.ik.objective import Purpose, gradient, manipulability
 from armillary.ik.task_priority import Follower, Hierarchy, Progress
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist, jacobian
+from armillary.model.tree import Tree
 from armillary.spatial.ldl import Rows, inner
 from armillary.spatial.vector import Number
 from armillary.trace import Program, Scalar, trace
@@ -61,7 +61,7 @@ class Options(NamedTuple):
 
 
 def rates_program(
-    layout: Layout, tasks: Sequence[Task], selection: Inputs, options: Options
+    tree: Tree, tasks: Sequence[Task], selection: Inputs, options: Options
 ) -> Program:
     """Return the program of rates that meet tasks in their order of priority.
 
@@ -88,7 +88,7 @@ def rates_program(
 
     def equations(*arrays: Any) -> Any:
         given = dict(zip(shapes, arrays, strict=True))
-        now, whole = selection.applied(layout, given["q"], arrays[: len(bound)])
+        now, whole = selection.applied(tree, given["q"], arrays[: len(bound)])
         columns = _columns(now, whole, tasks, selection.inputs)
         hierarchy = _hierarchy(tasks, columns, options, given)
         follower = Follower(hierarchy)
@@ -111,12 +111,12 @@ def rates_program(
 
 
 def _columns(
-    layout: Layout, q: Sequence[Number], tasks: Sequence[Task], inputs: Sequence[int]
+    tree: Tree, q: Sequence[Number], tasks: Sequence[Task], inputs: Sequence[int]
 ) -> list[Rows]:
     """Return the six rows of each task's Jacobian."""
     found: list[Rows] = []
     for task in tasks:
-        columns = jacobian(layout, q, task.twist)
+        columns = jacobian(tree, q, task.twist)
         found.append([[columns[i][k] for i in inputs] for k in range(6)])
     return found
 

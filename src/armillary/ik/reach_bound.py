@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.search_step import Goal
-from armillary.kinematics.chains import Layout, common_ancestor, link_of, path_below
 from armillary.kinematics.inputs import Inputs
+from armillary.model.tree import Tree
 from armillary.spatial.pose import IDENTITY, Pose
 
 Array = npt.NDArray[np.float64]
 
 
 def reach_of(
-    layout: Layout, goal: Goal, selection: Inputs, limits: tuple[Array, Array]
+    tree: Tree, goal: Goal, selection: Inputs, limits: tuple[Array, Array]
 ) -> tuple[Array, float]:
     """Return a point, shape (3,), and how far from it a frame can be at most [m].
 
@@ -26,15 +26,13 @@ def reach_of(
     frame in which targets are given moves itself.
 
     Args:
-        layout: What moves.
+        tree: What moves.
         goal: Which frame, and in which.
         selection: Which joints may move.
         limits: Least and greatest q of those, each of shape (n,).
     """
-    cell = layout.cell
-    ends = [link_of(goal.frame), link_of(goal.relative_to)]
-    root = common_ancestor(layout, ends)
-    if root != ends[1]:
+    root = tree.common_ancestor([goal.frame.link, goal.relative_to.link])
+    if root != goal.relative_to.link:
         return np.zeros(3), math.inf
     pose = goal.relative_to.pose.inverse()
     reach, moving = 0.0, False
@@ -46,17 +44,16 @@ def reach_of(
         else:
             pose = pose @ X
 
-    for m, k in reversed(path_below(layout, root, ends[0])):
-        manipulator = cell.manipulators[m]
-        if manipulator.parents[k] < 0:
-            follow(layout.supports[m].pose)
-        joint, drive = manipulator.links[k].joint, manipulator.drives[k]
+    for link in reversed(tree.path(root, goal.frame.link)):
+        for base in tree.bases_among([link]):
+            follow(tree.bases[base].frame.pose)
+        joint, drive = tree.cell.links[link].joint, tree.drives[link]
         follow(joint.precursor)
         if drive is None:
             continue
         low, high = (
             drive.multiplier * q + drive.offset
-            for q in _range(cell.offsets[m] + drive.of, selection, limits)
+            for q in _range(drive.of, selection, limits)
         )
         if low == high:
             follow(joint.motion.pose(low))

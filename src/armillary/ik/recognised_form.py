@@ -30,8 +30,8 @@ from armillary.ik.solution import Solution
 from armillary.ik.validation import Batch, Tolerance
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.inputs import Inputs
+from armillary.model.tree import Tree
 from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
@@ -65,7 +65,7 @@ class RecognisedForm:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: Tree,
         goal: Goal,
         selection: Inputs,
         limits: Limits,
@@ -409,7 +409,7 @@ def has_free_elbow(form: object, arm_angle: object) -> TypeGuard[RecognisedForm]
 
 
 def recognised_form(
-    layout: Layout,
+    layout: Tree,
     goals: Sequence[Goal],
     selection: Inputs,
     limits: Limits,

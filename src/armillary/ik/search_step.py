@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist, jacobian
 from armillary.kinematics.poses import poses_of
-from armillary.model.workcell import FrameRef
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Tree
 from armillary.spatial.ldl import Factor, inner
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (
@@ -92,7 +92,7 @@ class Residual(NamedTuple):
 
 
 def step_program(
-    layout: Layout,
+    tree: Tree,
     goals: Sequence[Goal],
     selection: Inputs,
     limits: tuple[Sequence[float], Sequence[float]],
@@ -102,7 +102,7 @@ def step_program(
     """Return the program q, targets, limits -> the next q, and the errors of this one.
 
     Args:
-        layout: What moves.
+        tree: What moves.
         goals: What is to be reached, all at once.
         selection: Which joints may move, n of them.
         limits: Least and greatest coordinate of each of those. Only which of them are
@@ -124,9 +124,7 @@ def step_program(
         q: Sequence[Number], target: Sequence[Number], constants: Sequence[Number]
     ) -> Any:
         ends = constants[: 2 * n]
-        now, whole = selection.applied(
-            layout, q, _shaped(selection, constants[2 * n :])
-        )
+        now, whole = selection.applied(tree, q, _shaped(selection, constants[2 * n :]))
         bounds = [
             (
                 ends[k] if low > -math.inf else low,
@@ -266,16 +264,16 @@ def _target(numbers: Sequence[Number], k: int) -> Pose:
 
 
 def _residual(
-    layout: Layout,
+    tree: Tree,
     q: Sequence[Number],
     inputs: Sequence[int],
     goal: Goal,
     target: Pose,
 ) -> Residual:
     """Return the rows of one goal, written in the axes that its choices are about."""
-    (X,) = poses_of(layout, q, [goal.frame], goal.relative_to)
+    (X,) = poses_of(tree, q, [goal.frame], goal.relative_to)
     twist = Twist(goal.frame, goal.relative_to, goal.frame, goal.relative_to)
-    columns = jacobian(layout, q, twist)
+    columns = jacobian(tree, q, twist)
     chosen = [columns[i] for i in inputs]
     linear = subtract(target.position, X.position)
     angular, aligned = _rotation_error(X.rotation, target.rotation, goal)

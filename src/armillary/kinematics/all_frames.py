@@ -17,8 +17,8 @@ from armillary.kinematics.all_frames_program import (
     survey_of,
     survey_program,
 )
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.free_bases import Bases, Standing
+from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program
 
@@ -45,27 +45,27 @@ class Survey:
         self._cell = cell
         self._frames = [cell.frame(name) for name in self.names]
         self._bases = Bases(cell)
-        self._standings: WeakKeyDictionary[Layout, Standing] = WeakKeyDictionary()
+        self._standings: WeakKeyDictionary[Tree, Standing] = WeakKeyDictionary()
 
-    def one(self, q: tuple[float, ...], layout: Layout) -> Array:
+    def one(self, q: tuple[float, ...], tree: Tree) -> Array:
         """Return the poses of all frames in the world, shape (k, 4, 4)."""
-        return self._settled(self._of_one, np.matmul, np.array(q), layout)
+        return self._settled(self._of_one, np.matmul, np.array(q), tree)
 
-    def many(self, q: Any, layout: Layout) -> Array:
+    def many(self, q: Any, tree: Tree) -> Array:
         """Return the poses at many q, (..., n) -> (..., k, 4, 4)."""
-        return self._settled(self._of_many, self._product, q, layout)
+        return self._settled(self._of_many, self._product, q, tree)
 
     def _settled(
         self,
         survey: Callable[..., Array],
         multiply: Callable[[Array, Array], Array],
         q: Any,
-        layout: Layout,
+        tree: Tree,
     ) -> Array:
-        standing = self._standings.get(layout)
+        standing = self._standings.get(tree)
         if standing is None:
-            standing = Standing(self._bases, layout)
-            self._standings[layout] = standing
+            standing = Standing(self._bases, tree)
+            self._standings[tree] = standing
         poses = survey(q, standing.matrices) if self._bases.free else survey(q)
         standing.settle(poses, multiply)
         poses.flags.writeable = False

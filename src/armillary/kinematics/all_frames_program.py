@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from armillary.kinematics.chains import WORLD_KEY, Chains, Layout
-from armillary.model.workcell import FrameRef, Workcell
+from armillary.kinematics.poses import LinkPoses
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Base, Tree
+from armillary.model.workcell import WORLD_LINK, Workcell
 from armillary.spatial.pose import Pose
 from armillary.trace import Program, trace
 
@@ -27,11 +29,12 @@ def survey_of(
     """
 
     def survey(q: Sequence[Any], bases: Any = ()) -> list[Any]:
-        supports = list(cell.supports)
-        for k, base in zip(free, bases, strict=True):
-            supports[k] = FrameRef(*WORLD_KEY, Pose.from_matrix(base))
-        chains = Chains(Layout(cell, tuple(supports)), q, WORLD_KEY)
-        return [chains.pose(at).matrix() for at in frames]
+        changes = {
+            k: Base(FrameRef(WORLD_LINK, Pose.from_matrix(base)))
+            for k, base in zip(free, bases, strict=True)
+        }
+        poses = LinkPoses(Tree.of(cell).attached(changes), q, WORLD_LINK)
+        return [poses.pose(at).matrix() for at in frames]
 
     return survey
 

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.placement import movable
+from armillary.model.tree import Tree, nearest
 from armillary.model.workcell import Workcell
 
 __all__ = ["Bases", "Standing"]
@@ -45,18 +45,18 @@ class Bases:
                 spans[root].append(np.arange(self.starts[m], self.starts[m + 1]))
         self.carried = {k: np.concatenate(found) for k, found in spans.items()}
 
+    def row(self, cell: Workcell, link: int) -> int:
+        """Return the row of a link's outer frame."""
+        k = cell.owners[link]
+        return self.starts[k] + link - cell.starts[k]
+
 
 def _roots(cell: Workcell, free: Sequence[int]) -> list[int]:
-    roots: dict[int, int] = {k: k for k in free}
-    roots[-1] = -1
-    for manipulator in range(len(cell.manipulators)):
-        path: list[int] = []
-        below = manipulator
-        while below not in roots:
-            path.append(below)
-            below = cell.supports[below].manipulator
-        roots.update(dict.fromkeys(path, roots[below]))
-    return [roots[m] for m in range(len(cell.manipulators))]
+    tree = Tree.of(cell)
+    bases = [tree.base_link(k) for k in range(len(cell.manipulators))]
+    free_links = {bases[k] for k in free}
+    roots = nearest(tree.parents, bases, free_links.__contains__)
+    return [cell.owners[root] for root in roots]
 
 
 class _Lift(NamedTuple):
@@ -76,27 +76,24 @@ class _Lift(NamedTuple):
 
 
 class Standing:
-    """Where the free bases stand in a layout.
+    """Where the free bases stand in a tree.
 
     Attributes:
         matrices: Their poses in the world, the identity for those held, (f, 4, 4).
     """
 
-    def __init__(self, bases: Bases, layout: Layout) -> None:
+    def __init__(self, bases: Bases, tree: Tree) -> None:
         """Sort the bases by how many of them hold each other."""
-        supports = layout.supports
-        is_held = [supports[k].manipulator >= 0 for k in bases.free]
+        frames = [tree.bases[k].frame for k in bases.free]
+        is_held = [at.link >= 0 for at in frames]
         self.matrices = np.array(
-            [
-                np.eye(4) if held else supports[k].pose.matrix()
-                for k, held in zip(bases.free, is_held, strict=True)
-            ],
+            [np.eye(4) if at.link >= 0 else at.pose.matrix() for at in frames],
             dtype=np.float64,
         ).reshape(-1, 4, 4)
         self.matrices.flags.writeable = False
         held = [k for k, is_so in zip(bases.free, is_held, strict=True) if is_so]
-        levels = _levels(bases, layout, held)
-        self._lifts = [_lift(bases, layout, level) for level in levels]
+        levels = _levels(bases, tree, held)
+        self._lifts = [_lift(bases, tree, level) for level in levels]
 
     def settle(self, poses: Array, multiply: Callable[[Array, Array], Array]) -> None:
         """Move what is held to where it is, the lowest first.
@@ -113,12 +110,12 @@ class Standing:
             by_frame[rows] = moved.swapaxes(0, FRAMES)
 
 
-def _levels(bases: Bases, layout: Layout, held: Sequence[int]) -> Iterator[list[int]]:
+def _levels(bases: Bases, tree: Tree, held: Sequence[int]) -> Iterator[list[int]]:
     """Yield the held bases, each held by what the world or an earlier level carries."""
     above: dict[int, list[int]] = {}
     for k in held:
-        root = bases.roots[layout.supports[k].manipulator]
-        is_held = root >= 0 and layout.supports[root].manipulator >= 0
+        root = bases.roots[tree.cell.owners[tree.bases[k].frame.link]]
+        is_held = root >= 0 and tree.bases[root].frame.link >= 0
         above.setdefault(root if is_held else -1, []).append(k)
     level = above.get(-1)
     while level:
@@ -126,12 +123,13 @@ def _levels(bases: Bases, layout: Layout, held: Sequence[int]) -> Iterator[list[
         level = [upper for k in level for upper in above.get(k, ())]
 
 
-def _lift(bases: Bases, layout: Layout, held: Sequence[int]) -> _Lift:
-    supports = [layout.supports[k] for k in held]
+def _lift(bases: Bases, tree: Tree, held: Sequence[int]) -> _Lift:
+    frames = [tree.bases[k].frame for k in held]
+    cell = tree.cell
     rows = [bases.carried[k] for k in held]
     return _Lift(
-        holders=np.array([bases.starts[at.manipulator] + at.link for at in supports]),
-        offsets=np.array([at.pose.matrix() for at in supports]),
+        holders=np.array([bases.row(cell, at.link) for at in frames]),
+        offsets=np.array([at.pose.matrix() for at in frames]),
         rows=np.concatenate(rows),
         base=np.repeat(np.arange(len(held)), [len(span) for span in rows]),
     )

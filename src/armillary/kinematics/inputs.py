@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
-from armillary.kinematics.chains import (
-    Key,
-    Layout,
-    common_ancestor,
-    link_of,
-    path_below,
-)
-from armillary.model.workcell import FrameRef, Workcell
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Base, Tree
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
 from armillary.trace import Program, trace
 
-__all__ = ["Inputs", "bases_of", "path_between", "program_of"]
+__all__ = ["Inputs", "program_of"]
 
 
 class Inputs(NamedTuple):
@@ -42,7 +36,7 @@ class Inputs(NamedTuple):
     @classmethod
     def between(
         cls,
-        layout: Layout,
+        tree: Tree,
         frames: Sequence[FrameRef],
         inputs: tuple[int, ...],
         rest: tuple[float, ...],
@@ -50,16 +44,15 @@ class Inputs(NamedTuple):
         """Return the selection in which all that a state decides is an input.
 
         Args:
-            layout: Of the state.
+            tree: Of the state.
             frames: Whose poses relative to each other are asked for.
             inputs: The joints that are q.
             rest: The q of the state.
         """
-        path, cell = path_between(layout, frames), layout.cell
-        drives = ((m, cell.manipulators[m].drives[k]) for m, k in path)
-        moved = {cell.offsets[m] + drive.of for m, drive in drives if drive}
-        bases = bases_of(cell, path)
-        placed = (m for m in bases if layout.supports[m] != cell.supports[m])
+        path, built = tree.between(frames), tree.cell.base_frames
+        moved = {drive.of for link in path if (drive := tree.drives[link])}
+        bases = sorted(tree.bases_among(path))
+        placed = (m for m in bases if tree.bases[m].frame != built[m])
         return cls(inputs, rest, tuple(sorted(moved - {*inputs})), tuple(placed))
 
     @property
@@ -72,13 +65,13 @@ class Inputs(NamedTuple):
             shapes["bases"] = (len(self.bases), 4, 4)
         return shapes
 
-    def values(self, layout: Layout) -> list[Any]:
-        """Return what `rest` and the layout of a state give for those inputs."""
+    def values(self, tree: Tree) -> list[Any]:
+        """Return what `rest` and the tree of a state give for those inputs."""
         values: list[Any] = []
         if self.others:
             values.append([self.rest[k] for k in self.others])
         if self.bases:
-            values.append([layout.supports[m].pose.matrix() for m in self.bases])
+            values.append([tree.bases[m].frame.pose.matrix() for m in self.bases])
         return values
 
     def expand(self, q: Sequence[Number]) -> list[Number]:
@@ -89,9 +82,9 @@ class Inputs(NamedTuple):
         return whole
 
     def applied(
-        self, layout: Layout, q: Sequence[Number], values: Sequence[Any]
-    ) -> tuple[Layout, list[Number]]:
-        """Return the layout and the whole q that the inputs of a program describe.
+        self, tree: Tree, q: Sequence[Number], values: Sequence[Any]
+    ) -> tuple[Tree, list[Number]]:
+        """Return the tree and the whole q that the inputs of a program describe.
 
         values: As from `values`, of floats or traced.
         """
@@ -100,41 +93,31 @@ class Inputs(NamedTuple):
         for place, number in zip(self.others, given.get("others", ()), strict=True):
             whole[place] = number
         if not self.bases:
-            return layout, whole
-        supports = list(layout.supports)
-        for m, base in zip(self.bases, given["bases"], strict=True):
-            supports[m] = supports[m]._replace(pose=Pose.from_matrix(base))
-        return Layout(layout.cell, tuple(supports)), whole
-
-
-def path_between(layout: Layout, frames: Sequence[FrameRef]) -> set[Key]:
-    """Return the links between frames, below the nearest one that carries all."""
-    keys = [link_of(frame) for frame in frames]
-    root = common_ancestor(layout, keys)
-    return {link for key in keys for link in path_below(layout, root, key)}
-
-
-def bases_of(cell: Workcell, path: Iterable[Key]) -> list[int]:
-    """Return the manipulators whose bases are among links, in order."""
-    return sorted(m for m, k in path if cell.manipulators[m].parents[k] < 0)
+            return tree, whole
+        changes: dict[int, Base] = {}
+        for m, matrix in zip(self.bases, given["bases"], strict=True):
+            base = tree.bases[m]
+            frame = base.frame._replace(pose=Pose.from_matrix(matrix))
+            changes[m] = base._replace(frame=frame)
+        return tree.attached(changes), whole
 
 
 def program_of(
     equations: Callable[..., Any],
-    layout: Layout,
+    tree: Tree,
     selection: Inputs,
     *,
     name: str,
     output: str,
     **more: tuple[int, ...],
 ) -> Program:
-    """Return the program of equations of a layout and the whole q.
+    """Return the program of equations of a tree and the whole q.
 
     Its inputs are those of `selection.shapes`, q, and `more`.
 
     Args:
-        equations: Takes a layout, the whole q, and what is given for `more`.
-        layout: What moves.
+        equations: Takes a tree, the whole q, and what is given for `more`.
+        tree: What moves.
         selection: Which joints are q, and what else is an input.
         name: Of the program.
         output: Name of its output.
@@ -144,7 +127,7 @@ def program_of(
 
     def of_inputs(*given: Any) -> Any:
         q, *rest = given[len(bound) :]
-        now, whole = selection.applied(layout, q, given[: len(bound)])
+        now, whole = selection.applied(tree, q, given[: len(bound)])
         return equations(now, whole, *rest)
 
     size = len(selection.inputs)

@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from armillary.kinematics.chains import (
-    Chains,
-    Key,
-    Layout,
-    common_ancestor,
-    link_of,
-    path_below,
-)
 from armillary.kinematics.inputs import Inputs, program_of
-from armillary.kinematics.poses import poses_of
-from armillary.model.workcell import FrameRef
+from armillary.kinematics.poses import LinkPoses, poses_of
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Tree
 from armillary.spatial.twist import Vector6, halves
 from armillary.spatial.vector import (
     Number,
@@ -47,11 +40,11 @@ class Twist(NamedTuple):
 
 
 def jacobian_program(
-    layout: Layout, twists: Sequence[Twist], selection: Inputs, *, single: bool
+    tree: Tree, twists: Sequence[Twist], selection: Inputs, *, single: bool
 ) -> Program:
     """Return the program of J, shape (6, n), or (k, 6, n) for a list of twists."""
 
-    def equations(now: Layout, q: list[Number]) -> Any:
+    def equations(now: Tree, q: list[Number]) -> Any:
         written: list[Any] = []
         for twist in twists:
             columns = jacobian(now, q, twist)
@@ -59,23 +52,23 @@ def jacobian_program(
             written.append(list(rows))
         return written[0] if single else written
 
-    return program_of(equations, layout, selection, name="jacobian", output="jacobian")
+    return program_of(equations, tree, selection, name="jacobian", output="jacobian")
 
 
-def velocity_program(layout: Layout, twist: Twist, selection: Inputs) -> Program:
+def velocity_program(tree: Tree, twist: Twist, selection: Inputs) -> Program:
     """Return the program q, qd -> J qd, shape (6,)."""
 
-    def equations(now: Layout, q: list[Number], qd: Sequence[Number]) -> Any:
+    def equations(now: Tree, q: list[Number], qd: Sequence[Number]) -> Any:
         return velocity(now, q, twist, zip(selection.inputs, qd, strict=True))
 
     size = (len(selection.inputs),)
     return program_of(
-        equations, layout, selection, name="velocity", output="twist", qd=size
+        equations, tree, selection, name="velocity", output="twist", qd=size
     )
 
 
 def acceleration_program(
-    layout: Layout, twist: Twist, selection: Inputs, *, bias: bool
+    tree: Tree, twist: Twist, selection: Inputs, *, bias: bool
 ) -> Program:
     """Return the program q, qd, qdd -> J qdd + J' qd, or with `bias` q, qd -> J' qd.
 
@@ -87,7 +80,7 @@ def acceleration_program(
     joints = selection.inputs
 
     def equations(
-        now: Layout, q: list[Any], qd: Sequence[Number], qdd: Sequence[Number] = ()
+        now: Tree, q: list[Any], qd: Sequence[Number], qdd: Sequence[Number] = ()
     ) -> Any:
         v = velocity(now, q, at_origin, zip(joints, qd, strict=True))
         own: list[Scalar] = [q[k] for k in joints]
@@ -111,12 +104,12 @@ def acceleration_program(
     shapes = {"qd": size} if bias else {"qd": size, "qdd": size}
     name = "bias_acceleration" if bias else "acceleration"
     return program_of(
-        equations, layout, selection, name=name, output="acceleration", **shapes
+        equations, tree, selection, name=name, output="acceleration", **shapes
     )
 
 
 def velocity(
-    layout: Layout,
+    tree: Tree,
     q: Sequence[Number],
     twist: Twist,
     rates: Iterable[tuple[int, Number]],
@@ -125,16 +118,14 @@ def velocity(
 
     rates: Of joints that move, each with its index in q.
     """
-    columns = jacobian(layout, q, twist)
+    columns = jacobian(tree, q, twist)
     total: list[Number] = [0.0] * 6
     for place, rate in rates:
         total = [t + c * rate for t, c in zip(total, columns[place], strict=True)]
     return total
 
 
-def jacobian(
-    layout: Layout, q: Sequence[Number], twist: Twist
-) -> list[tuple[Number, ...]]:
+def jacobian(tree: Tree, q: Sequence[Number], twist: Twist) -> list[tuple[Number, ...]]:
     """Return the column of each joint of the cell.
 
     With L the nearest link that carries both frames, joint j of the path L to `frame`
@@ -142,57 +133,38 @@ def jacobian(
     of the path L to `relative_to` take theirs away.
     """
     at = twist.frame, twist.relative_to, twist.point, twist.axes
-    root = common_ancestor(layout, [link_of(frame) for frame in at])
-    chains = Chains(layout, q, root)
-    point = chains.pose(twist.point).position
-    turn = transpose(chains.pose(twist.axes).rotation)
-    columns: list[list[Number]] = [[0.0] * 6 for _ in layout.cell.joint_names]
-    forward = path_below(layout, root, link_of(twist.frame))
-    backward = path_below(layout, root, link_of(twist.relative_to))
-    for path, sign in ((forward, 1.0), (backward, -1.0)):
-        other = backward if path is forward else forward
-        for key in path:
-            if key not in other:
-                _add_column(columns, layout, chains, key, point, turn, sign)
+    root = tree.common_ancestor([frame.link for frame in at])
+    poses = LinkPoses(tree, q, root)
+    point = poses.pose(twist.point).position
+    turn = transpose(poses.pose(twist.axes).rotation)
+    columns: list[list[Number]] = [[0.0] * 6 for _ in tree.cell.joint_names]
+    forward = tree.path(root, twist.frame.link)
+    backward = tree.path(root, twist.relative_to.link)
+    for path, other, sign in ((forward, backward, 1.0), (backward, forward, -1.0)):
+        for link in path:
+            drive = tree.drives[link]
+            if drive is None or link in other:
+                continue
+            V = _at_point(poses, link, point)
+            linear, angular = (apply(turn, half) for half in halves(V))
+            column, factor = columns[drive.of], sign * drive.multiplier
+            for row, number in enumerate((*linear, *angular)):
+                column[row] = column[row] + factor * number
     return [tuple(column) for column in columns]
 
 
-def _add_column(
-    columns: list[list[Number]],
-    layout: Layout,
-    chains: Chains,
-    key: Key,
-    point: Vector3,
-    turn: Rows,
-    sign: float,
-) -> None:
-    """Add the twist of one joint to the column of the coordinate that drives it."""
-    manipulator, k = key
-    drive = layout.cell.manipulators[manipulator].drives[k]
-    if drive is None:
-        return
-    V = _at_point(chains, key, point)
-    linear, angular = (apply(turn, half) for half in halves(V))
-    column = columns[layout.cell.offsets[manipulator] + drive.of]
-    factor = sign * drive.multiplier
-    for row, number in enumerate((*linear, *angular)):
-        column[row] = column[row] + factor * number
-
-
-def _at_point(chains: Chains, key: Key, point: Vector3) -> Vector6:
+def _at_point(poses: LinkPoses, link: int, point: Vector3) -> Vector6:
     """Return a joint's unit twist about `point`, in the axes of the reference."""
-    X = chains.carried(key).pose
-    v, w = halves(chains.subspace(key))
+    X = poses.link_pose(link)
+    v, w = halves(poses.subspace(link))
     w_L = apply(X.rotation, w)
     arm = subtract(point, X.position)
     return (*add(apply(X.rotation, v), cross(w_L, arm)), *w_L)
 
 
-def _turn_to_axes(layout: Layout, q: Sequence[Number], twist: Twist) -> Rows:
+def _turn_to_axes(tree: Tree, q: Sequence[Number], twist: Twist) -> Rows:
     """Return the rotation from the axes of `relative_to` to those asked for."""
-    keys = [link_of(twist.axes), link_of(twist.relative_to)]
-    chains = Chains(layout, q, common_ancestor(layout, keys))
-    X_EA = chains.pose(twist.axes).inverse() @ chains.pose(twist.relative_to)
+    (X_EA,) = poses_of(tree, q, [twist.relative_to], twist.axes)
     return X_EA.rotation
 
 

@@ -12,17 +12,18 @@ from armillary.errors import ModelError
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.bound_state import bound_state
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.state import State
-from armillary.model.workcell import FrameRef, Workcell
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Tree
+from armillary.model.workcell import Workcell
 from armillary.trace import Program
 
 __all__ = ["Joints", "joints_key", "kernel_of", "kernel_of_state", "selection_of"]
 
 Joints = Sequence[str] | None
 Frames = Callable[[], Sequence[FrameRef]]
-Make = Callable[[Layout, Inputs], Program]
+Make = Callable[[Tree, Inputs], Program]
 
 
 def kernel_of(
@@ -40,7 +41,7 @@ def kernel_of(
         cell: What is asked.
         question: Equal for equal questions.
         frames: Gives the frames whose poses relative to each other decide the answer.
-        make: The program of a layout and a selection of joints.
+        make: The program of a tree and a selection of joints.
         joints: Names of the joints that are q, all by default.
         state: Where all else is, whose numbers are bound to the kernel; by default as
             the cell was built, with the other joints at home.
@@ -57,7 +58,7 @@ def kernel_of(
         return kernel_of_state(state, question, selection, make, dtype)
     key = question, joints_key(joints), np.dtype(dtype).str
     return _kept(
-        cell, key, lambda: make(Layout.of(cell), selection_of(cell, joints)), dtype
+        cell, key, lambda: make(Tree.of(cell), selection_of(cell, joints)), dtype
     )
 
 
@@ -72,12 +73,12 @@ def kernel_of_state(
 
     Two states share the kernel itself if the same links hold the bases on the path.
     """
-    layout = state.layout
-    holders = tuple(layout.supports[m][:2] for m in selection.bases)
+    tree = state.tree
+    holders = tuple(tree.bases[m].frame.link for m in selection.bases)
     chosen = selection.inputs, selection.others, selection.bases
     key = "state", question, chosen, holders, np.dtype(dtype).str
-    kernel = _kept(state.cell, key, lambda: make(layout, selection), dtype)
-    return bind(kernel, selection.values(layout))
+    kernel = _kept(state.cell, key, lambda: make(tree, selection), dtype)
+    return bind(kernel, selection.values(tree))
 
 
 def _kept(
@@ -112,7 +113,7 @@ def selection_of(
     inputs = _indices(cell, joints)
     if state is None:
         return Inputs(inputs, cell.home_q)
-    return Inputs.between(state.layout, frames, inputs, state.q)
+    return Inputs.between(state.tree, frames, inputs, state.q)
 
 
 def _indices(cell: Workcell, joints: Joints) -> tuple[int, ...]:

@@ -11,9 +11,11 @@ from typing import Any
 import msgspec
 
 from armillary.errors import ModelError, StateError, quote, unknown
-from armillary.kinematics.chains import WORLD_KEY, Layout
 from armillary.model.check_pose import rigid
-from armillary.model.workcell import WORLD, FrameRef, Workcell
+from armillary.model.cycles import endless
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Tree
+from armillary.model.workcell import WORLD, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Vector3
 
@@ -140,32 +142,26 @@ def check_movable(cell: Workcell, name: str) -> None:
         )
 
 
-def check_carried(layout: Layout, names: Iterable[str]) -> None:
+def check_carried(tree: Tree, names: Iterable[str]) -> None:
     """Refuse manipulators that stand on themselves, as in a state from elsewhere.
 
     Raises:
         StateError: One does.
     """
-    carried = {WORLD_KEY[0]}
+    falling = endless([tree.cell.owners[base.frame.link] for base in tree.bases])
     for name in names:
-        path: set[int] = set()
-        k = layout.cell.index[name]
-        while k not in carried:
-            if k in path:
-                raise StateError(
-                    f"{quote(name)} stands on itself in this state; who holds whom "
-                    "must lead to the world."
-                )
-            path.add(k)
-            k = layout.supports[k].manipulator
-        carried |= path
+        if tree.cell.index[name] in falling:
+            raise StateError(
+                f"{quote(name)} stands on itself in this state; who holds whom must "
+                "lead to the world."
+            )
 
 
-def check_not_carried(layout: Layout, part: str, to: str, at: FrameRef) -> None:
+def check_not_carried(tree: Tree, part: str, to: str, at: FrameRef) -> None:
     """Refuse to attach a manipulator to a frame that it carries.
 
     Args:
-        layout: Where all else stands.
+        tree: Where all else stands.
         part: The manipulator.
         to: Name of the frame.
         at: The frame.
@@ -173,22 +169,18 @@ def check_not_carried(layout: Layout, part: str, to: str, at: FrameRef) -> None:
     Raises:
         StateError: The part carries it.
     """
-    holder = at.manipulator
-    while holder >= 0:
-        if holder == layout.cell.index[part]:
-            raise StateError(
-                f"{quote(part)} cannot be attached to {quote(to)}: that frame is "
-                "carried by the part itself."
-            )
-        holder = layout.supports[holder].manipulator
+    if tree.cell.index[part] in tree.bases_among(tree.ancestors(at.link)):
+        raise StateError(
+            f"{quote(part)} cannot be attached to {quote(to)}: that frame is carried "
+            "by the part itself."
+        )
 
 
 def placed_frame(cell: Workcell, manipulator: str) -> FrameRef:
     """Return the frame that mounts and placements place: in front of the base."""
     k = cell.index[manipulator]
-    base = cell.manipulators[k].base
-    joint = cell.manipulators[k].links[base].joint
-    return FrameRef(k, base, joint.precursor.inverse())
+    base = cell.starts[k] + cell.manipulators[k].base
+    return FrameRef(base, cell.links[base].joint.precursor.inverse())
 
 
 def _plain(v: Vector3) -> Vector3:

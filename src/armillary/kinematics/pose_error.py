@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.kinematics.poses import READERS, SHAPES, poses_of
-from armillary.model.workcell import FrameRef
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Tree
 from armillary.spatial import dual_quaternion as dual
 from armillary.spatial.vector import Number
 from armillary.trace import Program
 
 
 def pose_error_program(
-    layout: Layout,
+    tree: Tree,
     frame: FrameRef,
     relative_to: FrameRef,
     selection: Inputs,
@@ -27,14 +27,14 @@ def pose_error_program(
     does not matter; it is written in the axes of `frame`.
     """
 
-    def equations(now: Layout, q: list[Number], target: Any) -> Any:
+    def equations(now: Tree, q: list[Number], target: Any) -> Any:
         (X,) = poses_of(now, q, [frame], relative_to)
         wanted = READERS[form](target)
         return dual.screw_between(dual.from_pose(X), dual.from_pose(wanted))
 
     return program_of(
         equations,
-        layout,
+        tree,
         selection,
         name="pose_error",
         output="twist",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from armillary.kinematics.chains import Chains, Layout, common_ancestor, link_of
 from armillary.kinematics.inputs import Inputs, program_of
-from armillary.model.workcell import FrameRef
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Tree
 from armillary.spatial import dual_quaternion
-from armillary.spatial.pose import Pose
+from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.twist import Vector6
 from armillary.spatial.vector import Number
 from armillary.trace import Program
 
@@ -39,7 +40,7 @@ def _rows(X: Pose) -> list[tuple[tuple[Number, ...], Number]]:
 
 
 def poses_program(
-    layout: Layout,
+    tree: Tree,
     frames: Sequence[FrameRef],
     relative_to: FrameRef,
     *,
@@ -50,7 +51,7 @@ def poses_program(
     """Return the program q -> poses of `frames` in `relative_to`.
 
     Args:
-        layout: What moves.
+        tree: What moves.
         frames: Whose poses.
         relative_to: In which frame.
         single: Whether the output is one pose, rather than a list of them.
@@ -59,25 +60,92 @@ def poses_program(
     """
     write = FORMS[form]
 
-    def equations(now: Layout, q: list[Number]) -> Any:
+    def equations(now: Tree, q: list[Number]) -> Any:
         written = [write(X) for X in poses_of(now, q, frames, relative_to)]
         return written[0] if single else written
 
     output = "pose" if single else "poses"
-    return program_of(equations, layout, selection, name="fk", output=output)
+    return program_of(equations, tree, selection, name="fk", output=output)
 
 
 def poses_of(
-    layout: Layout,
+    tree: Tree,
     q: Sequence[Number],
     frames: Sequence[FrameRef],
     relative_to: FrameRef,
 ) -> list[Pose]:
     """Return the poses of `frames` in `relative_to` at the whole vector q."""
-    keys = [link_of(at) for at in (relative_to, *frames)]
-    root = common_ancestor(layout, keys)
-    chains = Chains(layout, q, root)
-    if link_of(relative_to) == root and relative_to.pose.is_identity:
-        return [chains.pose(at) for at in frames]
-    X_AR = chains.pose(relative_to).inverse()
-    return [X_AR @ chains.pose(at) for at in frames]
+    root = tree.common_ancestor([at.link for at in (relative_to, *frames)])
+    links = LinkPoses(tree, q, root)
+    if relative_to.link == root and relative_to.pose.is_identity:
+        return [links.pose(at) for at in frames]
+    X_AR = links.pose(relative_to).inverse()
+    return [X_AR @ links.pose(at) for at in frames]
+
+
+class _Factors(NamedTuple):
+    """A link's pose as that of the joint that moves it, and a constant behind it."""
+
+    moving: Pose
+    constant: Pose
+
+
+class LinkPoses:
+    """The poses of links in one frame of reference, at one whole vector q.
+
+    Each is computed once. Constant poses are multiplied with each other before they
+    meet moving ones, so that fixed joints cost nothing.
+    """
+
+    def __init__(self, tree: Tree, q: Sequence[Number], root: int) -> None:
+        """Start with the link `root`, whose outer frame is the frame of reference."""
+        self._tree = tree
+        self._q = q
+        self._known: dict[int, _Factors] = {root: _Factors(IDENTITY, IDENTITY)}
+
+    def pose(self, at: FrameRef) -> Pose:
+        """Return the pose of a frame fixed to `root` or to what it carries."""
+        moving, constant = self._factors(at.link)
+        return moving @ (constant @ at.pose)
+
+    def link_pose(self, link: int) -> Pose:
+        """Return the pose of a link's outer frame."""
+        moving, constant = self._factors(link)
+        return moving @ constant
+
+    def _factors(self, link: int) -> _Factors:
+        known, parents = self._known, self._tree.parents
+        path: list[int] = []
+        while link not in known:
+            path.append(link)
+            link = parents[link]
+        factors = known[link]
+        for step in reversed(path):
+            factors = known[step] = self._next(step, factors)
+        return factors
+
+    def _next(self, link: int, parent: _Factors) -> _Factors:
+        """Return the pose of a link from that of its parent."""
+        tree = self._tree
+        joint = tree.cell.links[link].joint
+        moving, constant = parent
+        base = tree.base_of[link]
+        if base >= 0:
+            constant = constant @ tree.bases[base].frame.pose
+        constant = constant @ joint.precursor
+        q = self.joint_position(link)
+        if q is None:
+            return _Factors(moving, constant)
+        return _Factors(moving @ constant @ joint.motion.pose(q), IDENTITY)
+
+    def joint_position(self, link: int) -> Number | None:
+        """Return the position of a link's joint, None where it is fixed."""
+        drive = self._tree.drives[link] if link >= 0 else None
+        if drive is None:
+            return None
+        return drive.multiplier * self._q[drive.of] + drive.offset
+
+    def subspace(self, link: int) -> Vector6:
+        """Return the twist of a link per unit rate of its own joint, in its frame."""
+        joint = self._tree.cell.links[link].joint
+        return joint.motion.subspace(self.joint_position(link))

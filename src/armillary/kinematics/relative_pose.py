@@ -10,11 +10,11 @@ import numpy.typing as npt
 from armillary.errors import StateError
 from armillary.kernel import shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
-from armillary.kinematics.chains import Key, Layout
-from armillary.kinematics.inputs import Inputs, bases_of, path_between
+from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.placement import movable
 from armillary.kinematics.poses import poses_program
 from armillary.kinematics.state import State
+from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
 Array = npt.NDArray[np.float64]
@@ -39,13 +39,13 @@ class Between:
         self._cell = cell
         self._ends = cell.frame(frame), cell.frame(relative_to)
         self._names = frame, relative_to
-        self._path = self._path_in(state.layout)
+        self._path = self._path_in(state.tree)
         n = len(cell.joint_names)
         free = movable(cell)
         bases = tuple(m for m in self._path if m in free)
         self._selection = Inputs(tuple(range(n)), state.q, bases=bases)
         program = poses_program(
-            state.layout,
+            state.tree,
             [self._ends[0]],
             self._ends[1],
             single=True,
@@ -53,7 +53,7 @@ class Between:
             selection=self._selection,
         )
         self._kernel = shared_kernel(program)
-        values = self._selection.values(state.layout)
+        values = self._selection.values(state.tree)
         self.kernel: AnyKernel = bind(self._kernel, values)
 
     def __call__(self, state: State) -> Array:
@@ -74,20 +74,20 @@ class Between:
         bases: list[Array] = []
         for number, state in enumerate(states):
             bound = state.bound(self._cell)
-            layout = bound.layout
-            if self._path_in(layout) != self._path:
+            tree = bound.tree
+            if self._path_in(tree) != self._path:
                 raise StateError(
                     f"The path from '{self._names[1]}' to '{self._names[0]}' is not "
                     f"the same in state {number}: something on it was gripped or "
                     "released. Ask the cell again with that state."
                 )
             rows.append(bound.q)
-            bases += self._selection.values(layout)
+            bases += self._selection.values(tree)
         q = np.array(rows, dtype=np.float64)
         q = q.reshape(len(rows), len(self._cell.joint_names))
         return self._kernel(np.array(bases), q) if bases else self._kernel(q)
 
-    def _path_in(self, layout: Layout) -> dict[int, Key]:
-        """Return the link that holds each base on the path, in order."""
-        path = path_between(layout, self._ends)
-        return {m: layout.supports[m][:2] for m in bases_of(self._cell, path)}
+    def _path_in(self, tree: Tree) -> dict[int, int]:
+        """Return the link that carries each base on the path, in order."""
+        bases = sorted(tree.bases_among(tree.between(self._ends)))
+        return {m: tree.bases[m].frame.link for m in bases}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import FormatError, StateError, quote
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.joint_vector import numbers_of
 from armillary.kinematics.placement import (
     BaseVelocity,
@@ -29,7 +28,9 @@ from armillary.kinematics.placement import (
 from armillary.kinematics.poses import poses_of
 from armillary.kinematics.state_diff import Contents, differences
 from armillary.kinematics.violations import refuse_violations
-from armillary.model.workcell import WORLD, FrameRef, Workcell
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Base, Tree
+from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import ZERO
 
@@ -100,7 +101,7 @@ class State(
             cell.frame(placement.on)
         copy = msgspec.structs.replace(self)
         vars(copy)["cell"] = cell
-        check_carried(copy.layout, map(name_of, copy.placements))
+        check_carried(copy.tree, map(name_of, copy.placements))
         for velocity in self.base_velocities:
             copy.check_free(velocity.manipulator)
         return copy
@@ -118,24 +119,23 @@ class State(
         return cell
 
     @property
-    def layout(self) -> Layout:
-        """Return the frames at which the bases stand in this state."""
-        layout = self.__dict__.get("layout")
-        if layout is None:
-            layout = self._moved(self.cell.supports, self.placements)
-            vars(self)["layout"] = layout
-        return layout
+    def tree(self) -> Tree:
+        """Return the links of the cell with bases attached as in this state."""
+        tree = self.__dict__.get("tree")
+        if tree is None:
+            tree = self._attached(Tree.of(self.cell), self.placements)
+            vars(self)["tree"] = tree
+        return tree
 
-    def _moved(
-        self, supports: Sequence[FrameRef], placements: Iterable[Placement]
-    ) -> Layout:
-        """Return a layout in which some bases stand elsewhere."""
-        changed = list(supports)
+    def _attached(self, tree: Tree, placements: Sequence[Placement]) -> Tree:
+        changes: dict[int, Base] = {}
         for placement in placements:
             at = self.cell.frame(placement.on)
-            k = self.cell.index[placement.manipulator]
-            changed[k] = at._replace(pose=at.pose @ placement.pose)
-        return Layout(self.cell, tuple(changed))
+            frame = at._replace(pose=at.pose @ placement.pose)
+            manner = "loose" if placement.on == WORLD else "held"
+            base = Base(frame, placement.on, placement.pose, manner)
+            changes[self.cell.index[placement.manipulator]] = base
+        return tree.attached(changes) if changes else tree
 
     # joints
 
@@ -269,7 +269,7 @@ class State(
         """
         self._check_attachable(part, by, replace)
         held = placed_frame(self.cell, part)
-        (X,) = poses_of(self.layout, self.q, [held], self.cell.frame(by))
+        (X,) = poses_of(self.tree, self.q, [held], self.cell.frame(by))
         on = self.cell.qualified(by)
         return self._placed(Placement(manipulator=part, on=on, pose=X.normalised()))
 
@@ -375,7 +375,7 @@ class State(
         if "cell" in self.__dict__:
             vars(changed)["cell"] = self.__dict__["cell"]
             if "placements" not in changes:
-                vars(changed)["layout"] = self.layout
+                vars(changed)["tree"] = self.tree
         return changed
 
     def _placed(self, placement: Placement) -> Self:
@@ -387,7 +387,7 @@ class State(
         if placement.on != WORLD:  # what is held moves as its holder does
             changes["base_velocities"] = self._velocities_but(name)
         changed = self._with(**changes)
-        vars(changed)["layout"] = self._moved(self.layout.supports, [placement])
+        vars(changed)["tree"] = self._attached(self.tree, [placement])
         return changed
 
     def _placement(self, name: str) -> Placement | None:
@@ -405,7 +405,7 @@ class State(
         return tuple(V for V in self.base_velocities if V.manipulator != name)
 
     def _pose(self, at: FrameRef) -> Pose:
-        (X,) = poses_of(self.layout, self.q, [at], FrameRef(-1, -1, IDENTITY))
+        (X,) = poses_of(self.tree, self.q, [at], FrameRef(WORLD_LINK, IDENTITY))
         return X
 
     def _base_in_parent(self, part: str) -> Pose:
@@ -435,7 +435,7 @@ class State(
                 f"{quote(part)} is held by {quote(present)} already; release it first, "
                 "or pass replace=True."
             )
-        check_not_carried(self.layout, part, to, at)
+        check_not_carried(self.tree, part, to, at)
 
 
 def _pose(value: Any) -> Pose:

@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
-from armillary.kinematics.chains import WORLD_KEY, Chains, Layout
 from armillary.kinematics.jacobian import Twist, velocity
 from armillary.kinematics.placement import placed_frame
+from armillary.kinematics.poses import LinkPoses
 from armillary.kinematics.state import State
-from armillary.model.workcell import FrameRef, Workcell
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Tree
+from armillary.model.workcell import WORLD_LINK, Workcell
 from armillary.spatial.twist import move_twist, turn
 from armillary.spatial.vector import subtract, transpose
 
@@ -77,19 +79,16 @@ def twist_in(state: State, twist: Twist) -> Array:
     """
     total = np.zeros(6)
     if any(state.qd):
-        total += velocity(state.layout, state.q, twist, enumerate(state.qd))
-    bases = [_root(state.layout, at) for at in (twist.frame, twist.relative_to)]
+        total += velocity(state.tree, state.q, twist, enumerate(state.qd))
+    bases = [_root(state.tree, at) for at in (twist.frame, twist.relative_to)]
     if state.base_velocities and bases[0] != bases[1]:
         total += _of_base(state, bases[0], twist) - _of_base(state, bases[1], twist)
     return total
 
 
-def _root(layout: Layout, at: FrameRef) -> int:
+def _root(tree: Tree, at: FrameRef) -> int:
     """Return the manipulator that carries a frame and stands on the world itself."""
-    k = at.manipulator
-    while k >= 0 and layout.supports[k].manipulator >= 0:
-        k = layout.supports[k].manipulator
-    return k
+    return next(reversed(tree.bases_among(tree.ancestors(at.link))), -1)
 
 
 def _of_base(state: State, k: int, twist: Twist) -> Array:
@@ -98,12 +97,12 @@ def _of_base(state: State, k: int, twist: Twist) -> Array:
     name = cell.manipulators[k].name if k >= 0 else ""
     for V in state.base_velocities:
         if V.manipulator == name:
-            chains = Chains(state.layout, state.q, WORLD_KEY)
+            poses = LinkPoses(state.tree, state.q, WORLD_LINK)
             base = placed_frame(cell, name)
             to_point = subtract(
-                chains.pose(twist.point).position, chains.pose(base).position
+                poses.pose(twist.point).position, poses.pose(base).position
             )
             at_point = move_twist((*V.linear, *V.angular), to_point)
-            R_EW = transpose(chains.pose(twist.axes).rotation)
+            R_EW = transpose(poses.pose(twist.axes).rotation)
             return np.array(turn(R_EW, at_point), dtype=np.float64)
     return np.zeros(6)

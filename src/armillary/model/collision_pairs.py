@@ -120,7 +120,7 @@ class CollisionPairs:
         if found is None:
             if is_exact(side):
                 at = self.cell.frame(side)
-                number = self.kinship.number(at.manipulator, at.link)
+                number = at.link
                 places = [self._places[number]] if number in self._places else []
             else:
                 names = enumerate(self._link_names)
@@ -133,7 +133,7 @@ class CollisionPairs:
         """Return whether a side names a link, one without shapes perhaps."""
         if is_exact(side):
             at = self.cell.frame(side)
-            return number == self.kinship.number(at.manipulator, at.link)
+            return number == at.link
         return matches(side, self.kinship.name(number))
 
     # where the cell was built
@@ -333,9 +333,9 @@ class CollisionPairs:
 
     def _number(self, name: str) -> int:
         at = self.cell.frame(name)
-        if at.manipulator < 0:
+        if at.link < 0:
             raise ModelError("The world is no link; nothing is tested against it.")
-        return self.kinship.number(at.manipulator, at.link)
+        return at.link
 
     def _told(self, carried: Carried) -> str:
         part = quote(self.cell.manipulators[carried.manipulator].name)

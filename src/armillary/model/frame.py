@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from armillary.errors import quote
@@ -31,3 +33,13 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         if self.pose is not IDENTITY:
             pose = rigid(self.pose, f"frame {quote(self.name)}")
             msgspec.structs.force_setattr(self, "pose", pose)
+
+
+class FrameRef(NamedTuple):
+    """A frame of a cell, by the number of its link there and its pose in that link.
+
+    Links are numbered through all manipulators, as in `cell.links`; -1 is the world.
+    """
+
+    link: int
+    pose: Pose

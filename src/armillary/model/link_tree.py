@@ -64,10 +64,6 @@ class LinkTree:
         self.bolted = tuple(self._find_bolted())
         self.groups, self.carriers = self._walk()
 
-    def number(self, manipulator: int, link: int) -> int:
-        """Return the number of a link, -1 for the world."""
-        return THE_WORLD if manipulator < 0 else self.starts[manipulator] + link
-
     def name(self, number: int) -> LinkName:
         """Return the name of a link."""
         k = int(self.owners[number])
@@ -79,11 +75,9 @@ class LinkTree:
     # where the cell was built
 
     def _find_bolted(self) -> Iterator[Carried]:
-        for k, support in enumerate(self.cell.supports):
-            is_carried = support.manipulator >= 0
-            if is_carried and self.cell.manipulators[k].name in self._bolted:
-                holder = self.number(support.manipulator, support.link)
-                yield Carried(k, holder, "bolted to")
+        for k, at in enumerate(self.cell.base_frames):
+            if at.link >= 0 and self.cell.manipulators[k].name in self._bolted:
+                yield Carried(k, at.link, "bolted to")
 
     def _walk(self) -> tuple[Indices, Indices]:
         """Return for each link its rigid group, and what with shapes is below it.
@@ -141,8 +135,8 @@ class LinkTree:
                 continue
             at = self.cell.frame(mount.on)
             k = self.cell.index[mount.manipulator]
-            base = self.number(k, self.cell.manipulators[k].base)
-            holder = self.number(at.manipulator, at.link)
+            base = self.starts[k] + self.cell.manipulators[k].base
+            holder = at.link
             if mount.on == WORLD or self._is_link(mount.on, at):
                 parents[base] = holder
             else:
@@ -156,9 +150,8 @@ class LinkTree:
         return parents, padded[parents]
 
     def _is_link(self, name: str, at: FrameRef) -> bool:
-        manipulator = self.cell.manipulators[at.manipulator]
-        link = manipulator.links[at.link].name
-        return name in {link, f"{manipulator.name}/{link}"}
+        link = self.name(at.link)
+        return name in {link.link, link.qualified}
 
     # what a state adds
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from itertools import accumulate
+from typing import Any, Final, Self
 
 import msgspec
 import numpy as np
@@ -13,6 +14,8 @@ from armillary.errors import ArmillaryError, ModelError, quote, unknown
 from armillary.model.check_pose import rigid
 from armillary.model.cycles import endless
 from armillary.model.fields import EMPTY, TupleOf, replaced, store_tuples
+from armillary.model.frame import FrameRef
+from armillary.model.link import Link
 from armillary.model.link_pattern import is_exact
 from armillary.model.manipulator import Manipulator
 from armillary.model.parameters import approx_equal
@@ -21,6 +24,7 @@ from armillary.model.rules import Rules
 from armillary.spatial.pose import IDENTITY, Pose
 
 WORLD = "world"
+WORLD_LINK: Final = -1  # the number of the world among links
 DEFAULT_RULES = Rules()
 
 
@@ -49,14 +53,6 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
         if self.pose is not IDENTITY:
             pose = rigid(self.pose, f"the mount of {quote(self.manipulator)}")
             msgspec.structs.force_setattr(self, "pose", pose)
-
-
-class FrameRef(NamedTuple):
-    """A frame of the cell, fixed to a link of a manipulator; -1, -1 is the world."""
-
-    manipulator: int
-    link: int
-    pose: Pose
 
 
 class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -116,7 +112,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 )
             standing.add(mount.manipulator)
         self._qualify_mounts()
-        falling = endless([support.manipulator for support in self.supports])
+        falling = endless([self.owners[at.link] for at in self.base_frames])
         if falling:
             name = self.manipulators[min(falling)].name
             raise ModelError(
@@ -178,8 +174,8 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         k = self._number(name)
         standing = [
             quote(m.name)
-            for m, support in zip(self.manipulators, self.supports, strict=True)
-            if support.manipulator == k
+            for m, at in zip(self.manipulators, self.base_frames, strict=True)
+            if self.owners[at.link] == k
         ]
         if standing:
             raise ModelError(
@@ -296,13 +292,28 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {mount.manipulator: mount for mount in self.mounts}
 
     @cached_property
-    def supports(self) -> tuple[FrameRef, ...]:
-        """Return the frame that each manipulator's base stands at."""
+    def links(self) -> tuple[Link, ...]:
+        """Return the links of all manipulators, by which links are numbered."""
+        return tuple(link for m in self.manipulators for link in m.links)
+
+    @cached_property
+    def owners(self) -> tuple[int, ...]:
+        """Return the manipulator of each link, and -1 as the last for the world."""
+        return (*(k for k, m in enumerate(self.manipulators) for _ in m.links), -1)
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """Return the number of the first link of each manipulator, then that of all."""
+        return tuple(accumulate((len(m.links) for m in self.manipulators), initial=0))
+
+    @cached_property
+    def base_frames(self) -> tuple[FrameRef, ...]:
+        """Return the pose of each manipulator's base in the link that carries it."""
         found: list[FrameRef] = []
         for manipulator in self.manipulators:
             mount = self.mounted.get(manipulator.name)
             if mount is None:
-                found.append(FrameRef(-1, -1, IDENTITY))
+                found.append(FrameRef(WORLD_LINK, IDENTITY))
             else:
                 at = self.frame(mount.on)
                 found.append(at._replace(pose=at.pose @ mount.pose))
@@ -311,10 +322,8 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def offsets(self) -> tuple[int, ...]:
         """Return where the joints of each manipulator start in q."""
-        starts = [0]
-        for manipulator in self.manipulators:
-            starts.append(starts[-1] + len(manipulator.coordinates))
-        return tuple(starts[:-1])
+        counts = (len(m.coordinates) for m in self.manipulators)
+        return tuple(accumulate(counts, initial=0))[:-1]
 
     @cached_property
     def joint_names(self) -> tuple[str, ...]:
@@ -360,8 +369,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def frame_names(self) -> tuple[str, ...]:
         """Return the names of all frames as `manipulator/frame`, the world's first."""
-        named = (f"{m.name}/{f}" for m in self.manipulators for f in m.places)
-        return (WORLD, *named)
+        return (WORLD, *(f"{m.name}/{f}" for m in self.manipulators for f in m.places))
 
     @cached_property
     def _bare(self) -> dict[str, list[int]]:
@@ -380,26 +388,21 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ModelError: The bare name is not unique; qualify it.
         """
         if name == WORLD:
-            return FrameRef(-1, -1, IDENTITY)
+            return FrameRef(WORLD_LINK, IDENTITY)
         owners = self._bare.get(name, [])
         if len(owners) > 1:
             choices = ", ".join(f"'{self.manipulators[k].name}/{name}'" for k in owners)
             raise ModelError(f"Frame {quote(name)} is not unique; say {choices}.")
-        if owners:
-            place = self.manipulators[owners[0]].places[name]
-            return FrameRef(owners[0], place.link, place.pose)
-        return self._qualified_frame(name)
-
-    def _qualified_frame(self, name: str) -> FrameRef:
         owner, _, bare = str(name).partition("/")
         k = self.index.get(owner)
-        if k is not None and bare in self.manipulators[k].places:
-            place = self.manipulators[k].places[bare]
-            return FrameRef(k, place.link, place.pose)
-        if k is not None and bare:
-            known = self.manipulators[k].places
-            raise unknown("frame", bare, known, owner=f"manipulator '{owner}'")
-        raise unknown("frame", str(name), (WORLD, *self._bare), owner=self._owner)
+        if owners:
+            k, bare = owners[0], name
+        if k is None or not bare:
+            raise unknown("frame", str(name), (WORLD, *self._bare), owner=self._owner)
+        places = self.manipulators[k].places
+        if bare not in places:
+            raise unknown("frame", bare, places, owner=f"manipulator '{owner}'")
+        return FrameRef(self.starts[k] + places[bare].link, places[bare].pose)
 
     def qualified(self, name: str) -> str:
         """Return the unique name `manipulator/frame` of a frame; `world` stays.
@@ -409,9 +412,9 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ModelError: The bare name is not unique.
         """
         at = self.frame(name)
-        if at.manipulator < 0:
+        if at.link < 0:
             return WORLD
-        owner = self.manipulators[at.manipulator]
+        owner = self.manipulators[self.owners[at.link]]
         bare = name if name in owner.places else name.partition("/")[2]
         return f"{owner.name}/{bare}"
 

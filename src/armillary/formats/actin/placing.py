@@ -122,7 +122,7 @@ def _attached(cell: Workcell, k: int, element: Element, report: Report) -> Mount
     except ArmillaryError as error:
         report.error(element.place, "unknown-frame", str(error).removesuffix("."))
         return None
-    if (at.manipulator, at.link) != (below, place):
+    if at.link != cell.starts[below] + place:
         message = f"frame {quote(on)} is not on link {link} of manipulator {below}"
         report.error(element.place, "wrong-frame", message)
         return None
@@ -158,17 +158,18 @@ def attachment_element(cell: Workcell, mount: Mount, report: Report) -> Element:
     """Return the node of the attachment map of a manipulator that stands on another."""
     k = cell.index[mount.manipulator]
     at = cell.frame(mount.on)
-    owner = cell.manipulators[at.manipulator]
+    number = cell.owners[at.link]
+    owner, own = cell.manipulators[number], at.link - cell.starts[number]
     moving = _moving(owner)
-    link = BASE_INDEX if at.link == owner.base else moving.index(at.link)
+    link = BASE_INDEX if own == owner.base else moving.index(own)
     frame: list[Element] = []
-    if mount.on != f"{owner.name}/{owner.links[at.link].name}":
+    if mount.on != f"{owner.name}/{cell.links[at.link].name}":
         frame.append(text_element("am:frame", mount.on, report))
     return tag(
         "mn:manipulatorAttachmentNode",
         {},
         tag("mn:manipulatorId", text=str(k)),
-        tag("mn:baseManipulatorId", text=str(at.manipulator)),
+        tag("mn:baseManipulatorId", text=str(number)),
         tag("mn:linkId", text=str(link)),
         *frame,
         _written("mn:offset", _support(cell, k, mount.on), mount),
@@ -186,7 +187,7 @@ def _written(name: str, support: _Support, mount: Mount) -> Element:
 def _support(cell: Workcell, k: int, on: str) -> _Support:
     """Return the support of a manipulator on a frame of another one."""
     at = cell.frame(on)
-    primary = cell.manipulators[at.manipulator].links[at.link].primary
+    primary = cell.links[at.link].primary
     before = at.pose.inverse() @ primary
     return _Support(on, before, _foot(cell.manipulators[k]))
 

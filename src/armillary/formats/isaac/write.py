@@ -63,7 +63,7 @@ def write(cell: Workcell, report: Report) -> bytes:
         report.raise_if_errors()
     (manipulator,) = cell.manipulators
     unsupported = Unsupported(report)
-    links = _Tree(manipulator, unsupported, report).links(cell.supports[0].pose)
+    links = _Tree(manipulator, unsupported, report).links(cell.base_frames[0].pose)
     unsupported.add_fields("manipulator", manipulator, MANIPULATOR)
     for mount in cell.mounts:
         unsupported.add_fields("mount", mount, MOUNT)

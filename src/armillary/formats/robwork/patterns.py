@@ -104,8 +104,8 @@ class Patterns:
         """
         if is_exact(side):
             at = self._cell.frame(side)
-            m = self._cell.manipulators[at.manipulator]
-            return (self.name(LinkName(m.name, m.links[at.link].name)),)
+            m = self._cell.manipulators[self._cell.owners[at.link]]
+            return (self.name(LinkName(m.name, self._cell.links[at.link].name)),)
         self._compare(side)
         wanted = [link for link in self._full if matches(side, link)]
         for pattern in self._patterns_like(side):

@@ -345,8 +345,7 @@ def _pair_elements(cell: Workcell, patterns: Patterns) -> Iterator[Element]:
     links: list[LinkName] = []
     groups: list[int] = []
     for name in pairs.links:
-        at = cell.frame(name)
-        number = tree.number(at.manipulator, at.link)
+        number = cell.frame(name).link
         links.append(tree.name(number))
         groups.append(int(tree.groups[number]))
     names = [patterns.name(link) for link in links]

@@ -169,7 +169,7 @@ class _WorkcellWriter:
         mount = self._mount(manipulator)
         if self._is_environment(manipulator) or not mount.bolted:
             return False
-        on = self._cell.frame(mount.on).manipulator
+        on = self._cell.owners[self._cell.frame(mount.on).link]
         is_on_robot = on >= 0 and _is_robot(self._cell.manipulators[on])
         base = manipulator.links[manipulator.base].name
         return manipulator.name != base or not is_on_robot

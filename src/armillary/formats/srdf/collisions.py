@@ -122,9 +122,9 @@ def _mounted(cell: Workcell, known: CollisionPairs) -> tuple[Carried, ...]:
     """Return the bases mounted on links without bolts, which URDF fixes there."""
     bolted = {each.manipulator for each in known.kinship.bolted}
     return tuple(
-        Carried(k, known.kinship.number(at.manipulator, at.link), "standing on")
-        for k, at in enumerate(cell.supports)
-        if at.manipulator >= 0 and k not in bolted
+        Carried(k, at.link, "standing on")
+        for k, at in enumerate(cell.base_frames)
+        if at.link >= 0 and k not in bolted
     )
 
 

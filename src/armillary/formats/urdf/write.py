@@ -15,10 +15,11 @@ from armillary.formats.urdf.elements import origin_element
 from armillary.formats.urdf.joints import DYNAMICS
 from armillary.formats.urdf.write_links import LinkWriter
 from armillary.formats.xml import Element, tag, to_text
+from armillary.model.frame import FrameRef
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
-from armillary.model.workcell import WORLD, FrameRef, Workcell
+from armillary.model.workcell import WORLD, Workcell
 from armillary.spatial.pose import Pose
 
 __all__ = ["write"]
@@ -97,7 +98,7 @@ class _Export:
     def add_manipulator(self, number: int) -> None:
         """Add all links of a manipulator, and the joint that mounts its base."""
         manipulator = self.cell.manipulators[number]
-        support = self.cell.supports[number]
+        support = self.cell.base_frames[number]
         self.unsupported.add_fields("manipulator", manipulator, MANIPULATOR)
         dynamics = _dynamics(manipulator)
         if len(dynamics) < len(manipulator.properties):
@@ -115,9 +116,9 @@ class _Export:
         X_SB = at.pose @ base.joint.precursor
         if self.is_single and X_SB.is_identity:
             return
-        if at.manipulator >= 0:
-            carrier = self.cell.manipulators[at.manipulator]
-            parent = self.name(carrier, carrier.links[at.link].name)
+        if at.link >= 0:
+            carrier = self.cell.manipulators[self.cell.owners[at.link]]
+            parent = self.name(carrier, self.cell.links[at.link].name)
         else:
             parent = self._world()
         name = self.joint_names.derive(self.name(manipulator, f"{base.name}_mount"))

@@ -16,9 +16,9 @@ from armillary.ik.closed_forms.family import Answer, Preferred
 from armillary.ik.closed_forms.recognise import Closed
 from armillary.ik.closed_forms.subproblems import ZERO_TURN, Turn
 from armillary.ik.search_step import Goal
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.poses import poses_of
+from armillary.model.tree import Tree
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (
     Number,
@@ -39,7 +39,7 @@ class Question(NamedTuple):
     """What is asked, and of whom.
 
     Attributes:
-        layout: What moves.
+        tree: What moves.
         goal: Which frame the closed form places, and in which.
         selection: Which joints are found.
         limits: Least and greatest coordinate of each of those.
@@ -50,7 +50,7 @@ class Question(NamedTuple):
         behind: The pose of `outer.frame` in `goal.frame`.
     """
 
-    layout: Layout
+    tree: Tree
     goal: Goal
     selection: Inputs
     limits: tuple[Sequence[float], Sequence[float]]
@@ -67,10 +67,10 @@ class Question(NamedTuple):
         if self.outer is None:
             return self
         still = [0.0] * len(self.selection.inputs)
-        layout, q = self.selection.applied(self.layout, still, values)
+        tree, q = self.selection.applied(self.tree, still, values)
         goal, outer = self.goal, self.outer
-        (before,) = poses_of(layout, q, [goal.relative_to], outer.relative_to)
-        (behind,) = poses_of(layout, q, [outer.frame], goal.frame)
+        (before,) = poses_of(tree, q, [goal.relative_to], outer.relative_to)
+        (behind,) = poses_of(tree, q, [outer.frame], goal.frame)
         return self._replace(before=before, behind=behind)
 
     @property
@@ -266,7 +266,7 @@ def _reached_inside(question: Question, answer: Answer, q: list[Number]) -> Pose
     if closed.exact:
         return closed.pose(answer.turns, answer.shifts)
     whole = question.selection.expand(q)
-    (X,) = poses_of(question.layout, whole, [goal.frame], goal.relative_to)
+    (X,) = poses_of(question.tree, whole, [goal.frame], goal.relative_to)
     return X
 
 

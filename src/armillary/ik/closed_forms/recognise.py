@@ -22,9 +22,9 @@ from armillary.ik.closed_forms.spherical_wrist import SPHERICAL_WRIST
 from armillary.ik.closed_forms.subproblems import Turn
 from armillary.ik.closed_forms.three_parallel import THREE_PARALLEL
 from armillary.ik.search_step import Goal
-from armillary.kinematics.chains import Layout
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.poses import poses_of
+from armillary.model.tree import Tree
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
 
@@ -96,7 +96,7 @@ class Closed(NamedTuple):
         return X.inverse() if self.backwards else X
 
 
-def recognise(layout: Layout, goal: Goal, selection: Inputs) -> Closed:
+def recognise(tree: Tree, goal: Goal, selection: Inputs) -> Closed:
     """Return the closed form of the joints that place a frame.
 
     Raises:
@@ -105,7 +105,7 @@ def recognise(layout: Layout, goal: Goal, selection: Inputs) -> Closed:
     point = not goal.has_rotation
     whole = all(goal.position) and (point or all(goal.rotation))
     demand(whole, "the goal is neither a full pose nor a full position")
-    chain = chain_of(layout, goal.frame, goal.relative_to, selection)
+    chain = chain_of(tree, goal.frame, goal.relative_to, selection)
     reasons: list[str] = []
     for family, arm, backwards in (_placing if point else _candidates)(chain):
         try:
@@ -114,7 +114,7 @@ def recognise(layout: Layout, goal: Goal, selection: Inputs) -> Closed:
             reasons.append(str(unfit))
             continue
         closed = Closed(family, arm, formula, backwards, point, math.inf)
-        error = _error(layout, goal, selection, closed)
+        error = _error(tree, goal, selection, closed)
         demand(error <= ACCURACY * arm.size, "the axes are not rigid lines")
         return closed._replace(accuracy=error)
     raise NotApplicable("; ".join(dict.fromkeys(reasons)))
@@ -149,12 +149,12 @@ def _placing(chain: Chain) -> list[tuple[Family[Any], Arm | Mixed, bool]]:
     return [(POINT[turning], mixed_of(chain), False)]
 
 
-def _error(layout: Layout, goal: Goal, selection: Inputs, closed: Closed) -> float:
+def _error(tree: Tree, goal: Goal, selection: Inputs, closed: Closed) -> float:
     """Return how far the arm's poses are from the model's, at random q."""
     worst = 0.0
     n = len(selection.inputs)
     for q in np.random.default_rng(0).uniform(-3.0, 3.0, (CHECKS, n)).tolist():
-        (X,) = poses_of(layout, selection.expand(q), [goal.frame], goal.relative_to)
+        (X,) = poses_of(tree, selection.expand(q), [goal.frame], goal.relative_to)
         angles = [d.gain * q[d.place] + d.offset for d in closed.arm.drives]
         turns = [Turn(math.cos(angle), math.sin(angle)) for angle in angles]
         shifts = [d.gain * q[d.place] + d.offset for d in closed.rails]

@@ -14,18 +14,11 @@ import numpy.typing as npt
 
 from armillary.ik.closed_forms.applicability import NotApplicable, demand
 from armillary.ik.search_step import Goal
-from armillary.kinematics.chains import (
-    Key,
-    Layout,
-    common_ancestor,
-    link_of,
-    parent_of,
-    path_below,
-)
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist, jacobian
 from armillary.kinematics.poses import poses_of
-from armillary.model.workcell import FrameRef
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Tree
 from armillary.spatial.pose import IDENTITY
 
 Array = npt.NDArray[np.float64]
@@ -82,7 +75,7 @@ class Chain(NamedTuple):
 
 
 def chain_of(
-    layout: Layout, frame: FrameRef, relative_to: FrameRef, selection: Inputs
+    tree: Tree, frame: FrameRef, relative_to: FrameRef, selection: Inputs
 ) -> Chain:
     """Return the chain of the chosen joints that carry `frame` in `relative_to`.
 
@@ -91,69 +84,61 @@ def chain_of(
             links of the path.
     """
     zero = selection.expand([0.0] * len(selection.inputs))
-    (home,) = poses_of(layout, zero, [frame], relative_to)
+    (home,) = poses_of(tree, zero, [frame], relative_to)
     twist = Twist(frame, relative_to, relative_to, relative_to)
-    columns = np.array(jacobian(layout, zero, twist), dtype=np.float64)
+    columns = np.array(jacobian(tree, zero, twist), dtype=np.float64)
     path = [
-        (key, k)
-        for key in _path(layout, frame, relative_to)
-        for k in [_coordinate(layout, key)]
-        if k in selection.inputs
+        (link, drive.of)
+        for link in _path(tree, frame, relative_to)
+        if (drive := tree.drives[link]) and drive.of in selection.inputs
     ]
     used = [k for _, k in path]
     screws: list[Screw] = []
-    for key, k in path:
-        name = layout.cell.joint_names[k]
+    for link, k in path:
+        name = tree.cell.joint_names[k]
         one = used.count(k) == 1
         demand(one, f"'{name}' moves more than one link between the two frames")
-        line = _is_screw(layout, key)
+        line = _is_screw(tree, link)
         demand(line, f"'{name}' neither turns about a line nor slides along one")
         screws.append(_screw(selection.inputs.index(k), columns[k], name))
     return Chain(tuple(screws), home.matrix(), tuple(range(1, len(screws) + 1)))
 
 
-def inner_goal(layout: Layout, goal: Goal, selection: Inputs) -> Goal | None:
+def inner_goal(tree: Tree, goal: Goal, selection: Inputs) -> Goal | None:
     """Return the goal between the outermost links that chosen joints move.
 
     What lies outside of them is constant in q, so that a target for the goal is one
     for the inner goal. It is None where other inputs of the selection lie inside.
     """
-    ends = link_of(goal.frame), link_of(goal.relative_to)
-    root = common_ancestor(layout, ends)
+    ends = goal.frame.link, goal.relative_to.link
+    root = tree.common_ancestor(ends)
     moved = [
         [
-            key
-            for key in path_below(layout, root, end)
-            if _coordinate(layout, key) in selection.inputs
+            link
+            for link in tree.path(root, end)
+            if (drive := tree.drives[link]) and drive.of in selection.inputs
         ]
         for end in ends
     ]
     links = [
-        here[0] if here else parent_of(layout, there[-1])
+        here[0] if here else tree.parents[there[-1]]
         for here, there in (moved, moved[::-1])
     ]
-    frame, relative_to = (FrameRef(*link, IDENTITY) for link in links)
+    frame, relative_to = (FrameRef(link, IDENTITY) for link in links)
     inside = Inputs.between(
-        layout, [frame, relative_to], selection.inputs, selection.rest
+        tree, [frame, relative_to], selection.inputs, selection.rest
     )
     return (
         None if inside.shapes else goal._replace(frame=frame, relative_to=relative_to)
     )
 
 
-def _path(layout: Layout, frame: FrameRef, relative_to: FrameRef) -> list[Key]:
-    """Return the links between two frames that a joint moves, from `relative_to` on."""
-    ends = [link_of(relative_to), link_of(frame)]
-    root = common_ancestor(layout, ends)
-    up, down = (path_below(layout, root, end) for end in ends)
-    return [key for key in (*up, *reversed(down)) if _coordinate(layout, key) >= 0]
-
-
-def _coordinate(layout: Layout, key: Key) -> int:
-    """Return which of the cell's coordinates moves a link, -1 where none does."""
-    manipulator, k = key
-    drive = layout.cell.manipulators[manipulator].drives[k]
-    return -1 if drive is None else layout.cell.offsets[manipulator] + drive.of
+def _path(tree: Tree, frame: FrameRef, relative_to: FrameRef) -> list[int]:
+    """Return the links between two frames, from `relative_to` on."""
+    ends = [relative_to.link, frame.link]
+    root = tree.common_ancestor(ends)
+    up, down = (tree.path(root, end) for end in ends)
+    return [*up, *reversed(down)]
 
 
 def _screw(place: int, column: Array, name: str) -> Screw:
@@ -169,14 +154,11 @@ def _screw(place: int, column: Array, name: str) -> Screw:
     raise NotApplicable(f"'{name}' does not move the frame")
 
 
-def _is_screw(layout: Layout, key: Key) -> bool:
+def _is_screw(tree: Tree, link: int) -> bool:
     """Tell whether pose(q) = pose(q_0) exp([S] (q - q_0)) with one S for its range."""
-    manipulator, k = key
-    coordinate = _coordinate(layout, key)
-    joint = layout.cell.manipulators[manipulator].links[k].joint
-    drive = layout.cell.manipulators[manipulator].drives[k]
+    joint, drive = tree.cell.links[link].joint, tree.drives[link]
     assert drive is not None
-    ends = [float(limit[coordinate]) for limit in layout.cell.limits]
+    ends = [float(limit[drive.of]) for limit in tree.cell.limits]
     low, high = (
         min(max(end, -WIDE), WIDE) * drive.multiplier + drive.offset for end in ends
     )

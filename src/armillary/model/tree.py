@@ -1,0 +1,269 @@
+"""The tree of a cell's links, as bases are attached just now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Self
+
+from armillary.model.frame import FrameRef
+from armillary.model.manipulator import Drive
+from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
+from armillary.spatial.pose import IDENTITY, Pose
+
+__all__ = ["Base", "Tree"]
+
+
+class Base(NamedTuple):
+    """Where the base of a manipulator is attached.
+
+    Attributes:
+        frame: The link that carries it, and the pose of the base in that link.
+        on: Qualified name of the frame that it is attached to.
+        pose: Of the base in that frame.
+        manner: Why it stays there or not: `bolted`, `loose`, `held` by a state, or
+            nothing for a base without a mount.
+    """
+
+    frame: FrameRef
+    on: str = WORLD
+    pose: Pose = IDENTITY
+    manner: Literal["", "bolted", "loose", "held"] = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """The links of a cell, and what carries each of them just now.
+
+    Links have the numbers that they have in `cell.links`, -1 is the world. A state that
+    attaches nothing shares the tree of its cell, and states that differ in their joints
+    alone share theirs, so that trees are compared by identity.
+
+    Attributes:
+        cell: Whose links.
+        bases: Where the base of each manipulator is attached.
+        parents: The link that carries each link, across mounts.
+        drives: What moves the joint of each link, by the index in the cell's q; None
+            where it is fixed.
+        base_of: The manipulator whose base each link is, -1 for the others; the last is
+            the world's.
+    """
+
+    cell: Workcell
+    bases: tuple[Base, ...]
+    parents: tuple[int, ...]
+    drives: tuple[Drive | None, ...]
+    base_of: tuple[int, ...]
+
+    @classmethod
+    def of(cls, cell: Workcell) -> Self:
+        """Return the tree in which a cell was built, which the cell keeps."""
+        known: dict[str, Any] = vars(cell)
+        found = known.get("tree_as_built")
+        return known.setdefault("tree_as_built", found or cls._built(cell))
+
+    @classmethod
+    def _built(cls, cell: Workcell) -> Self:
+        bases: list[Base] = []
+        parents: list[int] = []
+        drives: list[Drive | None] = []
+        base_of = [-1] * (len(cell.links) + 1)
+        for k, manipulator in enumerate(cell.manipulators):
+            frame, mount = cell.base_frames[k], cell.mounted.get(manipulator.name)
+            if mount is None:
+                bases.append(Base(frame))
+            else:
+                manner = "bolted" if mount.bolted else "loose"
+                bases.append(Base(frame, mount.on, mount.pose, manner))
+            start, offset = cell.starts[k], cell.offsets[k]
+            base_of[start + manipulator.base] = k
+            parents += (
+                frame.link if parent < 0 else start + parent
+                for parent in manipulator.parents
+            )
+            drives += (
+                drive and drive._replace(of=offset + drive.of)
+                for drive in manipulator.drives
+            )
+        return cls(cell, tuple(bases), tuple(parents), tuple(drives), tuple(base_of))
+
+    def attached(self, changes: Mapping[int, Base]) -> Self:
+        """Return the tree with the bases of some manipulators attached elsewhere."""
+        bases, parents = list(self.bases), list(self.parents)
+        for k, base in changes.items():
+            bases[k] = base
+            parents[self.base_link(k)] = base.frame.link
+        return replace(self, bases=tuple(bases), parents=tuple(parents))
+
+    def base_link(self, manipulator: int) -> int:
+        """Return the link that is the base of a manipulator."""
+        return self.cell.starts[manipulator] + self.cell.manipulators[manipulator].base
+
+    def name(self, link: int) -> str:
+        """Return the qualified name of a link."""
+        if link < 0:
+            return WORLD
+        owner = self.cell.manipulators[self.cell.owners[link]]
+        return f"{owner.name}/{self.cell.links[link].name}"
+
+    @cached_property
+    def joint_links(self) -> tuple[int, ...]:
+        """Return the link behind each joint of the cell's q."""
+        cell = self.cell
+        pairs = zip(cell.starts, cell.manipulators, strict=False)
+        return tuple(start + k for start, m in pairs for k in m.coordinates)
+
+    # towards the world
+
+    def ancestors(self, link: int) -> list[int]:
+        """Return a link and all that carry it, the world last."""
+        found = [link]
+        while link >= 0:
+            link = self.parents[link]
+            found.append(link)
+        return found
+
+    def common_ancestor(self, links: Sequence[int]) -> int:
+        """Return the nearest link that is or carries each of `links`, one at least."""
+        return nearest_shared([self.ancestors(link) for link in links])
+
+    def path(self, root: int, link: int) -> list[int]:
+        """Return the links from `link` up to `root`, that one left out."""
+        line = self.ancestors(link)
+        return line[: line.index(root)]
+
+    def between(self, frames: Sequence[FrameRef]) -> set[int]:
+        """Return the links between frames, below the nearest one that carries all."""
+        links = [frame.link for frame in frames]
+        root = self.common_ancestor(links)
+        return {step for link in links for step in self.path(root, link)}
+
+    def bases_among(self, links: Iterable[int]) -> list[int]:
+        """Return the manipulators whose bases are among links, in the order of those.
+
+        Among the ancestors of a link those are the manipulators that carry it.
+        """
+        return [k for link in links if (k := self.base_of[link]) >= 0]
+
+    def movers(self, links: Iterable[int]) -> list[int]:
+        """Return the link whose joint moves each link: itself, or what it is fixed to.
+
+        It is the world for those that nothing moves.
+        """
+        drives = self.drives
+        return nearest(self.parents, links, lambda link: drives[link] is not None)
+
+    # away from the world
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """Return the links that each link carries, those of the world last."""
+        found: list[list[int]] = [[] for _ in range(len(self.parents) + 1)]
+        for link, parent in enumerate(self.parents):
+            found[parent].append(link)
+        return tuple(map(tuple, found))
+
+    def _descendants(self, links: Iterable[int]) -> set[int]:
+        """Return links and all that they carry."""
+        found: set[int] = set()
+        waiting = list(links)
+        while waiting:
+            link = waiting.pop()
+            if link not in found:
+                found.add(link)
+                waiting += self.children[link]
+        return found
+
+    # frames by their qualified names
+
+    def is_link(self, frame: str) -> bool:
+        """Return whether a frame is the world or a link, not one fixed to that."""
+        return self.name(self.cell.frame(frame).link) == frame
+
+    def frame_parent(self, frame: str) -> str | None:
+        """Return the frame that carries a frame, None for the world.
+
+        A named frame is carried by its link, a link by its parent, a base by the frame
+        that it is attached to.
+        """
+        if frame == WORLD:
+            return None
+        link = self.cell.frame(frame).link
+        if self.name(link) != frame:
+            return self.name(link)
+        base = self.base_of[link]
+        return self.bases[base].on if base >= 0 else self.name(self.parents[link])
+
+    def frame_children(self, frame: str) -> Iterator[str]:
+        """Yield what a frame carries: named frames, links, then bases."""
+        link = self.cell.frame(frame).link
+        if link >= 0 and self.name(link) == frame:
+            owner = self.cell.manipulators[self.cell.owners[link]]
+            start = self.cell.starts[self.cell.owners[link]]
+            yield from (f"{owner.name}/{f.name}" for f in self.cell.links[link].frames)
+            yield from (self.name(start + k) for k in owner.children[link - start])
+        yield from (self.name(self.base_link(k)) for k in self._bases_on.get(frame, ()))
+
+    @cached_property
+    def _bases_on(self) -> dict[str, list[int]]:
+        """Return the manipulators whose bases are attached to each frame."""
+        found: dict[str, list[int]] = {}
+        for k, base in enumerate(self.bases):
+            found.setdefault(base.on, []).append(k)
+        return found
+
+    def common_frame(self, frames: Sequence[str]) -> str:
+        """Return the nearest frame that is or carries each of these, one at least."""
+        return nearest_shared([self._frame_ancestors(frame) for frame in frames])
+
+    def _frame_ancestors(self, frame: str) -> list[str]:
+        found = [frame]
+        while (parent := self.frame_parent(found[-1])) is not None:
+            found.append(parent)
+        return found
+
+    def carried_by(self, frames: Iterable[str]) -> set[int]:
+        """Return the links that any of the frames carries.
+
+        The frames' own links are not among them, unless another frame carries those.
+        """
+        first: list[int] = []
+        for frame in frames:
+            if self.is_link(frame):
+                first += self.children[self.cell.frame(frame).link]
+            else:
+                first += map(self.base_link, self._bases_on.get(frame, ()))
+        return self._descendants(first)
+
+
+def nearest(
+    parents: Sequence[int], links: Iterable[int], stops: Callable[[int], bool]
+) -> list[int]:
+    """Return the nearest link at which each way to the world stops, in linear time.
+
+    Args:
+        parents: The link that carries each link, -1 for the world.
+        links: Where the ways begin; such a link may be the nearest one itself.
+        stops: Whether a way ends at a link; all end at the world.
+    """
+    known = {WORLD_LINK: WORLD_LINK}
+    found: list[int] = []
+    for start in links:
+        way: list[int] = []
+        link = start
+        while link not in known:
+            if stops(link):
+                known[link] = link
+                break
+            way.append(link)
+            link = parents[link]
+        known.update(dict.fromkeys(way, known[link]))
+        found.append(known[start])
+    return found
+
+
+def nearest_shared(lines: Sequence[Sequence[Any]]) -> Any:
+    """Return the first of the first line that all lines have."""
+    shared = set(lines[0]).intersection(*lines[1:])
+    return next(each for each in lines[0] if each in shared)
