@@ -81,7 +81,7 @@ def test_every_file_loads_or_is_refused_with_a_right_reason(robwork: Path):
             continue
         count = len(cell.joint_names)
         warnings = len(report.diagnostics)
-        lines.append(f"loaded   {name}: {count} joints, {warnings} findings")
+        lines.append(f"loaded   {name}: {count} joints, {warnings} diagnostics")
         if expected is not None:
             wrong.append(lines[-1])
     print("\n".join(lines))  # noqa: T201

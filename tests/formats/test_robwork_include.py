@@ -261,7 +261,7 @@ def test_link_that_leads_out_is_not_followed(write: Write, tmp_path: Path):
     assert [d.code for d in faults(main)] == ["reference-outside"]
 
 
-def test_missing_file_is_told_with_both_places(write: Write):
+def test_missing_file_is_reported_with_both_locations(write: Write):
     write("b.xml", '<b>\n <Include file="thre.xml"/></b>')
     write("three.xml", "<c/>")
     main = write("main.xml", '<w>\n\n<Include file="b.xml"/></w>')
@@ -273,7 +273,7 @@ def test_missing_file_is_told_with_both_places(write: Write):
     assert str(around.place).endswith("main.xml:3:1")
 
 
-def test_broken_file_is_told_with_both_places(write: Write):
+def test_broken_file_is_reported_with_both_locations(write: Write):
     write("b.xml", "<b>\n</c>")
     main = write("main.xml", '<w><Include file="b.xml"/></w>')
     broken, around = faults(main)
@@ -297,7 +297,7 @@ def test_file_that_closes_what_another_opens_is_refused(write: Write):
          "main.xml -> b.xml -> c.xml -> b.xml"),
     ],
 )  # fmt: skip
-def test_include_cycles_are_told(write: Write, files: dict[str, str], names: str):
+def test_include_cycles_are_reported(write: Write, files: dict[str, str], names: str):
     write("sub/x.xml", "")
     for name, other in files.items():
         write(name, f'<w><Include file="{other}"/></w>')
@@ -323,7 +323,7 @@ def test_include_bomb_is_bounded(write: Write):
     assert time.process_time() - start < 5.0
 
 
-def test_include_without_file_is_told(write: Write):
+def test_include_without_file_is_reported(write: Write):
     assert [d.code for d in faults(write("m.xml", "<w><Include/></w>"))] == [
         "missing-attribute"
     ]

@@ -43,7 +43,7 @@ def serial(body: str, rest: str = "") -> str:
     return f"{head}{body}{rest}</SerialDevice>"
 
 
-def findings(text: str) -> dict[str, str]:
+def diagnostics(text: str) -> dict[str, str]:
     """Code to message, of everything that is no error."""
     _, report = read(text)
     return {d.code: str(d) for d in report.diagnostics}
@@ -120,7 +120,7 @@ def frame_with(inner: str) -> str:
     return f'<WorkCell name="w"><Frame name="a">{inner}</Frame></WorkCell>'
 
 
-def test_half_a_transform_is_told():
+def test_half_a_transform_is_reported():
     cell, report = read(frame_with("<Pos>1 2 3</Pos>"))
     np.testing.assert_array_equal(pose(cell, "a"), along(1, 2, 3))
     assert [d.code for d in report.diagnostics] == ["half-transform"]
@@ -143,12 +143,12 @@ def test_rounded_rotation_becomes_a_true_one_in_silence():
     np.testing.assert_allclose(R[0], [0.250338, 0.214177, -0.944171], atol=2e-6)
 
 
-def test_doubtful_transforms_are_told():
+def test_doubtful_transforms_are_reported():
     sheared = "<Transform>1 0 0 0 0 1 0.001 0 0 0 1 0</Transform>"
-    assert set(findings(frame_with(sheared))) == {"sheared"}
+    assert set(diagnostics(frame_with(sheared))) == {"sheared"}
     radians = "<RPY>1.5708 0 -3.14</RPY><Pos>0 0 0</Pos>"
-    assert set(findings(frame_with(radians))) == {"radians"}
-    assert set(findings(frame_with("<Transform />"))) == {"half-transform"}
+    assert set(diagnostics(frame_with(radians))) == {"radians"}
+    assert set(diagnostics(frame_with("<Transform />"))) == {"half-transform"}
 
 
 @pytest.mark.parametrize(
@@ -308,8 +308,8 @@ def test_type_of_one_dh_joint_does_not_reach_the_next():
         ('d="0" offset="0" type="Schilling"', "unknown-value"),
     ],
 )
-def test_doubtful_dh_joints_are_told(attributes: str, code: str):
-    found = findings(serial(f'<DHJoint name="J" alpha="0" a="0" {attributes}/>'))
+def test_doubtful_dh_joints_are_reported(attributes: str, code: str):
+    found = diagnostics(serial(f'<DHJoint name="J" alpha="0" a="0" {attributes}/>'))
     assert set(found) == {code}
 
 
@@ -393,8 +393,8 @@ def test_last_limit_counts():
         ('<PosLimit refjoint="R" min="0" max="10" mid="5"/>', "unknown-attribute"),
     ],
 )
-def test_doubtful_limits_are_told(limit: str, code: str):
-    assert set(findings(serial(TWO, limit))) == {code}
+def test_doubtful_limits_are_reported(limit: str, code: str):
+    assert set(diagnostics(serial(TWO, limit))) == {code}
 
 
 @pytest.mark.parametrize(
@@ -539,8 +539,8 @@ def test_posture_of_a_tree_goes_along_the_ways_to_its_ends():
         ('<Q name="x">0 0</Q><Q name="x">1 0</Q>', "repeated-posture"),
     ],
 )
-def test_doubtful_postures_are_told(q: str, code: str):
-    assert set(findings(serial(TWO, f'<PosLimit min="0" max="1"/>{q}'))) == {code}
+def test_doubtful_postures_are_reported(q: str, code: str):
+    assert set(diagnostics(serial(TWO, f'<PosLimit min="0" max="1"/>{q}'))) == {code}
 
 
 @pytest.mark.parametrize(
@@ -670,7 +670,7 @@ def test_later_frame_of_a_tree_is_refused():
         workcell(at("x", 0), at("a", 1, 'refframe="d.J"'), ARM),
     ],
 )
-def test_frames_that_hang_on_themselves_are_refused(text: str):
+def test_frames_that_are_their_own_ancestors_are_refused(text: str):
     assert set(faults(text)) == {"cycle"}
 
 
@@ -748,7 +748,7 @@ def test_movable_base_is_not_bolted():
     assert [(m.bolted, m.pose.position[0]) for m in cell.mounts] == [(False, 1)]
 
 
-def test_movable_frame_in_a_device_is_told_and_kept_as_data():
+def test_movable_frame_in_a_device_is_reported_and_kept_as_data():
     cell, report = read(serial(at("a", 1, 'type="Movable"') + at("b", 2)))
     assert [d.code for d in report.diagnostics] == ["not-kept"]
     assert [(n.name, n.of, n.text) for n in cell.manipulators[0].properties[1:]] == [
@@ -818,7 +818,7 @@ def test_device_keeps_its_own_properties():
         ('<Property name="x" type="double">one</Property>', "bad-number"),
     ],
 )  # fmt: skip
-def test_doubtful_properties_are_told(text: str, code: str):
+def test_doubtful_properties_are_reported(text: str, code: str):
     cell, report = read(workcell(text))
     assert [d.code for d in report.diagnostics] == [code]
     assert len(cell.properties) < 2
@@ -911,8 +911,8 @@ def test_shape_without_refframe_is_for_the_frame_before():
         ('<Drawable><Sphere radius="1"/></Drawable>', "missing-name"),
     ],
 )  # fmt: skip
-def test_doubtful_shapes_are_told(drawable: str, code: str):
-    assert code in findings(workcell(at("a", 0), drawable))
+def test_doubtful_shapes_are_reported(drawable: str, code: str):
+    assert code in diagnostics(workcell(at("a", 0), drawable))
 
 
 @pytest.mark.parametrize(
@@ -977,7 +977,7 @@ def test_parallel_device_is_an_open_tree():
 
 
 def test_parallel_device_without_junction_says_so_too():
-    found = findings(f'<ParallelDevice name="x">{LEGS}</ParallelDevice>')
+    found = diagnostics(f'<ParallelDevice name="x">{LEGS}</ParallelDevice>')
     assert "nothing joins the ends of its legs" in found["open-loop"]
 
 
@@ -1050,17 +1050,17 @@ def test_likely_slip_is_an_error_and_other_elements_are_not():
         "cell.wc.xml:1:20: error[unknown-element]: the element 'Fram' of "
         "<WorkCell name='w'> was not understood. Did you mean 'Frame'?"
     )
-    other = findings(workcell('<Weather name="a"/>', at("a", 1)))["unknown-element"]
+    other = diagnostics(workcell('<Weather name="a"/>', at("a", 1)))["unknown-element"]
     assert "1:20: warning[unknown-element]: the element 'Weather' of" in other
 
 
-def test_unknown_attributes_and_texts_are_told():
-    found = findings(workcell('<Frame name="a" refFrame="b">stray</Frame>'))
+def test_unknown_attributes_and_texts_are_reported():
+    found = diagnostics(workcell('<Frame name="a" refFrame="b">stray</Frame>'))
     assert "Did you mean 'refframe'?" in found["unknown-attribute"]
     assert "'stray'" in found["unknown-text"]
 
 
-def test_all_errors_are_told_at_once():
+def test_all_errors_are_reported_at_once():
     text = workcell(
         '<Frame/><Joint name="x"/><Frame name="WORLD"/>', at("a", 1, 'daf="maybe"')
     )

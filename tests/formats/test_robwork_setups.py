@@ -218,7 +218,7 @@ def test_faulty_setups_are_refused(setup: str, code: str, tmp_path: Path):
     assert found.place.line == 1
 
 
-def test_what_has_no_effect_is_told(tmp_path: Path, everything: set[str]):
+def test_what_has_no_effect_is_reported(tmp_path: Path, everything: set[str]):
     odd = proximity(exclude("A.J9", "*"), exclude("B.*", "*"), exclude("A.TCP", "*"))
     more = "<Volatile>Wall</Volatile>"
     cell, report = load(tmp_path, cell=odd, cell_2=collision(more=more))
@@ -232,7 +232,7 @@ def test_what_has_no_effect_is_told(tmp_path: Path, everything: set[str]):
     assert "<Volatile>" in found[2]
 
 
-def test_missing_setups_are_told_and_kept(tmp_path: Path):
+def test_missing_setups_are_reported_and_kept(tmp_path: Path):
     path = tmp_path / "x.wc.xml"
     for file, code in (
         ("none.xml", "reference-missing"),
@@ -348,7 +348,7 @@ def test_patterns_stay_patterns(tmp_path: Path):
     assert registry.read(tmp_path / "lab.wc.xml")[0].rules.rules[-2].a == "a/*"
 
 
-def test_what_a_setup_does_not_hold_is_told(tmp_path: Path):
+def test_what_a_setup_does_not_hold_is_reported(tmp_path: Path):
     rules = SETUP.exclude("a/l1", "a/l3", reason="never").let_touch(
         "a/l4", held_by="a/l3"
     )

@@ -238,7 +238,7 @@ def test_joint_that_robwork_cannot_hold_stays_at_home():
         registry.write(cell, format="robwork", lossless=True)
 
 
-def test_screw_is_told_too():
+def test_screw_is_reported_too():
     cell = Cell(manipulators=(arm(link("s", "base", Screw(pitch=0.1))),))
     assert "is a Screw" in losses(write(cell)[1])[0]
 
@@ -308,7 +308,7 @@ def test_follower_before_its_owner_is_put_behind_it():
     check_poses(cell, read(text))
 
 
-def test_owner_farther_out_is_told():
+def test_owner_farther_out_is_reported():
     cell = Cell(
         manipulators=(
             arm(
@@ -598,7 +598,7 @@ def test_what_only_robwork_has_comes_back(name: str):
         assert (f"<{element}" in text) == (f"<{element}" in DEVICES[name])
 
 
-def test_wheels_that_robwork_has_not_are_told():
+def test_wheels_that_robwork_has_not_are_reported():
     (cart,) = (m for m in read(DEVICES["mobile"]).manipulators if m.wheels)
     loose = Mount(manipulator="m", bolted=False)
     lost = {
@@ -630,7 +630,7 @@ def test_first_frame_is_one_of_the_world():
     check_poses(cell, read(text))
 
 
-def test_groups_and_what_a_whole_says_are_told():
+def test_groups_and_what_a_whole_says_are_reported():
     robot = Manipulator(
         name="arm",
         links=arm(link("a", "base", Revolute())).links,
