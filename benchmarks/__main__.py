@@ -1,9 +1,13 @@
-"""Run the benchmarks: `python -m benchmarks [kinematics joints inverse arms ...]`."""
+"""Run the benchmarks: `python -m benchmarks [kinematics joints inverse arms ...]`.
+
+All figures use one thread, unless `ARMILLARY_THREADS` is set.
+"""
 
 from __future__ import annotations
 
 import argparse
 import logging
+import os
 import platform
 
 from armillary.kernel.target import host
@@ -37,6 +41,7 @@ def main() -> None:
     names = [*GROUPS, *REPORTS]
     parser.add_argument("groups", nargs="*", choices=[[], *names], default=names)
     groups = parser.parse_args().groups
+    os.environ.setdefault("ARMILLARY_THREADS", "1")
     logging.getLogger("armillary").setLevel(logging.ERROR)  # robots' files have doubts
     target = host()
     print(f"{platform.machine()} {target.cpu}, {target.vector_bits}-bit vectors\n")
