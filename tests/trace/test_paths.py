@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from armillary.errors import JointError, TraceError
+from armillary.trace import OPS, replay, trace, verify
 from armillary.trace import branches as paths
 from armillary.trace import functions as f
-from armillary.trace import replay, trace, verify
+from armillary.trace.contradiction import is_contradiction
 from armillary.trace.tape import Tape
 
 GRID = [-7.5, -3.0, -1.0, -0.25, 0.0, 0.25, 1.0, 1.5, 2.0, 3.0, 4.0, 10.0, math.nan]
@@ -538,10 +539,54 @@ def _shapeless(q):
     return [q, q]
 
 
+def _negated(q):
+    if -q > 0:
+        x = 1.0
+    elif q >= 0:
+        x = 2.0
+    return x
+
+
+def _outside(q):
+    if abs(q) <= 1:
+        return 1.0
+    if q > 1:
+        return 2.0
+    if q < -1:
+        return 3.0
+
+
+def _square_below_zero(q):
+    if q * q < 0:
+        raise ValueError("cannot be")
+    return q
+
+
+def _wave_above_one(q):
+    if np.sin(q) + 3 > 5:
+        raise ValueError("cannot be")
+    return q
+
+
+def _at_once(q):
+    if np.logical_and(q >= -1, q <= 1):
+        return 1.0
+    if np.logical_or(q < -1, q > 1):
+        return 2.0
+
+
+def _far_and_near(q):
+    if abs(q - 1) > 3 and 0 < q < 2:
+        raise ValueError("cannot be")
+    return q
+
+
 NAN_ONLY = [_halves, _pieces, _all_of_three, _refused, _endless, _shapeless]
+NAN_ONLY += [_negated, _outside, _at_once]
+IMPOSSIBLE = [_square_below_zero, _wave_above_one, _far_and_near]
 
 
-@pytest.mark.parametrize("function", NAN_ONLY)
+@pytest.mark.parametrize("function", NAN_ONLY + IMPOSSIBLE)
 def test_a_path_that_only_nan_takes_is_nan(function, monkeypatch):
     monkeypatch.setattr(paths, "QUESTION_LIMIT", 100)
     program = trace(function, q=())
@@ -576,12 +621,77 @@ def _end(q):
     return 0.0
 
 
-@pytest.mark.parametrize("function", [_open, _gap, _end])
+def _touching(q):
+    if abs(q) < 1:
+        return 1.0
+    if q > 1:
+        return 2.0
+    if q < -1:
+        return 3.0
+    raise ValueError("nothing at -1 and 1")
+
+
+def _rounded(q):
+    if q > 0 and q * 0.1 <= 0:
+        raise ValueError("nothing where it underflows")
+    return q
+
+
+@pytest.mark.parametrize("function", [_open, _gap, _end, _touching, _rounded])
 def test_a_path_that_a_number_takes_may_not_raise(function):
     with pytest.raises(
         TraceError, match=r"raised ValueError: nothing .* none may raise"
     ):
         trace(function, q=())
+
+
+ARGUMENTS = [-math.inf, -1e300, -3.0, -1.0, -5e-324, 0.0, 5e-324, 0.5, 1.0, 2.0, 1e300]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_path_that_numbers_take_is_no_contradiction(seed):
+    rng = np.random.default_rng(seed)
+    tape = Tape()
+    nodes = [tape.input(0), tape.input(1), *map(tape.constant, (-1.0, 0.0, 1.0, 2.0))]
+    names = [name for name, op in OPS.items() if set(op.args) == {"real"}]
+    for name in rng.choice(names, 30):
+        picked = rng.choice(len(nodes), OPS[name].arity)
+        node = tape.make(str(name), *(nodes[k] for k in picked))
+        if node.kind == "real":
+            nodes.append(node)
+    truths = [node for node in tape.nodes if node.kind == "truth" and node.args]
+    truths.append(tape.make("lt", nodes[0], nodes[1]))
+    for name in rng.choice(["and", "or"], 5):
+        picked = rng.choice(len(truths), 2)
+        truths.append(tape.make(str(name), *(truths[k] for k in picked)))
+    compared = 0
+    for q in itertools.product(ARGUMENTS, repeat=2):
+        values: dict[int, float] = {}  # of what is computed from numbers alone
+        for node in tape.nodes:
+            if node.name == "input":
+                values[node.index] = q[int(node.value)]
+            elif node.name == "const":
+                values[node.index] = node.value
+            elif all(arg.index in values for arg in node.args):
+                args = (values[arg.index] for arg in node.args)
+                value = OPS[node.name].on_floats(*args)
+                if not math.isnan(value):
+                    values[node.index] = value
+        known = [truth for truth in truths if truth.index in values]
+        compared += len(known)
+        answers = [(truth, bool(values[truth.index])) for truth in known]
+        assert not is_contradiction(answers), (q, answers)
+    assert compared > len(ARGUMENTS)
+
+
+def test_a_return_of_none_names_its_path():
+    def formula(q):
+        if q > 1:
+            return 1.0
+
+    line = formula.__code__.co_firstlineno + 1
+    where = re.escape(f"It does so where the condition at {__file__}:{line} is false.")
+    refused(formula, 0, f"'formula' returns NoneType None where a .* {where}")
 
 
 def test_a_fault_that_is_caught_is_raised_all_the_same():

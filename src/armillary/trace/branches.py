@@ -91,15 +91,21 @@ class _Explorer:
 
 
 def explore(
-    tape: Tape, function: Callable[[], Flat], name: str, defined: str = ""
+    tape: Tape,
+    function: Callable[[], Any],
+    name: str,
+    defined: str = "",
+    flat: Callable[[Any], Flat] = list,
 ) -> Flat:
     """Return the flat outputs of `function`, joined over all its branches.
 
     Args:
         tape: Where `function` records.
-        function: Called once for each path; returns equally many numbers or scalars.
+        function: Called once for each path.
         name: What messages call it.
         defined: The `file:line` of its definition, for messages.
+        flat: Returns the numbers or scalars in what it returned, equally many for each
+            path.
 
     Raises:
         TraceError: Too many paths, an exception on one of them, unequal outputs.
@@ -111,22 +117,33 @@ def explore(
         if len(runs) >= PATH_LIMIT:
             raise _too_many(runs, places, name)
         explorer = _Explorer(name, defined, planned, places)
-        outputs = _run(tape, function, explorer)
+        outputs = _run(tape, function, flat, explorer)
         runs.append(_Run(explorer.decisions, outputs))
         planned = _next_plan(explorer.decisions)
     return _join(tape, runs, name)
 
 
-def _run(tape: Tape, function: Callable[[], Flat], explorer: _Explorer) -> Flat | None:
+def _run(
+    tape: Tape,
+    function: Callable[[], Any],
+    flat: Callable[[Any], Flat],
+    explorer: _Explorer,
+) -> Flat | None:
     before, tape.decision = tape.decision, explorer
+    has_returned = False
     try:
         with place.watched() as faults:
-            outputs = function()
+            returned = function()
         if faults:  # the function caught it, and went on with something else
             raise faults[0]
+        has_returned = True
+        outputs = flat(returned)
     except Exception as error:
         if is_contradiction(explorer.decisions):
             return None
+        if isinstance(error, TraceError) and has_returned and explorer.decisions:
+            path = _described(explorer.decisions, explorer.places)
+            raise TraceError(f"{error} It does so where {path}.") from error
         if isinstance(error, ArmillaryError):
             raise
         if isinstance(error, RecursionError):

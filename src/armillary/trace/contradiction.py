@@ -5,57 +5,142 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from armillary.trace.scalar import Node
+from armillary.trace import interval as on
+from armillary.trace.interval import Interval
+from armillary.trace.ops import OPS
+from armillary.trace.scalar import Node, reachable
+
+Decision = tuple[Node, bool]
 
 # What two numbers can be to each other, the first below, beside or above the second.
 RELATIONS = {"lt": {-1}, "le": {-1, 0}, "eq": {0}}
+EVERY = {-1, 0, 1}
+ROUNDS = 4  # of narrowing: a bound goes from one comparison to the next in each
 
 
-def is_contradiction(decisions: Iterable[tuple[Node, bool]]) -> bool:
+def is_contradiction(decisions: Iterable[Decision]) -> bool:
     """Tell whether no numbers give these answers to comparisons.
 
     Args:
         decisions: Truth values and the answer to each.
     """
+    single = _without_logic(decisions)
+    return _has_no_order(single) or _Ranges(single).is_empty()
+
+
+def _without_logic(decisions: Iterable[Decision]) -> list[Decision]:
+    """Return the answers with those to `not`, `a and b`, `a or b` taken apart."""
+    found: list[Decision] = []
+    waiting = list(decisions)
+    while waiting:
+        truth, answer = waiting.pop()
+        if truth.name == "not":
+            waiting.append((truth.args[0], not answer))
+        elif truth.name == ("and" if answer else "or"):
+            waiting += [(arg, answer) for arg in truth.args]
+        else:
+            found.append((truth, answer))
+    return found
+
+
+def _allowed(truth: Node, answer: bool) -> set[int]:
+    """Return what the arguments of a comparison can be to each other."""
+    relations = RELATIONS[truth.name]
+    return relations if answer else EVERY - relations
+
+
+def _has_no_order(decisions: Iterable[Decision]) -> bool:
+    """Tell whether two scalars can be neither less, equal nor greater."""
     possible: dict[tuple[int, int], set[int]] = {}
-    bounds: dict[int, _Bounds] = {}
     for truth, answer in decisions:
-        if truth.name not in RELATIONS:
-            continue
-        x, y = truth.args
-        allowed = (
-            RELATIONS[truth.name] if answer else {-1, 0, 1} - RELATIONS[truth.name]
-        )
-        if x.index > y.index:
-            x, y, allowed = y, x, {-relation for relation in allowed}
-        at_first = {0} if x is y else {-1, 0, 1}
-        pair = possible.setdefault((x.index, y.index), at_first)
-        pair &= allowed
-        if x.name == "const":
-            x, y, allowed = y, x, {-relation for relation in allowed}
-        if y.name == "const":
-            bounds.setdefault(x.index, _Bounds()).narrow(allowed, y.value)
-    return not all(possible.values()) or any(b.is_empty for b in bounds.values())
+        if truth.name in RELATIONS:
+            x, y = truth.args
+            allowed = _allowed(truth, answer)
+            if x.index > y.index:
+                x, y, allowed = y, x, {-relation for relation in allowed}
+            at_first = {0} if x is y else EVERY
+            key = (x.index, y.index)
+            possible[key] = possible.get(key, at_first) & allowed
+    return not all(possible.values())
 
 
-class _Bounds:
-    """The numbers that a scalar can be, by its comparisons with constants."""
+class _Ranges:
+    """The numbers that scalars can be, by the answers to comparisons of them."""
 
-    def __init__(self) -> None:
-        self.low, self.has_low = -math.inf, True
-        self.high, self.has_high = math.inf, True
+    def __init__(self, decisions: list[Decision]) -> None:
+        self._decisions = decisions
+        self._nodes = reachable([truth for truth, _ in decisions])
+        self._answers = {truth.index: answer for truth, answer in decisions}
+        self._known: dict[int, Interval] = {}
 
-    def narrow(self, allowed: set[int], number: float) -> None:
-        """Keep what is in one of the relations `allowed` to a number."""
-        if 1 not in allowed and number <= self.high:
-            self.has_high = 0 in allowed and (self.has_high or number < self.high)
-            self.high = number
-        if -1 not in allowed and number >= self.low:
-            self.has_low = 0 in allowed and (self.has_low or number > self.low)
-            self.low = number
-
-    @property
     def is_empty(self) -> bool:
-        """Whether no number is left."""
-        ends = self.has_low and self.has_high
-        return self.low > self.high or (self.low == self.high and not ends)
+        """Tell whether a scalar can be no number."""
+        for _ in range(ROUNDS):
+            before = dict(self._known)
+            if not (self._computed() and self._compared() and self._inverted()):
+                return True
+            if self._known == before:
+                return False
+        return False
+
+    def _narrow(self, node: Node, low: float, high: float) -> bool:
+        """Keep the numbers within bounds, and tell whether there are any."""
+        old = self._known.get(node.index)
+        if old is None:  # a new object for each scalar, see interval.mul
+            old = self._known[node.index] = Interval(-math.inf, math.inf)
+        if low > old.low or high < old.high:
+            old = Interval(max(low, old.low), min(high, old.high))
+            self._known[node.index] = old
+        return old.low <= old.high
+
+    def _computed(self) -> bool:
+        """Narrow every scalar to what its operation gives."""
+        for node in self._nodes:
+            if node.name == "const":
+                found = on.exactly(node.value)
+            elif node.name == "input":
+                found = on.EVERYTHING
+            else:
+                args = (self._known[arg.index] for arg in node.args)
+                found = OPS[node.name].on_intervals(*args)
+            answer = self._answers.get(node.index)
+            if not self._narrow(node, found.low, found.high):
+                return False
+            if answer is not None and not self._narrow(node, answer, answer):
+                return False
+        return True
+
+    def _compared(self) -> bool:
+        """Narrow what is compared to what the answers leave."""
+        for truth, answer in self._decisions:
+            if truth.name in RELATIONS:
+                x, y = truth.args
+                allowed = _allowed(truth, answer)
+                if not self._bounded(x, y, allowed):
+                    return False
+        return True
+
+    def _bounded(self, x: Node, y: Node, allowed: set[int]) -> bool:
+        """Narrow two scalars by each other."""
+        if 1 not in allowed and not self._below(x, y, is_strict=0 not in allowed):
+            return False
+        return -1 in allowed or self._below(y, x, is_strict=0 not in allowed)
+
+    def _below(self, x: Node, y: Node, *, is_strict: bool) -> bool:
+        high, low = self._known[y.index].high, self._known[x.index].low
+        if is_strict:
+            if high == -math.inf or low == math.inf:
+                return False
+            high, low = math.nextafter(high, -math.inf), math.nextafter(low, math.inf)
+        return self._narrow(x, -math.inf, high) and self._narrow(y, low, math.inf)
+
+    def _inverted(self) -> bool:
+        """Narrow the argument of a sign change or an absolute value by its result."""
+        for node in reversed(self._nodes):
+            if node.name in {"neg", "abs"} and node.index in self._known:
+                found = self._known[node.index]
+                low = -found.high
+                high = -found.low if node.name == "neg" else found.high
+                if not self._narrow(node.args[0], low, high):
+                    return False
+        return True

@@ -303,7 +303,7 @@ def fmod(x: Interval, y: Interval) -> Interval:
     size = absolute(y)
     if absolute(x).high < size.low:  # y goes into x no time
         return x
-    is_one_sided = x.low >= 0.0 or x.high <= 0.0
+    is_one_sided = 0.0 <= x.low < math.inf or -math.inf < x.high <= 0.0
     if is_one_sided and size.low == size.high and x.width < size.low * (1.0 - 1e-12):
         low, high = math.fmod(x.low, size.low), math.fmod(x.high, size.low)
         if low <= high:  # y goes into all of x the same number of times

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from armillary.trace.ops import ABS, ADD, AND, EQ, LT, MUL, NOT, OPS, OR, SELECT
-from armillary.trace.program import reachable
-from armillary.trace.scalar import Node
+from armillary.trace.scalar import Node, reachable
 from armillary.trace.source_location import fault
 
 

@@ -7,7 +7,7 @@ import hashlib
 import math
 import numbers
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
@@ -20,7 +20,7 @@ from armillary.trace.array import TracedArray
 from armillary.trace.branches import explore
 from armillary.trace.interval import Interval, exactly
 from armillary.trace.ops import OPS, Op, type_real, type_truth
-from armillary.trace.scalar import Node
+from armillary.trace.scalar import Node, reachable
 from armillary.trace.source_location import defined, fault
 from armillary.trace.tape import Tape
 
@@ -130,10 +130,10 @@ def trace(
     where = defined(function)
     returned = _Returned(f"'{name}' returns", where, names)
 
-    def run() -> list[Any]:
-        return returned.flat(function(*map(copy.copy, arguments)))
+    def run() -> Any:
+        return function(*map(copy.copy, arguments))
 
-    flat = explore(tape, run, name, where)
+    flat = explore(tape, run, name, where, returned.flat)
     results = [tape.lift(value, type_real) for value in flat]
     return assemble(name, ports, tuple(map(Port, names, returned.shapes)), results)
 
@@ -163,18 +163,6 @@ def assemble(
         instructions=instructions,
         results=tuple(place[node.index] for node in results),
     )
-
-
-def reachable(results: Iterable[Node]) -> list[Node]:
-    """Return all that `results` are computed from, arguments first."""
-    found: dict[int, Node] = {}
-    waiting = list(results)
-    while waiting:
-        node = waiting.pop()
-        if node.index not in found:
-            found[node.index] = node
-            waiting.extend(node.args)
-    return [found[index] for index in sorted(found)]
 
 
 def _input_port(name: str, shape: Any) -> Port:

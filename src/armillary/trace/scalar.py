@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -342,3 +342,15 @@ class Truth(Node):
 
     def __float__(self) -> float:
         return float(bool(self))
+
+
+def reachable(results: Iterable[Node]) -> list[Node]:
+    """Return all that `results` are computed from, arguments first."""
+    found: dict[int, Node] = {}
+    waiting = list(results)
+    while waiting:
+        node = waiting.pop()
+        if node.index not in found:
+            found[node.index] = node
+            waiting.extend(node.args)
+    return [found[index] for index in sorted(found)]
