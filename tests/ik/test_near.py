@@ -133,10 +133,12 @@ def test_near_must_be_numbers(method: str) -> None:
         ik(np.eye(4)[None].repeat(2, axis=0), near=near, method=method)
 
 
-def _iiwa() -> Cell:
+LIMITS = np.radians([170, 120, 170, 120, 170, 120, 175])
+
+
+def _iiwa(limit: float | np.ndarray = LIMITS) -> Cell:
     _, y, z = np.eye(3)
     points = np.outer([0.36, 0.36, 0.36, 0.78, 1.18, 1.18, 1.18], z)
-    limit = np.radians([170, 120, 170, 120, 170, 120, 175])
     return arm_of_axes("RRRRRRR", [z, y, z, -y, z, y, z], points, limit=limit)
 
 
@@ -215,6 +217,41 @@ def test_a_search_gives_the_nearest_of_many_answers(name: str, rotation: str) ->
     allowed = (whole >= cell.limits[0][-count:]) & (whole <= cell.limits[1][-count:])
     turns = allowed & (np.abs(answer.q - near) > np.pi + 1e-9)
     assert not turns[:, -6:].any()
+
+
+@pytest.mark.parametrize("name", ["irb2400", "ur10", "iiwa", "oval"])
+def test_answers_near_a_vector_meet_fine_tolerances(name: str) -> None:
+    """The pull to the vector does not keep the error from vanishing."""
+    make, frame, count = CELLS[name]
+    cell = make()
+    joints = list(cell.joint_names[-count:])
+    ik = cell.ik(frame, joints=joints).numeric
+    low, high = (np.clip(limit[-count:], -2.5, 2.5) for limit in cell.limits)
+    rng = np.random.default_rng(0)
+    q = rng.uniform(low, high, (200, count))
+    near = np.clip(q + rng.uniform(-0.05, 0.05, q.shape), low, high)
+    targets = cell.fk(frame, joints=joints)(q)
+    answer = ik(targets, near=near, tolerance=(1e-10, 1e-10))
+    assert answer.success.mean() >= 0.99
+    assert (answer.reason != Reason.LIMITS).all()
+    ordinary = ik(targets, near=near)
+    moved = np.linalg.norm(answer.q - near, axis=1)[answer.success]
+    least = np.linalg.norm(ordinary.q - near, axis=1)[answer.success]
+    assert (moved <= 1.01 * least + 1e-4).mean() >= 0.99
+
+
+@pytest.mark.parametrize("method", ["closed", "numeric"])
+@pytest.mark.parametrize("far", [1e5, -1e7, 1e12])
+def test_answers_near_a_far_vector_reach_the_target(far: float, method: str) -> None:
+    """Whole turns end where their rounding would be seen."""
+    cell = _iiwa(limit=np.inf)
+    ik, fk = cell.ik("tool"), cell.fk("tool")
+    targets = fk(np.random.default_rng(0).uniform(-2.0, 2.0, (20, 7)))
+    answer = ik(targets, near=np.full(7, far), method=method, tolerance=(1e-7, 1e-7))
+    assert answer.success.all()
+    apart = np.linalg.norm((fk(answer.q) - targets)[:, :3, 3], axis=1)
+    np.testing.assert_allclose(answer.residual[:, 0], apart, atol=2e-9)
+    assert np.abs(answer.q).min() > 0.99 * min(abs(far), 2.0**20)
 
 
 def test_an_answer_that_whole_turns_bring_within_limits_is_solved() -> None:

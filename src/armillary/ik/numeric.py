@@ -25,7 +25,7 @@ from armillary.ik.validation import (
     as_vectors,
     deadline_of,
 )
-from armillary.ik.whole_turns import nearest_turns, turning_joints
+from armillary.ik.whole_turns import finite_limits, nearest_turns, turning_joints
 from armillary.kernel.search import (
     SOLVED,
     Plan,
@@ -92,6 +92,7 @@ class Solver:
             for limit in layout.cell.limits
         )
         self._lower, self._upper = lower, upper
+        self._finite = finite_limits(lower, upper)
         self._bound = [np.ravel(each) for each in selection.values(layout)]
         self._check()
         self._searches: dict[bool, Search] = {}
@@ -279,10 +280,9 @@ class Solver:
 
     def _within(self, values: Any, name: str, batch: Batch) -> Array:
         """Return joint vectors for each target, within the limits, shape (count, n)."""
-        n = len(self.joints)
-        vectors = np.empty((math.prod(batch), n))
-        np.maximum(as_vectors(values, name, n, batch), self._lower, out=vectors)
-        return np.minimum(vectors, self._upper, out=vectors)
+        vectors = np.empty((math.prod(batch), n := len(self.joints)))
+        np.maximum(as_vectors(values, name, n, batch), self._finite[0], out=vectors)
+        return np.minimum(vectors, self._finite[1], out=vectors)
 
     @cached_property
     def _start_range(self) -> tuple[Array, Array]:

@@ -44,6 +44,7 @@ DAMPING, LEAST_DAMPING = 0.01, 1e-9
 LEAST_PIVOT = 1e-14
 LARGEST_CHANGE = 1.0
 GAIN = 0.5
+PULLED = 1e-7  # errors below which the pull to a given vector fades
 POSE_SIZE = 16
 # How far from orthonormal a rotation may be.
 RIGID = 1e-6
@@ -143,6 +144,9 @@ def step_program(
             way = [b - a for a, b in zip(q, there, strict=True)]
             # at most GAIN in all: where answers lie on curves, more overshoots for ever
             gain = GAIN / sqrt(1.0 + inner(way, way))
+            # damped, the pull moves the frames a little: it ends before the errors do
+            square = inner(errors, errors)
+            gain = gain * square / (square + PULLED**2)
             pull = [gain * x for x in way]
             change = _change_within(q, rows, errors, pull, bounds)
         else:

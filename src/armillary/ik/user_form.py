@@ -16,7 +16,7 @@ from armillary.ik.closed_forms.user_program import branch_numbers, own_program
 from armillary.ik.reason import Reason
 from armillary.ik.solution import Solution
 from armillary.ik.validation import Batch, Tolerance
-from armillary.ik.whole_turns import nearest_turns, turning_joints
+from armillary.ik.whole_turns import finite_limits, nearest_turns, turning_joints
 from armillary.kernel import shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.model.closed_form import ClosedForm
@@ -126,7 +126,7 @@ class UserForm:
         """
         _refuse(arm_angle)
         every, squares, reasons = self._verified(targets, near, tolerance)
-        near = np.clip(near, self._lower, self._upper)
+        near = np.clip(near, *finite_limits(self._lower, self._upper))
         there = np.broadcast_to(near, (len(targets), len(self._lower)))
         steps = ((every - there[:, None]) ** 2).sum(axis=2)
         rank = np.choose(reasons, _RANKS) * 1e18 + np.nan_to_num(steps, nan=0.0)
@@ -163,7 +163,8 @@ class UserForm:
         exists = np.isfinite(q).all(axis=2)
         limits = self._lower, self._upper
         near = np.zeros(len(self._lower)) if near is None else near
-        there = np.broadcast_to(np.clip(near, *limits), (len(targets), q.shape[2]))
+        there = np.clip(near, *finite_limits(*limits))
+        there = np.broadcast_to(there, (len(targets), q.shape[2]))
         q = nearest_turns(q, there[:, None], limits, self._turning)
         distance, angle = tolerance
         allowed = distance**2, 4.0 * math.sin(0.5 * min(angle, math.pi)) ** 2

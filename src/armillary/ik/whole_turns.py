@@ -15,6 +15,11 @@ Truths = npt.NDArray[np.bool_]
 
 SLACK = 1e-9  # by how much rounding may leave a limit, and move a pose
 SAMPLES = 4
+FARTHEST = 2.0**20
+"""How far from zero joints without limits are brought [m or rad].
+
+There rounding still moves a pose by less than 1e-9 of the arm's size.
+"""
 
 
 def turning_joints(fk: Callable[[], AnyKernel], n: int) -> Truths:
@@ -28,6 +33,11 @@ def turning_joints(fk: Callable[[], AnyKernel], n: int) -> Truths:
     kernel = fk()
     apart = kernel(q + math.tau * np.eye(n)) - kernel(q)
     return np.asarray(np.abs(apart).max(axis=(0, 2, 3, 4)) < SLACK)
+
+
+def finite_limits(least: npt.ArrayLike, most: npt.ArrayLike) -> tuple[Array, Array]:
+    """Return limits of joint positions that are at most FARTHEST from zero."""
+    return np.maximum(least, -FARTHEST), np.minimum(most, FARTHEST)
 
 
 def nearest_turns(

@@ -16,6 +16,7 @@ from armillary.ik.closed_forms.family import Answer, Preferred
 from armillary.ik.closed_forms.recognise import Closed
 from armillary.ik.closed_forms.subproblems import ZERO_TURN, Turn
 from armillary.ik.search_step import Goal
+from armillary.ik.whole_turns import FARTHEST
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.poses import poses_of
 from armillary.model.tree import Tree
@@ -169,8 +170,14 @@ def square_from(question: Question, target: Pose, q: Sequence[Number]) -> Number
 
 
 def within_limits(question: Question, q: Sequence[Number]) -> list[Number]:
-    """Return joint positions, each at its limit where it is beyond it."""
-    return [clipped(*numbers) for numbers in zip(q, *question.limits, strict=True)]
+    """Return joint positions, each at its limit where it is beyond it.
+
+    Those without limits are at most FARTHEST from zero.
+    """
+    return [
+        clipped(x, max(low, -FARTHEST), min(high, FARTHEST))
+        for x, low, high in zip(q, *question.limits, strict=True)
+    ]
 
 
 def _turns_at(question: Question, near: Sequence[Number] | None) -> list[Turn]:
