@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from armillary.kinematics.relative_pose import Between
 from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import named_twist, twist_in
 from armillary.kinematics.violations import Violation, violations_of
+from armillary.model.display import table
 from armillary.model.link_pairs import Pairs
 from armillary.model.rules import Rules
 from armillary.model.tree import Tree
@@ -29,12 +31,39 @@ from armillary.spatial.inertia import SpatialInertia
 
 Array = npt.NDArray[np.float64]
 
+INSTEAD: Final = {
+    "dynamics": "dynamics are not computed yet; link.inertia has the masses, and "
+    "cell.carried(frame, state) the inertia of a payload",
+    "collision": "collisions are not computed yet; cell.pairs(state) has the pairs of "
+    "links to test, and link.collision_shapes their shapes",
+    "plot": "there is no viewer yet; print(cell.tree()) shows the frames, and "
+    "cell.poses(state) has their poses",
+    "forward_kinematics": "use cell.fk(frame)(q)",
+    "inverse_kinematics": "use cell.ik(frame)(targets)",
+    "joints": "use cell.joint_names",
+    "links": "each of cell.manipulators has .links",
+    "q": "a state has positions, such as cell.home.q",
+}
+"""What to use in place of attributes that people look for."""
+
 
 class Scene(Workcell, frozen=True, kw_only=True, dict=True):
     """A workcell that is asked about one state at a time.
 
     `Cell` adds the questions that are kernels of joint positions.
     """
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in INSTEAD:
+            return self.__getattribute__(name)  # raises what it raised before
+        raise AttributeError(f"A cell has no '{name}': {INSTEAD[name]}.")
+
+    def _repr_html_(self) -> str:
+        rows = (
+            (m.name, self.home.parent(m.name), len(m.links), ", ".join(m.joint_names))
+            for m in self.manipulators
+        )
+        return table(repr(self), ("manipulator", "on", "links", "joints"), rows)
 
     @cached_property
     def home(self) -> State:

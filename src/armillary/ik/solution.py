@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.reason import Reason, succeeded
+from armillary.model.display import table
 
 Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -74,6 +75,16 @@ class Solution:
     def __reduce__(self) -> tuple[Any, ...]:
         parts = {name: getattr(self, name) for name in self._parts}
         return partial(type(self), q=self.q, **parts), ()
+
+    def __repr__(self) -> str:
+        return f"<Solution: {self}>"
+
+    def _repr_html_(self) -> str:
+        rows = (
+            (name, number, Reason[name].sentence)
+            for name, number in self.summary().items()
+        )
+        return table("Solution", ("reason", "targets", "meaning"), rows)
 
     def __str__(self) -> str:
         return Reason.told(self.reason, self.success)

@@ -27,6 +27,7 @@ from armillary.kinematics.placement import (
 )
 from armillary.kinematics.poses import poses_of
 from armillary.kinematics.state_diff import Contents, differences
+from armillary.kinematics.state_text import state_line, state_tables, without_repeats
 from armillary.kinematics.violations import refuse_violations
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Base, Tree
@@ -328,7 +329,7 @@ class State(
             state = msgspec.json.decode(text, type=cls)
         except (msgspec.DecodeError, UnicodeDecodeError, StateError) as error:
             raise FormatError(f"This JSON is no state: {error}") from error
-        json.loads(text, object_pairs_hook=_once)
+        json.loads(text, object_pairs_hook=without_repeats)
         return state
 
     def difference(self, other: State) -> dict[str, tuple[Any, Any]]:
@@ -339,7 +340,7 @@ class State(
         """
         cell = self.__dict__.get("cell")
         joints = (
-            tuple(map(str, range(len(self.q)))) if cell is None else cell.joint_names
+            [str(k) for k in range(len(self.q))] if cell is None else cell.joint_names
         )
         return dict(differences(self._contents, other._contents, joints))
 
@@ -353,6 +354,12 @@ class State(
             "A state is not an array: pass state.q for joint positions, and "
             "state=state to cell.fk and the like for its attachments."
         )
+
+    def __repr__(self) -> str:
+        return state_line(self._contents, self.__dict__.get("cell"))
+
+    def _repr_html_(self) -> str:
+        return state_tables(self._contents, self.__dict__.get("cell"))
 
     def __copy__(self) -> Self:
         return self
@@ -440,11 +447,3 @@ class State(
 
 def _pose(value: Any) -> Pose:
     return value if isinstance(value, Pose) else Pose.from_matrix(value)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> None:
-    """Refuse an object that has a key twice, of which readers would keep the last."""
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            raise FormatError(f"This JSON is no state: it has {quote(name)} twice.")

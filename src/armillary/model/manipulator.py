@@ -14,6 +14,7 @@ import numpy.typing as npt
 from armillary.errors import ModelError, quote, unknown
 from armillary.model.annotations import note_faults
 from armillary.model.coupling import Coupling
+from armillary.model.display import count
 from armillary.model.fields import EMPTY, TupleOf, replaced, store_tuples
 from armillary.model.group import Group, members
 from armillary.model.link import Link
@@ -92,6 +93,10 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         told = " ".join(fault.message for fault in faults)
         if told:
             raise ModelError(f"Manipulator {quote(self.name)}: {told}")
+
+    def __repr__(self) -> str:
+        size = count(len(self.links), "link"), count(len(self.coordinates), "joint")
+        return f"<Manipulator {quote(self.name)}: {', '.join(size)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remake, tuple(getattr(self, f) for f in self.__struct_fields__)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from armillary.errors import ArmillaryError, ModelError, quote, unknown
 from armillary.model.check_pose import rigid
 from armillary.model.cycles import endless
+from armillary.model.display import count
 from armillary.model.fields import EMPTY, TupleOf, replaced, store_tuples
 from armillary.model.frame import FrameRef
 from armillary.model.link import Link
@@ -94,6 +95,11 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 self.frame(each.of)
         if self.rules is not DEFAULT_RULES:
             self.check_rules(self.rules)
+
+    def __repr__(self) -> str:
+        sizes = len(self.manipulators), len(self.joint_names)
+        shown = ", ".join(map(count, sizes, ("manipulator", "joint")))
+        return f"<{type(self).__name__} {quote(self.name)}: {shown}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = tuple(getattr(self, name) for name in self.__struct_fields__)
@@ -185,9 +191,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         kept = (*self.manipulators[:k], *self.manipulators[k + 1 :])
         mounts = tuple(m for m in self.mounts if m.manipulator != name)
         rules = self.rules.without(name)
-        return msgspec.structs.replace(
-            self, manipulators=kept, mounts=mounts, rules=rules
-        )
+        return self.replace(manipulators=kept, mounts=mounts, rules=rules)
 
     def exchange(self, manipulator: Manipulator) -> Self:
         """Return the cell with another manipulator of the same name; mounts stay.
@@ -196,16 +200,16 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             UnknownName: There is none of that name, or a frame that others stand on, or
                 that a rule names, is missing in the new one.
         """
-        k = self._number(manipulator.name)
-        changed = (*self.manipulators[:k], manipulator, *self.manipulators[k + 1 :])
-        return msgspec.structs.replace(self, manipulators=changed)
+        old = self.manipulators[self._number(manipulator.name)]
+        kept = (manipulator if each is old else each for each in self.manipulators)
+        return self.replace(manipulators=tuple(kept))
 
     def replace(self, **fields: Any) -> Self:
         """Return the cell with other values of some of its fields, such as `rules`.
 
         Raises:
             UnknownName: There is no such field, or a value names what is not here.
-            ModelError: Names are not unique, or a mount is not possible.
+            ModelError: The values do not make a cell.
         """
         return replaced(self, fields)
 
