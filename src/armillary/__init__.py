@@ -128,7 +128,7 @@ def load(  # noqa: PLR0913
 
     Args:
         path: A plain file.
-        format: Name of its format; by default told from its name and contents.
+        format: Name of its format; by default found from its name and contents.
         packages: The folder of each package, for references `package://name/...`.
         folders: Further folders that the file may refer to.
         joints: Your own classes of joints that the file may hold.
@@ -177,7 +177,7 @@ def save(
     Args:
         cell: What to write.
         path: The file, which is replaced where it exists.
-        format: Name of the format; by default told from the ending of the path.
+        format: Name of the format; by default found from the ending of the path.
         lossless: Raise instead of writing where the format cannot hold everything.
 
     Returns:
@@ -198,7 +198,7 @@ def example(name: str) -> Cell:
     """Return a cell that comes with armillary, such as `ur5e_on_oval`.
 
     Raises:
-        UnknownName: There is none of this name; the message lists them.
+        UnknownName: No example has this name; the message lists them.
     """
     known = example_names()
     if name not in known:

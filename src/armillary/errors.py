@@ -98,7 +98,7 @@ def unknown(
     name: The name that was asked for.
     known: The names that exist, in the order in which they shall be listed.
     owner: Where it was looked for, ready to print: `"cell 'lab'"`.
-    hint: A last sentence that tells the mend.
+    hint: A last sentence that says how to fix it.
     """
     names = list(known)
     place = f" in {owner}" if owner else ""

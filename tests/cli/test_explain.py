@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from armillary.cli.hints import spelled, spoken, told, with_fix
+from armillary.cli.hints import error_text, spelled, spoken, with_fix
 from armillary.errors import FormatError, ModelError
 from armillary.formats.diagnostic import (
     Diagnostic,
@@ -47,7 +47,7 @@ def test_all_are_listed(run):
     assert max(map(len, result.out.splitlines())) <= 88
 
 
-def test_an_unknown_id_is_told(run):
+def test_an_unknown_id_is_error_text(run):
     result = run("explain", "two-root")
     assert result.code == 2
     assert "Did you mean 'two-roots'?" in result.err
@@ -103,8 +103,8 @@ def test_names_in_files_stay_as_they_are():
 
 
 def test_errors_are_spelled_so_too():
-    assert told(ModelError("plugins=['a']")) == "--plugin a"
-    assert told(FormatError(finding("x", "format=..."), "b")).endswith(
+    assert error_text(ModelError("plugins=['a']")) == "--plugin a"
+    assert error_text(FormatError(finding("x", "format=..."), "b")).endswith(
         "what. --format NAME\nb"
     )
 

@@ -104,7 +104,7 @@ class Strange:
         ((1.0,), tuple[float, float], "J.p must be 2 values, not 1: (1.0,)."),
         ((1.0, "a"), tuple[float, float], "J.p[1] must be a number, not 'a'"),
         (1.0, Pose, "J.p must be a Pose or a 4x4 array, not 1.0"),
-        (np.eye(3), Pose, "J.p is no pose."),
+        (np.eye(3), Pose, "J.p is not a pose."),
     ],
 )
 def test_what_is_refused(given: Any, annotation: Any, message: str):

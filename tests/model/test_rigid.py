@@ -46,7 +46,7 @@ def test_what_is_no_pose_is_refused_by_name(name: str):
 def test_matrix_is_stored_as_the_pose_that_it_is(name: str):
     pose = random_pose(np.random.default_rng(0)).normalised()
     assert HOLDERS[name](pose.matrix()).approx_equal(pose, 0.0)
-    with pytest.raises(ArmillaryError, match=f"The pose of {name} is none of numbers"):
+    with pytest.raises(ArmillaryError, match=f"The pose of {name} is not of numbers"):
         HOLDERS[name](np.eye(3))
 
 

@@ -236,7 +236,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         state: State | None = None,
         form: str = "matrix",
     ) -> AnyKernel:
-        """Return the kernel of a pose error: (q, target) to the twist that mends it.
+        """Return the kernel of a pose error: (q, target) to the twist that corrects it.
 
         Held for a unit of time, the twist moves the frame onto the target, along a
         screw with an angle of at most pi: X_target = X exp(V), in the axes of `frame`.

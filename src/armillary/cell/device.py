@@ -35,8 +35,8 @@ Frames = str | Sequence[str] | None
 class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A view of a cell in which only some joints move; made by `cell.device`.
 
-    Its kernels take its own q. Everything else, the other joints, the bases and who
-    holds whom, is as in `state`; `at` gives the same device in another state.
+    Its kernels take its own q. Everything else, the other joints, the bases and the
+    attachments, is as in `state`; `at` gives the same device in another state.
 
     Attributes:
         cell: What it is a view of.
@@ -138,7 +138,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Joints that the posture leaves out are as in `state`.
 
         Raises:
-            UnknownName: There is none of this name that moves one of its joints.
+            UnknownName: No posture of this name moves one of its joints.
         """
         found: dict[int, float] = {}
         known: dict[str, None] = {}

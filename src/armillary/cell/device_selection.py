@@ -57,9 +57,9 @@ def chosen(
         between = _between(state, root, tips)
         named, places = places, tuple(k for k in between if not parts or k in places)
         if named and not places:
-            told = ", ".join(map(quote, tips))
+            ends_text = ", ".join(map(quote, tips))
             raise ModelError(
-                f"No joint of {', '.join(map(quote, names))} moves {told} in "
+                f"No joint of {', '.join(map(quote, names))} moves {ends_text} in "
                 f"{quote(root)}; name other ends, or what has the joints between."
             )
     return Choice(places, root, tips)

@@ -180,8 +180,8 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
     ) -> Array:
         """Return the twist of a frame in a state: linear [m/s], then angular [rad/s].
 
-        It follows from the rates of joints, the velocities of bases, and who holds
-        whom: what is held moves with its holder. No kernel is compiled.
+        It follows from the rates of joints, the velocities of bases, and the
+        attachments: what is attached moves with its holder. No kernel is compiled.
 
         Args:
             frame: Whose twist.
@@ -217,7 +217,7 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
 
         Args:
             frames: A frame or a list of them; what stands on two counts once.
-            state: Who holds whom, and where.
+            state: The attachments, and where everything is.
             relative_to: The frame about whose origin, and in whose axes, it is given;
                 by default the first of `frames`.
 
@@ -287,7 +287,7 @@ class Scene(Workcell, frozen=True, kw_only=True, dict=True):
     def pairs(self, state: State, *, rules: Rules | None = None) -> Pairs:
         """Return the pairs of links that are tested for collision in a state.
 
-        They depend on who holds whom, not on where that is. `rules` stand in place of
+        They depend on the attachments, not on where things are. `rules` replace
         those of the cell; `.why(a, b)` of the result tells the reason for one pair.
 
         Raises:

@@ -39,7 +39,7 @@ def tree_rows(cell: Workcell, state: State | None = None) -> Iterator[Row]:
 
     Deeper than twenty levels, a number stands for the indentation.
 
-    state: Who holds whom; by default as the cell was built.
+    state: The attachments; by default as the cell was built.
     """
     return (row for _, row in _rows(Tree.of(cell) if state is None else state.tree))
 

@@ -21,7 +21,7 @@ def add(verbs: Any) -> None:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "check",
         help="everything that is wrong or doubtful in a file",
-        description="Print all findings, each with its place, its id and its mend. The "
+        description="Print all findings, each with its location, id and fix. The "
         "exit code is 0 where none is an error, else 1.",
     )
     add_file(parser)

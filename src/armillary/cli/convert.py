@@ -17,12 +17,12 @@ def add(verbs: Any) -> None:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "convert",
         help="a file of one format to a file of another",
-        description="Read IN, write OUT. What a format cannot hold is told on stderr.",
+        description="Read IN, write OUT. Lost content is reported on stderr.",
     )
     add_file(parser, "IN")
     parser.add_argument("out", metavar="OUT", help="the file to write or replace")
     parser.add_argument(
-        "--to", metavar="NAME", help="format of OUT; by default told from its ending"
+        "--to", metavar="NAME", help="format of OUT; by default found from its ending"
     )
     parser.add_argument(
         "--lossless",
@@ -40,6 +40,6 @@ def run(options: argparse.Namespace) -> int:
     )
     warn(report)
     losses = report.count(Severity.WARNING)
-    told = f", {plural(losses, 'warning')}" if losses else ""
-    print(f"{printable(options.out)}: written{told}")
+    lost = f", {plural(losses, 'warning')}" if losses else ""
+    print(f"{printable(options.out)}: written{lost}")
     return 0

@@ -8,7 +8,7 @@ from typing import Any, Final
 from armillary.errors import FormatError, UnknownName
 from armillary.formats.diagnostic import Diagnostic, explained
 
-__all__ = ["spelled", "spoken", "told", "with_fix"]
+__all__ = ["error_text", "spelled", "spoken", "with_fix"]
 
 # Each keyword that a hint names, and the option that stands for it here.
 OPTIONS: Final = {
@@ -60,7 +60,7 @@ def with_fix(finding: Any) -> str:
     return str(_with_hint(finding, finding.hint or fix))
 
 
-def told(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return the text of an error as the command line tells it."""
     if isinstance(error, FormatError):
         return "\n".join(map(spelled, error.diagnostics))

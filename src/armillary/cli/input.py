@@ -19,7 +19,7 @@ def add_file(parser: argparse.ArgumentParser, name: str = "FILE") -> None:
     """Add the file to read, and the options that say how."""
     parser.add_argument("file", metavar=name, help="a file of any known format")
     parser.add_argument(
-        "--format", metavar="NAME", help="its format; by default told from the file"
+        "--format", metavar="NAME", help="its format; by default found from the file"
     )
     parser.add_argument(
         "--package",

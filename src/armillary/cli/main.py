@@ -21,7 +21,7 @@ from armillary.cli import (
     show,
     tree,
 )
-from armillary.cli.hints import told
+from armillary.cli.hints import error_text
 from armillary.cli.vectors import join_numbers
 from armillary.errors import ArmillaryError, printable
 
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except ArmillaryError as error:
-        return _failed(told(error))
+        return _failed(error_text(error))
     except MemoryError:
         return _failed("There is not enough memory for this.")
     except OSError as error:

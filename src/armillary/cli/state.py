@@ -18,7 +18,7 @@ def add_state(parser: argparse.ArgumentParser) -> Any:
     parser.add_argument(
         "--state",
         metavar="FILE.json",
-        help="a state as `state.to_json()` writes it: q, moved bases, who holds whom",
+        help="a state as `state.to_json()` writes it: q, moved bases, attachments",
     )
     parser.add_argument(
         "--degrees", action="store_true", help="angles of q are in degrees"

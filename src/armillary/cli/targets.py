@@ -50,7 +50,7 @@ def pose_of_text(text: str, *, degrees: bool) -> Array:
     """Return the pose that a text of numbers describes, shape (4, 4).
 
     Raises:
-        ShapeError: A part of it is no number, or their number is none of a pose.
+        ShapeError: A part of it is not a number, or it has not as many as a pose.
     """
     (pose,) = _matrices(vector_of_text(text, "--pose")[None], "--pose", degrees)
     return pose

@@ -73,4 +73,4 @@ class Rates:
         return RateReason.summary(self.reason)
 
     def __str__(self) -> str:
-        return RateReason.told(self.reason, self.success)
+        return RateReason.text(self.reason, self.success)

@@ -23,7 +23,7 @@ CORNERS = 4
 INSIDE = 1.0 - 1e-15
 INSTANT = 1e-12
 NUMBERS = ("damping squared", "step", "gain", "sharp", "linear", "angular")
-"""What a call is told: damping, duration, gain, form of damping, two tolerances."""
+"""What a call takes: damping, duration, gain, form of damping, two tolerances."""
 
 MET, SINGULAR, LIMITS, UNFINISHED = range(4)
 

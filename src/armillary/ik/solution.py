@@ -87,7 +87,7 @@ class Solution:
         return table("Solution", ("reason", "targets", "meaning"), rows)
 
     def __str__(self) -> str:
-        return Reason.told(self.reason, self.success)
+        return Reason.text(self.reason, self.success)
 
 
 def _closed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -32,7 +32,7 @@ class Ending(IntEnum):
         return {cls(int(value)).name: int(count) for value, count in pairs}
 
     @classmethod
-    def told(cls, endings: npt.NDArray[Any], success: npt.NDArray[np.bool_]) -> str:
+    def text(cls, endings: npt.NDArray[Any], success: npt.NDArray[np.bool_]) -> str:
         """Return as text how many succeeded, and how the others ended."""
         wished = cls(0)
         texts = [f"{int(success.sum())} of {success.size} {wished.sentence}"]

@@ -37,7 +37,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Store 0.0 for -0.0, so that equal placements give equal texts.
 
         Raises:
-            StateError: The pose is none of finite numbers.
+            StateError: The pose does not hold finite numbers.
         """
         try:
             given = rigid(self.pose, quote(self.manipulator))
@@ -109,7 +109,7 @@ def known(cell: Workcell, name: str) -> int:
     """Return the place of a manipulator in its cell.
 
     Raises:
-        UnknownName: There is none of that name.
+        UnknownName: No manipulator has that name.
     """
     k = cell.index.get(name)
     if k is None:
@@ -131,7 +131,7 @@ def check_movable(cell: Workcell, name: str) -> None:
 
     Raises:
         StateError: It is.
-        UnknownName: There is none of that name.
+        UnknownName: No manipulator has that name.
     """
     known(cell, name)
     mount = cell.mounted.get(name)
@@ -152,7 +152,7 @@ def check_carried(tree: Tree, names: Iterable[str]) -> None:
     for name in names:
         if tree.cell.index[name] in falling:
             raise StateError(
-                f"{quote(name)} stands on itself in this state; who holds whom must "
+                f"{quote(name)} stands on itself in this state; attachments must "
                 "lead to the world."
             )
 

@@ -1,4 +1,4 @@
-"""States: where everything of a cell is at a moment, and who holds whom."""
+"""States: where everything of a cell is at a moment, and what is attached to what."""
 
 from __future__ import annotations
 

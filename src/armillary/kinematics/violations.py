@@ -23,7 +23,7 @@ class Violation(NamedTuple):
         subject: The joint, qualified.
         value: What it has [m, rad, m/s or rad/s].
         limit: What it may have, in the same unit.
-        message: A sentence with all of it, and whom the joint follows.
+        message: A sentence with all of it, and which joint it follows.
     """
 
     kind: str

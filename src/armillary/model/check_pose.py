@@ -19,7 +19,7 @@ def rigid(pose: Any, name: str) -> Pose:
     name: Whose pose, for messages.
 
     Raises:
-        ModelError: It is no pose of numbers, or sheared, scaled or reflected.
+        ModelError: It is not a pose of numbers, or sheared, scaled or reflected.
     """
     if pose is IDENTITY:
         return pose
@@ -41,7 +41,7 @@ def _plain(given: Any, name: str) -> Pose:
         else:
             pose = Pose.from_matrix(given)
     except ArmillaryError as error:
-        raise ModelError(f"The pose of {name} is none of numbers. {error}") from error
+        raise ModelError(f"The pose of {name} is not of numbers. {error}") from error
     if not pose.is_float:
         raise ModelError(f"The pose of {name} is traced; it must be of numbers.")
     return pose

@@ -1,4 +1,4 @@
-"""Rules applied to a cell: the pairs that are tested, for who holds whom."""
+"""Rules applied to a cell: the pairs that are tested, given the attachments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Named(NamedTuple):
 
 
 class CollisionPairs:
-    """Applies rules to a cell: once to where it was built, then to who holds whom.
+    """Applies rules to a cell: once to where it was built, then to the attachments.
 
     Links with shapes are numbered by their sorted names, and a pair i < j of them is
     the code i n + j, so that codes are sorted as names are.
@@ -65,7 +65,7 @@ class CollisionPairs:
         self._check_work()
 
     def pairs(self, held: tuple[Carried, ...]) -> Pairs:
-        """Return the pairs that are tested while manipulators are held as told.
+        """Return the pairs that are tested while manipulators are attached as given.
 
         Raises:
             ModelError: There are too many pairs.
@@ -263,7 +263,7 @@ class CollisionPairs:
         parents, grandparents = self.kinship.kin()
         return parents[self._numbers], grandparents[self._numbers]
 
-    # who holds whom
+    # attachments
 
     def _touching(
         self, held: tuple[Carried, ...]

@@ -11,9 +11,11 @@ MOST_NUMBERS: Final = 8
 MOST_ROWS: Final = 60
 
 
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun: 1 joint, 2 joints."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def sized(**counts: int) -> str:
+    """Return numbers with their nouns: 2 links, 1 joint."""
+    return ", ".join(
+        f"{number} {noun}{'s' * (number != 1)}" for noun, number in counts.items()
+    )
 
 
 def numbers(values: Sequence[float]) -> str:

@@ -28,7 +28,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         """Store a 4x4 array as the pose that it is.
 
         Raises:
-            ModelError: It is none of finite numbers.
+            ModelError: It does not hold finite numbers.
         """
         if self.pose is not IDENTITY:
             pose = rigid(self.pose, f"frame {quote(self.name)}")

@@ -53,7 +53,7 @@ def is_exact(side: str) -> bool:
 
 
 def check_side(side: str) -> None:
-    """Check what can be told of a side without a cell.
+    """Check what can be checked of a side without a cell.
 
     Raises:
         ModelError: It is empty, too long, or its regular expression is none.

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from armillary.errors import ModelError, quote, unknown
 from armillary.model.annotations import note_faults
 from armillary.model.coupling import Coupling
-from armillary.model.display import count
+from armillary.model.display import sized
 from armillary.model.fields import EMPTY, TupleOf, replaced, store_tuples
 from armillary.model.group import Group, members
 from armillary.model.link import Link
@@ -90,13 +90,13 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             properties=self.properties,
             wheels=self.wheels,
         )
-        told = " ".join(fault.message for fault in faults)
-        if told:
-            raise ModelError(f"Manipulator {quote(self.name)}: {told}")
+        faulty = " ".join(fault.message for fault in faults)
+        if faulty:
+            raise ModelError(f"Manipulator {quote(self.name)}: {faulty}")
 
     def __repr__(self) -> str:
-        size = count(len(self.links), "link"), count(len(self.coordinates), "joint")
-        return f"<Manipulator {quote(self.name)}: {', '.join(size)}>"
+        sizes = sized(link=len(self.links), joint=len(self.coordinates))
+        return f"<Manipulator {quote(self.name)}: {sizes}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remake, tuple(getattr(self, f) for f in self.__struct_fields__)
@@ -207,7 +207,7 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the manipulator with another link of the same name.
 
         Raises:
-            UnknownName: There is none of that name.
+            UnknownName: No link has that name.
             ModelError: That is not a legal tree.
         """
         old = self.link(link.name)

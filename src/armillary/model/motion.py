@@ -44,7 +44,7 @@ class Motion:
         """Trace the joint's pose.
 
         Raises:
-            JointError: `pose` cannot be traced, or what it returns is no pose.
+            JointError: `pose` cannot be traced, or what it returns is not a pose.
         """
         self._name = type(joint).__name__
         self._closed_form = joint.subspace
@@ -159,7 +159,7 @@ def as_pose(value: Any, name: str) -> Pose:
     """Return what a joint's `pose` returned as a Pose.
 
     Raises:
-        JointError: It is none of the accepted forms.
+        JointError: It has none of the accepted forms.
     """
     try:
         if isinstance(value, Pose):

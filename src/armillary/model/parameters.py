@@ -342,7 +342,7 @@ def _pose_of_array(value: Sequence[Any], name: str) -> Pose:
     try:
         return _pose(Pose.from_matrix(value), name)
     except ArmillaryError as error:
-        raise JointError(f"{name} is no pose. {error}") from error
+        raise JointError(f"{name} is not a pose. {error}") from error
 
 
 def _described(value: Any) -> str:

@@ -124,7 +124,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     Attributes:
         within: Whether links of one manipulator are tested against each other.
         between: Whether links of different manipulators are.
-        rules: Exceptions, in order; later ones override. Unless told otherwise, pairs
+        rules: Exceptions, in order; later ones override. Unless said otherwise, pairs
             that are rigid or adjacent are not tested.
         touches: What may touch a part that is held.
     """

@@ -18,7 +18,7 @@ class Problem(NamedTuple):
     Attributes:
         rule: Its id.
         subject: Name of the link, joint or frame it is about.
-        message: What is wrong, and the mend.
+        message: What is wrong, and how to fix it.
     """
 
     rule: str

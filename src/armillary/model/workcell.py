@@ -13,7 +13,7 @@ import numpy.typing as npt
 from armillary.errors import ArmillaryError, ModelError, quote, unknown
 from armillary.model.check_pose import rigid
 from armillary.model.cycles import endless
-from armillary.model.display import count
+from armillary.model.display import sized
 from armillary.model.fields import EMPTY, TupleOf, replaced, store_tuples
 from armillary.model.frame import FrameRef
 from armillary.model.link import Link
@@ -49,7 +49,7 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
         """Store a 4x4 array as the pose that it is.
 
         Raises:
-            ModelError: It is none of finite numbers.
+            ModelError: It does not hold finite numbers.
         """
         if self.pose is not IDENTITY:
             pose = rigid(self.pose, f"the mount of {quote(self.manipulator)}")
@@ -97,9 +97,8 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             self.check_rules(self.rules)
 
     def __repr__(self) -> str:
-        sizes = len(self.manipulators), len(self.joint_names)
-        shown = ", ".join(map(count, sizes, ("manipulator", "joint")))
-        return f"<{type(self).__name__} {quote(self.name)}: {shown}>"
+        sizes = sized(manipulator=len(self.manipulators), joint=len(self.joint_names))
+        return f"<{type(self).__name__} {quote(self.name)}: {sizes}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = tuple(getattr(self, name) for name in self.__struct_fields__)
@@ -174,7 +173,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the cell without a manipulator, and without the rules that name it.
 
         Raises:
-            UnknownName: There is none of that name.
+            UnknownName: No manipulator has that name.
             ModelError: Others stand on it; remove or mount those first.
         """
         k = self._number(name)
@@ -189,7 +188,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 "remove or mount those first."
             )
         kept = (*self.manipulators[:k], *self.manipulators[k + 1 :])
-        mounts = tuple(m for m in self.mounts if m.manipulator != name)
+        mounts = [m for m in self.mounts if m.manipulator != name]
         rules = self.rules.without(name)
         return self.replace(manipulators=kept, mounts=mounts, rules=rules)
 
@@ -197,19 +196,18 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the cell with another manipulator of the same name; mounts stay.
 
         Raises:
-            UnknownName: There is none of that name, or a frame that others stand on, or
-                that a rule names, is missing in the new one.
+            UnknownName: No manipulator has that name, or a frame that a mount or a rule
+                names is missing in the new one.
         """
-        old = self.manipulators[self._number(manipulator.name)]
-        kept = (manipulator if each is old else each for each in self.manipulators)
-        return self.replace(manipulators=tuple(kept))
+        changed = list(self.manipulators)
+        changed[self._number(manipulator.name)] = manipulator
+        return self.replace(manipulators=changed)
 
     def replace(self, **fields: Any) -> Self:
         """Return the cell with other values of some of its fields, such as `rules`.
 
         Raises:
             UnknownName: There is no such field, or a value names what is not here.
-            ModelError: The values do not make a cell.
         """
         return replaced(self, fields)
 

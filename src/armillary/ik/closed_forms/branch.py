@@ -37,7 +37,7 @@ DOUBT = 1e-5  # what may remain, as a part of the arm, before a miss is a proof
 
 
 class Question(NamedTuple):
-    """What is asked, and of whom.
+    """What is asked, and of which arm.
 
     Attributes:
         tree: What moves.

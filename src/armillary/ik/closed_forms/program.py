@@ -72,7 +72,7 @@ def best_program(question: Question, *, compared: bool = False) -> Program:
     Returns:
         Inputs as for all branches. One output `answer` (n + 3,), for that makes single
         calls quick: q of the nearest branch within the limits, else within reach, else
-        that which misses least, NaN where the target is no pose; what remains, two
+        that which misses least, NaN where the target is not a pose; what remains, two
         squares as the first two numbers of `allowed`; the reason, OUTSIDE as above, and
         if `compared` UNWARRANTED more where a search from `near` may find what is
         nearer.
@@ -140,7 +140,7 @@ def _worth(b: Branch, near: Any) -> Number:
     """Return a number that is the less the better: of squares of steps from `near`."""
     steps = sum(((x - y) * (x - y) for x, y in zip(b.q, near, strict=True)), 0.0)
     least = MISSED * (1.0 + b.distance + b.chord)
-    miss = select(b.within, least, 2.0 * least)  # what is missed is told within limits
+    miss = select(b.within, least, 2.0 * least)  # a miss is reported within limits
     return select(b.met, select(b.within, steps, FORBIDDEN + steps), miss)
 
 

@@ -3,7 +3,7 @@
     q = trunc(|x| / |y|),  r = |x| - q |y|
 
 The rounded quotient may have reached the next whole number; then q is one too large, r
-is negative, and adding |y| mends it. Both differences are representable, so exact.
+is negative, and adding |y| corrects it. Both differences are representable, so exact.
 """
 
 from __future__ import annotations
