@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import armillary
+import armillary as arm
 from armillary import Cell, Pose, State
-from armillary.errors import ModelError
+from armillary.errors import ModelError, StateError
 from armillary.kernel import compiler
 from armillary.testing.samples import random_pose
 
@@ -209,3 +210,11 @@ def test_answers_can_be_copied_and_sent(cell: Cell) -> None:
     path = ik.path(X, start=Q[0])
     again = pickle.loads(pickle.dumps(path))
     np.testing.assert_array_equal(again.jumps, path.jumps)
+
+
+def test_near_is_a_state_of_this_cell():
+    cell = arm.example("irb2400")
+    ik, target = cell.ik("tool0"), cell.fk("tool0")([0.1, 0.2, 0.1, 0.3, 0.4, 0.5])
+    for other in ("two_arms_positioner", "pan_tilt"):
+        with pytest.raises(StateError, match="joint positions"):
+            ik(target, near=arm.example(other).home)

@@ -323,3 +323,25 @@ def test_which_bases_may_be_moved_can_be_asked(random_cell: Any) -> None:
     assert not cell.is_movable("world")
     with pytest.raises(UnknownName):
         cell.is_movable("nothing")
+
+
+def test_a_state_of_another_cell_is_refused():
+    one, two = (
+        Manipulator(
+            name=name,
+            links=(
+                Link(name="base"),
+                Link(name="tip", parent="base", joint=joints.Revolute(axis=(0, 0, 1))),
+            ),
+        )
+        for name in ("A", "B")
+    )
+    ab, ba = Cell(manipulators=(one, two)), Cell(manipulators=(two, one))
+    state = ab.home.replace(q=[0.3, 0.4])
+    with pytest.raises(
+        StateError, match=r"q\[0\] is joint 'A/.*' there and 'B/.*' here"
+    ):
+        ba.pose("A/tip", state)
+    part = Manipulator(name="part", links=(Link(name="body"),))
+    more = ab.add(part)
+    assert np.array_equal(more.pose("A/tip", state), ab.pose("A/tip", state))

@@ -418,7 +418,8 @@ class InverseKinematics:
     def _vector(self, values: Any) -> Any:
         """Return joint positions, of a state those of its joints."""
         if isinstance(values, State):
-            return [values.q[k] for k in self._selection.inputs]
+            q = values.bound(self._layout.cell).q
+            return [q[k] for k in self._selection.inputs]
         return values
 
     @property

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from armillary.errors import StateError
+from armillary.errors import StateError, quote
+from armillary.model.workcell import Workcell
 
-__all__ = ["numbers_of"]
+__all__ = ["check_joints", "numbers_of"]
 
 
 def numbers_of(values: Any, name: str) -> tuple[float, ...]:
@@ -33,3 +34,33 @@ def numbers_of(values: Any, name: str) -> tuple[float, ...]:
     if not np.isfinite(array).all():
         raise StateError(f"{name} holds a number that is not finite: {result}.")
     return result
+
+
+def check_joints(count: int, own: Workcell | None, cell: Workcell) -> None:
+    """Check that joint positions of a state are those of the joints of a cell.
+
+    Args:
+        count: How many there are.
+        own: The cell that they were made for, if it is known.
+        cell: The cell that is asked.
+
+    Raises:
+        StateError: There are other joints in the cell.
+    """
+    if count != len(cell.joint_names):
+        raise StateError(
+            f"The state has {count} joint positions; cell {quote(cell.name)} has "
+            f"{len(cell.joint_names)} joints. Start from cell.home."
+        )
+    if own is None:
+        return
+    for k, (theirs, ours) in enumerate(zip(_joints(own), _joints(cell), strict=True)):
+        if theirs != ours:
+            raise StateError(
+                f"The state is of another cell, {quote(own.name)}: q[{k}] is joint "
+                f"{quote(theirs)} there and {quote(ours)} here. Start from cell.home."
+            )
+
+
+def _joints(cell: Workcell) -> list[str]:
+    return [f"{m.name}/{name}" for m in cell.manipulators for name in m.joint_names]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import FormatError, StateError, quote
-from armillary.kinematics.joint_vector import numbers_of
+from armillary.kinematics.joint_vector import check_joints, numbers_of
 from armillary.kinematics.placement import (
     BaseVelocity,
     Placement,
@@ -86,17 +86,14 @@ class State(
         """Return this state as one of `cell`.
 
         Raises:
-            StateError: It has another number of joints, moves what is not free, or
-                something stands on itself.
+            StateError: It has other joints, moves what is not free, or something stands
+                on itself.
             UnknownName: It names what is not there.
         """
-        if self.__dict__.get("cell") is cell:
+        own: Workcell | None = self.__dict__.get("cell")
+        if own is cell:
             return self
-        if len(self.q) != len(cell.joint_names):
-            raise StateError(
-                f"The state has {len(self.q)} joint positions; cell '{cell.name}' has "
-                f"{len(cell.joint_names)} joints. Start from cell.home."
-            )
+        check_joints(len(self.q), own, cell)
         for placement in self.placements:
             check_movable(cell, placement.manipulator)
             cell.frame(placement.on)
