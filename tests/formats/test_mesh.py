@@ -1051,6 +1051,21 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
         "the text of buffer 0 cannot be read",
     ),
     "ac: empty": (".ac", b"", "begins with 'AC3D'"),
+    "ac: a long chain": (
+        ".ac",
+        b"AC3Db\n" + b"OBJECT world\nkids 1\n" * 100_000,
+        "nested more than 256 deep",
+    ),
+    "obj: many libraries": (
+        ".obj",
+        b"v 0 0 0\n" + b"".join(b"mtllib m%d.mtl\n" % k for k in range(20_000)),
+        "more than 100 files of colours",
+    ),
+    "obj: many materials": (
+        ".obj",
+        b"v 0 0 0\n" + b"".join(b"usemtl m%d\n" % k for k in range(200_000)),
+        "more than 10000 materials",
+    ),
     "ac: cut off": (".ac", COLOURED["x.ac"][:-8], "error["),
     "ac: NaN": (".ac", COLOURED["x.ac"].replace(b"loc 1", b"loc nan"), "bad-number"),
     "ac: index too high": (

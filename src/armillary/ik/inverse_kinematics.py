@@ -418,8 +418,7 @@ class InverseKinematics:
     def _vector(self, values: Any) -> Any:
         """Return joint positions, of a state those of its joints."""
         if isinstance(values, State):
-            q = values.bound(self._layout.cell).q
-            return [q[k] for k in self._selection.inputs]
+            return np.take(values.bound(self._layout.cell).q, self._selection.inputs)
         return values
 
     @property

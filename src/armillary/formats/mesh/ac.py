@@ -48,8 +48,8 @@ def read_ac(data: bytes, surface: Surface) -> None:
     scan = _Scanner(data, surface.path)
     scan.word()
     colours: list[list[float]] = []
-    parents = [(1, np.eye(4))]  # objects still to come, and where they are
-    item = _Object(np.eye(4))
+    parents = [(1, np.eye(4), 0)]  # objects still to come, where, and how deep
+    item, depth = _Object(np.eye(4)), 0
     is_complete = False
     while not is_complete:
         match keyword := scan.word():
@@ -57,17 +57,17 @@ def read_ac(data: bytes, surface: Surface) -> None:
                 colours.append(_colour(scan))
             case b"OBJECT" if parents:
                 scan.word()
-                left, parent = parents.pop()
-                parents += [(left - 1, parent)] if left > 1 else []
+                left, parent, depth = parents.pop()
+                parents += [(left - 1, parent, depth)] if left > 1 else []
                 item = _Object(parent)
+                if depth > DEEPEST:
+                    message = f"objects are nested more than {DEEPEST} deep"
+                    raise refusal(scan.place, "mesh-too-large", message)
             case b"kids":
                 matrix = item.add_to(surface, colours, scan.place)
                 count = scan.count()
-                parents += [(count, matrix)] if count else []
+                parents += [(count, matrix, depth + 1)] if count else []
                 is_complete = not parents
-                if len(parents) > DEEPEST:
-                    message = f"objects are nested more than {DEEPEST} deep"
-                    raise refusal(scan.place, "mesh-too-large", message)
             case b"":
                 message = "the file ends before its last object"
                 raise refusal(scan.place, "wrong-count", message)
@@ -169,11 +169,14 @@ class _Scanner:
         self._data = data
         self._path = path
         self._at = 0
+        self._counted, self._lines = 0, 1  # up to where lines are counted
 
     @property
     def place(self) -> Place:
         """Return where the last word is."""
-        return Place(self._path, self._data.count(b"\n", 0, self._at) + 1)
+        self._lines += self._data.count(b"\n", self._counted, self._at)
+        self._counted = self._at
+        return Place(self._path, self._lines)
 
     def word(self) -> bytes:
         """Return the next word, empty behind the last."""

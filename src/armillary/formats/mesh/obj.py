@@ -25,6 +25,8 @@ CURVED: Final = frozenset(
 )
 
 LARGEST: Final = 10**15
+MOST_LIBRARIES: Final = 100
+MOST_MATERIALS: Final = 10_000
 
 Open = Callable[[str, Place], bytes | None]
 
@@ -43,6 +45,7 @@ def read_obj(data: bytes, surface: Surface, open_beside: Open) -> None:
     corners, sizes, materials = array("q"), array("q"), array("q")
     numbers: dict[bytes, int] = {b"": 0}
     colours: dict[bytes, list[float]] = {}
+    libraries: set[str] = set()
     material = 0
     for line, (keyword, *rest) in _lines(data, path):
         match keyword:
@@ -59,9 +62,20 @@ def read_obj(data: bytes, surface: Surface, open_beside: Open) -> None:
                 materials.append(material)
             case b"usemtl":
                 material = numbers.setdefault(b" ".join(rest), len(numbers))
+                if material > MOST_MATERIALS:
+                    message = f"it has more than {MOST_MATERIALS} materials"
+                    raise refusal(Place(path, line), "mesh-too-large", message)
             case b"mtllib":
                 name = b" ".join(rest).decode("utf-8", errors="replace")
-                colours |= _colours(open_beside(name, Place(path, line)))
+                at = Place(path, line)
+                if name not in libraries:
+                    if len(libraries) == MOST_LIBRARIES:
+                        message = (
+                            f"it names more than {MOST_LIBRARIES} files of colours"
+                        )
+                        raise refusal(at, "mesh-too-large", message)
+                    libraries.add(name)
+                    colours |= _colours(open_beside(name, at))
             case _ if keyword not in UNUSED and not keyword.startswith(b"#"):
                 raise _unknown(keyword, Place(path, line))
             case _:
