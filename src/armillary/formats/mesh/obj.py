@@ -43,9 +43,7 @@ def read_obj(data: bytes, surface: Surface, open_beside: Open) -> None:
     words: list[bytes] = []
     vertex_lines, face_lines = array("q"), array("q")
     corners, sizes, materials = array("q"), array("q"), array("q")
-    numbers: dict[bytes, int] = {b"": 0}
-    colours: dict[bytes, list[float]] = {}
-    libraries: set[str] = set()
+    colours = _Colours(open_beside)
     material = 0
     for line, (keyword, *rest) in _lines(data, path):
         match keyword:
@@ -61,21 +59,9 @@ def read_obj(data: bytes, surface: Surface, open_beside: Open) -> None:
                 face_lines.append(line)
                 materials.append(material)
             case b"usemtl":
-                material = numbers.setdefault(b" ".join(rest), len(numbers))
-                if material > MOST_MATERIALS:
-                    message = f"it has more than {MOST_MATERIALS} materials"
-                    raise refusal(Place(path, line), "mesh-too-large", message)
+                material = colours.number(b" ".join(rest), Place(path, line))
             case b"mtllib":
-                name = b" ".join(rest).decode("utf-8", errors="replace")
-                at = Place(path, line)
-                if name not in libraries:
-                    if len(libraries) == MOST_LIBRARIES:
-                        message = (
-                            f"it names more than {MOST_LIBRARIES} files of colours"
-                        )
-                        raise refusal(at, "mesh-too-large", message)
-                    libraries.add(name)
-                    colours |= _colours(open_beside(name, at))
+                colours.read(b" ".join(rest), Place(path, line))
             case _ if keyword not in UNUSED and not keyword.startswith(b"#"):
                 raise _unknown(keyword, Place(path, line))
             case _:
@@ -94,7 +80,6 @@ def read_obj(data: bytes, surface: Surface, open_beside: Open) -> None:
         at = Place(path, face_lines[int(np.argmin(count))])
         message = f"a polygon has at least 3 corners, not {count.min()}"
         raise refusal(at, "bad-polygon", message)
-    names = list(numbers)
     for number in sorted(set(materials)):
         chosen = used == number
         of_these = flat[np.repeat(chosen, count)]
@@ -103,7 +88,7 @@ def read_obj(data: bytes, surface: Surface, open_beside: Open) -> None:
             vertices[kept],
             renumbered,
             count[chosen],
-            colour=colours.get(names[number]),
+            colour=colours.of(number),
         )
 
 
@@ -140,6 +125,38 @@ def _corners(words: list[bytes], count: int, place: Place) -> list[int]:
         if number == 0 or -number > count:
             raise _no_vertex(number, count, place)
     return [n - 1 if n > 0 else count + n for n in numbers]
+
+
+class _Colours:
+    """The materials that a file uses, and their colours in other files."""
+
+    def __init__(self, open_beside: Open) -> None:
+        self._open = open_beside
+        self._numbers: dict[bytes, int] = {b"": 0}
+        self._libraries: set[bytes] = set()
+        self._known: dict[bytes, list[float]] = {}
+
+    def number(self, material: bytes, place: Place) -> int:
+        """Return the number of a material."""
+        if len(self._numbers) > MOST_MATERIALS:
+            message = f"it has more than {MOST_MATERIALS} materials"
+            raise refusal(place, "mesh-too-large", message)
+        return self._numbers.setdefault(material, len(self._numbers))
+
+    def read(self, library: bytes, place: Place) -> None:
+        """Read the colours in another file."""
+        if library in self._libraries:
+            return
+        if len(self._libraries) == MOST_LIBRARIES:
+            message = f"it names more than {MOST_LIBRARIES} files of colours"
+            raise refusal(place, "mesh-too-large", message)
+        self._libraries.add(library)
+        name = library.decode("utf-8", errors="replace")
+        self._known |= _colours(self._open(name, place))
+
+    def of(self, number: int) -> list[float] | None:
+        """Return the colour of a material by its number."""
+        return self._known.get(list(self._numbers)[number])
 
 
 def _colours(data: bytes | None) -> dict[bytes, list[float]]:
