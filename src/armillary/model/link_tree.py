@@ -1,8 +1,7 @@
-"""How the links of a cell are joined: what is rigid, what carries what, who is next."""
+"""Which links of a cell are rigid with each other, and which carries which."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -10,22 +9,22 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
 from armillary.model.link_pattern import LinkName
-from armillary.model.workcell import WORLD, FrameRef, Workcell
+from armillary.model.tree import Tree, nearest
+from armillary.model.workcell import WORLD_LINK, Workcell
 
 __all__ = ["Carried", "LinkTree"]
 
 Indices = npt.NDArray[np.int64]
 
-THE_WORLD: Final = -1
-NOTHING: Final = -2
+NO_LINK: Final = -2
 
 
 class Carried(NamedTuple):
     """A manipulator whose base is carried by a link, and how people say it.
 
     Attributes:
-        manipulator: Its place in the cell.
-        holder: Number of the link that carries it.
+        manipulator: Its index in the cell.
+        holder: The link that carries it.
         verb: `bolted to`, `standing on` or `held by`.
     """
 
@@ -35,91 +34,62 @@ class Carried(NamedTuple):
 
 
 class LinkTree:
-    """The links of a cell by numbers, and how they are joined where it was built.
+    """The rigid groups of a cell's links as it was built, and the links with shapes.
 
-    Links are numbered through all manipulators, in their order.
+    Only bolted mounts join links; what else stands on a link is given by states.
+
+    Attributes:
+        owners: The manipulator of each link, -1 for the world as the last.
+        has_shapes: Which links have collision shapes.
+        bolted: The manipulators that are bolted to links.
+        groups: For each link that of its rigid group which is nearest to the world, or
+            -1 where the group is fixed to that.
+        carriers: For each link the nearest one with shapes that carries it, or -1.
     """
 
     def __init__(self, cell: Workcell) -> None:
         """Look at the links of `cell` and at its mounts."""
         self.cell = cell
-        self.starts: list[int] = [0]
-        for manipulator in cell.manipulators:
-            self.starts.append(self.starts[-1] + len(manipulator.links))
-        self._bolted = {mount.manipulator for mount in cell.mounts if mount.bolted}
-        self.owners = np.repeat(
-            np.arange(len(cell.manipulators)), np.diff(self.starts)
-        ).astype(np.int64)
-        links = [link for m in cell.manipulators for link in m.links]
+        self._tree = tree = Tree.of(cell)
+        self.owners: Indices = np.array(cell.owners, dtype=np.int64)
         self.has_shapes = np.array(
-            [bool(link.collision_shapes) for link in links], dtype=np.bool_
+            [bool(link.collision_shapes) for link in cell.links], dtype=np.bool_
         )
-        # The link below each one in its own manipulator, NOTHING below a base.
-        self._below = [
-            start + parent if parent >= 0 else NOTHING
-            for start, m in zip(self.starts, cell.manipulators, strict=False)
-            for parent in m.parents
-        ]
-        self._is_fixed = [not link.moves for link in links]
-        self.bolted = tuple(self._find_bolted())
-        self.groups, self.carriers = self._walk()
-
-    def name(self, number: int) -> LinkName:
-        """Return the name of a link."""
-        k = int(self.owners[number])
-        manipulator = self.cell.manipulators[k]
-        return LinkName(
-            manipulator.name, manipulator.links[number - self.starts[k]].name
+        self.bolted = tuple(
+            Carried(k, base.frame.link, "bolted to")
+            for k, base in enumerate(tree.bases)
+            if base.manner == "bolted" and base.frame.link >= 0
         )
-
-    # where the cell was built
-
-    def _find_bolted(self) -> Iterator[Carried]:
-        for k, at in enumerate(self.cell.base_frames):
-            if at.link >= 0 and self.cell.manipulators[k].name in self._bolted:
-                yield Carried(k, at.link, "bolted to")
-
-    def _walk(self) -> tuple[Indices, Indices]:
-        """Return for each link its rigid group, and what with shapes is below it.
-
-        A group has the number of its link that is nearest to the world, or -1 where it
-        is fixed to that. What is below is -1 where nothing is.
-        """
-        groups = np.full(self.starts[-1], NOTHING, dtype=np.int64)
-        carriers = np.full(self.starts[-1], THE_WORLD, dtype=np.int64)
-        supports = {each.manipulator: each.holder for each in self.bolted}
-        for k in self._by_height():
-            manipulator, start = self.cell.manipulators[k], self.starts[k]
-            is_bolted = manipulator.name in self._bolted
-            for place in manipulator.order:
-                link = start + place
-                below = self._below[link]
-                if below == NOTHING:
-                    below = supports.get(k, THE_WORLD)
-                    joins = is_bolted
-                else:
-                    joins = self._is_fixed[link]
-                if below == THE_WORLD:
-                    groups[link] = THE_WORLD if joins else link
-                    continue
-                groups[link] = groups[below] if joins else link
-                carriers[link] = below if self.has_shapes[below] else carriers[below]
-        return groups, carriers
-
-    def _by_height(self) -> list[int]:
-        """Return the manipulators, each behind the one that it is bolted to."""
-        below = {
-            each.manipulator: int(self.owners[each.holder]) for each in self.bolted
+        loose = {
+            tree.base_link(k)
+            for k, base in enumerate(tree.bases)
+            if base.manner != "bolted"
         }
-        found: dict[int, None] = {}
-        for k in range(len(self.cell.manipulators)):
-            line: list[int] = []
-            at: int | None = k
-            while at is not None and at not in found:
-                line.append(at)
-                at = below.get(at)
-            found.update(dict.fromkeys(reversed(line)))
-        return list(found)
+        self._parents = [
+            WORLD_LINK if link in loose else parent
+            for link, parent in enumerate(tree.parents)
+        ]
+
+        def is_joined(link: int) -> bool:
+            """Return whether a link is rigid with its parent."""
+            return link not in loose if tree.base_of[link] >= 0 else self._fixed(link)
+
+        every = range(len(cell.links))
+        self.groups = _indices(
+            nearest(self._parents, every, lambda link: not is_joined(link))
+        )
+        shaped: list[bool] = self.has_shapes.tolist()
+        self.carriers = _indices(
+            nearest(self._parents, self._parents, shaped.__getitem__)
+        )
+
+    def _fixed(self, link: int) -> bool:
+        return not self.cell.links[link].moves
+
+    def name(self, link: int) -> LinkName:
+        """Return the name of a link."""
+        owner = self.cell.manipulators[self.cell.owners[link]]
+        return LinkName(owner.name, self.cell.links[link].name)
 
     def kin(self) -> tuple[Indices, Indices]:
         """Return the parent and the grandparent of each link, as RobWork has them.
@@ -127,31 +97,18 @@ class LinkTree:
         -1 stands for the world, -2 for none. Mounts that are not bolted join nothing,
         and a frame that a base is bolted to counts as a link of its own.
         """
-        count = self.starts[-1]
-        parents = np.array(self._below, dtype=np.int64).reshape(count)
-        above_frames: dict[int, int] = {}
-        for number, mount in enumerate(self.cell.mounts):
-            if not mount.bolted:
-                continue
-            at = self.cell.frame(mount.on)
-            k = self.cell.index[mount.manipulator]
-            base = self.starts[k] + self.cell.manipulators[k].base
-            holder = at.link
-            if mount.on == WORLD or self._is_link(mount.on, at):
-                parents[base] = holder
-            else:
-                parents[base] = count + number
-                above_frames[count + number] = holder
-        padded = np.full(count + len(self.cell.mounts) + 2, NOTHING, dtype=np.int64)
+        tree, count = self._tree, len(self.cell.links)
+        parents = _indices(tree.parents)
+        padded = np.full(count + len(tree.bases) + 2, NO_LINK, dtype=np.int64)
+        for k, base in enumerate(tree.bases):
+            if base.manner != "bolted":
+                parents[tree.base_link(k)] = NO_LINK
+            elif not tree.is_link(base.on):
+                parents[tree.base_link(k)] = count + k
+                padded[count + k] = base.frame.link
         padded[:count] = parents
-        for frame, holder in above_frames.items():
-            padded[frame] = holder
-        # Both stand-ins for no link are at the end, and have no parent themselves.
+        # The last two stand for the world and for none, which have no parent.
         return parents, padded[parents]
-
-    def _is_link(self, name: str, at: FrameRef) -> bool:
-        link = self.name(at.link)
-        return name in {link.link, link.qualified}
 
     # what a state adds
 
@@ -161,50 +118,36 @@ class LinkTree:
         The second array has those with no link with shapes between themselves and the
         base, whether they move or not.
         """
-        manipulator, start = self.cell.manipulators[k], self.starts[k]
-        rigid: set[int] = set()
-        open_below: set[int] = set()
-        found: list[int] = []
-        nearest: list[int] = []
-        for place in manipulator.order:
-            link = start + place
-            below = self._below[link]
-            is_base = below == NOTHING
-            joins = is_base or (self._is_fixed[link] and below in rigid)
-            is_open = is_base or below in open_below
-            if joins:
-                rigid.add(link)
-            if self.has_shapes[link]:
-                if joins:
-                    found.append(link)
-                if is_open:
-                    nearest.append(link)
-            elif is_open:
-                open_below.add(link)
-        return np.array(found, dtype=np.int64), np.array(nearest, dtype=np.int64)
+        start, end = self.cell.starts[k : k + 2]
+        own = start + np.flatnonzero(self.has_shapes[start:end])
+        base_group = self.groups[self._tree.base_link(k)]
+        return (
+            own[self.groups[own] == base_group],
+            own[self.owners[self.carriers[own]] != k],
+        )
 
     def bearer(self, link: int, held: dict[int, int]) -> tuple[int, bool]:
-        """Return the link with shapes at or below a link, -1 where there is none.
+        """Return the link with shapes that is or carries a link, -1 without one.
 
         The second value tells whether the two are rigidly joined.
 
-        held: The links that carry what states move, by the place of the manipulator.
+        held: The links that carry what states move, by the index of the manipulator.
 
         Raises:
             ModelError: Manipulators hold each other in a circle.
         """
-        supports = {each.manipulator: each.holder for each in self.bolted} | held
-        seen: set[int] = set()
         is_rigid = True
+        seen: set[int] = set()
         while link >= 0 and not self.has_shapes[link]:
-            if self._below[link] >= 0:
-                is_rigid = is_rigid and self._is_fixed[link]
-                link = self._below[link]
-                continue
-            k = int(self.owners[link])
-            if k in seen:
-                name = quote(self.cell.manipulators[k].name)
+            base = self._tree.base_of[link]
+            if link in seen:
+                name = quote(self.name(link).manipulator)
                 raise ModelError(f"Manipulator {name} is held by what it holds itself.")
-            seen.add(k)
-            link = supports.get(k, THE_WORLD)
+            seen.add(link)
+            is_rigid = is_rigid and (base >= 0 or self._fixed(link))
+            link = held.get(base, self._parents[link])
         return link, is_rigid
+
+
+def _indices(numbers: object) -> Indices:
+    return np.array(numbers, dtype=np.int64)
