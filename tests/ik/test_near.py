@@ -193,6 +193,39 @@ def test_a_servo_loop_steps_as_its_path_does(
     assert max(steps) <= (5.0 if (name, rotation, seed) in DRIFTS else 3.0) * most
 
 
+@pytest.mark.parametrize("seed", range(1, 3))
+@pytest.mark.parametrize(
+    ("name", "k", "end"), [("ur10", 3, 1), ("ur10", 3, 0), ("irb2400", 5, 0)]
+)
+def test_a_joint_at_its_limit_does_not_turn_where_the_wrist_is_singular(
+    name: str, k: int, end: int, seed: int
+) -> None:
+    """A closed form takes one joint from near there, and another may not follow."""
+    make, frame, count = CELLS[name]
+    cell = make()
+    joints = list(cell.joint_names[-count:])
+    ik = cell.ik(frame, joints=joints)
+    low, high = (limit[-count:] for limit in cell.limits)
+    rng = np.random.default_rng(seed)
+    inner, outer = np.clip(low, -2.6, 2.6), np.clip(high, -2.6, 2.6)
+    span = outer - inner
+    middle = rng.uniform(inner + 0.15 * span, outer - 0.15 * span)
+    size = 0.2 * np.minimum(1.0, span / 3.0)
+    t = np.linspace(0.0, 1.0, 400)[:, None]
+    turn = 2.0 * np.pi * (t * rng.uniform(0.5, 1.2, count) + rng.random(count))
+    path = middle + size * rng.uniform(0.4, 1.0, count) * np.sin(turn)
+    path[:, 4] = 0.16 * np.sin(3.0 * np.pi * t[:, 0])
+    inward = 0.1 * np.maximum(0.0, np.sin(2.0 * np.pi * t[:, 0]))
+    path[:, k] = high[k] - inward if end else low[k] + inward
+    most = np.abs(np.diff(path, axis=0)).max()
+    q = path[0]
+    for target in cell.fk(frame, joints=joints)(path[1:]):
+        answer = ik(target, near=q)
+        assert answer.success
+        assert np.abs(answer.q - q).max() <= 3.0 * most
+        q = answer.q
+
+
 @pytest.mark.parametrize("rotation", ["xyz", ""])
 @pytest.mark.parametrize("name", ["ur10", "oval"])
 def test_a_search_gives_the_nearest_of_many_answers(name: str, rotation: str) -> None:
