@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from armillary.ik.reason import succeeded
 
 Array = npt.NDArray[np.float64]
 
@@ -35,6 +38,35 @@ class Answers:
     reason: npt.NDArray[np.int8]
     branches: tuple[tuple[str, ...], ...]
     complete: bool
+
+    @classmethod
+    def of(
+        cls,
+        batch: tuple[int, ...],
+        q: Array,
+        squares: Array,
+        reason: npt.NDArray[np.int8],
+        branches: tuple[tuple[str, ...], ...] = (),
+    ) -> Answers:
+        """Return answers of the same number for each target, complete with `branches`.
+
+        Args:
+            batch: The shape of the batch, of count targets in all.
+            q: Shape (..., n), like all of these one target after the other.
+            squares: Shape (..., 2).
+            reason: Shape (...).
+            branches: The name of each.
+        """
+        width = len(branches) or reason.size // max(1, math.prod(batch))
+        reason = reason.reshape((*batch, width))
+        return cls(
+            q=q.reshape(*reason.shape, q.shape[-1]),
+            success=succeeded(reason),
+            squares=squares.reshape(*reason.shape, 2),
+            reason=reason,
+            branches=branches,
+            complete=bool(branches),
+        )
 
     def __post_init__(self) -> None:
         """Close the arrays for writing."""

@@ -74,18 +74,10 @@ def _padded(
     count = len(found)
     q = np.full((count, width, n), np.nan)
     squares = np.full((count, width, 2), np.nan)
-    success = np.zeros((count, width), np.bool_)
+    reason = np.full((count, width), Reason.NOT_FOUND, np.int8)
     for k, (vectors, errors) in enumerate(zip(found, residuals, strict=True)):
         q[k, : len(vectors)] = vectors
         squares[k, : len(vectors), 0] = errors[:, 0] ** 2
         squares[k, : len(vectors), 1] = 4.0 * np.sin(0.5 * errors[:, 1]) ** 2
-        success[k, : len(vectors)] = True
-    reason = np.where(success, Reason.SOLVED, Reason.NOT_FOUND).astype(np.int8)
-    return Answers(
-        q=q.reshape(*batch, width, n),
-        success=success.reshape(*batch, width),
-        squares=squares.reshape(*batch, width, 2),
-        reason=reason.reshape(*batch, width),
-        branches=(),
-        complete=False,
-    )
+        reason[k, : len(vectors)] = Reason.SOLVED
+    return Answers.of(batch, q, squares, reason)

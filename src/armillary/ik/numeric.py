@@ -354,14 +354,14 @@ class Solver:
         endings = found.endings
 
         def plain() -> npt.NDArray[np.int8]:
-            return endings[:, 0].astype(np.int8).reshape(batch)
+            return endings[:, 0].astype(np.int8)
 
         return Solution(
             q=found.unknowns.reshape(*batch, len(self.joints)),
-            reason=plain if reasons is None else reasons.reshape(batch),
-            residual=lambda: residuals_of(found.errors).reshape(*batch, 2),
-            steps=lambda: endings[:, 1].reshape(batch),
-            starts=lambda: endings[:, 2].reshape(batch),
+            reason=plain if reasons is None else reasons,
+            residual=lambda: residuals_of(found.errors),
+            steps=lambda: endings[:, 1],
+            starts=lambda: endings[:, 2],
         )
 
     def _settled(

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.status import Ending
+from armillary.kernel import search_layout
 
 
 class Reason(Ending):
@@ -18,13 +19,13 @@ class Reason(Ending):
     that an answer was found beyond the joint limits and none within.
     """
 
-    SOLVED = 0, "solved"
-    NOT_FOUND = 1, "not found within the budget of starts"
-    INVALID_TARGET = 2, "the target is no rigid pose"
+    SOLVED = search_layout.SOLVED, "solved"
+    NOT_FOUND = search_layout.UNSOLVED, "not found within the budget of starts"
+    INVALID_TARGET = search_layout.INVALID, "the target is no rigid pose"
     OUT_OF_REACH = 3, "out of reach: no joint positions lead there"
     LIMITS = 4, "blocked by joint limits: found only beyond them"
     SINGULAR = 5, "singular: the closed form has no unique answer there"
-    TIMEOUT = 6, "not found before the timeout"
+    TIMEOUT = search_layout.STOPPED, "not found before the timeout"
 
 
 SUCCESSES: Final = (Reason.SOLVED, Reason.SINGULAR)

@@ -18,6 +18,8 @@ from armillary.ik.closed_forms.branch import Question
 from armillary.ik.closed_forms.coordinate import MOST_SLACK, SLACK
 from armillary.ik.closed_forms.program import (
     OUTSIDE,
+    SINGULAR,
+    SOLVED,
     UNWARRANTED,
     all_program,
     best_program,
@@ -37,7 +39,6 @@ from armillary.trace import Program
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 Limits = tuple[Sequence[float], Sequence[float]]
-SOLVED, SINGULAR = float(Reason.SOLVED), float(Reason.SINGULAR)
 AT_ONCE = 4096  # targets that are tried at all other arm angles
 BEHIND_Q = 3  # numbers behind q in an answer of the best branch
 Searcher = Callable[[Array, Array], Solution]
@@ -147,14 +148,7 @@ class RecognisedForm:
                 "of its elbow, as in ik.all(targets, arm_angle=0.0) or --arm-angle 0."
             )
         q, squares, reason = self._branches(targets, near, allowed, angle)
-        return Answers(
-            q=q.reshape((*batch, *q.shape[1:])),
-            success=succeeded(reason).reshape((*batch, reason.shape[1])),
-            squares=squares.reshape((*batch, *squares.shape[1:])),
-            reason=reason.reshape((*batch, reason.shape[1])),
-            branches=self.branches,
-            complete=True,
-        )
+        return Answers.of(batch, q, squares, reason, self.branches)
 
     def at_angles(
         self, targets: Array, tolerance: Tolerance, angles: Array | None = None
@@ -171,15 +165,7 @@ class RecognisedForm:
         many = np.repeat(targets, angles.shape[1], axis=0)
         angle = (np.ascontiguousarray(angles).ravel(),)
         q, squares, reason = self._branches(many, None, self._allowed(tolerance), angle)
-        reason = reason.reshape(len(targets), -1)
-        return Answers(
-            q=q.reshape(*reason.shape, q.shape[-1]),
-            success=succeeded(reason),
-            squares=squares.reshape(*reason.shape, 2),
-            reason=reason,
-            branches=(),
-            complete=False,
-        )
+        return Answers.of((len(targets),), q, squares, reason)
 
     def best(
         self,
@@ -225,10 +211,8 @@ class RecognisedForm:
         if solved:
             return Solution(
                 q=np.ascontiguousarray(answer[:, :n]).reshape(shape),
-                reason=lambda: numbers.astype(np.int8).reshape(batch),
-                residual=lambda: residual_of(answer[:, n : n + 2]).reshape((*batch, 2)),
-                steps=lambda: np.zeros(batch, np.int64),
-                starts=lambda: np.zeros(batch, np.int64),
+                reason=lambda: numbers.astype(np.int8),
+                residual=lambda: residual_of(answer[:, n : n + 2]),
             )
         q, reason = answer[:, :n].copy(), numbers.astype(np.int8)
         residual = residual_of(answer[:, n : n + 2])
@@ -261,10 +245,10 @@ class RecognisedForm:
             reason[blocked & ~succeeded(reason)] = Reason.LIMITS
         return Solution(
             q=q.reshape(shape),
-            reason=reason.reshape(batch),
-            residual=residual.reshape((*batch, 2)),
-            steps=steps.reshape(batch),
-            starts=starts.reshape(batch),
+            reason=reason,
+            residual=residual,
+            steps=steps,
+            starts=starts,
         )
 
     def _branches(

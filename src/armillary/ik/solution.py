@@ -16,6 +16,7 @@ Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 # An array, or how it is made when somebody asks.
 Lazy = npt.NDArray[Any] | Callable[[], npt.NDArray[Any]]
+NO_SEARCH: Whole = np.zeros((), np.int64)
 
 
 class Solution:
@@ -27,9 +28,18 @@ class Solution:
     """
 
     def __init__(
-        self, *, q: Array, reason: Lazy, residual: Lazy, steps: Lazy, starts: Lazy
+        self,
+        *,
+        q: Array,
+        reason: Lazy,
+        residual: Lazy,
+        steps: Lazy = NO_SEARCH,
+        starts: Lazy = NO_SEARCH,
     ) -> None:
-        """Keep the answers; see the properties for what they are."""
+        """Keep the answers; see the properties for what they are.
+
+        All but q may have one row for each target in place of the shape of the batch.
+        """
         self.q = q
         self.q.setflags(write=False)
         self._parts = {
@@ -47,7 +57,7 @@ class Solution:
     @cached_property
     def residual(self) -> Array:
         """Distance [m] and angle [rad] that remain, the largest, shape (..., 2)."""
-        return self._made("residual")
+        return self._made("residual", 2)
 
     @cached_property
     def reason(self) -> npt.NDArray[np.int8]:
@@ -64,9 +74,12 @@ class Solution:
         """Places that the search started from, shape (...)."""
         return self._made("starts")
 
-    def _made(self, name: str) -> Any:
-        part = self._parts[name]
-        return _closed(part() if callable(part) else part)
+    def _made(self, name: str, *core: int) -> Any:
+        part, batch = self._parts[name], self.q.shape[:-1]
+        if part is NO_SEARCH:
+            return _closed(np.zeros(batch, np.int64))
+        array = part() if callable(part) else part
+        return _closed(array.reshape((*batch, *core)))
 
     def summary(self) -> dict[str, int]:
         """Return how many targets ended how, most frequent first."""

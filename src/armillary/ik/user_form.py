@@ -97,14 +97,7 @@ class UserForm:
         """
         _refuse(arm_angle)
         q, squares, reason = self._verified(targets, near, tolerance)
-        return Answers(
-            q=q.reshape(*batch, *q.shape[1:]),
-            success=(reason == Reason.SOLVED).reshape(*batch, -1),
-            squares=squares.reshape(*batch, *squares.shape[1:]),
-            reason=reason.reshape(*batch, reason.shape[1]),
-            branches=self.branches,
-            complete=True,
-        )
+        return Answers.of(batch, q, squares, reason, self.branches)
 
     def best(
         self,
@@ -148,10 +141,10 @@ class UserForm:
             tries[:, doubt] = found.steps, found.starts
         return Solution(
             q=q.reshape(*batch, q.shape[1]),
-            reason=reason.reshape(batch),
-            residual=residual.reshape(*batch, 2),
-            steps=tries[0].reshape(batch),
-            starts=tries[1].reshape(batch),
+            reason=reason,
+            residual=residual,
+            steps=tries[0],
+            starts=tries[1],
         )
 
     def _verified(

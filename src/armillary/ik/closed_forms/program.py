@@ -15,13 +15,15 @@ from armillary.ik.closed_forms.branch import (
     within_limits,
 )
 from armillary.ik.closed_forms.coordinate import is_within
+from armillary.ik.reason import Reason
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
 from armillary.trace import Program, trace
 from armillary.trace.functions import absolute, minimum, select
 
-SOLVED, NOT_FOUND, INVALID, OUT_OF_REACH, LIMITS, SINGULAR = map(float, range(6))
-"""The reasons, as `Reason` of the layer above numbers them."""
+SOLVED, NOT_FOUND = float(Reason.SOLVED), float(Reason.NOT_FOUND)
+INVALID, OUT_OF_REACH = float(Reason.INVALID_TARGET), float(Reason.OUT_OF_REACH)
+LIMITS, SINGULAR = float(Reason.LIMITS), float(Reason.SINGULAR)
 
 OUTSIDE = 0.5
 """What is added to the reason of an answer beyond a limit by less than the excess."""
