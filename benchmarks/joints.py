@@ -25,9 +25,10 @@ def figures() -> Iterator[Figure]:
     """Yield the figures of own joints."""
     built_in, own = six_axes(arm.joints.Revolute), six_axes(OwnRevolute)
     yield ratio("own revolute in place of the built-in one", own, built_in, 1.05)
-    track = arm.joints.OvalTrack(straight=3.0, radius=1.0)
-    slide = arm.joints.Prismatic(axis=(1, 0, 0))
-    on_oval, on_slide = on_rail(track), on_rail(slide)
+    on_oval = arm.example("oval_track_cell")  # that of the demo
+    rail = on_oval.manipulators[0]
+    slide = rail.link("cart").replace(joint=arm.joints.Prismatic(axis=(1, 0, 0)))
+    on_slide = on_oval.exchange(rail.exchange(slide))
     yield ratio("oval track in place of a prismatic joint", on_oval, on_slide, 1.6)
 
 
@@ -36,7 +37,7 @@ def ratio(what: str, cell: arm.Cell, other: arm.Cell, at_most: float) -> Figure:
     size = len(cell.joint_names)
     Q = np.random.default_rng(0).uniform(-3.0, 3.0, (BATCH, size))
     X = np.empty((BATCH, 4, 4))
-    fk, rival = cell.fk("tool"), other.fk("tool")
+    fk, rival = cell.fk("tool0"), other.fk("tool0")
     ours, peer = best_times(
         lambda: fk(Q, out=X, threads=1), lambda: rival(Q, out=X, threads=1), turns=40
     )
@@ -62,15 +63,5 @@ def arm_of(kind: type[arm.Joint]) -> arm.Manipulator:
         lift = arm.Pose.translation(0.0, 0.0, d[k])
         behind = lift @ arm.Pose.translation(a[k], 0, 0) @ arm.Pose.rotation_x(alpha[k])
     tool = arm.joints.Fixed(precursor=behind)
-    links.append(arm.Link(name="tool", parent="link6", joint=tool))
+    links.append(arm.Link(name="tool0", parent="link6", joint=tool))
     return arm.Manipulator(name="ur5e", links=tuple(links))
-
-
-def on_rail(joint: arm.Joint) -> arm.Cell:
-    """Return the same arm on a cart that another joint carries."""
-    cart = arm.Link(name="cart", parent="rail", joint=joint)
-    rail = arm.Manipulator(name="track", links=(arm.Link(name="rail"), cart))
-    return arm.Cell(
-        manipulators=(rail, arm_of(arm.joints.Revolute)),
-        mounts=(arm.Mount(manipulator="ur5e", on="cart"),),
-    )
