@@ -286,6 +286,20 @@ def test_the_elbow_is_planned_ahead_of_limits(seven: arm.Cell, seed: int):
     assert np.abs(seven.fk("tool")(path.answer.q) - X).max() < 5e-6
 
 
+@pytest.mark.parametrize("seed", [2, 3, 5, 15, 17, 26, 29])
+def test_an_elbow_that_drifts_to_a_singularity_is_planned(seven: arm.Cell, seed: int):
+    """Following alone speeds up there by degrees, so that no step stands out."""
+    ik = seven.ik("tool")
+    a, b = np.random.default_rng(seed).uniform(-1.0, 1.0, (2, 7))
+    X = seven.fk("tool")(np.linspace(a, b, 100))
+    alone = judged(ik.numeric.follow(X, a, (1e-6, 1e-6)), LARGEST, a)
+    assert not alone.jumps.size
+    path = ik.path(X, start=a)
+    assert not path.jumps.size
+    assert path.largest_step < 0.5 * alone.largest_step
+    assert path.cost <= alone.cost
+
+
 def test_a_given_arm_angle_is_kept_along_a_path(seven: arm.Cell):
     ik = seven.ik("tool")
     q = 0.5 * _line(seven, 2)

@@ -47,6 +47,12 @@ class Path(NamedTuple):
         return bool((steps > SWITCH * beside + LEAST_SWITCH).any())
 
     @property
+    def is_uneven(self) -> bool:
+        """Return whether a step is much larger than the mean."""
+        steps = _steps(self.answer.q)[1:]
+        return bool(steps.max(initial=0.0) > SWITCH * steps.sum() / max(len(steps), 1))
+
+    @property
     def cost(self) -> tuple[int, float]:
         """Return what makes one path worse than another: jumps, then squared steps."""
         steps = np.delete(_steps(self.answer.q), self.jumps)

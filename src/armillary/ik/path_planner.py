@@ -85,7 +85,8 @@ class Planner:
         """Return the best way, each answer sought from the one before.
 
         Where it jumps, or a step is much larger than its neighbours, the way is sought
-        through all answers to each target, too.
+        through all answers to each target, too; of an arm whose elbow is free also
+        where a step is much larger than the mean.
 
         Args:
             targets: Poses.
@@ -104,7 +105,9 @@ class Planner:
         ]
         paths = [judged(way, self.largest_step, came) for way in ways]
         best = paths[0] if len(paths) == 1 else best_of(paths)
-        if not best.may_be_smoother:
+        # an elbow that is free can drift to a singularity, and speed up slowly there
+        drifts = has_free_elbow(self.closed, self.arm_angle) and best.is_uneven
+        if not (best.may_be_smoother or drifts):
             return best
         return best_of([best, self.plan(targets, [best.answer, *ways], came)])
 
