@@ -150,7 +150,18 @@ MISUSES = {
     ),
     r"so many digits \(numpy.round": lambda q: round(q, 2),
     r"no meaning where xp holds traced": lambda q: np.interp(q, [0.0, q], [1.0, 2.0]),
-    r"needs an xp whose numbers rise": lambda q: np.interp(q, [0.0, 0.0], [1.0, 2.0]),
+    r"every number is larger than": lambda q: np.interp(q, [0.0, 0.0], [1.0, 2.0]),
+    r"are not finite": lambda q: np.interp(q, [0.0, np.nan, 1.0], [1.0, 2.0, 3.0]),
+    r"that are not finite": lambda q: np.interp(q, [0.0, np.inf], [1.0, 2.0]),
+    r"the period 0; it must": lambda q: np.interp(q, [0, 1], [1, 2], period=0),
+    r"the period inf; it must": lambda q: np.interp(q, [0, 1], [1, 2], period=np.inf),
+    r"numpy\.select got 2 conditions and 1": lambda q: np.select([q > 0, q > 1], [q]),
+    r"numpy\.sinc has no meaning .* numpy\.sin\(": np.sinc,
+    r"numpy\.choose has no meaning .* numpy\.where": lambda q: np.choose(q > 0, [q, 1]),
+    r"numpy\.choose has no": lambda q: np.choose(np.array([q > 0]), [q, 1.0]),
+    r"pow\(x, y, z\) has no meaning": lambda q: pow(q, 2, 3),
+    r"the complex number 1j, but is real": lambda q: 1j * q,
+    r"the complex number 2j": lambda q: q + np.complex64(2j).item(),
     r"xp of shape \(2,\) and fp of shape \(1,\)": lambda q: np.interp(q, [0, 1], [1]),
     r"numpy\.multiply\.outer has no meaning": lambda q: np.multiply.outer(q, [1.0]),
     r"numpy\.add with options has no meaning": lambda q: np.add(q, 1.0, dtype=float),
@@ -258,3 +269,8 @@ def test_a_truth_with_a_sign_is_a_number():
     program = trace(lambda q: [-(q > 0), +(q > 0), abs(q > 0)], q=())
     assert replay(program, [1.0]) == [-1.0, 1.0, 1.0]
     assert replay(program, [-1.0]) == [0.0, 0.0, 0.0]
+
+
+def test_the_parts_of_a_real_number():
+    program = trace(lambda q: [q.real, q.imag, np.real(q), np.conjugate(q)], q=())
+    assert replay(program, [3.0]) == [3.0, 0.0, 3.0, 3.0]

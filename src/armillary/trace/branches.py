@@ -24,7 +24,8 @@ QUESTION_LIMIT = 1_000_000
 SHARING_LIMIT = 64  # of paths; looking for what more of them share takes too long
 
 NUMPYS_WORDS = re.compile(
-    r"\bufunc\b|unorderable types|^'(float|int)' object has no attribute"
+    r"\bufunc\b|unorderable types|Cannot cast .* from dtype\('O'\)|"
+    r"^'(float|int)' object has no attribute"
 )
 
 Flat = list[Any]

@@ -216,6 +216,11 @@ def _fix(x: Any, out: Any = None) -> Any:
 
 def _select(conditions: Any, choices: Any, default: Any = 0.0) -> Any:
     result = default
+    if len(conditions) != len(choices):
+        raise fault(
+            f"numpy.select got {len(conditions)} conditions and {len(choices)} "
+            "choices; give one choice for each condition."
+        )
     pairs = list(zip(conditions, choices, strict=True))
     for condition, choice in reversed(pairs):
         result = elementwise(ops.SELECT, condition, choice, result)
@@ -235,8 +240,14 @@ def _interpolate(
             f"numpy.interp got xp of shape {xs.shape} and fp of shape {fs.shape}; they "
             "must be sequences of the same length."
         )
+    if not np.all(np.isfinite(xs)):
+        raise fault("numpy.interp got an xp with numbers that are not finite.")
     if period is not None:
         turn = abs(float(period))
+        if not 0.0 < turn < np.inf:
+            raise fault(
+                f"numpy.interp got the period {period!r}; it must be finite and not 0."
+            )
         xs = xs % turn
         order = np.argsort(xs)
         xs, fs = xs[order], fs[order]
@@ -244,7 +255,10 @@ def _interpolate(
         fs = np.concatenate([fs[-1:], fs, fs[:1]])
         x, left, right = elementwise(f.modulo, x, turn), None, None
     if np.any(np.diff(xs) <= 0.0):
-        raise fault("numpy.interp needs an xp whose numbers rise.")
+        raise fault(
+            "numpy.interp needs an xp in which every number is larger than the one "
+            "before; for a step use `if` or numpy.where."
+        )
     left = fs[0] if left is None else left
     right = fs[-1] if right is None else right
 
@@ -273,6 +287,13 @@ def _looked_up(x: Any, xs: list[Any], fs: list[Any], left: Any, right: Any) -> A
     return ops.SELECT(ops.LT(x, xs[0]), left, result)
 
 
+def _refused(name: str, instead: str) -> Function:
+    def refuse(*args: Any, **options: Any) -> Any:
+        raise fault(f"{name} has no meaning for a traced scalar; {instead}.")
+
+    return refuse
+
+
 FUNCTIONS: dict[Function, Function] = {
     np.clip: _clip,
     np.round: _round,
@@ -282,6 +303,10 @@ FUNCTIONS: dict[Function, Function] = {
     np.interp: _interpolate,
     np.isclose: _is_close,
     np.allclose: _all_close,
+    np.choose: _refused("numpy.choose", "use numpy.where or numpy.select"),
+    np.sinc: _refused(
+        "numpy.sinc", "write numpy.sin(numpy.pi * x) / (numpy.pi * x), 1 at 0"
+    ),
 }
 
 

@@ -15,7 +15,7 @@ from armillary.trace.ops import Recorder, Traced, type_real, type_truth
 from armillary.trace.source_location import fault
 
 Method = Callable[[Any, Any], Any]
-OPERANDS = (Traced, float, int, numbers.Real, np.bool_)
+OPERANDS = (Traced, float, int, numbers.Complex, np.bool_)  # complex is refused
 
 
 def _operator(function: Method) -> tuple[Method, Method]:
@@ -160,9 +160,26 @@ class Scalar(Node):
 
     __mod__, __rmod__ = _operator(f.modulo)
     __floordiv__, __rfloordiv__ = _operator(f.floor_divide)
-    __pow__, __rpow__ = _operator(f.power)
+    _power, __rpow__ = _operator(f.power)
     __lt__, __gt__ = _comparison(ops.LT)
     __le__, __ge__ = _comparison(ops.LE)
+
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            raise fault(
+                "pow(x, y, z) has no meaning for a traced scalar; use pow(x, y) % z."
+            )
+        return self._power(other)
+
+    @property
+    def real(self) -> Scalar:
+        """The real part: itself."""
+        return self
+
+    @property
+    def imag(self) -> float:
+        """The imaginary part: 0."""
+        return 0.0
 
     def __divmod__(self, other: Any) -> tuple[Any, Any]:
         return self // other, self % other

@@ -193,4 +193,9 @@ def _number(value: Any) -> float:
             return float(cast("Any", value))
         except OverflowError as error:
             raise fault("a number beyond the range of floats was used.") from error
+    if isinstance(value, numbers.Complex):
+        raise fault(
+            f"a traced scalar was combined with the complex number {value!r}, but is "
+            "real. Compute real and imaginary parts apart."
+        )
     raise fault(f"a traced scalar was combined with {value!r}, which is no number.")
