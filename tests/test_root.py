@@ -71,18 +71,17 @@ def test_load_gives_a_cell_that_answers(tmp_path: Path):
 
 def test_load_and_save_pass_on_what_they_are_told(monkeypatch: pytest.MonkeyPatch):
     seen: list[dict[str, object]] = []
-
-    def load(path: str, **options: object) -> Workcell:
-        seen.append(options)
-        return Workcell()
-
     report = Report()
+
+    def read(path: str, **options: object) -> tuple[Workcell, Report]:
+        seen.append(options)
+        return Workcell(), report
 
     def save(cell: Workcell, path: str, **options: object) -> Report:
         seen.append(options)
         return report
 
-    monkeypatch.setattr(registry, "load", load)
+    monkeypatch.setattr(registry, "read", read)
     monkeypatch.setattr(registry, "save", save)
     told = {
         "format": "urdf",

@@ -35,7 +35,7 @@ def weighed(cell: Cell, seed: int) -> tuple[Cell, dict[str, tuple[Array, Array]]
             links.append(msgspec.structs.replace(link, inertia=inertia))
             outer = np.array([link.primary @ p for p in at], dtype=np.float64)
             points[f"{manipulator.name}/{link.name}"] = masses, outer
-        cell = cell.replace(msgspec.structs.replace(manipulator, links=tuple(links)))
+        cell = cell.exchange(msgspec.structs.replace(manipulator, links=tuple(links)))
     return cell, points
 
 

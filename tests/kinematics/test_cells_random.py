@@ -440,7 +440,7 @@ def test_nearly_equal_cells_differ_by_little(cell: Cell) -> None:
     moved = msgspec.structs.replace(
         first, primary=first.primary @ Pose.translation(0.0, 0.0, 1e-6)
     )
-    changed = cell.replace(msgspec.structs.replace(manipulator, links=(moved, *rest)))
+    changed = cell.exchange(msgspec.structs.replace(manipulator, links=(moved, *rest)))
     assert cell.approx_equal(changed, 2e-6)
     assert not cell.approx_equal(changed, 0.4e-6)
     assert not cell.approx_equal(msgspec.structs.replace(cell, name="other"), 1.0)

@@ -392,7 +392,7 @@ def test_the_precursor_may_be_an_array():
     [
         (None, "must be a Pose or a 4x4 array"),
         (np.eye(3), r"not \(3, 3\)"),
-        (2.0 * np.eye(4), "no pose"),
+        (2.0 * np.eye(4), "not a pose"),
         (np.full((4, 4), math.nan), "finite"),
         (Pose.translation(math.inf, 0.0, 0.0), "not finite"),
         (Pose(((1.0, 0.1, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, 0.0)),
