@@ -67,7 +67,10 @@ def read_stl(data: bytes, surface: Surface) -> None:
 
 def _read_text(text: bytes, surface: Surface) -> None:
     text = NAMES.sub(b"", text)
-    words = text.split()
+    # Each triangle ends with a word of 8 letters; text without is not split at all.
+    surface.check_counts(0, text.count(b"endfacet"), Place(surface.path))
+    most = len(FACET) * (text.count(b"endfacet") + 1)
+    words = text.split(None, most)[:most]
     missing = -len(words) % len(FACET)
     table = np.array([*words, *[b""] * missing], dtype=object).reshape(-1, len(FACET))
     wrong = np.flatnonzero((table != FACET) & (FACET != b"-"))
