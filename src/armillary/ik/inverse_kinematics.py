@@ -68,7 +68,7 @@ class InverseKinematics:
 
     def __init__(
         self,
-        layout: Tree,
+        tree: Tree,
         goals: Sequence[Goal],
         selection: Inputs,
         joints: tuple[str, ...],
@@ -86,12 +86,12 @@ class InverseKinematics:
         self._own = own
         self.joints = joints
         self.goals = tuple(goals)
-        self._made_of = layout, self.goals, selection, joints, fk, own
-        self._layout = layout
+        self._made_of = tree, self.goals, selection, joints, fk, own
+        self._tree = tree
         self._selection = selection
         self._fk = cache(fk)
         self._purposes: dict[str, Kernel] = {}
-        self.numeric = Solver(layout, goals, selection, joints, self._fk)
+        self.numeric = Solver(tree, goals, selection, joints, self._fk)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._made_of
@@ -337,7 +337,7 @@ class InverseKinematics:
         if purpose == "limits":
             formula = limit_distance(*(limit.tolist() for limit in self._limits))
         else:
-            formula = clumsiness(self._layout, self.goals[0], self._selection)
+            formula = clumsiness(self._tree, self.goals[0], self._selection)
         kernel = shared_kernel(purpose_program(formula, len(self.joints)))
         return self._purposes.setdefault(purpose, kernel)
 
@@ -418,12 +418,12 @@ class InverseKinematics:
     def _vector(self, values: Any) -> Any:
         """Return joint positions, of a state those of its joints."""
         if isinstance(values, State):
-            return np.take(values.bound(self._layout.cell).q, self._selection.inputs)
+            return np.take(values.bound(self._tree.cell).q, self._selection.inputs)
         return values
 
     @property
     def _limits(self) -> tuple[Array, Array]:
-        lower, upper = self._layout.cell.limits
+        lower, upper = self._tree.cell.limits
         chosen = list(self._selection.inputs)
         return lower[chosen], upper[chosen]
 
@@ -434,7 +434,7 @@ class InverseKinematics:
         lower, upper = self._limits
         limits = lower.tolist(), upper.tolist()
         return recognised_form(
-            self._layout, self.goals, self._selection, limits, self._fk
+            self._tree, self.goals, self._selection, limits, self._fk
         )
 
     def _chosen(self, method: str | None, arm_angle: Any = None) -> Formula | None:

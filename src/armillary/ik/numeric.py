@@ -71,7 +71,7 @@ class Solver:
 
     def __init__(
         self,
-        layout: Tree,
+        tree: Tree,
         goals: Sequence[Goal],
         selection: Inputs,
         joints: tuple[str, ...],
@@ -84,22 +84,21 @@ class Solver:
         """
         self.joints = joints
         self.goals = tuple(goals)
-        self._layout = layout
+        self._tree = tree
         self._selection = selection
         self._fk = fk
         lower, upper = (
-            np.array([limit[k] for k in selection.inputs])
-            for limit in layout.cell.limits
+            np.array([limit[k] for k in selection.inputs]) for limit in tree.cell.limits
         )
         self._lower, self._upper = lower, upper
         self._finite = finite_limits(lower, upper)
-        self._bound = [np.ravel(each) for each in selection.values(layout)]
+        self._bound = [np.ravel(each) for each in selection.values(tree)]
         self._check()
         self._searches: dict[bool, Search] = {}
         self._plans: dict[Any, Plan] = {}
 
     def _check(self) -> None:
-        tree = self._layout
+        tree = self._tree
         for goal in self.goals:
             if not (goal.has_position or goal.has_rotation):
                 raise ModelError("A goal of ik must ask for something.")
@@ -295,7 +294,7 @@ class Solver:
         if near not in self._searches:
             limits = self._lower.tolist(), self._upper.tolist()
             step = step_program(
-                self._layout, self.goals, self._selection, limits, near=near
+                self._tree, self.goals, self._selection, limits, near=near
             )
             guard = guard_program(len(self.goals))
             scales = tuple(self._scales.tolist())
@@ -428,7 +427,7 @@ class Solver:
     def _reaches(self) -> list[tuple[Array, float]]:
         limits = self._lower, self._upper
         return [
-            reach_of(self._layout, goal, self._selection, limits) for goal in self.goals
+            reach_of(self._tree, goal, self._selection, limits) for goal in self.goals
         ]
 
 

@@ -66,7 +66,7 @@ class RecognisedForm:
 
     def __init__(
         self,
-        layout: Tree,
+        tree: Tree,
         goal: Goal,
         selection: Inputs,
         limits: Limits,
@@ -75,13 +75,13 @@ class RecognisedForm:
         """Recognise the arm; see `recognised_form`."""
         outer, inner = None, None
         if selection.shapes and goal.is_whole:
-            inner = inner_goal(layout, goal, selection)
+            inner = inner_goal(tree, goal, selection)
         if inner is not None:
             outer, goal = goal, inner
         else:
             selection = Inputs(selection.inputs, selection.rest)
-        found = recognise(layout, goal, selection)
-        self._values = selection.values(layout)
+        found = recognise(tree, goal, selection)
+        self._values = selection.values(tree)
         self.family = found.family.name
         self.branches = found.branches
         self.choices = tuple(
@@ -90,7 +90,7 @@ class RecognisedForm:
         )
         self.backwards = found.backwards
         self._fk = fk
-        self._question = Question(layout, goal, selection, limits, found, outer)
+        self._question = Question(tree, goal, selection, limits, found, outer)
         self._tolerances: dict[Tolerance, Array] = {}
 
     @cached_property
@@ -393,7 +393,7 @@ def has_free_elbow(form: object, arm_angle: object) -> TypeGuard[RecognisedForm]
 
 
 def recognised_form(
-    layout: Tree,
+    tree: Tree,
     goals: Sequence[Goal],
     selection: Inputs,
     limits: Limits,
@@ -406,6 +406,6 @@ def recognised_form(
     if len(goals) > 1:
         return "several frames are placed at once"
     try:
-        return RecognisedForm(layout, goals[0], selection, limits, fk)
+        return RecognisedForm(tree, goals[0], selection, limits, fk)
     except NotApplicable as unfit:
         return str(unfit)
