@@ -11,6 +11,7 @@ from armillary.kernel import compile, compiler, emit, vectorize
 from armillary.kernel.lowering import LONG, length_of
 from armillary.kernel.vector_builder import Shape
 from armillary.trace import OPS, Program, trace
+from armillary.trace.functions import by_precision
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +74,20 @@ def test_long_chains_are_short_code(name: str):
     program = trace(chain, name="chain", q=(3,))
     text = compiler.kernel_text(program, Shape(64, 8))
     assert text.count("\n") < 6 * 13_000
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
+def test_a_bound_depends_on_the_type_of_a_kernel(lanes: int):
+    def bounded(x: Any) -> Any:
+        bound = by_precision(x, double=1e-20, single=1e-9)
+        fixed = by_precision(x * 0.0, double=2.0, single=x)
+        return [bound, fixed, 1.0 if x * x < bound else 2.0]
+
+    program = trace(bounded, x=())
+    x = np.full(5, 1e-7)
+    expected = {"float64": [1e-20, 2.0, 2.0], "float32": [1e-9, 1e-7, 1.0]}
+    for kind, row in expected.items():
+        found = compile(program, dtype=kind, lanes=lanes)(x)
+        np.testing.assert_allclose(found, [row] * 5, rtol=1e-6)
+    np.testing.assert_array_equal(vectorize(program, x), [expected["float64"]] * 5)
+    assert bounded(1e-7) == expected["float64"]

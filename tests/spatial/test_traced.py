@@ -17,7 +17,16 @@ import numpy as np
 import pytest
 
 import armillary.spatial
-from armillary.spatial import dh, dual_quaternion, euler, ldl, stumpff, twist, vector
+from armillary.spatial import (
+    dh,
+    dual_quaternion,
+    euler,
+    ldl,
+    lu,
+    stumpff,
+    twist,
+    vector,
+)
 from armillary.spatial import quaternion as quat
 from armillary.spatial import rotation as rot
 from armillary.spatial.inertia import SpatialInertia
@@ -63,6 +72,12 @@ def symmetric(x: Any) -> list[list[Any]]:
 
 def factor(x: Any) -> ldl.Factor:
     return ldl.Factor.of(symmetric(x), 1e-12)
+
+
+def exchanging(x: Any) -> ldl.Rows:
+    """A matrix whose rows are exchanged: the first pivot is 0, the second small."""
+    a, b, c, d = x
+    return [[0.0, a + 3.0, b], [c + 0.1, d, 2.0], [4.0 + a, 1.0, c * d]]
 
 
 def flat6(x: Any) -> twist.Vector6:
@@ -267,6 +282,13 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
         lambda x: factor(x).root_of_determinant,
     ),
     "ldl.Factor.solve": (5, lambda x: factor(x[:3]).solve(x[3:])),
+    "lu.LU.solve": (7, lambda x: lu.LU.of(exchanging(x[:4])).solve(x[4:])),
+    "lu.LU.solve_rate": (
+        7,
+        lambda x: lu.LU.of(exchanging(x[:4])).solve_rate(
+            x[4:], exchanging(x[3:]), x[:3]
+        ),
+    ),
     "dh.parallel": (
         4,
         lambda x: dh.parallel(alpha=x[0], a=x[1], beta=x[2], b=x[3]).matrix(),

@@ -86,7 +86,7 @@ def test_the_enclosure_of_one_number_is_narrow(op: Op):
         enclosure = op.on_intervals(*(Interval(x, x) for x in args))
         result = float(op.on_floats(*args))
         assert enclosure.contains(result)
-        assert enclosure.width <= 1e-14 * max(1.0, abs(result))
+        assert op.depends_on_type or enclosure.width <= 1e-14 * max(1.0, abs(result))
         assert not enclosure.undefined
 
 

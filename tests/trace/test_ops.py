@@ -19,7 +19,8 @@ GRID = [*SIZES, *(-size for size in SIZES), math.nan]
 FEW = [0.0, -0.0, 5e-324, 0.5, -1.0, 3.0, -1e300, math.inf, -math.inf, math.nan]
 
 NAMES = """add sub mul div neg sqrt sin cos tan asin acos atan atan2 exp log pow hypot
-    abs sign min max floor round sinh cosh tanh cbrt fmod lt le eq and or not select"""
+    abs sign min max floor round sinh cosh tanh cbrt fmod lt le eq and or not select
+    is_single"""
 
 
 def values(op: Op, reals: list[float]) -> np.ndarray:

@@ -318,7 +318,7 @@ def test_a_rotation_cancels():
 
 
 def test_every_operation_of_constants_folds():
-    for op in OPS.values():
+    for op in (op for op in OPS.values() if not op.depends_on_type):
 
         def formula(a, *, op=op):
             half = a * 0.0 + 0.5

@@ -46,6 +46,7 @@ UNARY: dict[str, Unary] = {
     "tanh": hyperbolic.tanh,
     "cbrt": root.cbrt,
     "not": lambda b, x: b.truths("xor", x, b.truth(True)),
+    "is_single": lambda b, x: b.truth(b.shape.bits == 32),
 }
 BINARY: dict[str, Binary] = {
     "add": lambda b, x, y: b.fadd(x, y),

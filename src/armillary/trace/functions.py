@@ -24,6 +24,15 @@ def select(truth: Any, x: Any, y: Any) -> Any:
     return ops.SELECT(truth, x, y)
 
 
+def by_precision(x: Any, *, double: Any, single: Any) -> Any:
+    """Return `double` in kernels that compute `x` in float64, else `single`.
+
+    Bounds below which differences are rounding errors need it. On floats, and with
+    NumPy, it is `double`.
+    """
+    return ops.SELECT(ops.IS_SINGLE(x), single, double)
+
+
 def ceil(x: Any) -> Any:
     """Return the smallest whole number that is not below `x`."""
     return ops.NEG(ops.FLOOR(ops.NEG(x)))

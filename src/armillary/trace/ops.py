@@ -68,6 +68,8 @@ class Op:
         has_edge: Whether the smallest change of an argument can give another result
             altogether: at a step, a pole, a cut or the end of the domain. Code keeps
             every rounding of the formula in what such an operation is computed from.
+        depends_on_type: Whether it asks for the type that a kernel computes in, so that
+            it is no constant even of constants.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Op:
     lowering: str
     commutes: bool = False
     has_edge: bool = False
+    depends_on_type: bool = False
 
     @property
     def arity(self) -> int:
@@ -375,6 +378,31 @@ EQ = _truth("eq", _reals, operator.eq, np.equal, on.equal, commutes=True)
 AND = _truth("and", _truths, floats.both, np.logical_and, on.both, commutes=True)
 OR = _truth("or", _truths, floats.either, np.logical_or, on.either, commutes=True)
 NOT = _truth("not", (type_truth,), operator.not_, np.logical_not, on.inverted)
+
+
+def _never(x: float) -> bool:
+    """Return False: floats, and NumPy's arrays, are computed in double precision."""
+    return False
+
+
+def _nowhere(x: Any) -> Any:
+    return np.zeros(np.shape(x), bool)
+
+
+def _maybe(x: on.Interval) -> on.Interval:
+    return on.MAYBE
+
+
+OPS["is_single"] = IS_SINGLE = Op(
+    name="is_single",
+    args=(type_real,),
+    result=type_truth,
+    on_floats=_never,
+    on_arrays=_nowhere,
+    on_intervals=_maybe,
+    lowering="is_single",
+    depends_on_type=True,
+)
 
 
 def _rate_of_truth(truth: Any, x: Any, y: Any) -> Any:

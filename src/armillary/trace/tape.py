@@ -112,7 +112,8 @@ class Tape:
             if node.name != "const":
                 break
         else:
-            return self._folded(op, nodes)
+            if not op.depends_on_type:
+                return self._folded(op, nodes)
         name = op.name
         rule = RULES.get(name)
         if rule is not None:

@@ -1,0 +1,121 @@
+"""Square systems of linear equations, solved with pivoting on traced scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+from armillary.spatial.ldl import Rows, apply_rows
+from armillary.spatial.vector import Number
+from armillary.trace import Scalar
+from armillary.trace.functions import absolute, select
+from armillary.trace.ops import DIV
+
+
+class LU:
+    """The elimination of a square matrix A, for any number of A x = b.
+
+    Rows are exchanged by selects, so that the largest entry of a column becomes its
+    pivot (partial pivoting: Golub and Van Loan, Matrix Computations, algorithm 3.4.1).
+    Entries that are a constant 0 cost nothing. A singular matrix gives solutions that
+    are not finite.
+    """
+
+    def __init__(
+        self,
+        upper: Rows,
+        inverse: list[Number],
+        exchanges: list[dict[int, Number]],
+        factors: list[dict[int, Number]],
+    ) -> None:
+        """Keep U, one over each pivot, and what is done to rows for each column.
+
+        Args:
+            upper: Rows, of which the part above the diagonal is read.
+            inverse: One over each pivot.
+            exchanges: For each column, rows and whether they become the pivot's row.
+            factors: For each column, rows and how much of the pivot's row they lose.
+        """
+        self._upper = upper
+        self._inverse = inverse
+        self._exchanges = exchanges
+        self._factors = factors
+
+    @classmethod
+    def of(cls, A: Rows) -> Self:
+        """Eliminate a matrix, shape (n, n)."""
+        rows = [list(row) for row in A]
+        size = len(rows)
+        inverse: list[Number] = []
+        exchanges: list[dict[int, Number]] = []
+        factors: list[dict[int, Number]] = []
+        for k in range(size):
+            exchanged: dict[int, Number] = {}
+            below = [i for i in range(k + 1, size) if not _is_zero(rows[i][k])]
+            for i in below:
+                exchanged[i] = truth = _is_larger(rows[i][k], rows[k][k])
+                rows[k], rows[i] = _exchanged(truth, rows[k], rows[i])
+            inverse.append(DIV(1.0, rows[k][k]))
+            lost = {i: rows[i][k] * inverse[k] for i in below}
+            for i, factor in lost.items():
+                for c in range(k + 1, size):
+                    rows[i][c] = rows[i][c] - factor * rows[k][c]
+            exchanges.append(exchanged)
+            factors.append(lost)
+        return cls(rows, inverse, exchanges, factors)
+
+    def solve(self, b: Sequence[Number]) -> list[Number]:
+        """Return x with A x = b, shape (n,)."""
+        x = list(b)
+        for k, (exchanged, lost) in enumerate(
+            zip(self._exchanges, self._factors, strict=True)
+        ):
+            for i, truth in exchanged.items():
+                (x[k],), (x[i],) = _exchanged(truth, [x[k]], [x[i]])
+            for i, factor in lost.items():
+                x[i] = x[i] - factor * x[k]
+        for k in reversed(range(len(x))):
+            row = self._upper[k]
+            for c in range(k + 1, len(x)):
+                x[k] = x[k] - row[c] * x[c]
+            x[k] = x[k] * self._inverse[k]
+        return x
+
+    def solve_rate(
+        self, x: Sequence[Number], dA: Rows, db: Sequence[Number]
+    ) -> list[Number]:
+        """Return the rate of a solution x, for rates of A and b.
+
+        The derivative of A x = b is A dx = db - dA x: the elimination itself is not
+        differentiated.
+
+        Args:
+            x: What `solve` returns for b, shape (n,).
+            dA: Rate of A, shape (n, n).
+            db: Rate of b, shape (n,).
+        """
+        moved = apply_rows(dA, x)
+        return self.solve([rate - part for rate, part in zip(db, moved, strict=True)])
+
+
+def _is_zero(x: Number) -> bool:
+    """Tell whether a number is 0 whatever the inputs are."""
+    if isinstance(x, Scalar):
+        return x.name == "const" and x.value == 0.0
+    return x == 0.0
+
+
+def _is_larger(x: Number, pivot: Number) -> Number:
+    """Return whether a number makes the better pivot; True where nothing else will."""
+    return True if _is_zero(pivot) else absolute(pivot) < absolute(x)
+
+
+def _exchanged(
+    truth: Number, x: Sequence[Number], y: Sequence[Number]
+) -> tuple[list[Number], list[Number]]:
+    """Return y and x where a truth holds, else x and y."""
+    if truth is True:
+        return list(y), list(x)
+    pairs = list(zip(x, y, strict=True))
+    first = [select(truth, b, a) for a, b in pairs]
+    return first, [select(truth, a, b) for a, b in pairs]
