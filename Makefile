@@ -2,6 +2,7 @@
 #   make demo    install armillary and run its main job
 #   make test    install what the tests need and run them
 #   make lint    ruff and pyright
+#   make docs    the pages and the API reference as HTML, in site/
 #   make bench   the figures, beside other libraries (large downloads)
 #   make clean   remove the environment and every cache
 # Another interpreter: make PYTHON=/path/to/python3.12 demo
@@ -15,7 +16,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint docs bench clean
 unexport PYTHONPATH
 unexport PYTHONHOME
 
@@ -33,11 +34,14 @@ lint: $(VENV)/.has-dev
 	$(PY) -m ruff format --check .
 	$(PY) -m pyright --pythonpath $(PY)
 
+docs: $(VENV)/.has-docs
+	$(PY) docs/build.py site
+
 bench: $(VENV)/.has-bench
 	$(PY) -m benchmarks $(ARGS)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # .has-demo is the package alone; .has-NAME adds the extra NAME of pyproject.toml.
