@@ -133,8 +133,7 @@ def test_inside_of_what_is_tolerated_nothing_is_worse():
 def test_a_loop_over_a_faulty_file_is_cut_short():
     report = Report(most_kept=3)
     with pytest.raises(FormatError) as caught:
-        for _ in range(1000):
-            report.raise_if_many()
+        for _ in report.bounded(range(1000)):
             report.tolerating("x").guessing("y").error(PLACE, "odd", "it is odd")
             report.error(PLACE, "bent", "it is bent")
     last = str(caught.value.diagnostics[-1])

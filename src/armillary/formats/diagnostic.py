@@ -6,12 +6,15 @@ import enum
 import itertools
 import tomllib
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
-from armillary.errors import FormatError, printable, unknown
+import msgspec
+
+from armillary.errors import FormatError, printable, suggestion, unknown
 
 __all__ = [
     "NOWHERE",
@@ -20,12 +23,16 @@ __all__ = [
     "Place",
     "Report",
     "Severity",
+    "Unsupported",
     "explained",
     "explanations",
     "fault",
 ]
 
 MOST_KEPT: Final = 100
+MOST_HINTS: Final = 12
+
+T = TypeVar("T")
 
 
 class Severity(enum.Enum):
@@ -94,6 +101,83 @@ def fault(
     return FormatError(Diagnostic(place=place, code=code, message=message, hint=hint))
 
 
+class Unsupported:
+    """Count what a model or a file cannot hold, to report each kind once."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[Place, Severity, int]] = {}
+
+    def add(
+        self,
+        kind: str,
+        place: Place = NOWHERE,
+        severity: Severity = Severity.WARNING,
+    ) -> None:
+        """Count one more of a kind: `"<gazebo>"`.
+
+        severity: A note if no answer depends on it.
+        """
+        first, _, count = self._found.get(kind, (place, severity, 0))
+        self._found[kind] = first, severity, count + 1
+
+    def add_fields(
+        self, noun: str, value: msgspec.Struct, written: frozenset[str]
+    ) -> None:
+        """Count the fields of a value that are not written and not at their default.
+
+        noun: What messages call the value.
+        """
+        for name, default in _other_fields(type(value), written):
+            if getattr(value, name) != default:
+                self.add(f"{name.replace('_', ' ')!r} of a {noun}")
+
+    def take(self) -> list[Diagnostic]:
+        """Return a diagnostic for each kind, at the location of the first, and forget.
+
+        They come in the order in which the kinds were first counted.
+        """
+        found: list[Diagnostic] = []
+        for kind, (place, severity, count) in self._found.items():
+            times = ""
+            if count > 1:
+                first = f"; there are {count}, and this is the first"
+                times = first if place.path else f" ({count} times)"
+            message = f"{kind} is not kept{times}"
+            found.append(
+                Diagnostic(
+                    place=place, severity=severity, code="not-kept", message=message
+                )
+            )
+        self._found.clear()
+        return found
+
+
+@cache
+def _other_fields(
+    kind: type[msgspec.Struct], written: frozenset[str]
+) -> list[tuple[str, Any]]:
+    """Return the fields of a type that are not written, each with its default."""
+    found: list[tuple[str, Any]] = []
+    for field in msgspec.structs.fields(kind):
+        if field.name not in written:
+            factory = field.default_factory
+            is_made = factory is not msgspec.NODEFAULT
+            found.append((field.name, factory() if is_made else field.default))
+    return found
+
+
+class _Collected:
+    """What all views of a report share."""
+
+    def __init__(self, most_kept: int, strict: bool, lenient: bool) -> None:
+        self.most_kept, self.strict, self.lenient = most_kept, strict, lenient
+        self.kept: list[Diagnostic] = []
+        self.counts: Counter[Severity] = Counter()
+        self.unsupported = Unsupported()
+        self.hints_left = MOST_HINTS
+        self.is_cut = False
+
+
 class Report:
     """Collect the diagnostics of one reader or writer, to report all of them at once.
 
@@ -107,24 +191,12 @@ class Report:
     At most `most_kept` diagnostics of each severity are kept; the rest are counted.
     """
 
-    __slots__ = (
-        "_consequence",
-        "_counts",
-        "_faults",
-        "_is_cut",
-        "_is_guess",
-        "_kept",
-        "_limits",
-        "_severity",
-    )
+    __slots__ = ("_all", "_consequence", "_faults", "_is_guess", "_severity")
 
     def __init__(
         self, *, most_kept: int = MOST_KEPT, strict: bool = False, lenient: bool = False
     ) -> None:
-        self._kept: list[Diagnostic] = []
-        self._counts: Counter[Severity] = Counter()
-        self._limits = most_kept, strict, lenient
-        self._is_cut = [False]
+        self._all = _Collected(most_kept, strict, lenient)
         self._severity = Severity.ERROR
         self._consequence = ""
         self._is_guess = False
@@ -133,12 +205,25 @@ class Report:
     @property
     def is_strict(self) -> bool:
         """Return whether tolerated faults are errors."""
-        return self._limits[1]
+        return self._all.strict
 
     @property
     def faults(self) -> int:
         """Return the number of calls of `error`, whatever their severity became."""
         return self._faults
+
+    @property
+    def unsupported(self) -> Unsupported:
+        """Return the counter of what is not kept, which is reported at the end."""
+        return self._all.unsupported
+
+    def hint(self, name: str, known: Iterable[str]) -> str:
+        """Return the sentence that names the nearest known name, or nothing.
+
+        Only the first few wrong names of a file get one, since to compare takes time.
+        """
+        self._all.hints_left -= 1
+        return suggestion(name, known) if self._all.hints_left >= 0 else ""
 
     def tolerating(
         self, consequence: str, severity: Severity = Severity.WARNING
@@ -156,16 +241,14 @@ class Report:
 
         consequence: The guess: `"they are swapped"`.
         """
-        lenient = self._limits[2]
-        severity = Severity.WARNING if lenient else Severity.ERROR
+        severity = Severity.WARNING if self._all.lenient else Severity.ERROR
         return self._view(consequence, severity, is_guess=not self.is_strict)
 
     def _view(
         self, consequence: str, severity: Severity, *, is_guess: bool = False
     ) -> Report:
         view = Report.__new__(Report)
-        view._kept, view._counts, view._limits = self._kept, self._counts, self._limits
-        view._is_cut = self._is_cut
+        view._all = self._all
         # Within a tolerated part nothing is more serious than that part.
         is_milder = _RANK[self._severity] > _RANK[severity]
         view._severity = self._severity if is_milder else severity
@@ -202,13 +285,13 @@ class Report:
 
     def add(self, diagnostic: Diagnostic) -> None:
         """Add a diagnostic as it is."""
-        self._counts[diagnostic.severity] += 1
-        if self._counts[diagnostic.severity] <= self._limits[0]:
-            self._kept.append(diagnostic)
+        self._all.counts[diagnostic.severity] += 1
+        if self._all.counts[diagnostic.severity] <= self._all.most_kept:
+            self._all.kept.append(diagnostic)
 
     def count(self, severity: Severity) -> int:
         """Return the number of diagnostics of a severity, including those not kept."""
-        return self._counts[severity]
+        return self._all.counts[severity]
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
@@ -216,29 +299,38 @@ class Report:
 
         A note at the end counts those that were not kept.
         """
-        return (*self._kept, *self._more())
+        self._add_unsupported()
+        return (*self._all.kept, *self._more())
 
     def raise_if_errors(self) -> None:
         """Raise a FormatError with all diagnostics, worst first, if any is an error."""
-        if self._counts[Severity.ERROR]:
-            worst_first = sorted(self._kept, key=lambda d: _RANK[d.severity])
+        if self._all.counts[Severity.ERROR]:
+            self._add_unsupported()
+            worst_first = sorted(self._all.kept, key=lambda d: _RANK[d.severity])
             raise FormatError(*worst_first, *self._more())
 
-    def raise_if_many(self) -> None:
-        """Raise a FormatError once there are ten times more errors than are kept.
+    def bounded(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield items, and raise once there are ten times more errors than are kept.
 
-        Readers call it in their loops, to leave out the rest of such a file.
+        Readers loop over it, to leave out the rest of such a file.
         """
-        if self._counts[Severity.ERROR] > 10 * self._limits[0]:
-            self._is_cut[0] = True
-            self.raise_if_errors()
+        for item in items:
+            if self._all.counts[Severity.ERROR] > 10 * self._all.most_kept:
+                self._all.is_cut = True
+                self.raise_if_errors()
+            yield item
+
+    def _add_unsupported(self) -> None:
+        for diagnostic in self.unsupported.take():
+            self.add(diagnostic)
 
     def _more(self) -> list[Diagnostic]:
         """Return the note on diagnostics that were not kept, if there are any."""
+        kept, most_kept = self._all.kept, self._all.most_kept
         excess = {
-            severity.value: self._counts[severity] - self._limits[0]
+            severity.value: self._all.counts[severity] - most_kept
             for severity in Severity
-            if self._counts[severity] > self._limits[0]
+            if self._all.counts[severity] > most_kept
         }
         if not excess:
             return []
@@ -246,10 +338,10 @@ class Report:
             f"{many} more {kind}{'s' if many > 1 else ''}"
             for kind, many in excess.items()
         )
-        cut = "; the rest of the file was not read" if self._is_cut[0] else ""
+        cut = "; the rest of the file was not read" if self._all.is_cut else ""
         return [
             Diagnostic(
-                place=Place(self._kept[-1].place.path if self._kept else ""),
+                place=Place(kept[-1].place.path if kept else ""),
                 severity=Severity.NOTE,
                 code="more",
                 message=f"... and {counts}{cut}",

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from armillary.errors import nearest, quote
+from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
 from armillary.model.link import Link
 from armillary.model.validate import Problem, problems_of
 
 __all__ = [
     "FreeNames",
-    "Guesses",
     "broken_rules",
     "check_unique",
     "cycles",
@@ -20,7 +19,6 @@ __all__ = [
     "shown_cycle",
 ]
 
-MOST_GUESSES: Final = 12
 MOST_SHOWN: Final = 10
 
 
@@ -40,27 +38,13 @@ class FreeNames:
         return found
 
 
-class Guesses:
-    """Say which name may have been meant, for the first few wrong names of a file."""
-
-    def __init__(self) -> None:
-        self._left = MOST_GUESSES
-
-    def hint(self, name: str, known: Iterable[str]) -> str:
-        """Return the sentence that gives the nearest known name, or nothing."""
-        self._left -= 1
-        likely = nearest(name, known) if self._left >= 0 else None
-        return f"Did you mean {quote(likely)}?" if likely is not None else ""
-
-
 def check_unique(kind: str, named: Iterable[tuple[str, Place]], report: Report) -> None:
     """Report an error for each name that is given a second time.
 
     kind: What the names are of, for messages: `"link"`.
     """
     first: dict[str, Place] = {}
-    for name, place in named:
-        report.raise_if_many()
+    for name, place in report.bounded(named):
         taken = first.setdefault(name, place)
         if name and taken is not place:
             report.error(

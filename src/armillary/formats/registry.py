@@ -206,7 +206,8 @@ def _check_losses(
 ) -> None:
     """Raise the errors of a writer, and its warnings if nothing may be lost."""
     report.raise_if_errors()
-    if lossless and report.count(Severity.WARNING):
+    lost = [d for d in report.diagnostics if d.severity is Severity.WARNING]
+    if lossless and lost:
         summary = Diagnostic(
             place=NOWHERE,
             code="lossy",

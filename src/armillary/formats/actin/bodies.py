@@ -15,8 +15,8 @@ from armillary.formats.actin.values import (
     text_element,
 )
 from armillary.formats.diagnostic import Place, Report
+from armillary.formats.inertia import possible_inertia
 from armillary.formats.numbers import number_text
-from armillary.formats.unsupported import possible_inertia
 from armillary.formats.xml import Element, report_unused, tag
 from armillary.model.frame import Frame
 from armillary.model.limits import UNLIMITED, Limits

@@ -13,7 +13,6 @@ from armillary.formats.isaac.poses import pose_record
 from armillary.formats.json import Record, to_text
 from armillary.formats.names import FreeNames
 from armillary.formats.records import TYPE, joint_record
-from armillary.formats.unsupported import Unsupported
 from armillary.model.joint import Joint
 from armillary.model.joints import Fixed, Prismatic, Revolute
 from armillary.model.joints.opaque import OpaqueJoint
@@ -62,13 +61,12 @@ def write(cell: Workcell, report: Report) -> bytes:
         )
         report.raise_if_errors()
     (manipulator,) = cell.manipulators
-    unsupported = Unsupported(report)
-    links = _Tree(manipulator, unsupported, report).links(cell.base_frames[0].pose)
+    unsupported = report.unsupported
+    links = _Tree(manipulator, report).links(cell.base_frames[0].pose)
     unsupported.add_fields("manipulator", manipulator, MANIPULATOR)
     for mount in cell.mounts:
         unsupported.add_fields("mount", mount, MOUNT)
     unsupported.add_fields("cell", cell, CELL)
-    unsupported.report_all()
     report.raise_if_errors()
     report.note(NOWHERE, "name", "the cell is named after the file")
     return to_text({"links": links}, depth=DEPTH)
@@ -77,12 +75,9 @@ def write(cell: Workcell, report: Report) -> bytes:
 class _Tree:
     """Makes the links of a file, and counts what they cannot hold."""
 
-    def __init__(
-        self, manipulator: Manipulator, unsupported: Unsupported, report: Report
-    ) -> None:
+    def __init__(self, manipulator: Manipulator, report: Report) -> None:
         self._manipulator = manipulator
         self._report = report
-        self._unsupported = unsupported
         self._records: list[Record] = []
         self._names = FreeNames(set(manipulator.places))
 
@@ -95,9 +90,9 @@ class _Tree:
             except ArmillaryError as error:
                 message = f"link {quote(link.name)}: {str(error).removesuffix('.')}"
                 self._report.error(NOWHERE, "unwritable", message)
-            self._unsupported.add_fields("link", link, LINK)
+            self._report.unsupported.add_fields("link", link, LINK)
             if link.moves:
-                self._unsupported.add_fields("limit", link.limits, LIMITS)
+                self._report.unsupported.add_fields("limit", link.limits, LIMITS)
             if link.coupling is not None:
                 of = quote(link.coupling.of)
                 self._warn(
@@ -116,7 +111,7 @@ class _Tree:
                 link.name, link.parent, pose if support is None else support @ pose
             )
         for frame in link.frames:
-            self._unsupported.add_fields("frame", frame, FRAME)
+            self._report.unsupported.add_fields("frame", frame, FRAME)
             self._add(frame.name, link.name, link.primary @ frame.pose)
 
     def _moving(self, link: Link, joint: Joint) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from armillary.errors import quote
+from armillary.formats.diagnostic import Unsupported
 from armillary.formats.robwork.reader_context import ReaderContext
 from armillary.formats.robwork.transform import number_text
-from armillary.formats.unsupported import Unsupported
 from armillary.formats.xml import Element, tag
 from armillary.model.property import Property
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.diagnostic import NOWHERE, Report, Unsupported
 from armillary.formats.joint_axis import JointAxis, joint_axis_of
 from armillary.formats.names import FreeNames
 from armillary.formats.robwork.annotations import COORDINATE, TYPE, property_elements
@@ -15,7 +15,6 @@ from armillary.formats.robwork.frames import on_paths
 from armillary.formats.robwork.joints import limit_elements
 from armillary.formats.robwork.shapes import shape_elements
 from armillary.formats.robwork.transform import transform_elements
-from armillary.formats.unsupported import Unsupported
 from armillary.formats.xml import Element, tag
 from armillary.model.link import Link
 from armillary.model.manipulator import Drive, Manipulator

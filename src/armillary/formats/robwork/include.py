@@ -19,7 +19,6 @@ from xml.parsers import expat
 from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report
 from armillary.formats.files import SIZE_CAP, read_bytes
-from armillary.formats.names import Guesses
 from armillary.formats.numbers import WHITE_SPACE
 from armillary.formats.paths import Roots
 from armillary.formats.xml import Element, Limits, parse
@@ -177,7 +176,6 @@ class _Expansion:
     def __init__(self, finder: FileFinder, report: Report, size: int) -> None:
         self._finder = finder
         self._report = report
-        self._guesses = Guesses()
         self._elements = 0
         self._files = 0
         self._size = size
@@ -257,7 +255,7 @@ class _Expansion:
                 element.place,
                 "unknown-define",
                 f"nothing is defined as {quote(name)} up to here, in this file",
-                hint=self._guesses.hint(name, file.definitions)
+                hint=self._report.hint(name, file.definitions)
                 or "A definition is known in its own file only.",
             )
             return Fragment()

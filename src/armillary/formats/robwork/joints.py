@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from armillary.errors import quote
+from armillary.formats.diagnostic import Unsupported
 from armillary.formats.robwork.frames import Depend, Node, Step
 from armillary.formats.robwork.reader_context import ReaderContext
 from armillary.formats.robwork.transform import (
@@ -21,7 +22,6 @@ from armillary.formats.robwork.transform import (
     looks_like_radians,
     number_text,
 )
-from armillary.formats.unsupported import Unsupported
 from armillary.formats.xml import Element, tag
 from armillary.model.axis import X, Y, Z
 from armillary.model.joint import Joint

@@ -83,7 +83,6 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     report.raise_if_errors()
     assert cell is not None, "a faulty cell was accepted"
     rules = read_rules(setups.opened, Patterns(cell, cells.names), context)
-    context.unsupported.report_all()
     report.raise_if_errors()
     return msgspec.structs.replace(cell, rules=rules)
 

@@ -7,8 +7,6 @@ from typing import Final
 
 from armillary.errors import nearest, quote
 from armillary.formats.diagnostic import Report
-from armillary.formats.names import Guesses
-from armillary.formats.unsupported import Unsupported
 from armillary.formats.xml import Element, unused
 
 __all__ = ["ReaderContext"]
@@ -27,9 +25,8 @@ class ReaderContext:
 
     def __init__(self, report: Report) -> None:
         self.report = report
-        self.unsupported = Unsupported(report)
+        self.unsupported = report.unsupported
         self.error, self.warning, self.note = report.error, report.warning, report.note
-        self._guesses = Guesses()
         self._likely: dict[str, str | None] = {}
 
     def children(self, element: Element, known: Sequence[str]) -> list[Element]:
@@ -65,7 +62,7 @@ class ReaderContext:
 
     def hint(self, name: str, known: Iterable[str]) -> str:
         """Return the sentence that names the nearest known name, or nothing."""
-        return self._guesses.hint(name, known)
+        return self.report.hint(name, known)
 
     def choice(
         self, element: Element, name: str, known: Sequence[str], default: str

@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 
 from armillary.errors import FormatError, ModelError, quote
-from armillary.formats.diagnostic import NOWHERE, Place, Report, Severity
+from armillary.formats.diagnostic import NOWHERE, Place, Report, Severity, Unsupported
 from armillary.formats.files import SIZE_CAP, read_bytes
 from armillary.formats.robwork.annotations import (
     CALIBRATION,
@@ -35,7 +35,6 @@ from armillary.formats.robwork.frames import SEPARATOR
 from armillary.formats.robwork.include import FileFinder
 from armillary.formats.robwork.patterns import Patterns, is_name
 from armillary.formats.robwork.reader_context import ReaderContext
-from armillary.formats.unsupported import Unsupported
 from armillary.formats.xml import Element, Limits, parse, tag, to_text
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pattern import LinkName

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from armillary.errors import ModelError, quote
-from armillary.formats.diagnostic import Diagnostic, Place
+from armillary.formats.diagnostic import Diagnostic, Place, Unsupported
 from armillary.formats.robwork.frames import Node
 from armillary.formats.robwork.include import FileFinder
 from armillary.formats.robwork.reader_context import ReaderContext
@@ -20,7 +20,6 @@ from armillary.formats.robwork.transform import (
     read_transform,
     transform_elements,
 )
-from armillary.formats.unsupported import Unsupported
 from armillary.formats.xml import Element, tag
 from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import (

@@ -30,7 +30,6 @@ from armillary.formats.robwork.write_device import (
     referring,
     setup_elements,
 )
-from armillary.formats.unsupported import Unsupported
 from armillary.formats.xml import Element, tag, to_text
 from armillary.model.limits import UNLIMITED
 from armillary.model.manipulator import Manipulator
@@ -83,7 +82,7 @@ class _WorkcellWriter:
     def __init__(self, cell: Workcell, report: Report) -> None:
         self._cell = cell
         self._report = report
-        self.unsupported = Unsupported(report)
+        self.unsupported = report.unsupported
         self._mounts = {mount.manipulator: mount for mount in cell.mounts}
         starts = zip(cell.manipulators, cell.offsets, strict=True)
         self._homes = {m.name: cell.home_q[start:] for m, start in starts}
@@ -128,7 +127,6 @@ class _WorkcellWriter:
             *setup_elements(self._cell.properties),
             *([tag(PROXIMITY, {"file": setup})] if setup else ()),
         )
-        self.unsupported.report_all()
         text = to_text(root)
         if "&" in text:
             self._report.warning(

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.diagnostic import NOWHERE, Report, Unsupported
 from armillary.formats.robwork.annotations import (
     DEVICE,
     JUNCTION,
@@ -19,7 +19,6 @@ from armillary.formats.robwork.devices import WHEELS, wheel_poses
 from armillary.formats.robwork.frame_export import ExportedFrame, FrameExport
 from armillary.formats.robwork.frames import SEPARATOR
 from armillary.formats.robwork.joints import HOME
-from armillary.formats.unsupported import Unsupported
 from armillary.formats.xml import Element, tag
 from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture

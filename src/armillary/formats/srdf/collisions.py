@@ -9,7 +9,7 @@ from typing import Final
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Place, Report
 from armillary.formats.srdf.names import Names
-from armillary.formats.xml import Element, report_unused, tag
+from armillary.formats.xml import Element, tag
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pairs import PairDecision
 from armillary.model.link_pattern import is_exact
@@ -52,7 +52,6 @@ def read_rules(robot: Element, names: Names) -> list[Rule]:
     ]
     for element in defaults:
         link = names.link(element, "link")
-        report_unused(element, names.report)
         if link is not None:
             found.append(Rule(a=f"{name}/{link}", b="*", reason=Reason.DEFAULT))
     for kind, elements in pairs.items():
@@ -68,7 +67,6 @@ def _read_pairs(
     for element in elements:
         a, b = names.link(element, "link1"), names.link(element, "link2")
         given = element.attribute("reason") or ""
-        report_unused(element, names.report)
         if a is None or b is None:
             continue
         if a == b:

@@ -9,7 +9,7 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.srdf.names import Names, VirtualJoint
-from armillary.formats.xml import Element, report_unused
+from armillary.formats.xml import Element
 from armillary.model.group import Group
 from armillary.model.property import Property
 
@@ -80,7 +80,6 @@ def read_virtual_joints(robot: Element, names: Names) -> None:
         child = names.link(element, "child_link")
         frame = names.required(element, "parent_frame")
         type_ = (names.required(element, "type") or "fixed").lower()
-        report_unused(element, report)
         if type_ not in TYPES:
             report.error(
                 element.place,
@@ -135,7 +134,6 @@ def read_end_effectors(
         link = names.link(element, "parent_link")
         group = names.required(element, "group")
         parent = (element.attribute("parent_group") or "").strip()
-        report_unused(element, names.report)
         for each in (group, parent):
             if each and each not in known:
                 names.report.warning(
@@ -162,13 +160,11 @@ def read_spheres(robot: Element, names: Names) -> Iterator[Property]:
         for child in spheres:
             centre = child.numbers("center", 3, report, required=True)
             radius = child.number("radius", report, required=True)
-            report_unused(child, report)
             if radius is not None and radius < 0.0:
                 message = f"the radius of a sphere is {radius:g}, less than 0"
                 report.error(child.place, "bad-number", message)
             elif link is not None and centre is not None and radius is not None:
                 yield Property(name=SPHERE, of=link, numbers=(*centre, radius))
-        report_unused(element, report)
 
 
 def read_joint_properties(robot: Element, names: Names) -> Iterator[Property]:
@@ -177,7 +173,6 @@ def read_joint_properties(robot: Element, names: Names) -> Iterator[Property]:
         joint = names.required(element, "joint_name")
         name = names.required(element, "property_name")
         value = element.required_attribute("value", names.report)
-        report_unused(element, names.report)
         if joint is None or name is None or value is None:
             continue
         if joint in names.virtual:

@@ -11,7 +11,7 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report, Severity
 from armillary.formats.names import check_unique
 from armillary.formats.srdf.names import Names
-from armillary.formats.xml import Element, report_unused
+from armillary.formats.xml import Element
 from armillary.model.group import Group
 
 __all__ = ["read_groups"]
@@ -27,7 +27,6 @@ def read_groups(
     given: list[tuple[Group, Place]] = []
     for element in robot.children_named("group"):
         group = _read_group(element, names, in_groups)
-        report_unused(element, names.report)
         if group is not None:
             given.append((group, element.place))
     check_unique("group", ((group.name, at) for group, at in given), names.report)
@@ -55,18 +54,14 @@ def _read_group(
             in_groups.setdefault(given, []).append(name or "")
         elif given is not None:
             joints.extend(names.joints(child, given))
-        report_unused(child, names.report)
     for child in element.children_named("link"):
         links.append(names.link(child, "name"))
-        report_unused(child, names.report)
     for child in element.children_named("chain"):
         base, tip = names.link(child, "base_link"), names.link(child, "tip_link")
         if base is not None and tip is not None:
             chains.append((base, tip))
-        report_unused(child, names.report)
     for child in element.children_named("group"):
         groups.append(names.required(child, "name"))
-        report_unused(child, names.report)
     if name is None:
         return None
     return Group(

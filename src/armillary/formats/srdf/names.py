@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
-from armillary.formats.names import Guesses
 from armillary.formats.numbers import WHITE_SPACE
 from armillary.formats.urdf.convert import PARTS
 from armillary.formats.xml import Element
@@ -35,7 +34,7 @@ class Names:
         self.virtual: dict[str, VirtualJoint] = {}
         self.found = 0
         self.missed = 0
-        self.hint = Guesses().hint
+        self.hint = report.hint
         self._moving = {link.coordinate for link in manipulator.links if link.moves}
         self._links = {
             link.coordinate: k

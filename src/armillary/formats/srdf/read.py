@@ -9,7 +9,6 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
-from armillary.formats.names import Guesses
 from armillary.formats.srdf.collisions import read_rules
 from armillary.formats.srdf.extensions import (
     PREFIX,
@@ -22,8 +21,7 @@ from armillary.formats.srdf.extensions import (
 from armillary.formats.srdf.groups import read_groups
 from armillary.formats.srdf.names import Names, VirtualJoint
 from armillary.formats.srdf.states import read_states
-from armillary.formats.unsupported import Unsupported
-from armillary.formats.xml import Element, Limits, parse, report_unused
+from armillary.formats.xml import Element, Limits, parse, report_all_unused
 from armillary.model.group import Group
 from armillary.model.posture import Posture
 from armillary.model.workcell import WORLD, Mount, Workcell
@@ -35,7 +33,7 @@ Named = TypeVar("Named", Group, Posture)
 # Reading takes longer than parsing; 400 links have at most 80 000 pairs.
 LIMITS: Final = Limits(elements=200_000)
 # Of other programs, in SRDFs that people have.
-FOREIGN: Final = ("gripper", "rotor_params", "specificities")
+FOREIGN: Final = {"robot": ("gripper", "rotor_params", "specificities")}
 
 
 def read_onto(cell: Workcell, data: bytes, path: str, report: Report) -> Workcell:
@@ -65,10 +63,7 @@ def read_onto(cell: Workcell, data: bytes, path: str, report: Report) -> Workcel
     ]
     passive = _read_passive(robot, names)
     rules = read_rules(robot, names)
-    unsupported = Unsupported(report)
-    unsupported.add_children(robot, FOREIGN)
-    report_unused(robot, report)
-    unsupported.report_all()
+    report_all_unused(robot, report, foreign=FOREIGN)
     if names.missed and not names.found:
         report.error(
             robot.place,
@@ -135,7 +130,7 @@ def _find(robot: Element, cell: Workcell, report: Report) -> int | None:
         robot.place,
         "unknown-robot",
         f"no manipulator of the cell is called {quote(name)}",
-        hint=Guesses().hint(name, cell.index),
+        hint=report.hint(name, cell.index),
     )
     return None
 
@@ -155,7 +150,6 @@ def _read_passive(robot: Element, names: Names) -> set[str]:
                     "not-kept",
                     f"joint {quote(joint)} is fixed; it cannot be passive",
                 )
-        report_unused(element, names.report)
     return found
 
 

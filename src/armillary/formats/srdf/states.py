@@ -9,7 +9,7 @@ from armillary.errors import ArmillaryError, quote
 from armillary.formats.diagnostic import Place
 from armillary.formats.srdf.extensions import BASE_POSE
 from armillary.formats.srdf.names import Names
-from armillary.formats.xml import Element, report_unused
+from armillary.formats.xml import Element
 from armillary.model.group import Group
 from armillary.model.posture import Posture
 from armillary.model.property import Property
@@ -101,7 +101,6 @@ def _read_state(element: Element, names: Names, known: list[str]) -> _State | No
     for child in element.children_named("joint"):
         joint = names.required(child, "name")
         values = child.numbers("value", None, names.report, required=True)
-        report_unused(child, names.report)
         if joint is None or values is None:
             continue
         is_root = joint == ROOT_JOINT and len(values) == COUNTS["floating"]
@@ -121,7 +120,6 @@ def _read_state(element: Element, names: Names, known: list[str]) -> _State | No
                 followers.append((child, part, value))
     for child, joint, value in followers:
         _check_follower(child, joint, value, positions, names)
-    report_unused(element, names.report)
     if name is None:
         return None
     return _State(name, group, positions, base, element.place)

@@ -11,7 +11,6 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.names import FreeNames, depth_first
 from armillary.formats.urdf.joints import DYNAMICS, FREE, SEVERAL, JointElement
-from armillary.formats.urdf.links import LinkElement
 from armillary.model.axis import Axis, X, Y, Z
 from armillary.model.joint import Joint
 from armillary.model.joints.fixed import Fixed
@@ -43,7 +42,7 @@ _TURNS: Final = {"yaw": Z, "pitch": Y, "roll": X}
 def cell_of(
     name: str,
     root: str,
-    links: Sequence[LinkElement],
+    links: Sequence[Link],
     joints: Sequence[JointElement],
     report: Report,
 ) -> Workcell:
@@ -62,7 +61,7 @@ def cell_of(
     link_names = FreeNames(set(by_name))
     joint_names = FreeNames({joint.name for joint in joints})
     properties: list[Property] = []
-    found = [_with_body(Link(name=root), by_name[root])]
+    found = [by_name[root]]
     children = {link: [each.child for each in on] for link, on in carried.items()}
     for child in depth_first(root, children)[1:]:
         joint = carrier[child]
@@ -95,7 +94,7 @@ def _link(joint: JointElement) -> Link:
     )
 
 
-def _with_body(link: Link, given: LinkElement) -> Link:
+def _with_body(link: Link, given: Link) -> Link:
     return msgspec.structs.replace(
         link,
         inertia=given.inertia,
@@ -105,14 +104,15 @@ def _with_body(link: Link, given: LinkElement) -> Link:
 
 
 def _free_base(
-    root: LinkElement, carried: Sequence[JointElement], report: Report
+    root: Link, carried: Sequence[JointElement], report: Report
 ) -> JointElement | None:
     """Return the joint that lets the whole robot move freely, if there is one.
 
     root: The link without a parent.
     carried: The joints on it.
     """
-    if not root.is_bare or len(carried) != 1 or carried[0].type not in FREE:
+    is_bare = root == Link(name=root.name)
+    if not is_bare or len(carried) != 1 or carried[0].type not in FREE:
         return None
     joint = carried[0]
     report.note(

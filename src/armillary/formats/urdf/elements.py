@@ -1,22 +1,20 @@
-"""What the elements of URDF share: a context, origins, and the table of shapes."""
+"""What the elements of URDF share: origins, and the table of shapes."""
 
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
-from armillary.formats.names import Guesses
-from armillary.formats.unsupported import Unsupported
-from armillary.formats.xml import Element, report_unused, tag
+from armillary.formats.xml import Element, tag
 from armillary.model.shape import Shape
 from armillary.model.shapes import Box, Capsule, Cylinder, Sphere
 from armillary.spatial.euler import fixed_xyz, rows_from_fixed_xyz
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import EYE, ZERO, Vector3
 
-__all__ = ["SHAPES", "Context", "origin_element", "read_pose"]
+__all__ = ["SHAPES", "origin_element", "read_pose"]
 
 LENGTH_TOLERANCE: Final = 1e-6
 LEAST_LENGTH: Final = 1e-12
@@ -31,14 +29,6 @@ SHAPES: Final[dict[str, tuple[type[Shape], dict[str, int]]]] = {
 """The class and the attributes of each element, with the count of their numbers."""
 
 
-class Context(NamedTuple):
-    """What every part of the reader reports to."""
-
-    report: Report
-    unsupported: Unsupported
-    guesses: Guesses
-
-
 def read_pose(parent: Element, report: Report) -> Pose:
     """Return the pose in an element's `<origin>`.
 
@@ -51,7 +41,6 @@ def read_pose(parent: Element, report: Report) -> Pose:
     xyz = origin.numbers("xyz", 3, report, default=ZERO)
     rpy = origin.numbers("rpy", 3, report)
     xyzw = origin.numbers("quat_xyzw", 4, report)
-    report_unused(origin, report)
     if xyzw is None:
         if rpy is None or rpy == ZERO:
             return Pose.translation(*xyz)

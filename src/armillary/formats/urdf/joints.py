@@ -8,25 +8,20 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report, Severity
-from armillary.formats.urdf.elements import (
-    LEAST_LENGTH,
-    LENGTH_TOLERANCE,
-    Context,
-    read_pose,
-)
-from armillary.formats.xml import Element, report_unused
+from armillary.formats.urdf.elements import LEAST_LENGTH, LENGTH_TOLERANCE, read_pose
+from armillary.formats.xml import Element
 from armillary.model.axis import Axis, X
 from armillary.model.coupling import Coupling
 from armillary.model.limits import INFINITE, UNLIMITED, Limits
 from armillary.spatial.pose import Pose
 
-__all__ = ["DYNAMICS", "FREE", "SEVERAL", "JointElement", "read_joint"]
+__all__ = ["DAMPED", "DYNAMICS", "FREE", "SEVERAL", "JointElement", "read_joint"]
 
 DYNAMICS: Final = "urdf.dynamics"
-"""Property of the link behind a joint: damping and friction, SI units."""
+"""Property of the link behind a joint: the numbers of `DAMPED`, SI units."""
 
-# What simulators and drivers add to joints.
-FOREIGN: Final = ("calibration", "safety_controller", "joint_properties")
+DAMPED: Final = ("damping", "friction")
+
 FREE: Final = ("floating", "planar")
 SEVERAL: Final = (*FREE, "spherical")  # the last is PyBullet's
 LIMITED: Final = ("revolute", "prismatic")
@@ -36,7 +31,6 @@ TYPES: Final = ("revolute", "continuous", "prismatic", "fixed", *SEVERAL)
 ENDS: Final = ("lower", "upper")
 NEEDED: Final = ("effort", "velocity")
 GREATEST: Final = ("velocity", "effort", "acceleration")
-UNSUPPORTED_LIMITS: Final = ("deceleration", "jerk")
 INFINITIES: Final = ("inf", "infinity")
 
 
@@ -74,34 +68,28 @@ class JointElement:
         return self.places["joint"]
 
 
-def read_joint(element: Element, context: Context) -> JointElement:
+def read_joint(element: Element, report: Report) -> JointElement:
     """Return what a `<joint>` says, as much of it as can be understood."""
-    report, unsupported, _ = context
     name = element.required_attribute("name", report)
     if name == "":
         report.error(element.place, "empty-name", "a <joint> has an empty name")
-    type_ = _type(element, context)
+    type_ = _type(element, report)
     places = {child.name: child.place for child in element.children}
-    joint = JointElement(
+    return JointElement(
         name=name or "",
         type=type_,
         parent=_link(element, "parent", report),
         child=_link(element, "child", report),
         origin=read_pose(element, report),
         axis=_axis(element, type_, report),
-        limits=_limits(element, type_, context),
+        limits=_limits(element, type_, report),
         mimic=_mimic(element, type_, report),
-        dynamics=_dynamics(element, context),
+        dynamics=_dynamics(element, report),
         places={**places, "joint": element.place},
     )
-    unsupported.add_children(element, FOREIGN)
-    unsupported.add_prefixed(element)
-    report_unused(element, report)
-    return joint
 
 
-def _type(joint: Element, context: Context) -> str:
-    report = context.report
+def _type(joint: Element, report: Report) -> str:
     type_ = joint.required_attribute("type", report)
     if type_ is None or type_ in TYPES:
         return type_ or ""
@@ -111,7 +99,7 @@ def _type(joint: Element, context: Context) -> str:
             joint.place, "spelling", f"{joint.label} has the type {quote(type_)}"
         )
         return likely
-    guess = context.guesses.hint(type_, TYPES)
+    guess = report.hint(type_, TYPES)
     known = f"Known types: {', '.join(TYPES)}."
     report.error(
         joint.place,
@@ -127,7 +115,6 @@ def _link(joint: Element, end: str, report: Report) -> str:
     if element is None:
         return ""
     name = element.required_attribute("link", report)
-    report_unused(element, report)
     if name == "":
         report.error(element.place, "empty-name", f"<{end}> of {joint.label} is empty")
     return name or ""
@@ -144,7 +131,6 @@ def _axis(joint: Element, type_: str, report: Report) -> Axis:
     xyz = element.numbers("xyz", 3, report, required=True)
     if not has_axis:
         return X
-    report_unused(element, report)
     if xyz is None:
         return X
     length = math.hypot(*xyz)
@@ -179,7 +165,6 @@ def _mimic(joint: Element, type_: str, report: Report) -> Coupling | None:
     of = element.required_attribute("joint", report)
     multiplier = element.number("multiplier", report, default=1.0)
     offset = element.number("offset", report, default=0.0)
-    report_unused(element, report)
     if type_ in SEVERAL:
         report.guessing("it moves by itself").error(
             element.place,
@@ -190,23 +175,18 @@ def _mimic(joint: Element, type_: str, report: Report) -> Coupling | None:
     return None if of is None else Coupling(of=of, multiplier=multiplier, offset=offset)
 
 
-def _dynamics(joint: Element, context: Context) -> tuple[float, ...]:
+def _dynamics(joint: Element, report: Report) -> tuple[float, ...]:
     """Return damping and friction, nothing if both are zero or not given."""
-    element = joint.first_child("dynamics", context.report)
+    element = joint.first_child("dynamics", report)
     if element is None:
         return ()
-    report = context.report.tolerating("it is left out")
-    damping = element.number("damping", report, default=0.0)
-    friction = element.number("friction", report, default=0.0)
-    for name in element.attributes.keys() - {"damping", "friction"}:
-        what = f"attribute {quote(name)} of <dynamics>"
-        context.unsupported.add(what, element.place, Severity.NOTE)
-    return (damping, friction) if damping or friction else ()
+    report = report.tolerating("it is left out")
+    found = element.each_number(DAMPED, report, default=0.0)
+    return found if found is not None and any(found) else ()
 
 
-def _limits(joint: Element, type_: str, context: Context) -> Limits:
+def _limits(joint: Element, type_: str, report: Report) -> Limits:
     """Return the limits of a `<joint>`; unlimited without a `<limit>`."""
-    report = context.report
     element = joint.first_child("limit", report)
     if element is None:
         if type_ in LIMITED:
@@ -219,34 +199,25 @@ def _limits(joint: Element, type_: str, context: Context) -> Limits:
                 else "",
             )
         return UNLIMITED
-    if type_ in LIMITED or type_ == "continuous":
-        return _limits_of_one(joint, element, type_, context)
-    for name in (*ENDS, *GREATEST, *UNSUPPORTED_LIMITS):
-        element.attribute(name)
-    report_unused(element, report)
+    if type_ in SINGLE:
+        return _limits_of_one(joint, element, type_, report)
     if type_ and type_ != "fixed":
-        context.unsupported.add(f"<limit> of a {type_} joint", element.place)
+        report.unsupported.add(f"<limit> of a {type_} joint", element.place)
     return UNLIMITED
 
 
 def _limits_of_one(
-    joint: Element, element: Element, type_: str, context: Context
+    joint: Element, element: Element, type_: str, report: Report
 ) -> Limits:
     """Return the limits of a joint with one coordinate."""
-    report = context.report
     what = f"<limit> of {joint.label}"
     unlimited = report.tolerating("taken as unlimited")
     greatest = {name: _greatest(element, name, what, unlimited) for name in GREATEST}
-    for name in UNSUPPORTED_LIMITS:
-        if element.attribute(name) is not None:
-            what_else = f"attribute {quote(name)} of <limit>"
-            context.unsupported.add(what_else, element.place, Severity.NOTE)
     lower, upper = -INFINITE, INFINITE
     if type_ == "continuous":
         _report_unused_range(element, what, report)
     else:
         lower, upper = _range(element, what, report)
-    report_unused(element, report)
     missing = [name for name in NEEDED if name not in element.attributes]
     if missing:
         report.note(
@@ -272,8 +243,8 @@ def _greatest(element: Element, name: str, what: str, report: Report) -> float:
 def _report_unused_range(element: Element, what: str, report: Report) -> None:
     """Note that a joint that turns without end has a range."""
     no_effect = report.tolerating("it has no effect", Severity.NOTE)
-    lower, upper = (element.number(end, no_effect, default=0.0) for end in ENDS)
-    if lower != upper:
+    ends = element.each_number(ENDS, no_effect, default=0.0)
+    if ends is not None and ends[0] != ends[1]:
         report.note(
             element.place,
             "unused-limit",

@@ -5,64 +5,38 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from armillary.errors import ModelError, quote
-from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
+from armillary.formats.diagnostic import Diagnostic, Report, Severity
+from armillary.formats.inertia import possible_inertia
 from armillary.formats.paths import Roots
-from armillary.formats.unsupported import possible_inertia
-from armillary.formats.urdf.elements import SHAPES, Context, read_pose
-from armillary.formats.xml import Element, report_unused
+from armillary.formats.urdf.elements import SHAPES, read_pose
+from armillary.formats.xml import Element
+from armillary.model.link import Link
 from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import HalfSpace, Mesh
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.vector import ZERO
 
-__all__ = ["LinkElement", "ShapeReader", "read_link"]
+__all__ = ["ShapeReader", "read_link"]
 
-# What simulators and planners add to links.
-FOREIGN: Final = ("contact", "sensor", "surface", "self_filter", "collision_checking")
 MOST_MISSING: Final = 50
 ONES: Final = (1.0, 1.0, 1.0)
 MOMENTS: Final = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkElement:
-    """A link as the file gives it, without the joint that carries it."""
-
-    name: str
-    place: Place
-    inertia: SpatialInertia | None
-    visuals: tuple[Shape, ...]
-    collisions: tuple[Shape, ...]
-
-    @property
-    def is_bare(self) -> bool:
-        """Return whether the link has no mass and no shapes."""
-        return self.inertia is None and not (self.visuals or self.collisions)
-
-
-def read_link(element: Element, shapes: ShapeReader, context: Context) -> LinkElement:
+def read_link(element: Element, shapes: ShapeReader, report: Report) -> Link:
     """Return what a `<link>` says; after an error in its name, the name is empty."""
-    report, unsupported, _ = context
     name = element.required_attribute("name", report)
     if name == "":
         report.error(element.place, "empty-name", "a <link> has an empty name")
-    if element.attribute("type") is not None:
-        unsupported.add("attribute 'type' of <link>", element.place, Severity.NOTE)
-    link = LinkElement(
+    return Link(
         name=name or "",
-        place=element.place,
         inertia=_inertia(element, report.tolerating("its inertia is left out")),
         visuals=shapes.read_all(element, "visual"),
         collisions=shapes.read_all(element, "collision"),
     )
-    unsupported.add_children(element, FOREIGN)
-    unsupported.add_prefixed(element)
-    report_unused(element, report, Severity.NOTE)
-    return link
 
 
 def _inertia(link: Element, report: Report) -> SpatialInertia | None:
@@ -77,17 +51,13 @@ def _inertia(link: Element, report: Report) -> SpatialInertia | None:
     X_LC = read_pose(inertial, report)
     mass_element = inertial.first_child("mass", report, required=True)
     moments_element = inertial.first_child("inertia", report, required=True)
-    report_unused(inertial, report, Severity.NOTE)
     if mass_element is None or moments_element is None:
         return None
     mass = mass_element.number("value", report, required=True)
-    xx, yy, zz, xy, xz, yz = (
-        moments_element.number(name, report, required=True) or 0.0 for name in MOMENTS
-    )
-    report_unused(mass_element, report, Severity.NOTE)
-    report_unused(moments_element, report, Severity.NOTE)
-    if mass is None or report.faults > faults:
+    moments = moments_element.each_number(MOMENTS, report)
+    if mass is None or moments is None or report.faults > faults:
         return None
+    xx, yy, zz, xy, xz, yz = moments
     rows = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
     central = SpatialInertia.from_centre(mass, ZERO, rows)
     kept = possible_inertia(central, moments_element.place, link.label, report)
@@ -112,14 +82,9 @@ class ShapeReader:
     roots: Where meshes are looked up; if it names no folders, they are not.
     """
 
-    def __init__(
-        self, robot: Element, path: str, roots: Roots, context: Context
-    ) -> None:
-        self._report = context.report.tolerating("the shape is left out")
-        self._unsupported = context.unsupported
-        self._guesses = context.guesses
-        self._materials = _Materials(robot, context)
-        self._warn = context.report.warning
+    def __init__(self, robot: Element, path: str, roots: Roots, report: Report) -> None:
+        self._report = report.tolerating("the shape is left out")
+        self._materials = _Materials(robot, report)
         self._base = os.path.dirname(os.path.abspath(path))
         self._roots = roots
         self._looked_up: set[str] = set()
@@ -131,17 +96,14 @@ class ShapeReader:
         return tuple(shape for shape in found if shape is not None)
 
     def _read(self, element: Element) -> Shape | None:
+        """Return the shape of a visual or collision, None after an error in it."""
         faults = self._report.faults
         looks = {
             "name": element.attribute("name") or "",
             "pose": read_pose(element, self._report),
             "colour": self._materials.colour(element),
         }
-        if element.name == "collision":
-            self._unsupported.add_children(element, ("verbose",))
-        self._unsupported.add_prefixed(element)
         geometry = element.first_child("geometry", self._report)
-        report_unused(element, self._report, Severity.NOTE)
         if geometry is None or not geometry.children:
             # Nothing is lost that could touch or be seen.
             report = self._report.tolerating("it is left out", Severity.NOTE)
@@ -158,38 +120,35 @@ class ShapeReader:
         self, owner: Element, geometry: Element, looks: dict[str, Any]
     ) -> Shape | None:
         known = [*SHAPES, "mesh"]
-        for kind in (*known, "plane"):
-            geometry.children_named(kind)
-        found = [c for c in geometry.children if c.name in (*known, "plane")]
+        found = geometry.children_named(*known, "plane")
         report = self._report
         if found:
             report = report.tolerating("the first one counts")
         if len(found) != 1:
             other = "" if found else geometry.children[0].name
+            geometry.children_named(other)  # so that it is not reported again
             report.error(
                 geometry.place,
                 "bad-geometry",
                 f"<geometry> of {owner.label} must hold one of {', '.join(known)}; "
                 f"it has {quote(other) if other else f'{len(found)} of them'}",
-                hint=self._guesses.hint(other, known) if other else "",
+                hint=report.hint(other, known) if other else "",
             )
         if not found:
             return None
-        report_unused(geometry, self._report, Severity.NOTE)
         element = found[0]
         try:
-            if element.name == "mesh":
-                shape = self._mesh(element, looks)
-            elif element.name == "plane":
-                shape = self._plane(element, looks)
-            else:
-                shape = self._sized(element, looks)
+            match element.name:
+                case "mesh":
+                    return self._mesh(element, looks)
+                case "plane":
+                    return self._plane(element, looks)
+                case _:
+                    return self._sized(element, looks)
         except ModelError as error:
             message = f"{element.label} is not a shape: {error}".removesuffix(".")
             self._report.error(element.place, "bad-shape", message)
             return None
-        report_unused(element, self._report, Severity.NOTE)
-        return shape
 
     def _sized(self, element: Element, looks: dict[str, Any]) -> Shape | None:
         """Return a shape of the table, whose sizes are attributes."""
@@ -255,11 +214,12 @@ class ShapeReader:
         found = self._roots.find(file, base=self._base, place=element.place)
         if not isinstance(found, Diagnostic):
             return
-        self._warn(found.place, found.code, found.message, hint=found.hint)
+        warning = self._report.warning
+        warning(found.place, found.code, found.message, hint=found.hint)
         self._missing += 1
         if self._missing == MOST_MISSING:
             message = f"{MOST_MISSING} meshes are missing; no more are looked up"
-            self._warn(element.place, "reference-missing", message)
+            warning(element.place, "reference-missing", message)
 
 
 class _Materials:
@@ -269,17 +229,15 @@ class _Materials:
     a visual defines.
     """
 
-    def __init__(self, robot: Element, context: Context) -> None:
-        self._report = context.report.tolerating("it is left out", Severity.NOTE)
-        self._unsupported = context.unsupported
-        self._guesses = context.guesses
+    def __init__(self, robot: Element, report: Report) -> None:
+        self._report = report.tolerating("it is left out", Severity.NOTE)
         self._by_name: dict[str, Colour | None] = {}
         self._by_element: dict[Element, Colour | None] = {}
         for material in robot.children_named("material"):
             name = material.required_attribute("name", self._report)
             colour = self._define(material)
             if name and self._by_name.get(name, colour) != colour:
-                context.report.note(
+                report.note(
                     material.place,
                     "repeated-name",
                     f"material {quote(name)} has another colour already",
@@ -305,19 +263,16 @@ class _Materials:
                 material.place,
                 "unknown-material",
                 f"{shape.label} has the material {quote(name)}, which is not defined",
-                hint=self._guesses.hint(name, filter(None, self._by_name)),
+                hint=self._report.hint(name, filter(None, self._by_name)),
             )
         return self._by_name.get(name) if name else None
 
     def _define(self, material: Element) -> Colour | None:
         """Return the colour that a material defines."""
         color = material.first_child("color", self._report)
-        self._unsupported.add_children(material, ("texture",))
-        report_unused(material, self._report, Severity.NOTE)
         if color is None:
             return None
         rgba = color.numbers("rgba", 4, self._report, required=True)
-        report_unused(color, self._report, Severity.NOTE)
         if rgba is None:
             return None
         red, green, blue, opacity = (min(1.0, max(0.0, part)) for part in rgba)

@@ -11,31 +11,38 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
-from armillary.formats.names import Guesses
-from armillary.formats.unsupported import Unsupported
 from armillary.formats.urdf.convert import cell_of
-from armillary.formats.urdf.elements import Context
 from armillary.formats.urdf.joints import JointElement, read_joint
-from armillary.formats.urdf.links import LinkElement, ShapeReader, read_link
+from armillary.formats.urdf.links import ShapeReader, read_link
 from armillary.formats.urdf.tree import check_mimics, check_names, root_of
 from armillary.formats.xml import (
     Element,
     Limits,
     first_tag,
     parse,
-    report_unused,
+    report_all_unused,
 )
 from armillary.model.limits import INFINITE
 from armillary.model.workcell import WORLD, Workcell
 
 __all__ = ["read", "sniff"]
 
-# Of simulators and controllers, beside the robot itself.
-FOREIGN: Final = ("transmission", "gazebo", "ros2_control", "sensor", "mujoco")
+# What simulators, planners and controllers add to elements: attributes and children.
+FOREIGN: Final = {
+    "robot": ("transmission", "gazebo", "ros2_control", "sensor", "mujoco"),
+    "link": (
+        *("type", "contact", "sensor", "surface"),
+        *("self_filter", "collision_checking"),
+    ),
+    "joint": ("calibration", "safety_controller", "joint_properties"),
+    "limit": ("deceleration", "jerk"),
+    "collision": ("verbose",),
+    "material": ("texture",),
+}
 # These give no link or joint, expanded or not.
 DEFINITIONS: Final = ("xacro:property", "xacro:arg", "xacro:macro")
 # No pose of a link depends on what is inside these.
-ASIDE: Final = (*FOREIGN, "material", "visual", "collision", "inertial")
+ASIDE: Final = (*FOREIGN["robot"], "material", "visual", "collision", "inertial")
 # Reading takes far longer than parsing, and no robot has so many.
 LIMITS: Final = Limits(elements=150_000)
 VERSIONS: Final = ("1.0", "1.1", "1.2")
@@ -55,25 +62,20 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     robot = parse(data, path, LIMITS, report=report)
     _refuse_other_kinds(robot, report)
     report.raise_if_errors()
-    context = Context(report, Unsupported(report), Guesses())
-    shapes = ShapeReader(robot, path, options.roots, context)
+    shapes = ShapeReader(robot, path, options.roots, report)
     name = _name(robot, path, report)
-    links: list[LinkElement] = []
-    for element in robot.children_named("link"):
-        report.raise_if_many()
-        links.append(read_link(element, shapes, context))
-    joints: list[JointElement] = []
-    for element in robot.children_named("joint"):
-        report.raise_if_many()
-        joints.append(read_joint(element, context))
-    context.unsupported.add_children(robot, FOREIGN)
-    context.unsupported.add_prefixed(robot)
-    report_unused(robot, report)
-    context.unsupported.report_all()
-    are_named = check_names(links, joints, context)
-    unlimited, free = check_mimics(joints, context)
+    elements = robot.children_named("link")
+    links = [read_link(each, shapes, report) for each in report.bounded(elements)]
+    places = [
+        (link.name, each.place) for link, each in zip(links, elements, strict=True)
+    ]
+    elements = robot.children_named("joint")
+    joints = [read_joint(each, report) for each in report.bounded(elements)]
+    report_all_unused(robot, report, foreign=FOREIGN, asides=("link", "material"))
+    are_named = check_names(places, joints, report)
+    unlimited, free = check_mimics(joints, report)
     # With wrong names, links would seem to be loose that are not.
-    root = root_of(links, joints, report) if are_named else None
+    root = root_of(places, joints, report) if are_named else None
     report.raise_if_errors()
     assert root is not None, "without a root there is an error"
     joints = [_without_range(j) if j.name in unlimited else j for j in joints]
@@ -116,7 +118,7 @@ def _refuse_xacro(robot: Element, report: Report) -> bool:
         element, is_aside = pending.pop()
         is_aside |= element.name in ASIDE
         is_harmless = is_aside or element.name in DEFINITIONS
-        what = "" if element.name in FOREIGN else _macro(element)
+        what = "" if element.name in FOREIGN["robot"] else _macro(element)
         if what and not (is_harmless and is_reported):
             before = report.count(Severity.ERROR)
             (ignored if is_harmless else report).error(
@@ -128,7 +130,7 @@ def _refuse_xacro(robot: Element, report: Report) -> bool:
             is_reported = True
             if report.count(Severity.ERROR) > before:
                 return True
-        if element.name not in (*FOREIGN, *DEFINITIONS):
+        if element.name not in (*FOREIGN["robot"], *DEFINITIONS):
             pending.extend((child, is_aside) for child in reversed(element.children))
     return False
 

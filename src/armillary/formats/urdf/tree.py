@@ -8,11 +8,9 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Report, Severity
-from armillary.formats.names import Guesses, check_unique, cycles, shown_cycle
-from armillary.formats.urdf.elements import Context
+from armillary.formats.diagnostic import Place, Report, Severity
+from armillary.formats.names import check_unique, cycles, shown_cycle
 from armillary.formats.urdf.joints import SEVERAL, JointElement
-from armillary.formats.urdf.links import LinkElement
 
 __all__ = ["check_mimics", "check_names", "root_of"]
 
@@ -21,19 +19,19 @@ MOST_SHOWN: Final = 10
 
 
 def check_names(
-    links: Sequence[LinkElement], joints: Sequence[JointElement], context: Context
+    links: Sequence[tuple[str, Place]], joints: Sequence[JointElement], report: Report
 ) -> bool:
     """Report names that are taken, and links that joints name but that do not exist.
 
+    links: The name and the location of each.
+
     Returns whether every link and both ends of every joint have a right name.
     """
-    report = context.report
     before = report.count(Severity.ERROR)
-    check_unique("link", ((link.name, link.place) for link in links), report)
+    check_unique("link", links, report)
     check_unique("joint", ((joint.name, joint.place) for joint in joints), report)
-    known = {link.name for link in links}
-    for joint in joints:
-        report.raise_if_many()
+    known = {name for name, _ in links}
+    for joint in report.bounded(joints):
         for end, name in (("parent", joint.parent), ("child", joint.child)):
             if name and name not in known:
                 report.error(
@@ -41,16 +39,18 @@ def check_names(
                     "unknown-link",
                     f"the {end} of joint {quote(joint.name)} is {quote(name)}, which "
                     "does not exist",
-                    hint=context.guesses.hint(name, known),
+                    hint=report.hint(name, known),
                 )
     all_given = all(joint.parent and joint.child for joint in joints)
     return "" not in known and all_given and report.count(Severity.ERROR) == before
 
 
 def root_of(
-    links: Sequence[LinkElement], joints: Sequence[JointElement], report: Report
+    links: Sequence[tuple[str, Place]], joints: Sequence[JointElement], report: Report
 ) -> str | None:
     """Return the name of the one link without a parent, below which all others are.
+
+    links: The name and the location of each.
 
     Report links with two parents, several roots, and cycles; then it is None.
     """
@@ -67,10 +67,8 @@ def root_of(
                 f"joint {quote(first.name)} of line {first.place.line} carries already",
                 hint="A link has one parent; URDF has no closed loops.",
             )
-    roots = [link for link in links if link.name not in carrier]
-    parents = {
-        link.name: carrier[link.name].parent for link in links if link.name in carrier
-    }
+    roots = [(name, place) for name, place in links if name not in carrier]
+    parents = {name: carrier[name].parent for name, _ in links if name in carrier}
     for cycle in cycles(parents):
         is_tree = False
         first, *rest = cycle
@@ -81,16 +79,16 @@ def root_of(
             f"{shown_cycle([first, *reversed(rest)])}",
         )
     if len(roots) > 1:
-        names = ", ".join(quote(link.name) for link in roots[:MOST_SHOWN])
+        names = ", ".join(quote(name) for name, _ in roots[:MOST_SHOWN])
         more = f" and {len(roots) - MOST_SHOWN} more" if len(roots) > MOST_SHOWN else ""
         report.error(
-            roots[1].place,
+            roots[1][1],
             "two-roots",
             f"{len(roots)} links have no parent, but a robot has one root: "
             f"{names}{more}",
             hint="Connect them by joints, such as fixed ones.",
         )
-    return roots[0].name if is_tree and len(roots) == 1 else None
+    return roots[0][0] if is_tree and len(roots) == 1 else None
 
 
 class _Drive(NamedTuple):
@@ -103,14 +101,13 @@ class _Drive(NamedTuple):
 
 
 def check_mimics(
-    joints: Iterable[JointElement], context: Context
+    joints: Iterable[JointElement], report: Report
 ) -> tuple[set[str], set[str]]:
     """Report joints that follow no moving joint, or themselves.
 
     Returns the names of those whose limits contradict those of their leader, and of
     those that are taken to move by themselves. Takes linear time.
     """
-    report, _, guesses = context
     by_name: dict[str, JointElement] = {}
     for joint in joints:
         by_name.setdefault(joint.name, joint)
@@ -119,7 +116,7 @@ def check_mimics(
     free = {
         name
         for name, joint in followers.items()
-        if not _has_leader(joint, by_name, guesses, guess)
+        if not _has_leader(joint, by_name, guess)
     }
     leaders = {n: _leader(joint) for n, joint in followers.items() if n not in free}
     for cycle in cycles(leaders):
@@ -143,17 +140,14 @@ def check_mimics(
 
 
 def _has_leader(
-    joint: JointElement,
-    by_name: dict[str, JointElement],
-    guesses: Guesses,
-    report: Report,
+    joint: JointElement, by_name: dict[str, JointElement], report: Report
 ) -> bool:
     """Return whether a joint follows one that moves by a single coordinate."""
     of, hint = _leader(joint), ""
     leader = by_name.get(of)
     if leader is None:
         code, fault = "unknown-joint", "which does not exist"
-        hint = guesses.hint(of, (name for name in by_name if name != joint.name))
+        hint = report.hint(of, (name for name in by_name if name != joint.name))
     elif leader.type == "fixed":
         code, fault = "fixed-mimic", "which is fixed"
         hint = "Make the follower fixed too."

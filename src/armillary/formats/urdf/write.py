@@ -10,9 +10,8 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.joint_axis import JointAxis, joint_axis_of
 from armillary.formats.names import FreeNames, depth_first
-from armillary.formats.unsupported import Unsupported
 from armillary.formats.urdf.elements import origin_element
-from armillary.formats.urdf.joints import DYNAMICS
+from armillary.formats.urdf.joints import DAMPED, DYNAMICS
 from armillary.formats.urdf.write_links import LinkWriter
 from armillary.formats.xml import Element, tag, to_text
 from armillary.model.frame import FrameRef
@@ -31,7 +30,6 @@ WITH_CAPSULES: Final = "1.1"
 """The first version of URDF with capsules; urdfdom leaves them out of older ones."""
 
 LIMITS: Final = ("lower", "upper", "effort", "velocity", "acceleration")
-DAMPED: Final = ("damping", "friction")
 DEFAULT_NAME: Final = Workcell().name
 
 # The fields that are written; any other must be at its default.
@@ -80,9 +78,9 @@ class _Export:
             if link.parent is not None
         }
         self.link_names, self.joint_names = FreeNames(links), FreeNames(joints)
-        self.unsupported = Unsupported(report)
+        self.unsupported = report.unsupported
         self.unsupported.add_fields("cell", cell, CELL)
-        self.link_writer = LinkWriter(self.unsupported, report)
+        self.link_writer = LinkWriter(report)
         self.unbounded: Counter[str] = Counter()
         self.has_accelerations = False
         self.links: list[Element] = []
@@ -273,7 +271,6 @@ class _Export:
         known = (DEFAULT_NAME, self.cell.manipulators[0].name)
         if self.is_single and name not in known:
             self.unsupported.add(f"the cell's name {quote(name)}")
-        self.unsupported.report_all()
         for kind, count in self.unbounded.items():
             joints = "joints have" if count > 1 else "joint has"
             self._warn(

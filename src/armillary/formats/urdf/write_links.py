@@ -6,7 +6,7 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
-from armillary.formats.unsupported import Unsupported, possible_inertia
+from armillary.formats.inertia import possible_inertia
 from armillary.formats.urdf.elements import SHAPES, origin_element
 from armillary.formats.xml import Element, tag
 from armillary.model.link import Link
@@ -30,8 +30,7 @@ class LinkWriter:
     has_capsules: Whether a capsule was written, which URDF 1.0 does not have.
     """
 
-    def __init__(self, unsupported: Unsupported, report: Report) -> None:
-        self._unsupported = unsupported
+    def __init__(self, report: Report) -> None:
         self._report = report
         self._materials: dict[Colour, str] = {}
         self.has_capsules = False
@@ -84,10 +83,10 @@ class LinkWriter:
             name, sizes = _ELEMENTS[type(shape)]
             geometry = tag(name, {size: getattr(shape, size) for size in sizes})
         else:
-            self._unsupported.add(f"a {kind} of type {type(shape).__name__}")
+            self._report.unsupported.add(f"a {kind} of type {type(shape).__name__}")
             return None
         self.has_capsules |= isinstance(shape, Capsule)
-        self._unsupported.add_fields("shape", shape, WRITTEN)
+        self._report.unsupported.add_fields("shape", shape, WRITTEN)
         material: list[Element] = []
         if shape.colour is not None:
             default = f"colour_{len(self._materials) + 1}"

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from armillary.formats.xml.element import Element, Leftover, report_unused, unused
+from armillary.formats.xml.element import (
+    Element,
+    Leftover,
+    report_all_unused,
+    report_unused,
+    unused,
+)
 from armillary.formats.xml.parse import Limits, first_tag, parse
 from armillary.formats.xml.write import tag, to_text
 
@@ -12,6 +18,7 @@ __all__ = [
     "Limits",
     "first_tag",
     "parse",
+    "report_all_unused",
     "report_unused",
     "tag",
     "to_text",

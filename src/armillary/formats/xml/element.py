@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal, final, overload
@@ -11,7 +11,7 @@ from armillary.errors import nearest, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
 from armillary.formats.numbers import WHITE_SPACE, read_numbers
 
-__all__ = ["Element", "Leftover", "report_unused", "unused"]
+__all__ = ["Element", "Leftover", "report_all_unused", "report_unused", "unused"]
 
 MOST_EXPLAINED: Final = 200
 
@@ -176,6 +176,18 @@ class Element:
         values = self.numbers(name, 1, report, required=required)
         return default if values is None else values[0]
 
+    def each_number(
+        self, names: Sequence[str], report: Report, *, default: float | None = None
+    ) -> tuple[float, ...] | None:
+        """Return the finite numbers of several attributes.
+
+        default: Of each; without it the result is None unless all are given.
+        """
+        found = [self.number(n, report, required=default is None) for n in names]
+        values = [default if number is None else number for number in found]
+        known = tuple(number for number in values if number is not None)
+        return known if len(known) == len(names) else None
+
     def read_text(self) -> str:
         """Return the character data directly inside, without white space around it."""
         self._asked_text = True
@@ -190,11 +202,12 @@ class Element:
             self.read_text(), count, what=what, place=self.place, report=report
         )
 
-    def children_named(self, name: str) -> tuple[Element, ...]:
-        """Return the children of one name, in document order."""
-        if name not in self._asked_children:
-            self._asked_children += (name,)
-        return tuple([child for child in self.children if child.name == name])
+    def children_named(self, *names: str) -> tuple[Element, ...]:
+        """Return the children of one name or of several, in document order."""
+        for name in names:
+            if name not in self._asked_children:
+                self._asked_children += (name,)
+        return tuple([child for child in self.children if child.name in names])
 
     def only_child(self, name: str, report: Report) -> Element | None:
         """Return the one child of a name, or None; report an error for a second one."""
@@ -240,6 +253,12 @@ class Element:
         """Return the names that readers have asked for, found or not."""
         return self._asked_attributes if kind == "attribute" else self._asked_children
 
+    @property
+    def is_read(self) -> bool:
+        """Return whether a reader has asked for anything inside."""
+        asked = self._asked_attributes or self._asked_children or self._asked_text
+        return bool(asked)
+
     def asked_text(self) -> bool:
         """Return whether a reader has asked for the text."""
         return self._asked_text
@@ -282,18 +301,57 @@ def report_unused(
     unlike: Severity of a name that is not like a known one; others may be misspelt.
     """
     for leftover in unused(element):
-        likely = None
-        is_early = report.count(Severity.WARNING) < MOST_EXPLAINED
-        if leftover.kind != "text" and is_early:
-            likely = nearest(leftover.name, element.asked(leftover.kind))
-        inside = "in" if leftover.kind == "text" else "of"
-        report.add(
-            Diagnostic(
-                place=leftover.place,
-                severity=Severity.WARNING if likely else unlike,
-                code=f"unknown-{leftover.kind}",
-                message=f"the {leftover.kind} {quote(leftover.name)} {inside} "
-                f"{element.label} was not understood",
-                hint=f"Did you mean {quote(likely)}?" if likely else "",
-            )
+        _report(leftover, element, report, unlike)
+
+
+def report_all_unused(
+    root: Element,
+    report: Report,
+    *,
+    foreign: Mapping[str, Collection[str]],
+    asides: Collection[str] = (),
+) -> None:
+    """Report what no reader asked for, in all elements in which one asked for anything.
+
+    foreign: What other programs put into elements of a name: attributes and children,
+        which are counted as not kept. So are children with a prefix.
+    asides: Elements in and below which a name that is not like a known one is a note.
+    """
+    pending = [(root, Severity.WARNING)]
+    while pending:
+        element, unlike = pending.pop()
+        if element.name in asides:
+            unlike = Severity.NOTE
+        others = foreign.get(element.name, ())
+        for leftover in unused(element):
+            is_child = leftover.kind == "element"
+            is_foreign = leftover.name in others or (is_child and ":" in leftover.name)
+            if leftover.kind == "text" or not is_foreign:
+                _report(leftover, element, report, unlike)
+                continue
+            what = f"attribute {quote(leftover.name)} of <{element.name}>"
+            if is_child:
+                what = f"<{leftover.name}>"
+            report.unsupported.add(what, leftover.place, Severity.NOTE)
+        children = [child for child in element.children if child.is_read]
+        pending.extend((child, unlike) for child in reversed(children))
+
+
+def _report(
+    leftover: Leftover, element: Element, report: Report, unlike: Severity
+) -> None:
+    likely = None
+    is_early = report.count(Severity.WARNING) < MOST_EXPLAINED
+    if leftover.kind != "text" and is_early:
+        likely = nearest(leftover.name, element.asked(leftover.kind))
+    inside = "in" if leftover.kind == "text" else "of"
+    report.add(
+        Diagnostic(
+            place=leftover.place,
+            severity=Severity.WARNING if likely else unlike,
+            code=f"unknown-{leftover.kind}",
+            message=f"the {leftover.kind} {quote(leftover.name)} {inside} "
+            f"{element.label} was not understood",
+            hint=f"Did you mean {quote(likely)}?" if likely else "",
         )
+    )
