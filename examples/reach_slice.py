@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 import armillary as arm
-from armillary.cli.table import plural
+from armillary.model.display import plural
 
 STEP = 0.005  # [m]
 WIDE, LOW, HIGH = 1.0, -0.9, 1.0  # how far the slice extends [m]

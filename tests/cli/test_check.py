@@ -1,4 +1,4 @@
-"""`armillary check`: all findings, and an exit code that scripts can use."""
+"""`armillary check`: all diagnostics, and an exit code that scripts can use."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from armillary.formats.diagnostic import Place, Report
 
 
 def stub(monkeypatch: pytest.MonkeyPatch, *kinds: str, cell: arm.Cell) -> None:
-    """Have every file read as `cell`, with findings of these kinds."""
+    """Have every file read as `cell`, with diagnostics of these kinds."""
 
     def read(path: str, **_: object) -> tuple[arm.Cell, Report]:
         report = Report()
         for k, kind in enumerate(kinds, start=1):
-            getattr(report, kind)(Place(path, k, 7), f"code-{k}", f"finding {k}")
+            getattr(report, kind)(Place(path, k, 7), f"code-{k}", f"fault {k}")
         report.raise_if_errors()
         return cell, report
 
@@ -31,31 +31,31 @@ def test_a_clean_file(run, file: str):
     assert result.out == f"{file}: 0 errors, 0 warnings\n"
 
 
-def test_warnings_are_no_errors(run, cell: arm.Cell, monkeypatch: pytest.MonkeyPatch):
+def test_warnings_are_not_errors(run, cell: arm.Cell, monkeypatch: pytest.MonkeyPatch):
     stub(monkeypatch, "warning", "note", "warning", cell=cell)
     result = run("check", "x.urdf")
     assert result.code == 0
     assert result.out.splitlines() == [
-        "x.urdf:1:7: warning[code-1]: finding 1",
-        "x.urdf:2:7: note[code-2]: finding 2",
-        "x.urdf:3:7: warning[code-3]: finding 3",
+        "x.urdf:1:7: warning[code-1]: fault 1",
+        "x.urdf:2:7: note[code-2]: fault 2",
+        "x.urdf:3:7: warning[code-3]: fault 3",
         "x.urdf: 0 errors, 2 warnings",
     ]
 
 
-def test_errors_are_all_told(run, cell: arm.Cell, monkeypatch: pytest.MonkeyPatch):
+def test_all_errors_are_printed(run, cell: arm.Cell, monkeypatch: pytest.MonkeyPatch):
     stub(monkeypatch, "warning", "error", "error", cell=cell)
     result = run("check", "x.urdf")
     assert result.code == 1
     assert result.out.splitlines() == [
-        "x.urdf:2:7: error[code-2]: finding 2",
-        "x.urdf:3:7: error[code-3]: finding 3",
-        "x.urdf:1:7: warning[code-1]: finding 1",
+        "x.urdf:2:7: error[code-2]: fault 2",
+        "x.urdf:3:7: error[code-3]: fault 3",
+        "x.urdf:1:7: warning[code-1]: fault 1",
         "x.urdf: 2 errors, 1 warning",
     ]
 
 
-def test_plain_texts_among_the_findings_are_errors(
+def test_plain_texts_among_the_diagnostics_are_errors(
     run, monkeypatch: pytest.MonkeyPatch
 ):
     def read(path: str, **_: object) -> object:
@@ -133,7 +133,7 @@ def test_strict_refuses_what_leaves_no_doubt(run, tmp_path: Path):
     assert "2 errors, 0 warnings" in result.out
 
 
-def test_a_guess_is_told_with_its_option(run, tmp_path: Path):
+def test_a_guess_is_reported_with_its_option(run, tmp_path: Path):
     path = tmp_path / "r.urdf"
     path.write_text(
         '<robot name="r"><link name="a"/><link name="b"/><joint name="j" '

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from armillary.cli.hints import error_text, spelled, spoken, with_fix
+from armillary.cli.hints import diagnostic_text, error_text, with_options
 from armillary.errors import FormatError, ModelError
 from armillary.formats.diagnostic import (
     Diagnostic,
@@ -21,7 +21,7 @@ URDF = """<robot name="r"><link name="a"/><link name="b"/>
 """
 
 
-def finding(code: str, hint: str = "", message: str = "what") -> Diagnostic:
+def diagnostic(code: str, hint: str = "", message: str = "what") -> Diagnostic:
     return Diagnostic(
         place=Place("x", 1, 2),
         severity=Severity.WARNING,
@@ -66,14 +66,15 @@ def test_check_shows_fixes_and_explains_each_id_once(run, tmp_path: Path):
     assert whole.out.splitlines()[-1] == plain.out.splitlines()[-1]
 
 
-def test_a_finding_has_its_own_fix_or_that_of_its_id():
-    assert (
-        with_fix(finding("base", "Do this.")) == "x:1:2: warning[base]: what. Do this."
-    )
-    assert with_fix(finding("base")).endswith(f"what. {explained('base').fix}")
-    assert with_fix(finding("no-text-for-it")).endswith("]: what")
-    assert spelled(finding("base")).endswith("]: what")
-    assert with_fix("some text") == "some text"
+def test_a_diagnostic_has_its_own_fix_or_that_of_its_id():
+    hinted = diagnostic_text(diagnostic("base", "Do this."), fix=True)
+    assert hinted == "x:1:2: warning[base]: what. Do this."
+    fixed = diagnostic_text(diagnostic("base"), fix=True)
+    assert fixed.endswith(f"what. {explained('base').fix}")
+    unknown = diagnostic_text(diagnostic("no-text-for-it"), fix=True)
+    assert unknown.endswith("]: what")
+    assert diagnostic_text(diagnostic("base")).endswith("]: what")
+    assert diagnostic_text("some text", fix=True) == "some text"
 
 
 @pytest.mark.parametrize(
@@ -93,18 +94,18 @@ def test_a_finding_has_its_own_fix_or_that_of_its_id():
     ],
 )
 def test_options_stand_for_keywords(hint: str, option: str):
-    assert spoken(hint) == option
-    assert spelled(finding("x", hint)).endswith(option)
+    assert with_options(hint) == option
+    assert diagnostic_text(diagnostic("x", hint)).endswith(option)
 
 
 def test_names_in_files_stay_as_they_are():
-    odd = finding("x", "Or folders=[...].", message="'folders=[...]' is odd")
-    assert spelled(odd).endswith("'folders=[...]' is odd. Or --folder DIR.")
+    odd = diagnostic("x", "Or folders=[...].", message="'folders=[...]' is odd")
+    assert diagnostic_text(odd).endswith("'folders=[...]' is odd. Or --folder DIR.")
 
 
-def test_errors_are_spelled_so_too():
+def test_errors_have_options_too():
     assert error_text(ModelError("plugins=['a']")) == "--plugin a"
-    assert error_text(FormatError(finding("x", "format=..."), "b")).endswith(
+    assert error_text(FormatError(diagnostic("x", "format=..."), "b")).endswith(
         "what. --format NAME\nb"
     )
 

@@ -157,7 +157,10 @@ def test_printed_rows_are_exact(run, file: str, cell: arm.Cell):
     [
         ("1,2\n", "q.csv: the vectors have 2 numbers; 3 are expected, for the joints"),
         ("1,2,3\n4,5\n", "q.csv:2: 2 numbers; the lines before have 3."),
-        ("1,2,3\n\n4,x,6\n", "q.csv:3: 'x' is no number. Separate numbers by commas."),
+        (
+            "1,2,3\n\n4,x,6\n",
+            "q.csv:3: 'x' is not a number. Separate numbers by",
+        ),
         ("1 2 3\n4 5 6\n", "no joint named '1 2 3' in cell 'lab'"),
         ("1,2,3\n4;5;6\n", "q.csv:2: 1 numbers; the lines before have 3."),
         ("cart,2,3\n", "q.csv:1: the line holds both names and numbers"),
@@ -236,13 +239,12 @@ def test_npy_that_promises_too_much(run, file: str):
     ("arguments", "message"),
     [
         (["--q", "1,2"], "--q has 2 numbers; cell 'lab' has 3 joints: gantry/cart, "),
-        (["--q", "1,b,3"], "--q: 'b' is no number. Separate numbers by commas."),
+        (["--q", "1,b,3"], "--q: 'b' is not a number. Separate numbers by commas."),
         (["--q", ""], "--q has 0 numbers"),
         (["--q", "-inf,nan,1"], "q holds a number that is not finite"),
         (["--q-file", "absent.csv"], "absent.csv: No such file or directory"),
-        (["--q-file", "."], ".: this is no plain file."),
-        (["--q-file", os.devnull], "this is no plain file."),
-        (["--out", "x.csv"], "--out writes NPY: end 'x.csv' in '.npy'."),
+        (["--q-file", "."], ".: this is not a plain file."),
+        (["--q-file", os.devnull], "this is not a plain file."),
         (["--out", "no/such/x.npy"], "No such file or directory"),
         (["--relative-to", "crat"], "Did you mean 'cart'?"),
     ],
@@ -252,6 +254,12 @@ def test_bad_arguments(run, file: str, arguments: list[str], message: str):
     assert (result.code, result.out) == (2, "")
     assert result.err.startswith("armillary: ")
     assert message in result.err
+
+
+def test_results_are_written_as_npy_only(run, file: str):
+    result = run("fk", file, "--frame", "tip", "--out", "x.csv")
+    assert (result.code, result.out) == (2, "")
+    assert "argument --out: 'x.csv' does not end in '.npy'" in result.err
 
 
 def test_a_file_replaces_itself(run, file: str, cell: arm.Cell):

@@ -178,7 +178,7 @@ def test_why_not(run, file: str, pose: str, said: str, method: str):
     assert np.isnan(np.load("q.npy")).all()
 
 
-def test_limits_are_told(run, file: str):
+def test_limits_are_reported(run, file: str):
     base, *links = ARM.manipulators[1].links
     narrow = arm.Limits(lower=-0.1, upper=0.1)
     links = [base, *(msgspec.structs.replace(link, limits=narrow) for link in links)]
@@ -314,12 +314,18 @@ def test_the_arm_angle_of_seven_joints(run, file: str):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1,2\n", "x.csv: 2 numbers are no pose. A pose is x,y,z,roll,pitch,yaw, or"),
+        (
+            "1,2\n",
+            "x.csv: 2 numbers do not make a pose. A pose is x,y,z,roll,",
+        ),
         ("1,2,3,4,5,6\n1,2\n", "x.csv:2: 2 numbers; the lines before have 6."),
         ("1,2,3,4,5,x\n", "both names and numbers"),
-        ("a,b,c,d,e,f\n1,2,3,4,5,6\n", "the names 'a,b,c,d,e,f' describe no pose."),
+        (
+            "a,b,c,d,e,f\n1,2,3,4,5,6\n",
+            "names 'a,b,c,d,e,f' do not describe a pose.",
+        ),
         ("x,y,z,roll,pitch,yaw\n1,2\n", "x.csv: 2 numbers below 6 names."),
-        ("\0" * 99, "describe no pose"),
+        ("\0" * 99, "do not describe a pose"),
     ],
 )
 def test_bad_csv(run, file: str, text: str, message: str):
@@ -342,11 +348,11 @@ def test_empty_csv(run, file: str, text: str):
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (np.zeros((4, 3)), "3 numbers are no pose"),
-        (np.zeros((2, 3, 4)), "4 numbers are no pose"),
+        (np.zeros((4, 3)), "3 numbers do not make a pose"),
+        (np.zeros((2, 3, 4)), "4 numbers do not make a pose"),
         (np.zeros(()), "an array (..., n) of real numbers is needed"),
         (np.zeros((4, 7), dtype=complex), "holds complex128"),
-        (np.zeros((5, 0)), "0 numbers are no pose"),
+        (np.zeros((5, 0)), "0 numbers do not make a pose"),
     ],
 )
 def test_bad_npy(run, file: str, array: np.ndarray, message: str):
@@ -360,12 +366,15 @@ def test_bad_npy(run, file: str, array: np.ndarray, message: str):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--pose", "1,2"], "--pose: 2 numbers are no pose."),
-        (["--pose", "1,2,3,4,5,b"], "--pose: 'b' is no number."),
+        (["--pose", "1,2"], "--pose: 2 numbers do not make a pose."),
+        (["--pose", "1,2,3,4,5,b"], "--pose: 'b' is not a number."),
         (["--pose", "1,0,0,0,0,0", "--near", "1,2"], "--near has 2 numbers; 6 joints"),
         (["--pose", "1,0,0,0,0,0", "--tolerance", "1e-3"], "takes two numbers"),
         (["--pose", "1,0,0,0,0,0", "--tolerance", "-1,1"], "both must be above 0"),
-        (["--pose", "1,0,0,0,0,0", "--starts", "0"], "--starts needs at least 1"),
+        (
+            ["--pose", "1,0,0,0,0,0", "--starts", "0"],
+            "'0' is not an integer of",
+        ),
         (["--pose", "1,0,0,0,0,0", "--path"], "use --poses"),
         (["--poses", "x.npy", "--path", "--starts", "9"], "way: no --starts."),
         (["--pose", "1,0,0,0,0,0", "--best", "limits", "--near=1"], "no --near"),
@@ -376,9 +385,9 @@ def test_bad_npy(run, file: str, array: np.ndarray, message: str):
         (["--pose", "1,0,0,0,0,0", "--joints", "elbw"], "no joint named 'elbw'"),
         (["--pose", "1,0,0,0,0,0", "--joints", "track/cart"], "None of these joints"),
         (["--pose", "1,0,0,0,0,0", "--rotation", "xq"], "takes letters of 'xyz'"),
-        (["--pose", "1,0,0,0,0,0", "--out", "q.csv"], "--out writes NPY"),
+        (["--pose", "1,0,0,0,0,0", "--out", "q.csv"], "--out: 'q.csv' does not end in"),
         (["--poses", "absent.csv"], "absent.csv: No such file or directory"),
-        (["--poses", "."], ".: this is no plain file."),
+        (["--poses", "."], ".: this is not a plain file."),
         (["--pose", "1,0,0,0,0,0", "--poses", "x.csv"], "not allowed with"),
         ([], "one of the arguments --pose --poses is required"),
     ],
@@ -412,7 +421,7 @@ def test_memory_stays_bounded(run, file: str, monkeypatch: pytest.MonkeyPatch):
     assert peak < 2e6
 
 
-def test_forms_are_told_once():
+def test_forms_are_described_once():
     assert targets.FORMS in verb.DESCRIPTION
 
 

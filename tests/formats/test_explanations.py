@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import armillary
-from armillary.cli.hints import spoken
+from armillary.cli.hints import with_options
 from armillary.errors import UnknownName
 from armillary.formats.diagnostic import explained, explanations
 
@@ -153,5 +153,5 @@ def test_the_command_line_speaks_its_own_spelling():
     texts += [text for each in explanations().values() for text in each]
     hints = {text for text in texts if KEYWORD.search(text)} - {LABEL}
     assert len(hints) > 8
-    spellings = (spoken(text).replace(PYTHON, "") for text in hints)
+    spellings = (with_options(text).replace(PYTHON, "") for text in hints)
     assert [text for text in spellings if KEYWORD.search(text)] == []

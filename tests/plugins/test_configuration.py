@@ -23,7 +23,7 @@ def test_plugins_are_named(config: Path):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("plugins = [", "is no TOML"),
+        ("plugins = [", "is not TOML"),
         ("plugins = 'acme'", "must list texts"),
         ("plugins = [1]", "must list texts"),
         ("plugin = ['acme']", r"no key 'plugin'\. Did you mean 'plugins'\?"),
@@ -39,13 +39,13 @@ def test_what_has_no_meaning_is_refused(config: Path, text: str, why: str):
 
 def test_bytes_that_are_no_text_are_refused(config: Path):
     config.write_bytes(b"\xff\xfe")
-    with pytest.raises(PluginError, match="is no TOML"):
+    with pytest.raises(PluginError, match="is not TOML"):
         configured()
 
 
 def test_what_is_no_file_is_refused(config: Path):
     config.mkdir()
-    with pytest.raises(PluginError, match="no plain file"):
+    with pytest.raises(PluginError, match="not a plain file"):
         configured()
 
 
@@ -53,7 +53,7 @@ def test_what_is_no_file_is_refused(config: Path):
 def test_a_file_that_others_may_change_is_not_trusted(config: Path):
     config.write_text("plugins = ['acme']\n")
     config.chmod(0o646)
-    with pytest.raises(PluginError, match="may be changed by others"):
+    with pytest.raises(PluginError, match="may be changed by other"):
         configured()
     config.chmod(0o644)
     assert configured() == ("acme",)
@@ -68,7 +68,7 @@ def test_a_file_of_somebody_else_is_not_trusted(
         os.chown(config, 12345, -1)
     else:
         monkeypatch.setattr(os, "getuid", lambda: config.stat().st_uid + 1)
-    with pytest.raises(PluginError, match="may be changed by others"):
+    with pytest.raises(PluginError, match="may be changed by other"):
         configured()
 
 

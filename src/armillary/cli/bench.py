@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.cell import Cell
-from armillary.cli.frame import add_frame, chosen_frame
 from armillary.cli.input import add_file, open_cell
-from armillary.cli.table import plural
+from armillary.cli.options import add_frame, chosen_frame
 from armillary.errors import KernelError, printable
 from armillary.kernel.threads import default_threads
 from armillary.kinematics.bound_kernel import AnyKernel
+from armillary.model.display import plural
 
 BATCH = 100_000
 SHORTEST = 0.001  # [s] of one measurement; short ones fit between other work

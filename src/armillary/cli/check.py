@@ -1,4 +1,4 @@
-"""`armillary check`: everything that is wrong or doubtful in a file."""
+"""`armillary check`: every diagnostic of a file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from armillary.cli.explain import explanation
-from armillary.cli.hints import with_fix
+from armillary.cli.hints import diagnostic_text
 from armillary.cli.input import add_file, read
-from armillary.cli.table import plural
 from armillary.errors import FormatError, ModelError, printable
 from armillary.formats.diagnostic import Diagnostic, Severity, explained
+from armillary.model.display import plural
 
 FAULTY = 1
 
@@ -20,48 +20,48 @@ def add(verbs: Any) -> None:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "check",
-        help="everything that is wrong or doubtful in a file",
-        description="Print all findings, each with its location, id and fix. The "
-        "exit code is 0 where none is an error, else 1.",
+        help="every diagnostic of a file, with its location and fix",
+        description="Print all diagnostics, each with its location, id and fix. The "
+        "exit code is 0 if none is an error, else 1.",
     )
     add_file(parser)
     parser.add_argument(
-        "--explain", action="store_true", help="tell what the ids mean, too"
+        "--explain", action="store_true", help="also print what the ids mean"
     )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the findings and return 1 where one is an error."""
+    """Print the diagnostics and return 1 if one is an error."""
     errors = 0
-    findings: Sequence[Any] = ()
+    diagnostics: Sequence[Any] = ()
     try:
         cell, report = read(options)
-        findings = report.diagnostics
+        diagnostics = report.diagnostics
         _ = cell.limits
     except FormatError as error:
-        findings = error.diagnostics
-        errors = sum(_severity(each) is Severity.ERROR for each in findings)
+        diagnostics = error.diagnostics
+        errors = sum(_severity(each) is Severity.ERROR for each in diagnostics)
     except ModelError as error:
-        findings = [*findings, error]
+        diagnostics = [*diagnostics, error]
         errors = 1
-    for found in findings:
-        print(with_fix(found))
+    for each in diagnostics:
+        print(diagnostic_text(each, fix=True))
     if options.explain:
-        for line in _explanations(findings):
+        for line in _explanations(diagnostics):
             print(line)
-    warnings = sum(_severity(each) is Severity.WARNING for each in findings)
+    warnings = sum(_severity(each) is Severity.WARNING for each in diagnostics)
     counted = f"{plural(errors, 'error')}, {plural(warnings, 'warning')}"
     print(f"{printable(options.file)}: {counted}")
     return FAULTY if errors else 0
 
 
-def _explanations(findings: Sequence[Any]) -> Iterator[str]:
-    """Yield what the ids among findings mean, each once."""
-    codes = (found.code for found in findings if isinstance(found, Diagnostic))
+def _explanations(diagnostics: Sequence[Any]) -> Iterator[str]:
+    """Yield what the ids of diagnostics mean, each once."""
+    codes = (each.code for each in diagnostics if isinstance(each, Diagnostic))
     for code in dict.fromkeys(codes):
         yield from explanation(code, explained(code))
 
 
-def _severity(finding: Any) -> Severity:
-    return getattr(finding, "severity", Severity.ERROR)
+def _severity(diagnostic: Any) -> Severity:
+    return getattr(diagnostic, "severity", Severity.ERROR)

@@ -6,10 +6,10 @@ import argparse
 from typing import Any
 
 from armillary.cli.input import add_file, open_cell, warn
-from armillary.cli.table import plural
 from armillary.errors import printable
 from armillary.formats import registry
 from armillary.formats.diagnostic import Severity
+from armillary.model.display import plural
 
 
 def add(verbs: Any) -> None:

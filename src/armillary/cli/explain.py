@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from armillary.cli.hints import spoken
+from armillary.cli.hints import with_options
 from armillary.formats.diagnostic import Explanation, explained, explanations
 
 WIDTH = 88
@@ -40,7 +40,7 @@ def explanation(code: str, found: Explanation) -> Iterator[str]:
     yield f"{code}:"
     for text in (found.meaning, found.fix):
         yield from textwrap.wrap(
-            spoken(text),
+            with_options(text),
             WIDTH,
             initial_indent=INDENT,
             subsequent_indent=INDENT,

@@ -11,15 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.cell import Cell
-from armillary.cli.frame import add_frame
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
 from armillary.cli.npy import NpyWriter
+from armillary.cli.options import add_frame_pair, add_out, add_state, chosen_state
 from armillary.cli.progress import Progress
-from armillary.cli.state import add_state, chosen_state
+from armillary.cli.table import comma_separated
 from armillary.cli.vectors import Vectors, open_vectors
-from armillary.errors import ShapeError, StateError, quote
-from armillary.model.workcell import WORLD
+from armillary.errors import ShapeError, StateError
 
 Array = npt.NDArray[np.float64]
 Write = Callable[[Array], None]
@@ -40,20 +39,15 @@ def add(verbs: Any) -> None:
         description=DESCRIPTION,
     )
     add_file(parser)
-    add_frame(parser, required=True)
-    parser.add_argument(
-        "--relative-to", metavar="G", default=WORLD, help="in which frame; else world"
-    )
+    add_frame_pair(parser)
     positions = add_state(parser)
     positions.add_argument("--q-file", metavar="FILE", help="joint vectors, CSV or NPY")
-    parser.add_argument("--out", metavar="X.npy", help="write the poses to this file")
+    add_out(parser, "X.npy", "poses")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Compute the poses and print or write them."""
-    if options.out is not None and not options.out.endswith(".npy"):
-        raise ShapeError(f"--out writes NPY: end {quote(options.out)} in '.npy'.")
     cell = open_cell(options)
     if options.q_file is not None:
         if options.state is not None:
@@ -110,4 +104,4 @@ def _print_matrix(pose: Array) -> None:
 
 def _print_rows(poses: Array) -> None:
     for row in (poses + 0.0).reshape(-1, 16).tolist():
-        print(",".join(map(repr, row)))
+        print(comma_separated(row))

@@ -1,16 +1,17 @@
-"""The spelling of the command line, where hints speak to programs: `--folder DIR`."""
+"""Messages as the command line prints them: options in place of keyword arguments."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 from armillary.errors import FormatError, UnknownName
 from armillary.formats.diagnostic import Diagnostic, explained
 
-__all__ = ["error_text", "spelled", "spoken", "with_fix"]
+__all__ = ["diagnostic_text", "error_text", "with_options"]
 
-# Each keyword that a hint names, and the option that stands for it here.
+# Each keyword argument that a hint names, and the option that replaces it.
 OPTIONS: Final = {
     r"folders=\[\.\.\.\]": "--folder DIR",
     r"folders=\[('.+?')\]": r"--folder \1",
@@ -30,7 +31,7 @@ OPTIONS: Final = {
 _ANY: Final = re.compile("|".join(OPTIONS))
 
 
-def spoken(text: str) -> str:
+def with_options(text: str) -> str:
     """Return a text with options in place of keyword arguments."""
     return _ANY.sub(_option, text)
 
@@ -42,37 +43,29 @@ def _option(found: re.Match[str]) -> str:
     raise AssertionError(found)
 
 
-def spelled(finding: Any) -> str:
-    """Return a finding as the command line tells it."""
-    if not isinstance(finding, Diagnostic):
-        return spoken(str(finding))
-    return str(_with_hint(finding, finding.hint))
+def diagnostic_text(diagnostic: Any, *, fix: bool = False) -> str:
+    """Return a diagnostic, or what else an error was made of, as text.
+
+    Args:
+        diagnostic: A `Diagnostic`; of anything else the text.
+        fix: Whether one without a hint ends with the fix that its id has.
+    """
+    if not isinstance(diagnostic, Diagnostic):
+        return with_options(str(diagnostic))
+    hint = diagnostic.hint or (_fix(diagnostic.code) if fix else "")
+    # The message quotes the file; it is left as it is.
+    return str(replace(diagnostic, hint=with_options(hint)))
 
 
-def with_fix(finding: Any) -> str:
-    """Return a diagnostic with a hint how to fix it: its own, else that of its id."""
-    if not isinstance(finding, Diagnostic):
-        return spelled(finding)
+def _fix(code: str) -> str:
     try:
-        fix = explained(finding.code).fix
+        return explained(code).fix
     except UnknownName:
-        fix = ""
-    return str(_with_hint(finding, finding.hint or fix))
+        return ""
 
 
 def error_text(error: Exception) -> str:
-    """Return the text of an error as the command line tells it."""
+    """Return the text of an error as the command line prints it."""
     if isinstance(error, FormatError):
-        return "\n".join(map(spelled, error.diagnostics))
-    return spoken(str(error))
-
-
-def _with_hint(finding: Diagnostic, hint: str) -> Diagnostic:
-    # What files say stands in the message, which is left as it is.
-    return Diagnostic(
-        place=finding.place,
-        severity=finding.severity,
-        code=finding.code,
-        message=finding.message,
-        hint=spoken(hint),
-    )
+        return "\n".join(map(diagnostic_text, error.diagnostics))
+    return with_options(str(error))

@@ -11,22 +11,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armillary.cli.frame import add_frame
-from armillary.cli.ik_query import Answered, Question
+from armillary.cli.ik_query import Query, QueryResult
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
 from armillary.cli.npy import NpyWriter
+from armillary.cli.options import (
+    add_frame_pair,
+    add_out,
+    add_state,
+    chosen_state,
+    whole_number,
+)
 from armillary.cli.progress import Progress
-from armillary.cli.state import add_state, chosen_state
 from armillary.cli.summary import ADVICE, Tally, off
-from armillary.cli.table import plural, table
+from armillary.cli.table import comma_separated, table
 from armillary.cli.targets import FORMS, open_targets, pose_of_text
-from armillary.errors import ModelError, ShapeError, printable, quote
+from armillary.errors import ModelError, ShapeError, printable
 from armillary.ik.inverse_kinematics import METHODS
 from armillary.ik.objective import PURPOSES
 from armillary.ik.reason import SUCCESSES, Reason, succeeded
 from armillary.kernel.search import SearchOptions
-from armillary.model.workcell import WORLD
+from armillary.model.display import plural
 
 Array = npt.NDArray[np.float64]
 
@@ -37,7 +42,7 @@ JUMPS_SHOWN = 10
 DESCRIPTION = f"""\
 Print joint positions [m or rad] that put a frame at a pose, or why none do. {FORMS};
 metres and radians. All joints between the frame and --relative-to move unless
---joints names them; all else stands at home, or as --state or --q say. Poses of a file
+--joints names them; all others are at home, or as --state or --q say. Poses of a file
 give a line of joint positions each, or with --out an array (..., n); NaN where a pose
 was not reached. The exit code is 1 unless all were.
 """
@@ -50,13 +55,10 @@ def add(verbs: Any) -> None:
         description=DESCRIPTION,
     )  # fmt: skip
     add_file(parser)
-    add_frame(parser, required=True)
+    add_frame_pair(parser)
     targets = parser.add_mutually_exclusive_group(required=True)
     targets.add_argument("--pose", metavar="X,Y,Z,...", help="one pose")
     targets.add_argument("--poses", metavar="FILE", help="poses, CSV or NPY")
-    parser.add_argument(
-        "--relative-to", metavar="G", default=WORLD, help="in which frame; else world"
-    )
     parser.add_argument(
         "--joints", metavar="A,B,...", type=_names, help="which joints may move"
     )
@@ -88,7 +90,10 @@ def add(verbs: Any) -> None:
         "--arm-angle", metavar="A", type=float, help="of an arm of seven joints"
     )
     parser.add_argument(
-        "--starts", metavar="N", type=int, help=f"of a search; else {STARTS}"
+        "--starts",
+        metavar="N",
+        type=whole_number(1),
+        help=f"of a search; else {STARTS}",
     )
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--all", action="store_true", help="every answer, by its branch")
@@ -99,18 +104,18 @@ def add(verbs: Any) -> None:
         "--path", action="store_true", help="follow the poses without jumps"
     )
     add_state(parser)
-    parser.add_argument("--out", metavar="Q.npy", help="write the answers to this file")
+    add_out(parser, "Q.npy", "answers")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Solve and print or write; tell by the exit code whether all were reached."""
+    """Solve and print or write; return an exit code: whether all were reached."""
     _check(options)
-    question = _question(options)
+    query = _query(options)
     if options.poses is not None:
-        return _many(question)
+        return _many(query)
     target = pose_of_text(options.pose, degrees=options.degrees)
-    return _every(question, target) if options.all else _one(question, target)
+    return _every(query, target) if options.all else _one(query, target)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -119,10 +124,6 @@ def _check(options: argparse.Namespace) -> None:
     Raises:
         ShapeError: It says what.
     """
-    if options.out is not None and not options.out.endswith(".npy"):
-        raise ShapeError(f"--out writes NPY: end {quote(options.out)} in '.npy'.")
-    if options.starts is not None and options.starts < 1:
-        raise ShapeError(f"--starts needs at least 1, not {options.starts}.")
     if options.path and options.poses is None:
         raise ShapeError("--path follows the poses of a file: use --poses.")
     refused = {
@@ -136,7 +137,7 @@ def _check(options: argparse.Namespace) -> None:
                 raise ShapeError(f"--{way} chooses its own way: no --{name}.")
 
 
-def _question(options: argparse.Namespace) -> Question:
+def _query(options: argparse.Namespace) -> Query:
     cell = open_cell(options)
     device = cell.device(
         joints=options.joints,
@@ -149,46 +150,46 @@ def _question(options: argparse.Namespace) -> Question:
         rotation=_axes(options.rotation),
         axes=options.axes,
     )
-    return Question(device, ik, options)
+    return Query(device, ik, options)
 
 
 # one target
 
 
-def _one(question: Question, target: Array) -> int:
-    answer = question.solve(target[None])
+def _one(query: Query, target: Array) -> int:
+    answer = query.solve(target[None])
     reason, q = Reason(int(answer.reason[0])), answer.q[0]
     solved = reason in SUCCESSES
     known = np.isfinite(q).all()
     print(reason.sentence + (f": {off(answer.residual[0])}" if known else ""))
     if known:
         print("" if solved else "the nearest that was found:")
-        _print_vector(question, q)
+        _print_vector(query, q)
     if reason in ADVICE:
         print(ADVICE[reason])
-    _write(question, q if solved else np.full_like(q, np.nan))
+    _write(query, q if solved else np.full_like(q, np.nan))
     return SOLVED if solved else NOT_ALL
 
 
-def _print_vector(question: Question, q: Array) -> None:
+def _print_vector(query: Query, q: Array) -> None:
     """Print joints by name, then the whole vector as other verbs take it."""
-    numbers = q / question.factors + 0.0
-    names = list(map(printable, question.device.joint_names))
+    numbers = q / query.factors + 0.0
+    names = list(map(printable, query.device.joint_names))
     width = max(map(len, names))
     for name, value in zip(names, numbers.tolist(), strict=True):
         print(f"{name:<{width}} {value:16.12f}")
-    cell = question.device.cell
-    factors = si_factors(cell, cell.joint_names) if question.options.degrees else 1.0
-    whole = question.device.whole(q) / factors + 0.0
-    print(f"\n--q {','.join(map(repr, whole.tolist()))}")
+    cell = query.device.cell
+    factors = si_factors(cell, cell.joint_names) if query.options.degrees else 1.0
+    whole = query.device.whole(q) / factors + 0.0
+    print(f"\n--q {comma_separated(whole.tolist())}")
 
 
-def _every(question: Question, target: Array) -> int:
-    answers = question.every(target[None])
-    q, reason = answers.q[0] / question.factors + 0.0, answers.reason[0]
+def _every(query: Query, target: Array) -> int:
+    answers = query.every(target[None])
+    q, reason = answers.q[0] / query.factors + 0.0, answers.reason[0]
     branches = answers.branches or ((),) * len(q)
     if len(q):
-        names = [f">{name.rpartition('/')[2]}" for name in question.device.joint_names]
+        names = [f">{name.rpartition('/')[2]}" for name in query.device.joint_names]
         rows = [
             (" ".join(branch), *map(_nine, numbers), Reason(int(why)).name)
             for branch, numbers, why in zip(branches, q.tolist(), reason, strict=True)
@@ -199,9 +200,9 @@ def _every(question: Question, target: Array) -> int:
     kind = "" if answers.complete else " found; there may be others"
     print(f"{plural(count, 'answer')}{kind}")
     if not count:
-        why = Reason(int(question.why_none(target[None])[0]))
+        why = Reason(int(query.why_none(target[None])[0]))
         print(f"{why.sentence}\n{ADVICE[why]}")
-    _write(question, np.where(answers.success[0][:, None], answers.q[0], np.nan))
+    _write(query, np.where(answers.success[0][:, None], answers.q[0], np.nan))
     return SOLVED if count else NOT_ALL
 
 
@@ -209,38 +210,38 @@ def _nine(value: float) -> str:
     return f"{value:.9f}" if np.isfinite(value) else "-"
 
 
-def _write(question: Question, q: Array) -> None:
-    if question.options.out is not None:
-        with NpyWriter(question.options.out, q.shape) as writer:
-            writer.append(q / question.factors)
+def _write(query: Query, q: Array) -> None:
+    if query.options.out is not None:
+        with NpyWriter(query.options.out, q.shape) as writer:
+            writer.append(q / query.factors)
 
 
 # a file of targets
 
 
-def _many(question: Question) -> int:
-    options, tally, jumps = question.options, Tally(), list[int]()
+def _many(query: Query) -> int:
+    options, tally, jumps = query.options, Tally(), list[int]()
     with open_targets(options.poses, degrees=options.degrees) as targets:
         batch = (0,) if targets.batch is None else targets.batch
         if options.path and len(batch) != 1:
             raise ShapeError(f"A path is one sequence of poses, not a batch {batch}.")
         with contextlib.ExitStack() as stack:
-            write = _sink(question, batch, stack)
+            write = _sink(query, batch, stack)
             progress = stack.enter_context(Progress(targets.size))
-            for piece, done in _pieces(question, targets.chunks):
+            for piece, done in _pieces(query, targets.chunks):
                 met = succeeded(piece.reason)
                 jumps += [tally.count + k for k in piece.jumps if met[k]]
-                write(tally.count, piece.q / question.factors + 0.0)
+                write(tally.count, piece.q / query.factors + 0.0)
                 tally.add(piece.reason, piece.residual)
                 progress.at(done)
     # Without a file the answers go to stdout, and it must hold nothing else.
     stream = sys.stderr if options.out is None else sys.stdout
-    for line in (*tally.lines(), *_told(jumps, options.path)):
+    for line in (*tally.lines(), *_jump_lines(jumps, options.path)):
         print(line, file=stream)
     return SOLVED if tally.all_solved else NOT_ALL
 
 
-def _told(jumps: list[int], path: bool) -> Iterator[str]:
+def _jump_lines(jumps: list[int], path: bool) -> Iterator[str]:
     if path:
         shown = ", ".join(map(str, jumps[:JUMPS_SHOWN]))
         more = ", ..." if len(jumps) > JUMPS_SHOWN else ""
@@ -248,15 +249,15 @@ def _told(jumps: list[int], path: bool) -> Iterator[str]:
 
 
 def _sink(
-    question: Question, batch: tuple[int, ...], stack: contextlib.ExitStack
+    query: Query, batch: tuple[int, ...], stack: contextlib.ExitStack
 ) -> Callable[[int, Array], None]:
     """Return what takes the number of the first target and answers, in their order."""
-    options, n = question.options, len(question.factors)
+    options, n = query.options, len(query.factors)
     if options.out is None:
         return _print_answers if options.all else _print_rows
     shape = (*batch, n)
     if options.all:
-        closed = question.ik.closed
+        closed = query.ik.closed
         if closed is None or options.method == "numeric":
             raise ModelError(
                 "A search finds another number of answers for each pose, so --all has "
@@ -268,21 +269,21 @@ def _sink(
 
 
 def _pieces(
-    question: Question, chunks: Iterator[tuple[Array, int]]
-) -> Iterator[tuple[Answered, int]]:
-    """Yield the answers to targets, NaN where there are none, and what is read."""
-    came = question.near
+    query: Query, chunks: Iterator[tuple[Array, int]]
+) -> Iterator[tuple[QueryResult, int]]:
+    """Yield the answers to targets, NaN where there are none, and how much is read."""
+    came = query.near
     for targets, done in chunks:
         for k in range(0, len(targets), AT_ONCE):
             part = targets[k : k + AT_ONCE]
-            if question.options.path:
-                piece = question.follow(part, came)
+            if query.options.path:
+                piece = query.follow(part, came)
                 known = np.flatnonzero(np.isfinite(piece.q).all(axis=1))
                 came = piece.q[known[-1]] if known.size else came
-            elif question.options.all:
-                piece = question.solve_all(part)
+            elif query.options.all:
+                piece = query.solve_all(part)
             else:
-                piece = question.solve(part)
+                piece = query.solve(part)
             missed = ~succeeded(piece.reason)
             q = piece.q.copy()
             q[missed] = np.nan
@@ -291,7 +292,7 @@ def _pieces(
 
 def _print_rows(first: int, q: Array) -> None:
     for row in q.tolist():
-        print(",".join(map(repr, row)))
+        print(comma_separated(row))
 
 
 def _print_answers(first: int, q: Array) -> None:
@@ -299,7 +300,7 @@ def _print_answers(first: int, q: Array) -> None:
     for k, answers in enumerate(q.tolist(), start=first):
         for row in answers:
             if all(map(np.isfinite, row)):
-                print(",".join([str(k), *map(repr, row)]))
+                print(f"{k},{comma_separated(row)}")
 
 
 def _names(text: str) -> list[str]:

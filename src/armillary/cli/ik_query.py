@@ -1,4 +1,4 @@
-"""What `armillary ik` asks of targets, in the ways that its options choose."""
+"""How `armillary ik` solves targets, as its options say."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Array = npt.NDArray[np.float64]
 Reasons = npt.NDArray[np.int8]
 
 
-class Answered(NamedTuple):
-    """The answers to some targets.
+class QueryResult(NamedTuple):
+    """The answers to a batch of targets.
 
     Attributes:
         q: Joint positions [m or rad], shape (k, n), or (k, b, n) with all answers.
         reason: Numbers of `Reason`, shape (k,).
         residual: What remains [m, rad], shape (k, 2).
-        jumps: Places in a path to which the arm must jump.
+        jumps: Indices of the targets to which the arm must jump.
     """
 
     q: Array
@@ -39,8 +39,8 @@ class Answered(NamedTuple):
     jumps: tuple[int, ...] = ()
 
 
-class Question:
-    """A solver, and how it is to be asked.
+class Query:
+    """A solver and the options of its calls.
 
     Attributes:
         device: The joints that move.
@@ -92,7 +92,7 @@ class Question:
             raise ShapeError("--tolerance takes two numbers: metres and radians.")
         return float(numbers[0]), float(numbers[1])
 
-    def solve(self, targets: Array) -> Answered:
+    def solve(self, targets: Array) -> QueryResult:
         """Return an answer to each target, shape (k, 4, 4), or the best."""
         options = self.options
         if options.best is not None:
@@ -106,10 +106,10 @@ class Question:
             )
         else:
             search_options = SearchOptions(**self._starts) if self._starts else None
-            answer = self.ik(targets, **self._wishes, search_options=search_options)
-        return Answered(answer.q, answer.reason, answer.residual)
+            answer = self.ik(targets, **self._requested, search_options=search_options)
+        return QueryResult(answer.q, answer.reason, answer.residual)
 
-    def follow(self, targets: Array, came: Array | None) -> Answered:
+    def follow(self, targets: Array, came: Array | None) -> QueryResult:
         """Return answers to targets as a path that comes from a vector, if from one."""
         answer, jumps = self.ik.path(
             targets,
@@ -118,14 +118,15 @@ class Question:
             method=self.options.method,
             arm_angle=self._arm_angle,
         )
-        return Answered(answer.q, answer.reason, answer.residual, tuple(jumps.tolist()))
+        indices = tuple(jumps.tolist())
+        return QueryResult(answer.q, answer.reason, answer.residual, indices)
 
     def every(self, targets: Array) -> Answers:
         """Return all answers to each target."""
-        return self.ik.all(targets, **self._wishes, **self._starts)
+        return self.ik.all(targets, **self._requested, **self._starts)
 
-    def solve_all(self, targets: Array) -> Answered:
-        """Return all answers, NaN for those that are none, and why there is none."""
+    def solve_all(self, targets: Array) -> QueryResult:
+        """Return all answers, NaN for branches without one, and why there is none."""
         answers = self.every(targets)
         none = ~answers.success.any(axis=1)
         reason = np.full(len(targets), Reason.SOLVED, np.int8)
@@ -133,10 +134,10 @@ class Question:
             reason[none] = self.why_none(targets[none])
         residual = np.where(answers.success[..., None], answers.residual, 0.0)
         q = np.where(answers.success[..., None], answers.q, np.nan)
-        return Answered(q, reason, residual.max(axis=1, initial=0.0))
+        return QueryResult(q, reason, residual.max(axis=1, initial=0.0))
 
     def why_none(self, targets: Array) -> Reasons:
-        """Return why targets to which there is no answer have none."""
+        """Return the reason of each target without any answer."""
         reason = self.solve(targets).reason
         return np.where(succeeded(reason), Reason.NOT_FOUND, reason).astype(np.int8)
 
@@ -146,7 +147,7 @@ class Question:
         return {} if starts is None else {"starts": starts}
 
     @property
-    def _wishes(self) -> dict[str, Any]:
+    def _requested(self) -> dict[str, Any]:
         return {
             "near": self.near,
             "tolerance": self.tolerance,

@@ -10,8 +10,9 @@ from armillary.cell.cell import Cell
 from armillary.cell.tree_text import tree_rows
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import DEGREES_PER_RADIAN, moving_links
-from armillary.cli.table import number, plural, table
+from armillary.cli.table import number, table
 from armillary.errors import printable
+from armillary.model.display import sized
 from armillary.model.unit import Unit
 
 TREE = ("frame", "joint type", "joint")
@@ -42,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def described(cell: Cell, *, in_degrees: bool = False) -> Iterator[str]:
-    """Yield the lines that tell what a cell holds."""
+    """Yield the lines that describe a cell."""
     yield f"{printable(cell.name)}: {_counts(cell)}"
     yield ""
     yield from table(TREE, tree_rows(cell))
@@ -53,12 +54,8 @@ def described(cell: Cell, *, in_degrees: bool = False) -> Iterator[str]:
 
 def _counts(cell: Cell) -> str:
     links = sum(len(m.links) for m in cell.manipulators)
-    return ", ".join(
-        [
-            plural(len(cell.manipulators), "manipulator"),
-            plural(links, "link"),
-            plural(len(cell.joint_names), "joint"),
-        ]
+    return sized(
+        manipulator=len(cell.manipulators), link=links, joint=len(cell.joint_names)
     )
 
 

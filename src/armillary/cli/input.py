@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from armillary.cell.cell import Cell
-from armillary.cli.hints import spelled
+from armillary.cli.hints import diagnostic_text
 from armillary.errors import quote
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
@@ -76,7 +76,7 @@ def add_plugin(parser: argparse.ArgumentParser) -> None:
 
 
 def read(options: argparse.Namespace) -> tuple[Workcell, Report]:
-    """Return the cell in the file that was named, and what was found in it.
+    """Return the cell in the file that was named, and the report of reading it.
 
     Raises:
         ArmillaryError: It cannot be read, or is faulty.
@@ -107,9 +107,9 @@ def open_cell(options: argparse.Namespace) -> Cell:
 
 def warn(report: Report) -> None:
     """Print the warnings of a report to stderr."""
-    for found in report.diagnostics:
-        if found.severity is Severity.WARNING:
-            print(spelled(found), file=sys.stderr)
+    for each in report.diagnostics:
+        if each.severity is Severity.WARNING:
+            print(diagnostic_text(each), file=sys.stderr)
 
 
 def _argument(text: str) -> tuple[str, str]:

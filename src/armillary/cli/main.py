@@ -64,8 +64,8 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="armillary",
         description="Robot workcells: look at them, check, convert and compute them.",
-        epilog="Exit codes: 0 well, 1 'check' or 'plugins' found errors or 'ik' missed "
-        "a pose, 2 it could not be done.",
+        epilog="Exit codes: 0 success, 1 'check' or 'plugins' found errors or 'ik' "
+        "missed a pose, 2 failure.",
     )
     found.add_argument("--version", action="version", version=_version())
     verbs = found.add_subparsers(metavar="VERB", required=True)
@@ -87,7 +87,7 @@ def _failed(text: str) -> int:
 
 
 def _accept_any_text() -> None:
-    """Let terminals that lack a character show another in its place."""
+    """Let terminals that lack a character show another one instead."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -17,8 +17,8 @@ import numpy.typing as npt
 class NpyWriter:
     """Write an array of float64 whose first dimension need not be known before.
 
-    The file is written beside its place and moved there at the end. As a context, it
-    is removed where an error leaves the block.
+    The file is written under a temporary name and renamed at the end. As a context, it
+    is removed if an error leaves the block.
     """
 
     def __init__(self, path: str, shape: tuple[int, ...]) -> None:
@@ -43,7 +43,7 @@ class NpyWriter:
         self._size += array.size
 
     def close(self) -> None:
-        """Finish the file and move it to its place."""
+        """Finish the file and rename it."""
         shape = self._shape
         if self._size and shape:
             shape = (self._size // self._row, *shape[1:])

@@ -76,7 +76,7 @@ def _state(offer: Offer, joints: PluginJoints, faults: list[str]) -> str:
 
 
 def _absent(by_user: dict[str, str]) -> Iterator[str]:
-    """Tell of packages that the configuration names in vain."""
+    """Report packages that the configuration allows, but that offer nothing."""
     installed = {normal(offer.package) for offer in offers()}
     for name, spelled in by_user.items():
         if name not in installed:

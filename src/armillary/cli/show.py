@@ -6,8 +6,8 @@ import argparse
 from typing import Any
 
 from armillary.cell.cell import Cell
-from armillary.cli.frame import add_frame, chosen_frame
 from armillary.cli.input import add_file, open_cell
+from armillary.cli.options import add_frame, chosen_frame
 from armillary.formats import registry
 from armillary.trace import Program, listing
 

@@ -8,14 +8,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.cli.table import plural
 from armillary.ik.reason import SUCCESSES, Reason, succeeded
+from armillary.model.display import plural
 
 ADVICE: Final = {
     Reason.NOT_FOUND: "This proves nothing. Search longer with --starts, begin "
     "elsewhere with --near, or ask for less with --tolerance or --rotation.",
     Reason.INVALID_TARGET: "A matrix needs rows that are orthonormal to 1e-6 and end "
-    "with 0,0,0,1; a quaternion has length 1 and stands first; no number may be NaN.",
+    "with 0,0,0,1; a quaternion has length 1 and comes first; no number may be NaN.",
     Reason.OUT_OF_REACH: "Bring the target nearer, or the arm with --state or --q. "
     "Targets are in metres, in the world unless --relative-to says otherwise.",
     Reason.LIMITS: "Ask for less with --position or --rotation, or let more joints "
@@ -26,7 +26,7 @@ ADVICE: Final = {
 
 
 class Tally:
-    """What became of targets, added up piece by piece."""
+    """How many targets ended with each reason, added up piece by piece."""
 
     def __init__(self) -> None:
         """Begin with none."""
@@ -44,11 +44,11 @@ class Tally:
         self, reasons: npt.NDArray[Any], residuals: npt.NDArray[np.float64]
     ) -> None:
         """Add targets: numbers of `Reason`, shape (k,), and residuals, (k, 2)."""
-        for value, place, count in zip(
+        for value, index, count in zip(
             *np.unique(reasons, return_index=True, return_counts=True), strict=True
         ):
             reason = Reason(int(value))
-            self._first.setdefault(reason, self.count + int(place))
+            self._first.setdefault(reason, self.count + int(index))
             self._counts[reason] = self._counts.get(reason, 0) + int(count)
         met = succeeded(reasons)
         worst = residuals[met].max(axis=0, initial=0.0)

@@ -1,4 +1,4 @@
-"""Tables of aligned columns."""
+"""Numbers and tables as text."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]
 
 
 def number(value: float) -> str:
-    """Return a number for people to read; an infinite one is none: `-`."""
+    """Return a number for people to read; `-` for an infinite one."""
     return f"{value + 0.0:.6g}" if math.isfinite(value) else "-"
 
 
-def plural(count: int, noun: str) -> str:
-    """Return `1 link`, `2 links`."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def comma_separated(values: Iterable[float]) -> str:
+    """Return numbers as a line of CSV, each so exact that it is read back the same."""
+    return ",".join(map(repr, values))

@@ -36,7 +36,7 @@ class Targets(NamedTuple):
     """The poses in a file, read as they are asked for.
 
     Attributes:
-        batch: The shape of the batch; None where only the end of the file tells.
+        batch: The shape of the batch; None if only the end of the file shows it.
         size: What `chunks` counts to.
         chunks: Arrays (k, 4, 4), one after another, each with what is read then.
     """
@@ -84,17 +84,17 @@ def open_targets(path: str, *, degrees: bool) -> Generator[Targets, None, None]:
 
 
 def _order(names: Sequence[str], path: str) -> list[int]:
-    """Return the places of the numbers in the order of a known form."""
+    """Return the indices of the numbers in the order of a known form."""
     for form in (RPY, QUATERNION):
         if sorted(names) == sorted(form):
             return [names.index(name) for name in form]
     raise ShapeError(
-        f"{path}: the names {quote(','.join(names))} describe no pose. {FORMS}; the "
-        "names of six or seven may come in any order."
+        f"{path}: the names {quote(','.join(names))} do not describe a pose. {FORMS}; "
+        "the names of six or seven may come in any order."
     )
 
 
-def _matrices(numbers: npt.NDArray[Any], place: str, degrees: bool) -> Array:
+def _matrices(numbers: npt.NDArray[Any], source: str, degrees: bool) -> Array:
     """Return the poses of rows of numbers, shape (k, 4, 4)."""
     rows = np.array(numbers, np.float64)
     width = rows.shape[1]
@@ -104,7 +104,7 @@ def _matrices(numbers: npt.NDArray[Any], place: str, degrees: bool) -> Array:
     if width == MATRIX:
         return rows.reshape(-1, 4, 4)
     if width not in {len(QUATERNION), DUAL_QUATERNION}:
-        raise ShapeError(f"{place}: {width} numbers are no pose. {FORMS}.")
+        raise ShapeError(f"{source}: {width} numbers do not make a pose. {FORMS}.")
     length = np.linalg.norm(rows[:, :4], axis=1)
     rows[~(np.abs(length - 1.0) < LENGTH_ERROR)] = np.nan
     return as_matrices(rows)

@@ -7,8 +7,8 @@ from typing import Any
 
 from armillary.cell.tree_text import tree_lines
 from armillary.cli.input import add_file, open_cell
-from armillary.cli.state import add_state, chosen_state
-from armillary.cli.table import plural
+from armillary.cli.options import add_state, chosen_state, whole_number
+from armillary.model.display import plural
 
 
 def add(verbs: Any) -> None:
@@ -23,7 +23,10 @@ def add(verbs: Any) -> None:
     add_file(parser)
     add_state(parser)
     parser.add_argument(
-        "--depth", metavar="N", type=_depth, help="only frames down to this level"
+        "--depth",
+        metavar="N",
+        type=whole_number(0),
+        help="only frames down to this level",
     )
     parser.set_defaults(run=run)
 
@@ -39,9 +42,3 @@ def run(options: argparse.Namespace) -> int:
     if hidden:
         print(f"... and {plural(hidden, 'frame')} below level {options.depth}")
     return 0
-
-
-def _depth(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
-    return int(text)

@@ -32,7 +32,7 @@ class Vectors:
 
     Attributes:
         names: The names at the head of the file, if it has them.
-        batch: The shape of the batch; None where only the end of the file tells.
+        batch: The shape of the batch; None if only the end of the file shows it.
         size: What `chunks` counts to.
         chunks: Arrays, (k, n) one after another but for a single vector (n,), each with
             what is read once it is done.
@@ -64,7 +64,7 @@ def vector_of_text(text: str, option: str = "--q") -> Array:
     """Return the numbers of a text, separated by commas or blanks, shape (n,).
 
     Raises:
-        ShapeError: A part of it is no number.
+        ShapeError: A part of it is not a number.
     """
     parts = [part for part in re.split(r"[,\s]+", text) if part]
     return np.array([_number(part, option) for part in parts])
@@ -85,13 +85,13 @@ def open_vectors(
         OSError: It cannot be read.
     """
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise ShapeError(f"{path}: this is no plain file.")
+        raise ShapeError(f"{path}: this is not a plain file.")
     with open(path, "rb") as file:
         is_npy = file.read(len(NPY_MAGIC)) == NPY_MAGIC
     if is_npy:
         yield _of_npy(path, matrices)
         return
-    # What is no text will fail as a number, and be shown.
+    # Bytes that are not text will fail as numbers, and be shown.
     with open(path, encoding="utf-8-sig", errors="replace") as text:
         yield _of_csv(_Lines(path, text))
 
@@ -159,7 +159,7 @@ class _Lines:
             if len(line) == LONGEST_LINE:
                 raise ShapeError(
                     f"{self.path}:{self._number}: the line is longer than "
-                    f"{LONGEST_LINE} characters; this is no CSV file."
+                    f"{LONGEST_LINE} characters; this is not a CSV file."
                 )
             text = line.partition("#")[0].strip()
             if text:
@@ -211,12 +211,12 @@ def _ragged(path: str, line: int, found: int, width: int) -> ShapeError:
     return ShapeError(f"{path}:{line}: {found} numbers; the lines before have {width}.")
 
 
-def _number(text: str, place: str) -> float:
+def _number(text: str, source: str) -> float:
     try:
         return float(text)
     except ValueError:
         raise ShapeError(
-            f"{place}: {quote(text)} is no number. Separate numbers by commas."
+            f"{source}: {quote(text)} is not a number. Separate numbers by commas."
         ) from None
 
 

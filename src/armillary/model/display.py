@@ -11,11 +11,14 @@ MOST_NUMBERS: Final = 8
 MOST_ROWS: Final = 60
 
 
+def plural(count: int, noun: str) -> str:
+    """Return `1 link`, `2 links`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def sized(**counts: int) -> str:
     """Return numbers with their nouns: 2 links, 1 joint."""
-    return ", ".join(
-        f"{number} {noun}{'s' * (number != 1)}" for noun, number in counts.items()
-    )
+    return ", ".join(plural(count, noun) for noun, count in counts.items())
 
 
 def numbers(values: Sequence[float]) -> str:

@@ -1,4 +1,4 @@
-"""What to do about a joint type that nobody knows."""
+"""What to do about an unknown joint type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def advice(tag: str) -> str:
 
 
 def _of_offers(found: list[Offer]) -> str:
-    """Return the advice to allow one of these, which have not been asked."""
+    """Return the advice to allow one of these plug-ins."""
     named = " and ".join(offer.label for offer in found)
     who = (
         f"Plug-in {named} offers it, but was not allowed"

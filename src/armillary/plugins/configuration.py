@@ -20,19 +20,19 @@ KEYS: Final = ("plugins",)
 
 
 def config_path() -> Path | None:
-    """Return where the configuration is; None where it is off or has no place.
+    """Return the path of the configuration; None if it is off or has no folder.
 
     `ARMILLARY_CONFIG` may only take trust away: its one value is `off`.
 
     Raises:
         PluginError: It has another value.
     """
-    wish = os.environ.get(VARIABLE)
-    if wish == "off":
+    value = os.environ.get(VARIABLE)
+    if value == "off":
         return None
-    if wish:
+    if value:
         raise PluginError(
-            f"{VARIABLE} is {quote(wish)}; it can only be 'off', which allows no "
+            f"{VARIABLE} is {quote(value)}; it can only be 'off', which allows no "
             "plug-in. To allow one, name it in the configuration file, or in the call."
         )
     if sys.platform == "win32":
@@ -47,18 +47,18 @@ def config_path() -> Path | None:
 def configured() -> tuple[str, ...]:
     """Return the names of the packages whose plug-ins the configuration allows.
 
-    None are where there is no configuration file.
+    Without a configuration file there are none.
 
     Raises:
-        PluginError: The file cannot be read, is not the user's own, or says what has
-            no meaning.
+        PluginError: The file cannot be read, is not the user's own, or has an unknown
+            key or value.
     """
     path = config_path()
     data = b"" if path is None else _content(path)
     try:
         values = tomllib.loads(data.decode())
     except ValueError as error:  # of TOML, or of UTF-8
-        raise _wrong(path, f"is no TOML: {error}") from error
+        raise _wrong(path, f"is not TOML: {error}") from error
     for key in values:
         if key not in KEYS:
             likely = nearest(key, KEYS)
@@ -77,13 +77,15 @@ def _content(path: Path) -> bytes:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise _wrong(path, "is no plain file")
+            raise _wrong(path, "is not a plain file")
         if status.st_size > LARGEST:
             raise _wrong(path, f"has more than {LARGEST} bytes")
         if sys.platform != "win32" and (
             status.st_uid not in {0, os.getuid()} or status.st_mode & stat.S_IWOTH
         ):
-            raise _wrong(path, "may be changed by others: make it yours alone")
+            raise _wrong(
+                path, "may be changed by other users: remove their right to write it"
+            )
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return b""

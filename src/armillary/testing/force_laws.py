@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from armillary.errors import JointError
 from armillary.spatial.twist import adjoint
+from armillary.testing.laws import require_equal
 from armillary.testing.subject import Subject
 
 Array = npt.NDArray[np.float64]
 
-TOLERANCE: Final = 1e-9
 MOST_SAMPLES: Final = 4
 
 
@@ -25,7 +25,7 @@ def torque(subject: Subject) -> None:
         rate = float(subject.random.uniform(0.5, 2.0))
         joint_power = subject.joint.torque_to_exert(q, wrench.tolist()) * rate
         power = float(subject.joint.velocity(q, rate) @ wrench)
-        _same(joint_power, power, f"at q = {q:.6g} torque_to_exert", "the power")
+        require_equal(joint_power, power, f"torque_to_exert({q:.6g})", "the power")
 
 
 def inertia(subject: Subject) -> None:
@@ -39,15 +39,15 @@ def inertia(subject: Subject) -> None:
         matrix = root @ root.T + np.eye(6)
         S = subject.joint.velocity(q, 1.0)
         unit = subject.joint.unit_acceleration_torque(q, matrix)
-        name = f"at q = {q:.6g} unit_acceleration_torque"
-        _same(unit, float(S @ matrix @ S), name, "S' I S")
+        name = f"unit_acceleration_torque({q:.6g})"
+        require_equal(unit, float(S @ matrix @ S), name, "S' I S")
         _check_articulated(subject, q, matrix, S)
 
 
 def _check_articulated(subject: Subject, q: float, matrix: Array, S: Array) -> None:
     through = subject.joint.articulated_inertia(q, matrix)
     size = float(np.abs(through).max())
-    name = f"at q = {q:.6g} articulated_inertia"
+    name = f"articulated_inertia({q:.6g})"
     carry = np.array(adjoint(subject.joint.transform(q)), dtype=np.float64)
     whole = np.linalg.inv(carry).T @ matrix @ np.linalg.inv(carry)
     gained = float(np.linalg.eigvalsh(through - whole).max())
@@ -63,8 +63,3 @@ def _check_articulated(subject: Subject, q: float, matrix: Array, S: Array) -> N
 
 
 LAWS: dict[str, Callable[[Subject], None]] = {"torque": torque, "inertia": inertia}
-
-
-def _same(a: float, b: float, name: str, other: str) -> None:
-    if not abs(a - b) <= TOLERANCE * (1.0 + abs(b)):
-        raise JointError(f"{name} is {a:.9g}, but {other} is {b:.9g}.")

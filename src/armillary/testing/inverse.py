@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.cell import Cell
-from armillary.errors import ArmillaryError, ModelError
+from armillary.errors import ModelError
 from armillary.ik.closed_forms.user_program import branch_numbers, own_program
 from armillary.kernel import vectorize
 from armillary.model.closed_form import ClosedForm
 from armillary.model.workcell import WORLD
 from armillary.spatial.pose import Pose
+from armillary.testing.laws import broken_laws, row
 
 Array = npt.NDArray[np.float64]
 
@@ -24,7 +25,7 @@ FAR = 1e6
 
 
 class _Subject(NamedTuple):
-    """A closed form, joint positions to look at, and the model's poses there if any."""
+    """A closed form, joint positions to test, and the model's poses there if any."""
 
     form: ClosedForm
     q: Array
@@ -65,14 +66,14 @@ def check_inverse(
 
     Args:
         form: The closed form.
-        lower: Least joint positions to look at, shape (n,); the cell's limits, or -2.5
-            where there are none, by default.
-        upper: Greatest joint positions to look at.
+        lower: Lowest joint positions to test [m or rad], shape (n,); by default the
+            limits of the cell, or -2.5 where it has none.
+        upper: Highest joint positions to test [m or rad], shape (n,).
         cell: A model of the same mechanism.
-        frame: Which frame of it `forward` is about.
-        relative_to: In which frame of it.
+        frame: The frame of the cell whose pose `forward` computes.
+        relative_to: The frame of the cell in which that pose is given.
         joints: Names of its joints in the order of q; all by default.
-        samples: How many joint positions to look at.
+        samples: Number of joint positions to test.
 
     Raises:
         ModelError: A law is broken, or neither limits nor a cell with a frame are
@@ -87,15 +88,9 @@ def check_inverse(
             raise ModelError("check_inverse needs the frame of the cell: frame=.")
         model = cell.fk(frame, relative_to=relative_to, joints=joints)(q)
     subject = _Subject(form, q, model)
-    broken = [
-        f"  {name}: {fault}"
-        for name, law in LAWS.items()
-        if (fault := _fault(law, subject)) is not None
-    ]
-    if broken:
-        laws = "a law" if len(broken) == 1 else f"{len(broken)} laws"
-        lines = "\n".join(broken)
-        raise ModelError(f"{type(form).__name__} breaks {laws} of ik.\n{lines}")
+    faults = broken_laws(type(form).__name__, "ik", LAWS, subject)
+    if faults:
+        raise ModelError(faults)
 
 
 def _ends(lower: Any, upper: Any, cell: Cell | None, joints: Any) -> list[Array]:
@@ -107,45 +102,34 @@ def _ends(lower: Any, upper: Any, cell: Cell | None, joints: Any) -> list[Array]
         if given is not None or cell is None:
             ends.append(np.asarray(given, dtype=np.float64))
             continue
-        places = [cell.joint(name) for name in joints or cell.joint_names]
-        ends.append(np.clip(cell.limits[k][places], -2.5, 2.5))
+        indices = [cell.joint(name) for name in joints or cell.joint_names]
+        ends.append(np.clip(cell.limits[k][indices], -2.5, 2.5))
     return ends
 
 
-def _fault(law: Callable[[_Subject], str | None], subject: _Subject) -> str | None:
-    """Return what is wrong, None where the law holds."""
-    try:
-        return law(subject)
-    except ArmillaryError as error:
-        return str(error)
-    except Exception as error:  # whatever the user's own code raises is a fault
-        return f"it raised {type(error).__name__}: {error}"
-
-
-def _forward_is_a_pose(subject: _Subject) -> str | None:
+def _forward_is_a_pose(subject: _Subject) -> None:
     for q in subject.q:
         Pose.from_matrix(subject.pose(q))
-    return None
 
 
-def _forward_is_the_models(subject: _Subject) -> str | None:
+def _forward_is_the_models(subject: _Subject) -> None:
     if subject.model is None:
-        return None
+        return
     for q, X in zip(subject.q, subject.model, strict=True):
         apart = np.abs(subject.pose(q) - X).max()
         if not apart < NEAR:
-            return f"at q = {_text(q)} forward and the cell's fk differ by {apart:.3g}."
-    return None
+            raise ModelError(
+                f"at q = {row(q)} forward and the cell's fk differ by {apart:.3g}."
+            )
 
 
-def _q_comes_back(subject: _Subject) -> str | None:
+def _q_comes_back(subject: _Subject) -> None:
     for q in subject.q:
-        if _place(subject, q) is None:
-            return f"no branch of inverse(forward(q)) is q = {_text(q)}."
-    return None
+        if _branch_of(subject, q) is None:
+            raise ModelError(f"no branch of inverse(forward(q)) is q = {row(q)}.")
 
 
-def _branches_lead_back(subject: _Subject) -> str | None:
+def _branches_lead_back(subject: _Subject) -> None:
     for q in subject.q:
         X = subject.pose(q)
         for words, found in zip(subject.form.names, subject.branches(X), strict=True):
@@ -153,61 +137,61 @@ def _branches_lead_back(subject: _Subject) -> str | None:
                 continue
             apart = np.abs(subject.pose(found) - X).max()
             if not apart < NEAR:
-                return (
-                    f"the branch '{'/'.join(words)}' of the pose of q = {_text(q)} "
+                raise ModelError(
+                    f"the branch '{'/'.join(words)}' of the pose of q = {row(q)} "
                     f"misses it by {apart:.3g}."
                 )
-    return None
 
 
-def _branches_differ(subject: _Subject) -> str | None:
+def _branches_differ(subject: _Subject) -> None:
     for q in subject.q:
         found = subject.branches(subject.pose(q))
         for k, one in enumerate(found):
             for other in found[:k]:
-                if _same(one, other):
-                    return f"two branches of the pose of q = {_text(q)} are the same."
-    return None
+                if _equal_up_to_turns(one, other):
+                    raise ModelError(
+                        f"two branches of the pose of q = {row(q)} are the same."
+                    )
 
 
-def _branches_keep_their_names(subject: _Subject) -> str | None:
+def _branches_keep_their_names(subject: _Subject) -> None:
     for q in subject.q:
-        places = [_place(subject, q + h) for h in (0.0, STEP, -STEP)]
-        if len(set(places)) > 1:
-            names = ["/".join(subject.form.names[k]) for k in places if k is not None]
-            return f"around q = {_text(q)} it is now '{names[0]}', now '{names[-1]}'."
-    return None
+        branches = [_branch_of(subject, q + h) for h in (0.0, STEP, -STEP)]
+        if len(set(branches)) > 1:
+            names = ["/".join(subject.form.names[k]) for k in branches if k is not None]
+            raise ModelError(
+                f"around q = {row(q)} it is now '{names[0]}', now '{names[-1]}'."
+            )
 
 
-def _out_of_reach_is_none(subject: _Subject) -> str | None:
+def _out_of_reach_is_none(subject: _Subject) -> None:
     X = subject.pose(subject.q[0]).copy()
     X[:3, 3] += FAR
     found = subject.branches(X)
     if np.isfinite(found).all(axis=1).any():
-        return f"it has an answer {FAR:g} m away."
-    return None
+        raise ModelError(f"it has an answer {FAR:g} m away.")
 
 
-def _nothing_gives_nothing(subject: _Subject) -> str | None:
+def _nothing_gives_nothing(subject: _Subject) -> None:
     X = np.full((4, 4), np.nan)
     if np.isfinite(_traced_or_plain(subject, X)).all(axis=1).any():
-        return "a pose of NaN has an answer."
-    return None
+        raise ModelError("a pose of NaN has an answer.")
 
 
-def _traced_is_plain(subject: _Subject) -> str | None:
+def _traced_is_plain(subject: _Subject) -> None:
     program = _program(subject)
     if program is None:
-        return None
+        return
     for q in subject.q:
         X = subject.pose(q)
         traced, plain = np.asarray(vectorize(program, X)), subject.branches(X)
         if not np.allclose(traced, plain, atol=1e-9, equal_nan=True):
-            return f"at the pose of q = {_text(q)} traced and plain answers differ."
-    return None
+            raise ModelError(
+                f"at the pose of q = {row(q)} traced and plain answers differ."
+            )
 
 
-LAWS: Final[dict[str, Callable[[_Subject], str | None]]] = {
+LAWS: Final[dict[str, Callable[[_Subject], None]]] = {
     "forward gives a pose": _forward_is_a_pose,
     "forward is that of the model": _forward_is_the_models,
     "inverse contains q": _q_comes_back,
@@ -236,19 +220,15 @@ def _traced_or_plain(subject: _Subject, X: Array) -> Array:
     return np.asarray(vectorize(program, X))
 
 
-def _place(subject: _Subject, q: Array) -> int | None:
+def _branch_of(subject: _Subject, q: Array) -> int | None:
     """Return which branch of the pose of q is q."""
     for k, found in enumerate(subject.branches(subject.pose(q))):
-        if _same(found, q):
+        if _equal_up_to_turns(found, q):
             return k
     return None
 
 
-def _same(a: Array, b: Array) -> bool:
+def _equal_up_to_turns(a: Array, b: Array) -> bool:
     """Return whether two vectors are the same but for whole turns."""
     apart = np.abs(a - b)
     return bool((np.minimum(apart, np.abs(apart - np.pi * 2)) < NEAR).all())
-
-
-def _text(q: Array) -> str:
-    return f"[{', '.join(f'{x:.4g}' for x in q)}]"

@@ -7,11 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from armillary.errors import ArmillaryError, JointError
+from armillary.errors import JointError
 from armillary.model.joint import Joint
 from armillary.testing import force_laws, motion_laws, size_laws, value_laws
-from armillary.testing.saving import native_round_trip
+from armillary.testing.laws import broken_laws
 from armillary.testing.subject import Subject, subject_of
+from armillary.testing.value_laws import native_round_trip
 
 LAWS: Final[dict[str, Callable[[Subject], None]]] = {
     **motion_laws.LAWS,
@@ -40,10 +41,11 @@ def check_joint(
 
     Args:
         joint: The joint; parameters that are zero leave laws untested.
-        lower: Least coordinate to look at [unit]; a likely one if None.
-        upper: Greatest coordinate to look at [unit].
-        samples: How many coordinates to look at closely.
-        seed: Of the random numbers.
+        lower: Lowest coordinate to test [unit of the joint]; by default one at which
+            all of the motion shows.
+        upper: Highest coordinate to test [unit of the joint].
+        samples: Number of coordinates to test closely.
+        seed: Seed of the random numbers.
         round_trip: Saves a joint and returns what is loaded.
 
     Raises:
@@ -52,23 +54,5 @@ def check_joint(
     """
     random = np.random.default_rng(seed)
     subject = subject_of(joint, lower, upper, samples, random, round_trip)
-    broken = [
-        f"  {name}: {fault}"
-        for name, law in LAWS.items()
-        if (fault := _fault(law, subject)) is not None
-    ]
-    if broken:
-        laws = "a law" if len(broken) == 1 else f"{len(broken)} laws"
-        lines = "\n".join(broken)
-        raise JointError(f"{type(joint).__name__} breaks {laws} of joints.\n{lines}")
-
-
-def _fault(law: Callable[[Subject], None], subject: Subject) -> str | None:
-    """Return what is wrong, None where the law holds."""
-    try:
-        law(subject)
-    except ArmillaryError as error:
-        return str(error)
-    except Exception as error:  # whatever the user's own code raises is a fault
-        return f"it raised {type(error).__name__}: {error}"
-    return None
+    if faults := broken_laws(type(joint).__name__, "joints", LAWS, subject):
+        raise JointError(faults)

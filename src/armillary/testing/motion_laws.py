@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,10 @@ from armillary.testing.differences import (
     first_difference,
     second_difference,
 )
+from armillary.testing.laws import TOLERANCE, require_equal, row
 from armillary.testing.subject import Subject
 
 Array = npt.NDArray[np.float64]
-
-TOLERANCE: Final = 1e-9
 
 
 def rigid(subject: Subject) -> None:
@@ -45,7 +44,7 @@ def precursor(subject: Subject) -> None:
     """Check X_FM = precursor pose(q)."""
     for q, X in zip(subject.q, subject.placements(subject.q), strict=True):
         placed = subject.joint.transform(float(q)).matrix()
-        _same(placed, X, f"transform({q:.6g})", "precursor @ pose(q)")
+        require_equal(placed, X, f"transform({q:.6g})", "precursor @ pose(q)")
 
 
 def plain(subject: Subject) -> None:
@@ -54,7 +53,7 @@ def plain(subject: Subject) -> None:
     for q, X in zip(subject.q, subject.joint.motion.poses(subject.q), strict=True):
         direct: Any = subject.joint.pose(float(q))
         given = as_pose(direct, name).matrix()[:3]
-        _same(given, X, f"pose({q:.6g}) of a float", "what was traced")
+        require_equal(given, X, f"pose({q:.6g}) of a float", "what was traced")
 
 
 def continuous(subject: Subject) -> None:
@@ -122,9 +121,11 @@ def subspace(subject: Subject) -> None:
     for q in map(float, subject.q):
         given = np.array(motion.subspace(q))
         traced = np.array(motion.traced_subspace(q))
-        _same(given, traced, f"subspace({q:.6g})", "the derivative of the pose", 1e-6)
+        require_equal(
+            given, traced, f"subspace({q:.6g})", "the derivative of the pose", 1e-6
+        )
         unit = subject.joint.velocity(q, 1.0)
-        _same(unit, given, f"velocity({q:.6g}, 1)", "the subspace")
+        require_equal(unit, given, f"velocity({q:.6g}, 1)", "the subspace")
 
 
 def period(subject: Subject) -> None:
@@ -138,7 +139,9 @@ def period(subject: Subject) -> None:
     for laps in (1.0, -3.0):
         later = subject.placements(subject.q + laps * step)
         for q, X, Y in zip(subject.q, now, later, strict=True):
-            _same(Y, X, f"the pose at {q:.6g} + {laps:g} periods", f"that at {q:.6g}")
+            require_equal(
+                Y, X, f"the pose at {q:.6g} + {laps:g} periods", f"that at {q:.6g}"
+            )
 
 
 LAWS: dict[str, Callable[[Subject], None]] = {
@@ -180,8 +183,8 @@ def _judge(
     k = found.worst
     finest = numeric(step / 2.0 ** (len(found.errors) - 1))[k]
     raise JointError(
-        f"at q = {subject.q[k]:.6g} it is {_row(claim[k])}, but differences of the "
-        f"pose give {_row(finest)}, linear then angular, in the axes of the outer "
+        f"at q = {subject.q[k]:.6g} it is {row(claim[k])}, but differences of the "
+        f"pose give {row(finest)}, linear then angular, in the axes of the outer "
         f"frame. "
         f"{_reason(subject, found, claim[k], finest)}"
     )
@@ -198,21 +201,6 @@ def _reason(subject: Subject, found: Descent, claim: Array, finest: Array) -> st
             return f"It is written in the axes of {name}."
     shown = ", ".join(f"{error:.2g}" for error in found.visible)
     return f"The largest relative errors at halved steps, {shown}, do not fall as h^2."
-
-
-def _same(
-    a: Array, b: Array, name: str, other: str, tolerance: float = TOLERANCE
-) -> None:
-    """Refuse two arrays of numbers that differ."""
-    error = float(np.abs(a - b).max()) if np.isfinite(a).all() else float("inf")
-    if not error <= tolerance * (1.0 + float(np.abs(b).max())):
-        raise JointError(
-            f"{name} differs from {other} by {error:.3g}: {_row(a)} and {_row(b)}."
-        )
-
-
-def _row(values: Array) -> str:
-    return "(" + ", ".join(f"{value:.6g}" for value in values.ravel()) + ")"
 
 
 def _at(q: Array) -> str:

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from armillary.errors import JointError
 from armillary.model.joint import Joint
 from armillary.model.scaling import ScaleRefused
+from armillary.testing.laws import TOLERANCE, row
 from armillary.testing.subject import Subject
 
 Array = npt.NDArray[np.float64]
 
-TOLERANCE: Final = 1e-9
 DENSE: Final = 2001
 FACTORS: Final = (2.0, 0.5)
 
@@ -109,8 +109,8 @@ def _compare(
         if not error <= TOLERANCE * (1.0 + float(np.abs(expected[k]).max())):
             raise JointError(
                 f"scaled({factor:g}) at q = {coordinate * q:.6g} should have its "
-                f"origin at {_row(expected[k, :3, 3])} with the same axes as the joint "
-                f"at q = {q:.6g}; it has it at {_row(actual[:3, 3])}, and the poses "
+                f"origin at {row(expected[k, :3, 3])} with the same axes as the joint "
+                f"at q = {q:.6g}; it has it at {row(actual[:3, 3])}, and the poses "
                 f"differ by {error:.3g}. Its unit is {subject.joint.unit.name}."
             )
 
@@ -130,7 +130,3 @@ def _compare_periods(
 
 
 LAWS: dict[str, Callable[[Subject], None]] = {"bound": bound, "scaling": scaling}
-
-
-def _row(values: Array) -> str:
-    return "(" + ", ".join(f"{value:.6g}" for value in values) + ")"

@@ -13,16 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, JointError
+from armillary.formats.records import joint_of, joint_record
 from armillary.model.joint import Joint
-from armillary.model.parameters import approx_equal
+from armillary.model.parameters import approx_equal, nested_in
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import largest
+from armillary.testing.laws import TOLERANCE
 from armillary.testing.samples import random_pose
 from armillary.testing.subject import Subject
 
 Array = npt.NDArray[np.float64]
 
-TOLERANCE: Final = 1e-9
 CHANGE: Final = 1e-3
 MOST_VARIANTS: Final = 3
 
@@ -134,6 +135,30 @@ def copies(subject: Subject) -> None:
 def saving(subject: Subject) -> None:
     """Check that a saved and loaded joint is equal and moves alike."""
     _check_twin(subject, subject.round_trip(subject.joint), "what was saved and loaded")
+
+
+def native_round_trip(joint: Joint) -> Joint:
+    """Save a joint as a native file holds it, and load it again.
+
+    Raises:
+        ArmillaryError: It cannot be saved or loaded.
+        JointError: A second saving gives another text.
+    """
+    text = _saved(joint)
+    joints: list[Joint] = [joint, *nested_in(joint)]
+    kinds = {each.tag: type(each) for each in joints}
+    loaded = joint_of(msgspec.json.decode(text), kinds)
+    again = _saved(loaded)
+    if again != text:
+        raise JointError(
+            f"it is saved as {text.decode()}, then loaded and saved as "
+            f"{again.decode()}."
+        )
+    return loaded
+
+
+def _saved(joint: Joint) -> bytes:
+    return msgspec.json.encode(joint_record(joint))
 
 
 def _check_twin(subject: Subject, other: Joint, name: str) -> None:

@@ -1,0 +1,130 @@
+"""Options that several verbs share: the frame, the state, where results go."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from armillary.cell.cell import Cell
+from armillary.cli.joints import si_factors
+from armillary.cli.vectors import vector_of_text
+from armillary.errors import (
+    ArmillaryError,
+    FormatError,
+    ModelError,
+    ShapeError,
+    printable,
+    quote,
+)
+from armillary.formats.files import read_bytes
+from armillary.kinematics.state import State
+from armillary.model.workcell import WORLD, Workcell
+
+
+def add_frame(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--frame`, which `chosen_frame` reads."""
+    parser.add_argument(
+        "--frame",
+        metavar="F",
+        help="a frame of the cell; else the first end effector, or the last link",
+    )
+
+
+def add_frame_pair(parser: argparse.ArgumentParser) -> None:
+    """Add the options `--frame`, which is required, and `--relative-to`."""
+    parser.add_argument(
+        "--frame", metavar="F", required=True, help="a frame of the cell"
+    )
+    parser.add_argument(
+        "--relative-to", metavar="G", default=WORLD, help="in which frame; else world"
+    )
+
+
+def chosen_frame(cell: Workcell, options: argparse.Namespace) -> str:
+    """Return the frame that was named, else the first end effector, else the last link.
+
+    Raises:
+        ModelError: None was named and the cell is empty.
+    """
+    if options.frame is not None:
+        name: str = options.frame
+        return name
+    for manipulator in cell.manipulators:
+        for link in manipulator.links:
+            for frame in link.frames:
+                if frame.end_effector:
+                    return f"{manipulator.name}/{frame.name}"
+    if not cell.manipulators:
+        raise ModelError(f"Cell {quote(cell.name)} is empty; it has no frame.")
+    last = cell.manipulators[-1]
+    return f"{last.name}/{last.links[last.order[-1]].name}"
+
+
+def add_state(parser: argparse.ArgumentParser) -> Any:
+    """Add the options that give a state; return the group of those that give q."""
+    parser.add_argument(
+        "--state",
+        metavar="FILE.json",
+        help="a state as `state.to_json()` writes it: q, moved bases, attachments",
+    )
+    parser.add_argument(
+        "--degrees", action="store_true", help="angles of q are in degrees"
+    )
+    positions = parser.add_mutually_exclusive_group()
+    positions.add_argument("--q", metavar="Q1,Q2,...", help="a joint vector")
+    return positions
+
+
+def chosen_state(cell: Cell, options: argparse.Namespace) -> State:
+    """Return the state that was asked for; by default the cell is at home.
+
+    Raises:
+        ArmillaryError: The file has no state of this cell, or q has a wrong length.
+    """
+    state = cell.home if options.state is None else _in_file(cell, options.state)
+    if options.q is None:
+        return state
+    q = vector_of_text(options.q)
+    names = cell.joint_names
+    if len(q) != len(names):
+        raise ShapeError(
+            f"--q has {len(q)} numbers; cell {quote(cell.name)} has {len(names)} "
+            f"joints: {', '.join(names)}."
+        )
+    factors = si_factors(cell, names) if options.degrees else 1.0
+    return state.replace(q=q * factors)
+
+
+def _in_file(cell: Cell, path: str) -> State:
+    data = read_bytes(path)
+    try:
+        return cell.bind(State.from_json(data))
+    except ArmillaryError as error:
+        raise FormatError(f"{printable(path)}: {error}") from error
+
+
+def add_out(parser: argparse.ArgumentParser, metavar: str, results: str) -> None:
+    """Add the option `--out`, an NPY file for the results."""
+    parser.add_argument(
+        "--out", metavar=metavar, type=_npy, help=f"write the {results} to this file"
+    )
+
+
+def _npy(text: str) -> str:
+    if not text.endswith(".npy"):
+        raise argparse.ArgumentTypeError(f"{quote(text)} does not end in '.npy'")
+    return text
+
+
+def whole_number(least: int) -> Callable[[str], int]:
+    """Return the type of an option that takes an integer from `least` on."""
+
+    def number(text: str) -> int:
+        if not (text.isdecimal() and int(text) >= least):
+            raise argparse.ArgumentTypeError(
+                f"{quote(text)} is not an integer of at least {least}"
+            )
+        return int(text)
+
+    return number
