@@ -34,6 +34,7 @@ from armillary.model.joint import Joint
 from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.mechanism import Mechanism
 from armillary.model.rules import Rules
 from armillary.model.unit import Unit
 from armillary.model.workcell import Mount
@@ -66,6 +67,7 @@ __all__ = [
     "Limits",
     "Link",
     "Manipulator",
+    "Mechanism",
     "Mount",
     "Pose",
     "RateReason",

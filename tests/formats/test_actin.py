@@ -363,8 +363,8 @@ def test_every_field_of_the_model_is_written_or_told_of():
     written = {
         Workcell: "name manipulators mounts properties rules",
         Manipulator: "name links postures home groups properties wheels",
-        Link: "name parent joint joint_name limits coupling passive primary inertia "
-        "frames visuals collisions",
+        Link: "name parent joint joint_name limits coupling inputs passive primary "
+        "inertia frames visuals collisions",
         Frame: "name pose end_effector",
         Mount: "manipulator on pose bolted",
         Limits: "lower upper velocity acceleration effort",

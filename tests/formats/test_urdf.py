@@ -50,9 +50,9 @@ def poses(cell: Workcell, q: Mapping[str, float]) -> dict[str, Pose]:
     (manipulator,) = cell.manipulators
     found: dict[str, Pose] = {}
     for k in manipulator.order:
-        link, drive = manipulator.links[k], manipulator.drives[k]
+        link = manipulator.links[k]
         at = 0.0
-        if drive is not None:
+        for drive in manipulator.drives[k]:
             at = drive.multiplier * q[cell.joint_names[drive.of]] + drive.offset
         placed = link.joint.transform(at)
         found[link.name] = (

@@ -86,9 +86,8 @@ def poses(cell: Workcell, q: Mapping[str, float]) -> dict[str, Pose]:
                 if parent < 0
                 else links[cell.starts[number] + parent]
             )
-            drive = manipulator.drives[k]
             value = 0.0
-            if drive is not None:
+            for drive in manipulator.drives[k]:
                 own = positions[cell.offsets[number] + drive.of]
                 value = drive.multiplier * own + drive.offset
             links[cell.starts[number] + k] = before @ link.joint.transform(value)

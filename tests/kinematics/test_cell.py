@@ -29,10 +29,9 @@ def walk(cell: Cell, frame: str, q: np.ndarray) -> np.ndarray:
     while m >= 0:
         manipulator = cell.manipulators[m]
         while k >= 0:
-            drive = manipulator.drives[k]
             joint = manipulator.links[k].joint
             value = 0.0
-            if drive is not None:
+            for drive in manipulator.drives[k]:
                 value = drive.multiplier * q[cell.offsets[m] + drive.of] + drive.offset
             X = joint.transform(value).matrix() @ X
             k = manipulator.parents[k]

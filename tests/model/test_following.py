@@ -97,11 +97,11 @@ def followers(count: int, first: str) -> Manipulator:
 
 def test_long_chains_of_couplings():
     drives = followers(LONG, "").drives
-    assert drives[0] is None
-    assert drives[LONG] == (0, 1.0, 0.0)
-    assert drives[LONG - 1] == (0, -1.0, 0.5)
-    assert drives[LONG - 2] == (0, 1.0, 0.0)
-    assert drives[1] == (0, -1.0, 0.5)  # after an odd number of followers
+    assert drives[0] == ()
+    assert drives[LONG] == ((0, 1.0, 0.0),)
+    assert drives[LONG - 1] == ((0, -1.0, 0.5),)
+    assert drives[LONG - 2] == ((0, 1.0, 0.0),)
+    assert drives[1] == ((0, -1.0, 0.5),)  # after an odd number of followers
 
 
 def test_long_circles_of_couplings():

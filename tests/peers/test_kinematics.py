@@ -47,9 +47,10 @@ def as_pinocchio(
     """Return Pinocchio's q, and the rates of its joints per unit of ours."""
     manipulator = cell.manipulators[0]
     q_pin, rates = np.zeros(model.nq), np.zeros((model.nv, len(q)))
-    for link, drive in zip(manipulator.links, manipulator.drives, strict=True):
-        if drive is None:
+    for link, drives in zip(manipulator.links, manipulator.drives, strict=True):
+        if not drives:
             continue
+        (drive,) = drives
         joint = model.joints[model.getJointId(link.coordinate)]
         value = drive.multiplier * q[drive.of] + drive.offset
         rates[joint.idx_v, drive.of] = drive.multiplier

@@ -50,8 +50,8 @@ def coordinates(manipulator: Manipulator, q: np.ndarray) -> dict[str, float]:
     """The coordinate of every moving joint, followers included, by its name."""
     return {
         link.coordinate: drive.multiplier * q[drive.of] + drive.offset
-        for link, drive in zip(manipulator.links, manipulator.drives, strict=True)
-        if drive is not None
+        for link, drives in zip(manipulator.links, manipulator.drives, strict=True)
+        for drive in drives
     }
 
 

@@ -159,10 +159,7 @@ def _between(state: State, base: str, ends: Sequence[str]) -> tuple[int, ...]:
         shared = set(up) & set(down)
         way = [k for k in up if k not in shared]
         way += reversed([k for k in down if k not in shared])
-        for link in way:
-            drive = tree.drives[link]
-            if drive is not None:
-                found[drive.of] = None
+        found |= tree.moving_joints(way)
     return tuple(_active(tree, found))
 
 

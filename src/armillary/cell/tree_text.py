@@ -58,8 +58,9 @@ def tree_lines(
     rows: list[tuple[str, ...]] = [(*HEADER, *NUMBERS)]
     for name, row in _rows(tree, depth):
         at = cell.frame(name)
-        q = poses.joint_position(at.link) if tree.is_link(name) else None
-        coordinate = "" if q is None else _fixed(float(q))
+        is_joint = at.link >= 0 and tree.is_link(name)
+        q = poses.joint_positions(at.link) if is_joint else []
+        coordinate = _fixed(float(q[0])) if len(q) == 1 else ""
         try:
             position = [_fixed(float(p)) for p in poses.pose(at).position]
         except JointError:  # a joint of an unknown type is below
@@ -102,8 +103,8 @@ def _row(tree: Tree, name: str) -> Row:
 
 
 def _moved_by(link: Link) -> str:
-    if not link.moves:
-        return ""
+    if not link.has_coordinate:
+        return ", ".join(link.inputs)
     if link.coupling is None:
         return link.coordinate
     drive = f"{_short(link.coupling.multiplier)} {link.coupling.of}"

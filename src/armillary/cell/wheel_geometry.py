@@ -130,7 +130,7 @@ def _wheel(cell: Scene, base: FrameRef, name: str) -> _Wheel:
     if base.link not in line:
         raise ModelError(f"The wheel {quote(name)} is not a part of its base.")
     between = line[1 : line.index(base.link)]
-    if any(tree.drives[k] is not None for k in between):
+    if any(tree.drives[k] for k in between):
         raise ModelError(f"The wheel {quote(name)} hangs on a joint, not on its base.")
     wheel = FrameRef(link, IDENTITY)
     twist = Twist(frame=wheel, relative_to=base, point=wheel, axes=base)

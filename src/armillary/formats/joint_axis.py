@@ -11,6 +11,7 @@ from armillary.errors import JointError
 from armillary.model.joint import Joint
 from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
+from armillary.model.mechanism import Mechanism
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Vector3, cross, dot, norm, scale, snap
 from armillary.trace import Instruction, trace
@@ -53,7 +54,7 @@ def joint_axis_of(joint: Joint) -> JointAxis | None:
         slides = type(joint) is Prismatic
         return JointAxis(slides=slides, axis=joint.axis, before=joint.precursor)
     try:
-        if not _is_plain(joint):
+        if isinstance(joint, Mechanism) or not _is_plain(joint):
             return None
         found = _about_origin(joint)
         return found if found is not None and _is_same(found, joint) else None

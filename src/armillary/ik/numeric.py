@@ -103,7 +103,7 @@ class Solver:
             if not (goal.has_position or goal.has_rotation):
                 raise ModelError("A goal of ik must ask for something.")
             path = tree.between([goal.frame, goal.relative_to])
-            moved = {drive.of for link in path if (drive := tree.drives[link])}
+            moved = set(tree.moving_joints(path))
             if not moved & set(self._selection.inputs):
                 link = tree.name(goal.frame.link)
                 raise ModelError(

@@ -47,17 +47,23 @@ def reach_of(
     for link in reversed(tree.path(root, goal.frame.link)):
         for base in tree.bases_among([link]):
             follow(tree.bases[base].frame.pose)
-        joint, drive = tree.cell.links[link].joint, tree.drives[link]
+        joint, drives = tree.cell.links[link].joint, tree.drives[link]
         follow(joint.precursor)
-        if drive is None:
+        ranges = [
+            [
+                drive.multiplier * q + drive.offset
+                for q in _range(drive.of, selection, limits)
+            ]
+            for drive in drives
+        ]
+        if not drives:
             continue
-        low, high = (
-            drive.multiplier * q + drive.offset
-            for q in _range(drive.of, selection, limits)
-        )
-        if low == high:
-            follow(joint.motion.pose(low))
+        if all(low == high for low, high in ranges):
+            follow(joint.motion.pose(*(low for low, _ in ranges)))
+        elif len(ranges) > 1:  # a bound of a mechanism is not known
+            return np.zeros(3), math.inf
         else:
+            ((low, high),) = ranges
             moving = True
             bare = msgspec.structs.replace(joint, precursor=IDENTITY)
             reach += bare.origin_bound(low, high)

@@ -50,7 +50,7 @@ class Inputs(NamedTuple):
             rest: The q of the state.
         """
         path, built = tree.between(frames), tree.cell.base_frames
-        moved = {drive.of for link in path if (drive := tree.drives[link])}
+        moved = set(tree.moving_joints(path))
         bases = sorted(tree.bases_among(path))
         placed = (m for m in bases if tree.bases[m].frame != built[m])
         return cls(inputs, rest, tuple(sorted(moved - {*inputs})), tuple(placed))

@@ -142,24 +142,27 @@ def jacobian(tree: Tree, q: Sequence[Number], twist: Twist) -> list[tuple[Number
     backward = tree.path(root, twist.relative_to.link)
     for path, other, sign in ((forward, backward, 1.0), (backward, forward, -1.0)):
         for link in path:
-            drive = tree.drives[link]
-            if drive is None or link in other:
+            drives = tree.drives[link]
+            if not drives or link in other:
                 continue
-            V = _at_point(poses, link, point)
-            linear, angular = (apply(turn, half) for half in halves(V))
-            column, factor = columns[drive.of], sign * drive.multiplier
-            for row, number in enumerate((*linear, *angular)):
-                column[row] = column[row] + factor * number
+            twists = _at_point(poses, link, point)
+            for drive, V in zip(drives, twists, strict=True):
+                linear, angular = (apply(turn, half) for half in halves(V))
+                column, factor = columns[drive.of], sign * drive.multiplier
+                for row, number in enumerate((*linear, *angular)):
+                    column[row] = column[row] + factor * number
     return [tuple(column) for column in columns]
 
 
-def _at_point(poses: LinkPoses, link: int, point: Vector3) -> Vector6:
-    """Return a joint's unit twist about `point`, in the axes of the reference."""
+def _at_point(poses: LinkPoses, link: int, point: Vector3) -> list[Vector6]:
+    """Return a joint's unit twists about `point`, in the axes of the reference."""
     X = poses.link_pose(link)
-    v, w = halves(poses.subspace(link))
-    w_L = apply(X.rotation, w)
     arm = subtract(point, X.position)
-    return (*add(apply(X.rotation, v), cross(w_L, arm)), *w_L)
+    found: list[Vector6] = []
+    for v, w in map(halves, poses.columns(link)):
+        w_L = apply(X.rotation, w)
+        found.append((*add(apply(X.rotation, v), cross(w_L, arm)), *w_L))
+    return found
 
 
 def _turn_to_axes(tree: Tree, q: Sequence[Number], twist: Twist) -> Rows:

@@ -133,19 +133,22 @@ class LinkPoses:
         if base >= 0:
             constant = constant @ tree.bases[base].frame.pose
         constant = constant @ joint.precursor
-        q = self.joint_position(link)
-        if q is None:
+        q = self.joint_positions(link)
+        if not q:
             return _Factors(moving, constant)
-        return _Factors(moving @ constant @ joint.motion.pose(q), IDENTITY)
+        return _Factors(moving @ constant @ joint.motion.pose(*q), IDENTITY)
 
-    def joint_position(self, link: int) -> Number | None:
-        """Return the position of a link's joint, None where it is fixed."""
-        drive = self._tree.drives[link] if link >= 0 else None
-        if drive is None:
-            return None
-        return drive.multiplier * self._q[drive.of] + drive.offset
+    def joint_positions(self, link: int) -> list[Number]:
+        """Return the coordinates of a link's joint, none where it is fixed."""
+        return [
+            drive.multiplier * self._q[drive.of] + drive.offset
+            for drive in self._tree.drives[link]
+        ]
 
-    def subspace(self, link: int) -> Vector6:
-        """Return the twist of a link per unit rate of its own joint, in its frame."""
+    def columns(self, link: int) -> list[Vector6]:
+        """Return the twists of a link per unit rate of each coordinate of its joint.
+
+        They are written in the link's frame.
+        """
         joint = self._tree.cell.links[link].joint
-        return joint.motion.subspace(self.joint_position(link))
+        return joint.motion.columns(*self.joint_positions(link))

@@ -45,10 +45,10 @@ def violations_of(
     """
     for manipulator, start in zip(cell.manipulators, cell.offsets, strict=True):
         for k in manipulator.order:
-            drive = manipulator.drives[k]
-            if drive is None:
-                continue
             link = manipulator.links[k]
+            if not link.has_coordinate:
+                continue
+            (drive,) = manipulator.drives[k]
             position = drive.multiplier * q[start + drive.of] + drive.offset
             rate = drive.multiplier * qd[start + drive.of] if qd else 0.0
             for kind, value, limit in _broken(link, position, rate, tolerance):

@@ -132,6 +132,11 @@ class Joint(
         parameters.store(self)
         self.check()
 
+    @property
+    def input_units(self) -> tuple[Unit, ...]:
+        """Return what each coordinate is measured in: one but for a `Mechanism`."""
+        return (self.unit,)
+
     # What a subclass writes.
 
     def pose(self, q: Number) -> Any:

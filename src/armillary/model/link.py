@@ -41,6 +41,8 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         joint_name: Name of the coordinate; that of the link if empty.
         limits: Of the coordinate.
         coupling: Where the coordinate follows that of another joint.
+        inputs: Names of the joints whose coordinates the joint takes, in its order,
+            where that is a `Mechanism`; it has no coordinate of its own then.
         passive: Whether no motor drives the joint: it has a place in q all the same,
             but what closes a loop or lets a finger give way sets it.
         primary: The primary frame in the joint's outer frame; what follows is in it.
@@ -56,6 +58,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     joint_name: str = ""
     limits: Limits = UNLIMITED
     coupling: Coupling | None = None
+    inputs: TupleOf[str] = EMPTY
     passive: bool = False
     primary: Pose = IDENTITY
     inertia: SpatialInertia | None = None
@@ -85,7 +88,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "primary", pose)
         if self.inertia is not None:
             self._check_inertia(self.inertia)
-        store_tuples(self, "frames", "visuals", "collisions")
+        store_tuples(self, "inputs", "frames", "visuals", "collisions")
 
     def _warn_of_degrees(self, limits: Limits) -> None:
         ends = limits.lower, limits.upper
@@ -119,6 +122,14 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     def moves(self) -> bool:
         """Return whether its joint has a coordinate, its own or a followed one."""
         return not isinstance(self.joint, Fixed)
+
+    @property
+    def has_coordinate(self) -> bool:
+        """Return whether the joint's coordinate may be followed or taken by others.
+
+        It may but for a fixed joint, which has none, and a mechanism, which has many.
+        """
+        return self.moves and not self.inputs
 
     @property
     def collision_shapes(self) -> tuple[Shape, ...]:

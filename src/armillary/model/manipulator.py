@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -145,7 +145,7 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(
             k
             for k in self.order
-            if self.links[k].moves and self.links[k].coupling is None
+            if self.links[k].has_coordinate and self.links[k].coupling is None
         )
 
     @cached_property
@@ -154,16 +154,27 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(self.links[k].coordinate for k in self.coordinates)
 
     @cached_property
-    def drives(self) -> tuple[Drive | None, ...]:
-        """Return what moves the joint of each link, None where it is fixed."""
+    def drives(self) -> tuple[tuple[Drive, ...], ...]:
+        """Return what moves the joint of each link: nothing where it is fixed.
+
+        It is one coordinate, or several where the joint is a mechanism.
+        """
         place = {k: i for i, k in enumerate(self.coordinates)}
         by_joint = {
-            link.coordinate: k for k, link in enumerate(self.links) if link.moves
+            link.coordinate: k
+            for k, link in enumerate(self.links)
+            if link.has_coordinate
         }
         found: dict[int, Drive] = {k: Drive(i, 1.0, 0.0) for k, i in place.items()}
         for k in by_joint.values():
             self._follow(k, by_joint, found)
-        return tuple(map(found.get, range(len(self.links))))
+        drives: list[tuple[Drive, ...]] = []
+        for k, link in enumerate(self.links):
+            sources = [by_joint[name] for name in link.inputs]
+            if link.has_coordinate:
+                sources = [k]
+            drives.append(tuple(found[source] for source in sources))
+        return tuple(drives)
 
     def _follow(
         self, k: int, by_joint: dict[str, int], found: dict[int, Drive]
@@ -331,12 +342,17 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Those of joints that follow another narrow that of the followed one.
         """
         greatest = np.full(len(self.coordinates), math.inf)
-        for link, drive in zip(self.links, self.drives, strict=True):
-            if drive is not None and drive.multiplier != 0.0:
-                rate = link.limits.velocity / abs(drive.multiplier)
-                greatest[drive.of] = min(greatest[drive.of], rate)
+        for link, drive in self._own_drives():
+            rate = link.limits.velocity / abs(drive.multiplier)
+            greatest[drive.of] = min(greatest[drive.of], rate)
         greatest.flags.writeable = False
         return greatest
+
+    def _own_drives(self) -> Iterator[tuple[Link, Drive]]:
+        """Yield the links whose limits narrow those of what moves them, and that."""
+        for link, drives in zip(self.links, self.drives, strict=True):
+            if link.has_coordinate and drives[0].multiplier != 0.0:
+                yield link, drives[0]
 
     @cached_property
     def limits(self) -> tuple[Array, Array]:
@@ -349,9 +365,7 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         count = len(self.coordinates)
         lower, upper = np.full(count, -math.inf), np.full(count, math.inf)
-        for link, drive in zip(self.links, self.drives, strict=True):
-            if drive is None or drive.multiplier == 0.0:
-                continue
+        for link, drive in self._own_drives():
             ends = [
                 (limit - drive.offset) / drive.multiplier
                 for limit in (link.limits.lower, link.limits.upper)

@@ -28,7 +28,7 @@ class MovingFrame(Protocol):
     """What has a motion: see `Joint`."""
 
     def pose(self, q: Number) -> Any:
-        """Return the pose at coordinate `q`."""
+        """Return the pose at coordinate `q`, or at an array of several."""
 
     def subspace(self, q: Number) -> Any:
         """Return the twist per unit rate in closed form, or None."""
@@ -37,16 +37,23 @@ class MovingFrame(Protocol):
 class Motion:
     """The traced motion of one joint, precursor left out.
 
-    Each method takes a float or a traced scalar; on the latter it records.
+    Each method takes a float or a traced scalar for each coordinate, which is one but
+    for a `Mechanism`; on traced scalars it records.
+
+    Attributes:
+        shape: Of what `pose` takes: () for one coordinate, (n,) for several.
     """
 
-    def __init__(self, joint: MovingFrame) -> None:
+    def __init__(self, joint: MovingFrame, count: int | None = None) -> None:
         """Trace the joint's pose.
+
+        count: Of its coordinates, where `pose` takes an array of them.
 
         Raises:
             JointError: `pose` cannot be traced, or what it returns is not a pose.
         """
         self._name = type(joint).__name__
+        self.shape = () if count is None else (count,)
         self._closed_form = joint.subspace
         self._pose = self._traced_pose(joint)
         self._check_rotations()
@@ -56,9 +63,14 @@ class Motion:
         """Return the program from q to the twelve entries of the pose."""
         return self._pose
 
-    def pose(self, q: Number) -> Pose:
-        """Return the pose at `q`."""
-        return _pose_of_entries(replay(self._pose, [q]))
+    def pose(self, *q: Number) -> Pose:
+        """Return the pose at the coordinates `q`."""
+        return _pose_of_entries(replay(self._pose, q))
+
+    def columns(self, *q: Number) -> list[Vector6]:
+        """Return for each coordinate the twist of M in F at unit rate, written in M."""
+        twists = replay(self._partial_twists if self.shape else self._twist, q)
+        return [_six(twists[k : k + 6]) for k in range(0, len(twists), 6)]
 
     def subspace(self, q: Number) -> Vector6:
         """Return S(q): the twist of M relative to F at unit rate, in M, about M."""
@@ -76,14 +88,15 @@ class Motion:
         """Return the poses at many coordinates.
 
         Args:
-            q: Coordinates, shape (n,).
+            q: Coordinates, shape (n,), or (n, count) where there are several.
 
         Returns:
             Rotations and origins, shape (n, 3, 4).
         """
         with np.errstate(all="ignore"):
-            entries = evaluate(self._pose, [q], _on_arrays)
-        table = np.stack([np.broadcast_to(entry, q.shape) for entry in entries], -1)
+            entries = evaluate(self._pose, [*q.T] if q.ndim > 1 else [q], _on_arrays)
+        count = q.shape[:1]
+        table = np.stack([np.broadcast_to(entry, count) for entry in entries], -1)
         rotation = table[:, :9].reshape(-1, 3, 3)
         return np.concatenate([rotation, table[:, 9:, np.newaxis]], axis=2)
 
@@ -99,6 +112,14 @@ class Motion:
     @cached_property
     def _traced_twist(self) -> Program:
         return self._traced(lambda q: _twist_of(self.pose(q), q), "pose")
+
+    @cached_property
+    def _partial_twists(self) -> Program:
+        def twists(q: Any) -> list[list[Number]]:
+            X = self.pose(*q)
+            return [_twist_of(X, each) for each in q]
+
+        return self._traced(twists, "pose")
 
     @cached_property
     def _twist_rate(self) -> Program:
@@ -123,7 +144,7 @@ class Motion:
     def _traced(self, function: Callable[[Scalar], Any], method: str) -> Program:
         name = f"{self._name}.{method}"
         try:
-            return trace(function, name=name, q=())
+            return trace(function, name=name, q=self.shape)
         except JointError:
             raise
         except ArmillaryError as error:
@@ -131,7 +152,7 @@ class Motion:
 
     def _check_rotations(self) -> None:
         """Refuse a pose that is sheared or reflected wherever it is defined."""
-        poses = self.poses(SAMPLES)
+        poses = self.poses(_samples(self.shape))
         R = poses[np.isfinite(poses).all(axis=(1, 2)), :, :3]
         if not len(R):
             return
@@ -150,9 +171,17 @@ class Motion:
 
 
 @lru_cache(maxsize=4096)
-def motion_of(joint: MovingFrame) -> Motion:
+def motion_of(joint: MovingFrame, count: int | None = None) -> Motion:
     """Return the motion of a joint, shared by all equal ones without a precursor."""
-    return Motion(joint)
+    return Motion(joint, count)
+
+
+def _samples(shape: tuple[int, ...]) -> Array:
+    """Return coordinates at which rotations are checked, near zero and far from it."""
+    if not shape:
+        return SAMPLES
+    size = len(SAMPLES), *shape
+    return SAMPLES[:, None] * np.random.default_rng(0).uniform(-1.0, 1.0, size)
 
 
 def as_pose(value: Any, name: str) -> Pose:

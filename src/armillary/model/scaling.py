@@ -142,8 +142,8 @@ def _obeys(joint: Any, candidate: Any, factor: float) -> bool:
     motion: Motion = joint.motion
     expected = motion.poses(q)
     expected[:, :, 3] *= factor
-    coordinate = factor if joint.unit.scales_with_length else 1.0
-    actual = candidate.motion.poses(coordinate * q)
+    rates = [factor if unit.scales_with_length else 1.0 for unit in joint.input_units]
+    actual = candidate.motion.poses(q * (rates if q.ndim > 1 else rates[0]))
     defined = np.isfinite(expected).all(axis=(1, 2))
     if not defined.any() or (defined != np.isfinite(actual).all(axis=(1, 2))).any():
         return False
@@ -164,4 +164,7 @@ def _probes(joint: Any) -> Array:
     random = np.random.default_rng(0)
     signs = random.choice([-1.0, 1.0], PROBES)
     near = signs * size * 10.0 ** random.uniform(-6.0, 1.0, PROBES)
-    return np.concatenate([random.uniform(-4.0 * size, 4.0 * size, PROBES), near])
+    q = np.concatenate([random.uniform(-4.0 * size, 4.0 * size, PROBES), near])
+    if not joint.motion.shape:
+        return q
+    return np.stack([random.permutation(q) for _ in joint.input_units], axis=1)

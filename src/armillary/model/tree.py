@@ -44,8 +44,8 @@ class Tree:
         cell: Whose links.
         bases: Where the base of each manipulator is attached.
         parents: The link that carries each link, across mounts.
-        drives: What moves the joint of each link, by the index in the cell's q; None
-            where it is fixed.
+        drives: What moves the joint of each link, by the index in the cell's q: nothing
+            where it is fixed, several coordinates where it is a mechanism.
         base_of: The manipulator whose base each link is, -1 for the others; the last is
             the world's.
     """
@@ -53,7 +53,7 @@ class Tree:
     cell: Workcell
     bases: tuple[Base, ...]
     parents: tuple[int, ...]
-    drives: tuple[Drive | None, ...]
+    drives: tuple[tuple[Drive, ...], ...]
     base_of: tuple[int, ...]
 
     @classmethod
@@ -67,7 +67,7 @@ class Tree:
     def _built(cls, cell: Workcell) -> Self:
         bases: list[Base] = []
         parents: list[int] = []
-        drives: list[Drive | None] = []
+        drives: list[tuple[Drive, ...]] = []
         base_of = [-1] * (len(cell.links) + 1)
         for k, manipulator in enumerate(cell.manipulators):
             frame, mount = cell.base_frames[k], cell.mounted.get(manipulator.name)
@@ -83,8 +83,8 @@ class Tree:
                 for parent in manipulator.parents
             )
             drives += (
-                drive and drive._replace(of=offset + drive.of)
-                for drive in manipulator.drives
+                tuple(drive._replace(of=offset + drive.of) for drive in several)
+                for several in manipulator.drives
             )
         return cls(cell, tuple(bases), tuple(parents), tuple(drives), tuple(base_of))
 
@@ -113,6 +113,10 @@ class Tree:
         cell = self.cell
         pairs = zip(cell.starts, cell.manipulators, strict=False)
         return tuple(start + k for start, m in pairs for k in m.coordinates)
+
+    def moving_joints(self, links: Iterable[int]) -> dict[int, None]:
+        """Return the joints of the cell's q that move any of the links, in order."""
+        return {drive.of: None for link in links for drive in self.drives[link]}
 
     # towards the world
 
@@ -152,7 +156,7 @@ class Tree:
         It is the world for those that nothing moves.
         """
         drives = self.drives
-        return nearest(self.parents, links, lambda link: drives[link] is not None)
+        return nearest(self.parents, links, lambda link: bool(drives[link]))
 
     # away from the world
 

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from armillary.errors import ModelError, quote, suggestion
 from armillary.model.cycles import endless
+from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.link import Link
+from armillary.model.mechanism import Mechanism
 
 MOST_REPORTED = 20
 
@@ -130,15 +132,16 @@ def _reached(links: Sequence[Link]) -> Iterator[Problem]:
 
 
 def _couplings(links: Sequence[Link]) -> Iterator[Problem]:
-    moving = {link.coordinate: k for k, link in enumerate(links) if link.moves}
+    moving = _coordinates(links)
     followed = (link.coupling.of if link.coupling else "" for link in links)
     circling = endless([moving.get(name, -1) for name in followed])
     for k, link in enumerate(links):
         coupling = link.coupling
         if coupling is None:
             continue
-        if not link.moves:
-            text = f"Joint {quote(link.coordinate)} is fixed, so it cannot follow."
+        if not link.has_coordinate:
+            why = "is a mechanism" if link.moves else "is fixed"
+            text = f"Joint {quote(link.coordinate)} {why}, so it cannot follow."
             yield Problem("coupling-fixed", link.coordinate, text)
         elif coupling.of not in moving:
             text = (
@@ -152,7 +155,48 @@ def _couplings(links: Sequence[Link]) -> Iterator[Problem]:
             yield Problem("coupling-cycle", link.coordinate, text)
 
 
+def _inputs(links: Sequence[Link]) -> Iterator[Problem]:
+    """Compare what mechanisms take with what they are given."""
+    known = _coordinates(links)
+    for link in links:
+        name, joint = link.coordinate, link.joint
+        if not isinstance(joint, Mechanism):
+            if link.inputs and not isinstance(joint, OpaqueJoint):
+                kind = type(joint).__name__
+                text = f"Joint {quote(name)} has inputs, but a {kind} takes none."
+                yield Problem("inputs", name, text)
+            continue
+        units = joint.input_units
+        if len(link.inputs) != len(units):
+            text = (
+                f"Joint {quote(name)} is a {type(joint).__name__}, which takes "
+                f"{len(units)} coordinates; inputs names {len(link.inputs)} joints."
+            )
+            yield Problem("inputs", name, text)
+            continue
+        for each, unit in zip(link.inputs, units, strict=True):
+            if each not in known:
+                text = (
+                    f"Joint {quote(name)} takes the coordinate of {quote(each)}, which "
+                    "is no moving joint of this manipulator. "
+                    f"{suggestion(each, known)}"
+                )
+                yield Problem("inputs-unknown", name, text.rstrip())
+            elif links[known[each]].joint.unit is not unit:
+                found = links[known[each]].joint.unit
+                text = (
+                    f"Joint {quote(name)} takes the coordinate of {quote(each)} as "
+                    f"{unit.name}, but it is {found.name}."
+                )
+                yield Problem("inputs", name, text)
+
+
+def _coordinates(links: Sequence[Link]) -> dict[str, int]:
+    """Return the position of the link behind each joint with a coordinate."""
+    return {link.coordinate: k for k, link in enumerate(links) if link.has_coordinate}
+
+
 Rule = Callable[[Sequence[Link]], Iterator[Problem]]
 
 NAMING: tuple[Rule, ...] = (_link_names, _joint_names, _one_base, _parents)
-STRUCTURE: tuple[Rule, ...] = (_reached, _couplings)
+STRUCTURE: tuple[Rule, ...] = (_reached, _couplings, _inputs)

@@ -81,6 +81,8 @@ def _curve(random: Random) -> Parameters:
 
 
 PARAMETERS: Final[dict[str, Callable[[Random], Parameters]]] = {
+    "AngleCoordinate": lambda random: {},
+    "LengthCoordinate": lambda random: {},
     "Fixed": lambda random: {},
     "Revolute": _axis,
     "Prismatic": _axis,

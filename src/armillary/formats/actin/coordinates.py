@@ -12,7 +12,13 @@ from armillary.formats.xml import Element, report_unused, tag
 from armillary.model.coupling import Coupling
 from armillary.model.link import Link
 
-__all__ = ["coordinate_elements", "read_coupling", "read_joint_name", "read_passive"]
+__all__ = [
+    "coordinate_elements",
+    "read_coupling",
+    "read_inputs",
+    "read_joint_name",
+    "read_passive",
+]
 
 
 def read_joint_name(link: Element, report: Report) -> str:
@@ -57,6 +63,14 @@ def read_coupling(link: Element, report: Report) -> Coupling | None:
     return coupling
 
 
+def read_inputs(link: Element, report: Report) -> tuple[str, ...]:
+    """Return the joints whose coordinates a mechanism takes."""
+    children = link.children_named("input")
+    for child in children:
+        report_unused(child, report)
+    return tuple(child.read_text() for child in children)
+
+
 def coordinate_elements(link: Link, report: Report) -> list[Element]:
     """Return what a link's elements of our own are."""
     found: list[Element] = []
@@ -75,4 +89,5 @@ def coordinate_elements(link: Link, report: Report) -> list[Element]:
                 number_element("am:shift", coupling.offset),
             )
         )
+    found += [text_element("am:input", name, report) for name in link.inputs]
     return found

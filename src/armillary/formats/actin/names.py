@@ -82,6 +82,7 @@ KNOWN: Final = {
         "jointName",
         "passive",
         "coupling",
+        "input",
         "of",
         "multiplier",
         "shift",

@@ -13,6 +13,7 @@ from armillary.formats.actin.bodies import read_frames, read_inertia, read_limit
 from armillary.formats.actin.components import Component, components, element_name
 from armillary.formats.actin.coordinates import (
     read_coupling,
+    read_inputs,
     read_joint_name,
     read_passive,
 )
@@ -213,6 +214,7 @@ class _Reader:
         frames = read_frames(element, report)
         joint_name = read_joint_name(element, report)
         coupling = read_coupling(element, report)
+        inputs = read_inputs(element, report)
         passive = read_passive(element, report)
         visuals, collisions = read_shapes(element, report)
         holder = element.only_child("childLinks", report)
@@ -228,6 +230,7 @@ class _Reader:
             joint_name=joint_name,
             limits=limits,
             coupling=coupling,
+            inputs=inputs,
             passive=passive,
             primary=carrier.primary,
             inertia=inertia,

@@ -141,16 +141,22 @@ class _Tree:
 
     def _fixed_pose(self, link: Link) -> Pose:
         """Return the pose of a link that does not move, or that Isaac cannot move."""
-        joint, limits = link.joint, link.limits
+        joint = link.joint
         if isinstance(joint, Fixed):
             return joint.precursor
         kind = joint.kind if isinstance(joint, OpaqueJoint) else type(joint).__name__
         if isinstance(joint, OpaqueJoint):
             self._warn("lost-joint", link, f"is of type {kind}; it is written as fixed")
             return joint.precursor
-        q = min(max(0.0, limits.lower), limits.upper)
-        self._warn("lost-joint", link, f"is of type {kind}; it is fixed at q = {q:g}")
-        return joint.transform(q)
+        links = [link] if not link.inputs else map(self._behind, link.inputs)
+        q = [min(max(0.0, each.limits.lower), each.limits.upper) for each in links]
+        shown = ", ".join(f"{each:g}" for each in q)
+        self._warn("lost-joint", link, f"is of type {kind}; it is fixed at q = {shown}")
+        return joint.precursor @ joint.motion.pose(*q)
+
+    def _behind(self, joint: str) -> Link:
+        """Return the link behind a joint."""
+        return next(k for k in self._manipulator.links if k.coordinate == joint)
 
     def _add(self, name: str, parent: str | None, pose: Pose) -> None:
         """Add a link that does not move; one at its parent's frame has no motor."""

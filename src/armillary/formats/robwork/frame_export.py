@@ -148,19 +148,19 @@ class FrameExport:
         what = f"RobWork's joints are frames: those of {quote(self.manipulator.name)}"
         report_renamed(f"{what} are written with other names", renamed, self._report)
 
-    def _frames_of(self, link: Link, drive: Drive | None) -> list[ExportedFrame]:
+    def _frames_of(self, link: Link, drives: Sequence[Drive]) -> list[ExportedFrame]:
         """Return the frames of a link: a joint if it needs one, and its own frames."""
         frames: list[ExportedFrame] = []
-        axis = self._axes.get(link.coordinate) if drive is not None else None
+        axis = self._axes.get(link.coordinate) if drives else None
         frame = ExportedFrame(name=link.name, parent=link.parent or "")
-        if drive is not None and axis is not None:
-            joint, frame = self._joint(link, drive, axis)
+        if axis is not None:
+            joint, frame = self._joint(link, drives[0], axis)
             frames += [] if frame is joint else [joint]
         elif link.parent is not None:
             frame.type = self._types.get(link.name, "Fixed")
             frame.pose = link.joint.precursor
-            if drive is not None:
-                frame.pose = self._stopped(link, drive)
+            if drives:
+                frame.pose = self._stopped(link, drives)
         frame.parts += self._properties(link.name)
         frame.parts += shape_elements(
             link.visuals, link.collisions, link.primary, self._unsupported
@@ -180,17 +180,18 @@ class FrameExport:
     def _properties(self, of: str) -> list[Element]:
         return property_elements(self.manipulator.properties, self._unsupported, of)
 
-    def _stopped(self, link: Link, drive: Drive) -> Pose:
+    def _stopped(self, link: Link, drives: Sequence[Drive]) -> Pose:
         """Return the pose of a joint that RobWork does not have at its start."""
-        q = drive.multiplier * self._home[drive.of] + drive.offset
+        q = [drive.multiplier * self._home[drive.of] + drive.offset for drive in drives]
         self._report.warning(
             NOWHERE,
             "joint-type",
             f"joint {quote(link.coordinate)} of {quote(self.manipulator.name)} is a "
             f"{type(link.joint).__name__}, which RobWork cannot hold: it only has "
-            f"joints that turn or slide by q about a line; it stays at {q:g}",
+            f"joints that turn or slide by q about a line; it stays at "
+            f"{', '.join(f'{each:g}' for each in q)}",
         )
-        return link.joint.transform(q)
+        return link.joint.precursor @ link.joint.motion.pose(*q)
 
     def _joint(
         self, link: Link, drive: Drive, axis: JointAxis

@@ -35,7 +35,9 @@ class Names:
         self.found = 0
         self.missed = 0
         self.hint = report.hint
-        self._moving = {link.coordinate for link in manipulator.links if link.moves}
+        self._moving = {
+            link.coordinate for link in manipulator.links if link.has_coordinate
+        }
         self._links = {
             link.coordinate: k
             for k, link in enumerate(manipulator.links)

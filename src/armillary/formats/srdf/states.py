@@ -199,8 +199,7 @@ def _check_follower(
 ) -> None:
     """Warn of a position that contradicts the joint that this one follows."""
     manipulator = names.manipulator
-    drive = manipulator.drives[names.link_behind(joint)]
-    assert drive is not None, "a joint that follows moves"
+    (drive,) = manipulator.drives[names.link_behind(joint)]
     leader = manipulator.joint_names[drive.of]
     where = "is not in this posture"
     if leader in positions:

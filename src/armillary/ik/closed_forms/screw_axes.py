@@ -90,7 +90,8 @@ def chain_of(
     path = [
         (link, drive.of)
         for link in _path(tree, frame, relative_to)
-        if (drive := tree.drives[link]) and drive.of in selection.inputs
+        for drive in tree.drives[link]
+        if drive.of in selection.inputs
     ]
     used = [k for _, k in path]
     screws: list[Screw] = []
@@ -110,13 +111,13 @@ def inner_goal(tree: Tree, goal: Goal, selection: Inputs) -> Goal | None:
     What lies outside of them is constant in q, so that a target for the goal is one
     for the inner goal. It is None where other inputs of the selection lie inside.
     """
-    ends = goal.frame.link, goal.relative_to.link
+    ends, chosen = (goal.frame.link, goal.relative_to.link), {*selection.inputs}
     root = tree.common_ancestor(ends)
     moved = [
         [
             link
             for link in tree.path(root, end)
-            if (drive := tree.drives[link]) and drive.of in selection.inputs
+            if not chosen.isdisjoint(tree.moving_joints([link]))
         ]
         for end in ends
     ]
@@ -156,8 +157,10 @@ def _screw(place: int, column: Array, name: str) -> Screw:
 
 def _is_screw(tree: Tree, link: int) -> bool:
     """Tell whether pose(q) = pose(q_0) exp([S] (q - q_0)) with one S for its range."""
-    joint, drive = tree.cell.links[link].joint, tree.drives[link]
-    assert drive is not None
+    joint, drives = tree.cell.links[link].joint, tree.drives[link]
+    if len(drives) != 1:
+        return False
+    (drive,) = drives
     ends = [float(limit[drive.of]) for limit in tree.cell.limits]
     low, high = (
         min(max(end, -WIDE), WIDE) * drive.multiplier + drive.offset for end in ends

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from armillary.model.joint import Joint
 from armillary.model.joints.circle_track import CircleTrack
+from armillary.model.joints.coordinate import AngleCoordinate, LengthCoordinate
 from armillary.model.joints.craig import CraigPrismatic, CraigRevolute
 from armillary.model.joints.curve import Curve
 from armillary.model.joints.fixed import Fixed
@@ -15,11 +16,13 @@ from armillary.model.joints.screw import Screw
 
 __all__ = [
     "JOINT_TYPES",
+    "AngleCoordinate",
     "CircleTrack",
     "CraigPrismatic",
     "CraigRevolute",
     "Curve",
     "Fixed",
+    "LengthCoordinate",
     "OvalTrack",
     "PaulPrismatic",
     "PaulRevolute",
@@ -42,6 +45,8 @@ JOINT_TYPES: dict[str, type[Joint]] = {
         CircleTrack,
         OvalTrack,
         Curve,
+        AngleCoordinate,
+        LengthCoordinate,
     )
 }
 """The built-in joints by the tag under which files know them."""

@@ -1,0 +1,95 @@
+"""A joint of several coordinates: a formula of the positions of other joints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from armillary.errors import JointError
+from armillary.model.closed_form import ClosedForm
+from armillary.model.joint import Joint
+from armillary.model.motion import Motion, motion_of
+from armillary.model.unit import Unit
+from armillary.spatial.pose import IDENTITY, Pose
+
+
+class Mechanism(Joint, ClosedForm, frozen=True, kw_only=True):
+    """A joint whose pose is a formula of several other joints' coordinates.
+
+    Write a subclass with `units` and `forward(q)`, the pose of the outer frame M in the
+    inner frame F at an array q of coordinates:
+
+        class Scara(Mechanism):
+            upper: float
+            fore: float
+            units = (RADIAN, RADIAN, METRE, RADIAN)
+
+            def forward(self, q):
+                elbow = Pose.rotation_z(q[0]) @ Pose.translation(self.upper, 0, 0)
+                wrist = Pose.rotation_z(q[1]) @ Pose.translation(self.fore, 0, q[2])
+                return elbow @ wrist @ Pose.rotation_z(q[3])
+
+    The link that it carries names in `inputs` the joints whose coordinates it takes.
+    They may move links of their own, or be an `AngleCoordinate` or `LengthCoordinate`,
+    which only hold a coordinate. With `inverse(pose)` and `branches`, those of
+    `ClosedForm`, `Cell.ik` solves it in closed form.
+
+    Attributes:
+        units: What each coordinate is measured in (of the class).
+        branches: The name of each branch of `inverse` (of the class).
+    """
+
+    unit = Unit.OTHER
+    units: ClassVar[tuple[Unit, ...]] = ()
+
+    @property
+    def input_units(self) -> tuple[Unit, ...]:
+        """Return what each coordinate is measured in, by default `units`."""
+        return self.units
+
+    @property
+    def has_inverse(self) -> bool:
+        """Return whether the class gives an `inverse`."""
+        return type(self).inverse is not ClosedForm.inverse
+
+    def check(self) -> None:
+        """Refuse a class that does not say what its coordinates are.
+
+        Raises:
+            JointError: It has no `units`, or no `forward`.
+        """
+        name = type(self).__name__
+        if not self.input_units:
+            raise JointError(
+                f"{name} has no units; write one for each coordinate in the class, "
+                "such as units = (RADIAN, METRE)."
+            )
+        if type(self).forward is ClosedForm.forward:
+            raise JointError(
+                f"{name} has no forward(self, q). That method is the mechanism: it "
+                "returns the pose at an array of coordinates."
+            )
+
+    def pose(self, q: Any) -> Pose:
+        """Return `forward(q)`; q has one number for each coordinate."""
+        return self.forward(q)
+
+    @property
+    def motion(self) -> Motion:
+        """Return the traced motion, made once for equal mechanisms."""
+        bare: Any = self
+        if not self.precursor.is_identity:
+            bare = msgspec.structs.replace(self, precursor=IDENTITY)
+        return motion_of(bare, len(self.input_units))
+
+    def transform(self, q: Sequence[float]) -> Pose:
+        """Return X_FM(q), the precursor included.
+
+        q: A coordinate for each of `units` [m or rad].
+
+        Raises:
+            JointError: `forward` does not return a pose.
+        """
+        return self.precursor @ self.motion.pose(*q)
