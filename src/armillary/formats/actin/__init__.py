@@ -1,24 +1,22 @@
 """Actin-style XML: cells in the words of Energid's toolkit.
 
-No model file of Actin is public. What is known are the names of its elements, from its
-public headers and pages, and one printed sample, damaged, of a joint. So this is a
-layout of our own with Actin's names, and nothing here has been read or written by
-Actin itself: an element for each object, components by their registered names,
-transforms as orientation and translation, second moments of mass, states beside the
-model.
+No model file of Actin is public. Known are the names of its elements, from its public
+headers and pages, and one printed sample, damaged, of a joint. So this is a layout of
+our own with Actin's names, and Actin itself has read or written none of it: an element
+for each object, components by their registered names, transforms as orientation and
+translation, second moments of mass, states beside the model.
 
-What Actin has no word for stands in a namespace of our own, `urn:armillary:actin`:
-joints that are not Actin's, and the attribute `exact`, which holds the numbers that
-Actin's way to say them would round. A `library=` attribute is kept and written again;
-nothing is ever loaded because of it.
+What Actin has no word for is in a namespace of our own, `urn:armillary:actin`: joints
+that are not Actin's, and the attribute `exact`, which holds the numbers that Actin's
+form of them would round. A `library=` attribute is kept and written again; nothing is
+ever loaded because of it.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from armillary.formats.actin.read import read
-from armillary.formats.actin.write import write
+from armillary.formats.actin.cell import read, write
 from armillary.formats.format import Format
 
 __all__ = ["FORMAT"]

@@ -1,7 +1,7 @@
-"""The table of joints: which element stands for which class, and its parameters.
+"""The table of joints: which element each class has, and its parameters.
 
-A joint is added to the format by one row here. A class of your own needs none: it is
-written under its tag, and read where `joints=[...]` names it.
+A joint is added to the format by one row here. A class of your own needs none: its
+element has the name of its tag, or is its token, and is read if `joints=[...]` has it.
 """
 
 from __future__ import annotations
@@ -30,96 +30,79 @@ from armillary.model.joints import (
 )
 from armillary.model.joints.opaque import OpaqueJoint
 
-__all__ = ["Component", "Parameter", "components", "element_name", "row_for"]
-
-_PLAIN_TAG: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter of a joint and its element.
-
-    Attributes:
-        element: Its name, as `prefix:local`.
-        field: The parameter of the class.
-        is_reciprocal: Whether the file holds 1 / value.
-    """
-
-    element: str
-    field: str
-    is_reciprocal: bool = False
+PRECURSOR: Final = "precursor"
+PLAIN_TAG: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """How a class of joints stands in a file.
+    """The element of a class of joints. Names of elements are `prefix:local`.
 
     Attributes:
-        element: Its name, as `prefix:local`.
+        element: Its name.
         kind: The class.
-        parameters: In the order in which they are written.
-        choices: Children that hold a word, with the words that mean this row: the first
-            is written, the last where there is a precursor.
+        parameters: The element and the field of each parameter, in their order.
+        choices: Children that hold a word, with the words of this row: the first is
+            written, the last if there is a precursor.
         precursor: Name of the element of the pose in front of the motion.
-        unused: Children that may stand there, but have no meaning in this row.
-        rate: The parameter by which a coordinate of the file is divided to have ours;
-            none where they are the same.
-        namespace: That of the prefix `own`, which stands for the token of a class.
+        unused: Children that may be there, but have no meaning in this row.
+        reciprocal: The parameter whose reciprocal the file holds; a coordinate of the
+            file is ours times that parameter.
+        namespace: That of the prefix `own`, of the token of a class.
     """
 
     element: str
     kind: type[Joint]
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[tuple[str, str], ...] = ()
     choices: tuple[tuple[str, tuple[str, ...]], ...] = ()
     precursor: str = "mn:precursor"
     unused: tuple[str, ...] = ()
-    rate: str = ""
+    reciprocal: str = ""
     namespace: str = ""
 
     @property
     def names(self) -> Iterator[tuple[str, str]]:
-        """Yield the names of its elements, each with its namespace."""
-        for name in (
-            self.element,
-            self.precursor,
-            *(choice[0] for choice in self.choices),
-            *(parameter.element for parameter in self.parameters),
+        """Yield the local names of its elements, each with its namespace."""
+        for name, *_ in (
+            (self.element,),
+            (self.precursor,),
+            *self.choices,
+            *self.parameters,
         ):
             prefix, _, bare = name.partition(":")
             yield bare, self.namespace if prefix == "own" else PREFIXES[prefix]
+
+    @property
+    def is_ours(self) -> bool:
+        """Return whether Actin does not know the element, which we name after a tag."""
+        return self.element.startswith("am:")
 
     def holds(self, joint: Joint) -> bool:
         """Return whether this row says all of a joint."""
         if type(joint) is not self.kind:
             return False
-        said = {parameter.field for parameter in self.parameters} | {"precursor"}
-        defaults = _defaults(self.kind)
-        return all(
-            name in said or getattr(joint, name) == defaults[name]
-            for name in joint.__struct_fields__
-        ) and all(
-            self.is_omitted(joint, parameter.field)
-            or (
-                _is_writable(getattr(joint, parameter.field))
-                and not (
-                    parameter.is_reciprocal and not getattr(joint, parameter.field)
-                )
-            )
-            for parameter in self.parameters
-        )
+        written = {field for _, field in self.parameters}
+        for field in joint.__struct_fields__:
+            value = getattr(joint, field)
+            if field == PRECURSOR or self.is_omitted(joint, field):
+                continue
+            if field in written:
+                if not _is_writable(value) or (field == self.reciprocal and not value):
+                    return False
+            elif value != _defaults(self.kind)[field]:
+                return False
+        return True
 
     def is_omitted(self, joint: Joint, field: str) -> bool:
-        """Return whether a parameter is left out: in elements of our own, defaults."""
-        is_default = getattr(joint, field) == _defaults(self.kind)[field]
-        return is_default and self.element.startswith("am:")
+        """Return whether a parameter is left out: in elements of ours, defaults."""
+        return self.is_ours and getattr(joint, field) == _defaults(self.kind)[field]
 
-    def coordinate_rate(self, joint: Joint) -> float:
+    def rate(self, joint: Joint) -> float:
         """Return the change of our coordinate for one of the file's."""
-        return 1.0 / float(getattr(joint, self.rate)) if self.rate else 1.0
+        return 1.0 / getattr(joint, self.reciprocal) if self.reciprocal else 1.0
 
 
 _FOUR: Final = ("theta", "d", "a", "alpha")
-_DH: Final = tuple(Parameter(f"mn:{name}", name) for name in _FOUR)
 
 
 def _dh(
@@ -131,9 +114,9 @@ def _dh(
         Component(
             element="mn:denavitHartenberg",
             kind=kind,
-            parameters=_DH if has_four else (),
+            parameters=tuple((f"mn:{f}", f) for f in _FOUR) if has_four else (),
             choices=(("mn:dhType", types), ("mn:jointType", (motion,))),
-            unused=() if has_four else tuple(f"mn:{name}" for name in _FOUR),
+            unused=() if has_four else tuple(f"mn:{f}" for f in _FOUR),
         )
         for kind, motion in ((revolute, "ROTATIONAL"), (prismatic, "PRISMATIC"))
     )
@@ -148,13 +131,13 @@ ACTINS: Final = (
     Component(
         element="mn:screwTypeLink",
         kind=Screw,
-        parameters=(Parameter("mn:pitch", "pitch", is_reciprocal=True),),
-        rate="pitch",
+        parameters=(("mn:pitch", "pitch"),),
+        reciprocal="pitch",
     ),
     Component(
         element="mynamespace:circleJoint",
         kind=CircleTrack,
-        parameters=(Parameter("mynamespace:circleJointRadius", "radius"),),
+        parameters=(("mynamespace:circleJointRadius", "radius"),),
         precursor="mynamespace:circleJointPrecursor",
     ),
 )
@@ -168,49 +151,42 @@ def components(own: Mapping[str, type[Joint]]) -> tuple[Component, ...]:
     """
     kinds = [*JOINT_TYPES.values(), *own.values()]
     rows = [row for row in map(_row_of, kinds) if row is not None]
-    taken = {local(row.element).lower() for row in rows if row.namespace}
-    return (
-        *(row for row in rows if row.namespace),
-        *(
-            row
-            for row in (*ACTINS, *rows)
-            if not row.namespace and local(row.element).lower() not in taken
-        ),
-    )
+    tokens = [row for row in rows if row.namespace]
+    taken = {local(row.element).lower() for row in tokens}
+    others = (row for row in (*ACTINS, *rows) if not row.namespace)
+    return (*tokens, *(r for r in others if local(r.element).lower() not in taken))
 
 
 def row_for(joint: Joint) -> Component | None:
-    """Return the row under which a joint is written, None where there is none."""
-    own = _row_of(type(joint))
-    rows = ACTINS if own is None else (*ACTINS, own)
-    return next((row for row in rows if row.holds(joint)), None)
+    """Return the row by which a joint is written, None without one."""
+    rows = (*ACTINS, _row_of(type(joint)))
+    return next((row for row in rows if row is not None and row.holds(joint)), None)
 
 
 @cache
 def _row_of(kind: type[Joint]) -> Component | None:
-    """Return the row of a class that is none of Actin's; None if none is possible.
+    """Return the row of a class that is not Actin's.
 
-    It is not where the tag is no name, or two parameters differ by case alone.
+    It is None where the tag is not a name in XML or the name of an element of Actin's,
+    or where two parameters differ by case alone.
     """
     namespace, _, name = kind.token.rpartition("#")
     name = name or element_name(kind.tag)
-    if not _PLAIN_TAG.fullmatch(name):
-        return None
     reserved = {local(row.element).lower() for row in ACTINS}
-    if not namespace and name.lower() in reserved:
-        return None
-    fields = [field for field in kind.__struct_fields__ if field != "precursor"]
+    fields = [field for field in kind.__struct_fields__ if field != PRECURSOR]
     elements = [element_name(field) for field in fields]
-    if len({each.lower() for each in elements}) < len(fields):
+    if (
+        not PLAIN_TAG.fullmatch(name)
+        or (not namespace and name.lower() in reserved)
+        or len({each.lower() for each in elements}) < len(fields)
+    ):
         return None
     prefix = "own" if namespace else "am"
+    names = [f"{prefix}:{each}" for each in elements]
     return Component(
         element=f"{prefix}:{name}",
         kind=kind,
-        parameters=tuple(
-            Parameter(f"{prefix}:{element}", field)
-            for element, field in zip(elements, fields, strict=True)
-        ),
+        parameters=tuple(zip(names, fields, strict=True)),
         namespace=namespace,
     )
 
@@ -238,9 +214,7 @@ def element_name(name: str) -> str:
 
 @cache
 def _defaults(kind: type[Joint]) -> dict[str, Any]:
-    """Return the default of each parameter of a class; required ones have a mark."""
+    """Return the default of each parameter of a class, NODEFAULT if it is required."""
     names, values = kind.__struct_fields__, kind.__struct_defaults__
-    bare = len(names) - len(values)
-    return dict.fromkeys(names[:bare], msgspec.NODEFAULT) | dict(
-        zip(names[bare:], values, strict=True)
-    )
+    required = (msgspec.NODEFAULT,) * (len(names) - len(values))
+    return dict(zip(names, (*required, *values), strict=True))

@@ -1,65 +1,115 @@
-"""Joint positions in files: one number for each link but the base."""
+"""States: joint positions, base poses, and the attachment map.
+
+Actin places the primary frame of a base: in the system's coordinates, or, attached, in
+the primary frame of a link of another manipulator.
+"""
 
 from __future__ import annotations
 
-from armillary.errors import quote
-from armillary.formats.actin.exact import exact_attribute, exactly
-from armillary.formats.actin.values import identifier, text_element
-from armillary.formats.diagnostic import Place, Report
+from typing import Final
+
+from armillary.errors import ArmillaryError, quote
+from armillary.formats.actin.joints import rate_of
+from armillary.formats.actin.names import actin_tag
+from armillary.formats.actin.values import (
+    entries,
+    exact_attribute,
+    exactly,
+    number,
+    pose_elements,
+    pose_of_entries,
+    read_pose,
+    text,
+    text_element,
+)
+from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.numbers import number_text
-from armillary.formats.xml import Element, report_unused, tag
+from armillary.formats.xml import Element
 from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
+from armillary.model.workcell import WORLD, Mount, Workcell
+from armillary.spatial.pose import IDENTITY, Pose
 
-__all__ = ["position_elements", "read_posture"]
+STATE: Final = "state"
+BASE_INDEX: Final = 0xFFFFFFFE
+TRANSFORM: Final = "coordinateSystemTransform"
+CONFIGURATION: Final = "manipulatorSystemConfiguration"
+ATTACHMENTS: Final = "manipulatorAttachmentMap"
+ATTACHMENT: Final = "manipulatorAttachmentNode"
 
-NAME = "state"
+
+def position_states(root: Element, count: int, report: Report) -> list[Element]:
+    """Return the states of the positions of manipulators, as many or fewer."""
+    state = root.only_child("state", report)
+    if state is not None:
+        state = state.only_child("manipulatorSystemState", report) or state
+    holder = None if state is None else state.only_child("positionStates", report)
+    found = () if holder is None else holder.children_named("positionState")
+    if len(found) > count:
+        message = f"there are {len(found)} position states for {count} manipulators"
+        report.error(found[count].place, "wrong-count", message)
+    return list(found[:count])
+
+
+def state_elements(cell: Workcell, report: Report) -> list[Element]:
+    """Return the state and the attachments of a cell, as far as it has them."""
+    found: list[Element] = []
+    states = [_position_state(cell, each, report) for each in cell.manipulators]
+    if any(state.children for state in states):
+        positions = actin_tag("positionStates", {}, *states)
+        found.append(actin_tag("state", {}, positions))
+    nodes = [
+        _attachment_element(cell, cell.mounted[each.name], report)
+        for each in cell.manipulators
+        if each.name in cell.mounted and cell.mounted[each.name].on != WORLD
+    ]
+    if nodes:
+        found.append(actin_tag(CONFIGURATION, {}, actin_tag(ATTACHMENTS, {}, *nodes)))
+    return found
+
+
+def _position_state(
+    cell: Workcell, manipulator: Manipulator, report: Report
+) -> Element:
+    children = _position_elements(manipulator, report)
+    mount = cell.mounted.get(manipulator.name)
+    if mount is not None and mount.on == WORLD:
+        children.append(_mount_element(TRANSFORM, cell, mount))
+    return actin_tag("positionState", {}, *children)
+
+
+# Joint positions: one number for each link but the base.
 
 
 def read_posture(
-    state: Element | None, manipulator: Manipulator, rates: list[float], report: Report
+    state: Element, manipulator: Manipulator, rates: list[float], report: Report
 ) -> Posture | None:
-    """Return the joint positions of a state, None where it holds none.
+    """Return the joint positions of a state, None without any.
 
     rates: Of each link, the change of our coordinate for one of the file's.
     """
-    if state is None:
-        return None
-    name = identifier(state, report) or NAME
     element = state.only_child("jointPositions", report)
-    if element is None:
+    name = text(state, "identifier", report, STATE)
+    links = _all_but_base(manipulator)
+    given = None if element is None else element.text_numbers(len(links), report)
+    if element is None or given is None:
         return None
-    places = _places(manipulator)
-    given = element.text_numbers(len(places), report)
-    if given is None:
-        return None
-    said = tuple(q * rates[k] for q, k in zip(given, places, strict=True))
-    if said:
-        said = exactly(element, said, report)
-    report_unused(element, report)
-    by_link = dict(zip(places, said, strict=True))
+    said = tuple(q * rates[k] for q, k in zip(given, links, strict=True))
+    by_link = dict(zip(links, exactly(element, said, report), strict=True))
     for k, q in by_link.items():
         if k not in manipulator.coordinates and q != 0.0:
             message = f"link {quote(manipulator.links[k].name)} has no coordinate"
             report.warning(element.place, "unused-position", message)
-    return Posture(
-        name=name,
-        joints=manipulator.joint_names,
-        q=tuple(by_link[k] for k in manipulator.coordinates),
-    )
+    q = tuple(by_link[k] for k in manipulator.coordinates)
+    return Posture(name=name, joints=manipulator.joint_names, q=q)
 
 
-def position_elements(
-    manipulator: Manipulator, rates: dict[str, float], report: Report
-) -> list[Element]:
-    """Return the joint positions at home, nothing where there is no such posture.
-
-    rates: Of each link, the change of our coordinate for one of the file's.
-    """
+def _position_elements(manipulator: Manipulator, report: Report) -> list[Element]:
+    """Return the joint positions at home, nothing without such a posture."""
     for posture in manipulator.postures:
         if posture.name != manipulator.home:
             message = f"posture {quote(posture.name)} is not kept"
-            report.warning(Place(), "lost-posture", message)
+            report.warning(NOWHERE, "lost-posture", message)
     if not manipulator.home:
         return []
     home = manipulator.posture(manipulator.home)
@@ -68,22 +118,151 @@ def position_elements(
             f"posture {quote(home.name)} names other joints, or in another order, "
             "than q does; those that it leaves out are written as 0"
         )
-        report.warning(Place(), "lost-posture", message)
-    by_joint = dict(zip(home.joints, home.q, strict=True))
-    links = [manipulator.links[k] for k in _places(manipulator)]
-    wanted = [
-        by_joint.get(link.coordinate, 0.0) if link.moves else 0.0 for link in links
-    ]
-    factors = [rates[link.name] for link in links]
-    said = [q / f + 0.0 for q, f in zip(wanted, factors, strict=True)]
-    exact = exact_attribute(wanted, (q * f for q, f in zip(said, factors, strict=True)))
-    text = " ".join(map(number_text, said))
+        report.warning(NOWHERE, "lost-posture", message)
+    at = dict(zip(home.joints, home.q, strict=True))
+    links = [manipulator.links[k] for k in _all_but_base(manipulator)]
+    wanted = [at.get(each.coordinate, 0.0) if each.moves else 0.0 for each in links]
+    rates = [rate_of(link.joint) for link in links]
+    said = [q / rate + 0.0 for q, rate in zip(wanted, rates, strict=True)]
+    exact = exact_attribute(wanted, (q * r for q, r in zip(said, rates, strict=True)))
     return [
-        text_element("mn:identifier", home.name, report),
-        tag("mn:jointPositions", exact, text=text),
+        text_element("identifier", home.name, report),
+        actin_tag("jointPositions", exact, text=" ".join(map(number_text, said))),
     ]
 
 
-def _places(manipulator: Manipulator) -> list[int]:
-    """Return all links but the base, depth first."""
+def _all_but_base(manipulator: Manipulator) -> list[int]:
+    """Return all links but the base, in Actin's order, which is depth first."""
     return [k for k in manipulator.order if k != manipulator.base]
+
+
+# Mounts.
+
+
+def read_mounts(
+    cell: Workcell, stated: Element, states: list[Element], report: Report
+) -> tuple[Mount, ...]:
+    """Return the mounts of a cell that has none yet.
+
+    states: Those of the positions, one for each manipulator or fewer.
+    """
+    found: dict[int, Mount] = {}
+    outer = stated.only_child(CONFIGURATION, report)
+    holder = None if outer is None else outer.only_child(ATTACHMENTS, report)
+    for node in () if holder is None else holder.children_named(ATTACHMENT):
+        attached = _read_attachment(cell, node, report)
+        if attached is not None:
+            k, mount = attached
+            if found.setdefault(k, mount) is not mount:
+                message = f"{quote(mount.manipulator)} is attached twice"
+                report.error(node.place, "two-attachments", message)
+    for k, state in enumerate(states):
+        element = state.only_child(TRANSFORM, report)
+        if element is None:
+            continue
+        mount = _read_mount(cell, k, WORLD, element, report)
+        if found.setdefault(k, mount) is not mount:
+            message = "the base pose of an attached manipulator follows; it is left out"
+            report.note(element.place, "attached", message)
+    return tuple(found[k] for k in sorted(found))
+
+
+def _read_attachment(
+    cell: Workcell, node: Element, report: Report
+) -> tuple[int, Mount] | None:
+    """Return a manipulator and its mount in the attachment map; None after an error."""
+    count = len(cell.manipulators)
+    k = _index(node, "manipulatorId", count, report)
+    below = _index(node, "baseManipulatorId", count, report)
+    offset = node.required_child("offset", report)
+    if k is None or below is None or offset is None:
+        return None
+    owner = cell.manipulators[below]
+    moving = _all_but_base(owner)
+    link = _index(node, "linkId", len(moving), report)
+    if link is None:
+        return None
+    own = owner.base if link < 0 else moving[link]
+    on = text(node, "frame", report, f"{owner.name}/{owner.links[own].name}")
+    try:
+        at = cell.frame(on)
+    except ArmillaryError as error:
+        report.error(node.place, "unknown-frame", str(error).removesuffix("."))
+        return None
+    if at.link != cell.starts[below] + own:
+        message = f"frame {quote(on)} is not on link {link} of manipulator {below}"
+        report.error(node.place, "wrong-frame", message)
+        return None
+    return k, _read_mount(cell, k, on, offset, report)
+
+
+def _attachment_element(cell: Workcell, mount: Mount, report: Report) -> Element:
+    """Return the node of the attachment map of a mount on another manipulator."""
+    at = cell.frame(mount.on)
+    below = cell.owners[at.link]
+    owner, own = cell.manipulators[below], at.link - cell.starts[below]
+    link = BASE_INDEX if own == owner.base else _all_but_base(owner).index(own)
+    frame: list[Element] = []
+    if mount.on != f"{owner.name}/{owner.links[own].name}":
+        frame.append(text_element("frame", mount.on, report))
+    return actin_tag(
+        ATTACHMENT,
+        {},
+        actin_tag("manipulatorId", text=str(cell.index[mount.manipulator])),
+        actin_tag("baseManipulatorId", text=str(below)),
+        actin_tag("linkId", text=str(link)),
+        *frame,
+        _mount_element("offset", cell, mount),
+    )
+
+
+def _read_mount(
+    cell: Workcell, k: int, on: str, element: Element, report: Report
+) -> Mount:
+    before, after = _primary_frames(cell, k, on)
+    pose = before @ read_pose(element, report) @ after.inverse()
+    return Mount(
+        manipulator=cell.manipulators[k].name,
+        on=on,
+        pose=pose_of_entries(exactly(element, entries(pose), report)),
+        bolted=element.only_child("loose", report) is None,
+    )
+
+
+def _mount_element(name: str, cell: Workcell, mount: Mount) -> Element:
+    before, after = _primary_frames(cell, cell.index[mount.manipulator], mount.on)
+    said = before.inverse() @ mount.pose @ after
+    exact = exact_attribute(
+        entries(mount.pose), entries(before @ said @ after.inverse())
+    )
+    loose = [] if mount.bolted else [actin_tag("loose")]
+    return actin_tag(name, exact, *pose_elements(said), *loose)
+
+
+def _primary_frames(cell: Workcell, k: int, on: str) -> tuple[Pose, Pose]:
+    """Return the primary frames between which Actin gives the pose of a manipulator.
+
+    The first is that of the link with the frame `on`, in that frame; the second is that
+    of the base of manipulator `k`, in the frame that is mounted.
+    """
+    base = cell.manipulators[k].links[cell.manipulators[k].base]
+    after = base.joint.precursor @ base.primary
+    if on == WORLD:
+        return IDENTITY, after
+    at = cell.frame(on)
+    return at.pose.inverse() @ cell.links[at.link].primary, after
+
+
+def _index(parent: Element, name: str, count: int, report: Report) -> int | None:
+    """Return the index in a child, -1 for a base, None after an error."""
+    child = parent.required_child(name, report)
+    index = None if child is None else number(parent, name, report)
+    if child is None or index is None:
+        return None
+    if name == "linkId" and index == BASE_INDEX:
+        return -1
+    if index != int(index) or not 0 <= index < count:
+        message = f"{child.label} is {index:g}; there are {count}, counted from 0"
+        report.error(child.place, "bad-index", message)
+        return None
+    return int(index)

@@ -1,73 +1,187 @@
-"""Single values in elements: numbers, names, choices."""
+"""Single values in elements, read and written: texts, numbers, poses.
+
+Where Actin's form of numbers would round them, the attribute `exact` holds them too.
+"""
 
 from __future__ import annotations
 
-from armillary.errors import nearest, quote
-from armillary.formats.diagnostic import Report
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar, cast
+
+from armillary.errors import ArmillaryError, quote
+from armillary.formats.actin.names import OWN, actin_tag
+from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.numbers import WHITE_SPACE, number_text
-from armillary.formats.xml import Element, report_unused, tag
+from armillary.formats.xml import Element
+from armillary.formats.xml.write import Value
+from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import EYE, ZERO, Rows
 
-__all__ = ["choice", "identifier", "number", "number_element", "text_element"]
+T = TypeVar("T")
+
+EXACT: Final = f"{{{OWN}}}exact"
+EXACT_TOLERANCE: Final = 1e-9
+LENGTH_TOLERANCE: Final = 1e-6
+LEAST_LENGTH: Final = 1e-12
+QUATERNION: Final = ("q0", "q1", "q2", "q3")
+AXES: Final = ("x", "y", "z")
 
 
-def number(parent: Element, name: str, report: Report) -> tuple[float, Element] | None:
-    """Return the number in the only child of a name, and the child; None without it."""
-    child = parent.only_child(name, report)
-    if child is None:
+def built(
+    make: Callable[..., T],
+    fields: dict[str, Any],
+    element: Element,
+    code: str,
+    report: Report,
+) -> T | None:
+    """Return what a class of the model makes of its fields.
+
+    It is None where a field is wrong or missing, which is reported at the element.
+    """
+    try:
+        return make(**fields)
+    except (ArmillaryError, TypeError) as error:
+        message = f"{element.label}: {str(error).removesuffix('.')}"
+        report.error(element.place, code, message)
         return None
-    values = child.text_numbers(1, report)
-    return None if values is None else (values[0], child)
 
 
-def identifier(parent: Element, report: Report) -> str:
-    """Return what an element calls itself, empty where it does not."""
-    child = parent.only_child("identifier", report)
-    if child is None:
-        return ""
-    text = child.read_text()
-    report_unused(child, report)
-    return text
-
-
-def choice(
-    parent: Element, name: str, known: tuple[str, ...], report: Report
-) -> str | None:
-    """Return which of the known words a child says; the first where there is none."""
+def text(parent: Element, name: str, report: Report, default: str = "") -> str:
+    """Return the text of the only child of a name."""
     child = parent.only_child(name, report)
-    if child is None:
-        report.warning(
-            parent.place,
-            "missing-element",
-            f"{parent.label} has no <{name}>; it is taken as {known[0]}",
-        )
-        return known[0]
-    given = child.read_text()
-    report_unused(child, report)
-    if given.upper() in known:
-        return given.upper()
-    likely = nearest(given, known)
-    report.error(
-        child.place,
-        "unknown-choice",
-        f"no <{name}> is called {quote(given)}",
-        hint=f"Did you mean {quote(likely)}?"
-        if likely
-        else f"Known are {', '.join(known)}.",
+    return (default if child is None else child.read_text()) or default
+
+
+def text_element(name: str, value: str, report: Report) -> Element:
+    """Return an element that holds a text, and warn of white space around it."""
+    if value != value.strip(WHITE_SPACE):
+        message = f"the white space around {quote(value)} is not kept"
+        report.warning(NOWHERE, "lost-space", message)
+    return actin_tag(name, text=value)
+
+
+def value_text(value: Any) -> str:
+    """Return the text of a text, true or false, a number, or numbers in tuples."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return " ".join(map(value_text, cast(tuple[Any, ...], value)))
+    return number_text(value)
+
+
+def number(
+    parent: Element, name: str, report: Report, factor: float = 1.0
+) -> float | None:
+    """Return `factor` times the number in the only child of a name; None without it."""
+    child = parent.only_child(name, report)
+    given = None if child is None else child.text_numbers(1, report)
+    if child is None or given is None:
+        return None
+    (value,) = exactly(child, (given[0] * factor,), report)
+    return value
+
+
+def number_element(name: str, value: float, factor: float = 1.0) -> Element:
+    """Return an element whose number times `factor` is a value."""
+    said = value / factor + 0.0
+    exact = exact_attribute((value + 0.0,), (said * factor + 0.0,))
+    return actin_tag(name, exact, text=number_text(said))
+
+
+def exactly(
+    element: Element, said: tuple[float, ...], report: Report
+) -> tuple[float, ...]:
+    """Return the exact numbers of an element, or `said` where they contradict it.
+
+    said: The numbers that follow from the rest of the element.
+    """
+    given = element.numbers(EXACT, len(said), report) if said else None
+    if given is None:
+        return said
+    margin = EXACT_TOLERANCE * max(map(abs, said))
+    if all(abs(a - b) <= margin for a, b in zip(given, said, strict=True)):
+        return given
+    report.warning(
+        element.place,
+        "not-exact",
+        f"'exact' of {element.label} is left out: it contradicts the element",
+        hint="Remove it after editing the element.",
     )
-    return None
+    return said
 
 
-def number_element(name: str, value: float) -> Element:
-    """Return an element to be written that holds a number."""
-    return tag(name, text=number_text(value + 0.0))
+def exact_attribute(
+    wanted: Iterable[float], said: Iterable[float]
+) -> dict[str, Iterable[float]]:
+    """Return the attribute that holds numbers, nothing where `said` equals them."""
+    numbers = tuple(wanted)
+    return {} if numbers == tuple(said) else {"am:exact": numbers}
 
 
-def text_element(name: str, text: str, report: Report) -> Element:
-    """Return an element to be written that holds a text, which must show its ends."""
-    if text != text.strip(WHITE_SPACE):
-        report.warning(
-            Element(name).place,
-            "lost-space",
-            f"the white space around {quote(text)} is not kept",
-        )
-    return tag(name, text=text)
+# Poses: an orientation as a quaternion w, x, y, z, and a translation.
+
+
+def read_pose(element: Element | None, report: Report) -> Pose:
+    """Return the pose in an element; a missing part is that of the identity.
+
+    The orientation may be called `rotation`, and the translation may be inside it, as
+    in the seed's damaged sample.
+    """
+    if element is None:
+        return IDENTITY
+    turn = element.only_child("orientation", report)
+    turn = turn or element.only_child("rotation", report)
+    position = element.only_child("translation", report)
+    if turn is not None and position is None:
+        position = turn.only_child("translation", report)
+        if position is not None:
+            message = "the translation inside the orientation is taken as beside it"
+            report.note(position.place, "translation-inside", message)
+    origin = ZERO
+    if position is not None:
+        x, y, z = (position.number(axis, report, default=0.0) for axis in AXES)
+        origin = (x, y, z)
+    return Pose(EYE if turn is None else _read_rotation(turn, report), origin)
+
+
+def _read_rotation(element: Element, report: Report) -> Rows:
+    given = [element.number(name, report, required=True) for name in QUATERNION]
+    wxyz = tuple(q for q in given if q is not None)
+    if len(wxyz) < len(given):
+        return EYE
+    shown = quote(" ".join(f"{q:g}" for q in wxyz))
+    length = math.hypot(*wxyz)
+    if not LEAST_LENGTH <= length < math.inf:
+        message = f"the quaternion {shown} is not a rotation"
+        hint = "Its length must be 1; the identity is 1 0 0 0."
+        report.error(element.place, "bad-quaternion", message, hint=hint)
+        return EYE
+    if abs(length - 1.0) > LENGTH_TOLERANCE:
+        message = f"the quaternion {shown} has length {length:.6g}; normalised"
+        report.warning(element.place, "quaternion-length", message)
+    said = entries(Pose.from_quaternion(wxyz))[:9]
+    return pose_of_entries((*exactly(element, said, report), *ZERO)).rotation
+
+
+def pose_elements(pose: Pose) -> tuple[Element, Element]:
+    """Return the orientation and the translation of a pose."""
+    wxyz = tuple(float(q) + 0.0 for q in pose.quaternion())
+    said = entries(Pose.from_quaternion(wxyz))[:9]
+    exact = exact_attribute(entries(pose)[:9], said)
+    quaternion: dict[str, Value] = dict(zip(QUATERNION, wxyz, strict=True))
+    xyz: dict[str, Value] = dict(zip(AXES, entries(pose)[9:], strict=True))
+    return actin_tag("orientation", quaternion | exact), actin_tag("translation", xyz)
+
+
+def entries(pose: Pose) -> tuple[float, ...]:
+    """Return the nine numbers of the rotation, row by row, and those of the origin."""
+    return tuple(float(number) + 0.0 for number in pose.entries)
+
+
+def pose_of_entries(numbers: tuple[float, ...]) -> Pose:
+    """Return the pose of the numbers that `entries` returns."""
+    a, b, c, d, e, f, g, h, i, x, y, z = numbers
+    return Pose(((a, b, c), (d, e, f), (g, h, i)), (x, y, z))

@@ -1,0 +1,332 @@
+"""Links: limits, mass properties, named frames, shapes, and what Actin does not know.
+
+The last is in our own namespace and units: for a screw in radians, not in metres.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from armillary.errors import quote
+from armillary.formats.actin.joints import (
+    JointReader,
+    LinkKinematics,
+    component_element,
+    rate_of,
+)
+from armillary.formats.actin.names import OWN, actin_tag
+from armillary.formats.actin.values import (
+    built,
+    exact_attribute,
+    exactly,
+    number,
+    number_element,
+    pose_elements,
+    read_pose,
+    text,
+    text_element,
+    value_text,
+)
+from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.inertia import possible_inertia
+from armillary.formats.xml import Element, report_all_unused
+from armillary.model.coupling import Coupling
+from armillary.model.frame import Frame
+from armillary.model.limits import UNLIMITED, Limits
+from armillary.model.link import Link
+from armillary.model.shape import Shape
+from armillary.model.shapes import SHAPES
+from armillary.spatial.inertia import SpatialInertia
+
+FIRST: Final = ("momentX", "momentY", "momentZ")
+SECOND: Final = ("jXX", "jYY", "jZZ", "jXY", "jXZ", "jYZ")
+COUPLING: Final = {"multiplier": "multiplier", "offset": "shift"}
+
+
+def read_link(
+    element: Element, name: str, parent: str | None, joints: JointReader
+) -> tuple[Link, LinkKinematics]:
+    """Return a link and what its component gives."""
+    report = joints.report
+    kinematics = joints.of_link(element)
+    link = Link(
+        name=name,
+        parent=parent,
+        joint=kinematics.joint,
+        primary=kinematics.primary,
+        limits=_read_limits(element, kinematics.rate, report),
+        inertia=_read_inertia(element, report),
+        frames=_read_frames(element, report),
+        joint_name=text(element, "jointName", report),
+        passive=element.only_child("passive", report) is not None,
+        coupling=_read_coupling(element, report),
+        inputs=tuple(each.read_text() for each in element.children_named("input")),
+        **_read_shapes(element, report),
+    )
+    return link, kinematics
+
+
+def link_elements(link: Link, library: str, report: Report) -> list[Element]:
+    """Return the parts of a link but its children.
+
+    Raises:
+        FormatError: A number is not finite.
+    """
+    component = component_element(link, library, report)
+    found = [text_element("identifier", link.name, report)]
+    if component is not None:
+        found.append(actin_tag("linkKinematicsContainer", {}, component))
+    elif library:
+        message = f"the library of link {quote(link.name)} is not kept"
+        report.warning(NOWHERE, "not-kept", message)
+    found += _limit_elements(link, report)
+    if link.inertia is not None:
+        found.append(_inertia_element(link.inertia))
+    if link.frames:
+        frames = (_frame_element(frame, report) for frame in link.frames)
+        found.append(actin_tag("namedFrames", {}, *frames))
+    found += _shape_elements(link, report)
+    if link.joint_name:
+        found.append(text_element("jointName", link.joint_name, report))
+    if link.passive:
+        found.append(actin_tag("passive"))
+    if link.coupling is not None:
+        found.append(_coupling_element(link.coupling, report))
+    found += [text_element("input", name, report) for name in link.inputs]
+    return found
+
+
+def _limits(rate: float) -> tuple[tuple[str, str, float], ...]:
+    """Return the field, the element, and the factor from the file's number to ours.
+
+    rate: The change of our coordinate for one of the file's.
+    """
+    size = abs(rate)
+    lower, upper = ("lower", "upper") if rate >= 0.0 else ("upper", "lower")
+    return (
+        (lower, "lowerLimit", rate),
+        (upper, "upperLimit", rate),
+        ("velocity", "maxOutputRate", size),
+        ("acceleration", "maxAcceleration", size),
+        ("effort", "maxEffort", 1.0 / size),
+    )
+
+
+def _read_limits(link: Element, rate: float, report: Report) -> Limits:
+    holder = link.only_child("jointActuatorContainer", report) or link
+    actuator = holder.only_child("jointActuator", report)
+    if actuator is None:
+        return UNLIMITED
+    found: dict[str, float] = {}
+    for field, name, factor in _limits(rate):
+        value = number(actuator, name, report, factor)
+        if value is not None:
+            found[field] = value
+    return built(Limits, found, actuator, "bad-limits", report) or UNLIMITED
+
+
+def _limit_elements(link: Link, report: Report) -> list[Element]:
+    children: list[Element] = []
+    for field, name, factor in _limits(rate_of(link.joint)):
+        value: float = getattr(link.limits, field)
+        if math.isinf(value):
+            continue
+        if not math.isfinite(value / factor):
+            message = f"limit {quote(field)} of joint {quote(link.coordinate)} is lost"
+            report.warning(NOWHERE, "lost-limit", message)
+            continue
+        children.append(number_element(name, value, factor))
+    if not children:
+        return []
+    actuator = actin_tag("jointActuator", {}, *children)
+    return [actin_tag("jointActuatorContainer", {}, actuator)]
+
+
+def _read_inertia(link: Element, report: Report) -> SpatialInertia | None:
+    """Return the mass properties of a link.
+
+    The second moment is the sum of x x, y y, ... over the mass, about the primary
+    frame's origin: it is not the rotational inertia.
+    """
+    outer = link.only_child("massProperties", report)
+    if outer is None:
+        return None
+    element = outer.only_child("rigidBodyMassProperties", report) or outer
+    first = element.only_child("firstMoment", report)
+    second = element.only_child("secondMoment", report)
+    inertia = SpatialInertia.from_second_moment(
+        number(element, "mass", report) or 0.0,
+        _read_numbers(first, FIRST, report),
+        _read_numbers(second, SECOND, report),
+    )
+    if second is not None:
+        a, b, c, d, e, f, g, h, i = exactly(second, _nine(inertia), report)
+        rotational = (a, b, c), (d, e, f), (g, h, i)
+        inertia = SpatialInertia(inertia.mass, inertia.first_moment, rotational)
+    return possible_inertia(inertia, element.place, "the link", report)
+
+
+def _read_numbers(
+    parent: Element | None, names: tuple[str, ...], report: Report
+) -> list[float]:
+    """Return the numbers in children, 0 for missing ones."""
+    if parent is None:
+        return [0.0] * len(names)
+    return [number(parent, name, report) or 0.0 for name in names]
+
+
+def _inertia_element(inertia: SpatialInertia) -> Element:
+    nine = _nine(inertia)
+    xx, yy, zz = (0.5 * sum(nine[::4]) - moment for moment in nine[::4])
+    second = (xx, yy, zz, 0.0 - nine[1], 0.0 - nine[2], 0.0 - nine[5])
+    said = SpatialInertia.from_second_moment(inertia.mass, inertia.first_moment, second)
+    exact = exact_attribute(nine, _nine(said))
+    return actin_tag(
+        "massProperties",
+        {},
+        number_element("mass", float(inertia.mass)),
+        actin_tag("firstMoment", {}, *_elements(FIRST, inertia.first_moment)),
+        actin_tag("secondMoment", exact, *_elements(SECOND, second)),
+    )
+
+
+def _elements(names: tuple[str, ...], values: tuple[float, ...]) -> list[Element]:
+    return [number_element(n, float(v)) for n, v in zip(names, values, strict=True)]
+
+
+def _nine(inertia: SpatialInertia) -> tuple[float, ...]:
+    return tuple(float(value) + 0.0 for row in inertia.rotational for value in row)
+
+
+def _read_frames(link: Element, report: Report) -> tuple[Frame, ...]:
+    holder = link.only_child("namedFrames", report)
+    elements = () if holder is None else holder.children_named("namedFrame")
+    return tuple(_read_frame(element, report) for element in elements)
+
+
+def _read_frame(element: Element, report: Report) -> Frame:
+    name = text(element, "identifier", report)
+    if not name:
+        report.error(element.place, "no-name", "a named frame has no name")
+    is_end_effector = element.only_child("endEffector", report) is not None
+    pose = read_pose(element, report)
+    return Frame(name=name, pose=pose, end_effector=is_end_effector)
+
+
+def _frame_element(frame: Frame, report: Report) -> Element:
+    name = text_element("identifier", frame.name, report)
+    flag = [actin_tag("endEffector")] if frame.end_effector else []
+    return actin_tag("namedFrame", {}, name, *pose_elements(frame.pose), *flag)
+
+
+def _read_coupling(link: Element, report: Report) -> Coupling | None:
+    element = link.only_child("coupling", report)
+    if element is None or element.required_child("of", report) is None:
+        return None
+    fields: dict[str, str | float] = {"of": text(element, "of", report)}
+    for field, name in COUPLING.items():
+        value = number(element, name, report)
+        if value is not None:
+            fields[field] = value
+    return built(Coupling, fields, element, "bad-coupling", report)
+
+
+def _coupling_element(coupling: Coupling, report: Report) -> Element:
+    of = text_element("of", coupling.of, report)
+    numbers = (number_element(n, getattr(coupling, f)) for f, n in COUPLING.items())
+    return actin_tag("coupling", {}, of, *numbers)
+
+
+# Shapes. They are in Actin's `shapeContainer`, but are elements of our own, with our
+# parameters: how Actin's shapes are placed in their frames is not known well enough.
+
+HOLDERS: Final = {"visuals": "physicalExtent", "collisions": "boundingVolume"}
+TEXTS: Final = frozenset({"file"})
+POINTS: Final = frozenset({"corners", "vertices"})
+
+
+def _name(kind: type[Any]) -> str:
+    """Return the element of a kind of shape: `convex_polyhedron` in camel case."""
+    first, *rest = str(kind.__struct_config__.tag).split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
+def _parameters(kind: type[Any]) -> list[str]:
+    """Return the fields that are elements of their own names."""
+    return [name for name in kind.__struct_fields__ if name not in {"name", "pose"}]
+
+
+KINDS: Final[dict[str, type[Any]]] = {_name(kind): kind for kind in SHAPES}
+_FIELDS: Final = sorted({field for kind in SHAPES for field in _parameters(kind)})
+SHAPE_NAMES: Final = tuple((name, OWN) for name in (*KINDS, *_FIELDS))
+"""Names of elements with their namespaces."""
+
+
+def _read_shapes(link: Element, report: Report) -> dict[str, tuple[Shape, ...]]:
+    """Return the shapes of a link, by its fields."""
+    outer = link.only_child("shapeContainer", report)
+    if outer is None:
+        return {}
+    found: dict[str, tuple[Shape, ...]] = {}
+    for field, name in HOLDERS.items():
+        holder = outer.only_child(name, report)
+        if holder is not None:
+            made = [_read_shape(each, report) for each in holder.children]
+            found[field] = tuple(shape for shape in made if shape is not None)
+    return found
+
+
+def _read_shape(element: Element, report: Report) -> Shape | None:
+    kind = KINDS.get(element.name)
+    if kind is None or element.namespace != OWN:
+        message = f"the shape {element.label} is left out"
+        hint = f"Shapes are read if they are in the namespace {OWN}."
+        report.warning(element.place, "unkept-shape", message, hint=hint)
+        return None
+    fields: dict[str, Any] = {
+        "name": text(element, "identifier", report),
+        "pose": read_pose(element, report),
+    }
+    for name in _parameters(kind):
+        child = element.only_child(name, report)
+        if child is not None:
+            fields[name] = _value(name, child, report)
+    report_all_unused(element, report, foreign={})
+    return built(kind, fields, element, "bad-shape", report)
+
+
+def _value(field: str, element: Element, report: Report) -> Any:
+    if field in TEXTS:
+        return element.read_text()
+    numbers = element.text_numbers(None, report) or ()
+    if field in POINTS:
+        return tuple(numbers[k : k + 3] for k in range(0, len(numbers), 3))
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _shape_elements(link: Link, report: Report) -> list[Element]:
+    """Return the shapes of a link, nothing if there are none."""
+    holders: list[Element] = []
+    for field, name in HOLDERS.items():
+        made = [_shape_element(shape, report) for shape in getattr(link, field)]
+        children = [each for each in made if each is not None]
+        if children:
+            holders.append(actin_tag(name, {}, *children))
+    return [actin_tag("shapeContainer", {}, *holders)] if holders else []
+
+
+def _shape_element(shape: Shape, report: Report) -> Element | None:
+    kind = type(shape)
+    if kind not in KINDS.values():
+        message = f"a shape of type {quote(kind.__name__)} is not kept"
+        report.warning(NOWHERE, "lost-shape", message)
+        return None
+    children = list(pose_elements(shape.pose))
+    if shape.name:
+        children.insert(0, text_element("identifier", shape.name, report))
+    for field in _parameters(kind):
+        value = getattr(shape, field)
+        if value is not None:
+            children.append(text_element(f"am:{field}", value_text(value), report))
+    return actin_tag(f"am:{_name(kind)}", {}, *children)
