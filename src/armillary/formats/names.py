@@ -47,10 +47,11 @@ def check_unique(kind: str, named: Iterable[tuple[str, Place]], report: Report) 
     for name, place in report.bounded(named):
         taken = first.setdefault(name, place)
         if name and taken is not place:
+            where = taken if taken.path != place.path else f"line {taken.line}"
             report.error(
                 place,
                 "repeated-name",
-                f"a {kind} is called {quote(name)} already, at line {taken.line}",
+                f"a {kind} is called {quote(name)} already, at {where}",
                 hint="Rename one.",
             )
 

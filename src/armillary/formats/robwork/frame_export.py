@@ -10,14 +10,22 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report, Unsupported
 from armillary.formats.joint_axis import JointAxis, joint_axis_of
 from armillary.formats.names import FreeNames
-from armillary.formats.robwork.annotations import COORDINATE, TYPE, property_elements
-from armillary.formats.robwork.frames import on_paths
+from armillary.formats.robwork.elements import SETUPS
+from armillary.formats.robwork.frames import (
+    COORDINATE,
+    DEVICE,
+    JUNCTION,
+    PREFIX,
+    TYPE,
+    q_order,
+)
 from armillary.formats.robwork.joints import limit_elements
 from armillary.formats.robwork.shapes import shape_elements
-from armillary.formats.robwork.transform import transform_elements
+from armillary.formats.robwork.transform import number_text, transform_elements
 from armillary.formats.xml import Element, tag
 from armillary.model.link import Link
 from armillary.model.manipulator import Drive, Manipulator
+from armillary.model.property import Property
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (
     Vector3,
@@ -29,10 +37,13 @@ from armillary.spatial.vector import (
     transpose,
 )
 
-__all__ = ["ExportedFrame", "FrameExport", "report_renamed"]
+__all__ = ["ExportedFrame", "FrameExport", "property_elements", "report_renamed"]
 
 MOST_SHOWN: Final = 5
 Z_AXIS: Final = (0.0, 0.0, 1.0)
+_NOT_PROPERTIES: Final = frozenset(
+    (DEVICE, TYPE, JUNCTION, *(f"{PREFIX}{kind}" for kind in SETUPS))
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -236,13 +247,12 @@ class FrameExport:
         kind: Of the device.
         """
         parents = {frame.name: frame.parent for frame in self.frames}
-        order = list(parents)
-        if kind == "TreeDevice":
-            ends = [f.name for f in self.frames if f.type == "EndEffector"]
-            order = on_paths(ends or order[-1:], parents)
+        ends = [f.name for f in self.frames if f.type == "EndEffector"]
         active = self._active()
         names = {frame: name for name, frame in self.joints.items()}
-        return [names[frame] for frame in order if frame in active]
+        return [
+            names[frame] for frame in q_order(kind, parents, ends) if frame in active
+        ]
 
     def _active(self) -> set[str]:
         """Return the joints that are neither passive nor dependent."""
@@ -261,7 +271,7 @@ class FrameExport:
         missing = self._active()
         marked: list[str] = []
         for leaf in leaves:
-            path = on_paths([leaf.name], parents)
+            path = q_order("TreeDevice", parents, [leaf.name])
             if leaf.type != "EndEffector":
                 if missing.isdisjoint(path):
                     continue
@@ -333,3 +343,27 @@ def _in_reading_order(frames: list[ExportedFrame]) -> list[ExportedFrame]:
             return found + later
         frames = later
     return found
+
+
+def property_elements(
+    properties: Sequence[Property], unsupported: Unsupported, of: str = ""
+) -> list[Element]:
+    """Return the properties of a link, or of a whole, that are `Property` elements."""
+    return [
+        _property_element(each, unsupported)
+        for each in properties
+        if each.of == of and each.name not in _NOT_PROPERTIES
+    ]
+
+
+def _property_element(given: Property, unsupported: Unsupported) -> Element:
+    kind, text = None, given.text
+    if given.numbers and not given.text:
+        kind = "double" if len(given.numbers) == 1 else "Q"
+        text = " ".join(map(number_text, given.numbers))
+    elif given.numbers:
+        unsupported.add("the numbers of a property that has a text too")
+    if text != text.strip():
+        unsupported.add("white space around the text of a property")
+    attributes = {"name": given.name, "type": kind, "desc": given.description or None}
+    return tag("Property", attributes, text=text)

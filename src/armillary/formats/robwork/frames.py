@@ -13,34 +13,38 @@ The parent of a frame follows from RobWork's rules:
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Place
-from armillary.formats.names import cycles, shown_cycle
-from armillary.formats.robwork.annotations import DEVICE, Annotations
-from armillary.formats.robwork.reader_context import ReaderContext
+from armillary.formats.names import check_unique, cycles, shown_cycle
+from armillary.formats.robwork.elements import Context
 from armillary.formats.xml import Element
 from armillary.model.coupling import Coupling
 from armillary.model.joint import Joint
 from armillary.model.limits import UNLIMITED, Limits
+from armillary.model.property import Property
 from armillary.model.shape import Shape
 from armillary.model.workcell import WORLD, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 
 __all__ = [
+    "COORDINATE",
+    "DEVICE",
+    "JUNCTION",
+    "PREFIX",
     "SEPARATOR",
+    "TYPE",
     "WORLD_FRAME",
-    "Depend",
+    "Body",
     "FrameIndex",
     "Node",
+    "Part",
     "Scope",
-    "Step",
     "frame_names",
-    "on_paths",
+    "q_order",
 ]
 
 WORLD_FRAME: Final = "WORLD"
@@ -49,29 +53,23 @@ WORLD_FRAME: Final = "WORLD"
 SEPARATOR: Final = "."
 MOST_COMPARED: Final = 1000
 
+# Properties that keep what only RobWork has.
+
+PREFIX: Final = "robwork."
+DEVICE: Final = f"{PREFIX}device"
+"""Of a manipulator: its element, such as `SerialDevice`."""
+
+TYPE: Final = f"{PREFIX}type"
+"""Of a link: the type of its frame if the model has none, such as `Movable`."""
+
+JUNCTION: Final = f"{PREFIX}junction"
+"""Of a manipulator: the chains that meet at a point, separated by `|`; repeated."""
+
+COORDINATE: Final = "armillary.coordinate"
+"""Of a joint that armillary wrote under another name: the name of the joint."""
+
 Scope = tuple[str, ...]
 """The device and the chains around a frame, whose names come before its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One coordinate of a joint: what it adds to the frame's name, and its motion.
-
-    The last step of a joint adds nothing.
-    """
-
-    suffix: str
-    joint: Joint
-
-
-@dataclass(frozen=True, slots=True)
-class Depend:
-    """The joint that a joint depends on, as written, with gain and offset."""
-
-    on: str
-    gain: float
-    offset: float
-    place: Place
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -86,15 +84,16 @@ class Node:
         type: `Fixed`, `Movable`, `EndEffector` or the type of a joint.
         daf: Whether it may be attached to other frames.
         pose: Constant pose in its parent, X_PF for a frame that is not a joint.
-        steps: The coordinates of a joint, innermost first; the first has the pose.
+        steps: The coordinates of a joint, innermost first: what each adds to the
+            frame's name, and its motion. The first has the pose, the last adds nothing.
         passive: Whether the joint is not in RobWork's q.
-        depend: The joint that it depends on.
+        depend: The element that makes it depend on another joint.
         coupling: The same, once that joint is found.
         parent: Full name of its parent, once that is found.
         limits: Of a joint with one coordinate.
         visuals: Shapes to draw.
         collisions: Shapes to test for collision.
-        annotations: Its properties.
+        properties: By their names.
         full_name: Unique in the workcell: `Device.Chain.Frame`.
         local_name: Unique in the device: `Chain.Frame`.
     """
@@ -106,15 +105,15 @@ class Node:
     type: str = "Fixed"
     daf: bool = False
     pose: Pose = IDENTITY
-    steps: tuple[Step, ...] = ()
+    steps: tuple[tuple[str, Joint], ...] = ()
     passive: bool = False
-    depend: Depend | None = None
+    depend: Element | None = None
     coupling: Coupling | None = None
     parent: str = ""
     limits: Limits = UNLIMITED
     visuals: list[Shape] = field(default_factory=list[Shape])
     collisions: list[Shape] = field(default_factory=list[Shape])
-    annotations: Annotations = field(default_factory=Annotations)
+    properties: dict[str, Property] = field(default_factory=dict[str, Property])
     full_name: str = field(init=False)
     local_name: str = field(init=False)
 
@@ -124,19 +123,10 @@ class Node:
         self.local_name = SEPARATOR.join((*self.scope[1:], self.name))
 
     @property
-    def place(self) -> Place:
-        """Return the location of its declaration."""
-        return self.element.place
-
-    @property
-    def is_joint(self) -> bool:
-        """Return whether it is a joint."""
-        return bool(self.steps)
-
-    @property
     def joint_name(self) -> str:
         """Return the name of the coordinate of a joint that has one."""
-        return self.annotations.coordinate or self.local_name
+        written = self.properties.get(COORDINATE)
+        return self.local_name if written is None else written.text
 
     @property
     def is_movable(self) -> bool:
@@ -150,58 +140,115 @@ class Node:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether it has neither shapes nor properties."""
-        return not (self.has_shapes or self.annotations.properties)
+        """Return whether it has neither shapes nor properties of its own."""
+        return not self.has_shapes and self.properties.keys() <= {COORDINATE}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An element that is read when all frames are known.
+
+    Attributes:
+        element: A shape, limit or property, or a reference to a setup.
+        scope: The device and chains around it.
+        last: The frame declared last before it.
+    """
+
+    element: Element
+    scope: Scope
+    last: Node | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Body:
+    """The content of the workcell itself or of a device, in the order of the file.
+
+    Attributes:
+        element: Its declaration; the name of a device's element is its kind.
+        name: Of the device; empty for the workcell.
+        support: Full name of the parent of a device's base, which is its first frame.
+        nodes: The frames.
+        parts: What is about frames, but not inside of them.
+        setups: References to setups and calibrations.
+        unread: What keeps the setups and calibrations that were not read.
+        properties: By their names.
+        wheels: How many frames of a mobile device are its base and wheels.
+    """
+
+    element: Element
+    name: str = ""
+    support: str = WORLD_FRAME
+    nodes: list[Node] = field(default_factory=list[Node])
+    parts: list[Part] = field(default_factory=list[Part])
+    setups: list[Part] = field(default_factory=list[Part])
+    unread: list[Property] = field(default_factory=list[Property])
+    properties: dict[str, Property] = field(default_factory=dict[str, Property])
+    wheels: int = 0
+
+    @property
+    def unmarked_end(self) -> Node | None:
+        """Return the last frame of a serial device in which no end is marked."""
+        is_serial = self.element.name == "SerialDevice"
+        is_marked = any(node.type == "EndEffector" for node in self.nodes)
+        return self.nodes[-1] if is_serial and not is_marked else None
+
+    def joints(self) -> list[Node]:
+        """Return the joints of RobWork's q, in its order."""
+        own = {node.full_name: node for node in self.nodes}
+        parents = {name: node.parent for name, node in own.items()}
+        ends = [name for name, node in own.items() if node.type == "EndEffector"]
+        nodes = map(own.__getitem__, q_order(self.element.name, parents, ends))
+        return [n for n in nodes if n.steps and not n.passive and n.depend is None]
 
 
 class FrameIndex:
-    """All frames of a workcell by their full names."""
+    """The world and all frames of a workcell by their full names."""
 
-    def __init__(self, context: ReaderContext) -> None:
+    def __init__(self, world: Node, bodies: Iterable[Body], context: Context) -> None:
+        """Collect the frames, and report names that are given twice."""
         self._context = context
-        self._nodes: dict[str, Node] = {}
-
-    def add(self, nodes: Iterable[Node]) -> None:
-        """Add frames; report those whose name is taken."""
+        nodes = [world, *(node for body in bodies for node in body.nodes)]
+        named = ((node.full_name, node.element.place) for node in nodes)
+        check_unique("frame", named, context.report)
+        self.nodes: dict[str, Node] = {}
         for node in nodes:
-            first = self._nodes.setdefault(node.full_name, node)
-            message, hint = "", ""
-            if node.full_name == WORLD_FRAME:
-                message = f"only the world can have the name {WORLD_FRAME!r}"
-            elif first is not node:
-                name, hint = quote(node.full_name), "Rename one."
-                message = f"there is a frame {name} already, at {first.place}"
-            if message:
-                self._context.error(node.place, "repeated-name", message, hint=hint)
+            self.nodes.setdefault(node.full_name, node)
 
-    def __iter__(self) -> Iterator[Node]:
-        return iter(self._nodes.values())
-
-    def __getitem__(self, full_name: str) -> Node:
-        return self._nodes[full_name]
-
-    def __contains__(self, full_name: object) -> bool:
-        return full_name in self._nodes or full_name == WORLD_FRAME
-
-    def find(self, name: str, scope: Scope) -> str | None:
-        """Return the full name that a name means in a scope, None if nothing has it.
+    def find(self, name: str, scope: Scope) -> Node | None:
+        """Return the frame that a name means in a scope, None if nothing has it.
 
         RobWork searches the scope itself. Here the scopes around it are searched too,
         from the inside out, and a full name is understood.
         """
         for count in range(len(scope), -1, -1):
-            full = SEPARATOR.join((*scope[:count], name))
-            if full in self._nodes:
-                return full
-        return WORLD_FRAME if name == WORLD_FRAME else None
+            found = self.nodes.get(SEPARATOR.join((*scope[:count], name)))
+            if found is not None:
+                return found
+        return None
 
     def hint(self, name: str, scope: Scope) -> str:
         """Return the sentence with the nearest name that is known in a scope."""
         prefix = SEPARATOR.join((*scope, ""))
-        known = (full.removeprefix(prefix) for full in self._nodes)
-        return self._context.hint(name, list(islice(known, MOST_COMPARED)))
+        known = (full.removeprefix(prefix) for full in self.nodes)
+        return self._context.report.hint(name, list(islice(known, MOST_COMPARED)))
 
-    def set_parent(
+    def set_parents(self, body: Body) -> None:
+        """Set the parents of the frames of the workcell or of a device."""
+        is_serial = body.element.name == "SerialDevice"
+        declared: set[str] = set()
+        before = body.support
+        for k, node in enumerate(body.nodes):
+            if not body.name:
+                self._set_parent(node, WORLD_FRAME, self.nodes if k else None)
+                continue
+            if 0 < k <= body.wheels:
+                before = body.nodes[0].full_name
+            ignores = is_serial or k == 0
+            self._set_parent(node, before, None if ignores else declared)
+            before = node.full_name
+            declared.add(before)
+
+    def _set_parent(
         self, node: Node, usual: str, declared: Container[str] | None
     ) -> None:
         """Set the parent of a frame.
@@ -213,11 +260,12 @@ class FrameIndex:
         named = node.refframe
         if named in {"", usual}:
             return
-        found, label = self.find(named, node.scope), node.element.label
+        node_found, label = self.find(named, node.scope), node.element.label
+        found = None if node_found is None else node_found.full_name
         if declared is None:
             if found != usual:
-                self._context.warning(
-                    node.place,
+                self._context.report.warning(
+                    node.element.place,
                     "refframe-ignored",
                     f"the refframe {quote(named)} of {label} is ignored, as in "
                     f"RobWork: its parent is {quote(usual)}",
@@ -226,8 +274,8 @@ class FrameIndex:
             node.parent = found
         else:
             where = "before it in the same device" if found else "anywhere"
-            self._context.error(
-                node.place,
+            self._context.report.error(
+                node.element.place,
                 "unknown-frame",
                 f"{label} refers to the frame {quote(named)}, which is not declared "
                 f"{where}",
@@ -239,12 +287,12 @@ class FrameIndex:
 
         One of its frames gets the world as its parent, so that the rest can be read.
         """
-        parents = {node.full_name: node.parent for node in self}
-        parents.pop(WORLD_FRAME, None)
+        parents = {name: node.parent for name, node in self.nodes.items()}
+        parents.pop(WORLD_FRAME)
         for cycle in cycles(parents):
-            node = self[cycle[0]]
-            self._context.error(
-                node.place,
+            node = self.nodes[cycle[0]]
+            self._context.report.error(
+                node.element.place,
                 "cycle",
                 f"frame {quote(cycle[0])} is its own ancestor: {shown_cycle(cycle)}",
                 hint="The parent of a device is the workcell's frame before it.",
@@ -252,13 +300,19 @@ class FrameIndex:
             node.parent = WORLD_FRAME
 
 
-def on_paths(ends: Iterable[str], parents: Mapping[str, str]) -> list[str]:
-    """Return the frames on the paths from the base to each end, each once.
+def q_order(kind: str, parents: Mapping[str, str], ends: Sequence[str]) -> list[str]:
+    """Return the frames of a device in the order in which RobWork's q has its joints.
 
-    parents: The parent of each frame of a device.
+    In a tree device, only those on the paths to its ends are in q.
+
+    kind: Of the device.
+    parents: The parent of each frame, in the order of the file.
+    ends: The frames that are marked as ends; by default the last one is the end.
     """
+    if kind != "TreeDevice":
+        return list(parents)
     found: dict[str, None] = {}
-    for end in ends:
+    for end in ends or list(parents)[-1:]:
         path: list[str] = []
         name = end
         while name in parents and name not in found:

@@ -20,10 +20,10 @@ from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report
 from armillary.formats.files import SIZE_CAP, read_bytes
 from armillary.formats.numbers import WHITE_SPACE
-from armillary.formats.paths import Roots
+from armillary.formats.robwork.files import FileFinder
 from armillary.formats.xml import Element, Limits, parse
 
-__all__ = ["DEEPEST", "FileFinder", "Fragment", "expand", "parse_fragment"]
+__all__ = ["DEEPEST", "Fragment", "expand", "parse_fragment"]
 
 DEEPEST: Final = 64
 MOST_ELEMENTS: Final = 50_000
@@ -31,7 +31,6 @@ MOST_ELEMENTS: Final = 50_000
 LIMITS: Final = Limits(elements=MOST_ELEMENTS, depth=DEEPEST)
 MOST_FILES: Final = 1000
 DEEPEST_INCLUDE: Final = 16
-MISSING: Final = "reference-missing"
 
 _NOT_LINE_END: Final = re.compile(rb"[^\r\n]")
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"<\0", b"\0<")
@@ -100,37 +99,7 @@ def _without_comments(data: bytes) -> bytes:
     return b"".join((*pieces, data[done:]))
 
 
-# The files that it refers to
-
-
-class FileFinder:
-    """Finds the files that a workcell and the files included in it refer to.
-
-    Besides the roots that the caller allows, everything in the folder of the first
-    file may be referred to.
-    """
-
-    def __init__(self, path: str, roots: Roots) -> None:
-        self._roots = roots
-        self.folder = os.path.dirname(os.path.abspath(path))
-        self._home = Roots(folders=[self.folder])
-
-    def find(self, reference: str, place: Place) -> str | Diagnostic:
-        """Return the path of a plain file, or why a reference cannot be followed.
-
-        reference: A path; on Windows it is often written with backslashes.
-        place: Location of the reference; relative paths start in the folder of its
-            file.
-        """
-        reference = reference.replace("\\", "/")
-        base = os.path.dirname(os.path.abspath(place.path))
-        found = self._roots.find(reference, base=base, place=place)
-        if isinstance(found, Diagnostic) and found.code == "reference-outside":
-            absolute = os.path.join(base, reference)
-            at_home = self._home.find(absolute, base=self.folder, place=place)
-            if not isinstance(at_home, Diagnostic) or at_home.code == MISSING:
-                found = at_home
-        return found if isinstance(found, Diagnostic) else str(found)
+# Directives
 
 
 @dataclass(slots=True)

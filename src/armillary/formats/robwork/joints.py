@@ -1,4 +1,4 @@
-"""Joints: Joint, DHJoint, Depend, their limits, and the joint positions of `Q`.
+"""Joints: their motions, DH parameters, limits, and the joint positions of `Q`.
 
 Limits and DH angles are in degrees, everything else in metres and radians.
 """
@@ -8,26 +8,28 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from armillary.errors import quote
-from armillary.formats.diagnostic import Unsupported
-from armillary.formats.robwork.frames import Depend, Node, Step
-from armillary.formats.robwork.reader_context import ReaderContext
+from armillary.errors import quote, suggestion
+from armillary.formats.diagnostic import Report, Unsupported
+from armillary.formats.robwork.elements import (
+    JOINT_TYPES,
+    LIMITS,
+    SIMPLE_JOINTS,
+    TRANSFORM,
+    values,
+)
+from armillary.formats.robwork.frames import Node
 from armillary.formats.robwork.transform import (
     ANGLE_DIGITS,
-    TRANSFORM,
     looks_like_radians,
     number_text,
 )
 from armillary.formats.xml import Element, tag
-from armillary.model.axis import X, Y, Z
 from armillary.model.joint import Joint
 from armillary.model.joints.craig import CraigPrismatic, CraigRevolute
-from armillary.model.joints.prismatic import Prismatic
-from armillary.model.joints.revolute import Revolute
 from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.posture import Posture
@@ -37,65 +39,20 @@ from armillary.spatial.pose import Pose
 
 __all__ = [
     "HOME",
-    "JOINT_TYPES",
-    "LIMITS",
     "joint_steps",
     "limit_elements",
-    "read_depend",
     "read_dh_joint",
     "read_limit",
     "read_postures",
-    "read_state",
 ]
 
-_TURN_X, _TURN_Y = Revolute(axis=X), Revolute(axis=Y)
-_TURN_Z, _SLIDE_Z = Revolute(axis=Z), Prismatic(axis=Z)
 
-JOINT_TYPES: Final[dict[str, tuple[tuple[str, Joint], ...]]] = {
-    "Revolute": (("", _TURN_Z),),
-    "Prismatic": (("", _SLIDE_Z),),
-    "Universal": (("_x", _TURN_X), ("", _TURN_Y)),
-    "Spherical": (("_x", _TURN_X), ("_y", _TURN_Y), ("", _TURN_Z)),
-    "PrismaticUniversal": (("_x", _TURN_X), ("_y", _TURN_Y), ("", _SLIDE_Z)),
-    "PrismaticSpherical": (
-        ("_x", _TURN_X),
-        ("_y", _TURN_Y),
-        ("_z", _TURN_Z),
-        ("", _SLIDE_Z),
-    ),
-}
-"""The motions of each type of joint, the innermost first, with suffixes for names.
-
-The frame with the name of the joint comes after the last motion.
-"""
-
-
-def joint_steps(kind: str, pose: Pose) -> tuple[Step, ...]:
-    """Return the coordinates of a joint of a known type behind a constant pose."""
+def joint_steps(kind: str, pose: Pose) -> tuple[tuple[str, Joint], ...]:
+    """Return the coordinates of a joint behind a constant pose; none of a frame."""
     return tuple(
-        Step(suffix, motion if k else motion.prepend(pose))
-        for k, (suffix, motion) in enumerate(JOINT_TYPES[kind])
+        (suffix, motion if k else motion.prepend(pose))
+        for k, (suffix, motion) in enumerate(JOINT_TYPES.get(kind, ()))
     )
-
-
-def read_state(element: Element, context: ReaderContext) -> bool:
-    """Return whether a joint is passive."""
-    states = ("Active", "Passive")
-    return context.choice(element, "state", states, "Active") == "Passive"
-
-
-def read_depend(element: Element, context: ReaderContext) -> Depend | None:
-    """Return the joint that a joint depends on; gain and offset are in m and rad."""
-    found = element.only_child("Depend", context.report)
-    if found is None:
-        return None
-    on = found.required_attribute("on", context.report)
-    gain = found.number("gain", context.report, required=True)
-    offset = found.number("offset", context.report, required=True)
-    context.close(found)
-    if on is None or gain is None or offset is None:
-        return None
-    return Depend(on, gain, offset, found.place)
 
 
 # DH joints
@@ -108,62 +65,63 @@ _DH_FORMS: Final = {
     "b": (False, True),
     "beta": (True, True),
 }
-_DH_ANGLES: Final = ("alpha", "theta", "beta")
 _DH_TYPES: Final = ("craig", "schilling", "HGP")
 
 
-def read_dh_joint(
-    element: Element, context: ReaderContext
-) -> tuple[str, tuple[Step, ...]] | None:
-    """Return type and coordinate of a joint that is given by its parameters.
+def read_dh_joint(node: Node, given: Mapping[str, Any], report: Report) -> None:
+    """Give a joint the type and the motion that its parameters say.
 
     Angles are in degrees, lengths in metres; the offset is one or the other.
+
+    given: The values of its attributes.
     """
-    given = [name for name in _DH_FORMS if element.attribute(name) is not None]
-    if len(given) != 1:
-        context.error(
+    element = node.element
+    forms = [name for name in _DH_FORMS if name in element.attributes]
+    if len(forms) != 1:
+        report.error(
             element.place,
             "bad-dh",
             f"{element.label} must have one of d, theta, b, beta; it has "
-            f"{', '.join(given) or 'none'}",
+            f"{', '.join(forms) or 'none'}",
             hint="d and b make it revolute, theta and beta prismatic.",
         )
-        return None
-    name = given[0]
+        return
+    (name,) = forms
     is_prismatic, is_parallel = _DH_FORMS[name]
-    values: dict[str, float] = {}
+    numbers = {**given, name: element.number(name, report)}
+    angles = ("alpha", "theta", "beta", *(() if is_prismatic else ("offset",)))
+    parameters: dict[str, float] = {}
     for key in ("alpha", "a", name, "offset"):
-        value = element.number(key, context.report, required=True)
-        if value is None:
-            return None
-        is_angle = key in _DH_ANGLES or (key == "offset" and not is_prismatic)
-        values[key] = math.radians(value) if is_angle else value
-    for unread in TRANSFORM:
-        for child in element.children_named(unread):
-            context.warning(
-                child.place,
-                "not-kept",
-                f"<{unread}> of {element.label} has no effect: the parameters give the "
-                "whole transform",
-            )
-    convention = _dh_convention(element, is_parallel, context)
-    joint = _dh_joint(convention, is_prismatic, values)
-    return ("Prismatic" if is_prismatic else "Revolute"), (Step("", joint),)
+        value = numbers[key] or 0.0  # after an error
+        parameters[key] = math.radians(value) if key in angles else value
+    for unread in (child for child in element.children if child.name in TRANSFORM):
+        report.warning(
+            unread.place,
+            "not-kept",
+            f"<{unread.name}> of {element.label} has no effect: the parameters give "
+            "the whole transform",
+        )
+    node.type = "Prismatic" if is_prismatic else "Revolute"
+    convention = _dh_convention(element, is_parallel, report)
+    node.steps = (("", _dh_joint(convention, is_prismatic, parameters)),)
 
 
-def _dh_convention(element: Element, is_parallel: bool, context: ReaderContext) -> str:
+def _dh_convention(element: Element, is_parallel: bool, report: Report) -> str:
     """Return the convention of a DH joint: Craig's without a type, HGP by its form."""
-    given = element.attribute("type") or "craig"
+    given = element.attributes.get("type") or "craig"
     shown = f"the type of {element.label} is {quote(given)}"
     if given not in _DH_TYPES:
-        message = f"{shown}, which counts as 'craig', as in RobWork"
-        hint = context.hint(given, _DH_TYPES)
-        context.warning(element.place, "unknown-value", message, hint=hint)
+        report.warning(
+            element.place,
+            "unknown-value",
+            f"{shown}, which counts as 'craig', as in RobWork",
+            hint=suggestion(given, _DH_TYPES),
+        )
     elif is_parallel != (given == "HGP"):
         has = "it has" if is_parallel else "it does not have"
         message = f"{shown}, but {has} b or beta, the parameters of 'HGP'"
         hint = f"It is read as {'HGP' if is_parallel else 'craig'}."
-        context.warning(element.place, "dh-type", message, hint=hint)
+        report.warning(element.place, "dh-type", message, hint=hint)
     if is_parallel:
         return "HGP"
     return "schilling" if given == "schilling" else "craig"
@@ -186,63 +144,55 @@ def _dh_joint(convention: str, is_prismatic: bool, p: dict[str, float]) -> Joint
             kind = CraigPrismatic if is_prismatic else CraigRevolute
             return kind(alpha=alpha, a=a, theta=theta, d=d)
         pose = dh.paul(theta=theta, d=d, a=a, alpha=alpha)
-    motion = _SLIDE_Z if is_prismatic else _TURN_Z
-    return msgspec.structs.replace(motion, precursor=pose)
+    kind = "Prismatic" if is_prismatic else "Revolute"
+    return msgspec.structs.replace(SIMPLE_JOINTS[kind], precursor=pose)
 
 
 # Limits
-
-LIMITS: Final = {
-    "PosLimit": {"min": "lower", "max": "upper"},
-    "VelLimit": {"max": "velocity"},
-    "AccLimit": {"max": "acceleration"},
-}
-"""The elements, their attributes, and the fields of `Limits` that these give."""
 
 # RobWork's own default, which it reads and writes for a joint without a limit.
 LARGEST: Final = sys.float_info.max
 UNLIMITED: Final = 1e300
 
 
-def read_limit(element: Element, node: Node, context: ReaderContext) -> None:
+def read_limit(element: Element, node: Node, report: Report) -> None:
     """Give a joint the limit of an element; the last one of its kind counts."""
     fields, name = LIMITS[element.name], quote(node.full_name)
-    given = [element.number(key, context.report, required=True) for key in fields]
-    element.attribute("refjoint")
-    context.close(element)
-    values = [value for value in given if value is not None]
-    if len(values) < len(given):
+    read = values(element, report)
+    given = [read[key] for key in fields]
+    if None in given:
         return
     if len(node.steps) != 1:
-        kind = "has several coordinates" if node.is_joint else "is not a joint"
+        kind = "has several coordinates" if node.steps else "is not a joint"
         message = f"{element.label} is about {name}, which {kind}"
-        context.warning(element.place, "not-kept", message)
+        report.warning(element.place, "not-kept", message)
         return
-    if values[-1] < (values[0] if len(values) > 1 else 0.0):
-        message = f"{element.label} of {name} " + (
-            f"goes from {values[0]:g} to {values[1]:g}"
-            if len(values) > 1
-            else "is negative"
-        )
-        context.error(element.place, "bad-limit", message)
+    fault = ""
+    if given != sorted(given):
+        fault = f"goes from {given[0]:g} to {given[1]:g}"
+    elif len(given) == 1 and given[0] < 0.0:
+        fault = "is negative"
+    if fault:
+        message = f"{element.label} of {name} {fault}"
+        report.error(element.place, "bad-limit", message)
         return
-    is_angle = node.steps[0].joint.unit is Unit.RADIAN
-    if is_angle and len(values) > 1 and any(map(looks_like_radians, values)):
-        context.warning(
+    is_angle = node.steps[0][1].unit is Unit.RADIAN
+    if is_angle and len(given) > 1 and any(map(looks_like_radians, given)):
+        report.warning(
             element.place,
             "radians",
-            f"the limits of {name}, {values[0]:g} and {values[1]:g}, look like "
+            f"the limits of {name}, {given[0]:g} and {given[1]:g}, look like "
             "radians; they are read as degrees, as RobWork does",
         )
     factor = math.pi / 180.0 if is_angle else 1.0
     changes = {
         field: _or_infinite(value * factor)
-        for field, value in zip(fields.values(), values, strict=True)
+        for field, value in zip(fields.values(), given, strict=True)
     }
     before = {field: getattr(node.limits, field) for field in changes}
     if before != changes and not all(map(math.isinf, before.values())):
         message = f"{name} has another <{element.name}>; this one counts"
-        context.warning(element.place, "repeated-limit", message)
+        report.warning(element.place, "repeated-limit", message)
     node.limits = msgspec.structs.replace(node.limits, **changes)
 
 
@@ -294,7 +244,7 @@ def read_postures(
     elements: Sequence[Element],
     joints: Sequence[str],
     links: Mapping[str, Link],
-    context: ReaderContext,
+    report: Report,
 ) -> tuple[Posture, ...]:
     """Return the postures that `Q` elements give.
 
@@ -303,44 +253,45 @@ def read_postures(
     """
     found: dict[str, Posture] = {}
     for element in elements:
-        name = element.required_attribute("name", context.report)
-        values = element.text_numbers(None, context.report)
-        context.close(element)
-        if name is None or values is None:
+        name = values(element, report)["name"]
+        q = element.text_numbers(None, report)
+        if name is None or q is None:
             continue
         shown = f"<Q> {quote(name)}"
-        if len(values) != len(joints):
+        if len(q) != len(joints):
             names = [*joints[:MOST_SHOWN], *(["..."] if joints[MOST_SHOWN:] else [])]
             message = (
-                f"{shown} has {len(values)} numbers, but RobWork's q of the device has "
+                f"{shown} has {len(q)} numbers, but RobWork's q of the device has "
                 f"{len(joints)}: {', '.join(names) or 'none'}"
             )
             if name == HOME:
-                context.error(element.place, "wrong-count", message)
+                report.error(element.place, "wrong-count", message)
             else:
                 message = f"{message}; it is left out"
-                context.warning(element.place, "wrong-count", message)
+                report.warning(element.place, "wrong-count", message)
         elif name in found:
             message = f"there is a {shown} already, which counts, as in RobWork"
-            context.warning(element.place, "repeated-posture", message)
+            report.warning(element.place, "repeated-posture", message)
         else:
-            found[name] = Posture(name=name, joints=tuple(joints), q=values)
-            for joint, q in zip(joints, values, strict=True):
-                _check_position(f"{shown} puts", element, links[joint], q, context)
+            found[name] = Posture(name=name, joints=tuple(joints), q=q)
+            for joint, position in zip(joints, q, strict=True):
+                _check_position(
+                    f"{shown} puts", element, links[joint], position, report
+                )
     return tuple(found.values())
 
 
 def _check_position(
-    what: str, element: Element, link: Link, q: float, context: ReaderContext
+    what: str, element: Element, link: Link, q: float, report: Report
 ) -> None:
     """Warn of a position outside of limits, and of an angle that must be degrees."""
     what, limits = f"{what} {quote(link.coordinate)} at {q:g}", link.limits
     if link.joint.unit is Unit.RADIAN and abs(q) > MOST_TURNS * 2.0 * math.pi:
-        context.warning(
+        report.warning(
             element.place,
             "degrees",
             f"{what}, which looks like degrees; it is read as radians, as RobWork does",
         )
     elif not limits.contains(q, tolerance=1e-6):
         message = f"{what}, outside of its limits, {limits.lower:g} to {limits.upper:g}"
-        context.warning(element.place, "out-of-range", message)
+        report.warning(element.place, "out-of-range", message)

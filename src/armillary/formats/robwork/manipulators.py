@@ -20,11 +20,19 @@ import msgspec
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Place
 from armillary.formats.names import FreeNames
-from armillary.formats.robwork.annotations import TYPE
-from armillary.formats.robwork.devices import Body, Device
-from armillary.formats.robwork.frames import WORLD_FRAME, FrameIndex, Node
+from armillary.formats.robwork.devices import read_junctions
+from armillary.formats.robwork.elements import Context
+from armillary.formats.robwork.frames import (
+    COORDINATE,
+    DEVICE,
+    TYPE,
+    WORLD_FRAME,
+    Body,
+    FrameIndex,
+    Node,
+)
 from armillary.formats.robwork.joints import HOME, read_postures
-from armillary.formats.robwork.reader_context import ReaderContext
+from armillary.formats.xml import Element
 from armillary.model.axis import Z
 from armillary.model.frame import Frame
 from armillary.model.joints.fixed import Fixed
@@ -54,27 +62,21 @@ class CellBuilder:
     """
 
     def __init__(
-        self,
-        *,
-        index: FrameIndex,
-        world: Node,
-        own: Body,
-        devices: list[Device],
-        context: ReaderContext,
+        self, index: FrameIndex, bodies: Sequence[Body], context: Context
     ) -> None:
-        """Keep the frames, whose parents are known.
+        """Take all frames, whose parents are known.
 
-        index: All frames.
-        world: What is drawn in the world and tested for collision, as a frame.
-        own: The workcell's own frames and properties.
-        devices: Those that have frames, in the order of the file.
+        bodies: The workcell's own frames, then those of each device.
         """
-        self._index, self._world, self._own = index, world, own
-        self._devices, self._context = devices, context
+        self._world = index.nodes[WORLD_FRAME]
+        self._own, *devices = bodies
+        self._devices = [device for device in devices if device.nodes]
+        self._nodes = list(index.nodes.values())
+        self._context = context
         self.names = {WORLD_FRAME: f"{ENVIRONMENT}/{WORLD_FRAME}"}
         self._free = FreeNames({WORLD})
         self._mounts: list[Mount] = []
-        self._child_counts = Counter(node.parent for node in index)
+        self._child_counts = Counter(node.parent for node in self._nodes)
 
     def workcell(self, name: str) -> Workcell | None:
         """Return the cell, or None after errors."""
@@ -83,10 +85,8 @@ class CellBuilder:
         has_environment = bool(fixed) or not self._world.is_plain
         if has_environment:
             self._free.derive(ENVIRONMENT)
-        device_names = [self._name(d.name, d.element.place) for d in self._devices]
-        part_names = [
-            self._name(first, nodes[0].place) for first, nodes in parts.items()
-        ]
+        device_names = [self._name(d.name, d.element) for d in self._devices]
+        part_names = [self._name(f, nodes[0].element) for f, nodes in parts.items()]
         names = (ENVIRONMENT, *device_names, *part_names)
         groups = (fixed, *(d.nodes for d in self._devices), *parts.values())
         owners = {
@@ -96,7 +96,7 @@ class CellBuilder:
         }
         self.names |= {
             node.full_name: f"{owners[node.full_name]}/{node.local_name}"
-            for node in self._index
+            for node in self._nodes
             if node.full_name in owners
         }
         made = [self._environment(fixed)] if has_environment else []
@@ -109,7 +109,7 @@ class CellBuilder:
             name=name,
             manipulators=manipulators,
             mounts=tuple(self._mounts),
-            properties=tuple(self._own.annotations.properties),
+            properties=(*self._own.properties.values(), *self._own.unread),
         )
 
     def _parts(self) -> dict[str, list[Node]]:
@@ -135,14 +135,14 @@ class CellBuilder:
             nodes.sort(key=lambda node, first=first: node.full_name != first)
         return parts
 
-    def _name(self, wanted: str, place: Place) -> str:
+    def _name(self, wanted: str, element: Element) -> str:
         """Return a free name for a manipulator; report another one than is wanted."""
         name = self._free.derive(wanted.replace("/", "_"))
         if name != wanted:
             message = (
                 f"the name {quote(wanted)} cannot be kept; it becomes {quote(name)}"
             )
-            self._context.warning(place, "renamed", message)
+            self._context.report.warning(element.place, "renamed", message)
         return name
 
     def _environment(self, nodes: list[Node]) -> Manipulator | None:
@@ -154,12 +154,12 @@ class CellBuilder:
             visuals=tuple(world.visuals),
             collisions=tuple(world.collisions),
         )
-        return self._manipulator(ENVIRONMENT, builder, world.place, base)
+        return self._manipulator(ENVIRONMENT, builder, world.element.place, base)
 
     def _part(self, nodes: list[Node], name: str) -> Manipulator | None:
         first = nodes[0]
         builder = _LinkBuilder(nodes, self._child_counts, self._context)
-        made = self._manipulator(name, builder, first.place)
+        made = self._manipulator(name, builder, first.element.place)
         self._mount(name, first)
         is_usual = first.daf and first.type == "Movable"
         if made is None or is_usual or not first.is_movable:
@@ -167,11 +167,15 @@ class CellBuilder:
         kept = Property(name=TYPE, of=first.local_name, text=first.type)
         return msgspec.structs.replace(made, properties=(*made.properties, kept))
 
-    def _device(self, device: Device, name: str) -> Manipulator | None:
+    def _device(self, device: Body, name: str) -> Manipulator | None:
         builder = _LinkBuilder(
             device.nodes, self._child_counts, self._context, device.unmarked_end
         )
-        builder.properties += device.body.annotations.properties
+        kind = device.element.name
+        builder.properties.append(Property(name=DEVICE, text=kind))
+        if kind == "ParallelDevice":
+            builder.properties += read_junctions(device, self._context)
+        builder.properties += (*device.properties.values(), *device.unread)
         made = self._manipulator(name, builder, device.element.place)
         self._mount(name, device.nodes[0])
         if made is None:
@@ -181,10 +185,12 @@ class CellBuilder:
             joint for node in device.joints() for joint in names.get(node.full_name, ())
         ]
         links = {link.coordinate: link for link in made.links}
-        postures = read_postures(device.postures, joints, links, self._context)
+        postures = read_postures(
+            device.element.children_named("Q"), joints, links, self._context.report
+        )
         has_home = any(posture.name == HOME for posture in postures)
         wheels = None
-        if device.kind == "MobileDevice":
+        if kind == "MobileDevice":
             left, right = device.nodes[1 : device.wheels]
             (left,), (right,) = names[left.full_name], names[right.full_name]
             # Their q is how far they roll.
@@ -211,12 +217,12 @@ class CellBuilder:
             made = Manipulator(name=name, links=links, properties=properties)
         except ModelError as error:
             message = str(error).removesuffix(".").replace("\n  ", " ")
-            self._context.error(place, "bad-device", message)
+            self._context.report.error(place, "bad-device", message)
             return None
         try:
             _ = made.limits
         except ModelError as error:
-            self._context.warning(
+            self._context.report.warning(
                 place,
                 "limits-exclude",
                 f"{str(error).removesuffix('.')}; the limits of joints that depend on "
@@ -237,7 +243,7 @@ class CellBuilder:
         if base.parent != WORLD_FRAME:
             on = self.names[base.parent]
         # The pose of a joint is in the joint, after the base that is added before it.
-        pose = Mount(manipulator=name).pose if base.is_joint else base.pose
+        pose = Mount(manipulator=name).pose if base.steps else base.pose
         mount = Mount(manipulator=name, on=on, pose=pose, bolted=not base.is_movable)
         if mount != Mount(manipulator=name):
             self._mounts.append(mount)
@@ -259,7 +265,7 @@ class _LinkBuilder:
         self,
         nodes: Sequence[Node],
         child_counts: Mapping[str, int],
-        context: ReaderContext,
+        context: Context,
         end: Node | None = None,
     ) -> None:
         """Keep the frames.
@@ -285,11 +291,11 @@ class _LinkBuilder:
         base: Parent of the frames whose parents are not among them; by default the
             first frame is the base.
         """
-        if base is None and self._nodes[0].is_joint:
+        if base is None and self._nodes[0].steps:
             first = self._nodes[0]
             base = Link(name=self._names.derive(BASE))
-            self._context.note(
-                first.place,
+            self._context.report.note(
+                first.element.place,
                 "base-added",
                 f"{first.element.label} is the first frame of its device and moves; "
                 f"the base {quote(base.name)} is put in front of it",
@@ -305,8 +311,9 @@ class _LinkBuilder:
 
     def keep_properties(self, node: Node, name: str) -> None:
         """Keep the properties of a frame."""
-        for each in node.annotations.properties:
-            self.properties.append(msgspec.structs.replace(each, of=name))
+        for each in node.properties.values():
+            if each.name != COORDINATE:
+                self.properties.append(msgspec.structs.replace(each, of=name))
 
     def _finished(self, link: Link, taken: set[str]) -> Link:
         """Return a link with its frames, and a free name for a joint without motion."""
@@ -326,7 +333,7 @@ class _LinkBuilder:
         self.keep_properties(node, name)
         if joint is not None:
             self._add_pair(joint, node, parent)
-        elif node.is_joint:
+        elif node.steps:
             self._add_joint(node, parent)
         elif (
             parent is not None
@@ -353,12 +360,12 @@ class _LinkBuilder:
 
     def _add_joint(self, node: Node, parent: str | None) -> None:
         """Add a link for each coordinate; the last is the frame behind the joint."""
-        *first, last = node.steps
+        *first, (_, last) = node.steps
         names: list[str] = []
-        for step in first:
-            name = self._names.derive(f"{node.local_name}{step.suffix}")
+        for suffix, joint in first:
+            name = self._names.derive(f"{node.local_name}{suffix}")
             self._links.append(
-                Link(name=name, parent=parent, joint=step.joint, passive=node.passive)
+                Link(name=name, parent=parent, joint=joint, passive=node.passive)
             )
             names.append(name)
             parent = name
@@ -367,7 +374,7 @@ class _LinkBuilder:
             node,
             name=node.local_name,
             parent=parent,
-            joint=last.joint,
+            joint=last,
             joint_name=own if own != node.local_name else "",
             limits=node.limits,
             coupling=node.coupling,
@@ -377,7 +384,7 @@ class _LinkBuilder:
 
     def _add_pair(self, joint: Node, frame: Node, parent: str | None) -> None:
         """Add the one link that armillary wrote as a joint about z and a frame."""
-        X_FM = joint.steps[0].joint.precursor
+        X_FM = joint.steps[0][1].precursor
         axis = frame.pose.inverse().rotate(Z)
         kind = Prismatic if joint.type == "Prismatic" else Revolute
         own = joint.joint_name
@@ -400,7 +407,7 @@ class _LinkBuilder:
             self.properties.append(kept)
         if node.is_movable:
             what = "that a movable frame inside of a device can be moved"
-            self._context.unsupported.add(what, node.place)
+            self._context.report.unsupported.add(what, node.element.place)
 
     def _joint_pairs(self, child_counts: Mapping[str, int]) -> dict[str, Node]:
         """Return the joint in front of each frame that is one link with it.
@@ -412,10 +419,10 @@ class _LinkBuilder:
             joint = self._own.get(frame.parent)
             if (
                 joint is not None
-                and joint.annotations.coordinate
+                and COORDINATE in joint.properties
                 and len(joint.steps) == child_counts[joint.full_name] == 1
                 and joint.is_plain
-                and type(joint.steps[0].joint) in {Revolute, Prismatic}
+                and type(joint.steps[0][1]) in {Revolute, Prismatic}
                 and frame.type == "Fixed"
                 and not frame.is_movable
                 and frame.pose.position == (0.0, 0.0, 0.0)

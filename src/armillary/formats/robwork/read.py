@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -10,33 +11,31 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.format import ReadOptions
-from armillary.formats.robwork.annotations import SETUPS
-from armillary.formats.robwork.devices import (
-    BODY,
+from armillary.formats.names import check_unique
+from armillary.formats.robwork.devices import read_bodies, read_parts
+from armillary.formats.robwork.elements import (
     DEVICES,
-    Body,
-    BodyReader,
-    Device,
-    Pending,
+    ELEMENTS,
+    WORKCELL,
+    Context,
+    report_unknown,
+    values,
 )
-from armillary.formats.robwork.frames import WORLD_FRAME, FrameIndex, Node
-from armillary.formats.robwork.include import FileFinder, Fragment, expand
-from armillary.formats.robwork.joints import LIMITS
+from armillary.formats.robwork.files import FileFinder
+from armillary.formats.robwork.frames import WORLD_FRAME, Body, FrameIndex, Node
+from armillary.formats.robwork.include import Fragment, expand
 from armillary.formats.robwork.manipulators import CellBuilder
 from armillary.formats.robwork.patterns import Patterns
-from armillary.formats.robwork.reader_context import ReaderContext
 from armillary.formats.robwork.setups import SetupFiles, read_rules
-from armillary.formats.robwork.shapes import MODELS, ShapeReader
 from armillary.formats.xml import Element, first_tag
 from armillary.model.coupling import Coupling
 from armillary.model.workcell import Workcell
 
-__all__ = ["WORKCELL", "read", "sniff"]
+__all__ = ["read", "sniff"]
 
-WORKCELL: Final = "WorkCell"
-IN_WORKCELL: Final = (*DEVICES, "Frame", *MODELS, "Property", *SETUPS, "Camera")
 ROOTS: Final = (WORKCELL, *DEVICES)
-FRAGMENTS: Final = (*BODY, "Include", "Define", "Use", "Q", "Junction", "Camera")
+IN_FILES: Final = ("Include", "Define", "Use", "Junction", "Camera")
+FRAGMENTS: Final = (*ELEMENTS["SerialDevice"].children, *IN_FILES)
 
 # Files that go with a workcell, by their first element.
 OTHERS: Final = {
@@ -72,13 +71,19 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     # What is missing would only seem to be unknown.
     report.raise_if_errors()
     root = _root_of(whole, path, report)
-    context = ReaderContext(report)
-    shapes = ShapeReader(context, finder)
-    setups = SetupFiles(finder, context)
-    cells = _Reading(context, shapes, setups, root).cells()
-    shapes.report_missing()
+    report_unknown(root, report)
+    context = Context(report, finder)
+    bodies = read_bodies(root, context)
+    index = _index(root, bodies, context)
+    for body in bodies:
+        read_parts(body, index, context)
+    setups = SetupFiles(context)
+    for body in (*bodies[1:], bodies[0]):  # those of devices count first
+        setups.open_all(body)
+    finder.report_missing(report)
     report.raise_if_errors()
     name = root.attributes.get("name") or os.path.basename(path).split(".")[0] or "cell"
+    cells = CellBuilder(index, bodies, context)
     cell = cells.workcell(name)
     report.raise_if_errors()
     assert cell is not None, "a faulty cell was accepted"
@@ -96,13 +101,14 @@ def _root_of(fragment: Fragment, path: str, report: Report) -> Element:
     elements = fragment.elements
     roots = [element for element in elements if element.name in ROOTS]
     if len(roots) == len(elements) == 1:
-        return roots[0]
+        root = roots[0]
+        if root.name == WORKCELL:
+            values(root, report)  # it must have a name, which may be empty
+        return root
     if not elements:
         report.error(Place(path), "no-workcell", "the file has no element")
     elif roots:
-        other = next(
-            element for element in (*roots[1:], *elements) if element is not roots[0]
-        )
+        other = next(each for each in (*roots[1:], *elements) if each is not roots[0])
         report.error(
             other.place,
             "several-roots",
@@ -133,148 +139,50 @@ def _report_root(first: Element, report: Report) -> None:
     report.error(first.place, code, message, hint=hint)
 
 
-class _Reading:
-    """Reads the elements of one tree: first all frames, then what is about them."""
-
-    def __init__(
-        self,
-        context: ReaderContext,
-        shapes: ShapeReader,
-        setups: SetupFiles,
-        root: Element,
-    ) -> None:
-        self._context = context
-        self._reader = BodyReader(context, shapes)
-        self._setups = setups
-        self._root = root
-        self._world = Node(element=root, scope=(), name=WORLD_FRAME)
-        self._own = Body()
-        self._devices: list[Device] = []
-        self._index = FrameIndex(context)
-
-    def cells(self) -> CellBuilder:
-        """Return all frames, each with its parent and with what is about it."""
-        self._read_frames()
-        bodies: list[tuple[Body, Device | None]] = [(self._own, None)]
-        bodies += [(device.body, device) for device in self._devices]
-        for body, _ in bodies:
-            self._index.add(body.nodes)
-        self._check_devices()
-        for k, node in enumerate(self._own.nodes):
-            self._index.set_parent(node, WORLD_FRAME, self._index if k else None)
-        for device in self._devices:
-            device.set_parents(self._index)
-        self._index.check_cycles()
-        for device in self._devices:
-            self._couple(device)
-        for body, device in bodies:
-            for part in body.parts:
-                self._read_part(part, body, device)
-        for body, _ in (*bodies[1:], bodies[0]):
-            kept = map(self._setups.open, body.setups)
-            body.annotations.properties += (each for each in kept if each is not None)
-        return CellBuilder(
-            index=self._index,
-            world=self._world,
-            own=self._own,
-            devices=[device for device in self._devices if device.nodes],
-            context=self._context,
-        )
-
-    def _read_frames(self) -> None:
-        root, context = self._root, self._context
-        if root.name != WORKCELL:
-            self._devices.append(self._reader.device(root, WORLD_FRAME))
-            return
-        root.required_attribute("name", context.report)
-        for child in context.children(root, IN_WORKCELL):
-            if child.name in DEVICES:
-                support = WORLD_FRAME
-                if self._own.nodes and child.name != "MobileDevice":
-                    support = self._own.nodes[-1].full_name
-                self._devices.append(self._reader.device(child, support))
-            elif child.name == "Camera":
-                context.unsupported.add("<Camera>", child.place)
-            else:
-                self._reader.add(child, (), self._own)
-        context.close(root)
-
-    def _check_devices(self) -> None:
-        first: dict[str, Device] = {}
-        for device in self._devices:
-            taken = first.setdefault(device.name, device)
-            place = device.element.place
-            if taken is not device:
-                self._context.error(
-                    place,
-                    "repeated-name",
-                    f"there is a device {quote(device.name)} already, at "
-                    f"{taken.element.place}",
-                    hint="Rename one.",
-                )
-            if not device.nodes:
-                message = (
-                    f"{device.element.label} has no frame and is left out, as in "
-                    "RobWork"
-                )
-                self._context.warning(place, "empty-device", message)
-
-    def _couple(self, device: Device) -> None:
-        """Find the joints that others depend on."""
-        own = {node.full_name: node for node in device.nodes}
-        for node in device.nodes:
-            depend = node.depend
-            if depend is None:
-                continue
-            found = self._index.find(depend.on, node.scope)
-            owner = own.get(found or "")
-            if owner is not None and len(owner.steps) == 1:
-                node.coupling = Coupling(
-                    of=owner.joint_name, multiplier=depend.gain, offset=depend.offset
-                )
-                continue
-            hint = ""
-            if found is None:
-                what, hint = "is unknown", self._index.hint(depend.on, node.scope)
-            elif owner is None:
-                what = "is not in the same device"
-            else:
-                what = "is not a joint with one coordinate"
-            self._context.error(
-                depend.place,
-                "bad-depend",
-                f"{node.element.label} depends on {quote(depend.on)}, which {what}",
-                hint=hint,
+def _index(root: Element, bodies: Sequence[Body], context: Context) -> FrameIndex:
+    """Return all frames, each with its parent and the joint that it depends on."""
+    devices, report = bodies[1:], context.report
+    named = ((device.name, device.element.place) for device in devices)
+    check_unique("device", named, report)
+    world = Node(element=root, scope=(), name=WORLD_FRAME)
+    index = FrameIndex(world, bodies, context)
+    for body in bodies:
+        index.set_parents(body)
+    index.check_cycles()
+    for device in devices:
+        _couple(device, index, report)
+        if not device.nodes:
+            message = (
+                f"{device.element.label} has no frame and is left out, as in RobWork"
             )
+            report.warning(device.element.place, "empty-device", message)
+    return index
 
-    def _read_part(self, part: Pending, body: Body, device: Device | None) -> None:
-        """Give a limit, shape or property to the frame that it is about."""
-        element, context = part.element, self._context
-        kind = "joint" if element.name in LIMITS else "frame"
-        named = element.attribute(f"ref{kind}")
-        if element.name == "Property" and not named:
-            body.annotations.read(element, context)
-            return
-        target: str | None = WORLD_FRAME
-        if named:
-            target = self._index.find(named, part.scope)
-        elif part.last is not None:
-            target = part.last.full_name
-        elif device is not None and device.nodes and kind == "frame":
-            target = device.nodes[0].full_name
-        if target is None or (kind == "joint" and target == WORLD_FRAME):
-            if named:
-                message = (
-                    f"{element.label} is about {quote(named)}, which is not a {kind} "
-                    "here; it is left out"
-                )
-                hint = self._index.hint(named, part.scope)
-                context.warning(element.place, f"unknown-{kind}", message, hint=hint)
-            else:
-                message = (
-                    f"{element.label} names no joint, and none is declared before it"
-                )
-                context.error(element.place, "unknown-joint", message)
-            return
-        node = self._world if target == WORLD_FRAME else self._index[target]
-        self._reader.read_part(element, node)
+
+def _couple(device: Body, index: FrameIndex, report: Report) -> None:
+    """Find the joints that others depend on."""
+    own = set(map(id, device.nodes))
+    for node in device.nodes:
+        if node.depend is None:
+            continue
+        given = values(node.depend, report)
+        on, gain, offset = given["on"], given["gain"], given["offset"]
+        if on is None or gain is None or offset is None:
+            continue
+        owner = index.find(on, node.scope)
+        fault, hint = "", ""
+        if owner is None:
+            fault, hint = "which is unknown", index.hint(on, node.scope)
+        elif id(owner) not in own:
+            fault = "which is not in the same device"
+        elif len(owner.steps) != 1:
+            fault = "which is not a joint with one coordinate"
+        elif len(node.steps) > 1:
+            fault = f"but only Revolute and Prismatic joints can, not {node.type}"
+        else:
+            node.coupling = Coupling(
+                of=owner.joint_name, multiplier=gain, offset=offset
+            )
+            continue
+        message = f"{node.element.label} depends on {quote(on)}, {fault}"
+        report.error(node.depend.place, "bad-depend", message, hint=hint)

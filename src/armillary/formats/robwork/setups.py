@@ -24,17 +24,20 @@ import msgspec
 from armillary.errors import FormatError, ModelError, quote
 from armillary.formats.diagnostic import NOWHERE, Place, Report, Severity, Unsupported
 from armillary.formats.files import SIZE_CAP, read_bytes
-from armillary.formats.robwork.annotations import (
+from armillary.formats.robwork.elements import (
     CALIBRATION,
     COLLISION,
-    PREFIX,
     PROXIMITY,
+    Context,
+    known_children,
+    may_have,
+    name,
+    one_of,
+    report_unknown,
+    values,
 )
-from armillary.formats.robwork.devices import Pending
-from armillary.formats.robwork.frames import SEPARATOR
-from armillary.formats.robwork.include import FileFinder
+from armillary.formats.robwork.frames import PREFIX, SEPARATOR, Body, Part
 from armillary.formats.robwork.patterns import Patterns, is_name
-from armillary.formats.robwork.reader_context import ReaderContext
 from armillary.formats.xml import Element, Limits, parse, tag, to_text
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pattern import LinkName
@@ -53,19 +56,38 @@ MOST_RULES: Final = 100_000
 """The most rules and pairs that patterns may be expanded to."""
 
 
+_PATTERNS: Final = may_have(PatternA=name, PatternB=name)
+_SWITCH: Final = one_of("true", "false")
+TABLES: Final = {
+    COLLISION: {
+        COLLISION: may_have("Exclude", "Volatile", "ExcludeStaticPairs"),
+        "Exclude": may_have("FramePair"),
+        "FramePair": may_have(first=name, second=name),
+        "ExcludeStaticPairs": may_have(),  # they are left out in any case
+    },
+    PROXIMITY: {
+        PROXIMITY: may_have(
+            *("Include", "Exclude"),
+            UseIncludeAll=_SWITCH,
+            UseExcludeStaticPairs=_SWITCH,
+        ),
+        "Include": _PATTERNS,
+        "Exclude": _PATTERNS,
+    },
+}
+"""The elements of each kind of file, by the name of its root."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setup:
     """A file with rules.
 
     Attributes:
-        kind: `CollisionSetup` or `ProximitySetup`, the name of the element that refers
-            to the file.
         root: The content of the file.
         scope: The device and chains whose names come before those in the file, such as
             `SchunkHand.f1`; empty for the whole workcell.
     """
 
-    kind: str
     root: Element
     scope: str
 
@@ -77,40 +99,37 @@ class SetupFiles:
         opened: Those that could be read, in order.
     """
 
-    def __init__(self, finder: FileFinder, context: ReaderContext) -> None:
-        self._finder = finder
+    def __init__(self, context: Context) -> None:
         self._context = context
         self._bytes = SIZE_CAP
         self._elements = MOST_ELEMENTS
         self.opened: list[Setup] = []
 
-    def open(self, reference: Pending) -> Property | None:
-        """Open the file of an element; return the property that keeps one not read."""
-        element, context = reference.element, self._context
-        file = element.required_attribute("file", context.report) or ""
-        context.close(element)
-        found = None
-        if element.name == CALIBRATION:
-            message = f"the calibration {quote(file)} is not applied, as in RobWork"
-            context.note(element.place, "calibration", message)
-        else:
-            found = self._finder.find(file, element.place)
-        if isinstance(found, str):
-            self._read(reference, file, found)
-            return None
-        if found is not None:
-            message = f"{found.message}; its rules for collisions are left out"
-            context.warning(element.place, found.code, message, hint=found.hint)
-        base = os.path.dirname(os.path.abspath(element.place.path))
-        path = os.path.join(base, file.replace("\\", "/"))
-        return Property(
-            name=f"{PREFIX}{element.name}",
-            text=os.path.relpath(path, self._finder.folder).replace(os.sep, "/"),
-            description=SEPARATOR.join(reference.scope[1:]),
-        )
+    def open_all(self, body: Body) -> None:
+        """Open the files that a body refers to; those not read become properties."""
+        finder, report = self._context.finder, self._context.report
+        for part in body.setups:
+            element = part.element
+            file = values(element, report)["file"] or ""
+            if element.name == CALIBRATION:
+                message = f"the calibration {quote(file)} is not applied, as in RobWork"
+                report.note(element.place, "calibration", message)
+            else:
+                found = finder.find(file, element.place)
+                if isinstance(found, str):
+                    self._open(part, file, found)
+                    continue
+                message = f"{found.message}; its rules for collisions are left out"
+                report.warning(element.place, found.code, message, hint=found.hint)
+            kept = Property(
+                name=f"{PREFIX}{element.name}",
+                text=finder.from_first(file, element.place),
+                description=SEPARATOR.join(part.scope[1:]),
+            )
+            body.unread.append(kept)
 
-    def _read(self, reference: Pending, file: str, real: str) -> None:
-        report, element = self._context.report, reference.element
+    def _open(self, part: Part, file: str, real: str) -> None:
+        report, element = self._context.report, part.element
         if len(self.opened) == MOST_FILES:
             message = f"there are more than {MOST_FILES} setups"
             report.error(element.place, "too-many-files", message)
@@ -129,13 +148,19 @@ class SetupFiles:
             return
         self._bytes -= len(data)
         self._elements -= sum(1 for _ in root.walk())
-        scope = SEPARATOR.join(reference.scope)
-        self.opened.append(Setup(element.name, root, scope))
+        if root.name == element.name:
+            report_unknown(root, report, TABLES[root.name])
+            self.opened.append(Setup(root, SEPARATOR.join(part.scope)))
+            return
+        report.error(
+            root.place,
+            "wrong-root",
+            f"the root element is {root.label}, but the element that names this file "
+            f"is a <{element.name}>",
+        )
 
 
-def read_rules(
-    setups: Sequence[Setup], patterns: Patterns, context: ReaderContext
-) -> Rules:
+def read_rules(setups: Sequence[Setup], patterns: Patterns, context: Context) -> Rules:
     """Return the rules of all setups of a workcell.
 
     setups: In the order of the file, those of devices before the workcell's own.
@@ -143,7 +168,7 @@ def read_rules(
     if not setups:
         return Rules.robwork()
     # The sort keeps the order of the files of one kind.
-    ordered = sorted(setups, key=lambda setup: setup.kind != COLLISION)
+    ordered = sorted(setups, key=lambda setup: setup.root.name != COLLISION)
     readers = [_RuleReader(setup, patterns, context) for setup in ordered]
     every = chain(
         chain.from_iterable(reader.flags() for reader in readers),
@@ -157,85 +182,50 @@ def read_rules(
             return rules.extended(found)
         except ModelError as error:
             message = str(error).removesuffix(".")
-    context.error(ordered[-1].root.place, "too-many-rules", message)
+    context.report.error(ordered[-1].root.place, "too-many-rules", message)
     return rules
 
 
 class _RuleReader:
     """Reads one setup."""
 
-    def __init__(
-        self, setup: Setup, patterns: Patterns, context: ReaderContext
-    ) -> None:
-        self._kind, self._root, self._scope = setup.kind, setup.root, setup.scope
+    def __init__(self, setup: Setup, patterns: Patterns, context: Context) -> None:
+        self._root, self._scope = setup.root, setup.scope
+        self._table = TABLES[setup.root.name]
         self._patterns = patterns
         self._context = context
         self._sides: dict[str, tuple[str, ...]] = {}
-        if self._root.name != self._kind:
-            context.error(
-                self._root.place,
-                "wrong-root",
-                f"the root element is {self._root.label}, but the element that names "
-                f"this file is a <{self._kind}>",
-            )
-            self._kind = ""
 
     def flags(self) -> Iterator[Rule]:
         """Yield the rules of the file's flags, which are about all its frames."""
-        if self._kind != PROXIMITY:
-            return
-        place = self._root.place
-        if not self._flag("UseIncludeAll"):
-            yield from self._product("*", "*", place, tested=False)
-        elif not self._flag("UseExcludeStaticPairs"):
-            for rule in self._product("*", "*", place, tested=True):
-                yield msgspec.structs.replace(rule, where="rigid")
-        # Not needed if there are no pairs to leave out.
-        self._root.attribute("UseExcludeStaticPairs")
-
-    def _flag(self, name: str) -> bool:
-        value = self._context.choice(self._root, name, ("true", "false"), "true")
-        if value == "false":
-            self._context.note(
-                self._root.place,
-                "flag",
-                f"{name} is applied to the frames of this file; RobWork itself takes "
-                "it for true",
+        root, report = self._root, self._context.report
+        flags = values(root, report, self._table)
+        for flag in (key for key, value in flags.items() if value == "false"):
+            message = (
+                f"{flag} is applied to the frames of this file; RobWork itself takes "
+                "it for true"
             )
-        return value == "true"
+            report.note(root.place, "flag", message)
+        if flags.get("UseIncludeAll") == "false":
+            yield from self._product("*", "*", root.place, tested=False)
+        elif flags.get("UseExcludeStaticPairs") == "false":
+            for rule in self._product("*", "*", root.place, tested=True):
+                yield msgspec.structs.replace(rule, where="rigid")
 
     def rules(self) -> Iterator[Rule]:
         """Yield the rules of the file, in order."""
-        context, root = self._context, self._root
-        if self._kind == PROXIMITY:
-            for element in context.children(root, ("Include", "Exclude")):
-                is_tested = element.name == "Include"
-                yield from self._rule(element, "PatternA", "PatternB", tested=is_tested)
-        elif self._kind == COLLISION:
-            known = ("Exclude", "Volatile", "ExcludeStaticPairs")
-            for element in context.children(root, known):
-                if element.name == "Exclude":
-                    for pair in context.children(element, ("FramePair",)):
-                        yield from self._rule(pair, "first", "second", tested=False)
-                elif element.name == "Volatile":
-                    element.read_text()
-                    context.unsupported.add("<Volatile>", element.place)
-                # Static pairs are left out in any case.
-                context.close(element)
-        if self._kind:
-            context.close(root)
+        for element in known_children(self._root, self._table):
+            if element.name == "Volatile":
+                self._context.report.unsupported.add("<Volatile>", element.place)
+            elif self._root.name == PROXIMITY:
+                yield from self._rule(element, tested=element.name == "Include")
+            else:
+                for pair in known_children(element, self._table):
+                    yield from self._rule(pair, tested=False)
 
-    def _rule(
-        self, element: Element, a: str, b: str, *, tested: bool
-    ) -> Iterator[Rule]:
+    def _rule(self, element: Element, *, tested: bool) -> Iterator[Rule]:
         """Yield the rules of an element with two patterns."""
-        report = self._context.report
-        left, right = (element.required_attribute(name, report) for name in (a, b))
-        self._context.close(element)
-        for name, pattern in ((a, left), (b, right)):
-            if pattern == "":
-                message = f"attribute {quote(name)} of {element.label} is empty"
-                self._context.error(element.place, "missing-name", message)
+        left, right = values(element, self._context.report, self._table).values()
         if left and right:
             yield from self._product(left, right, element.place, tested=tested)
 
@@ -251,7 +241,7 @@ class _RuleReader:
                 found = self._patterns.sides(pattern, self._scope)
             except ModelError as error:
                 message = str(error).removesuffix(".")
-                self._context.error(place, "bad-pattern", message)
+                self._context.report.error(place, "bad-pattern", message)
             else:
                 if not found:
                     self._report_unmatched(pattern, place)
@@ -265,14 +255,14 @@ class _RuleReader:
         if not is_name(pattern):
             if pattern != "*":
                 message = f"the pattern {quote(full)} matches no link"
-                self._context.warning(place, "no-match", message)
+                self._context.report.warning(place, "no-match", message)
         elif full not in names:
             known = (n.removeprefix(prefix) for n in names if n.startswith(prefix))
-            self._context.warning(
+            self._context.report.warning(
                 place,
                 "unknown-frame",
                 f"there is no frame {quote(full)}; its rules are left out",
-                hint=self._context.hint(pattern, known),
+                hint=self._context.report.hint(pattern, known),
             )
 
 
@@ -343,8 +333,8 @@ def _pair_elements(cell: Workcell, patterns: Patterns) -> Iterator[Element]:
     tested = set(pairs)
     links: list[LinkName] = []
     groups: list[int] = []
-    for name in pairs.links:
-        number = cell.frame(name).link
+    for link in pairs.links:
+        number = cell.frame(link).link
         links.append(tree.name(number))
         groups.append(int(tree.groups[number]))
     names = [patterns.name(link) for link in links]

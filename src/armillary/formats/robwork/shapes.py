@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from armillary.errors import ModelError, quote
-from armillary.formats.diagnostic import Diagnostic, Place, Unsupported
+from armillary.formats.diagnostic import Report, Unsupported
+from armillary.formats.robwork.elements import (
+    GEOMETRY,
+    SIZES,
+    Context,
+    known_children,
+    values,
+)
 from armillary.formats.robwork.frames import Node
-from armillary.formats.robwork.include import FileFinder
-from armillary.formats.robwork.reader_context import ReaderContext
 from armillary.formats.robwork.transform import (
-    TRANSFORM,
     number_text,
     numbers_element,
     read_transform,
@@ -33,220 +36,90 @@ from armillary.model.shapes import (
 )
 from armillary.spatial.pose import Pose
 
-__all__ = ["MODELS", "ShapeReader", "shape_elements"]
+__all__ = ["read_shapes", "shape_elements"]
 
-MODELS: Final = ("Drawable", "CollisionModel")
-SIZES: Final = {
-    "Sphere": ("radius",),
-    "Box": ("x", "y", "z"),
-    "Cone": ("radius", "z"),
-    "Cylinder": ("radius", "z"),
-    "Plane": (),
-}
-"""The attributes of the simple shapes, in the order in which they are used below."""
-
-GEOMETRY: Final = ("Polytope", *SIZES, "Tube", "Custom")
 TUBE_LEVEL: Final = 20
 MOST_TUBE_PIECES: Final = 200
-
-MESH_SUFFIXES: Final = (
-    *("", ".stl", ".stla", ".stlb", ".obj"),
-    *(".3ds", ".ac", ".ac3d", ".tri", ".dae"),
-)
-"""What RobWork adds to a file name without a suffix, some of it in another order."""
-
-MOST_LOOKED_UP: Final = 2000
 ONES: Final = (1.0, 1.0, 1.0)
 
 
-class ShapeReader:
-    """Reads the shapes of frames; names mesh files as seen from the first file.
-
-    Files of meshes are looked up, but not opened.
-    """
-
-    def __init__(self, context: ReaderContext, finder: FileFinder) -> None:
-        self._context = context
-        self._finder = finder
-        self._meshes: dict[tuple[str, str], str] = {}
-        self._missing: list[tuple[Place, str]] = []
-
-    def read(self, element: Element, node: Node) -> None:
-        """Give a frame the shapes of a `Drawable` or a `CollisionModel`."""
-        context = self._context
-        is_drawn, is_tested = element.name == "Drawable", True
-        name = element.attribute("name")
-        if name is None:
-            message = f"{element.label} has no name"
-            context.warning(element.place, "missing-name", message)
-        if is_drawn:
-            switch = ("Enabled", "Disabled")
-            value = context.choice(element, "colmodel", switch, "Enabled")
-            is_tested = value == "Enabled"
-        element.attribute("refframe")
-        common = {
-            "name": name or "",
-            "pose": read_transform(element, context),
-            "colour": self._colour(element) if is_drawn else None,
-        }
-        for child in context.children(element, (*TRANSFORM, "RGB", *GEOMETRY)):
-            if child.name in GEOMETRY:
-                shapes = self._shapes(child, common)
-                node.visuals += shapes if is_drawn else ()
-                node.collisions += shapes if is_tested else ()
-        context.close(element)
-
-    def _shapes(self, element: Element, common: dict[str, Any]) -> Sequence[Shape]:
-        unsupported = self._context.unsupported
-        if element.name == "Custom":
-            what = "the geometry <Custom>, which a plug-in of RobWork makes,"
-            unsupported.add(what, element.place)
-            return ()
-        if element.name != "Tube" and element.attribute("level") is not None:
-            what = "the attribute 'level', how finely RobWork draws what is round,"
-            unsupported.add(what, element.place)
-        shapes: Sequence[Shape] = ()
+def read_shapes(element: Element, node: Node, context: Context) -> None:
+    """Give a frame the shapes of a `Drawable` or a `CollisionModel`."""
+    report = context.report
+    given = values(element, report)
+    if "name" not in element.attributes:
+        report.warning(element.place, "missing-name", f"{element.label} has no name")
+    is_drawn = element.name == "Drawable"
+    is_tested = not is_drawn or given["colmodel"] == "Enabled"
+    common = {
+        "name": given["name"],
+        "pose": read_transform(element, report),
+        "colour": _colour(element, report) if is_drawn else None,
+    }
+    for child in known_children(element):
+        if child.name not in GEOMETRY:
+            continue
         try:
-            if element.name == "Tube":
-                shapes = self._tube(element, common)
-            elif element.name == "Polytope":
-                shapes = self._mesh(element, common)
-            else:
-                sizes = self._sizes(element, *SIZES[element.name])
-                if sizes is not None:
-                    shapes = (_simple(element.name, sizes, common),)
+            shapes = _shapes(child, common, context)
         except ModelError as error:
             message = str(error).removesuffix(".")
-            self._context.error(element.place, "bad-shape", message)
-        self._context.close(element)
-        return shapes
+            report.error(child.place, "bad-shape", message)
+            continue
+        node.visuals += shapes if is_drawn else ()
+        node.collisions += shapes if is_tested else ()
 
-    def _colour(self, element: Element) -> Colour | None:
-        rgb = element.only_child("RGB", self._context.report)
-        if rgb is None:
-            return None
-        values = list(rgb.text_numbers(None, self._context.report) or ())
-        self._context.close(rgb)
-        if len(values) not in {3, 4} or not all(0.0 <= v <= 1.0 for v in values):
-            self._context.warning(
-                rgb.place,
-                "bad-colour",
-                f"the colour {quote(rgb.text.strip())} of {element.label} is left out",
-                hint="Give red, green, blue and, if needed, opacity, from 0 to 1.",
-            )
-            return None
-        return (values[0], values[1], values[2], values[3] if len(values) == 4 else 1.0)
 
-    def _sizes(self, element: Element, *names: str) -> list[float] | None:
-        """Return sizes that are not negative; report others, and warn of zeros."""
-        report = self._context.report
-        given = [element.number(name, report, required=True) for name in names]
-        sizes = [value for value in given if value is not None]
-        if len(sizes) < len(given):
-            return None
-        if min(sizes, default=1.0) < 0.0:
-            message = f"{element.label} has a negative size"
-            report.error(element.place, "negative-size", message)
-            return None
-        if min(sizes, default=1.0) == 0.0:
-            message = f"{element.label} has a size of zero"
-            report.warning(element.place, "no-volume", message)
-        return sizes
-
-    def _tube(self, element: Element, common: dict[str, Any]) -> Sequence[Shape]:
-        """Return the pieces of a tube around z, as many as RobWork makes of it.
-
-        Its radius is the inner one.
-        """
-        report = self._context.report
-        sizes = self._sizes(element, "thickness", "z")
-        inner = element.number("radius", report, required=True)
-        level = element.number("level", report, default=TUBE_LEVEL)
-        if inner is not None and inner < 0.0:
-            message = f"{element.label} has a negative size"
-            report.error(element.place, "negative-size", message)
-        if sizes is None or min(sizes) == 0.0 or inner is None or inner < 0.0:
-            return ()
-        count = int(level) if 3 <= level <= MOST_TUBE_PIECES else TUBE_LEVEL
-        if count != level:
-            message = f"a tube of {level:g} pieces is read as one of {count}"
-            report.warning(element.place, "bad-level", message)
-        thickness, length = sizes
-        angles = 2.0 * np.pi * np.arange(count + 1) / count
-        ring = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-        return [
-            ConvexPolyhedron.around(
-                [
-                    (radius * x, radius * y, z)
-                    for radius in {inner, inner + thickness}
-                    for x, y in ring[k : k + 2].tolist()
-                    for z in (-0.5 * length, 0.5 * length)
-                ],
-                **common,
-            )
-            for k in range(count)
-        ]
-
-    # Meshes
-
-    def _mesh(self, element: Element, common: dict[str, Any]) -> Sequence[Shape]:
-        file = element.required_attribute("file", self._context.report)
-        if file is None:
-            return ()
-        if not file.strip():
-            message = f"{element.label} names no file"
-            self._context.error(element.place, "empty-reference", message)
-            return ()
-        return (Mesh(file=self._mesh_path(file.strip(), element.place), **common),)
-
-    def _mesh_path(self, reference: str, place: Place) -> str:
-        """Return the path of a mesh from the folder of the first file.
-
-        The suffix is added if a file with one of those that RobWork tries exists.
-        """
-        reference = reference.replace("\\", "/")
-        folder = os.path.dirname(os.path.abspath(place.path))
-        key = (folder, reference)
-        if key not in self._meshes:
-            if len(self._meshes) < MOST_LOOKED_UP:
-                reference += self._suffix(folder, reference, place)
-            path = reference
-            if not os.path.isabs(path):
-                path = os.path.join(folder, path)
-                path = os.path.relpath(path, self._finder.folder).replace(os.sep, "/")
-            self._meshes[key] = path
-        return self._meshes[key]
-
-    def _suffix(self, folder: str, reference: str, place: Place) -> str:
-        """Return what a file name lacks; report a missing or forbidden file."""
-        path = os.path.join(folder, reference)
-        for suffix in MESH_SUFFIXES:
-            if _is_file(path + suffix):
-                found = self._finder.find(reference + suffix, place)
-                if isinstance(found, Diagnostic):
-                    self._context.warning(
-                        place, found.code, found.message, hint=found.hint
-                    )
-                return suffix
-        self._missing.append((place, reference))
-        return ""
-
-    def report_missing(self) -> None:
-        """Report how many mesh files are missing, in one warning."""
-        if not self._missing:
-            return
-        place, first = self._missing[0]
-        others = f" and {len(self._missing) - 1} more" if self._missing[1:] else ""
-        self._context.warning(
-            place,
-            "missing-mesh",
-            f"there is no file for the geometry {quote(first)}{others}, of "
-            f"{len(self._meshes)} in all; shapes keep the names",
-            hint="Poses need none of them; drawing and collisions do.",
+def _colour(element: Element, report: Report) -> Colour | None:
+    rgb = element.only_child("RGB", report)
+    if rgb is None:
+        return None
+    parts = list(rgb.text_numbers(None, report) or ())
+    if len(parts) not in {3, 4} or not all(0.0 <= part <= 1.0 for part in parts):
+        report.warning(
+            rgb.place,
+            "bad-colour",
+            f"the colour {quote(rgb.text.strip())} of {element.label} is left out",
+            hint="Give red, green, blue and, if needed, opacity, from 0 to 1.",
         )
+        return None
+    return (parts[0], parts[1], parts[2], parts[3] if len(parts) == 4 else 1.0)
 
 
-def _simple(kind: str, sizes: Sequence[float], common: dict[str, Any]) -> Shape:
+def _shapes(
+    element: Element, common: Mapping[str, Any], context: Context
+) -> Sequence[Shape]:
+    """Return the shapes that an element of geometry stands for."""
+    kind, report = element.name, context.report
+    if kind == "Custom":
+        what = "the geometry <Custom>, which a plug-in of RobWork makes,"
+        context.report.unsupported.add(what, element.place)
+        return ()
+    given = values(element, report)
+    if kind != "Tube" and given["level"]:
+        what = "the attribute 'level', how finely RobWork draws what is round,"
+        context.report.unsupported.add(what, element.place)
+    if kind == "Polytope":
+        file = given["file"]
+        if file is None or not file.strip():
+            if file is not None:
+                message = f"{element.label} names no file"
+                report.error(element.place, "empty-reference", message)
+            return ()
+        path = context.finder.mesh(file.strip(), element.place, report)
+        return (Mesh(file=path, **common),)
+    if None in given.values():
+        return ()
+    names = SIZES.get(kind, ("thickness", "z"))
+    sizes = [given[name] for name in names]
+    if 0.0 in sizes:
+        message = f"{element.label} has a size of zero"
+        report.warning(element.place, "no-volume", message)
+    if kind == "Tube":
+        return () if 0.0 in sizes else _tube(element, common, given, report)
+    return (_simple(kind, sizes, common),)
+
+
+def _simple(kind: str, sizes: Sequence[float], common: Mapping[str, Any]) -> Shape:
     match kind, sizes:
         case "Sphere", [radius]:
             return Sphere(radius=radius, **common)
@@ -260,11 +133,36 @@ def _simple(kind: str, sizes: Sequence[float], common: dict[str, Any]) -> Shape:
             return HalfSpace(**common)
 
 
-def _is_file(path: str) -> bool:
-    try:
-        return os.path.isfile(path)
-    except ValueError:
-        return False
+def _tube(
+    element: Element,
+    common: Mapping[str, Any],
+    given: Mapping[str, float],
+    report: Report,
+) -> list[Shape]:
+    """Return the pieces of a tube around z, as many as RobWork makes of it.
+
+    Its radius is the inner one.
+    """
+    level = element.number("level", report, default=TUBE_LEVEL)
+    count = int(level) if 3 <= level <= MOST_TUBE_PIECES else TUBE_LEVEL
+    if count != level:
+        message = f"a tube of {level:g} pieces is read as one of {count}"
+        report.warning(element.place, "bad-level", message)
+    inner, length = given["radius"], given["z"]
+    angles = 2.0 * np.pi * np.arange(count + 1) / count
+    ring = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    return [
+        ConvexPolyhedron.around(
+            [
+                (radius * x, radius * y, z)
+                for radius in {inner, inner + given["thickness"]}
+                for x, y in ring[k : k + 2].tolist()
+                for z in (-0.5 * length, 0.5 * length)
+            ],
+            **common,
+        )
+        for k in range(count)
+    ]
 
 
 # Writing

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from armillary.errors import quote
-from armillary.formats.robwork.reader_context import ReaderContext
+from armillary.formats.diagnostic import Report
+from armillary.formats.robwork.elements import TRANSFORM
 from armillary.formats.xml import Element, tag
 from armillary.spatial.euler import moving_zyx, rows_from_moving_zyx
 from armillary.spatial.pose import IDENTITY, Pose
@@ -20,16 +21,12 @@ from armillary.spatial.vector import EYE, ZERO, Rows, Vector3, cross, transpose
 
 __all__ = [
     "ANGLE_DIGITS",
-    "TRANSFORM",
     "looks_like_radians",
     "number_text",
     "numbers_element",
     "read_transform",
     "transform_elements",
 ]
-
-TRANSFORM: Final = ("RPY", "Pos", "Transform")
-"""The elements that make up a pose."""
 
 # Six digits after the point leave errors of a few 1e-6, three digits a few 1e-3.
 EXACT, ROUNDED, SHEARED = 1e-12, 1e-5, 1e-2
@@ -38,31 +35,31 @@ ROUNDING: Final = 1e-15
 ANGLE_DIGITS: Final = 10
 
 
-def read_transform(element: Element, context: ReaderContext) -> Pose:
+def read_transform(element: Element, report: Report) -> Pose:
     """Return the pose that an element's children `RPY`, `Pos` or `Transform` give.
 
     Either of RPY and Pos may be missing here, or empty as in RobWork; it is zero then.
     Without any of them, and after an error, the pose is the identity.
     """
-    rpy, pos, twelve = (element.only_child(name, context.report) for name in TRANSFORM)
+    rpy, pos, twelve = (element.only_child(name, report) for name in TRANSFORM)
     if twelve is not None:
         if rpy is not None or pos is not None:
-            context.error(
+            report.error(
                 twelve.place,
                 "two-transforms",
                 f"{element.label} has <Transform> beside <RPY> or <Pos>",
                 hint="Keep one of them.",
             )
-        return _read_matrix(element, twelve, context)
+        return _read_matrix(element, twelve, report)
     if (rpy is None) != (pos is None):
         given, missing = ("Pos", "RPY") if rpy is None else ("RPY", "Pos")
         message = (
             f"{element.label} has <{given}> but no <{missing}>, which is taken as 0 0 0"
         )
-        context.warning(element.place, "half-transform", message)
-    position, angles = _read_vector(pos, context), _read_vector(rpy, context)
+        report.warning(element.place, "half-transform", message)
+    position, angles = _read_vector(pos, report), _read_vector(rpy, report)
     if rpy is not None and any(map(looks_like_radians, angles)):
-        context.warning(
+        report.warning(
             rpy.place,
             "radians",
             f"the angles {quote(rpy.text.strip())} look like radians; they are read as "
@@ -77,40 +74,35 @@ def looks_like_radians(angle: float) -> bool:
     return 0.5 < turns < 4.5 and abs(turns - round(turns)) * 0.5 * math.pi < RADIANS
 
 
-def _read_vector(element: Element | None, context: ReaderContext) -> Vector3:
-    if element is None:
+def _read_vector(element: Element | None, report: Report) -> Vector3:
+    if element is None or not element.read_text():
         return ZERO
-    values = element.text_numbers(3, context.report) if element.read_text() else None
-    context.close(element)
-    return ZERO if values is None else (values[0], values[1], values[2])
+    x, y, z = element.text_numbers(3, report) or ZERO
+    return x, y, z
 
 
-def _read_matrix(owner: Element, element: Element, context: ReaderContext) -> Pose:
+def _read_matrix(owner: Element, element: Element, report: Report) -> Pose:
     if not element.read_text():
         message = (
             f"<Transform> of {owner.label} is empty, which is taken as no transform"
         )
-        context.warning(element.place, "half-transform", message)
+        report.warning(element.place, "half-transform", message)
         return IDENTITY
-    n = element.text_numbers(12, context.report)
-    context.close(element)
+    n = element.text_numbers(12, report)
     if n is None:
         return IDENTITY
     rotation: Rows = ((n[0], n[1], n[2]), (n[4], n[5], n[6]), (n[8], n[9], n[10]))
-    position = (n[3], n[7], n[11])
-    return Pose(_corrected(owner, element, rotation, context), position)
+    return Pose(_corrected(owner, element, rotation, report), (n[3], n[7], n[11]))
 
 
-def _corrected(
-    owner: Element, element: Element, m: Rows, context: ReaderContext
-) -> Rows:
+def _corrected(owner: Element, element: Element, m: Rows, report: Report) -> Rows:
     """Return an exact rotation in place of nine numbers, which RobWork takes as given.
 
     A left-handed frame keeps its x and y axes, and its z axis is reversed.
     """
     error = orthonormality_error(m)
     if not error <= SHEARED:
-        context.error(
+        report.error(
             element.place,
             "bad-rotation",
             f"<Transform> of {owner.label} is not a rotation: R R' differs from 1 by "
@@ -121,7 +113,7 @@ def _corrected(
     if not is_proper(m):
         x, y, _ = transpose(m)
         m = transpose((x, y, cross(x, y)))
-        context.warning(
+        report.warning(
             element.place,
             "left-handed",
             f"<Transform> of {owner.label} is a reflection (determinant -1), so its "
@@ -130,7 +122,7 @@ def _corrected(
             hint="A shape without mirror symmetry looks different in RobWork.",
         )
     elif error > ROUNDED:
-        context.warning(
+        report.warning(
             element.place,
             "sheared",
             f"<Transform> of {owner.label} differs from a rotation by {error:.2g}; the "

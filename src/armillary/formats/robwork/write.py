@@ -9,21 +9,16 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.names import FreeNames
-from armillary.formats.robwork.annotations import (
-    DEVICE,
-    PROXIMITY,
-    TYPE,
-    property_elements,
-)
+from armillary.formats.robwork.elements import PROXIMITY, WORKCELL
 from armillary.formats.robwork.frame_export import (
     ExportedFrame,
     FrameExport,
+    property_elements,
     report_renamed,
 )
-from armillary.formats.robwork.frames import SEPARATOR, WORLD_FRAME
+from armillary.formats.robwork.frames import DEVICE, SEPARATOR, TYPE, WORLD_FRAME
 from armillary.formats.robwork.manipulators import ENVIRONMENT
 from armillary.formats.robwork.patterns import Patterns
-from armillary.formats.robwork.read import WORKCELL
 from armillary.formats.robwork.setups import are_default, setup_text
 from armillary.formats.robwork.write_device import (
     device_element,

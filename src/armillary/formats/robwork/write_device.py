@@ -8,16 +8,14 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report, Unsupported
-from armillary.formats.robwork.annotations import (
-    DEVICE,
-    JUNCTION,
-    PREFIX,
-    SETUPS,
+from armillary.formats.robwork.devices import wheel_poses
+from armillary.formats.robwork.elements import SETUPS, WHEELS
+from armillary.formats.robwork.frame_export import (
+    ExportedFrame,
+    FrameExport,
     property_elements,
 )
-from armillary.formats.robwork.devices import WHEELS, wheel_poses
-from armillary.formats.robwork.frame_export import ExportedFrame, FrameExport
-from armillary.formats.robwork.frames import SEPARATOR
+from armillary.formats.robwork.frames import DEVICE, JUNCTION, PREFIX, SEPARATOR
 from armillary.formats.robwork.joints import HOME
 from armillary.formats.xml import Element, tag
 from armillary.model.manipulator import Manipulator

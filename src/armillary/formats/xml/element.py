@@ -14,6 +14,7 @@ from armillary.formats.numbers import WHITE_SPACE, read_numbers
 __all__ = ["Element", "Leftover", "report_all_unused", "report_unused", "unused"]
 
 MOST_EXPLAINED: Final = 200
+_DOUBTFUL: Final = (Severity.ERROR, Severity.WARNING)
 
 _NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -294,14 +295,18 @@ def unused(element: Element) -> Iterator[Leftover]:
 
 
 def report_unused(
-    element: Element, report: Report, unlike: Severity = Severity.WARNING
+    element: Element,
+    report: Report,
+    unlike: Severity = Severity.WARNING,
+    misspelt: Severity = Severity.WARNING,
 ) -> None:
     """Report what `unused` finds, the first ones with the known name most like each.
 
     unlike: Severity of a name that is not like a known one; others may be misspelt.
+    misspelt: Severity of an element with a name like a known one.
     """
     for leftover in unused(element):
-        _report(leftover, element, report, unlike)
+        _report(leftover, element, report, unlike, misspelt)
 
 
 def report_all_unused(
@@ -338,17 +343,23 @@ def report_all_unused(
 
 
 def _report(
-    leftover: Leftover, element: Element, report: Report, unlike: Severity
+    leftover: Leftover,
+    element: Element,
+    report: Report,
+    unlike: Severity,
+    misspelt: Severity = Severity.WARNING,
 ) -> None:
-    likely = None
-    is_early = report.count(Severity.WARNING) < MOST_EXPLAINED
+    likely, severity = None, unlike
+    is_early = sum(map(report.count, _DOUBTFUL)) < MOST_EXPLAINED
     if leftover.kind != "text" and is_early:
         likely = nearest(leftover.name, element.asked(leftover.kind))
+    if likely:
+        severity = misspelt if leftover.kind == "element" else Severity.WARNING
     inside = "in" if leftover.kind == "text" else "of"
     report.add(
         Diagnostic(
             place=leftover.place,
-            severity=Severity.WARNING if likely else unlike,
+            severity=severity,
             code=f"unknown-{leftover.kind}",
             message=f"the {leftover.kind} {quote(leftover.name)} {inside} "
             f"{element.label} was not understood",
