@@ -1,10 +1,10 @@
 """RobWork's workcells and devices, read and written.
 
-Reading: `include` makes elements of a file and of those that it includes. `read` finds
-out what the file is; `devices`, `joints`, `shapes`, `transform` and `annotations` read
-its elements as nodes of `frames`, which finds the parent of each. `manipulators` makes
-manipulators and links of the nodes. `setups` reads the files of rules for collisions,
-whose patterns `patterns` translates.
+Reading: `include` makes elements of a file and of those that it includes. `elements`
+has the table of what each element may have. `devices`, `joints`, `shapes` and
+`transform` read the elements as nodes of `frames`, which finds the parent of each.
+`manipulators` makes manipulators and links of the nodes. `setups` reads the files of
+rules for collisions, whose patterns `patterns` translates. `files` finds all files.
 
 Writing: `frame_export` makes frames of RobWork of a manipulator, `write_device` makes a
 device of those, `write` the workcell around it, and `setups` the rules beside it.
