@@ -75,7 +75,7 @@ def random_arms(count: int) -> Iterator[tuple[str, float, str]]:
 def solved(
     device: Device, targets: np.ndarray, what: str, method: str
 ) -> tuple[float, str]:
-    """Return the share of targets solved, and a line that tells time and reasons."""
+    """Return the share of targets solved, and a line with the time and the reasons."""
     ik = device.ik()
     ik(targets[:1], method=method)  # compiles
     took = np.inf

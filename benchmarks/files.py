@@ -64,10 +64,8 @@ def verdict(path: Path) -> str:
         cell, found = read(path, folders=[ROBWORK])
     except arm.errors.FormatError as error:
         return f"refused: {error.diagnostics[0].message}"
-    joints, findings = len(cell.joint_names), len(found.diagnostics)
-    return (
-        f"{len(cell.manipulators)} manipulators, {joints} joints, {findings} findings"
-    )
+    joints, diagnostics = len(cell.joint_names), len(found.diagnostics)
+    return f"{len(cell.manipulators)} manipulators, {joints} joints, {diagnostics} diagnostics"
 
 
 def known_poses() -> Iterator[str]:

@@ -51,7 +51,7 @@ def with_joint(cell: arm.Cell, joint: arm.Joint) -> arm.Cell:
     return cell.exchange(track.exchange(cart))
 
 
-def told(name: str, answer: Solution, *more: str) -> None:
+def print_result(name: str, answer: Solution, *more: str) -> None:
     """Print how many targets ended for which reason, and more."""
     reasons = answer.summary().items()
     lines = [f"{count:6,} {arm.Reason[reason].sentence}" for reason, count in reasons]
@@ -94,15 +94,17 @@ def part(state: arm.State, frame: str = "world") -> np.ndarray:
 title("Gripping the part and putting it down elsewhere")
 grasp = cell.pose("grasp", home)
 there = reach(home, grasp)
-held = there.joints({"opening": 0.0255}).grip("part", by="gripper/tcp")
-carried = held.joints({"track/cart": 5.0, "shoulder_pan": -0.5, "elbow": 1.0})
+gripped = there.joints({"opening": 0.0255}).grip("part", by="gripper/tcp")
+carried = gripped.joints({"track/cart": 5.0, "shoulder_pan": -0.5, "elbow": 1.0})
 aside = arm.Pose.translation(0.12, 0, 0).matrix() @ grasp
-free = reach(held, aside).release("part").joints({"opening": 0.035})
+free = reach(gripped, aside).release("part").joints({"opening": 0.035})
 gone = free.replace(q=home.q)
-print(f"{'':26}{'held by':12}{'part in the world [m]':>28}{'in the gripper [m]':>28}")
+print(
+    f"{'':26}{'attached to':12}{'part in the world [m]':>28}{'in the gripper [m]':>28}"
+)
 for what, state in {
     "it lies on its stand": there,
-    "gripped": held,
+    "gripped": gripped,
     "carried around the bend": carried,
     "put down and released": free,
     "the arm is back at home": gone,
@@ -122,7 +124,7 @@ took = seconds(lambda: ik.path(path, start=start))
 off = answer.residual.max(axis=0)
 errors = f"at most {1e6 * off[0]:.1f} um and {1e6 * off[1]:.1f} urad off"
 rate = f"{len(s) / took / 1e6:.2f} million poses per second"
-told(
+print_result(
     "once around",
     answer,
     f"{len(jumps):6} jumps; {errors}",
@@ -131,7 +133,7 @@ told(
 up = path[:1].repeat(61, axis=0)
 up[:, 2, 3] += np.linspace(0, 6, 61)
 leaving, _ = ik.path(up, start=start)
-told("6 m straight up", leaving)
+print_result("6 m straight up", leaving)
 
 title(f"Compiling the pose of {FRAME}")
 cold, cached = first_kernels(cell, FRAME)
@@ -170,9 +172,9 @@ for name, took in times.items():
 
 # The check. The part stays where it is while it is gripped and released, and with the
 # gripper in between; it was put down 0.12 m aside.
-assert np.allclose(part(held), part(home), rtol=0, atol=1e-12)
-assert np.allclose(part(carried, "tcp"), part(held, "tcp"), rtol=0, atol=1e-12)
-assert np.linalg.norm(part(carried)[:3, 3] - part(held)[:3, 3]) > 1
+assert np.allclose(part(gripped), part(home), rtol=0, atol=1e-12)
+assert np.allclose(part(carried, "tcp"), part(gripped, "tcp"), rtol=0, atol=1e-12)
+assert np.linalg.norm(part(carried)[:3, 3] - part(gripped)[:3, 3]) > 1
 assert np.allclose(part(gone), part(free), rtol=0, atol=1e-12)
 assert np.allclose(part(gone)[:3, 3] - part(home)[:3, 3], [0.12, 0, 0], atol=2e-6)
 

@@ -10,9 +10,9 @@ import armillary as arm
 
 cell = arm.example("oval_track_cell")
 home = cell.home
-print("the part stands on", home.parent("part"))
+print("the part is mounted on", home.parent("part"))
 
-# Bring the gripper to where the part wants to be gripped.
+# Bring the gripper to where the part is to be gripped.
 ik = cell.ik("tcp", joints=cell.joint_names[:7])
 answer = ik(cell.pose("grasp", home), near=home.q[:7])
 assert answer.success, answer
@@ -20,21 +20,21 @@ there = home.joints(dict(zip(ik.joints, answer.q.tolist(), strict=True)))
 
 # `grip` keeps the part where it is in the world; from then on it follows.
 began = time.perf_counter()
-held = there.joints({"opening": 0.0255}).grip("part", by="gripper/tcp")
+gripped = there.joints({"opening": 0.0255}).grip("part", by="gripper/tcp")
 print(f"gripped in {1e3 * (time.perf_counter() - began):.2f} ms")
-offset = cell.pose("block", held, relative_to="tcp")
+offset = cell.pose("block", gripped, relative_to="tcp")
 
 # A history is a list of states. The cart drives off, the part with it.
-history = [held.joints({"cart": s}) for s in np.linspace(0, 4, 9)]
+history = [gripped.joints({"cart": s}) for s in np.linspace(0, 4, 9)]
 for state in history:
     x, y, z = cell.pose("block", state)[:3, 3]
     print(f"cart at {state.q[0]:6.3f} m   part at {x:7.4f} {y:7.4f} {z:7.4f}")
     assert np.allclose(cell.pose("block", state, relative_to="tcp"), offset, atol=1e-12)
 
-# What is held already, or would hold itself, is refused, and nothing has changed.
+# A part that is attached already, or would be attached to itself, is refused.
 for attempt in (
-    lambda: held.grip("part", by="tool0"),
-    lambda: held.grip("part", by="grasp", replace=True),
+    lambda: gripped.grip("part", by="tool0"),
+    lambda: gripped.grip("part", by="grasp", replace=True),
 ):
     try:
         attempt()
@@ -43,14 +43,14 @@ for attempt in (
     else:
         raise AssertionError("this must be refused")
 
-# Who holds whom decides what is tested for collision: the fingers may touch the part.
+# Attachments decide what is tested for collision: the fingers may touch the part.
 print(cell.pairs(there).why("part/block", "gripper/left_finger"))
-print(cell.pairs(held).why("part/block", "gripper/left_finger"))
-assert not cell.pairs(held).why("part/block", "gripper/left_finger").tested
+print(cell.pairs(gripped).why("part/block", "gripper/left_finger"))
+assert not cell.pairs(gripped).why("part/block", "gripper/left_finger").tested
 
 # Let go, it stays; a state can be sent anywhere and is the same there.
 free = history[-1].release("part")
 away = free.replace(q=home.q)
 assert np.allclose(cell.pose("block", away), cell.pose("block", history[-1]))
 assert cell.bind(arm.State.from_json(away.to_json())) == away
-print("released; the part stands on", away.parent("part"))
+print("released; the part is attached to", away.parent("part"))

@@ -46,17 +46,17 @@ assert load.max() <= 1.0
 assert missed.max() < 2e-3
 
 # Too fast a twist is slowed, not bent: the tool keeps its direction.
-wish = np.array([9.0, 0.0, 3.0, 0.0, 0.0, 0.0])
-slowed = tool(q, wish, step=STEP)
+requested = np.array([9.0, 0.0, 3.0, 0.0, 0.0, 0.0])
+slowed = tool(q, requested, step=STEP)
 print(slowed)
 assert 0.0 < slowed.scale < 1.0
-assert np.allclose(slowed.twist, slowed.scale * wish, atol=1e-9)
+assert np.allclose(slowed.twist, slowed.scale * requested, atol=1e-9)
 
 # A task of lower priority has only what the tool does not need: that rises, while the
 # arm's foot moves along.
 both = cell.differential_ik("tool0").then("cart", position="x", rotation="")
-wishes = np.array([[0.0, 0, 0.1, 0, 0, 0], [0.05, 0, 0, 0, 0, 0]])
-answer = both(start, wishes)
+twists = np.array([[0.0, 0, 0.1, 0, 0, 0], [0.05, 0, 0, 0, 0, 0]])
+answer = both(start, twists)
 assert answer.success.all()
-assert np.allclose(answer.twist[0], wishes[0], atol=1e-9)
+assert np.allclose(answer.twist[0], twists[0], atol=1e-9)
 print(f"both met, with rates {np.round(answer.qd, 3)}")

@@ -16,7 +16,7 @@ J = cell.jacobian("tool0")(q)
 print("Jacobian of the tool in the world:")
 print(np.array2string(J, precision=3, suppress_small=True))
 
-# The same motion in other axes, or relative to the cart it stands on.
+# The same motion in other axes, or relative to the cart that carries the arm.
 in_tool = cell.jacobian("tool0", axes="tool0")(q)
 on_cart = cell.jacobian("tool0", relative_to="cart")(q)
 

@@ -85,7 +85,7 @@ __all__ = [
     "shapes",
 ]
 
-_LATER = {  # imported when somebody asks, so that importing armillary stays quick
+_LATER = {  # imported on first use, so that importing armillary stays quick
     "RateReason": "armillary.ik.rates",
     "Reason": "armillary.ik.reason",
     "SearchOptions": "armillary.kernel.search",
@@ -124,8 +124,8 @@ def load(  # noqa: PLR0913
 ) -> Cell:
     """Return the cell in a file of any known format.
 
-    A file with faults is read wherever the motion is clear all the same. What changes
-    an answer, such as a shape that is left out, is a warning in the log
+    A file with faults is read if the motion is clear nevertheless. What changes an
+    answer, such as a shape that is left out, is a warning in the log
     `armillary.formats`.
 
     Args:
@@ -136,17 +136,17 @@ def load(  # noqa: PLR0913
         joints: Your own classes of joints that the file may hold.
         plugins: Installed packages whose joints may be imported where the file holds
             them, besides those that the user's configuration allows.
-        strict_order: Refuse a link that stands before its parent, as Isaac does.
-        strict: Refuse every fault, also where the motion is clear all the same.
-        lenient: Read by a guess what is refused otherwise, such as swapped limits; each
-            guess is a warning.
+        strict_order: Reject a link that comes before its parent, as Isaac does.
+        strict: Reject every fault, even if the motion is clear.
+        lenient: Repair faults that are otherwise rejected, such as swapped limits; each
+            repair is a warning.
         srdf: A file with groups, postures and collision rules for the robot.
         arguments: Values for `$(arg name)` in a `.xacro` file. Such a file is a
             program: it is run in a process of its own, which may only read files, in
             the folders that are allowed. Load only those that you trust.
 
     Raises:
-        FormatError: The file cannot be read, or is faulty; it lists all that was found.
+        FormatError: The file cannot be read, or is faulty; it lists all diagnostics.
         UnknownName: There is no such format or plug-in.
     """
     from armillary.formats import registry

@@ -13,7 +13,7 @@ from armillary.cli import bench
 
 def test_bench_prints_every_figure(run, file: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bench, "BATCH", 1000)
-    monkeypatch.setattr(bench, "PATIENCE", 0.01)
+    monkeypatch.setattr(bench, "DURATION", 0.01)
     result = run("bench", file)
     assert result.code == 0, result.err
     head, *lines = result.out.splitlines()
@@ -72,5 +72,5 @@ def test_seconds_are_those_of_the_quickest_call(
 ):
     monkeypatch.setattr(Stopwatch, "planned", [*planned], raising=False)
     monkeypatch.setattr(bench.timeit, "Timer", Stopwatch)
-    monkeypatch.setattr(bench, "PATIENCE", 0.0)
+    monkeypatch.setattr(bench, "DURATION", 0.0)
     assert bench.seconds(lambda: None) == pytest.approx(expected)

@@ -26,7 +26,7 @@ from armillary.model.display import plural
 
 BATCH = 100_000
 SHORTEST = 0.001  # [s] of one measurement; short ones fit between other work
-PATIENCE = 0.25  # [s] for all measurements of one figure
+DURATION = 0.25  # [s] for all measurements of one figure
 FEWEST = 3  # measurements
 WIDEST = 3.0  # [m or rad], where a joint has no limit
 
@@ -137,7 +137,7 @@ def seconds(call: Callable[[], Any]) -> float:
     while took < SHORTEST:
         count = max(2 * count, int(1.2 * count * SHORTEST / max(took, 1e-9)))
         took = timer.timeit(count)
-    end = time.perf_counter() + PATIENCE
+    end = time.perf_counter() + DURATION
     times = [took]
     while len(times) < FEWEST or time.perf_counter() < end:
         times.append(timer.timeit(count))

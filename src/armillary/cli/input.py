@@ -46,12 +46,12 @@ def add_file(parser: argparse.ArgumentParser, name: str = "FILE") -> None:
     how.add_argument(
         "--strict",
         action="store_true",
-        help="refuse every fault, also where the motion is clear all the same",
+        help="reject every fault, even if the motion is clear",
     )
     how.add_argument(
         "--lenient",
         action="store_true",
-        help="read by a guess what is refused otherwise, such as swapped limits",
+        help="repair faults that are otherwise rejected, such as swapped limits",
     )
     parser.add_argument(
         "--argument",

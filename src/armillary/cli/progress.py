@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TextIO
 
-PATIENCE = 0.5  # [s] before a bar appears
+DELAY = 0.5  # [s] before a bar appears
 INTERVAL = 0.1  # [s] between two pictures of it
 WIDTH = 40
 ERASE = "\r\033[K"
@@ -29,11 +29,11 @@ class Progress:
         self._stream = stream or sys.stderr
         self._clock = clock
         self._start = clock()
-        self._next = self._start + PATIENCE
+        self._next = self._start + DELAY
         self._visible = False
 
     def at(self, done: int) -> None:
-        """Tell how much is done."""
+        """Show that `done` of the total is done."""
         now = self._clock()
         if now < self._next or not self._stream.isatty():
             return

@@ -25,7 +25,9 @@ def add(verbs: Any) -> None:
         "assembly for this machine.",
     )
     add_file(parser)
-    parser.add_argument("--stage", choices=STAGES, default="program")
+    parser.add_argument(
+        "--stage", choices=STAGES, default="program", help="by default the program"
+    )
     add_frame(parser)
     parser.set_defaults(run=run)
 

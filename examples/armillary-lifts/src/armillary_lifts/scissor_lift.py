@@ -16,7 +16,7 @@ class ScissorLift(arm.Joint):
     Attributes:
         beam: Length of a beam from foot to head [m].
         spread: How far apart the feet are at q = 0 [m].
-        stages: How many crossed pairs stand on each other.
+        stages: Number of crossed pairs on top of each other.
     """
 
     beam: float
