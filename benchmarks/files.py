@@ -64,8 +64,9 @@ def verdict(path: Path) -> str:
         cell, found = read(path, folders=[ROBWORK])
     except arm.errors.FormatError as error:
         return f"refused: {error.diagnostics[0].message}"
-    joints, diagnostics = len(cell.joint_names), len(found.diagnostics)
-    return f"{len(cell.manipulators)} manipulators, {joints} joints, {diagnostics} diagnostics"
+    joints, count = len(cell.joint_names), len(found.diagnostics)
+    sizes = f"{len(cell.manipulators)} manipulators, {joints} joints"
+    return f"{sizes}, {count} diagnostics"
 
 
 def known_poses() -> Iterator[str]:

@@ -86,7 +86,7 @@ PLACES = ("src/", "docs/", "examples/", "benchmarks/", "README.md", "ARCHITECTUR
 
 
 def old_words(name: str, text: str) -> list[str]:
-    """The lines of a file with old words; of a test only the names and what they say."""
+    """The lines of a file with old words; of tests only their names."""
     lines = enumerate(text.splitlines(), 1)
     if name.startswith("tests/"):
         lines = [
