@@ -7,7 +7,7 @@ from typing import Final
 from armillary.kinematics.state import State
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pairs import Pairs
-from armillary.model.link_tree import Carried, LinkTree
+from armillary.model.link_tree import carried
 from armillary.model.rules import Rules
 from armillary.model.workcell import Workcell
 
@@ -30,7 +30,7 @@ class PairsOfStates:
     def pairs(self, state: State, rules: Rules) -> Pairs:
         """Return the pairs that rules have tested in a state of the cell."""
         jury = self._jury(rules)
-        return jury.pairs(carried_in(state, jury.kinship))
+        return jury.pairs(carried(state.tree))
 
     def _jury(self, rules: Rules) -> CollisionPairs:
         known = self._known.get(id(rules))
@@ -44,18 +44,3 @@ class PairsOfStates:
         if len(self._known) >= MOST_KEPT:
             self._known.clear()
         return self._known.setdefault(id(rules), CollisionPairs(self._cell, rules))
-
-
-def carried_in(state: State, kinship: LinkTree) -> tuple[Carried, ...]:
-    """Return what is held by a link, or stands on one without being bolted to it."""
-    bolted = {each.manipulator for each in kinship.bolted}
-    held = {state.cell.index[placement.manipulator] for placement in state.placements}
-    return tuple(
-        Carried(
-            k,
-            base.frame.link,
-            "held by" if k in held else "standing on",
-        )
-        for k, base in enumerate(state.tree.bases)
-        if base.frame.link >= 0 and k not in bolted
-    )

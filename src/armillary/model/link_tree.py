@@ -12,7 +12,7 @@ from armillary.model.link_pattern import LinkName
 from armillary.model.tree import Tree, nearest
 from armillary.model.workcell import WORLD_LINK, Workcell
 
-__all__ = ["Carried", "LinkTree"]
+__all__ = ["Carried", "LinkTree", "carried"]
 
 Indices = npt.NDArray[np.int64]
 
@@ -31,6 +31,17 @@ class Carried(NamedTuple):
     manipulator: int
     holder: int
     verb: str
+
+
+def carried(tree: Tree) -> tuple[Carried, ...]:
+    """Return the manipulators on links that a state attached there or could move."""
+    return tuple(
+        Carried(
+            k, base.frame.link, "held by" if base.manner == "held" else "standing on"
+        )
+        for k, base in enumerate(tree.bases)
+        if base.frame.link >= 0 and base.manner != "bolted"
+    )
 
 
 class LinkTree:

@@ -13,8 +13,9 @@ from armillary.formats.xml import Element, tag
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pairs import PairDecision
 from armillary.model.link_pattern import is_exact
-from armillary.model.link_tree import Carried
+from armillary.model.link_tree import carried
 from armillary.model.rules import Reason, Rule
+from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
 __all__ = ["read_rules", "untested_pairs"]
@@ -88,8 +89,7 @@ def _read_pairs(
 
 def untested_pairs(cell: Workcell, report: Report) -> Iterator[Element]:
     """Yield each pair of links with shapes that is not tested."""
-    known = CollisionPairs(cell, cell.rules)
-    pairs = known.pairs(_mounted(cell, known))
+    pairs = CollisionPairs(cell, cell.rules).pairs(carried(Tree.of(cell)))
     links = pairs.links
     untested = len(links) * (len(links) - 1) // 2 - len(pairs)
     if untested > MOST_PAIRS:
@@ -114,16 +114,6 @@ def untested_pairs(cell: Workcell, report: Report) -> Iterator[Element]:
                     "reason": _reason(pairs.why(a, b)),
                 },
             )
-
-
-def _mounted(cell: Workcell, known: CollisionPairs) -> tuple[Carried, ...]:
-    """Return the bases mounted on links without bolts, which URDF fixes there."""
-    bolted = {each.manipulator for each in known.kinship.bolted}
-    return tuple(
-        Carried(k, at.link, "standing on")
-        for k, at in enumerate(cell.base_frames)
-        if at.link >= 0 and k not in bolted
-    )
 
 
 def _reason(decision: PairDecision) -> str:

@@ -86,7 +86,7 @@ def read_virtual_joints(robot: Element, names: Names) -> None:
                 "unknown-value",
                 f"{element.label} is of type {quote(type_)}, not one of "
                 f"{', '.join(TYPES)}",
-                hint=names.hint(type_, TYPES),
+                hint=names.report.hint(type_, TYPES),
             )
             continue
         if name is None or child is None or frame is None:
@@ -99,22 +99,17 @@ def read_virtual_joints(robot: Element, names: Names) -> None:
                 f"{names.virtual[name].place.line}",
                 hint="Rename one.",
             )
-        names.virtual[name] = VirtualJoint(name, type_, frame, child, element.place)
+        names.virtual[name] = VirtualJoint(name, type_, frame, child, element.place, [])
 
 
-def virtual_properties(
-    names: Names, in_groups: dict[str, list[str]]
-) -> Iterator[Property]:
-    """Yield a property of the child link for each virtual joint.
-
-    in_groups: The groups that each virtual joint is in.
-    """
+def virtual_properties(names: Names) -> Iterator[Property]:
+    """Yield a property of the child link for each virtual joint."""
     for joint in names.virtual.values():
         value = KeptVirtualJoint(
             name=joint.name,
             type=joint.type,
             parent_frame=joint.parent_frame,
-            groups=tuple(in_groups.get(joint.name, ())),
+            groups=tuple(joint.groups),
         )
         yield _kept(VIRTUAL_JOINT, joint.child_link, value)
 
@@ -141,7 +136,7 @@ def read_end_effectors(
                     "unknown-group",
                     f"{element.label} names the group {quote(each)}, which does not "
                     "exist",
-                    hint=names.hint(each, known),
+                    hint=names.report.hint(each, known),
                 )
         if name is not None and link is not None and group is not None:
             value = KeptEndEffector(name=name, group=group, parent_group=parent)
@@ -181,6 +176,6 @@ def read_joint_properties(robot: Element, names: Names) -> Iterator[Property]:
             parts = names.joints(element, joint)
             if not parts:
                 continue
-            link = names.manipulator.links[names.link_behind(parts[-1])].name
+            link = names.manipulator.links[names.link_behind[parts[-1]]].name
         kept = JointProperty(joint=joint, name=name, value=value)
         yield _kept(JOINT_PROPERTY, link, kept)

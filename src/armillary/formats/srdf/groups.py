@@ -17,18 +17,13 @@ from armillary.model.group import Group
 __all__ = ["read_groups"]
 
 
-def read_groups(
-    robot: Element, names: Names, in_groups: dict[str, list[str]]
-) -> list[Group]:
-    """Return the groups, without links, joints and groups that do not exist.
-
-    in_groups: Receives the groups that each virtual joint is in.
-    """
-    given: list[tuple[Group, Place]] = []
-    for element in robot.children_named("group"):
-        group = _read_group(element, names, in_groups)
-        if group is not None:
-            given.append((group, element.place))
+def read_groups(robot: Element, names: Names) -> list[Group]:
+    """Return the groups, without links, joints and groups that do not exist."""
+    given = [
+        (group, element.place)
+        for element in robot.children_named("group")
+        if (group := _read_group(element, names)) is not None
+    ]
     check_unique("group", ((group.name, at) for group, at in given), names.report)
     places = {group.name: place for group, place in reversed(given)}
     groups = {group.name: group for group, _ in reversed(given)}
@@ -40,35 +35,30 @@ def read_groups(
     return found
 
 
-def _read_group(
-    element: Element, names: Names, in_groups: dict[str, list[str]]
-) -> Group | None:
+def _read_group(element: Element, names: Names) -> Group | None:
     name = names.required(element, "name")
     joints: list[str] = []
-    links: list[str | None] = []
-    chains: list[tuple[str, str]] = []
-    groups: list[str | None] = []
     for child in element.children_named("joint"):
         given = names.required(child, "name")
         if given is not None and given in names.virtual:
-            in_groups.setdefault(given, []).append(name or "")
+            names.virtual[given].groups.append(name or "")
         elif given is not None:
             joints.extend(names.joints(child, given))
-    for child in element.children_named("link"):
-        links.append(names.link(child, "name"))
-    for child in element.children_named("chain"):
-        base, tip = names.link(child, "base_link"), names.link(child, "tip_link")
-        if base is not None and tip is not None:
-            chains.append((base, tip))
-    for child in element.children_named("group"):
-        groups.append(names.required(child, "name"))
+    links = [names.link(child, "name") for child in element.children_named("link")]
+    chains = [
+        (names.link(child, "base_link"), names.link(child, "tip_link"))
+        for child in element.children_named("chain")
+    ]
+    groups = [
+        names.required(child, "name") for child in element.children_named("group")
+    ]
     if name is None:
         return None
     return Group(
         name=name,
         joints=tuple(dict.fromkeys(joints)),
         links=tuple(dict.fromkeys(filter(None, links))),
-        chains=tuple(dict.fromkeys(chains)),
+        chains=tuple(dict.fromkeys((a, b) for a, b in chains if a and b)),
         groups=tuple(dict.fromkeys(filter(None, groups))),
     )
 
@@ -81,7 +71,7 @@ def _without_unknown(group: Group, places: dict[str, Place], names: Names) -> Gr
                 "unknown-group",
                 f"group {quote(group.name)} holds the group {quote(name)}, which does "
                 "not exist; that is left out",
-                hint=names.hint(name, list(places)),
+                hint=names.report.hint(name, list(places)),
             )
     known = tuple(name for name in group.groups if name in places)
     return msgspec.structs.replace(group, groups=known)

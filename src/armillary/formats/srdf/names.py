@@ -23,10 +23,20 @@ class VirtualJoint(NamedTuple):
     parent_frame: str
     child_link: str
     place: Place
+    groups: list[str]
+    """Those that it is in."""
 
 
 class Names:
-    """Look up the links and joints of a robot, and warn of those that do not exist."""
+    """Look up the links and joints of a robot, and warn of those that do not exist.
+
+    Attributes:
+        manipulator: The robot, and `base` the name of its base.
+        virtual: The virtual joints of the file, by name.
+        moving: The joints that have a coordinate, their own or a followed one.
+        link_behind: The index of the link that each joint carries.
+        found, missed: How many names of links and joints exist and do not.
+    """
 
     def __init__(self, manipulator: Manipulator, report: Report) -> None:
         self.manipulator = manipulator
@@ -34,20 +44,15 @@ class Names:
         self.virtual: dict[str, VirtualJoint] = {}
         self.found = 0
         self.missed = 0
-        self.hint = report.hint
-        self._moving = {
+        self.base = manipulator.links[manipulator.base].name
+        self.moving = {
             link.coordinate for link in manipulator.links if link.has_coordinate
         }
-        self._links = {
+        self.link_behind = {
             link.coordinate: k
             for k, link in enumerate(manipulator.links)
             if link.parent is not None
         }
-
-    @property
-    def base(self) -> str:
-        """Return the name of the robot's base."""
-        return self.manipulator.links[self.manipulator.base].name
 
     def required(self, element: Element, attribute: str) -> str | None:
         """Return a required name without white space around it, None after an error."""
@@ -79,20 +84,13 @@ class Names:
             tuple(f"{name}_{part}" for part in PARTS[kind])
             for kind in ("floating", "planar")
         ]
-        known = [parts for parts in replaced if self._moving.issuperset(parts)]
-        if name in self._links or known:
+        known = [parts for parts in replaced if self.moving.issuperset(parts)]
+        if name in self.link_behind or known:
             self.found += 1
-            return (name,) if name in self._links else known[0]
-        self._report_missing("joint", name, [*self._links, *self.virtual], element)
+            return (name,) if name in self.link_behind else known[0]
+        known_names = [*self.link_behind, *self.virtual]
+        self._report_missing("joint", name, known_names, element)
         return ()
-
-    def link_behind(self, joint: str) -> int:
-        """Return the index of the link that a joint carries."""
-        return self._links[joint]
-
-    def moves(self, joint: str) -> bool:
-        """Return whether a joint has a coordinate, its own or a followed one."""
-        return joint in self._moving
 
     def _report_missing(
         self, kind: str, name: str, known: Iterable[str], element: Element
@@ -103,5 +101,5 @@ class Names:
             f"unknown-{kind}",
             f"<{element.name}> names the {kind} {quote(name)}, which the robot does "
             "not have; that is left out",
-            hint=self.hint(name, known),
+            hint=self.report.hint(name, known),
         )

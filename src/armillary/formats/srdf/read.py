@@ -51,12 +51,11 @@ def read_onto(cell: Workcell, data: bytes, path: str, report: Report) -> Workcel
     manipulator = cell.manipulators[number]
     names = Names(manipulator, report)
     read_virtual_joints(robot, names)
-    in_groups: dict[str, list[str]] = {}
-    groups = read_groups(robot, names, in_groups)
+    groups = read_groups(robot, names)
     postures, bases = read_states(robot, names, groups)
     properties = [
         *read_end_effectors(robot, names, groups),
-        *virtual_properties(names, in_groups),
+        *virtual_properties(names),
         *read_joint_properties(robot, names),
         *read_spheres(robot, names),
         *bases,
@@ -142,7 +141,7 @@ def _read_passive(robot: Element, names: Names) -> set[str]:
         name = names.required(element, "name")
         if name is not None and name not in names.virtual:
             for joint in names.joints(element, name):
-                if names.moves(joint):
+                if joint in names.moving:
                     found.add(joint)
                     continue
                 names.report.warning(

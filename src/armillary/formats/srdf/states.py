@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import Final
 
 from armillary.errors import ArmillaryError, quote
 from armillary.formats.diagnostic import Place
@@ -28,14 +28,6 @@ COUNTS: Final = {"floating": 7, "planar": 3, "fixed": 0}
 FLOATING_PARTS: Final = 6
 
 
-class _State(NamedTuple):
-    name: str
-    group: str
-    positions: dict[str, float]
-    base: tuple[float, ...] | None
-    place: Place
-
-
 def read_states(
     robot: Element, names: Names, groups: list[Group]
 ) -> tuple[list[Posture], list[Property]]:
@@ -44,45 +36,52 @@ def read_states(
     Names of states need to be unique in their groups only; where two groups have a
     state of one name, the postures are called `group_name`.
     """
-    known = [group.name for group in groups]
     elements = robot.children_named("group_state")
-    read = [_read_state(each, names, known) for each in elements]
-    states = [state for state in read if state is not None]
+    known = [group.name for group in groups]
+    counts = Counter(map(_name_in, elements))
     postures: list[Posture] = []
     bases: list[Property] = []
     seen: dict[str, Place] = {}
-    counts = Counter(state.name for state in states)
-    for state in states:
-        name = state.name
-        if counts[name] > 1:
-            name = f"{state.group}_{name}" if state.group else name
+    for element in elements:
+        given = names.required(element, "name")
+        group = _group(element, names, known)
+        positions, base = _read_joints(element, names)
+        if given is None:
+            continue
+        name = given
+        if counts[given] > 1:
+            name = f"{group}_{given}" if group else given
             names.report.note(
-                state.place,
+                element.place,
                 "renamed",
-                f"several groups have a state called {quote(state.name)}; that of "
-                f"{quote(state.group)} becomes {quote(name)}",
+                f"several groups have a state called {quote(given)}; that of "
+                f"{quote(group)} becomes {quote(name)}",
             )
         if name in seen:
             names.report.error(
-                state.place,
+                element.place,
                 "repeated-name",
-                f"group {quote(state.group)} has a state called {quote(state.name)} "
-                f"already, at line {seen[name].line}",
+                f"group {quote(group)} has a state called {quote(given)} already, at "
+                f"line {seen[name].line}",
                 hint="Rename one.",
             )
             continue
-        seen[name] = state.place
-        q = tuple(state.positions.values())
-        postures.append(Posture(name=name, joints=tuple(state.positions), q=q))
-        _check_limits(postures[-1], state.place, names)
-        if state.base is not None:
-            of, numbers = names.base, state.base
-            bases.append(Property(name=BASE_POSE, of=of, text=name, numbers=numbers))
+        seen[name] = element.place
+        q = tuple(positions.values())
+        postures.append(Posture(name=name, joints=tuple(positions), q=q))
+        _check_limits(postures[-1], element.place, names)
+        if base is not None:
+            pose = Property(name=BASE_POSE, of=names.base, text=name, numbers=base)
+            bases.append(pose)
     return postures, bases
 
 
-def _read_state(element: Element, names: Names, known: list[str]) -> _State | None:
-    name = names.required(element, "name")
+def _name_in(element: Element) -> str:
+    return element.attributes.get("name", "").strip()
+
+
+def _group(element: Element, names: Names, known: list[str]) -> str:
+    """Return the group of a state, empty without one."""
     group = (element.attribute("group") or "").strip()
     if not group:
         names.report.warning(
@@ -93,8 +92,15 @@ def _read_state(element: Element, names: Names, known: list[str]) -> _State | No
             element.place,
             "unknown-group",
             f"{element.label} is of the group {quote(group)}, which does not exist",
-            hint=names.hint(group, known),
+            hint=names.report.hint(group, known),
         )
+    return group
+
+
+def _read_joints(
+    element: Element, names: Names
+) -> tuple[dict[str, float], tuple[float, ...] | None]:
+    """Return the positions of joints in a state, and the pose of the base if given."""
     positions: dict[str, float] = {}
     followers: list[tuple[Element, str, float]] = []
     base: tuple[float, ...] | None = None
@@ -120,9 +126,7 @@ def _read_state(element: Element, names: Names, known: list[str]) -> _State | No
                 followers.append((child, part, value))
     for child, joint, value in followers:
         _check_follower(child, joint, value, positions, names)
-    if name is None:
-        return None
-    return _State(name, group, positions, base, element.place)
+    return positions, base
 
 
 def _base(
@@ -149,7 +153,7 @@ def _positions(
     parts = names.joints(element, joint)
     if not parts:
         return {}
-    if len(parts) == 1 and not names.moves(joint):
+    if len(parts) == 1 and joint not in names.moving:
         if any(values):
             shown = quote(" ".join(f"{value:g}" for value in values))
             names.report.warning(
@@ -199,7 +203,7 @@ def _check_follower(
 ) -> None:
     """Warn of a position that contradicts the joint that this one follows."""
     manipulator = names.manipulator
-    (drive,) = manipulator.drives[names.link_behind(joint)]
+    (drive,) = manipulator.drives[names.link_behind[joint]]
     leader = manipulator.joint_names[drive.of]
     where = "is not in this posture"
     if leader in positions:
@@ -218,7 +222,7 @@ def _check_follower(
 def _check_limits(posture: Posture, place: Place, names: Names) -> None:
     """Warn of positions outside of the joints' limits."""
     for joint, q in zip(posture.joints, posture.q, strict=True):
-        limits = names.manipulator.links[names.link_behind(joint)].limits
+        limits = names.manipulator.links[names.link_behind[joint]].limits
         if not limits.contains(q):
             names.report.warning(
                 place,
