@@ -502,11 +502,11 @@ def test_losses_are_told():
         "warning[not-kept]: 'properties' of a cell is not kept",
         "warning[not-kept]: 'postures' of a manipulator is not kept",
         "warning[not-kept]: 'home' of a manipulator is not kept",
+        "warning[not-kept]: 'end effector' of a frame is not kept",
+        "warning[not-kept]: 'passive' of a link is not kept (2 times)",
         "warning[not-kept]: 'properties' of a manipulator is not kept",
         "warning[not-kept]: a visual of type Cone is not kept (2 times)",
-        "warning[not-kept]: 'end effector' of a frame is not kept",
         "warning[not-kept]: a limit of a fixed joint is not kept",
-        "warning[not-kept]: 'passive' of a link is not kept (2 times)",
         "warning[not-kept]: the cell's name 'lab' is not kept",
     ]
 

@@ -6,11 +6,11 @@ import enum
 import itertools
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -24,6 +24,7 @@ __all__ = [
     "Report",
     "Severity",
     "Unsupported",
+    "Written",
     "explained",
     "explanations",
     "fault",
@@ -101,6 +102,10 @@ def fault(
     return FormatError(Diagnostic(place=place, code=code, message=message, hint=hint))
 
 
+Written: TypeAlias = Mapping[type[msgspec.Struct], tuple[str, frozenset[str]]]
+"""For each type what messages call its values, and the fields that are written."""
+
+
 class Unsupported:
     """Count what a model or a file cannot hold, to report each kind once."""
 
@@ -120,16 +125,25 @@ class Unsupported:
         first, _, count = self._found.get(kind, (place, severity, 0))
         self._found[kind] = first, severity, count + 1
 
-    def add_fields(
-        self, noun: str, value: msgspec.Struct, written: frozenset[str]
-    ) -> None:
-        """Count the fields of a value that are not written and not at their default.
+    def add_fields(self, value: object, written: Written) -> None:
+        """Count the fields of a value and of those inside it that are not written.
 
-        noun: What messages call the value.
+        Fields at their default do not count, and values of types that `written` does
+        not list are not looked into.
         """
-        for name, default in _other_fields(type(value), written):
+        kind = next((base for base in type(value).__mro__ if base in written), None)
+        if kind is None:
+            return
+        noun, fields = written[kind]
+        for name, default in _other_fields(kind, fields):
             if getattr(value, name) != default:
                 self.add(f"{name.replace('_', ' ')!r} of a {noun}")
+        for name in kind.__struct_fields__:
+            if name in fields:
+                inside: Any = getattr(value, name)
+                several: Any = inside if isinstance(inside, tuple) else (inside,)
+                for each in several:
+                    self.add_fields(each, written)
 
     def take(self) -> list[Diagnostic]:
         """Return a diagnostic for each kind, at the location of the first, and forget.

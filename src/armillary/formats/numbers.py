@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Place, Report, fault
 
-__all__ = ["WHITE_SPACE", "number_text", "read_numbers"]
+__all__ = ["WHITE_SPACE", "has_direction", "number_text", "read_numbers"]
 
 WHITE_SPACE: Final = " \t\r\n"
 LONGEST_NUMBER: Final = 1000
 LEAST_COMMAS: Final = 2
+LENGTH_TOLERANCE: Final = 1e-6
+LEAST_LENGTH: Final = 1e-12
 
 # `float` accepts more, which is refused: nan, inf, 1_000, digits of other scripts.
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -61,6 +64,31 @@ def read_numbers(
         report.error(place, "bad-number", f"{what}: {quote(word)} {reason}", hint=hint)
         return None
     return tuple(map(float, words))
+
+
+def has_direction(
+    vector: Iterable[float],
+    what: str,
+    place: Place,
+    report: Report,
+    *,
+    codes: tuple[str, str],
+    hint: str = "",
+) -> bool:
+    """Return whether a vector has a direction; note a length that is not 1.
+
+    what: The vector, for messages: `"the axis (0, 0, 2) of <joint>"`.
+    codes: Of the error that it has no direction, and of the note.
+    hint: How to fix the error.
+    """
+    length = math.hypot(*vector)
+    if not LEAST_LENGTH <= length < math.inf:
+        message = f"{what} has length {length:g}, which gives no direction"
+        report.error(place, codes[0], message, hint=hint)
+        return False
+    if abs(length - 1.0) > LENGTH_TOLERANCE:
+        report.note(place, codes[1], f"{what} has length {length:.6g}; normalised")
+    return True
 
 
 def number_text(value: float) -> str:

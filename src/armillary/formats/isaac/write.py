@@ -8,18 +8,19 @@ from typing import Final
 import msgspec
 
 from armillary.errors import ArmillaryError, quote
-from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.diagnostic import NOWHERE, Report, Written
 from armillary.formats.isaac.poses import pose_record
 from armillary.formats.json import Record, to_text
 from armillary.formats.names import FreeNames
 from armillary.formats.records import TYPE, joint_record
+from armillary.model.frame import Frame
 from armillary.model.joint import Joint
 from armillary.model.joints import Fixed, Prismatic, Revolute
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
-from armillary.model.workcell import Workcell
+from armillary.model.workcell import Mount, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 
 __all__ = ["write"]
@@ -29,14 +30,22 @@ DEPTH: Final = 3
 LARGEST: Final = sys.float_info.max
 
 # The fields that are written; any other must be at its default.
-CELL: Final = frozenset({"name", "manipulators", "mounts"})
-MOUNT: Final = frozenset({"manipulator", "on", "pose"})
-MANIPULATOR: Final = frozenset({"name", "links", "home"})
-LINK: Final = frozenset(
-    {"name", "parent", "joint", "joint_name", "limits", "coupling", "primary", "frames"}
-)
-LIMITS: Final = frozenset({"lower", "upper"})
-FRAME: Final = frozenset({"name", "pose"})
+WRITTEN: Final[Written] = {
+    Workcell: ("cell", frozenset({"name", "manipulators", "mounts"})),
+    Mount: ("mount", frozenset({"manipulator", "on", "pose"})),
+    Manipulator: ("manipulator", frozenset({"name", "links", "home"})),
+    Link: (
+        "link",
+        frozenset(
+            {
+                *("name", "parent", "joint", "joint_name", "limits"),
+                *("coupling", "primary", "frames"),
+            }
+        ),
+    ),
+    Limits: ("limit", frozenset({"lower", "upper"})),
+    Frame: ("frame", frozenset({"name", "pose"})),
+}
 
 
 def write(cell: Workcell, report: Report) -> bytes:
@@ -61,12 +70,8 @@ def write(cell: Workcell, report: Report) -> bytes:
         )
         report.raise_if_errors()
     (manipulator,) = cell.manipulators
-    unsupported = report.unsupported
     links = _Tree(manipulator, report).links(cell.base_frames[0].pose)
-    unsupported.add_fields("manipulator", manipulator, MANIPULATOR)
-    for mount in cell.mounts:
-        unsupported.add_fields("mount", mount, MOUNT)
-    unsupported.add_fields("cell", cell, CELL)
+    report.unsupported.add_fields(cell, WRITTEN)
     report.raise_if_errors()
     report.note(NOWHERE, "name", "the cell is named after the file")
     return to_text({"links": links}, depth=DEPTH)
@@ -90,9 +95,6 @@ class _Tree:
             except ArmillaryError as error:
                 message = f"link {quote(link.name)}: {str(error).removesuffix('.')}"
                 self._report.error(NOWHERE, "unwritable", message)
-            self._report.unsupported.add_fields("link", link, LINK)
-            if link.moves:
-                self._report.unsupported.add_fields("limit", link.limits, LIMITS)
             if link.coupling is not None:
                 of = quote(link.coupling.of)
                 self._warn(
@@ -111,7 +113,6 @@ class _Tree:
                 link.name, link.parent, pose if support is None else support @ pose
             )
         for frame in link.frames:
-            self._report.unsupported.add_fields("frame", frame, FRAME)
             self._add(frame.name, link.name, link.primary @ frame.pose)
 
     def _moving(self, link: Link, joint: Joint) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.numbers import has_direction
 from armillary.formats.xml import Element, tag
 from armillary.model.shape import Shape
 from armillary.model.shapes import Box, Capsule, Cylinder, Sphere
@@ -16,8 +16,6 @@ from armillary.spatial.vector import EYE, ZERO, Vector3
 
 __all__ = ["SHAPES", "origin_element", "read_pose"]
 
-LENGTH_TOLERANCE: Final = 1e-6
-LEAST_LENGTH: Final = 1e-12
 ROTATION_TOLERANCE: Final = 1e-12
 
 SHAPES: Final[dict[str, tuple[type[Shape], dict[str, int]]]] = {
@@ -53,21 +51,15 @@ def read_pose(parent: Element, report: Report) -> Pose:
             hint="Keep one of them.",
         )
     shown = quote(origin.attributes["quat_xyzw"])
-    length = math.hypot(*xyzw)
-    if not LEAST_LENGTH <= length < math.inf:
-        report.error(
-            origin.place,
-            "bad-quaternion",
-            f"the quaternion {shown} is not a rotation",
-            hint="Its length is 1; the identity is 0 0 0 1.",
-        )
+    if not has_direction(
+        xyzw,
+        f"the quaternion {shown}",
+        origin.place,
+        report,
+        codes=("bad-quaternion", "quaternion-length"),
+        hint="A rotation has length 1; the identity is 0 0 0 1.",
+    ):
         return IDENTITY
-    if abs(length - 1.0) > LENGTH_TOLERANCE:
-        report.note(
-            origin.place,
-            "quaternion-length",
-            f"the quaternion {shown} has length {length:.6g}; normalised",
-        )
     x, y, z, w = xyzw
     return Pose.from_quaternion((w, x, y, z), xyz)
 

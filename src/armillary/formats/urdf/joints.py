@@ -8,7 +8,8 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report, Severity
-from armillary.formats.urdf.elements import LEAST_LENGTH, LENGTH_TOLERANCE, read_pose
+from armillary.formats.numbers import has_direction
+from armillary.formats.urdf.elements import read_pose
 from armillary.formats.xml import Element
 from armillary.model.axis import Axis, X
 from armillary.model.coupling import Coupling
@@ -133,22 +134,12 @@ def _axis(joint: Element, type_: str, report: Report) -> Axis:
         return X
     if xyz is None:
         return X
-    length = math.hypot(*xyz)
-    listed = ", ".join(f"{number:g}" for number in xyz)
-    if not LEAST_LENGTH <= length < math.inf:
-        report.error(
-            element.place,
-            "zero-axis",
-            f"the axis of {joint.label} is ({listed}), which has no direction",
-        )
+    x, y, z = xyz
+    what = f"the axis ({x:g}, {y:g}, {z:g}) of {joint.label}"
+    codes = "zero-axis", "axis-length"
+    if not has_direction(xyz, what, element.place, report, codes=codes):
         return X
-    if abs(length - 1.0) > LENGTH_TOLERANCE:
-        report.note(
-            element.place,
-            "axis-length",
-            f"the axis ({listed}) of {joint.label} has length {length:.6g}; normalised",
-        )
-    return xyz[0], xyz[1], xyz[2]
+    return x, y, z
 
 
 def _mimic(joint: Element, type_: str, report: Report) -> Coupling | None:

@@ -7,14 +7,18 @@ from collections import Counter
 from typing import Final
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.diagnostic import NOWHERE, Report, Written
 from armillary.formats.joint_axis import JointAxis, joint_axis_of
 from armillary.formats.names import FreeNames, depth_first
 from armillary.formats.urdf.elements import origin_element
 from armillary.formats.urdf.joints import DAMPED, DYNAMICS
-from armillary.formats.urdf.write_links import LinkWriter
+from armillary.formats.urdf.write_links import (
+    SHAPE_FIELDS,
+    SHAPE_TYPES,
+    LinkWriter,
+)
 from armillary.formats.xml import Element, tag, to_text
-from armillary.model.frame import FrameRef
+from armillary.model.frame import Frame, FrameRef
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
@@ -33,16 +37,13 @@ LIMITS: Final = ("lower", "upper", "effort", "velocity", "acceleration")
 DEFAULT_NAME: Final = Workcell().name
 
 # The fields that are written; any other must be at its default.
-CELL: Final = frozenset({"name", "manipulators", "mounts"})
-MANIPULATOR: Final = frozenset({"name", "links", "properties"})
-LINK: Final = frozenset(
-    {
-        *("name", "parent", "joint", "joint_name", "limits", "coupling"),
-        *("primary", "inertia", "frames", "visuals", "collisions"),
-    }
-)
-COUPLING: Final = frozenset({"of", "multiplier", "offset"})
-FRAME: Final = frozenset({"name", "pose"})
+WRITTEN: Final[Written] = {
+    Workcell: ("cell", frozenset({"name", "manipulators", "mounts"})),
+    Manipulator: ("manipulator", frozenset({"name", "links", "properties"})),
+    Link: ("link", frozenset(Link.__struct_fields__) - {"passive"}),
+    Frame: ("frame", frozenset({"name", "pose"})),
+    **dict.fromkeys(SHAPE_TYPES, ("shape", SHAPE_FIELDS)),
+}
 
 
 def write(cell: Workcell, report: Report) -> bytes:
@@ -79,7 +80,7 @@ class _Export:
         }
         self.link_names, self.joint_names = FreeNames(links), FreeNames(joints)
         self.unsupported = report.unsupported
-        self.unsupported.add_fields("cell", cell, CELL)
+        self.unsupported.add_fields(cell, WRITTEN)
         self.link_writer = LinkWriter(report)
         self.unbounded: Counter[str] = Counter()
         self.has_accelerations = False
@@ -97,7 +98,6 @@ class _Export:
         """Add all links of a manipulator, and the joint that mounts its base."""
         manipulator = self.cell.manipulators[number]
         support = self.cell.base_frames[number]
-        self.unsupported.add_fields("manipulator", manipulator, MANIPULATOR)
         dynamics = _dynamics(manipulator)
         if len(dynamics) < len(manipulator.properties):
             self.unsupported.add("'properties' of a manipulator")
@@ -132,7 +132,6 @@ class _Export:
     def _add_link(self, manipulator: Manipulator, link: Link) -> None:
         """Add a link's body, and its frames as links of their own."""
         name = self.name(manipulator, link.name)
-        self.unsupported.add_fields("link", link, LINK)
         self.links.append(self.link_writer.element(name, link))
         if not link.primary.is_identity:
             self._note(
@@ -148,7 +147,6 @@ class _Export:
                 "frame-link",
                 f"frame {quote(child)} becomes a link on fixed joint {quote(joint)}",
             )
-            self.unsupported.add_fields("frame", frame, FRAME)
 
     def _add_joint(
         self, manipulator: Manipulator, link: Link, dynamics: tuple[float, ...]
@@ -209,7 +207,6 @@ class _Export:
         if link.coupling is None:
             self.coordinates[child] = name
         else:
-            self.unsupported.add_fields("coupling", link.coupling, COUPLING)
             mimic = {
                 "joint": self.name(manipulator, link.coupling.of),
                 "multiplier": link.coupling.multiplier,

@@ -15,13 +15,14 @@ from armillary.model.shapes import Capsule, Mesh
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import ZERO
 
-__all__ = ["LinkWriter"]
+__all__ = ["SHAPE_FIELDS", "SHAPE_TYPES", "LinkWriter"]
 
 ONES: Final = (1.0, 1.0, 1.0)
-WRITTEN: Final = frozenset(
+_ELEMENTS: Final = {kind: (name, sizes) for name, (kind, sizes) in SHAPES.items()}
+SHAPE_TYPES: Final = (*_ELEMENTS, Mesh)
+SHAPE_FIELDS: Final = frozenset(
     {"name", "pose", "colour", "size", "radius", "length", "file", "scale"}
 )
-_ELEMENTS: Final = {kind: (name, sizes) for name, (kind, sizes) in SHAPES.items()}
 
 
 class LinkWriter:
@@ -86,7 +87,6 @@ class LinkWriter:
             self._report.unsupported.add(f"a {kind} of type {type(shape).__name__}")
             return None
         self.has_capsules |= isinstance(shape, Capsule)
-        self._report.unsupported.add_fields("shape", shape, WRITTEN)
         material: list[Element] = []
         if shape.colour is not None:
             default = f"colour_{len(self._materials) + 1}"
