@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -131,7 +131,7 @@ class Unsupported:
         Fields at their default do not count, and values of types that `written` does
         not list are not looked into.
         """
-        kind = next((base for base in type(value).__mro__ if base in written), None)
+        kind: Any = next((k for k in type(value).__mro__ if k in written), None)
         if kind is None:
             return
         noun, fields = written[kind]
@@ -140,10 +140,9 @@ class Unsupported:
                 self.add(f"{name.replace('_', ' ')!r} of a {noun}")
         for name in kind.__struct_fields__:
             if name in fields:
-                inside: Any = getattr(value, name)
-                several: Any = inside if isinstance(inside, tuple) else (inside,)
-                for each in several:
-                    self.add_fields(each, written)
+                found: Any = getattr(value, name)
+                for item in cast(Any, found if isinstance(found, tuple) else (found,)):
+                    self.add_fields(item, written)
 
     def take(self) -> list[Diagnostic]:
         """Return a diagnostic for each kind, at the location of the first, and forget.
