@@ -577,7 +577,7 @@ def test_every_field_of_the_model_is_written_or_told():
     told_of = {
         Workcell: {"properties", "rules"},
         Manipulator: {"postures", "groups", "properties", "wheels"},
-        Link: {"inertia", "visuals", "collisions", "passive", "coupling"},
+        Link: {"inertia", "visuals", "collisions", "passive", "coupling", "inputs"},
         Limits: {"velocity", "acceleration", "effort"},
         Frame: {"end_effector"},
         Mount: {"bolted"},

@@ -40,7 +40,7 @@ DEFAULT_NAME: Final = Workcell().name
 WRITTEN: Final[Written] = {
     Workcell: ("cell", frozenset({"name", "manipulators", "mounts"})),
     Manipulator: ("manipulator", frozenset({"name", "links", "properties"})),
-    Link: ("link", frozenset(Link.__struct_fields__) - {"passive"}),
+    Link: ("link", frozenset(Link.__struct_fields__) - {"inputs", "passive"}),
     Frame: ("frame", frozenset({"name", "pose"})),
     **dict.fromkeys(SHAPE_TYPES, ("shape", SHAPE_FIELDS)),
 }
