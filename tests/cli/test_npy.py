@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from armillary.cli.npy import NpyWriter
+from armillary.cli.npy import npy_file
 
 
 @pytest.mark.parametrize("parts", [[], [1], [3, 4], [0, 2, 0]])
@@ -18,9 +18,9 @@ def test_rows_are_read_back(tmp_path: Path, parts: list[int], rest: tuple[int, .
     arrays = [generator.normal(size=(count, *rest)) for count in parts]
     path = str(tmp_path / "x.npy")
     first = sum(parts) if 0 in rest else 7  # which counts where no numbers follow
-    with NpyWriter(path, (first if sum(parts) else 0, *rest)) as writer:
+    with npy_file(path, (first if sum(parts) else 0, *rest)) as append:
         for array in arrays:
-            writer.append(array)
+            append(array)
         assert not os.path.exists(path)
     expected = np.concatenate([np.empty((0, *rest)), *arrays])
     found = np.load(path)
@@ -32,8 +32,8 @@ def test_rows_are_read_back(tmp_path: Path, parts: list[int], rest: tuple[int, .
 def test_the_order_in_memory_does_not_matter(tmp_path: Path):
     array = np.random.default_rng(4).normal(size=(4, 4, 6)).T
     path = str(tmp_path / "x.npy")
-    with NpyWriter(path, (0, 4, 4)) as writer:
-        writer.append(array)
+    with npy_file(path, (0, 4, 4)) as append:
+        append(array)
     assert np.array_equal(np.load(path), array)
 
 
@@ -42,9 +42,9 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path):
     path.write_text("old")
     with (
         pytest.raises(RuntimeError, match="on the way"),
-        NpyWriter(str(path), (0, 4)) as writer,
+        npy_file(str(path), (0, 4)) as append,
     ):
-        writer.append(np.zeros((2, 4)))
+        append(np.zeros((2, 4)))
         raise RuntimeError("on the way")
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["x.npy"]

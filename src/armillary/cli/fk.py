@@ -13,7 +13,7 @@ import numpy.typing as npt
 from armillary.cell.cell import Cell
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
-from armillary.cli.npy import NpyWriter
+from armillary.cli.npy import npy_file
 from armillary.cli.options import add_frame_pair, add_out, add_state, chosen_state
 from armillary.cli.progress import Progress
 from armillary.cli.table import comma_separated
@@ -93,8 +93,8 @@ def _sink(path: str | None, batch: tuple[int, ...]) -> Generator[Write, None, No
     if path is None:
         yield _print_rows if batch else _print_matrix
         return
-    with NpyWriter(path, (*batch, 4, 4)) as writer:
-        yield writer.append
+    with npy_file(path, (*batch, 4, 4)) as append:
+        yield append
 
 
 def _print_matrix(pose: Array) -> None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from armillary.cli.ik_query import Query, QueryResult
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
-from armillary.cli.npy import NpyWriter
+from armillary.cli.npy import npy_file
 from armillary.cli.options import (
     add_frame_pair,
     add_out,
@@ -212,8 +212,8 @@ def _nine(value: float) -> str:
 
 def _write(query: Query, q: Array) -> None:
     if query.options.out is not None:
-        with NpyWriter(query.options.out, q.shape) as writer:
-            writer.append(q / query.factors)
+        with npy_file(query.options.out, q.shape) as append:
+            append(q / query.factors)
 
 
 # a file of targets
@@ -264,8 +264,8 @@ def _sink(
                 "no array to write: leave --out away, and each is a line."
             )
         shape = (*batch, len(closed.branches), n)
-    writer = stack.enter_context(NpyWriter(options.out, shape))
-    return lambda first, q: writer.append(q)
+    append = stack.enter_context(npy_file(options.out, shape))
+    return lambda first, q: append(q)
 
 
 def _pieces(

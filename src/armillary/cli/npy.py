@@ -2,78 +2,51 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
-import secrets
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.formats.files import replacing
 
-class NpyWriter:
-    """Write an array of float64 whose first dimension need not be known before.
+Append = Callable[[npt.NDArray[np.float64]], None]
 
-    The file is written under a temporary name and renamed at the end. As a context, it
-    is removed if an error leaves the block.
+
+@contextmanager
+def npy_file(path: str, shape: tuple[int, ...]) -> Generator[Append, None, None]:
+    """Give a function that appends float64 numbers to an array in a new file.
+
+    It takes the numbers in the order of rows, in an array of any shape. The file
+    appears when the block ends without an error.
+
+    shape: Of the array; if numbers follow, the first length is computed from them.
+
+    Raises:
+        OSError: The file cannot be written.
     """
+    size = 0
+    with replacing(path) as file:
+        _write_header(file, shape)
+        start = file.tell()
 
-    def __init__(self, path: str, shape: tuple[int, ...]) -> None:
-        """Begin; of `shape`, the first number counts only where no numbers follow.
+        def append(array: npt.NDArray[np.float64]) -> None:
+            nonlocal size
+            assert array.dtype == np.float64, array.dtype
+            file.write(np.ascontiguousarray(array).data)
+            size += array.size
 
-        Raises:
-            OSError: The file cannot be written.
-        """
-        self._path = path
-        self._shape = shape
-        self._draft = f"{path}.{secrets.token_hex(4)}.part"
-        self._size = 0
-        self._row = math.prod(shape[1:])
-        self._file = Path(self._draft).open("xb")  # noqa: SIM115
-        self._write_header(shape)
-        self._start = self._file.tell()
+        yield append
+        if size and shape:
+            shape = (size // math.prod(shape[1:]), *shape[1:])
+        file.seek(0)
+        _write_header(file, shape)
+        assert file.tell() == start, "the header has grown"
 
-    def append(self, array: npt.NDArray[np.float64]) -> None:
-        """Write the numbers that follow, in the order of rows, of any shape."""
-        assert array.dtype == np.float64, array.dtype
-        self._file.write(np.ascontiguousarray(array).data)
-        self._size += array.size
 
-    def close(self) -> None:
-        """Finish the file and rename it."""
-        shape = self._shape
-        if self._size and shape:
-            shape = (self._size // self._row, *shape[1:])
-        self._file.seek(0)
-        self._write_header(shape)
-        assert self._file.tell() == self._start, "the header has grown"
-        self._file.close()
-        os.replace(self._draft, self._path)
-
-    def _write_header(self, shape: tuple[int, ...]) -> None:
-        header: dict[str, Any] = {
-            "descr": np.lib.format.dtype_to_descr(np.dtype("<f8")),
-            "fortran_order": False,
-            "shape": shape,
-        }
-        np.lib.format.write_array_header_1_0(self._file, header)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            if error is None:
-                self.close()
-        finally:
-            self._file.close()
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._draft)
+def _write_header(file: BinaryIO, shape: tuple[int, ...]) -> None:
+    np.lib.format.write_array_header_1_0(
+        file, {"descr": "<f8", "fortran_order": False, "shape": shape}
+    )

@@ -7,13 +7,14 @@ import itertools
 import os
 import secrets
 import stat
+from collections.abc import Generator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from armillary.errors import FormatError, nearest, quote
 from armillary.formats.diagnostic import fault
 
-__all__ = ["SIZE_CAP", "likely_file", "read_bytes", "write_bytes"]
+__all__ = ["SIZE_CAP", "likely_file", "read_bytes", "replacing", "write_bytes"]
 
 SIZE_CAP: Final = 64 << 20
 MOST_NEIGHBOURS: Final = 1000
@@ -92,7 +93,10 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
                 f"there is no folder {folder}",
                 hint="Create it first.",
             )
-        _replace(target, data)
+        with replacing(target) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise fault(
@@ -100,15 +104,22 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
         ) from error
 
 
-def _replace(target: str, data: bytes) -> None:
-    """Write beside the target, then rename, which is atomic."""
+@contextlib.contextmanager
+def replacing(path: str) -> Generator[BinaryIO, None, None]:
+    """Open a new file that replaces another at once when the block ends.
+
+    The permissions of a replaced file are kept. After an error in the block nothing has
+    changed.
+
+    Raises:
+        OSError: The system refuses.
+    """
+    target = os.path.realpath(path)
     draft = os.path.join(os.path.dirname(target), f".{secrets.token_hex(8)}.part")
     descriptor = os.open(draft, _NEW_FILE, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
+            yield file
         with contextlib.suppress(FileNotFoundError):
             os.chmod(draft, os.stat(target).st_mode & 0o7777)
         os.replace(draft, target)
