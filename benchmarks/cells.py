@@ -126,7 +126,7 @@ def as_pinocchio(cell: arm.Cell, state: arm.State) -> tuple[Any, list[int]]:
     waiting = list(range(len(cell.manipulators)))
     while waiting:
         m = waiting.pop(0)
-        frame, start = state.tree.bases[m].frame, cell.starts[m]
+        frame, start = state.tree.bases[m].frame, cell.workcell.starts[m]
         if frame.link not in known:
             waiting.append(m)
             continue

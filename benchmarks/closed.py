@@ -177,7 +177,7 @@ def judged(cell: Cell, tip: str, targets: np.ndarray, answers: list) -> tuple[in
 def chain_of_cell(cell: Cell, tip: str) -> Chain:
     """Return the axes of all joints of a cell at q = 0."""
     every = Inputs(tuple(range(6)), (0.0,) * 6)
-    return chain_of(Tree.of(cell), cell.frame(tip), cell.frame("world"), every)
+    return chain_of(Tree.of(cell.workcell), cell.frame(tip), cell.frame("world"), every)
 
 
 def craig(rows: tuple[tuple[float, float, float], ...]) -> Cell:

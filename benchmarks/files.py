@@ -160,9 +160,9 @@ def loaded(paths: Iterable[Path]) -> list[arm.Cell]:
 
 def is_stable(cell: arm.Cell) -> bool:
     """Tell whether a cell and its bytes come back from a native file as they were."""
-    data, _ = write(cell, format="cell")
+    data, _ = write(cell.workcell, format="cell")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cell.cell.json"
         path.write_bytes(data)
         again = arm.load(path)
-    return again == cell and write(again, format="cell")[0] == data
+    return again == cell and write(again.workcell, format="cell")[0] == data

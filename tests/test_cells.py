@@ -139,7 +139,7 @@ def test_nothing_touches_in_any_posture(name: str):
 
 def bodies(cell: arm.Cell, name: str, X_WL: Array) -> list[tuple[Primitive, Array]]:
     at = cell.frame(name)
-    link = cell.links[at.link]
+    link = cell.workcell.links[at.link]
     X = X_WL @ link.primary.matrix()
     return [(s, X) for s in link.collision_shapes if isinstance(s, Primitive)]
 

@@ -169,7 +169,11 @@ def load(  # noqa: PLR0913
 
 
 def save(
-    cell: Workcell, path: _Folder, *, format: str | None = None, lossless: bool = False
+    cell: Cell | Workcell,
+    path: _Folder,
+    *,
+    format: str | None = None,
+    lossless: bool = False,
 ) -> Report:
     """Write a cell to a file, as a whole or not at all.
 
@@ -191,7 +195,8 @@ def save(
     """
     from armillary.formats import registry
 
-    report = registry.save(cell, path, format=format, lossless=lossless)
+    workcell = cell.workcell if isinstance(cell, Cell) else cell
+    report = registry.save(workcell, path, format=format, lossless=lossless)
     registry.log(report)
     return report
 

@@ -69,14 +69,14 @@ def chain(count: int) -> arm.Cell:
 
 
 def test_a_long_chain_stays_narrow():
-    rows = list(tree_rows(chain(20_000)))
+    rows = list(tree_rows(chain(20_000).workcell))
     assert len(rows) == 20_001
     assert max(len(row[0]) for row in rows) < 4 * DEEPEST_INDENT
     assert rows[-1][0] == "level 20000: 19999"
 
 
 def test_every_frame_stands_once_below_its_parent(cell: arm.Cell):
-    rows = [row[0] for row in tree_rows(cell)]
+    rows = [row[0] for row in tree_rows(cell.workcell)]
     names = [row.rpartition(" ")[2].rpartition("/")[2] for row in rows]
     expected = [name.rpartition("/")[2] for name in cell.frame_names]
     assert sorted(names) == sorted(expected)
@@ -100,7 +100,7 @@ def test_two_arms_and_a_bare_name_that_looks_qualified():
             arm.Mount(manipulator="right", on="table/a/b"),
         ],
     )
-    assert [row[0] for row in tree_rows(cell)] == [
+    assert [row[0] for row in tree_rows(cell.workcell)] == [
         "world",
         "└─ table/a/b",
         "   ├─ left/base",

@@ -314,7 +314,7 @@ def test_random_cells_are_kept(seed: int):
 
 def test_examples_are_kept():
     cell = armillary.example("ur5e_on_oval")
-    back = read(write(cell)[0])[0]
+    back = read(write(cell.workcell)[0])[0]
     assert (back.name, back.manipulators) == (cell.name, cell.manipulators)
     assert (back.mounts, back.properties) == (cell.mounts, cell.properties)
 

@@ -39,12 +39,12 @@ def exactly(value: object) -> str:
 @given(cells())
 def test_native_files_hold_everything(cell: Cell) -> None:
     report = Report()
-    data = NATIVE.write(cell, report)
+    data = NATIVE.write(cell.workcell, report)
     assert report.diagnostics == ()
     back = read(NATIVE, data)
     assert back == cell
     assert exactly(back) == exactly(cell)
-    assert written(NATIVE, back) == data
+    assert written(NATIVE, back.workcell) == data
     assert back.home.q == cell.home.q
     assert list(back.pairs(back.home)) == list(cell.pairs(cell.home))
 
@@ -62,10 +62,12 @@ def poses(cell: Cell, q: dict[str, float], names: list[str]) -> Any:
 def test_urdf_to_native_to_urdf_keeps_the_kinematics(
     cell: Cell, data: st.DataObject
 ) -> None:
-    first = read(URDF, written(URDF, cell))  # one robot, with names `cart/link0`
-    native = read(NATIVE, written(NATIVE, first))
+    first = read(
+        URDF, written(URDF, cell.workcell)
+    )  # one robot, with names `cart/link0`
+    native = read(NATIVE, written(NATIVE, first.workcell))
     assert native == first
-    last = read(URDF, written(URDF, native))
+    last = read(URDF, written(URDF, native.workcell))
     assert last.joint_names == first.joint_names
     assert set(first.joint_names) == set(cell.joint_names)
 
@@ -85,7 +87,7 @@ def test_urdf_to_native_to_urdf_keeps_the_kinematics(
 def test_other_files_of_cells_keep_the_kinematics(
     format: Format, cell: Cell, data: st.DataObject
 ) -> None:
-    back = read(format, written(format, cell))
+    back = read(format, written(format, cell.workcell))
     assert set(back.joint_names) == set(cell.joint_names)
     q = dict(zip(cell.joint_names, data.draw(vectors(cell)), strict=True))
     frames = [name for name in cell.frame_names if name in back.frame_names]
@@ -99,7 +101,7 @@ def test_other_files_of_cells_keep_the_kinematics(
 @given(manipulators("robot", TURNING_OR_SLIDING), st.data())
 def test_one_robot_keeps_its_names(robot: Any, data: st.DataObject) -> None:
     cell = Cell(name="robot", manipulators=(robot,))
-    back = read(URDF, written(URDF, cell))
+    back = read(URDF, written(URDF, cell.workcell))
     assert back.joint_names == cell.joint_names
     assert set(cell.frame_names) <= set(back.frame_names)
     q = dict(zip(cell.joint_names, data.draw(vectors(cell)), strict=True))

@@ -351,7 +351,7 @@ def test_serialized_scene_is_the_scene_it_comes_from(robwork: Path):
 
 def test_frame_names_of_both_worlds(robwork: Path):
     cell = load(robwork, "ModelData/XMLScenes/RobotWithHand/Workcell.xml")
-    names = frame_names(cell)
+    names = frame_names(cell.workcell)
     assert set(names.values()) == set(cell.frame_names) - {"environment/WORLD"}
     assert names["WORLD"] == "world"
     assert names["SchunkHand.f1.Joint2"] == "SchunkHand/f1.Joint2"

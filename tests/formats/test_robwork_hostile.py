@@ -98,7 +98,7 @@ def test_damaged_files_load_or_are_refused(seed: int):
             assert all(d.place.path == "x.wc.xml" for d in error.diagnostics)
             continue
         loaded += 1
-        again = read(FORMAT.write(cell, Report()).decode())
+        again = read(FORMAT.write(cell.workcell, Report()).decode())
         assert joints(again) == joints(cell)
     assert 5 < loaded < 55
 

@@ -327,19 +327,19 @@ RULES = {
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
 def test_rules_come_back_as_the_same_pairs(rules: Rules, tmp_path: Path):
     cell = Cell.of(LAB).replace(rules=rules)
-    report = registry.save(cell, tmp_path / "lab.wc.xml")
+    report = registry.save(cell.workcell, tmp_path / "lab.wc.xml")
     assert (tmp_path / "lab.prox.xml").is_file()
     assert not report.count(Severity.WARNING)
     again = Cell.of(registry.read(tmp_path / "lab.wc.xml")[0])
     assert set(again.pairs(again.home)) == set(cell.pairs(cell.home))
     first = (tmp_path / "lab.prox.xml").read_bytes()
-    registry.save(again, tmp_path / "lab.wc.xml")
+    registry.save(again.workcell, tmp_path / "lab.wc.xml")
     assert (tmp_path / "lab.prox.xml").read_bytes() == first
 
 
 def test_patterns_stay_patterns(tmp_path: Path):
     cell = Cell.of(LAB).replace(rules=RULES["patterns"])
-    registry.save(cell, tmp_path / "lab.wc.xml")
+    registry.save(cell.workcell, tmp_path / "lab.wc.xml")
     root = parse((tmp_path / "lab.prox.xml").read_bytes(), "x")
     assert [(c.name, dict(c.attributes)) for c in root.children] == [
         ("Exclude", {"PatternA": "a.*", "PatternB": "a.*"}),
@@ -353,22 +353,22 @@ def test_what_a_setup_does_not_hold_is_reported(tmp_path: Path):
         "a/l4", held_by="a/l3"
     )
     cell = Cell.of(LAB).replace(rules=rules)
-    report = registry.save(cell, tmp_path / "lab.wc.xml")
+    report = registry.save(cell.workcell, tmp_path / "lab.wc.xml")
     assert [d.message for d in report.diagnostics if d.code == "not-kept"] == [
         "what may touch an attached part is not kept",
         "the reason of a rule of collisions is not kept",
     ]
     listed = cell.replace(rules=Rules().exclude("a/l1", "b/l3", reason="never"))
-    report = registry.save(listed, tmp_path / "lab.wc.xml")
+    report = registry.save(listed.workcell, tmp_path / "lab.wc.xml")
     assert [d.code for d in report.diagnostics] == ["pairs-listed", "not-kept"]
     with pytest.raises(FormatError, match="cannot hold all of cell 'lab'"):
-        registry.save(cell, tmp_path / "other.wc.xml", lossless=True)
+        registry.save(cell.workcell, tmp_path / "other.wc.xml", lossless=True)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lab.prox.xml", "lab.wc.xml"]
 
 
 def test_one_file_alone_has_no_place_for_rules():
     cell = Cell.of(LAB).replace(rules=RULES["names"])
-    data, report = registry.write(cell, format="robwork")
+    data, report = registry.write(cell.workcell, format="robwork")
     assert b"ProximitySetup" not in data
     assert "which pairs are tested for collision is not kept" in [
         d.message for d in report.diagnostics
@@ -463,7 +463,7 @@ def test_files_of_robwork_agree_with_its_way(name: str, robwork: Path):
     cell = Cell.of(registry.read(path, folders=[robwork])[0])
     rules = excluded(setups_of(path))
     assert rules
-    full = {own: theirs for theirs, own in frame_names(cell).items()}
+    full = {own: theirs for theirs, own in frame_names(cell.workcell).items()}
     full["environment/WORLD"] = "WORLD"
     loose = {m.manipulator for m in cell.mounts if not m.bolted}
     lower, upper = (np.clip(each, -1.0, 1.0) for each in cell.limits)

@@ -49,7 +49,7 @@ TILTED = Pose.from_rpy(0.3, -0.5, 1.1, (0.1, 0.2, 0.3))
 
 
 def write(cell: Cell) -> tuple[str, Report]:
-    data, report = registry.write(cell, format="robwork")
+    data, report = registry.write(cell.workcell, format="robwork")
     return data.decode(), report
 
 
@@ -119,7 +119,7 @@ def test_every_file_comes_back(robwork: Path, tmp_path: Path):
             m.name: m.postures for m in first.manipulators
         }
         assert again.rules == first.rules, path
-        registry.save(again, path_again)
+        registry.save(again.workcell, path_again)
         assert sorted(each.read_bytes() for each in tmp_path.iterdir()) == files, path
         with_setup += setup.exists()
         setup.unlink(missing_ok=True)
@@ -235,7 +235,7 @@ def test_joint_that_robwork_cannot_hold_stays_at_home():
             cell.pose(frame, cell.home), again.pose(frame, again.home), atol=1e-12
         )
     with pytest.raises(FormatError, match="cannot hold all of cell"):
-        registry.write(cell, format="robwork", lossless=True)
+        registry.write(cell.workcell, format="robwork", lossless=True)
 
 
 def test_screw_is_reported_too():

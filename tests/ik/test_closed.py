@@ -128,7 +128,7 @@ def poses_program(cell: Cell) -> Program:
     """Return the program of the tool's pose; most arms here are met only once."""
     whole = cell.ik("tool").goals[0]
     return fk_program(
-        Tree.of(cell),
+        Tree.of(cell.workcell),
         [whole.frame],
         whole.relative_to,
         single=True,

@@ -24,21 +24,24 @@ def walk(cell: Cell, frame: str, q: np.ndarray) -> np.ndarray:
     """Return the pose of a frame by multiplying placements link by link."""
     at = cell.frame(frame)
     X = at.pose.matrix()
-    m = cell.owners[at.link]
-    k = at.link - cell.starts[m]
+    m = cell.workcell.owners[at.link]
+    k = at.link - cell.workcell.starts[m]
     while m >= 0:
         manipulator = cell.manipulators[m]
         while k >= 0:
             joint = manipulator.links[k].joint
             value = 0.0
             for drive in manipulator.drives[k]:
-                value = drive.multiplier * q[cell.offsets[m] + drive.of] + drive.offset
+                value = (
+                    drive.multiplier * q[cell.workcell.offsets[m] + drive.of]
+                    + drive.offset
+                )
             X = joint.transform(value).matrix() @ X
             k = manipulator.parents[k]
-        support = cell.base_frames[m]
+        support = cell.workcell.base_frames[m]
         X = support.pose.matrix() @ X
-        m = cell.owners[support.link]
-        k = support.link - cell.starts[m]
+        m = cell.workcell.owners[support.link]
+        k = support.link - cell.workcell.starts[m]
     return X
 
 

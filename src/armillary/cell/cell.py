@@ -1,46 +1,88 @@
-"""The cell: a workcell that answers questions."""
+"""The cell: a workcell, and the questions that it answers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.cell.device import Device
-from armillary.cell.device_selection import chosen
-from armillary.cell.differential_drive import DifferentialDrive
-from armillary.cell.scene import Scene
-from armillary.cell.wheel_geometry import axle_of, wheels_of
-from armillary.errors import ModelError, unknown
-from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.jacobian import (
-    acceleration_program,
-    jacobian_program,
-    velocity_program,
+from armillary.cell import device, differential_drive, tree_text
+from armillary.collision import pairs
+from armillary.kinematics import (
+    all_frames,
+    frame_tree,
+    payload,
+    questions,
+    relative_pose,
+    state_twist,
 )
-from armillary.kinematics.kernels import Joints, kernel_of
-from armillary.kinematics.placement import placed_frame
-from armillary.kinematics.pose_error import pose_error_program
-from armillary.kinematics.poses import FORMS, poses_program
+from armillary.kinematics.bound_state import bound_state, home
+from armillary.kinematics.kernels import Joints
 from armillary.kinematics.state import State
-from armillary.kinematics.state_twist import frame_list, named_twist
-from armillary.model.frame import FrameRef
-from armillary.model.tree import Tree
-from armillary.model.workcell import WORLD, Workcell
-from armillary.trace import Program
+from armillary.kinematics.violations import Violation, violations_of
+from armillary.model.display import table
+from armillary.model.manipulator import Manipulator
+from armillary.model.property import Property
+from armillary.model.rules import Rules
+from armillary.model.workcell import DEFAULT_RULES, WORLD, Mount, Workcell
 
 if TYPE_CHECKING:
     from armillary.ik.differential import DifferentialSolver
     from armillary.ik.inverse_kinematics import InverseKinematics
     from armillary.model.closed_form import ClosedForm
 
+__all__ = ["Cell"]
+
 Array = npt.NDArray[np.float64]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+INSTEAD: Final = {
+    "dynamics": "dynamics are not computed yet; link.inertia has the masses, and "
+    "cell.carried(frame, state) the inertia of a payload",
+    "collision": "collisions are not computed yet; cell.pairs(state) has the pairs of "
+    "links to test, and link.collision_shapes their shapes",
+    "plot": "there is no viewer yet; print(cell.tree()) shows the frames, and "
+    "cell.poses(state) has their poses",
+    "forward_kinematics": "use cell.fk(frame)(q)",
+    "inverse_kinematics": "use cell.ik(frame)(targets)",
+    "joints": "use cell.joint_names",
+    "links": "each of cell.manipulators has .links",
+    "q": "a state has positions, such as cell.home.q",
+}
+"""What to use in place of attributes that people look for."""
 
 
-class Cell(Scene, frozen=True, kw_only=True, dict=True):
+def _asks(
+    question: Callable[Concatenate[Workcell, P], R],
+) -> Callable[Concatenate[Cell, P], R]:
+    """Return the method of a cell that puts a question to its workcell."""
+
+    @wraps(question)
+    def method(self: Cell, *args: P.args, **kwargs: P.kwargs) -> R:
+        return question(self.workcell, *args, **kwargs)
+
+    return method
+
+
+def _edits(
+    edit: Callable[Concatenate[Workcell, P], Workcell],
+) -> Callable[Concatenate[Cell, P], Cell]:
+    """Return the method of a cell that returns a cell of its edited workcell."""
+
+    @wraps(edit)
+    def method(self: Cell, *args: P.args, **kwargs: P.kwargs) -> Cell:
+        return self.of(edit(self.workcell, *args, **kwargs))
+
+    return method
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Cell:
     """A workcell that answers questions, each by a kernel made on first use.
 
     A kernel is a function of arrays: `fk(q)` for one vector, `fk(Q)` for any batch,
@@ -48,224 +90,158 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
 
     Kernels answer for the cell as it was built. Where a part is gripped or a base has
     been moved, pass that state: `cell.fk("part", state=state)`.
+
+    Attributes:
+        workcell: The manipulators, mounts and rules, to which questions are put.
     """
+
+    workcell: Workcell
+
+    def __init__(
+        self,
+        *,
+        name: str = "cell",
+        manipulators: Sequence[Manipulator] = (),
+        mounts: Sequence[Mount] = (),
+        properties: Sequence[Property] = (),
+        rules: Rules = DEFAULT_RULES,
+    ) -> None:
+        """Make the workcell; see `Workcell` for its fields and errors."""
+        workcell = Workcell(
+            name=name,
+            manipulators=manipulators,
+            mounts=mounts,
+            properties=properties,
+            rules=rules,
+        )
+        object.__setattr__(self, "workcell", workcell)
 
     @classmethod
     def of(cls, workcell: Workcell) -> Self:
-        """Return a cell of the same content as `workcell`."""
-        values = {name: getattr(workcell, name) for name in workcell.__struct_fields__}
-        return cls(**values)
+        """Return the cell that asks `workcell`."""
+        cell = cls.__new__(cls)
+        object.__setattr__(cell, "workcell", workcell)
+        return cell
 
-    # kernels
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).of, (self.workcell,)
 
-    def fk(
-        self,
-        frames: str | Sequence[str],
-        *,
-        relative_to: str = WORLD,
-        joints: Joints = None,
-        state: State | None = None,
-        form: str = "matrix",
-        dtype: npt.DTypeLike = np.float64,
-    ) -> AnyKernel:
-        """Return the kernel of forward kinematics: q to the poses of frames.
+    def __repr__(self) -> str:
+        return repr(self.workcell)
 
-        Args:
-            frames: A frame, `name` or `manipulator/name`, or a list of them.
-            relative_to: The frame in which the poses are given.
-            joints: Names of the joints that q holds, in that order; the others stay at
-                home, or as in `state`. By default all, in the order of `joint_names`.
-            state: Whose attachments and moved bases count; q remains an input. By
-                default the cell as it was built. Another grip compiles nothing where
-                the same frame holds what is between the frames.
-            form: `matrix`, `quaternion` (w x y z, then the origin) or
-                `dual_quaternion` (real part, then dual part, each w x y z).
-            dtype: float64, or float32 for twice the rate at single precision.
+    def _repr_html_(self) -> str:
+        rows = (
+            (m.name, self.home.parent(m.name), len(m.links), ", ".join(m.joint_names))
+            for m in self.manipulators
+        )
+        return table(repr(self), ("manipulator", "on", "links", "joints"), rows)
 
-        Returns:
-            A kernel (..., n) -> (..., 4, 4) for one frame, (..., k, 4, 4) for a list of
-            k; (7,) or (8,) in place of (4, 4) in the other forms. q in m or rad.
+    def __getattr__(self, name: str) -> Any:
+        if name not in INSTEAD:
+            return self.__getattribute__(name)  # raises what it raised before
+        raise AttributeError(f"A cell has no '{name}': {INSTEAD[name]}.")
 
-        Raises:
-            UnknownName: A frame, joint or form does not exist.
-            ModelError: A bare name is not unique, or `frames` is an empty list.
-            StateError: The state is not one of this cell.
+    # what it is made of
+
+    @property
+    def name(self) -> str:
+        """Return its name, for messages and files."""
+        return self.workcell.name
+
+    @property
+    def manipulators(self) -> tuple[Manipulator, ...]:
+        """Return its manipulators; their order gives the order of q."""
+        return self.workcell.manipulators
+
+    @property
+    def mounts(self) -> tuple[Mount, ...]:
+        """Return where manipulators stand that are not at the origin of the world."""
+        return self.workcell.mounts
+
+    @property
+    def properties(self) -> tuple[Property, ...]:
+        """Return what else files say of the cell as a whole."""
+        return self.workcell.properties
+
+    @property
+    def rules(self) -> Rules:
+        """Return which pairs of links are tested for collision."""
+        return self.workcell.rules
+
+    @property
+    def index(self) -> dict[str, int]:
+        """Return the position of each manipulator by name."""
+        return self.workcell.index
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Return the names of all joints in the order of q.
+
+        They are `manipulator/joint` where the cell has more than one manipulator.
         """
-        single = isinstance(frames, str)
-        names = frame_list(frames, "fk")
-        if form not in FORMS:
-            raise unknown("form of a pose", form, FORMS)
+        return self.workcell.joint_names
 
-        def at() -> list[FrameRef]:
-            return [self.frame(name) for name in (relative_to, *names)]
+    @property
+    def frame_names(self) -> tuple[str, ...]:
+        """Return the names of all frames as `manipulator/frame`, the world's first."""
+        return self.workcell.frame_names
 
-        def make(tree: Tree, selection: Inputs) -> Program:
-            to, *ends = at()
-            return poses_program(
-                tree, ends, to, single=single, form=form, selection=selection
-            )
+    @property
+    def limits(self) -> tuple[Array, Array]:
+        """Return the least and the greatest q, each of shape (n,) [m or rad]."""
+        return self.workcell.limits
 
-        question = "fk", names, single, relative_to, form
-        return kernel_of(self, question, at, make, joints, state, dtype)
+    @property
+    def velocity_limits(self) -> Array:
+        """Return the greatest rates, shape (n,) [m/s or rad/s]."""
+        return self.workcell.velocity_limits
 
-    def jacobian(
-        self,
-        frames: str | Sequence[str],
-        *,
-        relative_to: str = WORLD,
-        point: str | None = None,
-        axes: str | None = None,
-        joints: Joints = None,
-        state: State | None = None,
-        dtype: npt.DTypeLike = np.float64,
-    ) -> AnyKernel:
-        """Return the kernel of a Jacobian: q to the twist per unit rate of each joint.
+    @property
+    def movable_bases(self) -> tuple[str, ...]:
+        """Return the manipulators whose bases states may place, attach and grip.
 
-        Args:
-            frames: Whose twist: a frame, or a list of them.
-            relative_to: Relative to which frame.
-            point: The frame whose origin, taken as fixed to the frame asked about,
-                gives the linear part; by default that frame's own origin.
-            axes: The frame in whose axes it is written; by default `relative_to`.
-            joints: As for `fk`; they give the columns.
-            state: As for `fk`; the joints of what is held count for its holder.
-            dtype: As for `fk`.
-
-        Returns:
-            A kernel (..., n) -> (..., 6, n), for a list of k (..., k, 6, n): linear
-            [m/s], then angular [rad/s].
-
-        Raises:
-            UnknownName: A frame or joint does not exist.
-            ModelError: A bare name is not unique, or `frames` is an empty list.
-            StateError: The state is not one of this cell.
+        The base of every other one is bolted down: it stays where its mount has it.
         """
-        single = isinstance(frames, str)
-        twists = tuple(
-            named_twist(self, name, relative_to, point, axes)
-            for name in frame_list(frames, "jacobian")
+        return frame_tree.movable_bases(self.workcell)
+
+    @cached_property
+    def home(self) -> State:
+        """Return the state in which the cell starts: home postures, else zero.
+
+        Where limits exclude zero, a joint is at the limit nearest to zero.
+        """
+        return home(self.workcell)
+
+    frame = _asks(Workcell.frame)
+    joint = _asks(Workcell.joint)
+    qualified = _asks(Workcell.qualified)
+
+    def approx_equal(self, other: object, tolerance: float) -> bool:
+        """Return whether `other` has the same manipulators with nearly equal numbers.
+
+        tolerance: The largest difference of two numbers; names must be equal.
+        """
+        return isinstance(other, Cell) and self.workcell.approx_equal(
+            other.workcell, tolerance
         )
 
-        def make(tree: Tree, selection: Inputs) -> Program:
-            return jacobian_program(tree, twists, selection, single=single)
+    # editing: each gives a new cell that shares what did not change
 
-        def at() -> list[FrameRef]:
-            return [frame for twist in twists for frame in twist]
+    add = _edits(Workcell.add)
+    remove = _edits(Workcell.remove)
+    exchange = _edits(Workcell.exchange)
+    replace = _edits(Workcell.replace)
+    mount = _edits(Workcell.mount)
+    scaled = _edits(Workcell.scaled)
 
-        question = "jacobian", twists, single
-        return kernel_of(self, question, at, make, joints, state, dtype)
+    # kernels of joint positions
 
-    def velocity(
-        self,
-        frame: str,
-        *,
-        relative_to: str = WORLD,
-        point: str | None = None,
-        axes: str | None = None,
-        joints: Joints = None,
-        state: State | None = None,
-    ) -> AnyKernel:
-        """Return the kernel of a twist: (q, qd) to J qd; arguments as for `jacobian`.
-
-        Returns:
-            A kernel (..., n), (..., n) -> (..., 6): linear [m/s], angular [rad/s].
-        """
-        twist = named_twist(self, frame, relative_to, point, axes)
-
-        def make(tree: Tree, selection: Inputs) -> Program:
-            return velocity_program(tree, twist, selection)
-
-        question = "velocity", twist
-        return kernel_of(self, question, lambda: twist, make, joints, state)
-
-    def acceleration(
-        self,
-        frame: str,
-        *,
-        relative_to: str = WORLD,
-        point: str | None = None,
-        axes: str | None = None,
-        joints: Joints = None,
-        state: State | None = None,
-    ) -> AnyKernel:
-        """Return the kernel of an acceleration: (q, qd, qdd) to J qdd + J' qd.
-
-        The derivative is that seen in `relative_to`: the linear part is the second
-        derivative of the point's position there.
-
-        Returns:
-            A kernel of three (..., n) -> (..., 6): linear [m/s^2], angular [rad/s^2].
-        """
-        twist = named_twist(self, frame, relative_to, point, axes)
-
-        def make(tree: Tree, selection: Inputs) -> Program:
-            return acceleration_program(tree, twist, selection, bias=False)
-
-        question = "acceleration", twist
-        return kernel_of(self, question, lambda: twist, make, joints, state)
-
-    def bias_acceleration(
-        self,
-        frame: str,
-        *,
-        relative_to: str = WORLD,
-        point: str | None = None,
-        axes: str | None = None,
-        joints: Joints = None,
-        state: State | None = None,
-    ) -> AnyKernel:
-        """Return the kernel of J' qd: the acceleration at steady joint rates.
-
-        Returns:
-            A kernel (..., n), (..., n) -> (..., 6): linear [m/s^2], angular [rad/s^2].
-        """
-        twist = named_twist(self, frame, relative_to, point, axes)
-
-        def make(tree: Tree, selection: Inputs) -> Program:
-            return acceleration_program(tree, twist, selection, bias=True)
-
-        question = "bias_acceleration", twist
-        return kernel_of(self, question, lambda: twist, make, joints, state)
-
-    def pose_error(
-        self,
-        frame: str,
-        *,
-        relative_to: str = WORLD,
-        joints: Joints = None,
-        state: State | None = None,
-        form: str = "matrix",
-    ) -> AnyKernel:
-        """Return the kernel of a pose error: (q, target) to the twist that corrects it.
-
-        Held for a unit of time, the twist moves the frame onto the target, along a
-        screw with an angle of at most pi: X_target = X exp(V), in the axes of `frame`.
-
-        Args:
-            frame: Which frame is to be at the target.
-            relative_to: The frame in which the target is given.
-            joints: As for `fk`.
-            state: As for `fk`.
-            form: Of the target: `matrix`, `quaternion` or `dual_quaternion`, these of
-                any length and either sign.
-
-        Returns:
-            A kernel (..., n), (..., 4, 4) -> (..., 6): linear [m], angular [rad]; with
-            (7,) or (8,) in place of (4, 4) in the other forms.
-
-        Raises:
-            UnknownName: A frame, joint or form does not exist.
-            ModelError: A bare name is not unique.
-        """
-        if form not in FORMS:
-            raise unknown("form of a pose", form, FORMS)
-        at = self.frame(frame), self.frame(relative_to)
-
-        def make(tree: Tree, selection: Inputs) -> Program:
-            return pose_error_program(tree, *at, selection, form=form)
-
-        question = "pose_error", at, form
-        return kernel_of(self, question, lambda: at, make, joints, state)
+    fk = _asks(questions.fk)
+    jacobian = _asks(questions.jacobian)
+    velocity = _asks(questions.velocity)
+    acceleration = _asks(questions.acceleration)
+    bias_acceleration = _asks(questions.bias_acceleration)
+    pose_error = _asks(questions.pose_error)
 
     def ik(
         self,
@@ -304,7 +280,7 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         from armillary.ik.factory import solver_of  # nobody else pays for it
 
         return solver_of(
-            self,
+            self.workcell,
             frames,
             relative_to=relative_to,
             joints=joints,
@@ -352,77 +328,51 @@ class Cell(Scene, frozen=True, kw_only=True, dict=True):
         from armillary.ik.differential import differential_of
 
         names = (frame, relative_to, point, axes)
-        return differential_of(self, names, (position, rotation), joints, state, limits)
+        return differential_of(
+            self.workcell, names, (position, rotation), joints, state, limits
+        )
+
+    # one state at a time
+
+    def bind(self, state: State) -> State:
+        """Return a state that came from elsewhere as one of this cell.
+
+        Raises:
+            StateError: It is not a `State`, or has other joints.
+            UnknownName: It names a manipulator or frame that is not here.
+        """
+        return bound_state(self.workcell, state)
+
+    def violations(
+        self, state: State, *, tolerance: float = 0.0
+    ) -> tuple[Violation, ...]:
+        """Return what of a state breaks the limits of joints, in the order of links.
+
+        Limits are inclusive, and widened by `tolerance` [in the unit of each].
+
+        Raises:
+            StateError: The state is not one of this cell.
+        """
+        given = self.bind(state)
+        return tuple(violations_of(self.workcell, given.q, given.qd, tolerance))
+
+    pose = _asks(all_frames.pose)
+    poses = _asks(all_frames.poses)
+    between = _asks(relative_pose.between)
+    twist = _asks(state_twist.twist)
+    carried = _asks(payload.carried)
+    pairs = _asks(pairs.pairs)
+
+    # the tree of frames
+
+    parent = _asks(frame_tree.parent)
+    children = _asks(frame_tree.children)
+    common_ancestor = _asks(frame_tree.common_ancestor)
+    rigid_with = _asks(frame_tree.rigid_with)
+    is_movable = _asks(frame_tree.is_movable)
+    tree = _asks(tree_text.tree)
 
     # devices
 
-    def device(
-        self,
-        names: str | Sequence[str] = (),
-        *,
-        joints: Joints = None,
-        base: str | None = None,
-        ends: str | Sequence[str] = (),
-        state: State | None = None,
-    ) -> Device:
-        """Return a view of the cell in which only some joints move, with its own q.
-
-        Args:
-            names: A manipulator or a group of joints, or a list of them in the order
-                of q. Their passive joints are left out.
-            joints: Names of joints in the order of q, in place of `names`; passive ones
-                may be among them.
-            base: The frame that poses are relative to; by default that of what is
-                named, or the nearest that carries all of it.
-            ends: The frames that it moves. With them only the joints between the base
-                and those move, in the order in which they come. By default the end
-                effectors of what is named, or else its last links.
-            state: Where all else stands; at home by default.
-
-        Raises:
-            UnknownName: A manipulator, group, joint or frame does not exist.
-            ModelError: Nothing is named, a joint is named twice, or a bare name is not
-                unique.
-            StateError: The state is not one of this cell.
-        """
-        bound = self.bind(state or self.home)
-        listed = (names,) if isinstance(names, str) else tuple(names)
-        tips = (ends,) if isinstance(ends, str) else tuple(ends)
-        if isinstance(joints, str):
-            raise ModelError(f"joints= takes a list of names, not the text '{joints}'.")
-        choice = chosen(bound, listed, joints, base, tips)
-        return Device(cell=self, state=bound, **choice._asdict())
-
-    def differential_drive(
-        self,
-        name: str,
-        *,
-        left: str | None = None,
-        right: str | None = None,
-        radius: float | None = None,
-        travel: float | None = None,
-        track_width: float | None = None,
-    ) -> DifferentialDrive:
-        """Return a free base that two wheels drive; x of the base is forward, z up.
-
-        Args:
-            name: The manipulator, which stands on the world and is not bolted down.
-            left: The joint of the wheel at the greater y. Where nothing but the name is
-                given, the manipulator has to have `wheels`.
-            right: The joint of the other wheel.
-            radius: Of the wheels [m]; their axes tell which way they roll.
-            travel: In place of a radius, how far a wheel rolls forward per unit of its
-                joint [m]; 1 where its q is a length, as in RobWork.
-            track_width: The distance of the wheels [m]; by default that of their links.
-
-        Raises:
-            UnknownName: A manipulator or joint does not exist.
-            ModelError: The wheels are not on one axle along y of the base, or there
-                are none.
-            StateError: The base is bolted down, or stands on another.
-        """
-        self.home.check_free(name)
-        base = placed_frame(self, name)
-        wheels = wheels_of(self, name, (left, right), (radius, travel, track_width))
-        axle = axle_of(self, base, wheels)
-        return DifferentialDrive(cell=self, manipulator=name, axle=axle)
+    device = _asks(device.device)
+    differential_drive = _asks(differential_drive.differential_drive)

@@ -9,27 +9,63 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.cell.scene import Scene
-from armillary.errors import StateError, quote, unknown
+from armillary.cell.device_selection import chosen
+from armillary.errors import ModelError, StateError, quote, unknown
+from armillary.kinematics import questions
 from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.jacobian import jacobian_program
-from armillary.kinematics.kernels import kernel_of_state
-from armillary.kinematics.poses import FORMS, poses_program
+from armillary.kinematics.bound_state import bound_state, home
+from armillary.kinematics.kernels import Joints
+from armillary.kinematics.payload import carried
 from armillary.kinematics.state import State
-from armillary.kinematics.state_twist import frame_list, named_twist
-from armillary.model.frame import FrameRef
-from armillary.model.tree import Tree
+from armillary.model.workcell import Workcell
 from armillary.spatial.inertia import SpatialInertia
-from armillary.trace import Program
 
 if TYPE_CHECKING:
     from armillary.ik.inverse_kinematics import InverseKinematics
 
-__all__ = ["Device"]
+__all__ = ["Device", "device"]
 
 Array = npt.NDArray[np.float64]
 Frames = str | Sequence[str] | None
+
+
+def device(
+    cell: Workcell,
+    names: str | Sequence[str] = (),
+    *,
+    joints: Joints = None,
+    base: str | None = None,
+    ends: str | Sequence[str] = (),
+    state: State | None = None,
+) -> Device:
+    """Return a view of the cell in which only some joints move, with its own q.
+
+    Args:
+        cell: What it is a view of.
+        names: A manipulator or a group of joints, or a list of them in the order
+            of q. Their passive joints are left out.
+        joints: Names of joints in the order of q, in place of `names`; passive ones
+            may be among them.
+        base: The frame that poses are relative to; by default that of what is
+            named, or the nearest that carries all of it.
+        ends: The frames that it moves. With them only the joints between the base
+            and those move, in the order in which they come. By default the end
+            effectors of what is named, or else its last links.
+        state: Where all else stands; at home by default.
+
+    Raises:
+        UnknownName: A manipulator, group, joint or frame does not exist.
+        ModelError: Nothing is named, a joint is named twice, or a bare name is not
+            unique.
+        StateError: The state is not one of this cell.
+    """
+    bound = home(cell) if state is None else bound_state(cell, state)
+    listed = (names,) if isinstance(names, str) else tuple(names)
+    tips = (ends,) if isinstance(ends, str) else tuple(ends)
+    if isinstance(joints, str):
+        raise ModelError(f"joints= takes a list of names, not the text '{joints}'.")
+    choice = chosen(bound, listed, joints, base, tips)
+    return Device(cell=cell, state=bound, **choice._asdict())
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -46,7 +82,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         state: Where all else stands.
     """
 
-    cell: Scene
+    cell: Workcell
     joints: tuple[int, ...]
     base: str
     ends: tuple[str, ...]
@@ -54,7 +90,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def __post_init__(self) -> None:
         """Bind the state, which a device that was sent has lost."""
-        msgspec.structs.force_setattr(self, "state", self.cell.bind(self.state))
+        msgspec.structs.force_setattr(self, "state", bound_state(self.cell, self.state))
 
     def __repr__(self) -> str:
         ends = ", ".join(map(quote, self.ends))
@@ -90,12 +126,12 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def q(self, state: State) -> Array:
         """Return its joint positions in a state, shape (n,) [m or rad]."""
-        q = self.cell.bind(state).q
+        q = bound_state(self.cell, state).q
         return np.array([q[k] for k in self.joints], dtype=np.float64)
 
     def qd(self, state: State) -> Array:
         """Return its joint rates in a state, shape (n,) [m/s or rad/s]."""
-        qd = self.cell.bind(state).qd
+        qd = bound_state(self.cell, state).qd
         return np.array([qd[k] if qd else 0.0 for k in self.joints], dtype=np.float64)
 
     def with_q(self, state: State, q: Any, *, check_limits: bool = False) -> State:
@@ -108,7 +144,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             StateError: q has another number of joints, is not finite, or with
                 `check_limits` breaks a limit.
         """
-        state = self.cell.bind(state)
+        state = bound_state(self.cell, state)
         return state.replace(q=self._put(state.q, q), check_limits=check_limits)
 
     def with_qd(self, state: State, qd: Any) -> State:
@@ -117,7 +153,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             StateError: qd has another number of joints, or is not finite.
         """
-        state = self.cell.bind(state)
+        state = bound_state(self.cell, state)
         return state.replace(qd=self._put(state.qd or (0.0,) * len(state.q), qd))
 
     def whole(self, q: Any) -> Array:
@@ -170,7 +206,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         tree = self.state.tree
         links = [tree.name(self.cell.frame(end).link) for end in self.ends]
         about = self.end if relative_to is None else relative_to
-        return self.cell.carried(links, state, relative_to=about)
+        return carried(self.cell, links, state, relative_to=about)
 
     # kernels
 
@@ -194,20 +230,15 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             UnknownName: A frame or form does not exist.
             ModelError: A bare name is not unique, or `frames` is an empty list.
         """
-        names, single = self._frames(frames)
-        if form not in FORMS:
-            raise unknown("form of a pose", form, FORMS)
-        at = [self.cell.frame(name) for name in names]
-        to = self.cell.frame(self.base if relative_to is None else relative_to)
-
-        def make(tree: Tree, selection: Inputs) -> Program:
-            return poses_program(
-                tree, at, to, single=single, form=form, selection=selection
-            )
-
-        question = "fk", tuple(at), to, single, form
-        selection = self._between([*at, to])
-        return kernel_of_state(self.state, question, selection, make, dtype)
+        return questions.fk(
+            self.cell,
+            self._frames(frames),
+            relative_to=self.base if relative_to is None else relative_to,
+            joints=self.joint_names,
+            state=self.state,
+            form=form,
+            dtype=dtype,
+        )
 
     def jacobian(
         self,
@@ -235,16 +266,16 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             UnknownName: A frame does not exist.
             ModelError: A bare name is not unique, or `frames` is an empty list.
         """
-        names, single = self._frames(frames)
-        to = self.base if relative_to is None else relative_to
-        twists = [named_twist(self.cell, name, to, point, axes) for name in names]
-
-        def make(tree: Tree, selection: Inputs) -> Program:
-            return jacobian_program(tree, twists, selection, single=single)
-
-        question = "jacobian", tuple(twists), single
-        selection = self._between([at for twist in twists for at in twist])
-        return kernel_of_state(self.state, question, selection, make, dtype)
+        return questions.jacobian(
+            self.cell,
+            self._frames(frames),
+            relative_to=self.base if relative_to is None else relative_to,
+            point=point,
+            axes=axes,
+            joints=self.joint_names,
+            state=self.state,
+            dtype=dtype,
+        )
 
     def ik(
         self,
@@ -273,12 +304,10 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         from armillary.ik.factory import solver_of  # nobody else pays for it
 
-        names, _ = self._frames(frames)
-        to = self.base if relative_to is None else relative_to
         return solver_of(
             self.cell,
-            names,
-            relative_to=to,
+            self._frames(frames),
+            relative_to=self.base if relative_to is None else relative_to,
             joints=self.joint_names,
             state=self.state,
             position=position,
@@ -288,14 +317,11 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     # inside
 
-    def _frames(self, frames: Frames) -> tuple[tuple[str, ...], bool]:
-        """Return the names of frames, and whether it is one rather than a list."""
-        if frames is None:
-            return self.ends, len(self.ends) == 1
-        return frame_list(frames, "A device"), isinstance(frames, str)
-
-    def _between(self, frames: Sequence[FrameRef]) -> Inputs:
-        return Inputs.between(self.state.tree, frames, self.joints, self.state.q)
+    def _frames(self, frames: Frames) -> str | Sequence[str]:
+        """Return the frames asked about: by default the end, or the list of ends."""
+        if frames is not None:
+            return frames
+        return self.end if len(self.ends) == 1 else self.ends
 
     def _checked(self, q: Any) -> Array:
         """Return vectors of its joints, shape (..., n)."""

@@ -9,20 +9,56 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.cell.scene import Scene
-from armillary.cell.wheel_geometry import Axle
+from armillary.cell.wheel_geometry import Axle, axle_of, wheels_of
 from armillary.errors import ModelError, StateError
+from armillary.kinematics.bound_state import home
 from armillary.kinematics.placement import placed_frame
 from armillary.kinematics.poses import poses_of
 from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import named_twist, twist_in
-from armillary.model.workcell import WORLD
+from armillary.model.workcell import WORLD, Workcell
 from armillary.spatial.pose import Pose
 from armillary.spatial.twist import exp, vector6
 
-__all__ = ["DifferentialDrive"]
+__all__ = ["DifferentialDrive", "differential_drive"]
 
 Array = npt.NDArray[np.float64]
+
+
+def differential_drive(
+    cell: Workcell,
+    name: str,
+    *,
+    left: str | None = None,
+    right: str | None = None,
+    radius: float | None = None,
+    travel: float | None = None,
+    track_width: float | None = None,
+) -> DifferentialDrive:
+    """Return a free base that two wheels drive; x of the base is forward, z up.
+
+    Args:
+        cell: What the base is a part of.
+        name: The manipulator, which stands on the world and is not bolted down.
+        left: The joint of the wheel at the greater y. Where nothing but the name is
+            given, the manipulator has to have `wheels`.
+        right: The joint of the other wheel.
+        radius: Of the wheels [m]; their axes tell which way they roll.
+        travel: In place of a radius, how far a wheel rolls forward per unit of its
+            joint [m]; 1 where its q is a length, as in RobWork.
+        track_width: The distance of the wheels [m]; by default that of their links.
+
+    Raises:
+        UnknownName: A manipulator or joint does not exist.
+        ModelError: The wheels are not on one axle along y of the base, or there
+            are none.
+        StateError: The base is bolted down, or stands on another.
+    """
+    home(cell).check_free(name)
+    base = placed_frame(cell, name)
+    wheels = wheels_of(cell, name, (left, right), (radius, travel, track_width))
+    axle = axle_of(cell, base, wheels)
+    return DifferentialDrive(cell=cell, manipulator=name, axle=axle)
 
 
 class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -38,7 +74,7 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         axle: Where the wheels are, and how far they roll.
     """
 
-    cell: Scene
+    cell: Workcell
     manipulator: str
     axle: Axle
 

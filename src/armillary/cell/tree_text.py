@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from armillary.errors import JointError, printable
+from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.poses import LinkPoses
 from armillary.kinematics.state import State
 from armillary.model.link import Link
 from armillary.model.tree import Base, Tree
 from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
 
-__all__ = ["DEEPEST_INDENT", "Row", "tree_lines", "tree_rows"]
+__all__ = ["DEEPEST_INDENT", "Row", "tree", "tree_lines", "tree_rows"]
 
 DEEPEST_INDENT = 20
 HEADER = ("frame", "joint type", "joint")
@@ -34,26 +35,38 @@ class Row(NamedTuple):
     joint: str
 
 
-def tree_rows(cell: Workcell, state: State | None = None) -> Iterator[Row]:
+def tree(cell: Workcell, state: State | None = None) -> str:
+    """Return the tree of frames in a state as text: a line for each, in columns.
+
+    They tell what each frame is, what moves it, the coordinate of its joint [m or
+    rad], and its position in the world [m].
+
+    state: The one at home by default.
+
+    Raises:
+        StateError: The state is not one of this cell.
+    """
+    shown = home(cell) if state is None else bound_state(cell, state)
+    return "\n".join(tree_lines(shown))
+
+
+def tree_rows(cell: Workcell) -> Iterator[Row]:
     """Yield a row for each frame of a cell: its place in the tree, type, what moves it.
 
     Deeper than twenty levels, a number stands for the indentation.
-
-    state: The attachments; by default as the cell was built.
     """
-    return (row for _, row in _rows(Tree.of(cell) if state is None else state.tree))
+    return (row for _, row in _rows(Tree.of(cell)))
 
 
-def tree_lines(
-    cell: Workcell, state: State, *, depth: int | None = None
-) -> Iterator[str]:
+def tree_lines(state: State, *, depth: int | None = None) -> Iterator[str]:
     """Yield a header, then a line for each frame: its row, its joint's q, where it is.
 
-    state: One of the cell's. Positions are those in the world [m]; `?` where a joint
-        cannot move, as those of unknown types.
+    Positions are those in the world [m]; `?` where a joint cannot move, as those of
+    unknown types.
+
     depth: The level of the deepest frames that are shown, the world's being 0.
     """
-    tree = state.tree
+    cell, tree = state.cell, state.tree
     poses = LinkPoses(tree, state.q, WORLD_LINK)
     rows: list[tuple[str, ...]] = [(*HEADER, *NUMBERS)]
     for name, row in _rows(tree, depth):

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from armillary.cell.scene import Scene
 from armillary.errors import ModelError, quote
 from armillary.kinematics.jacobian import Twist, jacobian
 from armillary.kinematics.poses import poses_of
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
 from armillary.model.wheels import Wheels
+from armillary.model.workcell import Workcell
 from armillary.spatial.pose import IDENTITY
 from armillary.spatial.vector import Vector3
 
@@ -55,7 +55,7 @@ class _Wheel(NamedTuple):
 
 
 def wheels_of(
-    cell: Scene,
+    cell: Workcell,
     name: str,
     joints: tuple[str | None, str | None],
     lengths: tuple[float | None, float | None, float | None],
@@ -88,7 +88,7 @@ def wheels_of(
     return msgspec.structs.replace(own, **names)
 
 
-def axle_of(cell: Scene, base: FrameRef, wheels: Wheels) -> Axle:
+def axle_of(cell: Workcell, base: FrameRef, wheels: Wheels) -> Axle:
     """Return the axle of two wheels; see `Cell.differential_drive`.
 
     wheels: By the names that their joints have in the cell.
@@ -122,9 +122,9 @@ def axle_of(cell: Scene, base: FrameRef, wheels: Wheels) -> Axle:
     )
 
 
-def _wheel(cell: Scene, base: FrameRef, name: str) -> _Wheel:
+def _wheel(cell: Workcell, base: FrameRef, name: str) -> _Wheel:
     """Return the wheel that a joint turns, where it is at home."""
-    tree, q, place = Tree.of(cell), cell.home.q, cell.joint(name)
+    tree, q, place = Tree.of(cell), cell.home_q, cell.joint(name)
     link = tree.joint_links[place]
     line = tree.ancestors(link)
     if base.link not in line:

@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     """Read the one file and write the other."""
     cell = open_cell(options)
     report = registry.save(
-        cell, options.out, format=options.to, lossless=options.lossless
+        cell.workcell, options.out, format=options.to, lossless=options.lossless
     )
     warn(report)
     losses = report.count(Severity.WARNING)

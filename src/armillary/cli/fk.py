@@ -64,7 +64,7 @@ def _many(cell: Cell, options: argparse.Namespace) -> int:
     with open_vectors(options.q_file) as vectors:
         joints = vectors.names or cell.joint_names
         fk = cell.fk(options.frame, relative_to=options.relative_to, joints=joints)
-        factors = si_factors(cell, joints)
+        factors = si_factors(cell.workcell, joints)
         batch = (0,) if vectors.batch is None else vectors.batch
         with _sink(options.out, batch) as write:
             for q in _checked(vectors, joints, options.q_file):

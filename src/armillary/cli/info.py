@@ -46,7 +46,7 @@ def described(cell: Cell, *, in_degrees: bool = False) -> Iterator[str]:
     """Yield the lines that describe a cell."""
     yield f"{printable(cell.name)}: {_counts(cell)}"
     yield ""
-    yield from table(TREE, tree_rows(cell))
+    yield from table(TREE, tree_rows(cell.workcell))
     if cell.joint_names:
         yield ""
         yield from table(JOINTS, _joint_rows(cell, in_degrees=in_degrees))
@@ -63,7 +63,7 @@ def _joint_rows(cell: Cell, *, in_degrees: bool) -> Iterator[tuple[str, ...]]:
     """Yield the rows of the joints; those that follow a joint narrow its limits."""
     lower, upper = cell.limits
     for k, (name, link) in enumerate(
-        zip(cell.joint_names, moving_links(cell), strict=True)
+        zip(cell.joint_names, moving_links(cell.workcell), strict=True)
     ):
         turned = in_degrees and link.joint.unit is Unit.RADIAN
         factor = DEGREES_PER_RADIAN if turned else 1.0

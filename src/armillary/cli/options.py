@@ -19,7 +19,7 @@ from armillary.errors import (
 )
 from armillary.formats.files import read_bytes
 from armillary.kinematics.state import State
-from armillary.model.workcell import WORLD, Workcell
+from armillary.model.workcell import WORLD
 
 
 def add_frame(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def add_frame_pair(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def chosen_frame(cell: Workcell, options: argparse.Namespace) -> str:
+def chosen_frame(cell: Cell, options: argparse.Namespace) -> str:
     """Return the frame that was named, else the first end effector, else the last link.
 
     Raises:
@@ -92,7 +92,7 @@ def chosen_state(cell: Cell, options: argparse.Namespace) -> State:
             f"--q has {len(q)} numbers; cell {quote(cell.name)} has {len(names)} "
             f"joints: {', '.join(names)}."
         )
-    factors = si_factors(cell, names) if options.degrees else 1.0
+    factors = si_factors(cell.workcell, names) if options.degrees else 1.0
     return state.replace(q=q * factors)
 
 

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _model(cell: Cell) -> str:
-    data, _ = registry.write(cell, format="cell")
+    data, _ = registry.write(cell.workcell, format="cell")
     return data.decode()
 
 

@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the tree, and how much of it was left out."""
     cell = open_cell(options)
     state = chosen_state(cell, options)
-    lines = list(tree_lines(cell, state, depth=options.depth))
+    lines = list(tree_lines(state, depth=options.depth))
     for line in lines:
         print(line)
     hidden = len(cell.frame_names) - (len(lines) - 1)

@@ -1,46 +1,50 @@
-"""Rules applied to the states of a cell, each set of rules once."""
+"""The pairs of links to test in the states of a cell."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.state import State
 from armillary.model.collision_pairs import CollisionPairs
+from armillary.model.fields import kept
 from armillary.model.link_pairs import Pairs
 from armillary.model.link_tree import carried
 from armillary.model.rules import Rules
 from armillary.model.workcell import Workcell
 
-__all__ = ["PairsOfStates"]
+__all__ = ["pairs"]
 
 MOST_KEPT: Final = 8
 
 
-class PairsOfStates:
-    """The juries of a cell, each by the identity of its rules, which it keeps alive."""
+def pairs(cell: Workcell, state: State, *, rules: Rules | None = None) -> Pairs:
+    """Return the pairs of links that are tested for collision in a state.
 
-    def __init__(self, cell: Workcell) -> None:
-        """Start without any."""
-        self._cell = cell
-        self._known: dict[int, CollisionPairs] = {}
+    They depend on the attachments, not on where things are. `rules` replace
+    those of the cell; `.why(a, b)` of the result tells the reason for one pair.
 
-    def __len__(self) -> int:
-        return len(self._known)
+    Raises:
+        StateError: The state is not one of this cell.
+        UnknownName: The rules name a link that does not exist.
+        ModelError: There are too many pairs.
+    """
+    bound = bound_state(cell, state)
+    applied = _applied(cell, cell.rules if rules is None else rules)
+    return applied.pairs(carried(bound.tree))
 
-    def pairs(self, state: State, rules: Rules) -> Pairs:
-        """Return the pairs that rules have tested in a state of the cell."""
-        jury = self._jury(rules)
-        return jury.pairs(carried(state.tree))
 
-    def _jury(self, rules: Rules) -> CollisionPairs:
-        known = self._known.get(id(rules))
-        if known is not None:
-            return known
-        for jury in tuple(self._known.values()):
-            if jury.rules == rules:
-                return jury
-        if rules is not self._cell.rules:
-            self._cell.check_rules(rules)
-        if len(self._known) >= MOST_KEPT:
-            self._known.clear()
-        return self._known.setdefault(id(rules), CollisionPairs(self._cell, rules))
+def _applied(cell: Workcell, rules: Rules) -> CollisionPairs:
+    """Return rules applied to a cell, which keeps the last few."""
+    known = kept(cell, "pairs of rules", dict[int, CollisionPairs])
+    found = known.get(id(rules))  # keeps these rules alive, so that no others are at id
+    if found is not None:
+        return found
+    for each in tuple(known.values()):
+        if each.rules == rules:
+            return each
+    if rules is not cell.rules:
+        cell.check_rules(rules)
+    if len(known) >= MOST_KEPT:
+        known.clear()
+    return known.setdefault(id(rules), CollisionPairs(cell, rules))

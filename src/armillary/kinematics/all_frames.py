@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.kernel import shared_kernel
 from armillary.kernel.arguments import as_inputs
-from armillary.kinematics.placement import movable
-from armillary.kinematics.poses import LinkPoses
+from armillary.kinematics.bound_state import bound_state
+from armillary.kinematics.poses import LinkPoses, poses_of
+from armillary.kinematics.state import State
+from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Base, Tree, nearest
-from armillary.model.workcell import WORLD_LINK, Workcell
+from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
 from armillary.spatial.pose import Pose
 from armillary.trace import Port, Program, trace
 
-__all__ = ["Survey"]
+__all__ = ["Poses", "pose", "poses"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -30,6 +31,81 @@ MOST_COMPILED: Final = 1_000
 
 
 FRAMES: Final = -3  # the axis of frames in an array of poses
+
+
+def pose(
+    cell: Workcell, frame: str, state: State, *, relative_to: str = WORLD
+) -> Array:
+    """Return the pose of a frame in a state, shape (4, 4).
+
+    It is computed without a kernel, so that no state asks for compilation.
+
+    Raises:
+        UnknownName: A frame does not exist.
+        StateError: The state is not one of this cell.
+    """
+    bound, to = bound_state(cell, state), cell.frame(relative_to)
+    (X,) = poses_of(bound.tree, bound.q, [cell.frame(frame)], to)
+    return X.matrix()
+
+
+def poses(cell: Workcell, state: State, *, q: npt.ArrayLike | None = None) -> Poses:
+    """Return the poses of all frames in a state, each computed once.
+
+    q: Joint positions in place of the state's, shape (..., n) [m or rad]; each
+        frame's poses then have the shape (..., 4, 4).
+
+    Raises:
+        StateError: The state is not one of this cell.
+        ShapeError: `q` has another number of joints.
+    """
+    survey = kept(cell, "survey", lambda: Survey(cell))
+    bound = bound_state(cell, state)
+    matrices = (
+        survey.one(bound.q, bound.tree) if q is None else survey.many(q, bound.tree)
+    )
+    return Poses(cell, survey.rows, matrices)
+
+
+class Poses(Mapping[str, Array]):
+    """The pose of every frame in the world, each computed once; arrays are read-only.
+
+    Keys are `manipulator/frame`, or bare names while they are unique. Poses at many
+    joint positions have their leading shape in front.
+    """
+
+    def __init__(
+        self, cell: Workcell, rows: Mapping[str, int], matrices: Array
+    ) -> None:
+        """Hold the poses `matrices`, (..., k, 4, 4), of the frames named in `rows`."""
+        self._cell = cell
+        self._rows = rows
+        self._matrices = matrices
+
+    def __getitem__(self, name: str) -> Array:
+        """Return the pose of a frame in the world, shape (..., 4, 4).
+
+        Raises:
+            UnknownName: There is no such frame.
+            ModelError: The bare name is not unique.
+        """
+        row = self._rows.get(name)
+        if row is None:
+            if name == WORLD:
+                return np.broadcast_to(np.eye(4), (*self._matrices.shape[:-3], 4, 4))
+            row = self._rows[self._cell.qualified(name)]
+        return self._matrices[..., row, :, :]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def relative(self, frame: str, to: str) -> Array:
+        """Return the pose of `frame` in the frame `to`, shape (..., 4, 4)."""
+        pose: Array = np.linalg.solve(self[to], self[frame]).astype(np.float64)
+        return pose
 
 
 class Survey:
@@ -47,7 +123,6 @@ class Survey:
         self._cell = cell
         self._frames = [cell.frame(name) for name in self.names]
         self._bases = Bases(cell)
-        self._standings: WeakKeyDictionary[Tree, Standing] = WeakKeyDictionary()
 
     def one(self, q: tuple[float, ...], tree: Tree) -> Array:
         """Return the poses of all frames in the world, shape (k, 4, 4)."""
@@ -64,10 +139,7 @@ class Survey:
         q: Any,
         tree: Tree,
     ) -> Array:
-        standing = self._standings.get(tree)
-        if standing is None:
-            standing = Standing(self._bases, tree)
-            self._standings[tree] = standing
+        standing = kept(tree, "standing", lambda: Standing(self._bases, tree))
         poses = survey(q, standing.matrices) if self._bases.free else survey(q)
         standing.settle(poses, multiply)
         poses.flags.writeable = False
@@ -122,7 +194,7 @@ class Bases:
 
     def __init__(self, cell: Workcell) -> None:
         """Look at the mounts of `cell`."""
-        self.free = movable(cell)
+        self.free = Tree.of(cell).movable
         sizes = [len(manipulator.places) for manipulator in cell.manipulators]
         self.starts = [0, *np.cumsum(sizes, dtype=np.int64).tolist()]
         self.roots = _roots(cell, self.free)

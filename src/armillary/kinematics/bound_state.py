@@ -1,4 +1,4 @@
-"""States that come from elsewhere, checked against a cell."""
+"""States of a cell: the one that it starts in, and those that come from elsewhere."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ from typing import Any
 
 from armillary.errors import StateError, quote
 from armillary.kinematics.state import State
+from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
 
-__all__ = ["bound_state"]
+__all__ = ["bound_state", "home"]
+
+
+def home(cell: Workcell) -> State:
+    """Return the state in which a cell starts, with joints at `home_q`."""
+    return kept(cell, "home", lambda: State(q=cell.home_q).bound(cell))
 
 
 def bound_state(cell: Workcell, state: Any) -> State:
     """Return a state that came from elsewhere as one of a cell.
 
     Raises:
-        StateError: It is not a `State`, or has another number of joints.
+        StateError: It is not a `State`, or has other joints.
         UnknownName: It names a manipulator or frame that is not in the cell.
     """
     if not isinstance(state, State):

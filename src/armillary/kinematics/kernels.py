@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +13,7 @@ from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.state import State
+from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
@@ -56,8 +56,8 @@ def kernel_of(
         state = bound_state(cell, state)
         selection = selection_of(cell, joints, state, frames())
         return kernel_of_state(state, question, selection, make, dtype)
-    key = question, joints_key(joints), np.dtype(dtype).str
-    return _kept(
+    key = "kernel", question, joints_key(joints), np.dtype(dtype).char
+    return _made(
         cell, key, lambda: make(Tree.of(cell), selection_of(cell, joints)), dtype
     )
 
@@ -76,19 +76,15 @@ def kernel_of_state(
     tree = state.tree
     holders = tuple(tree.bases[m].frame.link for m in selection.bases)
     chosen = selection.inputs, selection.others, selection.bases
-    key = "state", question, chosen, holders, np.dtype(dtype).str
-    kernel = _kept(state.cell, key, lambda: make(tree, selection), dtype)
+    key = "kernel of a state", question, chosen, holders, np.dtype(dtype).char
+    kernel = _made(state.cell, key, lambda: make(tree, selection), dtype)
     return bind(kernel, selection.values(tree))
 
 
-def _kept(
+def _made(
     cell: Workcell, key: Hashable, make: Callable[[], Program], dtype: npt.DTypeLike
 ) -> Kernel:
-    known: dict[Any, Kernel] = vars(cell).setdefault("kernels", {})
-    kernel = known.get(key)
-    if kernel is None:
-        kernel = known.setdefault(key, shared_kernel(make(), dtype=dtype))
-    return kernel
+    return kept(cell, key, lambda: shared_kernel(make(), dtype=dtype))
 
 
 def selection_of(

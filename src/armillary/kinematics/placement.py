@@ -117,15 +117,6 @@ def known(cell: Workcell, name: str) -> int:
     return k
 
 
-def movable(cell: Workcell) -> tuple[int, ...]:
-    """Return the manipulators whose bases states may move: those not bolted down."""
-    return tuple(
-        k
-        for name, k in cell.index.items()
-        if (mount := cell.mounted.get(name)) is None or not mount.bolted
-    )
-
-
 def check_movable(cell: Workcell, name: str) -> None:
     """Refuse to move what is bolted down.
 

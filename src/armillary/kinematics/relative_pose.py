@@ -10,14 +10,32 @@ import numpy.typing as npt
 from armillary.errors import StateError
 from armillary.kernel import shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
+from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.placement import movable
 from armillary.kinematics.poses import poses_program
 from armillary.kinematics.state import State
 from armillary.model.tree import Tree
-from armillary.model.workcell import Workcell
+from armillary.model.workcell import WORLD, Workcell
 
 Array = npt.NDArray[np.float64]
+
+
+def between(
+    cell: Workcell, frame: str, state: State, *, relative_to: str = WORLD
+) -> Between:
+    """Return the pose of one frame in another over many states.
+
+    Args:
+        cell: What has the frames.
+        frame: Whose pose.
+        state: A state with the attachments of them all.
+        relative_to: In which frame.
+
+    Raises:
+        UnknownName: A frame does not exist.
+        StateError: The state is not one of this cell.
+    """
+    return Between(cell, frame, relative_to, bound_state(cell, state))
 
 
 class Between:
@@ -41,8 +59,7 @@ class Between:
         self._names = frame, relative_to
         self._path = self._path_in(state.tree)
         n = len(cell.joint_names)
-        free = movable(cell)
-        bases = tuple(m for m in self._path if m in free)
+        bases = tuple(m for m in self._path if m in state.tree.movable)
         self._selection = Inputs(tuple(range(n)), state.q, bases=bases)
         program = poses_program(
             state.tree,

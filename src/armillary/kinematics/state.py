@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, Self
 
 import msgspec
@@ -29,6 +28,7 @@ from armillary.kinematics.poses import poses_of
 from armillary.kinematics.state_diff import Contents, differences
 from armillary.kinematics.state_text import state_line, state_tables, without_repeats
 from armillary.kinematics.violations import refuse_violations
+from armillary.model.fields import reduced
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Base, Tree
 from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
@@ -365,8 +365,7 @@ class State(
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        names = self.__struct_fields__
-        return partial(type(self), **dict(zip(names, self._contents, strict=True))), ()
+        return reduced(self)
 
     @property
     def _contents(self) -> Contents:

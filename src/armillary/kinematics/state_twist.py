@@ -8,17 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
+from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.jacobian import Twist, velocity
 from armillary.kinematics.placement import placed_frame
 from armillary.kinematics.poses import LinkPoses
 from armillary.kinematics.state import State
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
-from armillary.model.workcell import WORLD_LINK, Workcell
+from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
 from armillary.spatial.twist import move_twist, turn
 from armillary.spatial.vector import subtract, transpose
 
-__all__ = ["frame_list", "named_twist", "twist_in"]
+__all__ = ["frame_list", "named_twist", "twist", "twist_in"]
 
 Array = npt.NDArray[np.float64]
 
@@ -70,6 +71,40 @@ def named_twist(
         point=cell.frame(frame if point is None else point),
         axes=cell.frame(relative_to if axes is None else axes),
     )
+
+
+def twist(
+    cell: Workcell,
+    frame: str,
+    state: State,
+    *,
+    relative_to: str = WORLD,
+    point: str | None = None,
+    axes: str | None = None,
+) -> Array:
+    """Return the twist of a frame in a state: linear [m/s], then angular [rad/s].
+
+    It follows from the rates of joints, the velocities of bases, and the
+    attachments: what is attached moves with its holder. No kernel is compiled.
+
+    Args:
+        cell: What has the frames.
+        frame: Whose twist.
+        state: Where everything is, and how it moves.
+        relative_to: Relative to which frame.
+        point: The frame whose origin, taken as fixed to `frame`, gives the linear
+            part; by default the origin of `frame`.
+        axes: The frame in whose axes it is written; by default `relative_to`.
+
+    Returns:
+        Shape (6,).
+
+    Raises:
+        UnknownName: A frame does not exist.
+        StateError: The state is not one of this cell.
+    """
+    named = named_twist(cell, frame, relative_to, point, axes)
+    return twist_in(bound_state(cell, state), named)
 
 
 def twist_in(state: State, twist: Twist) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from armillary.errors import unknown
 
 T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
 
 if TYPE_CHECKING:
@@ -49,3 +51,16 @@ def replaced(struct: S, fields: Mapping[str, Any], kind: str = "field") -> S:
         if name not in known:
             raise unknown(kind, name, known, owner=type(struct).__name__)
     return msgspec.structs.replace(struct, **fields)
+
+
+def kept(owner: object, name: Hashable, make: Callable[[], T]) -> T:
+    """Return what `make` gives; it is made once and kept with its immutable owner."""
+    known: dict[Hashable, Any] = vars(owner).setdefault("kept", {})
+    found = known.get(name)
+    return known.setdefault(name, make()) if found is None else found
+
+
+def reduced(struct: msgspec.Struct) -> tuple[Any, ...]:
+    """Return how a struct is pickled: by its fields, without what it has kept."""
+    values = {name: getattr(struct, name) for name in struct.__struct_fields__}
+    return partial(type(struct), **values), ()

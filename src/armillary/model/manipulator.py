@@ -15,7 +15,7 @@ from armillary.errors import ModelError, quote, unknown
 from armillary.model.annotations import note_faults
 from armillary.model.coupling import Coupling
 from armillary.model.display import sized
-from armillary.model.fields import EMPTY, TupleOf, replaced, store_tuples
+from armillary.model.fields import EMPTY, TupleOf, reduced, replaced, store_tuples
 from armillary.model.group import Group, members
 from armillary.model.link import Link
 from armillary.model.parameters import approx_equal
@@ -99,7 +99,7 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return f"<Manipulator {quote(self.name)}: {sizes}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remake, tuple(getattr(self, f) for f in self.__struct_fields__)
+        return reduced(self)
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -380,8 +380,3 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 )
         lower.flags.writeable = upper.flags.writeable = False
         return lower, upper
-
-
-def _remake(*values: Any) -> Manipulator:
-    fields = Manipulator.__struct_fields__
-    return Manipulator(**dict(zip(fields, values, strict=True)))

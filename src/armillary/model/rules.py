@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, Self, get_args
 import msgspec
 
 from armillary.errors import FormatError, ModelError, quote, unknown
-from armillary.model.fields import EMPTY, TupleOf, store_tuples
+from armillary.model.fields import EMPTY, TupleOf, reduced, store_tuples
 from armillary.model.link_pattern import check_side, is_exact
 
 __all__ = ["Reason", "Rule", "Rules", "Touch", "Where"]
@@ -271,9 +271,4 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise FormatError(f"This JSON holds no rules: {error}") from error
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = tuple(getattr(self, name) for name in self.__struct_fields__)
-        return _remake, (type(self), *values)
-
-
-def _remake(kind: type[Rules], *values: Any) -> Rules:
-    return kind(**dict(zip(kind.__struct_fields__, values, strict=True)))
+        return reduced(self)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
+from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.manipulator import Drive
 from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
@@ -59,9 +60,7 @@ class Tree:
     @classmethod
     def of(cls, cell: Workcell) -> Self:
         """Return the tree in which a cell was built, which the cell keeps."""
-        known: dict[str, Any] = vars(cell)
-        found = known.get("tree_as_built")
-        return known.setdefault("tree_as_built", found or cls._built(cell))
+        return kept(cell, "tree", lambda: cls._built(cell))
 
     @classmethod
     def _built(cls, cell: Workcell) -> Self:
@@ -95,6 +94,11 @@ class Tree:
             bases[k] = base
             parents[self.base_link(k)] = base.frame.link
         return replace(self, bases=tuple(bases), parents=tuple(parents))
+
+    @cached_property
+    def movable(self) -> tuple[int, ...]:
+        """Return the manipulators whose bases are not bolted: states may move them."""
+        return tuple(k for k, base in enumerate(self.bases) if base.manner != "bolted")
 
     def base_link(self, manipulator: int) -> int:
         """Return the link that is the base of a manipulator."""

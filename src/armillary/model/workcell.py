@@ -14,7 +14,7 @@ from armillary.errors import ArmillaryError, ModelError, quote, unknown
 from armillary.model.check_pose import rigid
 from armillary.model.cycles import endless
 from armillary.model.display import sized
-from armillary.model.fields import EMPTY, TupleOf, replaced, store_tuples
+from armillary.model.fields import EMPTY, TupleOf, reduced, replaced, store_tuples
 from armillary.model.frame import FrameRef
 from armillary.model.link import Link
 from armillary.model.link_pattern import is_exact
@@ -98,11 +98,10 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def __repr__(self) -> str:
         sizes = sized(manipulator=len(self.manipulators), joint=len(self.joint_names))
-        return f"<{type(self).__name__} {quote(self.name)}: {sizes}>"
+        return f"<Cell {quote(self.name)}: {sizes}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = tuple(getattr(self, name) for name in self.__struct_fields__)
-        return _remake, (type(self), *values)
+        return reduced(self)
 
     def _check_mounts(self) -> None:
         standing: set[str] = set()
@@ -444,7 +443,3 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             choices = ", ".join(quote(self.joint_names[k]) for k in found)
             raise ModelError(f"Joint {quote(name)} is not unique; say {choices}.")
         return found[0]
-
-
-def _remake(kind: type[Workcell], *values: Any) -> Workcell:
-    return kind(**dict(zip(kind.__struct_fields__, values, strict=True)))

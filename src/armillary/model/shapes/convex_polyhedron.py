@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError
+from armillary.model.fields import reduced
 from armillary.model.geometry.bounding import BoundingSphere, sphere_around
 from armillary.model.geometry.hull import check_spans_body, convex_hull
 from armillary.model.geometry.moments import Moments
@@ -57,8 +58,7 @@ class ConvexPolyhedron(
         return cls(vertices=tuple(map(tuple, given[corners].tolist())), **looks)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        fields = [getattr(self, name) for name in self.__struct_fields__]
-        return _remake, tuple(fields)
+        return reduced(self)
 
     def check(self) -> None:
         """Check that the vertices span a body."""
@@ -109,8 +109,3 @@ class ConvexPolyhedron(
     def _support(self, directions: Array) -> Array:
         vertices = np.array(self.vertices)
         return vertices[np.argmax(directions @ vertices.T, axis=1)]
-
-
-def _remake(*fields: Any) -> ConvexPolyhedron:
-    names = ConvexPolyhedron.__struct_fields__
-    return ConvexPolyhedron(**dict(zip(names, fields, strict=True)))

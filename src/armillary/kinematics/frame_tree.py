@@ -1,0 +1,104 @@
+"""Which frames of a cell carry which, in its states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from armillary.errors import ModelError
+from armillary.kinematics.bound_state import bound_state
+from armillary.kinematics.state import State
+from armillary.model.tree import Tree
+from armillary.model.workcell import Workcell
+
+__all__ = [
+    "children",
+    "common_ancestor",
+    "is_movable",
+    "movable_bases",
+    "parent",
+    "rigid_with",
+]
+
+
+def parent(cell: Workcell, frame: str, state: State) -> str | None:
+    """Return the frame that carries a frame in a state; None for the world.
+
+    A named frame stands on its link, a link on its parent, a base on what holds it.
+
+    Raises:
+        UnknownName: There is no such frame.
+        StateError: The state is not one of this cell.
+    """
+    return bound_state(cell, state).tree.frame_parent(cell.qualified(frame))
+
+
+def children(cell: Workcell, frame: str, state: State) -> tuple[str, ...]:
+    """Return the frames that stand on a frame in a state: see `parent`.
+
+    Raises:
+        UnknownName: There is no such frame.
+        StateError: The state is not one of this cell.
+    """
+    tree = bound_state(cell, state).tree
+    return tuple(tree.frame_children(cell.qualified(frame)))
+
+
+def common_ancestor(cell: Workcell, frames: Sequence[str], state: State) -> str:
+    """Return the nearest frame that is or carries each of these in a state.
+
+    Raises:
+        UnknownName: A frame does not exist.
+        ModelError: There is none to ask about.
+        StateError: The state is not one of this cell.
+    """
+    if isinstance(frames, str) or not frames:
+        raise ModelError(f"common_ancestor takes a list of frames, not {frames!r}.")
+    names = [cell.qualified(name) for name in frames]
+    return bound_state(cell, state).tree.common_frame(names)
+
+
+def rigid_with(
+    cell: Workcell, frame: str, state: State | None = None
+) -> tuple[str, ...]:
+    """Return the frames that never move relative to a frame while held so.
+
+    Args:
+        cell: What has the frames.
+        frame: Whose group is asked for; it is the group's first.
+        state: Whose attachments count; those at home by default.
+
+    Raises:
+        UnknownName: There is no such frame.
+    """
+    tree = Tree.of(cell) if state is None else bound_state(cell, state).tree
+    name = cell.qualified(frame)
+    names = cell.frame_names
+    movers = tree.movers(cell.frame(each).link for each in names)
+    wanted = movers[names.index(name)]
+    others = (
+        other
+        for other, mover in zip(names, movers, strict=True)
+        if other != name and mover == wanted
+    )
+    return (name, *others)
+
+
+def movable_bases(cell: Workcell) -> tuple[str, ...]:
+    """Return the manipulators whose bases states may place, attach and grip.
+
+    The base of every other one is bolted down: it stays where its mount has it.
+    """
+    return tuple(cell.manipulators[k].name for k in Tree.of(cell).movable)
+
+
+def is_movable(cell: Workcell, frame: str) -> bool:
+    """Return whether states may move a frame by moving a base.
+
+    That is the base of its own manipulator, or of one that carries this as built.
+
+    Raises:
+        UnknownName: There is no such frame.
+    """
+    tree = Tree.of(cell)
+    carriers = tree.bases_among(tree.ancestors(cell.frame(frame).link))
+    return not {*carriers}.isdisjoint(tree.movable)

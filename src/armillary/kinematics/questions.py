@@ -1,0 +1,260 @@
+"""The questions to a cell that are kernels of joint positions.
+
+Each function takes a cell and names, and returns a kernel; `armillary.Cell` has them as
+methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import unknown
+from armillary.kinematics.bound_kernel import AnyKernel
+from armillary.kinematics.inputs import Inputs
+from armillary.kinematics.jacobian import (
+    acceleration_program,
+    jacobian_program,
+    velocity_program,
+)
+from armillary.kinematics.kernels import Joints, kernel_of
+from armillary.kinematics.pose_error import pose_error_program
+from armillary.kinematics.poses import FORMS, poses_program
+from armillary.kinematics.state import State
+from armillary.kinematics.state_twist import frame_list, named_twist
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Tree
+from armillary.model.workcell import WORLD, Workcell
+from armillary.trace import Program
+
+__all__ = [
+    "acceleration",
+    "bias_acceleration",
+    "fk",
+    "jacobian",
+    "pose_error",
+    "velocity",
+]
+
+
+def fk(
+    cell: Workcell,
+    frames: str | Sequence[str],
+    *,
+    relative_to: str = WORLD,
+    joints: Joints = None,
+    state: State | None = None,
+    form: str = "matrix",
+    dtype: npt.DTypeLike = np.float64,
+) -> AnyKernel:
+    """Return the kernel of forward kinematics: q to the poses of frames.
+
+    Args:
+        cell: What has the frames.
+        frames: A frame, `name` or `manipulator/name`, or a list of them.
+        relative_to: The frame in which the poses are given.
+        joints: Names of the joints that q holds, in that order; the others stay at
+            home, or as in `state`. By default all, in the order of `joint_names`.
+        state: Whose attachments and moved bases count; q remains an input. By
+            default the cell as it was built. Another grip compiles nothing where
+            the same frame holds what is between the frames.
+        form: `matrix`, `quaternion` (w x y z, then the origin) or
+            `dual_quaternion` (real part, then dual part, each w x y z).
+        dtype: float64, or float32 for twice the rate at single precision.
+
+    Returns:
+        A kernel (..., n) -> (..., 4, 4) for one frame, (..., k, 4, 4) for a list of
+        k; (7,) or (8,) in place of (4, 4) in the other forms. q in m or rad.
+
+    Raises:
+        UnknownName: A frame, joint or form does not exist.
+        ModelError: A bare name is not unique, or `frames` is an empty list.
+        StateError: The state is not one of this cell.
+    """
+    single = isinstance(frames, str)
+    names = frame_list(frames, "fk")
+    _check_form(form)
+
+    def at() -> list[FrameRef]:
+        return [cell.frame(name) for name in (relative_to, *names)]
+
+    def make(tree: Tree, selection: Inputs) -> Program:
+        to, *ends = at()
+        return poses_program(
+            tree, ends, to, single=single, form=form, selection=selection
+        )
+
+    question = "fk", names, single, relative_to, form
+    return kernel_of(cell, question, at, make, joints, state, dtype)
+
+
+def jacobian(
+    cell: Workcell,
+    frames: str | Sequence[str],
+    *,
+    relative_to: str = WORLD,
+    point: str | None = None,
+    axes: str | None = None,
+    joints: Joints = None,
+    state: State | None = None,
+    dtype: npt.DTypeLike = np.float64,
+) -> AnyKernel:
+    """Return the kernel of a Jacobian: q to the twist per unit rate of each joint.
+
+    Args:
+        cell: What has the frames.
+        frames: Whose twist: a frame, or a list of them.
+        relative_to: Relative to which frame.
+        point: The frame whose origin, taken as fixed to the frame asked about,
+            gives the linear part; by default that frame's own origin.
+        axes: The frame in whose axes it is written; by default `relative_to`.
+        joints: As for `fk`; they give the columns.
+        state: As for `fk`; the joints of what is held count for its holder.
+        dtype: As for `fk`.
+
+    Returns:
+        A kernel (..., n) -> (..., 6, n), for a list of k (..., k, 6, n): linear
+        [m/s], then angular [rad/s].
+
+    Raises:
+        UnknownName: A frame or joint does not exist.
+        ModelError: A bare name is not unique, or `frames` is an empty list.
+        StateError: The state is not one of this cell.
+    """
+    single = isinstance(frames, str)
+    twists = tuple(
+        named_twist(cell, name, relative_to, point, axes)
+        for name in frame_list(frames, "jacobian")
+    )
+
+    def make(tree: Tree, selection: Inputs) -> Program:
+        return jacobian_program(tree, twists, selection, single=single)
+
+    def at() -> list[FrameRef]:
+        return [frame for twist in twists for frame in twist]
+
+    question = "jacobian", twists, single
+    return kernel_of(cell, question, at, make, joints, state, dtype)
+
+
+def velocity(
+    cell: Workcell,
+    frame: str,
+    *,
+    relative_to: str = WORLD,
+    point: str | None = None,
+    axes: str | None = None,
+    joints: Joints = None,
+    state: State | None = None,
+) -> AnyKernel:
+    """Return the kernel of a twist: (q, qd) to J qd; arguments as for `jacobian`.
+
+    Returns:
+        A kernel (..., n), (..., n) -> (..., 6): linear [m/s], angular [rad/s].
+    """
+    twist = named_twist(cell, frame, relative_to, point, axes)
+
+    def make(tree: Tree, selection: Inputs) -> Program:
+        return velocity_program(tree, twist, selection)
+
+    question = "velocity", twist
+    return kernel_of(cell, question, lambda: twist, make, joints, state)
+
+
+def acceleration(
+    cell: Workcell,
+    frame: str,
+    *,
+    relative_to: str = WORLD,
+    point: str | None = None,
+    axes: str | None = None,
+    joints: Joints = None,
+    state: State | None = None,
+) -> AnyKernel:
+    """Return the kernel of an acceleration: (q, qd, qdd) to J qdd + J' qd.
+
+    The derivative is that seen in `relative_to`: the linear part is the second
+    derivative of the point's position there. Arguments are as for `jacobian`.
+
+    Returns:
+        A kernel of three (..., n) -> (..., 6): linear [m/s^2], angular [rad/s^2].
+    """
+    twist = named_twist(cell, frame, relative_to, point, axes)
+
+    def make(tree: Tree, selection: Inputs) -> Program:
+        return acceleration_program(tree, twist, selection, bias=False)
+
+    question = "acceleration", twist
+    return kernel_of(cell, question, lambda: twist, make, joints, state)
+
+
+def bias_acceleration(
+    cell: Workcell,
+    frame: str,
+    *,
+    relative_to: str = WORLD,
+    point: str | None = None,
+    axes: str | None = None,
+    joints: Joints = None,
+    state: State | None = None,
+) -> AnyKernel:
+    """Return the kernel of J' qd: the acceleration at steady joint rates.
+
+    Returns:
+        A kernel (..., n), (..., n) -> (..., 6): linear [m/s^2], angular [rad/s^2].
+    """
+    twist = named_twist(cell, frame, relative_to, point, axes)
+
+    def make(tree: Tree, selection: Inputs) -> Program:
+        return acceleration_program(tree, twist, selection, bias=True)
+
+    question = "bias_acceleration", twist
+    return kernel_of(cell, question, lambda: twist, make, joints, state)
+
+
+def pose_error(
+    cell: Workcell,
+    frame: str,
+    *,
+    relative_to: str = WORLD,
+    joints: Joints = None,
+    state: State | None = None,
+    form: str = "matrix",
+) -> AnyKernel:
+    """Return the kernel of a pose error: (q, target) to the twist that corrects it.
+
+    Held for a unit of time, the twist moves the frame onto the target, along a
+    screw with an angle of at most pi: X_target = X exp(V), in the axes of `frame`.
+
+    Args:
+        cell: What has the frames.
+        frame: Which frame is to be at the target.
+        relative_to: The frame in which the target is given.
+        joints: As for `fk`.
+        state: As for `fk`.
+        form: Of the target: `matrix`, `quaternion` or `dual_quaternion`, these of
+            any length and either sign.
+
+    Returns:
+        A kernel (..., n), (..., 4, 4) -> (..., 6): linear [m], angular [rad]; with
+        (7,) or (8,) in place of (4, 4) in the other forms.
+
+    Raises:
+        UnknownName: A frame, joint or form does not exist.
+        ModelError: A bare name is not unique.
+    """
+    _check_form(form)
+    at = cell.frame(frame), cell.frame(relative_to)
+
+    def make(tree: Tree, selection: Inputs) -> Program:
+        return pose_error_program(tree, *at, selection, form=form)
+
+    question = "pose_error", at, form
+    return kernel_of(cell, question, lambda: at, make, joints, state)
+
+
+def _check_form(form: str) -> None:
+    if form not in FORMS:
+        raise unknown("form of a pose", form, FORMS)
