@@ -42,7 +42,7 @@ def expanded(path: Path, *folders: Path) -> tuple[str, Report]:
     report = Report()
     finder = FileFinder(str(path), Roots(folders=folders))
     fragment = expand(path.read_bytes(), str(path), finder, report)
-    return " ".join(map(short, fragment.elements)), report
+    return " ".join(map(short, fragment.children)), report
 
 
 def short(element: Element) -> str:
@@ -87,7 +87,7 @@ def faults(path: Path, *folders: Path) -> list[Diagnostic]:
 def test_fragments(text: str, names: list[str]):
     report = Report()
     fragment = parse_fragment(text.encode(), "f.xml", report)
-    assert [element.name for element in fragment.elements] == names
+    assert [element.name for element in fragment.children] == names
     assert report.diagnostics == ()
 
 
@@ -104,13 +104,13 @@ def test_fragments(text: str, names: list[str]):
 )
 def test_places_are_those_of_the_file(text: str, places: list[tuple[int, int]]):
     fragment = parse_fragment(text.encode(), "f.xml", Report())
-    found = [(e.place.line, e.place.column) for e in fragment.elements]
+    found = [(e.place.line, e.place.column) for e in fragment.children]
     assert found == places
 
 
 def test_places_inside_of_the_first_line_too():
     fragment = parse_fragment(b"<a><b><c/></b></a><d/>", "f.xml", Report())
-    (c,) = fragment.elements[0].children[0].children
+    (c,) = fragment.children[0].children[0].children
     assert str(c.place) == "f.xml:1:7"
 
 
@@ -165,7 +165,7 @@ def test_included_elements_keep_their_places(write: Write):
     main = write("main.xml", '<w>\n<Include file="inner.xml"/></w>')
     report = Report()
     finder = FileFinder(str(main), Roots())
-    (root,) = expand(main.read_bytes(), str(main), finder, report).elements
+    (root,) = expand(main.read_bytes(), str(main), finder, report).children
     i, j = root.children
     assert str(root.place) == f"{main}:1:1"
     assert str(i.place) == f"{inner}:2:1"
@@ -415,7 +415,7 @@ def test_uses_of_one_definition_are_elements_of_their_own(write: Write):
         "m.xml", '<w><Define id="x"><a/></Define><Use id="x"/><Use id="x"/></w>'
     )
     finder = FileFinder(str(main), Roots())
-    (root,) = expand(main.read_bytes(), str(main), finder, Report()).elements
+    (root,) = expand(main.read_bytes(), str(main), finder, Report()).children
     first, second = root.children
     assert first is not second
     assert first.place == second.place

@@ -51,6 +51,15 @@ class FileFinder:
                 found = at_home
         return found if isinstance(found, Diagnostic) else str(found)
 
+    def shown(self, reference: str, outer: str, found: str) -> str:
+        """Return the path of a file that was found, as messages show it.
+
+        outer: The path of the file that refers to it.
+        """
+        reference = reference.replace("\\", "/")
+        path = os.path.normpath(os.path.join(os.path.dirname(outer), reference))
+        return path if os.path.realpath(path) == found else found
+
     def from_first(self, reference: str, place: Place) -> str:
         """Return a reference as the first file would write it, found or not."""
         path = os.path.join(_folder_of(place), reference.replace("\\", "/"))

@@ -13,7 +13,7 @@ import codecs
 import os
 import re
 from dataclasses import dataclass, field
-from typing import Final, NoReturn
+from typing import Final
 from xml.parsers import expat
 
 from armillary.errors import FormatError, quote
@@ -23,7 +23,7 @@ from armillary.formats.numbers import WHITE_SPACE
 from armillary.formats.robwork.files import FileFinder
 from armillary.formats.xml import Element, Limits, parse
 
-__all__ = ["DEEPEST", "Fragment", "expand", "parse_fragment"]
+__all__ = ["DEEPEST", "expand", "parse_fragment"]
 
 DEEPEST: Final = 64
 MOST_ELEMENTS: Final = 50_000
@@ -42,19 +42,11 @@ _NO_ROOT: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Fragment:
-    """The root elements of a file, any number of them, and the text beside them."""
-
-    elements: tuple[Element, ...] = ()
-    text: str = ""
-
-
 # One file
 
 
-def parse_fragment(data: bytes, path: str, report: Report) -> Fragment:
-    """Return the root elements of a file: none, one or several.
+def parse_fragment(data: bytes, path: str, report: Report) -> Element:
+    """Return an element around the root elements of a file and the text beside them.
 
     Raises:
         FormatError: The file is not well-formed, nor is it inside a root element.
@@ -62,18 +54,17 @@ def parse_fragment(data: bytes, path: str, report: Report) -> Fragment:
     if not data.startswith(_UTF_16):
         data = _without_comments(_without_odd_line(data))
     try:
-        return Fragment((parse(data, path, LIMITS, report=report),))
+        return Element("", children=(parse(data, path, LIMITS, report=report),))
     except FormatError as error:
         words = error.diagnostics[0].message
         if words != _SEVERAL_ROOTS and words not in _NO_ROOT:
             raise
         try:
-            root = parse(data, path, LIMITS, several=True, report=report)
+            return parse(data, path, LIMITS, several=True, report=report)
         except FormatError:
             if words == _SEVERAL_ROOTS:
                 raise
             raise error from None
-        return Fragment(root.children, root.text)
 
 
 def _without_odd_line(data: bytes) -> bytes:
@@ -117,8 +108,8 @@ class _File:
         return [self, *(self.outer.chain() if self.outer else ())]
 
 
-def expand(data: bytes, path: str, finder: FileFinder, report: Report) -> Fragment:
-    """Return the root elements of a file with all directives followed.
+def expand(data: bytes, path: str, finder: FileFinder, report: Report) -> Element:
+    """Return an element around the root elements of a file, all directives followed.
 
     Raises:
         FormatError: The first file is not well-formed, or the result is too large.
@@ -126,17 +117,6 @@ def expand(data: bytes, path: str, finder: FileFinder, report: Report) -> Fragme
     fragment = parse_fragment(data, path, report)
     file = _File(path, os.path.realpath(path))
     return _Expansion(finder, report, len(data)).expand(fragment, file, 0)
-
-
-def _with_content(element: Element, inside: Fragment) -> Element:
-    place = element.place
-    return Element(
-        element.name,
-        element.attributes,
-        children=inside.elements,
-        text=inside.text,
-        place=(place.path, place.line, place.column),
-    )
 
 
 class _Expansion:
@@ -150,55 +130,51 @@ class _Expansion:
         self._size = size
         self._using: list[Element] = []
 
-    def expand(self, given: Fragment, file: _File, depth: int) -> Fragment:
-        """Return elements with their directives replaced.
+    def expand(self, given: Element, file: _File, depth: int) -> Element:
+        """Return an element with the directives inside of it replaced.
 
         It calls itself for each level of the tree, of which there are at most
         `DEEPEST`.
         """
-        elements: list[Element] = []
+        follow = {"Use": self._use, "Include": self._include}
+        children: list[Element] = []
         text = given.text
-        for element in given.elements:
-            self._count(element, depth)
-            match element.name:
-                case "Define":
-                    self._define(element, file)
-                    continue
-                case "Use":
-                    added = self._use(element, file, depth)
-                case "Include":
-                    added = self._include(element, file, depth)
-                case _:
-                    inside = Fragment(element.children, element.text)
-                    inside = self.expand(inside, file, depth + 1)
-                    elements.append(_with_content(element, inside))
-                    continue
-            elements += added.elements
-            if added.text.strip(WHITE_SPACE):
-                if text.strip(WHITE_SPACE):
-                    self._report.error(
-                        element.place,
-                        "mixed-text",
-                        f"{element.label} adds text to an element that has text "
-                        "already, and their order would be lost",
-                        hint="Write the text out.",
-                    )
-                text = added.text
-        return Fragment(tuple(elements), text)
+        for element in given.children:
+            self._elements += 1
+            at = element.place
+            self._limit(at, "xml-limit", self._elements, MOST_ELEMENTS, "{} elements")
+            self._limit(at, "xml-limit", depth, DEEPEST, "elements nested {} deep")
+            if element.name == "Define":
+                self._define(element, file)
+            elif element.name not in follow:
+                children.append(self.expand(element, file, depth + 1))
+            elif (added := follow[element.name](element, file, depth)) is not None:
+                children += added.children
+                if added.text.strip(WHITE_SPACE):
+                    if text.strip(WHITE_SPACE):
+                        self._report.error(
+                            element.place,
+                            "mixed-text",
+                            f"{element.label} adds text to an element that has text "
+                            "already, and their order would be lost",
+                            hint="Write the text out.",
+                        )
+                    text = added.text
+        place = given.place
+        return Element(
+            given.name,
+            given.attributes,
+            children=tuple(children),
+            text=text,
+            place=(place.path, place.line, place.column),
+        )
 
-    def _count(self, element: Element, depth: int) -> None:
-        self._elements += 1
-        if self._elements > MOST_ELEMENTS:
-            message = f"more than {MOST_ELEMENTS} elements, included ones counted"
-            self._refuse(element.place, "xml-limit", message)
-        if depth > DEEPEST:
-            message = f"elements nested more than {DEEPEST} deep"
-            self._refuse(element.place, "xml-limit", message)
-
-    def _refuse(self, place: Place, code: str, message: str) -> NoReturn:
-        self._report.error(place, code, message)
-        self._report.raise_if_errors()
-        raise AssertionError("the error was not counted")
+    def _limit(self, place: Place, code: str, count: int, most: int, what: str) -> None:
+        """Refuse the file if there is more of something than there may be."""
+        if count > most:
+            message = f"{what.format(f'more than {most}')}, included ones counted"
+            self._report.error(place, code, message)
+            self._report.raise_if_errors()
 
     def _define(self, element: Element, file: _File) -> None:
         name = element.required_attribute("id", self._report)
@@ -214,10 +190,10 @@ class _Expansion:
             )
         file.definitions[name] = element
 
-    def _use(self, element: Element, file: _File, depth: int) -> Fragment:
+    def _use(self, element: Element, file: _File, depth: int) -> Element | None:
         name = element.required_attribute("id", self._report)
         if name is None:
-            return Fragment()
+            return None
         definition = file.definitions.get(name)
         if definition is None:
             self._report.error(
@@ -227,7 +203,7 @@ class _Expansion:
                 hint=self._report.hint(name, file.definitions)
                 or "A definition is known in its own file only.",
             )
-            return Fragment()
+            return None
         if definition in self._using:
             self._report.error(
                 element.place,
@@ -235,62 +211,44 @@ class _Expansion:
                 f"the definition of {quote(name)} at line {definition.place.line} uses "
                 "itself",
             )
-            return Fragment()
+            return None
         self._using.append(definition)
-        inside = Fragment(definition.children, definition.text)
-        expanded = self.expand(inside, file, depth + 1)
+        expanded = self.expand(definition, file, depth + 1)
         self._using.pop()
         return expanded
 
-    def _include(self, element: Element, file: _File, depth: int) -> Fragment:
+    def _include(self, element: Element, file: _File, depth: int) -> Element | None:
         reference = element.required_attribute("file", self._report)
         if reference is None:
-            return Fragment()
-        inner = self._open(reference, element.place, file)
-        if inner is None:
-            return Fragment()
-        try:
-            data = read_bytes(inner.real, SIZE_CAP - self._size)
-            self._size += len(data)
-            fragment = parse_fragment(data, inner.path, self._report)
-        except FormatError as error:
-            for found in error.diagnostics:
-                self._report.add(found)
-            self._report_chain(inner)
-            return Fragment()
-        return self.expand(fragment, inner, depth + 1)
-
-    def _open(self, reference: str, place: Place, file: _File) -> _File | None:
-        """Return the file that is included; report why it cannot be."""
+            return None
+        place = element.place
         found = self._finder.find(reference, place)
         if isinstance(found, Diagnostic):
-            self._report.add(found)
-            self._report_chain(file)
-            return None
-        shown = os.path.normpath(
-            os.path.join(os.path.dirname(file.path), reference.replace("\\", "/"))
-        )
-        path = shown if os.path.realpath(shown) == found else found
+            return self._refuse(file, found)
+        path = self._finder.shown(reference, file.path, found)
         inner = _File(path, found, file, place)
         chain = inner.chain()
         if any(outer.real == found for outer in chain[1:]):
             names = " -> ".join(os.path.basename(each.path) for each in chain[::-1])
-            self._report.error(
-                place, "include-cycle", f"{quote(reference)} includes itself: {names}"
-            )
-            self._report_chain(file)
-            return None
+            message = f"{quote(reference)} includes itself: {names}"
+            cycle = Diagnostic(place=place, code="include-cycle", message=message)
+            return self._refuse(file, cycle)
         self._files += 1
-        if len(chain) > DEEPEST_INCLUDE:
-            message = f"files included more than {DEEPEST_INCLUDE} deep"
-            self._refuse(place, "include-limit", message)
-        if self._files > MOST_FILES:
-            message = f"more than {MOST_FILES} files are included"
-            self._refuse(place, "include-limit", message)
-        return inner
+        limit, what = "include-limit", "files included {} deep"
+        self._limit(place, limit, len(chain), DEEPEST_INCLUDE, what)
+        self._limit(place, limit, self._files, MOST_FILES, "{} files")
+        try:
+            data = read_bytes(found, SIZE_CAP - self._size)
+            self._size += len(data)
+            fragment = parse_fragment(data, path, self._report)
+        except FormatError as error:
+            return self._refuse(inner, *error.diagnostics)
+        return self.expand(fragment, inner, depth + 1)
 
-    def _report_chain(self, file: _File) -> None:
-        """Report where a file with errors is included."""
+    def _refuse(self, file: _File, *found: Diagnostic) -> None:
+        """Report why a file cannot be included, and where the one around it is."""
+        for diagnostic in found:
+            self._report.add(diagnostic)
         for each in file.chain():
             if each.included_at is not None:
                 name = os.path.basename(each.path)

@@ -18,7 +18,6 @@ from typing import Any, Final
 import msgspec
 
 from armillary.errors import ModelError, quote
-from armillary.formats.diagnostic import Place
 from armillary.formats.names import FreeNames
 from armillary.formats.robwork.devices import read_junctions
 from armillary.formats.robwork.elements import Context
@@ -32,9 +31,9 @@ from armillary.formats.robwork.frames import (
     Node,
 )
 from armillary.formats.robwork.joints import HOME, read_postures
-from armillary.formats.xml import Element
 from armillary.model.axis import Z
 from armillary.model.frame import Frame
+from armillary.model.joint import Joint
 from armillary.model.joints.fixed import Fixed
 from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
@@ -44,6 +43,8 @@ from armillary.model.manipulator import Manipulator
 from armillary.model.property import Property
 from armillary.model.wheels import Wheels
 from armillary.model.workcell import WORLD, Mount, Workcell
+from armillary.spatial.pose import IDENTITY
+from armillary.spatial.vector import ZERO
 
 __all__ = ["ENVIRONMENT", "CellBuilder"]
 
@@ -69,54 +70,42 @@ class CellBuilder:
         bodies: The workcell's own frames, then those of each device.
         """
         self._world = index.nodes[WORLD_FRAME]
-        self._own, *devices = bodies
-        self._devices = [device for device in devices if device.nodes]
-        self._nodes = list(index.nodes.values())
+        self._own, *self._devices = bodies
         self._context = context
-        self.names = {WORLD_FRAME: f"{ENVIRONMENT}/{WORLD_FRAME}"}
+        self.names: dict[str, str] = {}
         self._free = FreeNames({WORLD})
         self._mounts: list[Mount] = []
-        self._child_counts = Counter(node.parent for node in self._nodes)
+        self._child_counts = Counter(node.parent for node in index.nodes.values())
 
-    def workcell(self, name: str) -> Workcell | None:
-        """Return the cell, or None after errors."""
-        parts = self._parts()
-        fixed = parts.pop(WORLD_FRAME)
-        has_environment = bool(fixed) or not self._world.is_plain
-        if has_environment:
-            self._free.derive(ENVIRONMENT)
-        device_names = [self._name(d.name, d.element) for d in self._devices]
-        part_names = [self._name(f, nodes[0].element) for f, nodes in parts.items()]
-        names = (ENVIRONMENT, *device_names, *part_names)
-        groups = (fixed, *(d.nodes for d in self._devices), *parts.values())
-        owners = {
-            node.full_name: owner
-            for nodes, owner in zip(groups, names, strict=True)
-            for node in nodes
-        }
-        self.names |= {
-            node.full_name: f"{owners[node.full_name]}/{node.local_name}"
-            for node in self._nodes
-            if node.full_name in owners
-        }
-        made = [self._environment(fixed)] if has_environment else []
-        made += map(self._device, self._devices, device_names)
-        made += map(self._part, parts.values(), part_names)
-        manipulators = tuple(each for each in made if each is not None)
-        if len(manipulators) < len(made):
-            return None
+    def workcell(self, name: str) -> Workcell:
+        """Return the cell.
+
+        Raises:
+            FormatError: With all diagnostics, if a device breaks a rule.
+        """
+        environment, *parts = self._parts()
+        bodies = [device for device in self._devices if device.nodes] + parts
+        if environment.nodes[1:] or not self._world.is_plain:
+            bodies.insert(0, environment)
+        names = [self._name(body) for body in bodies]
+        self.names[WORLD_FRAME] = f"{ENVIRONMENT}/{WORLD_FRAME}"
+        for body, owner in zip(bodies, names, strict=True):
+            for node in body.nodes:
+                self.names[node.full_name] = f"{owner}/{node.local_name}"
+        made = list(map(self._manipulator, bodies, names))
+        self._context.report.raise_if_errors()
         return Workcell(
             name=name,
-            manipulators=manipulators,
+            manipulators=tuple(each for each in made if each is not None),
             mounts=tuple(self._mounts),
             properties=(*self._own.properties.values(), *self._own.unread),
         )
 
-    def _parts(self) -> dict[str, list[Node]]:
-        """Return the workcell's frames by the first frame of their part, or WORLD."""
+    def _parts(self) -> list[Body]:
+        """Return the environment, and the parts of the workcell's other frames."""
         own = {node.full_name: node for node in self._own.nodes}
         first_of = {WORLD_FRAME: WORLD_FRAME}
-        parts: dict[str, list[Node]] = {WORLD_FRAME: []}
+        parts: dict[str, list[Node]] = {WORLD_FRAME: [self._world]}
         for node in self._own.nodes:
             path: list[str] = []
             name = node.full_name
@@ -133,117 +122,97 @@ class CellBuilder:
         # The first frame of a part may be declared after its children.
         for first, nodes in parts.items():
             nodes.sort(key=lambda node, first=first: node.full_name != first)
-        return parts
+        environment, *others = [
+            Body(element=nodes[0].element, name=name, nodes=nodes)
+            for name, nodes in parts.items()
+        ]
+        environment.name = ENVIRONMENT
+        return [environment, *others]
 
-    def _name(self, wanted: str, element: Element) -> str:
+    def _name(self, body: Body) -> str:
         """Return a free name for a manipulator; report another one than is wanted."""
-        name = self._free.derive(wanted.replace("/", "_"))
-        if name != wanted:
-            message = (
-                f"the name {quote(wanted)} cannot be kept; it becomes {quote(name)}"
+        name = self._free.derive(body.name.replace("/", "_"))
+        if name != body.name:
+            self._context.report.warning(
+                body.element.place,
+                "renamed",
+                f"the name {quote(body.name)} cannot be kept; it becomes {quote(name)}",
             )
-            self._context.report.warning(element.place, "renamed", message)
         return name
 
-    def _environment(self, nodes: list[Node]) -> Manipulator | None:
-        world = self._world
-        builder = _LinkBuilder(nodes, self._child_counts, self._context)
-        builder.keep_properties(world, WORLD_FRAME)
-        base = Link(
-            name=WORLD_FRAME,
-            visuals=tuple(world.visuals),
-            collisions=tuple(world.collisions),
-        )
-        return self._manipulator(ENVIRONMENT, builder, world.element.place, base)
+    def _manipulator(self, body: Body, name: str) -> Manipulator | None:
+        """Return a manipulator, or None after an error with the rules that it breaks.
 
-    def _part(self, nodes: list[Node], name: str) -> Manipulator | None:
-        first = nodes[0]
-        builder = _LinkBuilder(nodes, self._child_counts, self._context)
-        made = self._manipulator(name, builder, first.element.place)
-        self._mount(name, first)
-        is_usual = first.daf and first.type == "Movable"
-        if made is None or is_usual or not first.is_movable:
-            return made
-        kept = Property(name=TYPE, of=first.local_name, text=first.type)
-        return msgspec.structs.replace(made, properties=(*made.properties, kept))
-
-    def _device(self, device: Body, name: str) -> Manipulator | None:
-        builder = _LinkBuilder(
-            device.nodes, self._child_counts, self._context, device.unmarked_end
-        )
-        kind = device.element.name
-        builder.properties.append(Property(name=DEVICE, text=kind))
-        if kind == "ParallelDevice":
-            builder.properties += read_junctions(device, self._context)
-        builder.properties += (*device.properties.values(), *device.unread)
-        made = self._manipulator(name, builder, device.element.place)
-        self._mount(name, device.nodes[0])
-        if made is None:
+        If the limits of joints that depend on others leave a joint no range, they are
+        left out: RobWork ignores them.
+        """
+        first, report = body.nodes[0], self._context.report
+        builder = _LinkBuilder(body, self._child_counts, self._context)
+        links, properties = builder.links(), builder.properties
+        is_device = bool(first.scope)
+        if is_device:
+            properties = [*self._device_properties(body), *properties]
+        elif first.is_movable and not (first.daf and first.type == "Movable"):
+            kept = Property(name=TYPE, of=first.local_name, text=first.type)
+            properties.append(kept)
+        if first is not self._world:
+            self._mount(name, first)
+        place = body.element.place
+        try:
+            made = Manipulator(name=name, links=links, properties=tuple(properties))
+        except ModelError as error:
+            message = str(error).removesuffix(".").replace("\n  ", " ")
+            report.error(place, "bad-device", message)
             return None
-        names = builder.joint_names
-        joints = [
-            joint for node in device.joints() for joint in names.get(node.full_name, ())
-        ]
+        try:
+            _ = made.limits
+        except ModelError as error:
+            report.warning(
+                place,
+                "limits-exclude",
+                f"{str(error).removesuffix('.')}; the limits of joints that depend on "
+                "others are left out",
+            )
+            links = [_without_limits(link) if link.coupling else link for link in links]
+            made = msgspec.structs.replace(made, links=tuple(links))
+        if is_device:
+            return self._with_postures(made, body, builder.joint_names)
+        return made
+
+    def _device_properties(self, device: Body) -> list[Property]:
+        """Return the properties of a device as a whole."""
+        kind = device.element.name
+        found = [Property(name=DEVICE, text=kind)]
+        if kind == "ParallelDevice":
+            found += read_junctions(device, self._context)
+        return [*found, *device.properties.values(), *device.unread]
+
+    def _with_postures(
+        self, made: Manipulator, device: Body, names: Mapping[str, tuple[str, ...]]
+    ) -> Manipulator:
+        """Return a manipulator with the postures and wheels of a device.
+
+        names: The joints of each frame that is one, by its full name.
+        """
+        joints = [name for node in device.joints() for name in names[node.full_name]]
         links = {link.coordinate: link for link in made.links}
-        postures = read_postures(
-            device.element.children_named("Q"), joints, links, self._context.report
-        )
+        elements = device.element.children_named("Q")
+        postures = read_postures(elements, joints, links, self._context.report)
         has_home = any(posture.name == HOME for posture in postures)
         wheels = None
-        if kind == "MobileDevice":
-            left, right = device.nodes[1 : device.wheels]
-            (left,), (right,) = names[left.full_name], names[right.full_name]
+        if device.wheels:
+            left, right = (names[node.full_name][0] for node in device.nodes[1:3])
             # Their q is how far they roll.
             wheels = Wheels(left=left, right=right, travel=1.0)
         return msgspec.structs.replace(
             made, postures=postures, home=HOME if has_home else "", wheels=wheels
         )
 
-    def _manipulator(
-        self,
-        name: str,
-        builder: _LinkBuilder,
-        place: Place,
-        base: Link | None = None,
-    ) -> Manipulator | None:
-        """Return a manipulator, or None after an error with the rules that it breaks.
-
-        If the limits of joints that depend on others leave a joint no range, they are
-        left out: RobWork ignores them.
-        """
-        links = builder.links(base)
-        properties = tuple(builder.properties)
-        try:
-            made = Manipulator(name=name, links=links, properties=properties)
-        except ModelError as error:
-            message = str(error).removesuffix(".").replace("\n  ", " ")
-            self._context.report.error(place, "bad-device", message)
-            return None
-        try:
-            _ = made.limits
-        except ModelError as error:
-            self._context.report.warning(
-                place,
-                "limits-exclude",
-                f"{str(error).removesuffix('.')}; the limits of joints that depend on "
-                "others are left out",
-            )
-            links = tuple(
-                msgspec.structs.replace(link, limits=UNLIMITED)
-                if link.coupling is not None
-                else link
-                for link in links
-            )
-            made = Manipulator(name=name, links=links, properties=properties)
-        return made
-
     def _mount(self, name: str, base: Node) -> None:
         """Mount a manipulator on the parent of its first frame."""
-        on = WORLD
-        if base.parent != WORLD_FRAME:
-            on = self.names[base.parent]
+        on = WORLD if base.parent == WORLD_FRAME else self.names[base.parent]
         # The pose of a joint is in the joint, after the base that is added before it.
-        pose = Mount(manipulator=name).pose if base.steps else base.pose
+        pose = IDENTITY if base.steps else base.pose
         mount = Mount(manipulator=name, on=on, pose=pose, bolted=not base.is_movable)
         if mount != Mount(manipulator=name):
             self._mounts.append(mount)
@@ -262,58 +231,64 @@ class _LinkBuilder:
     """
 
     def __init__(
-        self,
-        nodes: Sequence[Node],
-        child_counts: Mapping[str, int],
-        context: Context,
-        end: Node | None = None,
+        self, body: Body, child_counts: Mapping[str, int], context: Context
     ) -> None:
-        """Keep the frames.
+        """Take the frames of a body.
 
         child_counts: How many children each frame has, by its full name.
-        end: The frame that is the end of a device, though its type does not say so.
         """
         self.properties: list[Property] = []
         self.joint_names: dict[str, tuple[str, ...]] = {}
-        self._nodes = nodes
-        self._own = {node.full_name: node for node in nodes}
+        self._body = body
         self._context = context
-        self._end = end
-        self._pairs = self._joint_pairs(child_counts)
-        self._parents = {node.parent for node in nodes}
-        self._names = FreeNames({node.local_name for node in nodes})
+        self._own = {node.full_name: node for node in body.nodes}
+        self._child_counts = child_counts
+        self._parents = {node.parent for node in body.nodes}
+        self._names = FreeNames({node.local_name for node in body.nodes})
         self._links: list[Link] = []
         self._frames: dict[str, list[Frame]] = {}
 
-    def links(self, base: Link | None = None) -> tuple[Link, ...]:
-        """Return the links.
-
-        base: Parent of the frames whose parents are not among them; by default the
-            first frame is the base.
-        """
-        if base is None and self._nodes[0].steps:
-            first = self._nodes[0]
+    def links(self) -> list[Link]:
+        """Return the links."""
+        first = self._body.nodes[0]
+        if first.steps:
             base = Link(name=self._names.derive(BASE))
+            self._links.append(base)
             self._context.report.note(
                 first.element.place,
                 "base-added",
                 f"{first.element.label} is the first frame of its device and moves; "
                 f"the base {quote(base.name)} is put in front of it",
             )
-        if base is not None:
-            self._links.append(base)
-        joints_of_pairs = set(map(id, self._pairs.values()))
-        for node in self._nodes:
-            if id(node) not in joints_of_pairs:
-                self._add(node, None if base is None else base.name)
+        pairs = {
+            node.full_name: joint
+            for node in self._body.nodes
+            if (joint := self._joint_before(node)) is not None
+        }
+        joints = {joint.full_name for joint in pairs.values()}
+        for node in self._body.nodes:
+            if node.full_name not in joints:
+                self._add(node, pairs.get(node.full_name, node))
         taken = {link.coordinate for link in self._links if link.moves}
-        return tuple(self._finished(link, taken) for link in self._links)
+        return [self._finished(link, taken) for link in self._links]
 
-    def keep_properties(self, node: Node, name: str) -> None:
-        """Keep the properties of a frame."""
-        for each in node.properties.values():
-            if each.name != COORDINATE:
-                self.properties.append(msgspec.structs.replace(each, of=name))
+    def _joint_before(self, frame: Node) -> Node | None:
+        """Return the joint that is one link with the frame behind it, if there is one.
+
+        Armillary writes such pairs; the frame is the only child of the joint.
+        """
+        joint = self._own.get(frame.parent)
+        is_pair = (
+            joint is not None
+            and COORDINATE in joint.properties
+            and len(joint.steps) == self._child_counts[joint.full_name] == 1
+            and joint.is_plain
+            and type(joint.steps[0][1]) in {Revolute, Prismatic}
+            and frame.type == "Fixed"
+            and not frame.is_movable
+            and frame.pose.position == ZERO
+        )
+        return joint if is_pair else None
 
     def _finished(self, link: Link, taken: set[str]) -> Link:
         """Return a link with its frames, and a free name for a joint without motion."""
@@ -324,81 +299,78 @@ class _LinkBuilder:
             changes["joint_name"] = self._names.derive(f"{link.name}_fixed")
         return msgspec.structs.replace(link, **changes) if changes else link
 
-    def _add(self, node: Node, base: str | None) -> None:
-        """Add the frame or the links of a node."""
-        joint = self._pairs.get(node.full_name)
-        above = self._own.get((joint or node).parent)
-        parent = base if above is None else above.local_name
-        name = node.local_name
-        self.keep_properties(node, name)
-        if joint is not None:
-            self._add_pair(joint, node, parent)
-        elif node.steps:
-            self._add_joint(node, parent)
-        elif (
-            parent is not None
-            and not node.has_shapes
-            and node.full_name not in self._parents
-        ):
+    def _add(self, node: Node, joint: Node) -> None:
+        """Add the frame or the links of a node, and of the joint that it is one with.
+
+        joint: The node itself if it is not one with a joint before it.
+        """
+        above = self._own.get(joint.parent)
+        parent = None if above is None else above.local_name
+        if above is None and self._links:
+            parent = self._links[0].name
+        self.properties += [
+            msgspec.structs.replace(each, of=node.local_name)
+            for each in node.properties.values()
+            if each.name != COORDINATE
+        ]
+        is_bare = not node.has_shapes and node.full_name not in self._parents
+        if joint.steps:
+            self._add_joint(joint, node, parent)
+        elif parent is None:
+            self._add_link(node, None, Fixed())
+        elif not is_bare:
+            self._add_link(node, parent, Fixed(precursor=node.pose))
+            self._keep_type(node)
+        else:
             is_end = node.type == "EndEffector"
             frame = Frame(
-                name=name, pose=node.pose, end_effector=is_end or node is self._end
+                name=node.local_name,
+                pose=node.pose,
+                end_effector=is_end or node is self._body.unmarked_end,
             )
             self._frames.setdefault(parent, []).append(frame)
             if not is_end:
                 self._keep_type(node)
-        else:
-            pose = Fixed() if parent is None else Fixed(precursor=node.pose)
-            self._add_link(node, name=name, parent=parent, joint=pose)
-            if parent is not None:
-                self._keep_type(node)
 
-    def _add_link(self, node: Node, **fields: Any) -> None:
-        """Add a link with the shapes of a frame."""
-        visuals, collisions = tuple(node.visuals), tuple(node.collisions)
-        self._links.append(Link(visuals=visuals, collisions=collisions, **fields))
-
-    def _add_joint(self, node: Node, parent: str | None) -> None:
-        """Add a link for each coordinate; the last is the frame behind the joint."""
-        *first, (_, last) = node.steps
-        names: list[str] = []
-        for suffix, joint in first:
-            name = self._names.derive(f"{node.local_name}{suffix}")
-            self._links.append(
-                Link(name=name, parent=parent, joint=joint, passive=node.passive)
-            )
-            names.append(name)
-            parent = name
-        own = node.local_name if first else node.joint_name
-        self._add_link(
-            node,
+    def _add_link(
+        self, node: Node, parent: str | None, joint: Joint, **fields: Any
+    ) -> None:
+        """Add a link with the name and the shapes of a frame."""
+        link = Link(
             name=node.local_name,
             parent=parent,
-            joint=last,
-            joint_name=own if own != node.local_name else "",
-            limits=node.limits,
-            coupling=node.coupling,
-            passive=node.passive,
+            joint=joint,
+            visuals=tuple(node.visuals),
+            collisions=tuple(node.collisions),
+            **fields,
         )
-        self.joint_names[node.full_name] = (*names, own)
+        self._links.append(link)
 
-    def _add_pair(self, joint: Node, frame: Node, parent: str | None) -> None:
-        """Add the one link that armillary wrote as a joint about z and a frame."""
-        X_FM = joint.steps[0][1].precursor
-        axis = frame.pose.inverse().rotate(Z)
-        kind = Prismatic if joint.type == "Prismatic" else Revolute
-        own = joint.joint_name
+    def _add_joint(self, joint: Node, frame: Node, parent: str | None) -> None:
+        """Add a link for each coordinate of a joint; the last is that of its frame."""
+        *first, (_, motion) = joint.steps
+        names: list[str] = []
+        for suffix, before in first:
+            name = self._names.derive(f"{joint.local_name}{suffix}")
+            link = Link(name=name, parent=parent, joint=before, passive=joint.passive)
+            self._links.append(link)
+            names.append(name)
+            parent = name
+        if frame is not joint:
+            kind = Prismatic if joint.type == "Prismatic" else Revolute
+            axis = frame.pose.inverse().rotate(Z)
+            motion = kind(axis=axis, precursor=motion.precursor @ frame.pose)
+        own = joint.local_name if first else joint.joint_name
         self._add_link(
             frame,
-            name=frame.local_name,
-            parent=parent,
-            joint=kind(axis=axis, precursor=X_FM @ frame.pose),
+            parent,
+            motion,
             joint_name=own if own != frame.local_name else "",
             limits=joint.limits,
             coupling=joint.coupling,
             passive=joint.passive,
         )
-        self.joint_names[joint.full_name] = (own,)
+        self.joint_names[joint.full_name] = (*names, own)
 
     def _keep_type(self, node: Node) -> None:
         """Keep the type of a frame that is not fixed as a property."""
@@ -409,23 +381,6 @@ class _LinkBuilder:
             what = "that a movable frame inside of a device can be moved"
             self._context.report.unsupported.add(what, node.element.place)
 
-    def _joint_pairs(self, child_counts: Mapping[str, int]) -> dict[str, Node]:
-        """Return the joint in front of each frame that is one link with it.
 
-        Armillary writes such pairs; the frame is the only child of the joint.
-        """
-        found: dict[str, Node] = {}
-        for frame in self._nodes:
-            joint = self._own.get(frame.parent)
-            if (
-                joint is not None
-                and COORDINATE in joint.properties
-                and len(joint.steps) == child_counts[joint.full_name] == 1
-                and joint.is_plain
-                and type(joint.steps[0][1]) in {Revolute, Prismatic}
-                and frame.type == "Fixed"
-                and not frame.is_movable
-                and frame.pose.position == (0.0, 0.0, 0.0)
-            ):
-                found[frame.full_name] = joint
-        return found
+def _without_limits(link: Link) -> Link:
+    return msgspec.structs.replace(link, limits=UNLIMITED)

@@ -23,7 +23,7 @@ from armillary.formats.robwork.elements import (
 )
 from armillary.formats.robwork.files import FileFinder
 from armillary.formats.robwork.frames import WORLD_FRAME, Body, FrameIndex, Node
-from armillary.formats.robwork.include import Fragment, expand
+from armillary.formats.robwork.include import expand
 from armillary.formats.robwork.manipulators import CellBuilder
 from armillary.formats.robwork.patterns import Patterns
 from armillary.formats.robwork.setups import SetupFiles, read_rules
@@ -85,20 +85,18 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     name = root.attributes.get("name") or os.path.basename(path).split(".")[0] or "cell"
     cells = CellBuilder(index, bodies, context)
     cell = cells.workcell(name)
-    report.raise_if_errors()
-    assert cell is not None, "a faulty cell was accepted"
     rules = read_rules(setups.opened, Patterns(cell, cells.names), context)
     report.raise_if_errors()
     return msgspec.structs.replace(cell, rules=rules)
 
 
-def _root_of(fragment: Fragment, path: str, report: Report) -> Element:
+def _root_of(whole: Element, path: str, report: Report) -> Element:
     """Return the one root element, a workcell or a device.
 
     Raises:
         FormatError: The file is something else, which the message names.
     """
-    elements = fragment.elements
+    elements = whole.children
     roots = [element for element in elements if element.name in ROOTS]
     if len(roots) == len(elements) == 1:
         root = roots[0]

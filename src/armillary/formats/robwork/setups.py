@@ -13,7 +13,6 @@ about, before the rules of all files.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, islice, product
@@ -136,8 +135,7 @@ class SetupFiles:
         has_failed = report.count(Severity.ERROR) > MOST_ERRORS
         if len(self.opened) >= MOST_FILES or has_failed:
             return
-        folder = os.path.dirname(element.place.path)
-        shown = os.path.normpath(os.path.join(folder, file.replace("\\", "/")))
+        shown = self._context.finder.shown(file, element.place.path, real)
         try:
             data = read_bytes(real, self._bytes)
             limits = Limits(elements=self._elements)
