@@ -15,6 +15,8 @@ from armillary.model.axis import X, Y, Z
 from armillary.model.joint import Joint
 from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
+from armillary.model.shape import Shape
+from armillary.model.shapes import Box, Cone, Cylinder, HalfSpace, Sphere
 
 __all__ = [
     "CALIBRATION",
@@ -29,8 +31,8 @@ __all__ = [
     "PARTS",
     "PROXIMITY",
     "SETUPS",
+    "SHAPES",
     "SIMPLE_JOINTS",
-    "SIZES",
     "TRANSFORM",
     "WHEELS",
     "WORKCELL",
@@ -173,19 +175,23 @@ LIMITS: Final = {
 }
 """The elements, their attributes, and the fields of `Limits` that these give."""
 
-SIZES: Final = {
-    "Sphere": ("radius",),
-    "Box": ("x", "y", "z"),
-    "Cone": ("radius", "z"),
-    "Cylinder": ("radius", "z"),
-    "Plane": (),
+SHAPES: Final[Mapping[str, tuple[type[Shape], Mapping[str, str]]]] = {
+    "Sphere": (Sphere, {"radius": "radius"}),
+    "Box": (Box, dict.fromkeys("xyz", "size")),
+    "Cone": (Cone, {"radius": "bottom", "z": "length"}),
+    "Cylinder": (Cylinder, {"radius": "radius", "z": "length"}),
+    "Plane": (HalfSpace, {}),
 }
-"""The simple shapes and their sizes."""
+"""The simple shapes: elements, their classes, and the field of each attribute.
+
+A cone is about the middle of its height, its tip upwards; a plane is all below that of
+x and y.
+"""
 
 PARTS: Final = (*MODELS, *LIMITS, "Property")
 """Elements about a frame, which are inside of it or name it."""
 
-GEOMETRY: Final = ("Polytope", *SIZES, "Tube", "Custom")
+GEOMETRY: Final = ("Polytope", *SHAPES, "Tube", "Custom")
 _BODY: Final = (*FRAMES, *PARTS, *SETUPS, "SerialChain")
 _IN_MODEL: Final = (*TRANSFORM, "RGB", *GEOMETRY)
 _joint: Final = partial(
@@ -247,7 +253,7 @@ ELEMENTS: Final[Mapping[str, ElementType]] = {
     "Tube": may_have(radius=size, thickness=size, z=size, level=optional),
     **{
         kind: may_have(level=optional, **dict.fromkeys(sizes, size))
-        for kind, sizes in SIZES.items()
+        for kind, (_, sizes) in SHAPES.items()
     },
 }
 """All elements of workcells and devices that are read."""

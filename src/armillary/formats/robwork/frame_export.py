@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import NOWHERE, Report, Unsupported
+from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.joint_axis import JointAxis, joint_axis_of
 from armillary.formats.names import FreeNames
-from armillary.formats.robwork.elements import SETUPS
+from armillary.formats.robwork.elements import LIMITS, SETUPS
 from armillary.formats.robwork.frames import (
     COORDINATE,
     DEVICE,
@@ -28,6 +28,7 @@ from armillary.model.manipulator import Drive, Manipulator
 from armillary.model.property import Property
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (
+    ZERO,
     Vector3,
     cross,
     dot,
@@ -72,6 +73,11 @@ class ExportedFrame:
     depend: tuple[str, float, float] | None = None
     parts: list[Element] = field(default_factory=list[Element])
 
+    @property
+    def is_active(self) -> bool:
+        """Return whether it is a joint that is neither passive nor dependent."""
+        return self.is_joint and not self.passive and self.depend is None
+
     def element(
         self, *, name: str, refframe: str | None, in_workcell: bool = False
     ) -> Element:
@@ -83,8 +89,8 @@ class ExportedFrame:
         """
         depend: list[Element] = []
         if self.depend is not None:
-            keys = ("on", "gain", "offset")
-            depend = [tag("Depend", dict(zip(keys, self.depend, strict=True)))]
+            on, gain, offset = self.depend
+            depend.append(tag("Depend", {"on": on, "gain": gain, "offset": offset}))
         is_joint = self.is_joint and not in_workcell
         return tag(
             "Joint" if is_joint else "Frame",
@@ -100,6 +106,19 @@ class ExportedFrame:
             *self.parts,
         )
 
+    def outer_parts(self, name: str) -> list[Element]:
+        """Return its parts as elements that are outside of it and refer to it.
+
+        name: As it must be written there.
+        """
+        found: list[Element] = []
+        for part in self.parts:
+            first = {k: v for k, v in part.attributes.items() if k == "name"}
+            key = "refjoint" if part.name in LIMITS else "refframe"
+            attributes = {**first, key: name, **part.attributes}
+            found.append(tag(part.name, attributes, *part.children, text=part.text))
+        return found
+
 
 class FrameExport:
     """The frames of one manipulator, in an order in which RobWork can read them.
@@ -108,30 +127,26 @@ class FrameExport:
     joint about z and a fixed frame behind it.
 
     Attributes:
+        frames: The frames; the first one is the base.
         joints: The name of the frame of each joint, by the name of the joint.
     """
 
     def __init__(
-        self,
-        manipulator: Manipulator,
-        home: Sequence[float],
-        unsupported: Unsupported,
-        report: Report,
+        self, manipulator: Manipulator, home: Sequence[float], report: Report
     ) -> None:
         """Make the frames.
 
         home: The q of the manipulator at the start.
         """
         self.manipulator = manipulator
-        self._home = home
         self.joints: dict[str, str] = {}
-        self._unsupported = unsupported
+        self._home = home
         self._report = report
         self._names = FreeNames(set(manipulator.places))
         self._axes = {
-            link.coordinate: joint_axis_of(link.joint)
+            link.coordinate: axis
             for link in manipulator.links
-            if link.moves
+            if link.moves and (axis := joint_axis_of(link.joint)) is not None
         }
         self._types = {
             each.of: each.text for each in manipulator.properties if each.name == TYPE
@@ -144,52 +159,54 @@ class FrameExport:
 
     def _name_joints(self) -> None:
         """Give every joint the name of its link, or one of its own if necessary."""
-        renamed: list[tuple[str, str]] = []
         for link in self.manipulator.links:
             name = link.coordinate
             axis = self._axes.get(name) if link.moves else None
             if axis is None:
                 continue
-            if _is_robwork_joint(axis):
+            if axis.axis == Z_AXIS and axis.after.is_identity:
                 self.joints[name] = link.name
             else:
                 free = f"{name}_joint" if name == link.name else name
                 self.joints[name] = self._names.derive(free)
-            renamed.append((name, self.joints[name]))
-        what = f"RobWork's joints are frames: those of {quote(self.manipulator.name)}"
-        report_renamed(f"{what} are written with other names", renamed, self._report)
+        report_renamed(
+            f"RobWork's joints are frames: those of {quote(self.manipulator.name)} are "
+            "written with other names",
+            self.joints.items(),
+            self._report,
+        )
 
     def _frames_of(self, link: Link, drives: Sequence[Drive]) -> list[ExportedFrame]:
         """Return the frames of a link: a joint if it needs one, and its own frames."""
-        frames: list[ExportedFrame] = []
         axis = self._axes.get(link.coordinate) if drives else None
         frame = ExportedFrame(name=link.name, parent=link.parent or "")
+        frames = [frame]
         if axis is not None:
-            joint, frame = self._joint(link, drives[0], axis)
-            frames += [] if frame is joint else [joint]
+            frames = self._joint(link, drives[0], axis)
+            frame = frames[-1]
         elif link.parent is not None:
             frame.type = self._types.get(link.name, "Fixed")
             frame.pose = link.joint.precursor
             if drives:
                 frame.pose = self._stopped(link, drives)
         frame.parts += self._properties(link.name)
-        frame.parts += shape_elements(
-            link.visuals, link.collisions, link.primary, self._unsupported
-        )
+        frame.parts += shape_elements(link, self._report)
         if link.inertia is not None:
-            self._unsupported.add("the mass and inertia of a link")
-        frames.append(frame)
+            self._report.unsupported.add("the mass and inertia of a link")
         for each in link.frames:
             kind = "EndEffector" if each.end_effector else "Fixed"
-            named = ExportedFrame(name=each.name, parent=link.name)
-            named.pose = link.primary @ each.pose
-            named.type = self._types.get(each.name, kind)
-            named.parts = self._properties(each.name)
+            named = ExportedFrame(
+                name=each.name,
+                parent=link.name,
+                pose=link.primary @ each.pose,
+                type=self._types.get(each.name, kind),
+                parts=self._properties(each.name),
+            )
             frames.append(named)
         return frames
 
     def _properties(self, of: str) -> list[Element]:
-        return property_elements(self.manipulator.properties, self._unsupported, of)
+        return property_elements(self.manipulator.properties, self._report, of)
 
     def _stopped(self, link: Link, drives: Sequence[Drive]) -> Pose:
         """Return the pose of a joint that RobWork does not have at its start."""
@@ -204,10 +221,8 @@ class FrameExport:
         )
         return link.joint.precursor @ link.joint.motion.pose(*q)
 
-    def _joint(
-        self, link: Link, drive: Drive, axis: JointAxis
-    ) -> tuple[ExportedFrame, ExportedFrame]:
-        """Return a joint and the frame of its link, which may be the joint itself."""
+    def _joint(self, link: Link, drive: Drive, axis: JointAxis) -> list[ExportedFrame]:
+        """Return the joint of a link and, if it needs one, the frame behind it."""
         name = self.joints[link.coordinate]
         X_BZ = _z_to(axis.axis)
         joint = ExportedFrame(
@@ -217,27 +232,23 @@ class FrameExport:
             type="Prismatic" if axis.slides else "Revolute",
             is_joint=True,
             passive=link.passive,
-            depend=self._depend(link, drive),
-            parts=limit_elements(link.limits, not axis.slides, self._unsupported),
+            parts=limit_elements(link.limits, not axis.slides, self._report),
         )
+        if link.coupling is not None:
+            # In RobWork it never depends on a dependent joint.
+            owner = self.joints.get(self.manipulator.joint_names[drive.of])
+            if owner is not None:
+                joint.depend = owner, drive.multiplier, drive.offset
+            else:
+                what = "that a joint follows one that is fixed here"
+                self._report.unsupported.add(what)
         if not link.coordinate == link.name == name:
             attributes = {"name": COORDINATE}
             joint.parts.append(tag("Property", attributes, text=link.coordinate))
         if name == link.name:
-            return joint, joint
+            return [joint]
         pose = X_BZ.inverse() @ axis.after
-        return joint, ExportedFrame(name=link.name, parent=name, pose=pose)
-
-    def _depend(self, link: Link, drive: Drive) -> tuple[str, float, float] | None:
-        """Return what a joint depends on; in RobWork never on a dependent joint."""
-        if link.coupling is None:
-            return None
-        manipulator = self.manipulator
-        owner = manipulator.joint_names[drive.of]
-        if owner not in self.joints:
-            self._unsupported.add("that a joint follows one that is fixed here")
-            return None
-        return self.joints[owner], drive.multiplier, drive.offset
+        return [joint, ExportedFrame(name=link.name, parent=name, pose=pose)]
 
     # RobWork's q: in a tree, the joints on the paths to its ends
 
@@ -247,20 +258,11 @@ class FrameExport:
         kind: Of the device.
         """
         parents = {frame.name: frame.parent for frame in self.frames}
-        ends = [f.name for f in self.frames if f.type == "EndEffector"]
-        active = self._active()
+        ends = [frame.name for frame in self.frames if frame.type == "EndEffector"]
+        active = {frame.name for frame in self.frames if frame.is_active}
         names = {frame: name for name, frame in self.joints.items()}
-        return [
-            names[frame] for frame in q_order(kind, parents, ends) if frame in active
-        ]
-
-    def _active(self) -> set[str]:
-        """Return the joints that are neither passive nor dependent."""
-        return {
-            frame.name
-            for frame in self.frames
-            if frame.is_joint and not frame.passive and frame.depend is None
-        }
+        order = q_order(kind, parents, ends)
+        return [names[frame] for frame in order if frame in active]
 
     def mark_ends(self) -> None:
         """Mark ends until every active joint is on the path to one."""
@@ -268,13 +270,11 @@ class FrameExport:
         carriers = set(parents.values())
         leaves = [frame for frame in self.frames if frame.name not in carriers]
         leaves.sort(key=lambda frame: frame.type != "EndEffector")
-        missing = self._active()
+        missing = {frame.name for frame in self.frames if frame.is_active}
         marked: list[str] = []
         for leaf in leaves:
             path = q_order("TreeDevice", parents, [leaf.name])
-            if leaf.type != "EndEffector":
-                if missing.isdisjoint(path):
-                    continue
+            if leaf.type != "EndEffector" and not missing.isdisjoint(path):
                 marked.append(self._mark(leaf))
             missing.difference_update(path)
         if marked:
@@ -309,9 +309,26 @@ def report_renamed(what: str, names: Iterable[tuple[str, str]], report: Report) 
         report.note(NOWHERE, "renamed", message)
 
 
-def _is_robwork_joint(axis: JointAxis) -> bool:
-    """Return whether a joint of RobWork is enough: about z, its frame on the line."""
-    return axis.axis == Z_AXIS and axis.after.is_identity
+def property_elements(
+    properties: Sequence[Property], report: Report, of: str = ""
+) -> list[Element]:
+    """Return the properties of a link, or of a whole, that are `Property` elements."""
+    found: list[Element] = []
+    for each in properties:
+        if each.of != of or each.name in _NOT_PROPERTIES:
+            continue
+        kind, text = None, each.text
+        if each.numbers and not each.text:
+            kind = "double" if len(each.numbers) == 1 else "Q"
+            text = " ".join(map(number_text, each.numbers))
+        elif each.numbers:
+            what = "the numbers of a property that has a text too"
+            report.unsupported.add(what)
+        if text != text.strip():
+            report.unsupported.add("white space around the text of a property")
+        attributes = {"name": each.name, "type": kind, "desc": each.description or None}
+        found.append(tag("Property", attributes, text=text))
+    return found
 
 
 def _z_to(axis: Vector3) -> Pose:
@@ -322,7 +339,7 @@ def _z_to(axis: Vector3) -> Pose:
     along = (float(k == 0), float(k == 1), float(k == 2))
     x = subtract(along, scale(dot(along, axis), axis))
     x = scale(1.0 / float(norm(x)), x)
-    return Pose(transpose((x, cross(axis, x), axis)), (0.0, 0.0, 0.0))
+    return Pose(transpose((x, cross(axis, x), axis)), ZERO)
 
 
 def _in_reading_order(frames: list[ExportedFrame]) -> list[ExportedFrame]:
@@ -343,27 +360,3 @@ def _in_reading_order(frames: list[ExportedFrame]) -> list[ExportedFrame]:
             return found + later
         frames = later
     return found
-
-
-def property_elements(
-    properties: Sequence[Property], unsupported: Unsupported, of: str = ""
-) -> list[Element]:
-    """Return the properties of a link, or of a whole, that are `Property` elements."""
-    return [
-        _property_element(each, unsupported)
-        for each in properties
-        if each.of == of and each.name not in _NOT_PROPERTIES
-    ]
-
-
-def _property_element(given: Property, unsupported: Unsupported) -> Element:
-    kind, text = None, given.text
-    if given.numbers and not given.text:
-        kind = "double" if len(given.numbers) == 1 else "Q"
-        text = " ".join(map(number_text, given.numbers))
-    elif given.numbers:
-        unsupported.add("the numbers of a property that has a text too")
-    if text != text.strip():
-        unsupported.add("white space around the text of a property")
-    attributes = {"name": given.name, "type": kind, "desc": given.description or None}
-    return tag("Property", attributes, text=text)

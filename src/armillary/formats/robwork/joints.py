@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from armillary.errors import quote, suggestion
-from armillary.formats.diagnostic import Report, Unsupported
+from armillary.formats.diagnostic import Report
 from armillary.formats.robwork.elements import (
     JOINT_TYPES,
     LIMITS,
@@ -200,9 +200,7 @@ def _or_infinite(value: float) -> float:
     return math.copysign(math.inf, value) if abs(value) >= UNLIMITED else value
 
 
-def limit_elements(
-    limits: Limits, is_angle: bool, unsupported: Unsupported
-) -> list[Element]:
+def limit_elements(limits: Limits, is_angle: bool, report: Report) -> list[Element]:
     """Return the finite limits of a joint, in degrees for an angle."""
 
     def text(value: float) -> str:
@@ -211,7 +209,7 @@ def limit_elements(
         return number_text(_degrees(value) if is_angle else value)
 
     if math.isfinite(limits.effort):
-        unsupported.add("a limit of force or torque")
+        report.unsupported.add("a limit of force or torque")
     return [
         tag(name, {key: text(getattr(limits, field)) for key, field in fields.items()})
         for name, fields in LIMITS.items()

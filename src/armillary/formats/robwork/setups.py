@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from armillary.errors import FormatError, ModelError, quote
-from armillary.formats.diagnostic import NOWHERE, Place, Report, Severity, Unsupported
+from armillary.formats.diagnostic import NOWHERE, Place, Report, Severity
 from armillary.formats.files import SIZE_CAP, read_bytes
 from armillary.formats.robwork.elements import (
     CALIBRATION,
@@ -276,9 +276,7 @@ def are_default(rules: Rules) -> bool:
     return rules in _DEFAULTS
 
 
-def setup_text(
-    cell: Workcell, patterns: Patterns, unsupported: Unsupported, report: Report
-) -> str | None:
+def setup_text(cell: Workcell, patterns: Patterns, report: Report) -> str | None:
     """Return the file with the rules of a cell, None if that would be too long.
 
     Rules that could be those of a setup are written one by one, with their patterns.
@@ -301,7 +299,7 @@ def setup_text(
         elements = None
     if elements is None or len(elements) > MOST_RULES:
         what = "which pairs are tested for collision, by more rules than fit"
-        unsupported.add(what)
+        report.unsupported.add(what)
         return None
     if not are_of_setup:
         message = (
@@ -309,11 +307,11 @@ def setup_text(
         )
         report.note(NOWHERE, "pairs-listed", message)
     for _ in rules.touches:
-        unsupported.add("what may touch an attached part")
+        report.unsupported.add("what may touch an attached part")
     usual = [rule for default in _DEFAULTS for rule in default.rules]
     for rule in rules.rules:
         if rule.reason not in {Reason.ROBWORK, Reason.USER} and rule not in usual:
-            unsupported.add("the reason of a rule of collisions")
+            report.unsupported.add("the reason of a rule of collisions")
     return to_text(tag(PROXIMITY, FLAGS, *elements))
 
 

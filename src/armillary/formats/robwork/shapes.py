@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 
 from armillary.errors import ModelError, quote
-from armillary.formats.diagnostic import Report, Unsupported
+from armillary.formats.diagnostic import Report
 from armillary.formats.robwork.elements import (
     GEOMETRY,
-    SIZES,
+    SHAPES,
     Context,
     known_children,
     values,
@@ -24,17 +24,9 @@ from armillary.formats.robwork.transform import (
     transform_elements,
 )
 from armillary.formats.xml import Element, tag
+from armillary.model.link import Link
 from armillary.model.shape import Colour, Shape
-from armillary.model.shapes import (
-    Box,
-    Cone,
-    ConvexPolyhedron,
-    Cylinder,
-    HalfSpace,
-    Mesh,
-    Sphere,
-)
-from armillary.spatial.pose import Pose
+from armillary.model.shapes import Box, Cone, ConvexPolyhedron, Mesh
 
 __all__ = ["read_shapes", "shape_elements"]
 
@@ -109,7 +101,7 @@ def _shapes(
         return (Mesh(file=path, **common),)
     if None in given.values():
         return ()
-    names = SIZES.get(kind, ("thickness", "z"))
+    names = ("thickness", "z") if kind == "Tube" else SHAPES[kind][1]
     sizes = [given[name] for name in names]
     if 0.0 in sizes:
         message = f"{element.label} has a size of zero"
@@ -120,17 +112,11 @@ def _shapes(
 
 
 def _simple(kind: str, sizes: Sequence[float], common: Mapping[str, Any]) -> Shape:
-    match kind, sizes:
-        case "Sphere", [radius]:
-            return Sphere(radius=radius, **common)
-        case "Box", [x, y, z]:
-            return Box(size=(x, y, z), **common)
-        case "Cone", [radius, z]:  # about the middle of its height, its tip upwards
-            return Cone(bottom=radius, length=z, **common)
-        case "Cylinder", [radius, z]:
-            return Cylinder(radius=radius, length=z, **common)
-        case _:  # a plane is all below that of x and y
-            return HalfSpace(**common)
+    shape, fields = SHAPES[kind]
+    if shape is Box:
+        x, y, z = sizes
+        return Box(size=(x, y, z), **common)
+    return shape(**dict(zip(fields.values(), sizes, strict=True)), **common)
 
 
 def _tube(
@@ -168,65 +154,44 @@ def _tube(
 # Writing
 
 
-def shape_elements(
-    visuals: Sequence[Shape],
-    collisions: Sequence[Shape],
-    primary: Pose,
-    unsupported: Unsupported,
-) -> list[Element]:
+def shape_elements(link: Link, report: Report) -> list[Element]:
     """Return the shapes of a link; one that is drawn and tested is written once."""
-    rest = list(collisions)
-    found: list[Element] = []
-    for shape in visuals:
-        switch = None if shape in rest else "Disabled"
+    rest = list(link.collisions)
+    models: list[tuple[str, str | None, Shape]] = []
+    for shape in link.visuals:
+        models.append(("Drawable", None if shape in rest else "Disabled", shape))
         if shape in rest:
             rest.remove(shape)
-        attributes = {"name": shape.name, "colmodel": switch}
-        found += _model("Drawable", attributes, shape, primary, unsupported)
-    for shape in rest:
-        if shape.colour is not None:
-            unsupported.add("the colour of a shape that is not drawn")
-        attributes = {"name": shape.name}
-        found += _model("CollisionModel", attributes, shape, primary, unsupported)
+    models += [("CollisionModel", None, shape) for shape in rest]
+    found: list[Element] = []
+    for kind, switch, shape in models:
+        geometry = _geometry(shape, report)
+        content = transform_elements(link.primary @ shape.pose)
+        if shape.colour is not None and kind == "Drawable":
+            is_opaque = shape.colour[3] == 1.0
+            rgb = shape.colour[:3] if is_opaque else shape.colour
+            content.append(numbers_element("RGB", rgb))
+        elif shape.colour is not None:
+            report.unsupported.add("the colour of a shape that is not drawn")
+        if geometry is None:
+            report.unsupported.add(f"a shape of type {type(shape).__name__}")
+        else:
+            attributes = {"name": shape.name, "colmodel": switch}
+            found.append(tag(kind, attributes, *content, geometry))
     return found
 
 
-def _model(
-    kind: str,
-    attributes: Mapping[str, str | None],
-    shape: Shape,
-    primary: Pose,
-    unsupported: Unsupported,
-) -> list[Element]:
-    """Return the element of a shape, none with a count of what is lost."""
-    geometry = _geometry(shape, unsupported)
-    if geometry is None:
-        unsupported.add(f"a shape of type {type(shape).__name__}")
-        return []
-    content = transform_elements(primary @ shape.pose)
-    if shape.colour is not None and kind == "Drawable":
-        is_opaque = shape.colour[3] == 1.0
-        rgb = shape.colour[:3] if is_opaque else shape.colour
-        content.append(numbers_element("RGB", rgb))
-    return [tag(kind, attributes, *content, geometry)]
-
-
-def _geometry(shape: Shape, unsupported: Unsupported) -> Element | None:
-    match shape:
-        case Box():
-            kind, sizes = "Box", shape.size
-        case Sphere():
-            kind, sizes = "Sphere", (shape.radius,)
-        case Cylinder():
-            kind, sizes = "Cylinder", (shape.radius, shape.length)
-        case Cone(top=0.0):
-            kind, sizes = "Cone", (shape.bottom, shape.length)
-        case HalfSpace():
-            kind, sizes = "Plane", ()
-        case Mesh():
-            if shape.scale != ONES:
-                unsupported.add("the scale of a mesh")
-            return tag("Polytope", {"file": shape.file})
-        case _:
-            return None
-    return tag(kind, dict(zip(SIZES[kind], map(number_text, sizes), strict=True)))
+def _geometry(shape: Shape, report: Report) -> Element | None:
+    """Return the element of a shape without its pose, None if RobWork has none."""
+    if isinstance(shape, Mesh):
+        if shape.scale != ONES:
+            report.unsupported.add("the scale of a mesh")
+        return tag("Polytope", {"file": shape.file})
+    if isinstance(shape, Cone) and shape.top != 0.0:
+        return None
+    for kind, (known, fields) in SHAPES.items():
+        if type(shape) is known:
+            sizes = [getattr(shape, field) for field in fields.values()]
+            sizes = shape.size if isinstance(shape, Box) else sizes
+            return tag(kind, dict(zip(fields, map(number_text, sizes), strict=True)))
+    return None

@@ -22,7 +22,6 @@ from armillary.formats.robwork.patterns import Patterns
 from armillary.formats.robwork.setups import are_default, setup_text
 from armillary.formats.robwork.write_device import (
     device_element,
-    referring,
     setup_elements,
 )
 from armillary.formats.xml import Element, tag, to_text
@@ -43,7 +42,7 @@ def write(cell: Workcell, report: Report) -> bytes:
     """
     writer = _WorkcellWriter(cell, report)
     if not are_default(cell.rules):
-        writer.unsupported.add("which pairs are tested for collision")
+        report.unsupported.add("which pairs are tested for collision")
     return writer.text()
 
 
@@ -56,7 +55,7 @@ def write_files(cell: Workcell, name: str, report: Report) -> dict[str, bytes]:
     setup = None
     if not are_default(cell.rules):
         patterns = Patterns(cell, {full: own for own, full in writer.names.items()})
-        setup = setup_text(cell, patterns, writer.unsupported, report)
+        setup = setup_text(cell, patterns, report)
     if setup is None:
         return {name: writer.text()}
     setup_name = f"{name.removesuffix(SUFFIX)}{SETUP_SUFFIX}"
@@ -70,14 +69,12 @@ class _WorkcellWriter:
     if that is not declared yet; else after a frame `<device>_mount`.
 
     Attributes:
-        unsupported: Counts what is not kept.
         names: For each qualified name of a frame, its full name in the file.
     """
 
     def __init__(self, cell: Workcell, report: Report) -> None:
         self._cell = cell
         self._report = report
-        self.unsupported = report.unsupported
         self._mounts = {mount.manipulator: mount for mount in cell.mounts}
         starts = zip(cell.manipulators, cell.offsets, strict=True)
         self._homes = {m.name: cell.home_q[start:] for m, start in starts}
@@ -106,19 +103,19 @@ class _WorkcellWriter:
         """
         for manipulator in self._cell.manipulators:
             for _ in manipulator.groups:
-                self.unsupported.add("a group of joints")
+                self._report.unsupported.add("a group of joints")
         for device in self._devices:
             self._add_device(device)
         for name in list(self._waiting):
             self._declare(name)
         if WORLD_FRAME in self._waiting:
             world, _ = self._waiting[WORLD_FRAME]
-            self._children += [referring(part, WORLD_FRAME) for part in world.parts]
+            self._children += world.outer_parts(WORLD_FRAME)
         root = tag(
             WORKCELL,
             {"name": self._cell.name},
             *self._children,
-            *property_elements(self._cell.properties, self.unsupported),
+            *property_elements(self._cell.properties, self._report),
             *setup_elements(self._cell.properties),
             *([tag(PROXIMITY, {"file": setup})] if setup else ()),
         )
@@ -140,7 +137,7 @@ class _WorkcellWriter:
 
     def _export(self, manipulator: Manipulator) -> FrameExport:
         home = self._homes[manipulator.name]
-        return FrameExport(manipulator, home, self.unsupported, self._report)
+        return FrameExport(manipulator, home, self._report)
 
     def _is_environment(self, manipulator: Manipulator) -> bool:
         base = manipulator.links[manipulator.base]
@@ -198,12 +195,12 @@ class _WorkcellWriter:
                 parent = self._full_name(mount.on)
             self._waiting[name] = frame, parent
         if manipulator.postures:
-            self.unsupported.add("a posture of what has no joints")
+            self._report.unsupported.add("a posture of what has no joints")
         if manipulator.wheels is not None:
-            self.unsupported.add("that a base drives on two wheels")
+            self._report.unsupported.add("that a base drives on two wheels")
         for each in manipulator.properties:
             if not each.of:
-                self.unsupported.add("a property of a part as a whole")
+                self._report.unsupported.add("a property of a part as a whole")
 
     def _full_name(self, frame: str) -> str:
         """Return the full name in the file of a frame of the cell."""
@@ -249,11 +246,8 @@ class _WorkcellWriter:
                 f"{quote(manipulator.name)}, which RobWork would mount on the frame "
                 "declared before it",
             )
-        self._children.append(
-            device_element(
-                self._export(manipulator), mount, self.unsupported, self._report
-            )
-        )
+        export = self._export(manipulator)
+        self._children.append(device_element(export, mount, self._report))
 
 
 def _is_robot(manipulator: Manipulator) -> bool:

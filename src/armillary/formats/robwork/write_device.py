@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import NOWHERE, Report, Unsupported
+from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.robwork.devices import wheel_poses
 from armillary.formats.robwork.elements import SETUPS, WHEELS
 from armillary.formats.robwork.frame_export import (
@@ -18,62 +18,65 @@ from armillary.formats.robwork.frame_export import (
 from armillary.formats.robwork.frames import DEVICE, JUNCTION, PREFIX, SEPARATOR
 from armillary.formats.robwork.joints import HOME
 from armillary.formats.xml import Element, tag
-from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.workcell import Mount
 
-__all__ = ["device_element", "referring", "setup_elements"]
+__all__ = ["device_element", "setup_elements"]
 
 TOLERANCE: Final = 1e-12
 
 
-def device_element(
-    export: FrameExport, mount: Mount, unsupported: Unsupported, report: Report
-) -> Element:
+def device_element(export: FrameExport, mount: Mount, report: Report) -> Element:
     """Return the device for a manipulator: of its own kind, or the simplest one.
 
     mount: How its base is mounted on the frame that is declared last before it.
     """
-    manipulator = export.manipulator
+    manipulator, frames = export.manipulator, export.frames
     wheels = _wheels(export)
-    kind = _kind(export, mount, has_wheels=bool(wheels))
-    if kind == "TreeDevice" and not _was(manipulator, kind):
+    was = {each.text for each in manipulator.properties if each.name == DEVICE}
+    is_chain = all(b.parent == a.name for a, b in pairwise(frames))
+    kind = "SerialDevice" if is_chain else "TreeDevice"
+    if "ParallelDevice" in was:
+        kind = "ParallelDevice"
+    elif "TreeDevice" in was:
+        kind = "TreeDevice"
+    elif wheels and mount.pose.is_identity and not mount.bolted:
+        kind = "MobileDevice"
+    if kind == "TreeDevice" and kind not in was:
         export.mark_ends()
     if manipulator.wheels is not None and kind != "MobileDevice":
-        unsupported.add("that a base drives on two wheels")
-    marked = [frame for frame in export.frames if frame.type == "EndEffector"]
-    if kind == "SerialDevice" and len(marked) == 1 and marked[0] is export.frames[-1]:
+        report.unsupported.add("that a base drives on two wheels")
+    marked = [frame for frame in frames if frame.type == "EndEffector"]
+    if kind == "SerialDevice" and marked == frames[-1:]:
         marked[0].type = "Fixed"  # the last frame is the end without being marked
-    base = export.frames[0]
+    base = frames[0]
     base.pose = mount.pose
     base.type = "Fixed" if mount.bolted else "Movable"
     _report_late_owners(export, report)
     attributes = {"name": manipulator.name}
     junctions = [
-        each.text.split("|")
+        [path.strip() for path in each.text.split("|")]
         for each in manipulator.properties
         if each.name == JUNCTION and kind == "ParallelDevice"
     ]
     if kind == "MobileDevice":
         attributes["basename"] = base.name
-        body = _mobile_body(export, wheels)
+        body = _mobile_body(frames, wheels)
     else:
-        chains = {
-            name for paths in junctions for path in paths for name in path.split()
-        }
-        body = _grouped(export.frames, kind, chains)
+        chains = {chain for paths in junctions for p in paths for chain in p.split()}
+        body = _grouped(frames, kind, chains)
     return tag(
         kind,
         attributes,
         *body,
-        *property_elements(manipulator.properties, unsupported),
+        *property_elements(manipulator.properties, report),
         *setup_elements(manipulator.properties),
         *(
-            tag("Junction", {}, *(tag("Chains", text=path.strip()) for path in paths))
+            tag("Junction", {}, *(tag("Chains", text=path) for path in paths))
             for paths in junctions
         ),
-        *_postures(export, kind, unsupported, report),
+        *_postures(export, kind, report),
     )
 
 
@@ -91,23 +94,7 @@ def setup_elements(properties: Sequence[Property]) -> list[Element]:
     return found
 
 
-# The kind of device
-
-
-def _kind(export: FrameExport, mount: Mount, *, has_wheels: bool) -> str:
-    """Return the kind from which a manipulator was read, if it still is one."""
-    for kind in ("ParallelDevice", "TreeDevice"):
-        if _was(export.manipulator, kind):
-            return kind
-    if has_wheels and mount.pose.is_identity and not mount.bolted:
-        return "MobileDevice"
-    is_chain = all(b.parent == a.name for a, b in pairwise(export.frames))
-    return "SerialDevice" if is_chain else "TreeDevice"
-
-
-def _was(manipulator: Manipulator, kind: str) -> bool:
-    """Return whether a manipulator was read from a device of a kind."""
-    return any(p.name == DEVICE and p.text == kind for p in manipulator.properties)
+# The content of a device
 
 
 def _wheels(export: FrameExport) -> list[ExportedFrame]:
@@ -155,30 +142,21 @@ def _report_late_owners(export: FrameExport, report: Report) -> None:
         seen.add(frame.name)
 
 
-# The content of a device
-
-
-def _mobile_body(export: FrameExport, wheels: Sequence[ExportedFrame]) -> list[Element]:
-    own = [export.frames[0], *wheels]
+def _mobile_body(
+    frames: Sequence[ExportedFrame], wheels: Sequence[ExportedFrame]
+) -> list[Element]:
+    own = [frames[0], *wheels]
     names = {frame.name for frame in own}
     return [
         tag("AxelWidth", text=repr(_axle_width(wheels))),
         *(tag(k, {"name": f.name}) for k, f in zip(WHEELS, wheels, strict=True)),
-        *(referring(part, frame.name) for frame in own for part in frame.parts),
+        *(part for frame in own for part in frame.outer_parts(frame.name)),
         *(
             frame.element(name=frame.name, refframe=frame.parent)
-            for frame in export.frames
+            for frame in frames
             if frame.name not in names
         ),
     ]
-
-
-def referring(part: Element, name: str) -> Element:
-    """Return an element of a frame as one that names the frame."""
-    key = "refjoint" if part.name.endswith("Limit") else "refframe"
-    first = {k: v for k, v in part.attributes.items() if k == "name"}
-    attributes = {**first, key: name, **part.attributes}
-    return tag(part.name, attributes, *part.children, text=part.text)
 
 
 def _grouped(
@@ -206,14 +184,12 @@ def _grouped(
 # Postures
 
 
-def _postures(
-    export: FrameExport, kind: str, unsupported: Unsupported, report: Report
-) -> list[Element]:
+def _postures(export: FrameExport, kind: str, report: Report) -> list[Element]:
     """Return the postures as vectors of RobWork's q."""
     manipulator = export.manipulator
     if kind == "MobileDevice":
         if manipulator.postures:
-            unsupported.add("a posture of a mobile device")
+            report.unsupported.add("a posture of a mobile device")
         return []
     joints = export.joints_of_q(kind)
     named = [(each.name, each) for each in manipulator.postures]
@@ -237,16 +213,16 @@ def _postures(
                 f"the posture {quote(home)} {of}, in which it starts, is written as "
                 f"{quote(HOME)} too",
             )
-    return [_posture(name, each, joints, unsupported) for name, each in named]
+    return [_posture(name, each, joints, report) for name, each in named]
 
 
 def _posture(
-    name: str, posture: Posture, joints: Sequence[str], unsupported: Unsupported
+    name: str, posture: Posture, joints: Sequence[str], report: Report
 ) -> Element:
-    given = dict(zip(posture.joints, posture.q, strict=True))
+    given, lost = dict(zip(posture.joints, posture.q, strict=True)), report.unsupported
     if not given.keys() <= set(joints):
-        unsupported.add("the position of a joint that RobWork's q does not hold")
+        lost.add("the position of a joint that RobWork's q does not hold")
     if not given.keys() >= set(joints):
-        unsupported.add("that a posture leaves a joint where it is (0 is written)")
+        lost.add("that a posture leaves a joint where it is (0 is written)")
     text = " ".join(repr(given.get(joint, 0.0)) for joint in joints)
     return tag("Q", {"name": name}, text=text)
