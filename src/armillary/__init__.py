@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from armillary.formats.diagnostic import Report
-    from armillary.ik.rates import RateReason
-    from armillary.ik.reason import Reason
+    from armillary.ik.reason import RateReason, Reason
     from armillary.kernel.search import SearchOptions
     from armillary.model.workcell import Workcell
 
@@ -86,7 +85,7 @@ __all__ = [
 ]
 
 _LATER = {  # imported on first use, so that importing armillary stays quick
-    "RateReason": "armillary.ik.rates",
+    "RateReason": "armillary.ik.reason",
     "Reason": "armillary.ik.reason",
     "SearchOptions": "armillary.kernel.search",
 }

@@ -12,7 +12,7 @@ import armillary as arm
 from armillary import Cell, Link, Manipulator, Pose, State
 from armillary.errors import ModelError, ShapeError, UnknownName
 from armillary.ik.differential import DifferentialSolver
-from armillary.ik.rates import RateReason
+from armillary.ik.reason import RateReason
 from armillary.kernel import interpret, vectorize
 from armillary.model.coupling import Coupling
 from armillary.model.limits import Limits

@@ -8,6 +8,7 @@ import pytest
 import armillary as arm
 from armillary import Cell
 from armillary.errors import ShapeError
+from armillary.ik.query import query_of
 from armillary.ik.reason import Reason
 from armillary.kernel.search import SearchOptions
 from arms import arm_of_axes
@@ -363,4 +364,4 @@ def test_a_joint_at_its_limit_leaves_the_rest_to_the_others(k: int) -> None:
     targets = cell.fk("tool")(q)
     answer = ik(targets, seed=seed, search_options=once, explain=False)
     assert answer.success.mean() > 0.95
-    assert ik.local(targets, seed, (1e-6, 1e-6)).success.mean() > 0.95
+    assert ik.local(query_of(ik.problem, targets, near=seed)).success.mean() > 0.95

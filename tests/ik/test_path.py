@@ -10,10 +10,11 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ModelError, ShapeError
-from armillary.ik.path import best_of, judged
-from armillary.ik.path_graph import Layers, Turns, through
+from armillary.ik.method import Candidates
+from armillary.ik.path import Path, best_of, judged
+from armillary.ik.path_graph import Turns, through
+from armillary.ik.query import query_of
 from armillary.ik.reason import Reason
-from armillary.ik.solution import Solution
 from arms import TAU, arm_of_axes
 
 LARGEST = 0.5
@@ -92,9 +93,9 @@ def test_a_path_is_one_sequence(ik):
 # the way through layers
 
 
-def _layers(q: np.ndarray, success: np.ndarray) -> Layers:
+def _layers(q: np.ndarray, success: np.ndarray) -> Candidates:
     reason = np.where(success, 0, 1).astype(np.int8)
-    return Layers(q, success, np.zeros((*success.shape, 2)), reason)
+    return Candidates(q=q, reason=reason, residual=np.zeros((*success.shape, 2)))
 
 
 def _no_turns(n: int) -> Turns:
@@ -207,13 +208,15 @@ def test_turns_beyond_those_that_are_kept_are_near_the_start():
 # what makes a path better than another
 
 
-def _answer(q: np.ndarray, missed: tuple[int, ...] = ()) -> Solution:
-    count = len(q)
-    reason = np.zeros(count, np.int8)
+def _answer(q: np.ndarray, missed: tuple[int, ...] = ()) -> Candidates:
+    reason = np.zeros(len(q), np.int8)
     reason[list(missed)] = Reason.NOT_FOUND
-    none = np.zeros(count, np.int64)
-    residual = np.zeros((count, 2))
-    return Solution(q=q, reason=reason, residual=residual, steps=none, starts=none)
+    return Candidates(q=q[:, None], reason=reason, residual=np.zeros((len(q), 2)))
+
+
+def _step_by_step(ik, X: np.ndarray, start: np.ndarray) -> Path:
+    way = ik.numeric.follow(query_of(ik.numeric.problem, X), start)
+    return judged(way, LARGEST, start)
 
 
 def test_jumps_are_steps_beyond_the_largest_and_misses():
@@ -277,8 +280,7 @@ def test_the_elbow_is_planned_ahead_of_limits(seven: arm.Cell, seed: int):
     ik = seven.ik("tool")
     q = _line(seven, seed, count=300)
     X = seven.fk("tool")(q)
-    step_by_step = ik.numeric.follow(X, q[0], (1e-6, 1e-6))
-    assert judged(step_by_step, LARGEST, q[0]).jumps.size
+    assert _step_by_step(ik, X, q[0]).jumps.size
     path = ik.path(X, start=q[0])
     assert path.answer.success.all()
     assert path.jumps.size == 0
@@ -292,7 +294,7 @@ def test_an_elbow_that_drifts_to_a_singularity_is_planned(seven: arm.Cell, seed:
     ik = seven.ik("tool")
     a, b = np.random.default_rng(seed).uniform(-1.0, 1.0, (2, 7))
     X = seven.fk("tool")(np.linspace(a, b, 100))
-    alone = judged(ik.numeric.follow(X, a, (1e-6, 1e-6)), LARGEST, a)
+    alone = _step_by_step(ik, X, a)
     assert not alone.jumps.size
     path = ik.path(X, start=a)
     assert not path.jumps.size

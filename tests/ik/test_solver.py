@@ -11,8 +11,7 @@ import pytest
 import armillary as arm
 from armillary import Cell, Link, Manipulator, Mount, Pose
 from armillary.errors import ModelError, ShapeError
-from armillary.ik import factory as question
-from armillary.ik import numeric as solver
+from armillary.ik import numeric, problem
 from armillary.ik.reason import Reason
 from armillary.ik.solution import Solution
 from armillary.kernel import search as search_module
@@ -367,8 +366,8 @@ def test_a_failing_call_traces_and_compiles_nothing_more(
     def never(*given: object, **named: object) -> object:
         raise AssertionError("traced or compiled again")
 
-    monkeypatch.setattr(solver, "step_program", never)
-    monkeypatch.setattr(question, "poses_program", never)
+    monkeypatch.setattr(numeric, "step_program", never)
+    monkeypatch.setattr(problem, "poses_program", never)
     monkeypatch.setattr(search_module, "_compiled", never)
     missed = ik(_folded(cell), **{wish: q}, method="numeric")
     assert missed.reason == Reason.NOT_FOUND

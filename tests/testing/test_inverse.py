@@ -255,3 +255,37 @@ def test_a_form_answers_at_limits_as_far_as_the_tolerance() -> None:
         assert answer.reason == reason
         assert answer.q.max() <= 1.0
         assert (answer.residual.max() > 0.5 * beyond) and answer.residual.max() < 1e-3
+
+
+@pytest.mark.parametrize("tolerance", [(1e-6, 1e-6), (1e-3, 1e-2)])
+def test_a_form_answers_at_limits_as_a_recognised_one(tolerance) -> None:
+    """What its branches miss there by little, a search from `near` finds."""
+    model = cell(1.0)
+    fk = model.fk("tip", joints=JOINTS)
+    rng = np.random.default_rng(0)
+    q = rng.uniform(-1.0, 1.0, (400, 3))
+    q[np.arange(400), rng.integers(3, size=400)] = rng.choice([-1.0, 1.0], 400)
+    X = fk(q + 1e-3 * rng.normal(size=q.shape))
+    mine, known = (
+        model.ik("tip", joints=JOINTS, closed=form)(X, near=q, tolerance=tolerance)
+        for form in (Planar(), None)
+    )
+    np.testing.assert_array_equal(mine.reason, known.reason)
+    np.testing.assert_allclose(mine.q, known.q, atol=1e-9)
+
+
+def test_a_search_goes_on_from_the_branches_of_a_form_that_is_a_little_off() -> None:
+    class Nominal(Planar):
+        def branch(self, x, y, total, q1):
+            q0, q1, q2 = super().branch(x, y, total, q1)
+            return q0 + 1e-3, q1 - 2e-3, q2
+
+    model = cell()
+    q = np.random.default_rng(0).uniform([-1.0, 0.3, -1.0], 1.0, (100, 3))
+    X = model.fk("tip", joints=JOINTS)(q)
+    nominal = model.ik("tip", joints=JOINTS, closed=Nominal())(X)
+    exact = model.ik("tip", joints=JOINTS, closed=Planar())(X)
+    assert nominal.success.all()
+    np.testing.assert_allclose(nominal.q, exact.q, atol=1e-4)
+    assert nominal.starts.max() == 1
+    assert not exact.starts.any()

@@ -13,10 +13,10 @@ from armillary.cell.device import Device
 from armillary.cli.joints import DEGREES_PER_RADIAN, si_factors
 from armillary.cli.vectors import vector_of_text
 from armillary.errors import ShapeError
-from armillary.ik.answers import Answers
 from armillary.ik.inverse_kinematics import InverseKinematics
+from armillary.ik.query import TOLERANCE, Tolerance
 from armillary.ik.reason import Reason, succeeded
-from armillary.ik.validation import TOLERANCE, Tolerance
+from armillary.ik.solution import Answers
 from armillary.kernel.search import SearchOptions
 
 Array = npt.NDArray[np.float64]

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.answers import Answers
-from armillary.ik.solution import Solution
+from armillary.ik.method import Candidates
+from armillary.ik.query import Query
 from armillary.kernel import Kernel
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
-Nearby = Callable[[Array, Array], Solution]
-"""Takes targets and vectors; gives answers near to these."""
+Local = Callable[[Query], Candidates]
+"""Finds an answer to each target close to `near`."""
 
 # Several answers are improved for a few rounds, then the best of them to the end.
 MOST_DESCENTS, FIRST_ROUNDS, ROUNDS = 24, 8, 60
@@ -24,17 +24,17 @@ SMALLEST_MOVE = 1e-3
 
 
 def least_of(
-    answers: Answers, targets: Array, kernel: Kernel, nearby: Nearby
+    answers: Candidates, query: Query, kernel: Kernel, local: Local
 ) -> tuple[Array, Truths]:
     """Return the answer of least value for each target, and which have one.
 
     Answers that are not complete are improved along the freedom that targets leave.
 
     Args:
-        answers: Of a batch of one dimension.
-        targets: What they reach.
+        answers: To the targets.
+        query: The targets.
         kernel: Of the purpose.
-        nearby: Finds answers near to given vectors.
+        local: Searches from given vectors.
     """
     count, width, n = answers.q.shape
     some: Truths = np.asarray(answers.success.any(axis=1))
@@ -49,13 +49,13 @@ def least_of(
     if not answers.complete:
         at = np.nonzero(np.isfinite(values))
         q[at], values[at] = descend(
-            q[at], values[at], targets[at[0]], kernel, nearby, FIRST_ROUNDS
+            q[at], values[at], query.at(at[0]), kernel, local, FIRST_ROUNDS
         )
     rows, k = np.arange(count, dtype=np.int64), values.argmin(axis=1)
     q, values = q[rows, k], values[rows, k]
     if not answers.complete:
         q[some], _ = descend(
-            q[some], values[some], targets[some], kernel, nearby, ROUNDS
+            q[some], values[some], query.at(some), kernel, local, ROUNDS
         )
     return q, some
 
@@ -63,9 +63,9 @@ def least_of(
 def descend(
     q: Array,
     value: Array,
-    targets: Array,
+    query: Query,
     kernel: Kernel,
-    nearby: Nearby,
+    local: Local,
     rounds: int,
 ) -> tuple[Array, Array]:
     """Return answers of lower value along the freedom that the targets leave.
@@ -76,9 +76,9 @@ def descend(
     Args:
         q: Answers, shape (count, n).
         value: Their values, shape (count,).
-        targets: What they reach.
+        query: The targets that they reach.
         kernel: Of the purpose.
-        nearby: Finds answers near to given vectors.
+        local: Searches from given vectors.
         rounds: Most of them.
     """
     q, value = q.copy(), value.copy()
@@ -91,9 +91,10 @@ def descend(
         largest = np.abs(slope).max(axis=1, keepdims=True)
         with np.errstate(invalid="ignore", divide="ignore"):
             way = np.where(largest > 0.0, slope / largest, 0.0)
-        found = nearby(targets[going], q[going] - move[going, None] * way)
-        new, _ = kernel(found.q)
-        lower = found.success & (new < value[going])
-        q[going[lower]], value[going[lower]] = found.q[lower], new[lower]
+        near = q[going] - move[going, None] * way
+        found = local(query.at(going, near=near))
+        new, _ = kernel(found.q[:, 0])
+        lower = found.success[:, 0] & (new < value[going])
+        q[going[lower]], value[going[lower]] = found.q[lower, 0], new[lower]
         move[going] *= np.where(lower, GROWTH, DECAY)
     return q, value

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError
-from armillary.ik.axis_mask import chosen_axes
 from armillary.ik.objective import Purpose, check_purpose, limit_distance
+from armillary.ik.problem import chosen_axes
 from armillary.ik.rates import RateReason, Rates
 from armillary.ik.rates_program import Options, Task, rates_program
 from armillary.ik.targets import as_reals

@@ -7,12 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.answers import Answers
+from armillary.errors import ShapeError
+from armillary.ik.method import Candidates
+from armillary.ik.query import Query
 from armillary.ik.reason import Reason
-from armillary.ik.solution import Solution
+from armillary.ik.solution import distinct
 
 Array = npt.NDArray[np.float64]
-Searcher = Callable[[Array, Array], Solution]
 
 APART = 1e-3  # answers of which no joint differs by more are the same [m or rad]
 AT_ONCE = 65536
@@ -20,64 +21,48 @@ START_SEED = 314159
 
 
 def search_all(
-    search: Searcher,
-    targets: Array,
-    batch: tuple[int, ...],
-    span: tuple[Array, Array],
-    starts: int,
-) -> Answers:
+    search: Callable[[Query], Candidates], query: Query, span: tuple[Array, Array]
+) -> Candidates:
     """Return the distinct answers to targets, as many as there are at most.
 
     Args:
-        search: Takes targets (k, ...) and a start for each (k, n); tries it alone.
-        targets: Poses, shape (count, ...).
-        batch: The shape of the batch that they are.
+        search: Finds a candidate for each target from the start in `seed`.
+        query: The targets; `starts` starts are tried for each, the same ones.
         span: Between which vectors starts lie.
-        starts: How many; they are the same for each target.
+
+    Raises:
+        ShapeError: There is no start.
     """
-    n = len(span[0])
+    n, starts = len(span[0]), query.starts
+    if starts < 1:
+        raise ShapeError(f"all needs at least 1 start, not {starts}.")
     seeds = np.random.default_rng(START_SEED).uniform(*span, (starts, n))
-    found: list[Array] = []
-    residuals: list[Array] = []
+    found: list[tuple[Array, Array]] = []
     piece = max(1, AT_ONCE // starts)
-    for k in range(0, len(targets), piece):
-        part = targets[k : k + piece]
-        many = np.repeat(part, starts, axis=0)
-        answer = search(many, np.tile(seeds, (len(part), 1)))
-        shape = (len(part), starts)
-        rows = zip(
-            answer.q.reshape(*shape, n),
-            answer.residual.reshape(*shape, 2),
-            answer.success.reshape(shape),
+    for k in range(0, len(query.targets), piece):
+        count = len(query.targets[k : k + piece])
+        rows = np.repeat(np.arange(k, k + count), starts)
+        part = search(query.at(rows, seed=np.tile(seeds, (count, 1))))
+        shape = count, starts
+        for q, residual, success in zip(
+            part.q.reshape(*shape, n),
+            part.residual.reshape(*shape, 2),
+            part.success.reshape(shape),
             strict=True,
-        )
-        for q, residual, success in rows:
-            kept = _distinct(q, success)
-            found.append(q[kept])
-            residuals.append(residual[kept])
-    return _padded(found, residuals, batch, n)
+        ):
+            solved = np.flatnonzero(success)
+            kept = solved[distinct(q[solved], APART)]
+            found.append((q[kept], residual[kept]))
+    return _padded(found, n)
 
 
-def _distinct(q: Array, success: npt.NDArray[np.bool_]) -> list[int]:
-    """Return the first of each kind of successful answers."""
-    kept: list[int] = []
-    for k in np.flatnonzero(success):
-        if not kept or np.abs(q[kept] - q[k]).max(axis=1).min() > APART:
-            kept.append(int(k))
-    return kept
-
-
-def _padded(
-    found: list[Array], residuals: list[Array], batch: tuple[int, ...], n: int
-) -> Answers:
-    width = max((len(q) for q in found), default=0)
-    count = len(found)
-    q = np.full((count, width, n), np.nan)
-    squares = np.full((count, width, 2), np.nan)
-    reason = np.full((count, width), Reason.NOT_FOUND, np.int8)
-    for k, (vectors, errors) in enumerate(zip(found, residuals, strict=True)):
+def _padded(found: list[tuple[Array, Array]], n: int) -> Candidates:
+    """Return as many candidates for each target as any has, NaN where there are not."""
+    shape = len(found), max((len(q) for q, _ in found), default=0)
+    q, residual = np.full((*shape, n), np.nan), np.full((*shape, 2), np.nan)
+    reason = np.full(shape, Reason.NOT_FOUND, np.int8)
+    for k, (vectors, remains) in enumerate(found):
         q[k, : len(vectors)] = vectors
-        squares[k, : len(vectors), 0] = errors[:, 0] ** 2
-        squares[k, : len(vectors), 1] = 4.0 * np.sin(0.5 * errors[:, 1]) ** 2
+        residual[k, : len(vectors)] = remains
         reason[k, : len(vectors)] = Reason.SOLVED
-    return Answers.of(batch, q, squares, reason)
+    return Candidates(q=q, reason=reason, residual=residual)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Final
 
 from armillary.errors import unknown
-from armillary.ik.axis_mask import chosen_axes
 from armillary.ik.inverse_kinematics import InverseKinematics
-from armillary.ik.search_step import Goal
-from armillary.kernel import shared_kernel
-from armillary.kinematics.bound_kernel import AnyKernel, bind
+from armillary.ik.problem import Goal, Problem, chosen_axes
 from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.kernels import Joints, joints_key, selection_of
-from armillary.kinematics.poses import poses_program
 from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import frame_list
 from armillary.model.closed_form import ClosedForm
@@ -72,9 +67,8 @@ def solver_of(  # noqa: PLR0913
                 known.pop(next(iter(known)), None)
     solver = known.get(key)
     if solver is None:
-        chosen = tuple(cell.joint_names[k] for k in selection.inputs)
-        fk = partial(_fk, tree, goals, selection)
-        solver = InverseKinematics(tree, goals, selection, chosen, fk, closed)
+        problem = Problem(tree, tuple(goals), selection)
+        solver = InverseKinematics(problem, closed)
         solver = known.setdefault(key, solver)
     return solver
 
@@ -92,16 +86,3 @@ def _decisive(tree: Tree, selection: Inputs) -> tuple[Any, ...]:
         tuple(selection.rest[k] for k in selection.others),
         tuple((m, tree.bases[m].frame) for m in selection.bases),
     )
-
-
-def _fk(tree: Tree, goals: Sequence[Goal], selection: Inputs) -> AnyKernel:
-    """Return the kernel of the poses that goals are about."""
-    program = poses_program(
-        tree,
-        [goal.frame for goal in goals],
-        goals[0].relative_to,
-        single=False,
-        form="matrix",
-        selection=selection,
-    )
-    return bind(shared_kernel(program), selection.values(tree))

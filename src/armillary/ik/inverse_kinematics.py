@@ -2,54 +2,30 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from functools import cache, cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, unknown
-from armillary.ik.answers import Answers
+from armillary.ik.answer import answer
 from armillary.ik.best import least_of
-from armillary.ik.enumerate import search_all
-from armillary.ik.nearest import nearer
-from armillary.ik.numeric import Solver
-from armillary.ik.objective import (
-    Purpose,
-    check_purpose,
-    clumsiness,
-    limit_distance,
-    purpose_program,
-)
+from armillary.ik.closed_forms.applicability import NotApplicable
+from armillary.ik.numeric import NumericSearch
+from armillary.ik.objective import Purpose, purpose_kernel
 from armillary.ik.path import Path
 from armillary.ik.path_planner import Planner
-from armillary.ik.recognised_form import RecognisedForm, has_free_elbow, recognised_form
-from armillary.ik.search_step import Goal
-from armillary.ik.solution import Solution
+from armillary.ik.problem import Problem
+from armillary.ik.query import TOLERANCE, Tolerance, joint_vectors, query_of
+from armillary.ik.recognised_form import RecognisedForm, has_free_elbow
+from armillary.ik.solution import Answers, Solution
 from armillary.ik.user_form import UserForm
-from armillary.ik.validation import (
-    TOLERANCE,
-    Tolerance,
-    as_numbers,
-    as_poses,
-    as_vectors,
-    check_tolerance,
-    countdown,
-    deadline_of,
-)
-from armillary.kernel import Kernel, shared_kernel
+from armillary.kernel import Kernel
 from armillary.kernel.search import SearchOptions
-from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.state import State
 from armillary.model.closed_form import ClosedForm
-from armillary.model.tree import Tree
 
 Array = npt.NDArray[np.float64]
-
-Formula = RecognisedForm | UserForm
 
 METHODS = ("closed", "numeric")
 
@@ -58,43 +34,31 @@ class InverseKinematics:
     """Inverse kinematics of chosen frames; call it with targets.
 
     It is made by `cell.ik`. Where the arm has a closed form and the goal is one full
-    pose, that answers; else the numeric solver searches.
+    pose, that answers; else a numeric search.
 
     Attributes:
         joints: Names of the joints in q.
         goals: What is reached.
-        numeric: The numeric solver.
+        numeric: The numeric search.
     """
 
-    def __init__(
-        self,
-        tree: Tree,
-        goals: Sequence[Goal],
-        selection: Inputs,
-        joints: tuple[str, ...],
-        fk: Callable[[], AnyKernel],
-        own: ClosedForm | None = None,
-    ) -> None:
-        """Prepare for `goals`; see `cell.ik`.
+    def __init__(self, problem: Problem, own: ClosedForm | None = None) -> None:
+        """Prepare for a problem; see `cell.ik`.
 
         Raises:
-            ModelError: None of the chosen joints moves a frame, a goal is empty, or a
-                closed form of the user's own is to place anything but one full pose.
+            ModelError: A closed form of the user's own is to place anything but one
+                full pose.
         """
-        if own is not None and not (len(goals) == 1 and goals[0].is_whole):
-            raise ModelError("A closed form places one frame, with its full pose.")
+        self._problem = problem
         self._own = own
-        self.joints = joints
-        self.goals = tuple(goals)
-        self._made_of = tree, self.goals, selection, joints, fk, own
-        self._tree = tree
-        self._selection = selection
-        self._fk = cache(fk)
+        self._user_form = None if own is None else UserForm(problem, own)
         self._purposes: dict[str, Kernel] = {}
-        self.numeric = Solver(tree, goals, selection, joints, self._fk)
+        self.joints = problem.joints
+        self.goals = problem.goals
+        self.numeric = NumericSearch(problem)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._made_of
+        return type(self), (self._problem, self._own)
 
     def __copy__(self) -> InverseKinematics:
         return self
@@ -103,7 +67,7 @@ class InverseKinematics:
         return self
 
     @property
-    def closed(self) -> Formula | None:
+    def closed(self) -> RecognisedForm | UserForm | None:
         """Return the closed form of the arm, None where it has none."""
         return None if isinstance(self._form, str) else self._form
 
@@ -111,6 +75,15 @@ class InverseKinematics:
     def why_not_closed(self) -> str:
         """Return what keeps the arm from having a closed form, empty where it has."""
         return self._form if isinstance(self._form, str) else ""
+
+    @cached_property
+    def _form(self) -> RecognisedForm | UserForm | str:
+        if self._user_form is not None:
+            return self._user_form
+        try:
+            return RecognisedForm(self._problem)
+        except NotApplicable as unfit:
+            return str(unfit)
 
     def __call__(  # noqa: PLR0913
         self,
@@ -164,40 +137,21 @@ class InverseKinematics:
             ModelError: `closed` is asked for and there is no closed form; or an arm
                 angle is given and the arm has none, or needed and not given.
         """
-        check_tolerance(tolerance)
-        seed, near = self._vector(seed), self._vector(near)
-
-        def search(poses: Any, start: Any, wish: Any = None) -> Solution:
-            return self.numeric(
-                poses,
-                seed=start,
-                near=wish,
-                tolerance=tolerance,
-                search_options=search_options,
-                random_seed=random_seed,
-                threads=threads,
-                timeout=timeout,
-                explain=explain,
-            )
-
-        closed = self._chosen(method, arm_angle)
-        if closed is None:
-            return search(targets, seed, near)
-        poses, batch = as_poses(targets, 1)
-        name, wish = ("seed", seed) if near is None else ("near", near)
-        if wish is None:
-            wish = [self._selection.rest[k] for k in self._selection.inputs]
-        there = as_vectors(wish, name, len(self.joints), batch)
-        elbow = as_numbers(arm_angle, "arm_angle", batch)
-
-        def local(poses: Any, start: Any) -> Solution:
-            return self.numeric.local(poses, start, tolerance, deadline_of(timeout))
-
-        again = None if near is None or closed.arm_angle else local
-        answer = closed.best(poses[:, 0], there, tolerance, batch, search, elbow, again)
-        if near is None or not has_free_elbow(closed, arm_angle):
-            return answer
-        return nearer(answer, local(targets, near), near)
+        query = query_of(
+            self._problem,
+            targets,
+            near=near,
+            seed=seed,
+            arm_angle=arm_angle,
+            tolerance=tolerance,
+            timeout=timeout,
+            search_options=search_options,
+            random_seed=random_seed,
+            threads=threads,
+            explain=explain,
+        )
+        forms = self._forms(method, arm_angle)
+        return Solution(answer(forms, self.numeric, query), query.batch)
 
     def all(
         self,
@@ -232,33 +186,23 @@ class InverseKinematics:
             ModelError: `closed` is asked for and there is no closed form; or an arm
                 angle is given and the arm has none, or needed and not given.
         """
-        closed, n = self._chosen(method, arm_angle), len(self.joints)
-        left = countdown(timeout)
-        poses, batch = as_poses(targets, len(self.goals))
-        check_tolerance(tolerance)
-        near = self._vector(near)
-        wish = None if near is None else as_vectors(near, "near", n, batch)
-        if closed is not None:
-            elbow = as_numbers(arm_angle, "arm_angle", batch)
-            return closed.all(poses[:, 0], wish, tolerance, batch, elbow)
-        if starts < 1:
-            raise ShapeError(f"all needs at least 1 start, not {starts}.")
-        lower, upper = (np.clip(limit, -math.pi, math.pi) for limit in self._limits)
-        search_options = SearchOptions(steps=40, stale_factor=math.inf, starts=1)
-        return search_all(
-            lambda X, q: self.numeric(
-                X,
-                seed=q,
-                tolerance=tolerance,
-                search_options=search_options,
-                timeout=left(),
-                explain=False,
-            ),
-            poses[:, 0] if len(self.goals) == 1 else poses,
-            batch,
-            (lower, upper),
-            starts,
+        query = query_of(
+            self._problem,
+            targets,
+            near=near,
+            arm_angle=arm_angle,
+            tolerance=tolerance,
+            timeout=timeout,
+            starts=starts,
         )
+        first = [*self._forms(method, arm_angle), self.numeric][0]
+        if has_free_elbow(first, query):
+            raise ModelError(
+                "This arm reaches a target in infinitely many ways: choose one angle "
+                "of its elbow, as in ik.all(targets, arm_angle=0.0) or --arm-angle 0."
+            )
+        found = first.candidates(query, every=True)
+        return Answers(found, query.batch, first.branches)
 
     def best(
         self,
@@ -296,50 +240,23 @@ class InverseKinematics:
             ModelError: As for a call.
             TraceError: The purpose is no formula of one number.
         """
-        kernel, left = self._purpose(purpose), countdown(timeout)
-        closed = self._chosen(method, arm_angle)
-        poses, batch = as_poses(targets, len(self.goals))
-        shaped = poses[:, 0] if len(self.goals) == 1 else poses
-        if has_free_elbow(closed, arm_angle):
-            answers = closed.at_angles(shaped, tolerance)
-        else:
-            answers = self.all(
-                shaped,
-                arm_angle=as_numbers(arm_angle, "arm_angle", batch),
-                tolerance=tolerance,
-                method=method,
-                starts=starts,
-                timeout=left(),
-            )
-
-        def nearby(X: Array, wish: Array) -> Solution:
-            return self.numeric.local(X, wish, tolerance, deadline_of(left()))
-
-        q, some = least_of(answers, shaped, kernel, nearby)
-        # From answers the search takes no step; where there are none, it says why.
-        home = [self._selection.rest[k] for k in self._selection.inputs]
-        seed = np.where(some[:, None], q, home)
-        ask = self.numeric if arm_angle is None else partial(self, arm_angle=arm_angle)
-        return ask(
-            shaped.reshape(*batch, *shaped.shape[1:]),
-            seed=seed.reshape(*batch, seed.shape[1]),
+        kernel = self._purpose(purpose)
+        query = query_of(
+            self._problem,
+            targets,
+            arm_angle=arm_angle,
             tolerance=tolerance,
-            timeout=left(),
+            timeout=timeout,
             explain=explain,
+            starts=starts,
         )
-
-    def _purpose(self, purpose: Purpose | str) -> Kernel:
-        if isinstance(purpose, str) and purpose in self._purposes:
-            return self._purposes[purpose]
-        check_purpose(purpose)
-        if not isinstance(purpose, str):
-            return shared_kernel(purpose_program(purpose, len(self.joints)))
-        if purpose == "limits":
-            formula = limit_distance(*(limit.tolist() for limit in self._limits))
-        else:
-            formula = clumsiness(self._tree, self.goals[0], self._selection)
-        kernel = shared_kernel(purpose_program(formula, len(self.joints)))
-        return self._purposes.setdefault(purpose, kernel)
+        first = [*self._forms(method, arm_angle), self.numeric][0]
+        found = first.candidates(query, every=True)
+        q, some = least_of(found, query, kernel, self.numeric.local)
+        # From answers the search takes no step; where there are none, it says why.
+        query = query._replace(seed=np.where(some[:, None], q, query.home))
+        forms = [] if arm_angle is None else self._forms(None, arm_angle)
+        return Solution(answer(forms, self.numeric, query), query.batch)
 
     def path(
         self,
@@ -382,69 +299,48 @@ class InverseKinematics:
             UnknownName: There is no such method.
             ModelError: As for a call.
         """
-        left, closed = countdown(timeout), self._chosen(method, arm_angle)
-        poses, batch = as_poses(targets, len(self.goals))
-        if len(batch) != 1:
-            raise ShapeError(f"A path is one sequence of targets, not {batch}.")
-        home = np.array([self._selection.rest[k] for k in self._selection.inputs])
-        came = None
-        if start is not None:
-            came = as_vectors(self._vector(start), "start", len(self.joints), ())
-        shaped = poses[:, 0] if len(self.goals) == 1 else poses
-
-        def every(target: Array) -> Array:
-            if has_free_elbow(closed, arm_angle):
-                return closed.at_angles(target[None], tolerance).distinct(0)
-            return self.all(target, near=home, **same, timeout=left()).distinct()
-
-        same: dict[str, Any] = {"tolerance": tolerance, "method": method}
-        planner = Planner(
-            numeric=self.numeric,
-            closed=closed,
-            arm_angle=as_numbers(arm_angle, "arm_angle", batch),
-            answer=partial(self, tolerance=tolerance, explain=explain),
-            every=every,
-            fk=self._fk,
-            limits=self._limits,
-            home=home,
+        query = query_of(
+            self._problem,
+            targets,
+            arm_angle=arm_angle,
             tolerance=tolerance,
-            largest_step=largest_step,
-            time_left=left,
+            timeout=timeout,
             explain=explain,
         )
+        forms = self._forms(method, arm_angle)
+        if len(query.batch) != 1:
+            raise ShapeError(f"A path is one sequence of targets, not {query.batch}.")
+        planner = Planner(forms, self.numeric, query, largest_step)
+        came = None
+        if start is not None:
+            came = joint_vectors(self._problem, start, "start", ())
         only_closed = method == "closed" or arm_angle is not None
-        return (planner.branches if only_closed else planner.follow)(shaped, came)
+        return (planner.branches if only_closed else planner.follow)(came)
 
-    def _vector(self, values: Any) -> Any:
-        """Return joint positions, of a state those of its joints."""
-        if isinstance(values, State):
-            return np.take(values.bound(self._tree.cell).q, self._selection.inputs)
-        return values
+    # inside
 
-    @property
-    def _limits(self) -> tuple[Array, Array]:
-        lower, upper = self._tree.cell.limits
-        chosen = list(self._selection.inputs)
-        return lower[chosen], upper[chosen]
-
-    @cached_property
-    def _form(self) -> Formula | str:
-        if self._own is not None:
-            return UserForm(self._own, self._limits, self._fk)
-        lower, upper = self._limits
-        limits = lower.tolist(), upper.tolist()
-        return recognised_form(
-            self._tree, self.goals, self._selection, limits, self._fk
-        )
-
-    def _chosen(self, method: str | None, arm_angle: Any = None) -> Formula | None:
-        """Return the closed form if it is to answer."""
+    def _forms(
+        self, method: str | None, arm_angle: Any
+    ) -> list[RecognisedForm | UserForm]:
+        """Return the closed forms that are tried before the search, in order."""
         if method is not None and method not in METHODS:
             raise unknown("method", method, METHODS, owner="ik")
-        if method == "closed" and self.closed is None:
-            raise ModelError(f"There is no closed form here: {self.why_not_closed}.")
         closed = None if method == "numeric" else self.closed
-        if closed is None and arm_angle is not None:
+        if method == "closed" and closed is None:
+            raise ModelError(f"There is no closed form here: {self.why_not_closed}.")
+        if arm_angle is not None and closed is None:
             why = self.why_not_closed or "method='numeric' was asked for"
             raise ModelError(f"Only a closed form takes an arm angle: {why}.")
-        return closed
+        if arm_angle is not None and closed is not None and closed.arm_angle is None:
+            raise ModelError(
+                "This closed form has no arm angle: its targets leave only finitely "
+                "many answers. Leave arm_angle out."
+            )
+        return [] if closed is None else [closed]
+
+    def _purpose(self, purpose: Purpose | str) -> Kernel:
+        if not isinstance(purpose, str):
+            return purpose_kernel(self._problem, purpose)
+        if purpose not in self._purposes:
+            self._purposes[purpose] = purpose_kernel(self._problem, purpose)
+        return self._purposes[purpose]

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.solution import Solution
+from armillary.ik.problem import Problem
 from armillary.ik.whole_turns import nearest_turns
 from armillary.kernel.search import SearchOptions, SearchResult
 from armillary.kernel.search_layout import INVALID, SOLVED, STOPPED
 
 Array = npt.NDArray[np.float64]
-Truths = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 
 # From `near` itself: late given up, for nothing else is as near.
@@ -30,28 +28,11 @@ RANDOM = 8  # starts anywhere
 HALVINGS = 3
 
 
-class Space(NamedTuple):
-    """Where answers are looked for.
-
-    Attributes:
-        limits: Least and greatest q, each of shape (n,).
-        starts: Least and greatest start at random, each of shape (n,).
-        turning: Which joints may make whole turns, shape (n,).
-        redundant: Whether targets leave some motion free.
-    """
-
-    limits: tuple[Array, Array]
-    starts: tuple[Array, Array]
-    turning: Truths
-    redundant: bool
-
-
 def nearest_found(
     search: Callable[[Array, SearchOptions, Array], SearchResult],
     rows: Array,
     near: Array,
-    space: Space,
-    hopeless: Callable[[Array], Truths],
+    problem: Problem,
     random_seed: int,
 ) -> SearchResult:
     """Return for each target what a search from `near` finds, or nearer answers.
@@ -63,8 +44,7 @@ def nearest_found(
         search: Takes targets, a search_options and starts.
         rows: Targets, shape (count, m).
         near: Joint positions within limits, shape (count, n).
-        space: Where to look.
-        hopeless: Tells which targets are out of reach, shape (count,).
+        problem: What they are for.
         random_seed: Another number gives other further starts.
     """
     found = search(rows, LOCAL, near)
@@ -77,43 +57,20 @@ def nearest_found(
     # what is farther than CLOSE, or NaN, is looked at again
     close = (steps <= CLOSE).all(axis=1)
     left = np.flatnonzero(~(solved & close) & (found.endings[:, 0] != INVALID))
-    left = left[solved[left] | ~hopeless(rows[left])]
+    left = left[solved[left] | ~problem.out_of_reach(rows[left])]
     if not left.size:
         return found
-    offsets, places = _starts(space, random_seed)
+    starts = _starts(problem, random_seed)
     for k in range(0, left.size, AT_ONCE):
         part = left[k : k + AT_ONCE]
-        _improve(search, rows[part], near[part], space, (offsets, places), found, part)
+        _improve(search, rows[part], near[part], problem, starts, found, part)
     failures = int((found.endings[:, 0] != SOLVED).sum())
     return found._replace(failures=failures)
 
 
-def nearer(one: Solution, other: Solution, near: npt.ArrayLike) -> Solution:
-    """Return for each target the answer of two with the least squares of steps.
-
-    Args:
-        one: Answers to a batch.
-        other: Others to the same.
-        near: What steps are from, shape (..., n).
-    """
-    squares, others = (
-        ((x.q - np.asarray(near)) ** 2).sum(axis=-1) for x in (one, other)
-    )
-    better = other.success & ~(one.success & (squares <= others))
-    if not better.any():
-        return one
-    return Solution(
-        q=np.where(better[..., np.newaxis], other.q, one.q),
-        reason=np.where(better, other.reason, one.reason),
-        residual=np.where(better[..., np.newaxis], other.residual, one.residual),
-        steps=np.where(better, other.steps, one.steps),
-        starts=np.where(better, other.starts, one.starts),
-    )
-
-
-def _starts(space: Space, random_seed: int) -> tuple[Array, Array]:
+def _starts(problem: Problem, random_seed: int) -> tuple[Array, Array]:
     """Return starts as steps from `near` and as vectors, each of shape (k, n)."""
-    low, high = space.starts
+    low, high = problem.start_range
     around, anywhere = _draws(len(low), random_seed)
     scale = np.minimum(1.0, (high - low) / np.pi)
     return around * scale, low + anywhere * (high - low)
@@ -132,7 +89,7 @@ def _improve(
     search: Callable[[Array, SearchOptions, Array], SearchResult],
     rows: Array,
     near: Array,
-    space: Space,
+    problem: Problem,
     starts: tuple[Array, Array],
     found: SearchResult,
     at: Places,
@@ -148,17 +105,17 @@ def _improve(
         axis=1,
     )
     each = seeds.shape[1]
-    seeds = np.clip(seeds.reshape(-1, n), *space.limits)
+    seeds = np.clip(seeds.reshape(-1, n), *problem.limits)
     others = search(np.repeat(rows, each, axis=0), ELSEWHERE, seeds)
     best = found.at(at)
-    turn_near(best, near, space)
+    turn_near(best, near, problem)
     distance = _distance(best, near)
-    turn_near(others, np.repeat(near, each, axis=0), space)
+    turn_near(others, np.repeat(near, each, axis=0), problem)
     distances = _distance(others, np.repeat(near, each, axis=0)).reshape(count, each)
     k = distances.argmin(axis=1)
     better = np.flatnonzero(distances[np.arange(count), k] < distance)
     best.take(better, others.at(better * each + k[better]))
-    for _ in range(HALVINGS if space.redundant and not _stopped(others) else 0):
+    for _ in range(HALVINGS if problem.is_redundant and not _stopped(others) else 0):
         distance = _distance(best, near)
         seeds = 0.5 * (best.unknowns + near)
         closer = search(rows, ELSEWHERE, seeds)
@@ -172,11 +129,11 @@ def _stopped(found: SearchResult) -> bool:
     return bool((found.endings[:, 0] == STOPPED).any())
 
 
-def turn_near(found: SearchResult, near: Array, space: Space) -> SearchResult:
+def turn_near(found: SearchResult, near: Array, problem: Problem) -> SearchResult:
     """Add whole turns to what was found, and return it."""
     found.unknowns[:] = nearest_turns(
-        found.unknowns, near, space.limits, space.turning
-    ).clip(*space.limits)
+        found.unknowns, near, problem.limits, problem.turning
+    ).clip(*problem.limits)
     return found
 
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from armillary.errors import unknown
-from armillary.ik.search_step import Goal
-from armillary.kinematics.inputs import Inputs
+from armillary.ik.problem import Problem
+from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.jacobian import Twist, jacobian
-from armillary.model.tree import Tree
 from armillary.spatial.ldl import Factor, Rows, inner
 from armillary.spatial.vector import Number
 from armillary.trace import Program, Scalar, tangent, trace
@@ -57,23 +56,41 @@ def manipulability(rows: Rows) -> Number:
     return Factor.of(H, 1e-14).root_of_determinant
 
 
-def clumsiness(tree: Tree, goal: Goal, selection: Inputs) -> Purpose:
-    """Return the purpose that is least where the arm moves a frame best.
+def negative_manipulability(problem: Problem) -> Purpose:
+    """Return the purpose that is least where the arm moves the first frame best.
 
-    It is the negative manipulability in the rows of position, of rotation, or of both,
-    as the goal asks for; of fewer joints than rows, sqrt(det J' J) stands for it.
+    It is about the rows of position, of rotation, or of both, as the goal asks for; of
+    fewer joints than rows, sqrt(det J' J) stands for the manipulability.
     """
+    goal, inputs = problem.goals[0], problem.selection.inputs
     twist = Twist(goal.frame, goal.relative_to, goal.frame, goal.relative_to)
     kept = [*range(3)] * goal.has_position + [*range(3, 6)] * goal.has_rotation
 
     def purpose(q: Sequence[Number]) -> Number:
-        columns = jacobian(tree, selection.expand(q), twist)
-        chosen = [[columns[i][k] for k in kept] for i in selection.inputs]
+        columns = jacobian(problem.tree, problem.selection.expand(q), twist)
+        chosen = [[columns[i][k] for k in kept] for i in inputs]
         if len(chosen) < len(kept):
             return 0.0 - manipulability(chosen)
         return 0.0 - manipulability([list(row) for row in zip(*chosen, strict=True)])
 
     return purpose
+
+
+def purpose_kernel(problem: Problem, purpose: Purpose | str) -> Kernel:
+    """Return the kernel q (n,) -> the value () of a purpose, its gradient (n,).
+
+    Raises:
+        UnknownName: There is no such purpose.
+        TraceError: The purpose is no formula of one number.
+    """
+    check_purpose(purpose)
+    if isinstance(purpose, str):
+        purpose = (
+            limit_distance(*(limit.tolist() for limit in problem.limits))
+            if purpose == "limits"
+            else negative_manipulability(problem)
+        )
+    return shared_kernel(purpose_program(purpose, len(problem.joints)))
 
 
 def purpose_program(purpose: Purpose, n: int) -> Program:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armillary.ik.method import Candidates
 from armillary.ik.solution import Solution
 
 Array = npt.NDArray[np.float64]
@@ -59,8 +60,9 @@ class Path(NamedTuple):
         return len(self.jumps), float(steps @ steps)
 
 
-def judged(answer: Solution, largest_step: float, start: Array | None = None) -> Path:
+def judged(way: Candidates, largest_step: float, start: Array | None = None) -> Path:
     """Return a path with its jumps: steps of a joint beyond `largest_step`."""
+    answer = Solution(way, (len(way.q),))
     steps = _steps(answer.q, start)
     return Path(answer, np.flatnonzero(~((steps <= largest_step) & answer.success)))
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.answers import Answers
-from armillary.ik.solution import Solution
+from armillary.ik.method import Candidates
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -19,46 +16,6 @@ Indices = npt.NDArray[np.int64]
 SLACK = 1e-9
 MOST_TURNS = 4  # of one joint: where more are within limits, those around the start
 MOST_STATES = 1024  # combinations of turns of all joints
-
-
-class Layers(NamedTuple):
-    """Answers to each pose of a path.
-
-    Attributes:
-        q: Joint positions [m or rad], shape (count, m, n).
-        success: Which of them are answers, shape (count, m).
-        residual: Distance [m] and angle [rad] that remain, shape (count, m, 2).
-        reason: As numbers of `Reason`, shape (count, m).
-    """
-
-    q: npt.NDArray[Any]
-    success: npt.NDArray[Any]
-    residual: npt.NDArray[Any]
-    reason: npt.NDArray[Any]
-
-    @classmethod
-    def of_answers(cls, answers: Answers) -> Self:
-        """Return all answers to a batch of one dimension."""
-        return cls(answers.q, answers.success, answers.residual, answers.reason)
-
-    @classmethod
-    def of_ways(cls, ways: Sequence[Solution]) -> Self:
-        """Return the answers of several ways along the same poses."""
-        return cls(
-            np.stack([way.q for way in ways], axis=1),
-            np.stack([way.success for way in ways], axis=1),
-            np.stack([way.residual for way in ways], axis=1),
-            np.stack([way.reason for way in ways], axis=1),
-        )
-
-    def joined(self, other: Layers) -> Layers:
-        """Return the answers of both."""
-        pairs = zip(self, other, strict=True)
-        return Layers(*(np.concatenate(pair, axis=1) for pair in pairs))
-
-    def at(self, rows: slice | Indices) -> Layers:
-        """Return the answers to some of the poses."""
-        return Layers(*(part[rows] for part in self))
 
 
 class Turns:
@@ -184,24 +141,24 @@ class Turns:
 
 
 def through(
-    layers: Layers, turns: Turns, largest_step: float, start: Array | None
-) -> Layers:
-    """Return the way through layers that `shortest` finds, as layers of one answer.
+    layers: Candidates, turns: Turns, largest_step: float, start: Array | None
+) -> Candidates:
+    """Return the way through layers that `shortest` finds, one candidate for each pose.
 
-    Where no answer succeeds, the first is returned.
+    Where no candidate succeeds, the first is returned.
     """
     chosen = np.zeros(len(layers.q), np.int64)
     some = np.flatnonzero(layers.success.any(axis=1))
     q = layers.q[:, 0].copy()
     if some.size:
         chosen[some], q[some] = shortest(layers.at(some), turns, largest_step, start)
-    rows = np.arange(len(chosen))
-    _, success, residual, reason = (part[rows, chosen, np.newaxis] for part in layers)
-    return Layers(q[:, np.newaxis], success, residual, reason)
+    way = layers.chosen(chosen)
+    way.q[:, 0] = q
+    return way
 
 
 def shortest(
-    layers: Layers, turns: Turns, largest_step: float, start: Array | None
+    layers: Candidates, turns: Turns, largest_step: float, start: Array | None
 ) -> tuple[Indices, Array]:
     """Return the way with the fewest jumps, and of those the least squares of steps.
 

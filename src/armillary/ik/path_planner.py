@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.numeric import Solver
+from armillary.ik.answer import answer
+from armillary.ik.method import Candidates
+from armillary.ik.numeric import NumericSearch
 from armillary.ik.path import Path, best_of, judged
-from armillary.ik.path_graph import Layers, Turns, through
+from armillary.ik.path_graph import Turns, through
+from armillary.ik.query import Query
+from armillary.ik.reason import Reason
 from armillary.ik.recognised_form import RecognisedForm, has_free_elbow
-from armillary.ik.solution import Solution
+from armillary.ik.solution import SAME, distinct
 from armillary.ik.user_form import UserForm
-from armillary.ik.validation import LEAST_TIME, Tolerance
-from armillary.ik.whole_turns import turning_joints
 from armillary.kernel.search import SearchOptions
-from armillary.kinematics.bound_kernel import AnyKernel
 
 Array = npt.NDArray[np.float64]
 
@@ -33,55 +33,31 @@ MOST_ORIGINS, MOST_ANSWERS, APART = 6, 12, 1e-3
 TRACKING = SearchOptions(steps=40, stale_from=16, starts=4)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Planner:
     """Finds the way through the answers to a sequence of targets.
 
     Attributes:
+        forms: The closed forms that may be used.
         numeric: The search.
-        closed: The closed form; None where there is none or it is not to be used.
-        arm_angle: What the closed form is called with [rad], shape () or (count,).
-        answer: Takes targets and options of a call; gives an answer to each.
-        every: Takes one target; gives its distinct answers, shape (k, n).
-        fk: Gives the kernel of the poses that are placed.
-        limits: Least and greatest q, each of shape (n,).
-        home: Joint positions, shape (n,).
-        tolerance: Largest distance [m] and angle [rad].
+        query: The targets; its arm angle is that of the closed form.
         largest_step: Above which a step is a jump [m or rad].
-        time_left: Gives the seconds that are left, None for any time.
-        explain: Whether to find out why targets are missed.
     """
 
-    numeric: Solver
-    closed: RecognisedForm | UserForm | None
-    arm_angle: Array | None
-    answer: Callable[..., Solution]
-    every: Callable[[Array], Array]
-    fk: Callable[[], AnyKernel]
-    limits: tuple[Array, Array]
-    home: Array
-    tolerance: Tolerance
+    forms: Sequence[RecognisedForm | UserForm]
+    numeric: NumericSearch
+    query: Query
     largest_step: float
-    time_left: Callable[[], float | None]
-    explain: bool
 
-    def branches(self, targets: Array, came: Array | None) -> Path:
+    def branches(self, came: Array | None) -> Path:
         """Return the best way through the branches of the closed form.
 
-        Args:
-            targets: Poses.
-            came: Where the arm comes from, shape (n,).
+        came: Where the arm comes from, shape (n,).
         """
-        way = self.answer(
-            targets,
-            near=came,
-            arm_angle=self.arm_angle,
-            method="closed",
-            timeout=self.time_left(),
-        )
-        return self.plan(targets, [way], came)
+        way = answer(self.forms, self.numeric, self.query._replace(near=came))
+        return self.plan([way], came)
 
-    def follow(self, targets: Array, came: Array | None) -> Path:
+    def follow(self, came: Array | None) -> Path:
         """Return the best way, each answer sought from the one before.
 
         Where it jumps, or a step is much larger than its neighbours, the way is sought
@@ -89,136 +65,132 @@ class Planner:
         where a step is much larger than the mean.
 
         Args:
-            targets: Poses.
             came: Where the arm comes from, shape (n,).
         """
-        starts = self._beginnings(targets) if came is None else [came]
-        ways = [
-            self.numeric.follow(
-                targets,
-                q,
-                self.tolerance,
-                timeout=self.time_left(),
-                explain=self.explain,
-            )
-            for q in starts
-        ]
+        starts = self._beginnings() if came is None else [came]
+        ways = [self.numeric.follow(self.query, q) for q in starts]
         paths = [judged(way, self.largest_step, came) for way in ways]
-        best = paths[0] if len(paths) == 1 else best_of(paths)
+        k = 0
+        if len(paths) > 1:
+            k = min(range(len(paths)), key=lambda k: paths[k].cost)
+        best = paths[k]
         # an elbow that is free can drift to a singularity, and speed up slowly there
-        drifts = has_free_elbow(self.closed, self.arm_angle) and best.is_uneven
+        drifts = self._elbow_is_free and best.is_uneven
         if not (best.may_be_smoother or drifts):
             return best
-        return best_of([best, self.plan(targets, [best.answer, *ways], came)])
+        return best_of([best, self.plan([ways[k], *ways], came)])
 
-    def _beginnings(self, targets: Array) -> list[Array]:
+    def _beginnings(self) -> list[Array]:
         """Return joint positions from which a path may begin, each of shape (n,)."""
-        if not len(targets):
-            return [self.home]
-        first = self.answer(targets[0], near=self.home, timeout=self.time_left())
-        if not first.success:
-            return [first.q if np.isfinite(first.q).all() else self.home]
-        others = self.every(targets[0])
-        return [first.q, *others[:: -(-len(others) // MOST_BEGINNINGS) or 1]]
+        home = self.query.home
+        if not len(self.query.targets):
+            return [home]
+        first = answer(self.forms, self.numeric, self.query.at([0], near=home))
+        q = first.q[0, 0]
+        if not first.success.all():
+            return [q if np.isfinite(q).all() else home]
+        others = self._every(0)
+        return [q, *others[:: -(-len(others) // MOST_BEGINNINGS) or 1]]
 
-    def plan(self, targets: Array, ways: list[Solution], came: Array | None) -> Path:
+    def plan(self, ways: list[Candidates], came: Array | None) -> Path:
         """Return the best way through all answers that are known to each target.
 
         Args:
-            targets: Poses.
             ways: Ways that are known; what the first says of targets without an answer
                 is returned for these.
             came: Where the arm comes from, shape (n,).
         """
-        if not len(targets):
-            return judged(ways[0], self.largest_step)
-        known, start = Layers.of_ways(ways), came
-        pieces: list[Layers] = []
-        for first in range(0, len(targets), AT_ONCE):
+        known, start = ways[0], came
+        for way in ways[1:]:
+            known = known.joined(way)
+        pieces: list[Candidates] = []
+        for first in range(0, len(known.q), AT_ONCE):
             rows = slice(first, first + AT_ONCE)
-            piece = self._planned(targets[rows], known.at(rows), rows, start)
+            piece = self._planned(self.query.at(rows), known.at(rows), start)
             pieces.append(piece)
             solved = np.flatnonzero(piece.success[:, 0])
             start = piece.q[solved[-1], 0] if solved.size else start
-        q, _, residual, reason = (
-            np.concatenate([part[:, 0] for part in parts])
-            for parts in zip(*pieces, strict=True)
+        if not pieces:
+            return judged(ways[0], self.largest_step)
+        q, residual, reason = (
+            np.concatenate([getattr(piece, name) for piece in pieces])
+            for name in ("q", "residual", "reason")
         )
         steps, starts = ways[0].steps, ways[0].starts
-        answer = Solution(
+        way = Candidates(
             q=q, reason=reason, residual=residual, steps=steps, starts=starts
         )
-        return judged(answer, self.largest_step, came)
+        return judged(way, self.largest_step, came)
 
     def _planned(
-        self, targets: Array, known: Layers, rows: slice, start: Array | None
-    ) -> Layers:
+        self, query: Query, known: Candidates, start: Array | None
+    ) -> Candidates:
         """Return the way through what is known and the other answers to targets."""
-        around = self.home if start is None else start
-        turns = Turns(self._turning, self.limits, around)
+        problem = self.numeric.problem
+        around = query.home if start is None else start
+        turns = Turns(problem.turning, problem.limits, around)
 
-        def best(layers: Layers) -> Layers:
+        def best(layers: Candidates) -> Candidates:
             return through(layers, turns, self.largest_step, start)
 
-        if self._is_late:
+        if query.is_late:
             return best(known)
-        closed, elbow = self.closed, self.arm_angle
-        if closed is None:
-            return best(known.joined(self._tracks(targets, known)))
-        if has_free_elbow(closed, elbow):
-            angles = None
-            for finer in (*FINER, None):
-                answers = closed.at_angles(targets, self.tolerance, angles)
-                known = best(known.joined(Layers.of_answers(answers)))
-                if finer is None or self._is_late or closed.arm_angle is None:
-                    break
-                chosen = np.nan_to_num(closed.arm_angle(known.q[:, 0]))
-                angles = chosen[:, np.newaxis] + finer
+        if not self.forms:
+            return best(known.joined(self._tracks(query, known)))
+        form = self.forms[0]
+        known = best(known.joined(form.candidates(query, every=True)))
+        if not self._elbow_is_free or form.arm_angle is None:
             return known
-        at = elbow if elbow is None or elbow.ndim == 0 else elbow[rows]
-        answers = closed.all(targets, None, self.tolerance, (len(targets),), at)
-        return best(known.joined(Layers.of_answers(answers)))
+        for finer in FINER:
+            if query.is_late:
+                break
+            chosen = np.nan_to_num(form.arm_angle(known.q[:, 0]))
+            angles = query._replace(arm_angle=chosen[:, np.newaxis] + finer)
+            known = best(known.joined(form.candidates(angles, every=True)))
+        return known
 
-    def _tracks(self, targets: Array, known: Layers) -> Layers:
+    def _tracks(self, query: Query, known: Candidates) -> Candidates:
         """Return ways to both ends from the answers to a few of the targets."""
         reached = np.flatnonzero(known.success.any(axis=1))
-        X, q = targets[reached], known.q[reached, 0]
+        q = known.q[reached, 0]
         tracks: list[tuple[npt.NDArray[Any], ...]] = []
         for origin in self._origins(q):
-            for answer in self.every(X[origin])[:MOST_ANSWERS]:
+            for one in self._every(reached[origin])[:MOST_ANSWERS]:
                 seen = [q[origin], *(track[0][origin] for track in tracks)]
-                if self._is_late or self._is_among(answer, seen):
+                if query.is_late or self._is_among(one, seen):
                     continue
-                there = self._followed(X[origin:], answer)
-                back = self._followed(X[origin::-1], answer)
+                there = self._followed(query.at(reached[origin:]), one)
+                back = self._followed(query.at(reached[origin::-1]), one)
                 tracks.append(
                     tuple(
                         np.concatenate([b[:0:-1], a])
                         for a, b in zip(there, back, strict=True)
                     )
                 )
-        width = len(tracks)
-        layers = Layers(
-            np.zeros((len(targets), width, len(self.home))),
-            np.zeros((len(targets), width), np.bool_),
-            np.zeros((len(targets), width, 2)),
-            np.zeros((len(targets), width), np.int8),
+        shape = len(known.q), len(tracks)
+        found = Candidates(
+            q=np.zeros((*shape, known.q.shape[2])),
+            reason=np.full(shape, Reason.NOT_FOUND, np.int8),
+            residual=np.zeros((*shape, 2)),
         )
         for k, track in enumerate(tracks):
-            for whole, part in zip(layers, track, strict=True):
-                whole[reached, k] = part
-        return layers
+            found.q[reached, k], found.reason[reached, k] = track[:2]
+            found.residual[reached, k] = track[2]
+        return found
 
-    def _followed(self, targets: Array, start: Array) -> tuple[npt.NDArray[Any], ...]:
-        way = self.numeric.follow(
-            targets,
-            start,
-            self.tolerance,
-            search_options=TRACKING,
-            timeout=self.time_left(),
-            explain=False,
-        )
-        return way.q, way.success, way.residual, way.reason
+    def _followed(self, query: Query, start: Array) -> tuple[npt.NDArray[Any], ...]:
+        """Return q, reason and residual of targets that are followed from a start."""
+        query = query._replace(explain=False)
+        way = self.numeric.follow(query, start, TRACKING)
+        return way.q[:, 0], way.reason[:, 0], way.residual[:, 0]
+
+    def _every(self, k: int) -> Array:
+        """Return the distinct answers to one of the targets, shape (m, n)."""
+        first = [*self.forms, self.numeric][0]
+        query = self.query.at([k], near=self.query.home)
+        found = first.candidates(query, every=True)
+        q = found.q[found.success]
+        return q[distinct(q, SAME)]
 
     def _origins(self, q: Array) -> list[int]:
         """Return targets to begin at: both ends, and where a way jumps."""
@@ -228,17 +200,13 @@ class Planner:
         jumps = np.argsort(-steps, kind="stable")[: MOST_ORIGINS - 2] + 1
         return list(dict.fromkeys([0, len(q) - 1, *jumps.tolist()]))
 
-    def _is_among(self, answer: Array, others: list[Array]) -> bool:
+    def _is_among(self, q: Array, others: list[Array]) -> bool:
         """Tell whether one of other answers is the same but for whole turns."""
-        off = answer - np.array(others)
-        off -= np.where(self._turning, math.tau * np.round(off / math.tau), 0.0)
+        off = q - np.array(others)
+        turning = self.numeric.problem.turning
+        off -= np.where(turning, math.tau * np.round(off / math.tau), 0.0)
         return bool((np.abs(off).max(axis=1) < APART).any())
 
     @property
-    def _is_late(self) -> bool:
-        left = self.time_left()
-        return left is not None and left <= LEAST_TIME
-
-    @cached_property
-    def _turning(self) -> npt.NDArray[np.bool_]:
-        return turning_joints(self.fk, len(self.home))
+    def _elbow_is_free(self) -> bool:
+        return has_free_elbow([*self.forms, self.numeric][0], self.query)

@@ -7,32 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik import rates_program as differential
-from armillary.ik.status import Ending
+from armillary.ik.reason import RateReason
 
 Array = npt.NDArray[np.float64]
-
-
-class RateReason(Ending):
-    """How much of a task's twist is achieved, and why no more.
-
-    `LIMITS` says that all joints together cannot do more within their limits;
-    `SINGULAR` that a part of the twist lies where the joints cannot go at this pose, or
-    only by moving in what the tasks above have claimed; `UNFINISHED` that the
-    computation was cut short: what it gives is within the limits, but not the best.
-    """
-
-    MET = differential.MET, "met"
-    SINGULAR = (
-        differential.SINGULAR,
-        "partly in directions that the joints cannot move in",
-    )
-    LIMITS = differential.LIMITS, "slowed by the limits of joints"
-    UNFINISHED = (
-        differential.UNFINISHED,
-        "cut short: within the limits, but not the best",
-    )
-    INVALID = 4, "not finite"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from armillary.ik.objective import Purpose, gradient, manipulability
+from armillary.ik.reason import RateReason
 from armillary.ik.task_priority import Follower, Hierarchy, Progress
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist, jacobian
@@ -24,8 +25,6 @@ INSIDE = 1.0 - 1e-15
 INSTANT = 1e-12
 NUMBERS = ("damping squared", "step", "gain", "sharp", "linear", "angular")
 """What a call takes: damping, duration, gain, form of damping, two tolerances."""
-
-MET, SINGULAR, LIMITS, UNFINISHED = range(4)
 
 
 class Task(NamedTuple):
@@ -166,13 +165,15 @@ def _reason(
     numbers: Sequence[Number],
 ) -> Number:
     """Return which of the reasons a task ends with."""
-    short = select(at.scales[p] < 1.0, float(LIMITS), float(SINGULAR))
-    stopped = select(at.remaining > 0.0, float(UNFINISHED), short)
-    reason = select(at.level < float(hierarchy.levels), float(UNFINISHED), stopped)
-    met: Number = float(MET)
+    limits, singular = float(RateReason.LIMITS), float(RateReason.SINGULAR)
+    unfinished: Number = float(RateReason.UNFINISHED)
+    short = select(at.scales[p] < 1.0, limits, singular)
+    stopped = select(at.remaining > 0.0, unfinished, short)
+    reason = select(at.level < float(hierarchy.levels), unfinished, stopped)
+    ending: Number = float(RateReason.MET)
     for size, tolerance in zip(missing, numbers[4:], strict=True):
-        met = select(size > tolerance, reason, met)
-    return met
+        ending = select(size > tolerance, reason, ending)
+    return ending
 
 
 def _null(

@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.search_step import Goal
 from armillary.kinematics.inputs import Inputs
+from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
 from armillary.spatial.pose import IDENTITY, Pose
 
@@ -17,7 +17,11 @@ Array = npt.NDArray[np.float64]
 
 
 def reach_of(
-    tree: Tree, goal: Goal, selection: Inputs, limits: tuple[Array, Array]
+    tree: Tree,
+    frame: FrameRef,
+    relative_to: FrameRef,
+    selection: Inputs,
+    limits: tuple[Array, Array],
 ) -> tuple[Array, float]:
     """Return a point, shape (3,), and how far from it a frame can be at most [m].
 
@@ -27,14 +31,15 @@ def reach_of(
 
     Args:
         tree: What moves.
-        goal: Which frame, and in which.
+        frame: Which frame.
+        relative_to: In which.
         selection: Which joints may move.
         limits: Least and greatest q of those, each of shape (n,).
     """
-    root = tree.common_ancestor([goal.frame.link, goal.relative_to.link])
-    if root != goal.relative_to.link:
+    root = tree.common_ancestor([frame.link, relative_to.link])
+    if root != relative_to.link:
         return np.zeros(3), math.inf
-    pose = goal.relative_to.pose.inverse()
+    pose = relative_to.pose.inverse()
     reach, moving = 0.0, False
 
     def follow(X: Pose) -> None:
@@ -44,7 +49,7 @@ def reach_of(
         else:
             pose = pose @ X
 
-    for link in reversed(tree.path(root, goal.frame.link)):
+    for link in reversed(tree.path(root, frame.link)):
         for base in tree.bases_among([link]):
             follow(tree.bases[base].frame.pose)
         joint, drives = tree.cell.links[link].joint, tree.drives[link]
@@ -67,7 +72,7 @@ def reach_of(
             moving = True
             bare = msgspec.structs.replace(joint, precursor=IDENTITY)
             reach += bare.origin_bound(low, high)
-    reach += float(np.linalg.norm(goal.frame.pose.position))
+    reach += float(np.linalg.norm(frame.pose.position))
     return np.array(pose.position, dtype=np.float64), reach
 
 

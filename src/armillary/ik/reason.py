@@ -1,14 +1,47 @@
-"""Why an answer of inverse kinematics is what it is."""
+"""How targets and tasks end: numbers with a name, and a sentence for people."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from enum import IntEnum
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.status import Ending
 from armillary.kernel import search_layout
+
+
+class Ending(IntEnum):
+    """Ways to end; 0 is the one that is wished for.
+
+    A member is written as its number and its sentence.
+    """
+
+    sentence: str
+
+    def __new__(cls, number: int, sentence: str = "") -> Self:
+        """Make a member that is a number and tells its sentence."""
+        member = int.__new__(cls, number)
+        member._value_ = number
+        member.sentence = sentence
+        return member
+
+    @classmethod
+    def summary(cls, endings: npt.NDArray[Any]) -> dict[str, int]:
+        """Return how many ended how, most frequent first."""
+        values, counts = np.unique(endings, return_counts=True)
+        pairs = sorted(zip(values, counts, strict=True), key=lambda pair: -pair[1])
+        return {cls(int(value)).name: int(count) for value, count in pairs}
+
+    @classmethod
+    def text(cls, endings: npt.NDArray[Any], success: npt.NDArray[np.bool_]) -> str:
+        """Return as text how many succeeded, and how the others ended."""
+        wished = cls(0)
+        texts = [f"{int(success.sum())} of {success.size} {wished.sentence}"]
+        for name, count in cls.summary(endings).items():
+            if name != wished.name:
+                texts.append(f"{count} {cls[name].sentence}")
+        return "; ".join(texts)
 
 
 class Reason(Ending):
@@ -31,7 +64,25 @@ class Reason(Ending):
 SUCCESSES: Final = (Reason.SOLVED, Reason.SINGULAR)
 """Those with which a target is met."""
 
+_SOLVED, _SINGULAR = map(int, SUCCESSES)  # quicker than members of an enumeration
+
 
 def succeeded(reasons: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Tell of numbers of `Reason` which mean that a target is met."""
-    return np.asarray((reasons == Reason.SOLVED) | (reasons == Reason.SINGULAR))
+    return np.asarray((reasons == _SOLVED) | (reasons == _SINGULAR))
+
+
+class RateReason(Ending):
+    """How much of a task's twist is achieved, and why no more.
+
+    `LIMITS` says that all joints together cannot do more within their limits;
+    `SINGULAR` that a part of the twist lies where the joints cannot go at this pose, or
+    only by moving in what the tasks above have claimed; `UNFINISHED` that the
+    computation was cut short: what it gives is within the limits, but not the best.
+    """
+
+    MET = 0, "met"
+    SINGULAR = 1, "partly in directions that the joints cannot move in"
+    LIMITS = 2, "slowed by the limits of joints"
+    UNFINISHED = 3, "cut short: within the limits, but not the best"
+    INVALID = 4, "not finite"

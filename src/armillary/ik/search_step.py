@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from armillary.ik.problem import POSE_SIZE, Goal, Problem
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist, jacobian
 from armillary.kinematics.poses import poses_of
-from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
 from armillary.spatial.ldl import Factor, inner
 from armillary.spatial.pose import IDENTITY, Pose
@@ -45,42 +45,8 @@ LEAST_PIVOT = 1e-14
 LARGEST_CHANGE = 1.0
 GAIN = 0.5
 PULLED = 1e-7  # errors below which the pull to a given vector fades
-POSE_SIZE = 16
 # How far from orthonormal a rotation may be.
 RIGID = 1e-6
-
-
-class Goal(NamedTuple):
-    """What one frame is to reach.
-
-    Attributes:
-        frame: Which frame.
-        relative_to: In which frame the target is given.
-        position: Which of x, y, z count.
-        rotation: Which rotations about x, y, z count.
-        in_target: Whether these axes are the target's, else those of `relative_to`.
-    """
-
-    frame: FrameRef
-    relative_to: FrameRef
-    position: tuple[bool, bool, bool] = (True, True, True)
-    rotation: tuple[bool, bool, bool] = (True, True, True)
-    in_target: bool = True
-
-    @property
-    def is_whole(self) -> bool:
-        """Return whether all six count."""
-        return all(self.position) and all(self.rotation)
-
-    @property
-    def has_position(self) -> bool:
-        """Return whether any direction counts."""
-        return any(self.position)
-
-    @property
-    def has_rotation(self) -> bool:
-        """Return whether any rotation counts."""
-        return any(self.rotation)
 
 
 class Residual(NamedTuple):
@@ -92,32 +58,25 @@ class Residual(NamedTuple):
     rotation: Number
 
 
-def step_program(
-    tree: Tree,
-    goals: Sequence[Goal],
-    selection: Inputs,
-    limits: tuple[Sequence[float], Sequence[float]],
-    *,
-    near: bool = False,
-) -> Program:
+def step_program(problem: Problem, *, near: bool = False) -> Program:
     """Return the program q, targets, limits -> the next q, and the errors of this one.
 
+    Of the limits only which of them are infinite is compiled; the numbers are an input,
+    so that a search with other limits is the same program.
+
     Args:
-        tree: What moves.
-        goals: What is to be reached, all at once.
-        selection: Which joints may move, n of them.
-        limits: Least and greatest coordinate of each of those. Only which of them are
-            infinite is compiled; the numbers are an input, so that a search with other
-            limits is the same program.
+        problem: What is to be reached, all at once, by n joints.
         near: Whether the answer is to stay near a given vector.
 
     Returns:
         Inputs q (n,) and `target`: for each goal the sixteen numbers of its pose, row
         by row, then with `near` that vector (n,); `constants`, the least coordinates,
-        the greatest, and what else `selection` has as inputs. Outputs q (n,) and for
+        the greatest, and what else the selection has as inputs. Outputs q (n,) and for
         each goal its squared distance [m^2] and squared sine of its angle, 4 more
         beyond a right angle.
     """
+    goals, selection = problem.goals, problem.selection
+    limits = [limit.tolist() for limit in problem.limits]
     n = len(selection.inputs)
     size = POSE_SIZE * len(goals) + (n if near else 0)
 
@@ -125,7 +84,9 @@ def step_program(
         q: Sequence[Number], target: Sequence[Number], constants: Sequence[Number]
     ) -> Any:
         ends = constants[: 2 * n]
-        now, whole = selection.applied(tree, q, _shaped(selection, constants[2 * n :]))
+        now, whole = selection.applied(
+            problem.tree, q, _shaped(selection, constants[2 * n :])
+        )
         bounds = [
             (
                 ends[k] if low > -math.inf else low,

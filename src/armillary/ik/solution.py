@@ -1,22 +1,24 @@
-"""What inverse kinematics answers."""
+"""What inverse kinematics answers: one answer to each target, or all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.reason import Reason, succeeded
+from armillary.ik.method import Candidates
+from armillary.ik.reason import Reason
 from armillary.model.display import table
 
 Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+Reasons = npt.NDArray[np.int8]
 Whole = npt.NDArray[np.int64]
-# An array, or how it is made when somebody asks.
-Lazy = npt.NDArray[Any] | Callable[[], npt.NDArray[Any]]
-NO_SEARCH: Whole = np.zeros((), np.int64)
+Batch = tuple[int, ...]
+
+SAME = 1e-6
 
 
 class Solution:
@@ -27,67 +29,45 @@ class Solution:
             the nearest that was found; NaN for targets that are no pose.
     """
 
-    def __init__(
-        self,
-        *,
-        q: Array,
-        reason: Lazy,
-        residual: Lazy,
-        steps: Lazy = NO_SEARCH,
-        starts: Lazy = NO_SEARCH,
-    ) -> None:
-        """Keep the answers; see the properties for what they are.
-
-        All but q may have one row for each target in place of the shape of the batch.
-        """
-        self.q = q
-        self.q.setflags(write=False)
-        self._parts = {
-            "reason": reason,
-            "residual": residual,
-            "steps": steps,
-            "starts": starts,
-        }
+    def __init__(self, found: Candidates, batch: Batch) -> None:
+        """Keep the answers to a batch: one candidate for each of its targets."""
+        self._found = found
+        self.q = _closed(found.q.reshape(*batch, found.q.shape[-1]))
 
     @cached_property
-    def success(self) -> npt.NDArray[np.bool_]:
+    def success(self) -> Truths:
         """Whether each target is met within the tolerances, shape (...)."""
-        return _closed(succeeded(self.reason))
+        return self._part(self._found.success)
 
     @cached_property
     def residual(self) -> Array:
         """Distance [m] and angle [rad] that remain, the largest, shape (..., 2)."""
-        return self._made("residual", 2)
+        return self._part(self._found.residual, 2)
 
     @cached_property
-    def reason(self) -> npt.NDArray[np.int8]:
+    def reason(self) -> Reasons:
         """Why, as numbers of `Reason`, shape (...)."""
-        return self._made("reason")
+        return self._part(self._found.reason)
 
     @cached_property
     def steps(self) -> Whole:
         """Steps of the search, shape (...); 0 where a closed form answered."""
-        return self._made("steps")
+        return self._part(self._found.steps)
 
     @cached_property
     def starts(self) -> Whole:
         """Places that the search started from, shape (...)."""
-        return self._made("starts")
+        return self._part(self._found.starts)
 
-    def _made(self, name: str, *core: int) -> Any:
-        part, batch = self._parts[name], self.q.shape[:-1]
-        if part is NO_SEARCH:
-            return _closed(np.zeros(batch, np.int64))
-        array = part() if callable(part) else part
-        return _closed(array.reshape((*batch, *core)))
+    def _part(self, array: Any, *core: int) -> Any:
+        return _closed(array.reshape((*self.q.shape[:-1], *core)))
 
     def summary(self) -> dict[str, int]:
         """Return how many targets ended how, most frequent first."""
         return Reason.summary(self.reason)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = {name: getattr(self, name) for name in self._parts}
-        return partial(type(self), q=self.q, **parts), ()
+        return type(self), (self._found, self.q.shape[:-1])
 
     def __repr__(self) -> str:
         return f"<Solution: {self}>"
@@ -103,6 +83,78 @@ class Solution:
         return Reason.text(self.reason, self.success)
 
 
-def _closed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+class Answers:
+    """Every answer to a batch of targets; its arrays are read-only.
+
+    Attributes:
+        q: Joint positions [m or rad], shape (..., b, n). Of a closed form, those beyond
+            the joint limits stand here, too; NaN where a branch does not exist.
+        success: Which of them reach the target within the limits, shape (..., b).
+        reason: Why, as numbers of `Reason`, shape (..., b).
+        branches: The name of each of the b branches of a closed form, else empty.
+        complete: Whether there are no others, apart from whole turns of joints: true
+            of a closed form, unknown of a search.
+    """
+
+    def __init__(
+        self,
+        found: Candidates,
+        batch: Batch,
+        branches: tuple[tuple[str, ...], ...] = (),
+    ) -> None:
+        """Keep the candidates for the targets of a batch, and what they are called."""
+        self._found = found
+        shape = *batch, found.q.shape[1]
+        self.q = _closed(found.q.reshape(*shape, found.q.shape[2]))
+        self.reason = _closed(found.reason.reshape(shape))
+        self.success = _closed(found.success.reshape(shape))
+        self.branches = branches
+        self.complete = found.complete
+
+    @cached_property
+    def residual(self) -> Array:
+        """Return the distance [m] and angle [rad] that remain, shape (..., b, 2)."""
+        return _closed(self._found.residual.reshape(*self.reason.shape, 2))
+
+    @cached_property
+    def squares(self) -> Array:
+        """Return the squares of the distance and of the chord of the angle.
+
+        They are [m^2] and (2 sin(angle/2))^2, shape (..., b, 2).
+        """
+        distance, angle = np.moveaxis(self.residual, -1, 0)
+        squares = np.stack([distance, 2.0 * np.sin(0.5 * angle)], axis=-1) ** 2
+        return _closed(squares)
+
+    @property
+    def count(self) -> Whole:
+        """Return how many branches succeed, shape (...)."""
+        return np.asarray(self.success.sum(axis=-1), dtype=np.int64)
+
+    def distinct(self, index: Any = ()) -> Array:
+        """Return the answers to one target that differ from each other, shape (k, n).
+
+        At the edge of reach and at singular targets several branches give the same.
+
+        Args:
+            index: Which target of the batch.
+        """
+        q = self.q[index][self.success[index]]
+        return q[distinct(q, SAME)]
+
+
+def distinct(q: Array, apart: float) -> list[int]:
+    """Return the indices of vectors that differ from all before, shape (k, n).
+
+    apart: By how much a joint differs at least [m or rad].
+    """
+    kept: list[int] = []
+    for k, one in enumerate(q):
+        if not kept or np.abs(q[kept] - one).max(axis=1).min() > apart:
+            kept.append(k)
+    return kept
+
+
+def _closed(array: Any) -> Any:
     array.setflags(write=False)
     return array

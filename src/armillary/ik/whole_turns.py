@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -22,16 +21,15 @@ There rounding still moves a pose by less than 1e-9 of the arm's size.
 """
 
 
-def turning_joints(fk: Callable[[], AnyKernel], n: int) -> Truths:
+def turning_joints(fk: AnyKernel, n: int) -> Truths:
     """Return which of n joints may turn once without changing a pose, shape (n,).
 
     Args:
-        fk: Gives the kernel of the poses, shape (..., k, 4, 4).
+        fk: The kernel of the poses, shape (..., k, 4, 4).
         n: How many joints there are.
     """
     q = np.random.default_rng(0).uniform(-1.0, 1.0, (SAMPLES, 1, n))
-    kernel = fk()
-    apart = kernel(q + math.tau * np.eye(n)) - kernel(q)
+    apart = fk(q + math.tau * np.eye(n)) - fk(q)
     return np.asarray(np.abs(apart).max(axis=(0, 2, 3, 4)) < SLACK)
 
 

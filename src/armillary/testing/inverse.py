@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from armillary.cell.cell import Cell
 from armillary.errors import ModelError
-from armillary.ik.closed_forms.user_program import branch_numbers, own_program
+from armillary.ik.user_form import branch_numbers, inverse_program
 from armillary.kernel import vectorize
 from armillary.model.closed_form import ClosedForm
 from armillary.model.workcell import WORLD
@@ -207,7 +207,7 @@ LAWS: Final[dict[str, Callable[[_Subject], None]]] = {
 
 def _program(subject: _Subject) -> Any:
     try:
-        return own_program(subject.form, subject.q.shape[1])
+        return inverse_program(subject.form, subject.q.shape[1])
     except Exception:  # then it runs as plain Python, which is allowed
         return None
 

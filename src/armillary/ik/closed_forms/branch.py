@@ -15,7 +15,7 @@ from armillary.ik.closed_forms.coordinate import (
 from armillary.ik.closed_forms.family import Answer, Preferred
 from armillary.ik.closed_forms.recognise import Closed
 from armillary.ik.closed_forms.subproblems import ZERO_TURN, Turn
-from armillary.ik.search_step import Goal
+from armillary.ik.problem import Goal
 from armillary.ik.whole_turns import FARTHEST
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.poses import poses_of

@@ -21,7 +21,7 @@ from armillary.ik.closed_forms.spherical_shoulder import SPHERICAL_SHOULDER
 from armillary.ik.closed_forms.spherical_wrist import SPHERICAL_WRIST
 from armillary.ik.closed_forms.subproblems import Turn
 from armillary.ik.closed_forms.three_parallel import THREE_PARALLEL
-from armillary.ik.search_step import Goal
+from armillary.ik.problem import Goal
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.poses import poses_of
 from armillary.model.tree import Tree

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.closed_forms.applicability import NotApplicable, demand
-from armillary.ik.search_step import Goal
+from armillary.ik.problem import Goal
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist, jacobian
 from armillary.kinematics.poses import poses_of

@@ -1,0 +1,107 @@
+"""One answer to each target: which candidate it is, and what is tried where none is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.ik.closed_forms.program import LEAST_STEP, NEARBY, STEEP
+from armillary.ik.method import Candidates, Method, residual_of
+from armillary.ik.numeric import NumericSearch
+from armillary.ik.problem import Problem
+from armillary.ik.query import Query
+from armillary.ik.reason import Reason, succeeded
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+
+BEYOND = 0.02  # how far beyond limits an answer is sought within them [m or rad]
+
+
+def answer(forms: Sequence[Method], numeric: NumericSearch, query: Query) -> Candidates:
+    """Return the answer to each target as its only candidate.
+
+    That is the nearest candidate of the first form. Where it is much farther from
+    `near` than its target, a local search may find a nearer one; what is beyond limits
+    is put at them; and where there is doubt, the next method starts from there.
+
+    Args:
+        forms: Closed forms, in the order in which they are tried.
+        numeric: The search that is tried last.
+        query: The targets.
+    """
+    if not forms:
+        return numeric.candidates(query)
+    first, *others = forms
+    found = first.candidates(query)
+    if found.settled:
+        return found
+    problem = numeric.problem
+    wanted = np.clip(query.wanted, *problem.finite_limits)
+    found = found.nearest(wanted)
+    if query.near is not None:
+        found = _approached(found, numeric, query, wanted)
+        if found.success.all():
+            return found
+    reason = found.reason[:, 0]
+    blocked = reason == Reason.LIMITS
+    doubt = reason == Reason.NOT_FOUND
+    _put_at_limits(found, problem, query, wanted)
+    if not found.complete:
+        doubt = doubt | blocked
+    rows = np.flatnonzero(doubt)
+    # a search would not keep a given arm angle
+    if rows.size and query.arm_angle is None:
+        left = query.at(rows, near=None, seed=found.q[rows, 0])
+        found.take(rows, answer(others, numeric, left))
+        reason[blocked & ~succeeded(reason)] = Reason.LIMITS
+    return found
+
+
+def _approached(
+    found: Candidates, numeric: NumericSearch, query: Query, wanted: Array
+) -> Candidates:
+    """Return answers with those that are far from `near` by a local search."""
+    q, reason = found.q[:, 0], found.reason[:, 0]
+    jumps = found.jumps
+    if jumps is None:
+        jumps = _jumps(found, numeric.problem, query, wanted)
+    if found.complete:  # farther beyond limits it proves that none is near
+        apart = np.abs(q - numeric.problem.within(q))
+        jumps = jumps & (apart <= BEYOND).all(axis=1)
+    jumps = jumps & (reason != Reason.OUT_OF_REACH) & (reason != Reason.INVALID_TARGET)
+    rows = np.flatnonzero(jumps)
+    if not rows.size:
+        return found
+    local = numeric.local(query.at(rows))
+    there = wanted if wanted.ndim == 1 else wanted[rows]
+    steps, others = (((x - there) ** 2).sum(axis=1) for x in (q[rows], local.q[:, 0]))
+    better = local.success[:, 0] & ((others < steps) | ~succeeded(reason[rows]))
+    if len(rows) == len(q) and better.all():
+        return local
+    found.take(rows[better], local, better)
+    return found
+
+
+def _jumps(found: Candidates, problem: Problem, query: Query, near: Array) -> Truths:
+    """Return which answers are much farther from `near` than their targets, or none."""
+    steps = ((found.q[:, 0] - near) ** 2).sum(axis=1)
+    steps = np.where(found.success[:, 0], steps, np.inf)
+    squares = problem.squares(near, query.targets[:, 0])
+    apart = squares[:, 0] / problem.size**2 + squares[:, 1]
+    return (steps > LEAST_STEP**2) & (apart < np.minimum(steps / STEEP, NEARBY))
+
+
+def _put_at_limits(
+    found: Candidates, problem: Problem, query: Query, wanted: Array
+) -> None:
+    """Write over misses what is nearest to them within limits."""
+    reason = found.reason[:, 0]
+    rows = np.flatnonzero((reason == Reason.LIMITS) | (reason == Reason.OUT_OF_REACH))
+    if rows.size:
+        q = np.where(np.isnan(found.q[:, 0]), wanted, found.q[:, 0])[rows]
+        found.q[rows, 0] = q = problem.within(q)
+        squares = problem.squares(q, query.targets[rows, 0])
+        found.residual[rows, 0] = residual_of(squares)

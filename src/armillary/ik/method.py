@@ -1,0 +1,183 @@
+"""What a method of inverse kinematics is: a query in, candidates for answers out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.ik.query import Query, Tolerance
+from armillary.ik.reason import Reason, succeeded
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+Reasons = npt.NDArray[np.int8]
+Whole = npt.NDArray[np.int64]
+# An array, or how it is made when somebody asks.
+Lazy = npt.NDArray[Any] | Callable[[], npt.NDArray[Any]]
+
+
+ARRAYS = "q", "reason", "residual", "steps", "starts"
+
+
+class Method(Protocol):
+    """A way to find joint positions for targets of a `Problem`.
+
+    Methods are tried in order: what one leaves in doubt, the next starts from. See
+    `answer.py` for how an answer is made of candidates.
+    """
+
+    @property
+    def branches(self) -> tuple[tuple[str, ...], ...]:
+        """Return the name of each candidate; empty where they have none."""
+        ...
+
+    def candidates(self, query: Query, *, every: bool = False) -> Candidates:
+        """Return candidates for each target.
+
+        Args:
+            query: The targets.
+            every: Whether all that the method knows are asked for; else those among
+                which the answer nearest to `query.near` is, one or more.
+        """
+        ...
+
+
+def squares_of(tolerance: Tolerance) -> tuple[float, float]:
+    """Return the squares of a distance [m^2] and of the chord of an angle."""
+    distance, angle = tolerance
+    return distance**2, (2.0 * math.sin(0.5 * min(angle, math.pi))) ** 2
+
+
+def residual_of(squares: Array) -> Array:
+    """Return distance [m] and angle [rad] of such squares, shape (..., 2)."""
+    roots = np.sqrt(squares)
+    roots[..., 1] = 2.0 * np.arcsin(np.minimum(0.5 * roots[..., 1], 1.0))
+    return roots
+
+
+class Candidates:
+    """What a method finds: b candidates for each of count targets.
+
+    Attributes:
+        q: Joint positions [m or rad], shape (count, b, n); NaN where there are none.
+        complete: Whether there are no others, but for whole turns of joints.
+        settled: Whether each target has its answer, so that nothing else is tried.
+        jumps: Which targets have an answer much farther from `query.near` than they are
+            themselves, shape (count,): there a local search may find a nearer one.
+    """
+
+    def __init__(
+        self,
+        *,
+        q: Array,
+        reason: Lazy,
+        residual: Lazy,
+        steps: Lazy | None = None,
+        starts: Lazy | None = None,
+        complete: bool = False,
+        settled: bool = False,
+        jumps: Truths | None = None,
+    ) -> None:
+        """Keep candidates; see the properties for the others of the arrays."""
+        self.q = q
+        self._parts = reason, residual, steps, starts
+        self.complete, self.settled, self.jumps = complete, settled, jumps
+
+    @cached_property
+    def reason(self) -> Reasons:
+        """Return how each ends, as numbers of `Reason`, shape (count, b)."""
+        return self._made(0)
+
+    @cached_property
+    def residual(self) -> Array:
+        """Return the distance [m] and angle [rad] that remain, shape (count, b, 2)."""
+        return self._made(1, 2)
+
+    @cached_property
+    def steps(self) -> Whole:
+        """Return the steps of a search, shape (count, b); 0 of a closed form."""
+        return self._made(2)
+
+    @cached_property
+    def starts(self) -> Whole:
+        """Return from how many starts a search went, shape (count, b)."""
+        return self._made(3)
+
+    @property
+    def success(self) -> Truths:
+        """Return which of them reach the target within the limits, shape (count, b)."""
+        return succeeded(self.reason)
+
+    def _made(self, k: int, *core: int) -> Any:
+        part, shape = self._parts[k], (*self.q.shape[:-1], *core)
+        if part is None:
+            return np.zeros(shape, np.int64)
+        return (part() if callable(part) else part).reshape(shape)
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """Return all arrays by name."""
+        return {name: getattr(self, name) for name in ARRAYS}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _candidates, (self.arrays, self.complete)
+
+    def at(self, rows: Any) -> Candidates:
+        """Return the candidates for some targets: indices, truths or a slice."""
+        parts = {name: array[rows] for name, array in self.arrays.items()}
+        return Candidates(**parts, complete=self.complete)
+
+    def joined(self, other: Candidates) -> Candidates:
+        """Return the candidates of both for the same targets."""
+        parts: dict[str, Any] = {
+            name: np.concatenate([array, getattr(other, name)], axis=1)
+            for name, array in self.arrays.items()
+        }
+        return Candidates(**parts)
+
+    def chosen(self, k: Whole) -> Candidates:
+        """Return one candidate for each target, the k-th, in arrays of their own."""
+        rows = np.arange(len(k))
+        parts = {name: array[rows, k, None] for name, array in self.arrays.items()}
+        return Candidates(**parts, complete=self.complete)
+
+    def take(self, rows: Whole, other: Candidates, which: Any = ...) -> None:
+        """Write over the candidates for some targets those of another, in order.
+
+        Args:
+            rows: The targets.
+            other: Has candidates for others or for these alone.
+            which: Those of it that are taken.
+        """
+        for name, array in self.arrays.items():
+            array[rows] = getattr(other, name)[which]
+
+    def nearest(self, near: Array) -> Candidates:
+        """Return the best candidate for each target: by its reason, then the nearest.
+
+        near: Joint positions, shape (n,) or (count, n).
+        """
+        if self.q.shape[1] == 1:
+            return self
+        rank = RANKS[self.reason]
+        steps = ((self.q - near[..., np.newaxis, :]) ** 2).sum(axis=2)
+        behind = rank > rank.min(axis=1, keepdims=True)
+        return self.chosen(
+            np.where(behind, np.inf, np.nan_to_num(steps)).argmin(axis=1)
+        )
+
+
+def _candidates(arrays: dict[str, Any], complete: bool) -> Candidates:
+    """Return candidates that were pickled."""
+    return Candidates(**arrays, complete=complete)
+
+
+# How good a candidate is by its reason: the less the better.
+RANKS = np.zeros(len(Reason))
+RANKS[[Reason.LIMITS, Reason.NOT_FOUND, Reason.TIMEOUT]] = 1.0, 2.0, 2.0
+RANKS[Reason.OUT_OF_REACH] = 3.0

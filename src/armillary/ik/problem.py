@@ -1,0 +1,232 @@
+"""What inverse kinematics solves: which frames are placed, and by which joints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError, quote
+from armillary.ik.reach_bound import reach_of
+from armillary.ik.whole_turns import finite_limits, turning_joints
+from armillary.kernel import shared_kernel
+from armillary.kinematics.bound_kernel import AnyKernel, bind
+from armillary.kinematics.inputs import Inputs
+from armillary.kinematics.poses import poses_program
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Tree
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+Limits = tuple[Array, Array]
+
+POSE_SIZE = 16  # numbers of a target for one goal
+ROUNDING = 1e-9  # of a reach
+ROTATION_SCALE = 0.3  # metres that a unit of an axis counts for
+
+
+class Goal(NamedTuple):
+    """What one frame is to reach.
+
+    Attributes:
+        frame: Which frame.
+        relative_to: In which frame the target is given.
+        position: Which of x, y, z count.
+        rotation: Which rotations about x, y, z count.
+        in_target: Whether these axes are the target's, else those of `relative_to`.
+    """
+
+    frame: FrameRef
+    relative_to: FrameRef
+    position: tuple[bool, bool, bool] = (True, True, True)
+    rotation: tuple[bool, bool, bool] = (True, True, True)
+    in_target: bool = True
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether all six count."""
+        return all(self.position) and all(self.rotation)
+
+    @property
+    def has_position(self) -> bool:
+        """Return whether any direction counts."""
+        return any(self.position)
+
+    @property
+    def has_rotation(self) -> bool:
+        """Return whether any rotation counts."""
+        return any(self.rotation)
+
+    @property
+    def scales(self) -> list[float]:
+        """Return how much each number of a target counts where starts are compared."""
+        scales = np.zeros((4, 4))
+        if self.in_target:
+            scales[:3, 3] = 1.0 if self.has_position else 0.0
+            bound = [k for k in range(3) if self.rotation[k]]
+            if len(bound) == 3:
+                scales[:3, :2] = ROTATION_SCALE  # two axes tell the third
+            elif len(bound) == 2:
+                free = 3 - sum(bound)
+                scales[:3, free] = ROTATION_SCALE
+        else:
+            scales[:3, 3] = self.position
+            scales[:3, :2] = ROTATION_SCALE if all(self.rotation) else 0.0
+        return scales.ravel().tolist()
+
+
+def chosen_axes(text: str, what: str) -> tuple[bool, bool, bool]:
+    """Return which of x, y and z a text such as `xy` names.
+
+    Raises:
+        ModelError: It holds other letters, or one twice.
+    """
+    if not set(text) <= set("xyz") or len(set(text)) < len(text):
+        raise ModelError(f"{what}= takes letters of 'xyz', each once; not '{text}'.")
+    return "x" in text, "y" in text, "z" in text
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Goals that joints are to reach all at once: what every method is made of.
+
+    Attributes:
+        tree: What moves.
+        goals: What is reached.
+        selection: Which joints may move, n of them, and what else is an input.
+    """
+
+    tree: Tree
+    goals: tuple[Goal, ...]
+    selection: Inputs
+
+    def __post_init__(self) -> None:
+        """Check that joints can do something for each goal.
+
+        Raises:
+            ModelError: None of the joints moves a frame, or a goal is empty.
+        """
+        for goal in self.goals:
+            if not (goal.has_position or goal.has_rotation):
+                raise ModelError("A goal of ik must ask for something.")
+            path = self.tree.between([goal.frame, goal.relative_to])
+            moved = set(self.tree.moving_joints(path))
+            if not moved & set(self.selection.inputs):
+                link = self.tree.name(goal.frame.link)
+                raise ModelError(
+                    f"None of these joints moves link {quote(link)}, which ik is to "
+                    f"place: {', '.join(self.joints) or 'there are none'}. If "
+                    "it is gripped in a state, pass that: cell.ik(..., state=state)."
+                )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.tree, self.goals, self.selection)
+
+    @cached_property
+    def joints(self) -> tuple[str, ...]:
+        """Return the names of the joints that may move."""
+        names = self.tree.cell.joint_names
+        return tuple(names[k] for k in self.selection.inputs)
+
+    @cached_property
+    def limits(self) -> Limits:
+        """Return least and greatest q, each of shape (n,)."""
+        chosen = list(self.selection.inputs)
+        lower, upper = self.tree.cell.limits
+        return lower[chosen], upper[chosen]
+
+    @cached_property
+    def finite_limits(self) -> Limits:
+        """Return limits that no given vector goes beyond, all finite."""
+        return finite_limits(*self.limits)
+
+    @cached_property
+    def start_range(self) -> Limits:
+        """Return where random starts lie: within limits, or one turn without any."""
+        lower, upper = self.limits
+        lower = np.where(np.isfinite(lower), lower, -math.pi)
+        upper = np.where(np.isfinite(upper), upper, math.pi)
+        return np.minimum(lower, upper), np.maximum(lower, upper)
+
+    @cached_property
+    def home(self) -> Array:
+        """Return q at home, shape (n,)."""
+        return np.array([self.selection.rest[k] for k in self.selection.inputs])
+
+    @cached_property
+    def is_redundant(self) -> bool:
+        """Return whether there are more joints than the goals have rows."""
+        rows = sum(sum(goal.position + goal.rotation) for goal in self.goals)
+        return len(self.joints) > rows
+
+    @cached_property
+    def fk(self) -> AnyKernel:
+        """Return the kernel q (..., n) -> the poses of the goals (..., k, 4, 4)."""
+        program = poses_program(
+            self.tree,
+            [goal.frame for goal in self.goals],
+            self.goals[0].relative_to,
+            single=False,
+            form="matrix",
+            selection=self.selection,
+        )
+        return bind(shared_kernel(program), self.selection.values(self.tree))
+
+    @cached_property
+    def turning(self) -> Truths:
+        """Return which joints may turn once without changing a pose, shape (n,)."""
+        return turning_joints(self.fk, len(self.joints))
+
+    def within(self, q: Array) -> Array:
+        """Return q, each joint at its limit where it is beyond it."""
+        return np.clip(q, *self.limits)
+
+    def squares(self, q: Array, targets: Array) -> Array:
+        """Return the squares of what remains of a single goal at q, shape (..., 2).
+
+        Args:
+            q: Joint positions [m or rad], shape (..., n).
+            targets: Poses, shape (..., 4, 4).
+
+        Returns:
+            Squares of the distance [m^2] and of the chord of the angle, 2 sin(angle/2).
+        """
+        apart = self.fk(q)[..., 0, :3, :] - targets[..., :3, :]
+        squares: Array = (apart**2).sum(axis=-2)
+        chord = 0.5 * squares[..., :3].sum(axis=-1) * self.goals[0].has_rotation
+        return np.stack([squares[..., 3], chord], axis=-1)
+
+    def out_of_reach(self, rows: Array) -> Truths:
+        """Return which targets are proven to be too far away, shape (count,).
+
+        Args:
+            rows: The sixteen numbers of the pose of each goal, or more, (count, m).
+        """
+        far = np.zeros(len(rows), np.bool_)
+        for k, (goal, (centre, reach)) in enumerate(
+            zip(self.goals, self._reaches, strict=True)
+        ):
+            if all(goal.position):
+                p = rows[:, POSE_SIZE * k + 3 : POSE_SIZE * k + 12 : 4]
+                far |= np.linalg.norm(p - centre, axis=1) > reach * (1.0 + ROUNDING)
+        return far
+
+    @property
+    def size(self) -> float:
+        """Return how far the first frame can be from its joints [m], 1 for any far."""
+        _, reach = self._reaches[0]
+        return reach if math.isfinite(reach) else 1.0
+
+    @cached_property
+    def _reaches(self) -> Sequence[tuple[Array, float]]:
+        return [
+            reach_of(
+                self.tree, goal.frame, goal.relative_to, self.selection, self.limits
+            )
+            for goal in self.goals
+        ]

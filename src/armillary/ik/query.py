@@ -1,0 +1,257 @@
+"""What methods of inverse kinematics are asked: checked, one row a target."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ShapeError
+from armillary.ik.problem import Problem
+from armillary.ik.targets import as_matrices, as_reals
+from armillary.kernel.search import SearchOptions, deadline_after
+from armillary.kinematics.state import State
+
+Array = npt.NDArray[np.float64]
+Batch = tuple[int, ...]
+Tolerance = tuple[float, float]
+
+TOLERANCE: Tolerance = (1e-6, 1e-6)
+"""What may remain of a target that is met, if nothing is said [m, rad]."""
+
+
+class Query(NamedTuple):
+    """Targets, and what an answer to each is to be like; see `InverseKinematics`.
+
+    Attributes:
+        targets: Poses, shape (count, k, 4, 4) for k goals.
+        batch: The shape of the batch that they are.
+        home: Joint positions [m or rad], shape (n,).
+        near: Joint positions to stay near [m or rad], shape (n,) or (count, n).
+        seed: Where a search starts first, of the same shape.
+        arm_angle: Of arms that have one [rad], shape () or (count,), or (count, m) for
+            candidates at m angles.
+        tolerance: Largest distance [m] and angle [rad] that remain.
+        search_options: When a search gives a start up, and when a target.
+        random_seed: Another number gives other random starts.
+        threads: How many may share a search.
+        deadline: When to stop, see `deadline_of`.
+        explain: Whether to find out if joint limits block what a search misses.
+        starts: How many starts a search for all candidates has for each target.
+    """
+
+    targets: Array
+    batch: Batch
+    home: Array
+    near: Array | None = None
+    seed: Array | None = None
+    arm_angle: Array | None = None
+    tolerance: Tolerance = TOLERANCE
+    search_options: SearchOptions | None = None
+    random_seed: int = 0
+    threads: int | None = None
+    deadline: int = 0
+    explain: bool = True
+    starts: int = 64
+
+    def at(self, rows: Any, **changes: Any) -> Query:
+        """Return the query of some of the targets, as a batch of one dimension.
+
+        Args:
+            rows: Which: indices, truths or a slice.
+            changes: Other attributes that change, of those targets.
+        """
+        targets = self.targets[rows]
+        parts = {
+            name: part if part is None or part.ndim <= shared else part[rows]
+            for name, part, shared in (
+                ("near", self.near, 1),
+                ("seed", self.seed, 1),
+                ("arm_angle", self.arm_angle, 0),
+            )
+        }
+        return self._replace(
+            **{**parts, "targets": targets, "batch": (len(targets),), **changes}
+        )
+
+    @property
+    def wanted(self) -> Array:
+        """Return what branches are compared with: `near`, else `seed`, else home."""
+        if self.near is not None:
+            return self.near
+        return self.home if self.seed is None else self.seed
+
+    @property
+    def is_late(self) -> bool:
+        """Return whether the deadline is over."""
+        return 0 < self.deadline <= time.monotonic_ns()
+
+
+def query_of(
+    problem: Problem,
+    targets: Any,
+    *,
+    near: Any = None,
+    seed: Any = None,
+    arm_angle: Any = None,
+    tolerance: Tolerance = TOLERANCE,
+    timeout: float | None = None,
+    **others: Any,
+) -> Query:
+    """Return a query of targets and options as callers give them.
+
+    Args:
+        problem: What the targets are for.
+        targets: As for a call of `InverseKinematics`.
+        near: A vector for all targets or for each, or a state.
+        seed: As `near`.
+        arm_angle: For all targets or for each.
+        tolerance: As for a call.
+        timeout: Time for the whole query [s].
+        others: Other attributes, as they are.
+
+    Raises:
+        ShapeError: A shape does not fit, or a tolerance or timeout is not above 0.
+    """
+    check_tolerance(tolerance)
+    goals = len(problem.goals)
+    batch: Batch = ()
+    if goals == 1 and _is_plain(targets):  # the quick way for a single target
+        poses = targets.reshape(1, 1, 4, 4)
+    else:
+        poses, batch = as_poses(targets, goals)
+    return Query(
+        poses,
+        batch,
+        problem.home,
+        None if near is None else joint_vectors(problem, near, "near", batch),
+        None if seed is None else joint_vectors(problem, seed, "seed", batch),
+        as_numbers(arm_angle, "arm_angle", batch),
+        tolerance,
+        deadline=deadline_of(timeout),
+        **others,
+    )
+
+
+def _is_plain(targets: Any) -> bool:
+    """Tell whether targets are one matrix, just as methods read it."""
+    return (
+        type(targets) is np.ndarray
+        and targets.shape == (4, 4)
+        and targets.dtype == np.float64
+        and targets.flags.c_contiguous
+    )
+
+
+def joint_vectors(problem: Problem, values: Any, name: str, batch: Batch) -> Array:
+    """Return joint vectors, shape (n,) or (count, n); of a state those of its joints.
+
+    Raises:
+        ShapeError: They are no vectors of n, do not fit the batch, or hold NaN.
+    """
+    if isinstance(values, State):
+        values = np.take(values.bound(problem.tree.cell).q, problem.selection.inputs)
+    return as_vectors(values, name, len(problem.joints), batch)
+
+
+def as_poses(targets: Any, goals: int) -> tuple[Array, Batch]:
+    """Return targets, shape (count, goals, 4, 4), and the shape of their batch.
+
+    They may be matrices, quaternions with origins, or dual quaternions.
+
+    Raises:
+        ShapeError: They are no poses, or not one for each goal.
+    """
+    array = as_matrices(targets)
+    core = (4, 4) if goals == 1 else (goals, 4, 4)
+    if array.shape[array.ndim - len(core) :] != core or array.ndim < len(core):
+        shape = ", ".join(map(str, core))
+        raise ShapeError(
+            f"ik needs targets of shape (..., {shape}), or with 7 numbers (quaternion, "
+            f"origin) or 8 (dual quaternion) in place of 4, 4; an array of shape "
+            f"{np.shape(targets)} was given."
+        )
+    batch = array.shape[: array.ndim - len(core)]
+    return array.reshape(math.prod(batch), goals, 4, 4), batch
+
+
+def as_vectors(values: Any, name: str, n: int, batch: Batch) -> Array:
+    """Return joint vectors for all targets, shape (n,), or for each, (count, n).
+
+    Raises:
+        ShapeError: They are no vectors of n, do not fit the batch, or hold NaN.
+    """
+    array = as_reals(values, name)
+    if array.shape[-1:] != (n,):
+        raise ShapeError(
+            f"{name} needs shape (..., {n}); an array of shape {array.shape} was given."
+        )
+    # a sum of squares is quicker than a test of each number
+    if math.isnan(np.vdot(array, array)) and np.isnan(array).any():
+        raise ShapeError(
+            f"{name} must contain joint positions, but {int(np.isnan(array).sum())} of "
+            f"its {array.size} numbers are NaN."
+        )
+    if array.ndim == 1:
+        return array
+    try:
+        return np.broadcast_to(array, (*batch, n)).reshape(-1, n)
+    except ValueError as error:
+        raise ShapeError(
+            f"{name} of shape {array.shape} does not fit targets of batch {batch}."
+        ) from error
+
+
+def as_numbers(values: Any, name: str, batch: Batch) -> Array | None:
+    """Return one number for all targets, shape (), or for each, (count,); or None.
+
+    Raises:
+        ShapeError: They do not fit the batch.
+    """
+    if values is None:
+        return None
+    array = as_reals(values, name)
+    if array.ndim == 0:
+        return array
+    try:
+        return np.broadcast_to(array, batch).reshape(-1)
+    except ValueError as error:
+        raise ShapeError(
+            f"{name} of shape {array.shape} does not fit targets of batch {batch}."
+        ) from error
+
+
+def deadline_of(timeout: float | None) -> int:
+    """Return when a search is to stop, 0 for never; see `deadline_after`.
+
+    Raises:
+        ShapeError: `timeout` is not above 0.
+    """
+    if timeout is None or timeout == math.inf:
+        return 0
+    if not timeout > 0.0:
+        raise ShapeError(f"timeout= takes seconds above 0, not {timeout}.")
+    return deadline_after(timeout)
+
+
+def check_tolerance(tolerance: Tolerance) -> None:
+    """Refuse tolerances that nothing meets.
+
+    Raises:
+        ShapeError: They are not two numbers above 0.
+    """
+    try:
+        distance, angle = tolerance
+        met = distance > 0.0 and angle > 0.0
+    except (TypeError, ValueError) as error:
+        raise ShapeError(
+            "tolerance= takes a distance [m] and an angle [rad], such as (1e-3, 1e-3), "
+            f"not {tolerance!r}."
+        ) from error
+    if not met:
+        raise ShapeError(
+            f"The tolerances are {distance} m and {angle} rad; both must be above 0."
+        )
