@@ -18,8 +18,8 @@ import pytest
 
 from armillary.errors import ShapeError
 from armillary.kernel import Kernel, binding, compile, fastcall_entry
-from armillary.kernel import kernel as kernels
 from armillary.kernel.fallback import new_state
+from armillary.kernel.native import native_of
 from armillary.trace import Program, trace
 
 Array = npt.NDArray[Any]
@@ -56,7 +56,7 @@ def watched(arm: Program) -> Watched:
 
 
 def watch(program: Program, dtype: np.dtype[Any]) -> Watched:
-    native = kernels._native(program, dtype, 0)
+    native = native_of(program, dtype, None)
     slow = Slow()
     function = binding.make_function(
         native.call, dtype, slow, program.name, native.owned

@@ -295,3 +295,55 @@ except KeyboardInterrupt:
 def test_an_interrupt_among_flagged_rows():
     """On two threads; all rows would take seconds."""
     assert float(run(INTERRUPT)) < 2.0
+
+
+# Pipelines.
+
+PIPELINE = """
+import os, sys, threading, warnings
+from armillary.kernel.pipeline import Each, Pipeline
+from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kernel.tables import Table, index, reals
+from armillary.trace import Port
+warnings.simplefilter("ignore", DeprecationWarning)  # to fork with threads
+
+def spread(q):
+    return [[np.sin(q[k % 3] + 0.01 * k) for _ in range(2)] for k in range(3000)], 0.0
+
+points = trace(spread, name="points", outputs=("points", "total"), q=(3,))
+add = trace(lambda point, weight, total: total + weight * point[0], name="add",
+    outputs=("total",), point=(2,), weight=(), total=())
+table = Table("table", (index("point", "points"), reals("weight")))
+pipeline = Pipeline("sum", (Port("q", (3,)),), (table,),
+    (points, Each("table", (add,))), ("total",))
+chosen = np.arange(0, 3000, 7)
+kernel = compile_pipeline(pipeline)({"table": {"point": chosen, "weight": chosen}})
+
+def compute():
+    q = np.random.default_rng(0).uniform(-1, 1, (999, 3))
+    wanted = np.sin(q[:, chosen % 3] + 0.01 * chosen) @ chosen
+    np.testing.assert_allclose(kernel(q, threads=2), wanted, rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(kernel(q[5]), wanted[5], rtol=1e-10, atol=1e-9)
+    done.append(1)
+
+done = []
+"""
+
+
+def test_the_columns_of_a_pipeline_may_be_larger_than_a_stack():
+    small = "threading.stack_size(128 * 1024)\n"
+    call = "t = threading.Thread(target=compute)\nt.start()\nt.join()\nprint(done)\n"
+    assert run(PIPELINE + small + call) == "[1]\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_pipeline_runs_in_a_forked_process():
+    fork = """
+compute()
+child = os.fork()
+if child == 0:
+    compute()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    run(PIPELINE + fork)

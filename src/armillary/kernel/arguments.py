@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ShapeError
-from armillary.trace import Port, Program
+from armillary.kernel.signature import Computation
+from armillary.trace import Port
 
 Array = npt.NDArray[Any]
 Batch = tuple[int, ...]
@@ -18,7 +19,7 @@ FLOAT64 = np.dtype(np.float64)
 
 
 def as_inputs(
-    program: Program, values: Sequence[Any], dtype: np.dtype[Any] = FLOAT64
+    program: Computation, values: Sequence[Any], dtype: np.dtype[Any] = FLOAT64
 ) -> list[Array]:
     """Return `values` as arrays of `dtype` whose last dimensions fit the inputs.
 
@@ -104,7 +105,7 @@ def _shape_mend(given: Array, port: Port) -> str:
     return f" The last {noun} must be {wanted}, not {found}."
 
 
-def broadcast(program: Program, values: Sequence[Any]) -> tuple[list[Array], Batch]:
+def broadcast(program: Computation, values: Sequence[Any]) -> tuple[list[Array], Batch]:
     """Return the inputs as arrays of one batch shape, and that shape.
 
     Raises:
@@ -115,7 +116,7 @@ def broadcast(program: Program, values: Sequence[Any]) -> tuple[list[Array], Bat
     return spread_out(program, arrays, batch), batch
 
 
-def batch_shape(program: Program, arrays: Sequence[Array]) -> Batch:
+def batch_shape(program: Computation, arrays: Sequence[Array]) -> Batch:
     """Return the leading shape that the inputs of a program broadcast to.
 
     Raises:
@@ -140,7 +141,9 @@ def batch_shape(program: Program, arrays: Sequence[Array]) -> Batch:
         ) from error
 
 
-def spread_out(program: Program, arrays: Sequence[Array], batch: Batch) -> list[Array]:
+def spread_out(
+    program: Computation, arrays: Sequence[Array], batch: Batch
+) -> list[Array]:
     """Return read-only views of the inputs of a program, all of one batch shape."""
     return [
         np.broadcast_to(array, (*batch, *port.shape))

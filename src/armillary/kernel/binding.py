@@ -126,6 +126,7 @@ def make_function(
     slow: Callable[..., Any],
     name: str,
     owned: tuple[object, ...],
+    tables: int = 0,
 ) -> Callable[..., Any]:
     """Return a builtin function whose body is @call.
 
@@ -135,6 +136,7 @@ def make_function(
         slow: What gets every other call.
         name: Its name.
         owned: What must live as long as the function does.
+        tables: Address of what @call passes to @block, if it takes tables.
     """
     api = _table("_ARRAY_API")
     words = _Words(
@@ -147,6 +149,7 @@ def make_function(
         malloc=address_of_function("PyMem_RawMalloc"),
         free=address_of_function("PyMem_RawFree"),
         decrement=address_of_function("Py_DecRef"),
+        tables=tables,
     )
     text = _c_text(name)
     definition = _MethodDefinition(text, call, _FASTCALL_WITH_KEYWORDS, None)

@@ -10,12 +10,13 @@ and LLVM moves it into a register.
         total.set(total.get() + f.load(F64, f["numbers"], k))
     f.ret(total.get())
 
-The straight code of a `Program` is made by `block.py`; functions here call it.
+The straight code of a `Program` is made by `emit.py`; functions here call it, or have
+it spliced in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import final
@@ -259,6 +260,13 @@ class Function:
         self._pending = None
         self._lines.append(f"  {text}")
 
+    def splice(self, lines: Sequence[str], declared: Mapping[str, str]) -> None:
+        """Append straight code that was made elsewhere, and what it declares."""
+        assert self._is_open, "nothing is reached here"
+        self._pending = None
+        self._lines += lines
+        self.declared.update(declared)
+
     def call(self, name: str, result: Type, *arguments: Value) -> Value:
         """Call a function of the module; what it returns is of type `result`."""
         given = ", ".join(f"{each.type.text} {each.text}" for each in arguments)
@@ -315,7 +323,7 @@ class Function:
     def reserve(self, size: int, align: int = 64) -> Value:
         """Return memory of `size` bytes that lasts until the function returns."""
         name = self._name()
-        self._head.append(f"  {name} = alloca i8, i64 {max(1, size)}, align {align}")
+        self._head.append(f"  {name} = alloca [{max(1, size)} x i8], align {align}")
         return Value(self, name, PTR)
 
     def variable(self, kind: Type, start: Operand) -> Variable:
@@ -325,14 +333,6 @@ class Function:
         variable = Variable(self, Value(self, name, PTR), kind)
         variable.set(start)
         return variable
-
-    def stream(self, value: Value, base: Value) -> None:
-        """Write a vector past the caches, to an address aligned to its size."""
-        kind = value.type
-        self.do(
-            f"store {kind.text} {value.text}, ptr {base.text}, align {kind.bytes}, "
-            "!nontemporal !1"
-        )
 
     # control
 

@@ -1,4 +1,4 @@
-"""Program to code in memory: from the cache on disk, or through LLVM."""
+"""Program or pipeline to code in memory: from the cache on disk, or through LLVM."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from importlib.resources import files
 from armillary.errors import KernelError
 from armillary.kernel import cache
 from armillary.kernel.arguments import described
+from armillary.kernel.builder import Function
 from armillary.kernel.emit import emit_block
 from armillary.kernel.fastcall_entry import fastcall_entry
 from armillary.kernel.jit import Code, to_assembly, to_object
 from armillary.kernel.module_text import module_text
 from armillary.kernel.partition import LENGTH
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.pipeline_code import pipeline_code
 from armillary.kernel.signature import MAX_DIMENSIONS
 from armillary.kernel.target import Target, host
 from armillary.kernel.ufunc_entry import ufunc_entry
@@ -31,13 +34,20 @@ BUFFER_BYTES = 2**20
 MAX_ROW_BYTES = 2**19
 
 
-def kernel_text(program: Program, shape: Shape) -> str:
+def kernel_text(program: Program | Pipeline, shape: Shape) -> str:
     """Return the LLVM IR of a kernel: its block and its entries."""
-    block, scratch = emit_block(program, shape)
-    functions = ufunc_entry(program, shape, scratch)
+    functions: list[Function] = []
+    if isinstance(program, Pipeline):
+        block, called, scratch = pipeline_code(program, shape)
+        functions.append(block)
+    else:
+        called, scratch = emit_block(program, shape)
+    has_tables = isinstance(program, Pipeline)
+    functions += ufunc_entry(program, shape, scratch, has_tables=has_tables)
     if len(program.outputs) == 1:
-        functions.append(fastcall_entry(program, shape, scratch))
-    return module_text(functions, block) + "\n"
+        entry = fastcall_entry(program, shape, scratch, has_tables=has_tables)
+        functions.append(entry)
+    return module_text(functions, called) + "\n"
 
 
 def assembly_text(program: Program, shape: Shape) -> str:
@@ -50,9 +60,11 @@ def native_shape(bits: int, lanes: int = 0) -> Shape:
     return Shape(bits, lanes or host().lanes(bits))
 
 
-def level_of(program: Program) -> int:
+def level_of(program: Program | Pipeline) -> int:
     """Return how hard code generation tries: long programs would take too long."""
-    return 2 if len(program.instructions) <= 2 * LENGTH else 1
+    parts = program.programs if isinstance(program, Pipeline) else [program]
+    length = sum(len(part.instructions) for part in parts)
+    return 2 if length <= 2 * LENGTH else 1
 
 
 def without_empty_arrays(program: Program) -> Program:
@@ -68,7 +80,9 @@ def without_empty_arrays(program: Program) -> Program:
     return replace(program, inputs=inputs or (Port("nothing", ()),), outputs=outputs)
 
 
-def compiled(program: Program, bits: int, lanes: int = 0) -> tuple[Code, Shape]:
+def compiled(
+    program: Program | Pipeline, bits: int, lanes: int = 0
+) -> tuple[Code, Shape]:
     """Return code for `program` and the shape of the values that it works on.
 
     Raises:
@@ -77,8 +91,14 @@ def compiled(program: Program, bits: int, lanes: int = 0) -> tuple[Code, Shape]:
     target = host()
     shape = _with_small_buffers(program, native_shape(bits, lanes))
     key = key_of(program.fingerprint, str(shape), target.identity)
-    level = level_of(program)
-    return loaded(key, target, lambda: kernel_text(program, shape), level), shape
+    code = loaded(
+        key,
+        target,
+        lambda: kernel_text(program, shape),
+        level_of(program),
+        variables=isinstance(program, Pipeline),
+    )
+    return code, shape
 
 
 def loaded(
@@ -102,7 +122,7 @@ def loaded(
     return Code(made, target)
 
 
-def _with_small_buffers(program: Program, shape: Shape) -> Shape:
+def _with_small_buffers(program: Program | Pipeline, shape: Shape) -> Shape:
     """Return `shape`, with fewer lanes where a block of rows takes too much memory.
 
     Raises:

@@ -44,9 +44,7 @@ def emit_columns(programs: Mapping[str, Program], shape: Shape) -> str:
     before: dict[str, None] = {}
     functions: list[str] = []
     for name, program in programs.items():
-        singles = [(k,) for k in range(len(program.results))]
-        segments, slot_count = cut(program, singles, COLUMNS_LENGTH)
-        body = _body(program, shape, segments, columns=True, name=name)
+        body, slot_count = _on_columns(name, program, shape)
         before.update(dict.fromkeys(body.before))
         functions += [
             f"define internal void @{name}({_pointers_text(program)}) #0 {{",
@@ -56,6 +54,59 @@ def emit_columns(programs: Mapping[str, Program], shape: Shape) -> str:
             "}",
         ]
     return "\n".join([*before, *functions])
+
+
+class ColumnFunction(NamedTuple):
+    """A function that computes a program on columns.
+
+    @name(ptr in..., ptr out..., ptr scratch) returns the flagged lanes as @block does.
+
+    Attributes:
+        before: What must stand before it, once in a module.
+        text: Its text.
+        scratch: Memory that it needs [bytes].
+    """
+
+    before: list[str]
+    text: str
+    scratch: int
+
+
+def emit_column_function(name: str, program: Program, shape: Shape) -> ColumnFunction:
+    """Return the function that computes a program on columns."""
+    body, slot_count = _on_columns(name, program, shape)
+    bits, parameters = f"i{shape.lanes}", _pointers_text(program, "%scratch")
+    lines = [
+        f"define internal {bits} @{name}({parameters}) #0 {{",
+        *body.lines,
+        f"  ret {bits} {body.flagged}",
+        "}",
+    ]
+    return ColumnFunction(
+        body.before, "\n".join(lines), slot_count * shape.lanes * shape.bytes
+    )
+
+
+def _on_columns(name: str, program: Program, shape: Shape) -> tuple[_Body, int]:
+    """Return a computation on columns and the number of slots that it needs."""
+    singles = [(k,) for k in range(len(program.results))]
+    segments, slot_count = cut(program, singles, COLUMNS_LENGTH)
+    return _body(program, shape, segments, columns=True, name=name), slot_count
+
+
+def emit_values(b: Block, program: Program, inputs: Sequence[Value]) -> list[Value]:
+    """Append a program to a block and return its results.
+
+    inputs: A value for each input scalar.
+    """
+    exact = exact_steps(program)
+    values = _Values(b, program)
+    for k, step in enumerate(program.instructions):
+        if step.name == "input":
+            values.known[k] = inputs[int(step.value)]
+        elif step.name != "const":
+            values.known[k] = _emit_step(b, program, k, values, fused=k not in exact)
+    return [values[k] for k in program.results]
 
 
 # A loop runs the same function again and again: longer pieces are worth their while.

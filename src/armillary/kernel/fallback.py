@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,11 +18,12 @@ import numpy.typing as npt
 
 from armillary.kernel.binding import address_of_function
 from armillary.kernel.machine_type import I64, PTR
+from armillary.kernel.signature import Computation
 from armillary.kernel.structure import Struct
-from armillary.kernel.vectorize import vectorize
-from armillary.trace import Port, Program
+from armillary.trace import Port
 
 Array = npt.NDArray[Any]
+Compute = Callable[..., Array | tuple[Array, ...]]
 
 STATE: Final = Struct.of(
     used=(I64, 1),  # bytes of records, -1 where memory ran out
@@ -31,6 +32,7 @@ STATE: Final = Struct.of(
     malloc=(PTR, 1),
     realloc=(PTR, 1),
     free=(PTR, 1),
+    tables=(PTR, 1),  # for @block, of a pipeline
 )
 """The numbers of a state."""
 
@@ -64,14 +66,20 @@ class Record:
 
 
 _FUNCTIONS = ("PyMem_RawMalloc", "PyMem_RawRealloc", "PyMem_RawFree")
-_NEW = np.array([0, 0, 0, *map(address_of_function, _FUNCTIONS)], np.int64)
 
-# Returns a state without records, for one call of a ufunc.
-new_state = _NEW.copy
+
+def new_state(tables: int = 0) -> npt.NDArray[np.int64]:
+    """Return a state without records; each call of a ufunc gets a copy.
+
+    tables: Address of the tables of a pipeline.
+    """
+    functions = map(address_of_function, _FUNCTIONS)
+    return np.array([0, 0, 0, *functions, tables], np.int64)
 
 
 def finish(
-    program: Program,
+    program: Computation,
+    compute: Compute,
     state: npt.NDArray[np.int64],
     results: Sequence[Array],
     failed: threading.Event,
@@ -80,6 +88,7 @@ def finish(
 
     Args:
         program: What computes them.
+        compute: The same with NumPy, all rows at once.
         state: What machine code left.
         results: Where it wrote; rows are NaN until they are computed.
         failed: Set by any thread that works on the same call; the others give up.
@@ -93,7 +102,7 @@ def finish(
             raise MemoryError("There is no memory for a kernel's intermediate values.")
         if used:
             memory = (ctypes.c_char * used).from_address(address)
-            _recompute(program, memoryview(memory), results, failed)
+            _recompute(program, compute, memoryview(memory), results, failed)
     finally:
         state[0] = 0
         if address:
@@ -101,7 +110,8 @@ def finish(
 
 
 def _recompute(
-    program: Program,
+    program: Computation,
+    compute: Compute,
     memory: memoryview,
     results: Sequence[Array],
     failed: threading.Event,
@@ -123,7 +133,7 @@ def _recompute(
             .reshape(-1, *port.shape)
             for port, place in zip(program.inputs, record.inputs, strict=True)
         ]
-        found = vectorize(program, *given)
+        found = compute(*given)
         with np.errstate(all="ignore"):
             values = found if isinstance(found, tuple) else (found,)
             for target, port, value in zip(

@@ -12,10 +12,10 @@ from armillary.kernel.builder import Function, Value
 from armillary.kernel.bulk_memory import copy_bytes
 from armillary.kernel.machine_type import I32, I64, PTR, VOID, Type
 from armillary.kernel.memory import allocate
-from armillary.kernel.signature import compact_strides
+from armillary.kernel.signature import Computation, compact_strides
 from armillary.kernel.structure import Struct
 from armillary.kernel.vector_builder import Shape
-from armillary.trace import Port, Program
+from armillary.trace import Port
 
 __all__ = ["WORDS", "fastcall_entry"]
 
@@ -29,6 +29,7 @@ WORDS: Final = Struct.of(
     malloc=(PTR, 1),
     free=(PTR, 1),
     decrement=(PTR, 1),
+    tables=(PTR, 1),
 )
 """Where @call finds its addresses: the numbers of an array that is its `self`."""
 
@@ -37,13 +38,16 @@ DATA, NDIM, DIMENSIONS, STRIDES, DESCRIPTION = 16, 24, 32, 40, 56
 TYPE = 8
 
 
-def fastcall_entry(program: Program, shape: Shape, scratch: int) -> Function:
+def fastcall_entry(
+    program: Computation, shape: Shape, scratch: int, *, has_tables: bool = False
+) -> Function:
     """Return @call, for a program with one output.
 
     Args:
         program: What is computed.
         shape: The values that @block works on.
         scratch: Memory that @block needs [bytes].
+        has_tables: Whether @block takes the address of tables, too.
     """
     (result,) = program.outputs
     f = Function(
@@ -70,7 +74,9 @@ def fastcall_entry(program: Program, shape: Shape, scratch: int) -> Function:
     # Made before it is needed: meanwhile the inputs reach the cache.
     made = _new_array(f, words, result)
     f.guard(made.differs(0), failed)
-    flags = f.call("@block", Type(f"i{shape.lanes}"), *given, out, room)
+    more = [WORDS.load(words, "tables")] if has_tables else []
+    bits = Type(f"i{shape.lanes}")
+    flags = f.call("@block", bits, *given, out, room, *more)
     f.guard(flags.equals(0), flagged)
     copy_bytes(_field(made, DATA, PTR), out, result.size * shape.bytes)
     memory.release(free)

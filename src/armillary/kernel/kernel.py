@@ -9,10 +9,9 @@ import keyword
 import math
 import operator
 import threading
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +27,13 @@ from armillary.kernel.arguments import (
     spread_out,
 )
 from armillary.kernel.buffers import empty
-from armillary.kernel.fallback import STATE, finish, new_state
-from armillary.kernel.signature import ufunc_signature
+from armillary.kernel.fallback import STATE, finish
+from armillary.kernel.native import Native, native_of, real_type
+from armillary.kernel.signature import Computation, ufunc_signature
 from armillary.trace import Port, Program
+
+if TYPE_CHECKING:
+    pass
 
 # A batch is worth several threads when each gets at least this many operations.
 OPERATIONS_PER_THREAD = 2_000_000
@@ -38,33 +41,6 @@ OPERATIONS_PER_THREAD = 2_000_000
 # Here NumPy does not warn: the branch that a row does not take may divide by zero.
 _SILENT = contextvars.Context()
 _SILENT.run(np.seterr, all="ignore")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Native:
-    """What a kernel is made of.
-
-    Attributes:
-        program: What it computes.
-        core: The same without inputs and outputs of size 0, which NumPy cannot pass.
-        operations: How much work a row is.
-        dtype: The type it computes in.
-        lanes: How many rows it computes at once.
-        wish: How many were asked for; 0 for as many as the machine likes.
-        ufunc: The generalised ufunc of `core`; None if that has no outputs.
-        call: Address of the compiled body of a single call, 0 where there is none.
-        owned: What must live as long as any of this.
-    """
-
-    program: Program
-    core: Program
-    operations: int
-    dtype: np.dtype[Any]
-    lanes: int
-    wish: int
-    ufunc: Callable[..., Any] | None
-    call: int
-    owned: tuple[object, ...]
 
 
 class Kernel:
@@ -78,14 +54,21 @@ class Kernel:
 
     __slots__ = ("__weakref__", "_native")
 
-    def __init__(self, native: _Native) -> None:
+    def __init__(self, native: Native) -> None:
         """Wrap machine code; see `compile`."""
         self._native = native
 
     @property
     def program(self) -> Program:
-        """Return what it computes."""
-        return self._native.program
+        """Return what it computes.
+
+        Raises:
+            KernelError: It is the kernel of a pipeline, which has several programs.
+        """
+        program = self._native.program
+        if isinstance(program, Program):
+            return program
+        raise KernelError(f"'{program.name}' is a pipeline of several programs.")
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -135,6 +118,8 @@ class Kernel:
 
     def __reduce__(self) -> tuple[Any, ...]:
         native = self._native
+        if native.pickled is not None:
+            return native.pickled
         return _restored, (native.program, native.dtype.str, native.wish)
 
     def __copy__(self) -> Kernel:
@@ -144,7 +129,7 @@ class Kernel:
         return self
 
 
-def _results(native: _Native, out: Any, batch: Batch) -> tuple[Array, ...]:
+def _results(native: Native, out: Any, batch: Batch) -> tuple[Array, ...]:
     """Return new arrays for the outputs, or those of the caller, checked."""
     ports = native.program.outputs
     if out is None:
@@ -162,7 +147,7 @@ def _results(native: _Native, out: Any, batch: Batch) -> tuple[Array, ...]:
     )
 
 
-def _result(native: _Native, array: Any, port: Port, batch: Batch) -> Array:
+def _result(native: Native, array: Any, port: Port, batch: Batch) -> Array:
     name, dtype, shape = native.program.name, native.dtype, (*batch, *port.shape)
     if array is None:
         return empty(shape, dtype)
@@ -186,7 +171,7 @@ def _result(native: _Native, array: Any, port: Port, batch: Batch) -> Array:
     return found
 
 
-def _thread_count(native: _Native, batch: Batch, wish: Any) -> int:
+def _thread_count(native: Native, batch: Batch, wish: Any) -> int:
     """Return the number of threads to use.
 
     Raises:
@@ -215,7 +200,7 @@ def _direct(arrays: Sequence[Array], results: Sequence[Array]) -> bool:
 
 
 def _of_core(
-    native: _Native, arrays: Sequence[Array], results: Sequence[Array], batch: Batch
+    native: Native, arrays: Sequence[Array], results: Sequence[Array], batch: Batch
 ) -> tuple[list[Array], tuple[Array, ...]]:
     """Leave out the arrays of size 0, one of which may be all that knows the batch."""
     program = native.program
@@ -227,7 +212,7 @@ def _of_core(
 
 
 def _compute(
-    native: _Native,
+    native: Native,
     arrays: Sequence[Array],
     results: tuple[Array, ...],
     batch: Batch,
@@ -272,23 +257,26 @@ _ALONE = threading.Event()  # of calls on one thread; never set
 
 
 def _run(
-    native: _Native,
+    native: Native,
     arrays: Sequence[Array],
     results: tuple[Array, ...],
     failed: threading.Event,
 ) -> None:
     if native.ufunc is None:
         return
-    state = new_state()
+    state = native.state.copy()
     try:
         _SILENT.copy().run(native.ufunc, *arrays, state, out=results)
     finally:
         if state[0]:
-            finish(native.core, state, results, failed)
+            finish(native.core, native.with_numpy(), state, results, failed)
 
 
-def _own_class(native: _Native) -> type[Kernel]:
-    """Return a class for one kernel: its documentation, and its compiled call."""
+def kernel_of(native: Native) -> Kernel:
+    """Return the kernel that calls machine code, of a class of its own.
+
+    The class has its documentation and its compiled call.
+    """
     program = native.program
     parameters = [
         inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY)
@@ -311,8 +299,9 @@ def _own_class(native: _Native) -> type[Kernel]:
             Kernel(native).__call__,
             program.name,
             native.owned,
+            int(native.state[STATE.offsets["tables"] // 8]),
         )
-    return type("Kernel", (Kernel,), members)
+    return type("Kernel", (Kernel,), members)(native)
 
 
 def _parameter_names(ports: Sequence[Port]) -> list[str]:
@@ -326,7 +315,7 @@ def _parameter_names(ports: Sequence[Port]) -> list[str]:
     return [port.name if usable else f"input{k}" for k, port in enumerate(ports)]
 
 
-def _documentation(program: Program) -> str:
+def _documentation(program: Computation) -> str:
     listed = [
         f"{title}\n" + "\n".join(f"    {described(port)}" for port in ports)
         for title, ports in (("Takes", program.inputs), ("Returns", program.outputs))
@@ -355,56 +344,7 @@ def compile(
     Raises:
         KernelError: The type, the lanes, or the program's arrays have no native code.
     """
-    kind = _real_type(dtype)
-    if lanes is not None and lanes not in _LANES:
-        raise KernelError(f"lanes is {lanes!r}; it must be one of {_LANES}.")
-    native = _native(program, kind, lanes or 0)
-    return _own_class(native)(native)
-
-
-_REALS = (np.dtype(np.float64), np.dtype(np.float32))
-_LANES = (1, 2, 4, 8, 16)
-
-
-def _real_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    try:
-        kind = np.dtype(dtype)
-    except TypeError as error:
-        raise KernelError(f"{dtype!r} is no dtype; {error}.") from error
-    for real in _REALS:
-        if kind == real:
-            return real
-    raise KernelError(f"Kernels compute in float64 or float32, not in {kind}.")
-
-
-def _native(program: Program, dtype: np.dtype[Any], wish: int) -> _Native:
-    with forks.IMPORT_LOCK:
-        from armillary.kernel import compiler  # imports LLVM
-
-    core = compiler.without_empty_arrays(program)
-    code, shape = compiler.compiled(core, dtype.itemsize * 8, wish)
-    ufunc, owned = None, ()
-    if core.outputs:
-        ufunc, owned = binding.make_ufunc(
-            code.address("loop"),
-            dtype,
-            (len(core.inputs) + 1, len(core.outputs)),
-            ufunc_signature(core, Port("state", (STATE.bytes // 8,))),
-            core.name,
-        )
-    is_simple = core is program and len(program.outputs) == 1
-    fast = is_simple and binding.arrays_are_as_expected()
-    return _Native(
-        program=program,
-        core=core,
-        operations=program.operation_count + 1,
-        dtype=dtype,
-        lanes=shape.lanes,
-        wish=wish,
-        ufunc=ufunc,
-        call=code.address("call") if fast else 0,
-        owned=(code, *owned),
-    )
+    return kernel_of(native_of(program, dtype, lanes))
 
 
 def _restored(program: Program, dtype: str, wish: int) -> Kernel:
@@ -422,4 +362,4 @@ def shared_kernel(
 ) -> Kernel:
     """Return the kernel of `program`, the same one for equal questions to `compile`."""
     with forks.PROGRAM_LOCKS[hash(program) % len(forks.PROGRAM_LOCKS)]:
-        return _shared(program, _real_type(dtype), lanes)
+        return _shared(program, real_type(dtype), lanes)

@@ -76,6 +76,10 @@ def stream_function() -> Function:
     f = Function("stream", hints=["noinline"], to=PTR, source=PTR, bytes=I64)
     with f.loop(f["bytes"], step=PART.bytes) as k:
         part = f.load(PART, f.address(f["source"], k), align=16)
-        f.stream(part, f.address(f["to"], k))
+        to = f.address(f["to"], k)
+        f.do(
+            f"store {PART.text} {part.text}, ptr {to.text}, align {PART.bytes}, "
+            "!nontemporal !1"
+        )
     f.ret()
     return f

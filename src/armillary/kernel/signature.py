@@ -1,13 +1,34 @@
-"""The arrays of a program as NumPy describes them: core dimensions and strides."""
+"""The arrays of a computation as NumPy describes them: core dimensions and strides."""
 
 from __future__ import annotations
 
-from armillary.trace import Port, Program
+from typing import Protocol
+
+from armillary.trace import Port
 
 MAX_DIMENSIONS = 3
 
 
-def ufunc_signature(program: Program, *more: Port) -> str:
+class Computation(Protocol):
+    """What a kernel computes, a Program or a Pipeline: arrays from arrays."""
+
+    @property
+    def name(self) -> str:
+        """Return what messages call it."""
+        ...
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """Return its inputs."""
+        ...
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """Return its outputs."""
+        ...
+
+
+def ufunc_signature(program: Computation, *more: Port) -> str:
     """Return NumPy's generalised signature, such as `(7)->(4,4)`, with more inputs."""
 
     def group(ports: tuple[Port, ...]) -> str:

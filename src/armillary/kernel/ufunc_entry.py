@@ -15,9 +15,9 @@ from armillary.kernel.fallback import STATE, Record
 from armillary.kernel.machine_type import F32, F64, I64, PTR, VOID, Type
 from armillary.kernel.memory import allocate
 from armillary.kernel.row_copy import copy_function, copy_rows, stream_function
-from armillary.kernel.signature import compact_strides
+from armillary.kernel.signature import Computation, compact_strides
 from armillary.kernel.vector_builder import Shape
-from armillary.trace import Port, Program
+from armillary.trace import Port
 
 __all__ = ["ufunc_entry"]
 
@@ -65,16 +65,19 @@ class _Rows:
     at: Value
 
 
-def ufunc_entry(program: Program, shape: Shape, scratch: int) -> list[Function]:
+def ufunc_entry(
+    program: Computation, shape: Shape, scratch: int, *, has_tables: bool = False
+) -> list[Function]:
     """Return @loop and what it calls besides @block.
 
     Args:
         program: What is computed.
         shape: The values that @block works on.
         scratch: Memory that @block needs [bytes].
+        has_tables: Whether @block takes the address of tables, too.
     """
     real = F64 if shape.bits == 64 else F32
-    entry = _Entry(program, shape).function(scratch)
+    entry = _Entry(program, shape, has_tables).function(scratch)
     return [copy_function(real), stream_function(), _record_function(), entry]
 
 
@@ -82,8 +85,9 @@ def ufunc_entry(program: Program, shape: Shape, scratch: int) -> list[Function]:
 class _Entry:
     """The parts of @loop for one program."""
 
-    program: Program
+    program: Computation
     shape: Shape
+    has_tables: bool
 
     def function(self, scratch: int) -> Function:
         """Return @loop."""
@@ -101,6 +105,7 @@ class _Entry:
             f, [*sizes, scratch], STATE.load(state, "malloc"), failed=failed
         )
         *buffers, room = memory.parts
+        more = [STATE.load(state, "tables")] if self.has_tables else []
         operands = self.operands(f, rows, buffers)
         with f.loop(rows, step=self.shape.lanes) as row:
             left = rows - row
@@ -111,7 +116,7 @@ class _Entry:
             for each in turn[:inputs]:
                 self.gather(f, each, row, count)
             bits = Type(f"i{self.shape.lanes}")
-            flags = f.call("@block", bits, *(each.at for each in turn), room)
+            flags = f.call("@block", bits, *(each.at for each in turn), room, *more)
             for each in turn[inputs:]:
                 self.scatter(f, each, count, is_full)
             with f.when(flags.differs(0), unlikely=True):

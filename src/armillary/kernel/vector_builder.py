@@ -109,14 +109,19 @@ class Block:
     it off and ask for `fma` by name.
     """
 
-    def __init__(self, shape: Shape, *, outlined: bool = False) -> None:
+    def __init__(
+        self, shape: Shape, *, outlined: bool = False, prefix: str = "v"
+    ) -> None:
         """Start an empty block for values of `shape`.
 
         Args:
             shape: The values.
             outlined: Whether long operations are called, not repeated at each use.
+            prefix: What names begin with; of its own for each of several blocks that
+                become one function.
         """
         self.shape = shape
+        self._prefix = prefix
         self.outlined = outlined
         self._called: dict[tuple[str, ...], list[Value]] = {}
         self.lines: list[str] = []
@@ -129,7 +134,7 @@ class Block:
     def fresh(self) -> Value:
         """Return a new name."""
         self._count += 1
-        return f"%v{self._count}"
+        return f"%{self._prefix}{self._count}"
 
     def emit(self, text: str) -> Value:
         """Append an instruction and return the name of its result."""

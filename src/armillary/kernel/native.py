@@ -1,0 +1,130 @@
+"""Machine code of a program or pipeline, and what a kernel needs besides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import KernelError
+from armillary.kernel import binding, forks
+from armillary.kernel.arguments import Array
+from armillary.kernel.fallback import STATE, Compute, new_state
+from armillary.kernel.signature import ufunc_signature
+from armillary.kernel.vectorize import vectorize
+from armillary.trace import Port, Program
+
+if TYPE_CHECKING:
+    from armillary.kernel.pipeline import Pipeline
+
+__all__ = ["Native", "native_of", "real_type"]
+
+_REALS = (np.dtype(np.float64), np.dtype(np.float32))
+_LANES = (1, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Native:
+    """What a kernel is made of.
+
+    Attributes:
+        program: What it computes.
+        core: The same without inputs and outputs of size 0, which NumPy cannot pass.
+        operations: How much work a row is.
+        dtype: The type it computes in.
+        lanes: How many rows it computes at once.
+        wish: How many were asked for; 0 for as many as the machine likes.
+        ufunc: The generalised ufunc of `core`; None if that has no outputs.
+        call: Address of the compiled body of a single call, 0 where there is none.
+        state: What each call copies, see `fallback`.
+        tables: The records of each table of a pipeline.
+        pickled: A function and its arguments that make a kernel of it again; None
+            where `compile` does.
+        owned: What must live as long as any of this.
+    """
+
+    program: Program | Pipeline
+    core: Program | Pipeline
+    operations: int
+    dtype: np.dtype[Any]
+    lanes: int
+    wish: int
+    ufunc: Callable[..., Any] | None
+    call: int
+    state: npt.NDArray[np.int64]
+    tables: Mapping[str, Array]
+    pickled: tuple[Any, ...] | None
+    owned: tuple[object, ...]
+
+    def with_numpy(self) -> Compute:
+        """Return the function of arrays that computes rows that machine code flags."""
+        if isinstance(self.core, Program):
+            return partial(vectorize, self.core)
+        from armillary.kernel.pipeline import evaluate
+
+        return partial(evaluate, self.core, self.tables)
+
+
+def real_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Return the type of reals that a kernel computes in.
+
+    Raises:
+        KernelError: There is no native code for it.
+    """
+    try:
+        kind = np.dtype(dtype)
+    except TypeError as error:
+        raise KernelError(f"{dtype!r} is no dtype; {error}.") from error
+    for real in _REALS:
+        if kind == real:
+            return real
+    raise KernelError(f"Kernels compute in float64 or float32, not in {kind}.")
+
+
+def native_of(
+    program: Program | Pipeline, dtype: npt.DTypeLike, lanes: int | None
+) -> Native:
+    """Return the machine code of a program or pipeline, whose tables are empty.
+
+    Raises:
+        KernelError: As for `compile`.
+    """
+    kind = real_type(dtype)
+    if lanes is not None and lanes not in _LANES:
+        raise KernelError(f"lanes is {lanes!r}; it must be one of {_LANES}.")
+    with forks.IMPORT_LOCK:
+        from armillary.kernel import compiler  # imports LLVM
+
+    core = program
+    if isinstance(program, Program):
+        core = compiler.without_empty_arrays(program)
+    code, shape = compiler.compiled(core, kind.itemsize * 8, lanes or 0)
+    ufunc, owned = None, ()
+    if core.outputs:
+        ufunc, owned = binding.make_ufunc(
+            code.address("loop"),
+            kind,
+            (len(core.inputs) + 1, len(core.outputs)),
+            ufunc_signature(core, Port("state", (STATE.bytes // 8,))),
+            core.name,
+        )
+    is_simple = core is program and len(program.outputs) == 1
+    fast = is_simple and binding.arrays_are_as_expected()
+    return Native(
+        program=program,
+        core=core,
+        operations=program.operation_count + 1,
+        dtype=kind,
+        lanes=shape.lanes,
+        wish=lanes or 0,
+        ufunc=ufunc,
+        call=code.address("call") if fast else 0,
+        state=new_state(),
+        tables={},
+        pickled=None,
+        owned=(code, *owned),
+    )

@@ -1,0 +1,317 @@
+"""The code of a pipeline: regions as loops and branches around the code of programs.
+
+@block keeps a vector for each number of a column, a lane for each row. Short programs
+stand where they are used; long ones are functions. A region that leaves lanes alone
+computes in all of them, and puts back what was there before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
+
+from armillary.kernel.builder import Function, Value
+from armillary.kernel.bulk_memory import copy_bytes
+from armillary.kernel.emit import emit_column_function, emit_values
+from armillary.kernel.machine_type import F32, F64, I64, PTR, Type
+from armillary.kernel.pipeline import (
+    Each,
+    Pipeline,
+    Stage,
+    When,
+    While,
+    programs_in,
+)
+from armillary.kernel.structure import Struct
+from armillary.kernel.tables import Field
+from armillary.kernel.transpose import load_rows, squares_of, store_square
+from armillary.kernel.vector_builder import Block, Shape
+from armillary.trace import Program
+
+__all__ = ["TABLE", "pipeline_code"]
+
+TABLE: Final = Struct.of(records=(PTR, 1), count=(I64, 1))
+"""What the machine code of a pipeline reads of a table; they follow each other."""
+
+INLINE: Final = 500
+"""Programs of at most so many instructions are no functions of their own."""
+
+IN_REGISTERS: Final = 64
+"""Numbers of a column that may be in registers; LLVM decides."""
+
+ALIGNMENT: Final = 64
+
+
+def pipeline_code(pipeline: Pipeline, shape: Shape) -> tuple[Function, str, int]:
+    """Return @block(ptr in..., ptr out..., ptr scratch, ptr tables) of a pipeline.
+
+    Returns:
+        The function, the text of those that it calls, and its scratch [bytes].
+    """
+    code = _Code(pipeline, shape)
+    code.read_inputs()
+    code.stages(pipeline.stages, None)
+    code.write_outputs()
+    code.f.ret(code.flags.get())
+    texts = [*code.before, *code.functions]
+    return code.f, "\n".join(texts), code.scratch
+
+
+Mask: TypeAlias = Value | None
+"""Lanes that count; None for all of them."""
+
+
+class _Code:
+    """@block under construction."""
+
+    def __init__(self, pipeline: Pipeline, shape: Shape) -> None:
+        self.pipeline = pipeline
+        self.shape = shape
+        self.scalar = F64 if shape.bits == 64 else F32
+        self.real = self.scalar.wide(shape.lanes)
+        self.bits = Type(f"i{shape.lanes}")
+        names = [f"in{k}" for k in range(len(pipeline.inputs))]
+        names += [f"out{k}" for k in range(len(pipeline.outputs))]
+        parameters = dict.fromkeys([*names, "scratch", "tables"], PTR)
+        self.f = f = Function(
+            "block", self.bits, exported=False, hints=(), **parameters
+        )
+        self.flags = f.variable(self.bits, 0)
+        self.before: dict[str, None] = {}
+        self.functions: list[str] = []
+        self.scratch = 0
+        self.count = 0  # of programs
+        self.fields: dict[str, tuple[Field, Struct, Value]] = {}
+        kept = _in_memory(pipeline)
+        self.columns = {
+            name: self.memory(math.prod(column), in_registers=name not in kept)
+            for name, column in pipeline.columns.items()
+        }
+
+    def memory(self, size: int, *, in_registers: bool = False) -> Value:
+        """Return memory for a vector for each of some numbers."""
+        room = size * self.real.bytes
+        if in_registers:
+            return self.f.reserve(room, ALIGNMENT)
+        start = self.scratch
+        self.scratch += -(-room // ALIGNMENT) * ALIGNMENT
+        return self.f.address(self.f["scratch"], start)
+
+    def load(self, base: Value, k: int) -> Value:
+        return self.f.load(self.real, base, k, align=min(ALIGNMENT, self.real.bytes))
+
+    def store(self, value: Value, base: Value, k: int) -> None:
+        self.f.store(value, base, k, align=min(ALIGNMENT, self.real.bytes))
+
+    # rows and columns
+
+    def block(self) -> Block:
+        """Return a block for straight code, with names of its own."""
+        self.count += 1
+        return Block(self.shape, prefix=f"p{self.count}_")
+
+    def read_inputs(self) -> None:
+        """Turn the rows of the inputs into columns."""
+        for k, port in enumerate(self.pipeline.inputs):
+            b = self.block()
+            texts = load_rows(b, f"%in{k}", port.size, set(range(port.size)))
+            self.f.splice(b.lines, b.declared)
+            for e, text in enumerate(texts):
+                value = Value(self.f, text, self.real)
+                self.store(value, self.columns[port.name], e)
+
+    def write_outputs(self) -> None:
+        """Turn columns into the rows of the outputs."""
+        for k, port in enumerate(self.pipeline.outputs):
+            base = self.columns[port.name]
+            values = [self.load(base, e).text for e in range(port.size)]
+            b = self.block()
+            for square in squares_of(port.size, self.shape.lanes):
+                row = [values[e] for e in square]
+                store_square(b, f"%out{k}", port.size, list(square), row)
+            self.f.splice(b.lines, b.declared)
+
+    # stages
+
+    def stages(self, stages: Sequence[Stage], active: Mask) -> None:
+        """Write stages; lanes that are not active may compute anything."""
+        for stage in stages:
+            match stage:
+                case Program():
+                    self.program(stage, active)
+                case Each():
+                    self.each(stage, active)
+                case While():
+                    self.while_(stage, active)
+                case When():
+                    mask = self.going(stage.going, active)
+                    with self.f.when(self.any(mask)):
+                        self.region(stage.stages, mask)
+
+    def going(self, name: str, active: Mask) -> Value:
+        """Return the lanes in which a column is above 0."""
+        mask = self.load(self.columns[name], 0) > 0.0
+        return mask if active is None else mask & active
+
+    def any(self, mask: Value) -> Value:
+        """Return whether any lane of a mask is set."""
+        return mask if mask.type.lanes == 1 else mask.mask().differs(0)
+
+    def region(self, stages: Sequence[Stage], mask: Value) -> None:
+        """Write stages after which lanes outside of a mask have what they had."""
+        if self.shape.lanes == 1:
+            self.stages(stages, None)
+            return
+        written = [
+            (self.columns[name], k)
+            for name in _known_outside(self.pipeline, stages)
+            for k in range(math.prod(self.pipeline.columns[name]))
+        ]
+        before = [self.load(base, k) for base, k in written]
+        self.stages(stages, mask)
+        for (base, k), value in zip(written, before, strict=True):
+            self.store(mask.select(self.load(base, k), value), base, k)
+
+    def while_(self, stage: While, active: Mask) -> None:
+        f = self.f
+        turns = f.variable(I64, 0)
+        with f.forever() as loop:
+            loop.leave(turns.get() >= stage.limit)
+            mask = self.going(stage.going, active)
+            loop.leave(~self.any(mask))
+            self.region(stage.stages, mask)
+            turns.set(turns.get() + 1)
+
+    def each(self, stage: Each, active: Mask) -> None:
+        f, names = self.f, [table.name for table in self.pipeline.tables]
+        table = self.pipeline.table(stage.table)
+        layout = table.layout(self.shape.bits)
+        entry = f.address(f["tables"], names.index(table.name) * TABLE.bytes)
+        records = TABLE.load(entry, "records")
+        first, end = f.constant(I64, 0), TABLE.load(entry, "count")
+        if stage.within:
+            _, outer, record = self.fields[stage.within]
+            first, count = (
+                outer.load(record, stage.within, k).to(I64, "zext") for k in range(2)
+            )
+            end = first + count
+        around, k = self.fields, f.variable(I64, first)
+        with f.forever() as loop:
+            loop.leave(k.get() >= end)
+            record = f.address(records, k.get() * layout.bytes)
+            own = {field.name: (field, layout, record) for field in table.fields}
+            self.fields = {**around, **own}
+            if stage.going:
+                mask = self.going(stage.going, active)
+                loop.leave(~self.any(mask))
+                self.region(stage.stages, mask)
+            else:
+                self.stages(stage.stages, active)
+            k.set(k.get() + 1)
+        self.fields = around
+
+    # programs
+
+    def program(self, program: Program, active: Mask) -> None:
+        if len(program.instructions) <= INLINE:
+            flagged = self.spliced(program)
+        else:
+            flagged = self.called(program)
+        if flagged is None:
+            return
+        if active is not None:
+            flagged &= active.to(self.bits, "bitcast")
+        self.flags.set(self.flags.get() | flagged)
+
+    def spliced(self, program: Program) -> Value | None:
+        """Write a program here; return the lanes that it flags, if it flags any."""
+        inputs = [
+            value.text
+            for port in program.inputs
+            for value in self.values(port.name, port.size)
+        ]
+        b = self.block()
+        results = iter(emit_values(b, program, inputs))
+        flagged = b.flag_mask()
+        self.f.splice(b.lines, b.declared)
+        for port in program.outputs:
+            for k in range(port.size):
+                value = Value(self.f, next(results), self.real)
+                self.store(value, self.columns[port.name], k)
+        return None if flagged == "0" else Value(self.f, flagged, self.bits)
+
+    def values(self, name: str, size: int) -> Iterator[Value]:
+        """Yield the numbers that a program reads: those of a column or a field."""
+        if name not in self.fields:
+            for k in range(size):
+                yield self.load(self.columns[name], k)
+            return
+        field, layout, record = self.fields[name]
+        if field.kind == "index":
+            base = self.entry(field, layout, record, size)
+            for k in range(size):
+                yield self.load(base, k)
+            return
+        for k in range(size):
+            number = layout.load(record, name, k)
+            if field.kind == "span":
+                number = number.to(self.scalar, "sitofp")
+            yield number.splat(self.shape.lanes)
+
+    def entry(self, field: Field, layout: Struct, record: Value, size: int) -> Value:
+        """Return where the entry of a column lies that an index points to."""
+        position = layout.load(record, field.name).to(I64, "zext")
+        return self.f.element(self.columns[field.of], self.real, position * size)
+
+    def called(self, program: Program) -> Value:
+        """Call a program; its outputs are copied, since it may read what it writes."""
+        name = f"program{self.count}"
+        self.count += 1
+        made = emit_column_function(name, program, self.shape)
+        self.before.update(dict.fromkeys(made.before))
+        self.functions.append(made.text)
+        inputs = [self.pointer(port.name, port.size) for port in program.inputs]
+        outputs = [self.memory(port.size) for port in program.outputs]
+        scratch = self.memory(made.scratch // self.real.bytes)
+        flagged = self.f.call(f"@{name}", self.bits, *inputs, *outputs, scratch)
+        for port, output in zip(program.outputs, outputs, strict=True):
+            copy_bytes(self.columns[port.name], output, port.size * self.real.bytes)
+        return flagged
+
+    def pointer(self, name: str, size: int) -> Value:
+        """Return where a program finds what it reads."""
+        if name not in self.fields:
+            return self.columns[name]
+        field, layout, record = self.fields[name]
+        if field.kind == "index":
+            return self.entry(field, layout, record, size)
+        shared = self.memory(size)
+        for k, value in enumerate(self.values(name, size)):
+            self.store(value, shared, k)
+        return shared
+
+
+def _in_memory(pipeline: Pipeline) -> set[str]:
+    """Return the columns that must have addresses, or are too many numbers."""
+    found = {field.of for table in pipeline.tables for field in table.fields}
+    for program in pipeline.programs:
+        if len(program.instructions) > INLINE:
+            found.update(port.name for port in (*program.inputs, *program.outputs))
+    shapes = pipeline.columns.items()
+    return found | {name for name, shape in shapes if math.prod(shape) > IN_REGISTERS}
+
+
+def _known_outside(pipeline: Pipeline, stages: Sequence[Stage]) -> list[str]:
+    """Return the columns that stages write and that others have written, too."""
+    everywhere, here = _writers(pipeline.stages), _writers(stages)
+    inputs = {port.name for port in pipeline.inputs}
+    return [name for name in here if name in inputs or everywhere[name] > here[name]]
+
+
+def _writers(stages: Sequence[Stage]) -> Counter[str]:
+    """Return how many programs write each column."""
+    return Counter(
+        port.name for program in programs_in(stages) for port in program.outputs
+    )

@@ -1,0 +1,202 @@
+"""Tables: records that all rows of a call share, as many as the call says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import KernelError, ShapeError, unknown
+from armillary.kernel.machine_type import F32, F64, I32
+from armillary.kernel.structure import Struct
+
+__all__ = ["Field", "Sizes", "Table", "index", "pack_all", "reals", "span"]
+
+Array = npt.NDArray[Any]
+
+Sizes: TypeAlias = Mapping[tuple[str, str], int]
+"""How many entries there are in what fields of a kind point into, by kind and name."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of the records of a table; made by `reals`, `index` or `span`.
+
+    Attributes:
+        name: Its name; programs read it as an input of this name.
+        kind: What it holds.
+        shape: Of numbers.
+        of: The column, or the table, that it points into.
+    """
+
+    name: str
+    kind: Literal["real", "index", "span"]
+    shape: tuple[int, ...] = ()
+    of: str = ""
+
+
+def reals(name: str, shape: tuple[int, ...] = ()) -> Field:
+    """Return a field of numbers."""
+    return Field(name, "real", shape)
+
+
+def index(name: str, of: str) -> Field:
+    """Return a field that is a position along the first axis of a column.
+
+    Programs read what the column holds there.
+    """
+    return Field(name, "index", (), of)
+
+
+def span(name: str, of: str) -> Field:
+    """Return a field that is a range of another table: its first record, and a count.
+
+    An `Each` over that table with this field as `within` runs for these records.
+    """
+    return Field(name, "span", (2,), of)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What the records of a table are.
+
+    Attributes:
+        name: Its name.
+        fields: Of a record.
+    """
+
+    name: str
+    fields: tuple[Field, ...]
+
+    def layout(self, bits: int) -> Struct:
+        """Return how a record lies in memory; `bits` are those of its numbers."""
+        real = F64 if bits == 64 else F32
+        return Struct.of(
+            **{
+                field.name: (
+                    real if field.kind == "real" else I32,
+                    math.prod(field.shape),
+                )
+                for field in self.fields
+            }
+        )
+
+    def pack(
+        self,
+        given: Mapping[str, Any],
+        sizes: Sizes,
+        dtype: np.dtype[Any],
+    ) -> Array:
+        """Return records as machine code reads them: a structured array, read-only.
+
+        Args:
+            given: An array for each field, shape (count, *field shape).
+            sizes: Of what fields point into.
+            dtype: The type of numbers.
+
+        Raises:
+            KernelError: A field is missing, or points beyond what is there.
+            UnknownName: There is no such field.
+            ShapeError: Shapes do not fit.
+        """
+        names = [field.name for field in self.fields]
+        for name in given:
+            if name not in names:
+                raise unknown("field", name, names, owner=f"table '{self.name}'")
+        layout = self.layout(dtype.itemsize * 8)
+        kinds = [dtype if f.kind == "real" else np.dtype(np.int32) for f in self.fields]
+        record = np.dtype(
+            {
+                "names": names,
+                "formats": [
+                    (kind, field.shape)
+                    for kind, field in zip(kinds, self.fields, strict=True)
+                ],
+                "offsets": [layout.offsets[name] for name in names],
+                "itemsize": layout.bytes,
+            }
+        )
+        arrays = [self._values(field, given, sizes) for field in self.fields]
+        counts = {len(array) for array in arrays}
+        if len(counts) > 1:
+            listed = ", ".join(
+                f"{len(a)} of {name}" for a, name in zip(arrays, names, strict=True)
+            )
+            raise ShapeError(
+                f"The fields of table '{self.name}' differ in length: {listed}."
+            )
+        packed = np.zeros(counts.pop() if counts else 0, record)
+        for name, array in zip(names, arrays, strict=True):
+            packed[name] = array
+        packed.flags.writeable = False
+        return packed
+
+    def _values(self, field: Field, given: Mapping[str, Any], sizes: Sizes) -> Array:
+        """Return the values of a field, checked."""
+        title = f"Field '{field.name}' of table '{self.name}'"
+        if field.name not in given:
+            raise KernelError(f"{title} is missing.")
+        array: Array = np.asarray(given[field.name])
+        if array.size == 0:
+            array = np.zeros((len(array), *field.shape), array.dtype)
+        if array.shape[1:] != field.shape or array.ndim == 0:
+            wanted = ", ".join(map(str, ("count", *field.shape)))
+            raise ShapeError(f"{title} needs the shape ({wanted}), not {array.shape}.")
+        if field.kind == "real":
+            if array.dtype.kind not in "fiub":
+                raise ShapeError(f"{title} needs numbers, not {array.dtype}.")
+            return array
+        if array.size and array.dtype.kind not in "iu":
+            raise ShapeError(f"{title} needs whole numbers, not {array.dtype}.")
+        size = sizes[field.kind, field.of]
+        if field.kind == "index":
+            beyond = (array < 0) | (array >= size)
+        else:
+            first, count = array[:, 0], array[:, 1]
+            beyond = (first < 0) | (count < 0) | (first > size) | (count > size - first)
+        if beyond.any():
+            at = int(np.flatnonzero(beyond)[0])
+            raise KernelError(
+                f"{title} is {array[at].tolist()} in record {at}; '{field.of}' has "
+                f"{size} entries."
+            )
+        return array
+
+
+def pack_all(
+    tables: Sequence[Table],
+    given: Mapping[str, Mapping[str, Any]],
+    columns: Mapping[str, tuple[int, ...]],
+    dtype: np.dtype[Any],
+) -> dict[str, Array]:
+    """Return the records of all tables of a pipeline.
+
+    Args:
+        tables: What they are.
+        given: For each table an array for each of its fields.
+        columns: The shape of each column that fields may point into.
+        dtype: The type of numbers.
+
+    Raises:
+        KernelError: A table or field is missing, or points beyond what is there.
+        UnknownName: There is no such table or field.
+        ShapeError: Shapes do not fit.
+    """
+    names = [table.name for table in tables]
+    for name in given:
+        if name not in names:
+            raise unknown("table", name, names)
+    for table in tables:
+        if table.name not in given:
+            raise KernelError(f"Table '{table.name}' is missing.")
+    sizes = {("index", name): shape[0] for name, shape in columns.items() if shape}
+    for table in tables:
+        lengths = (np.shape(values) for values in given[table.name].values())
+        sizes["span", table.name] = min((n[0] for n in lengths if n), default=0)
+    return {table.name: table.pack(given[table.name], sizes, dtype) for table in tables}
