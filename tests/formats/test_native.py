@@ -151,7 +151,7 @@ poses = st.just(IDENTITY) | turned | flipped | still
 tame = st.builds(Pose.from_quaternion, quaternions, three(moderate))
 
 BUILT_IN: dict[str, st.SearchStrategy[dict[str, Any]]] = {
-    "Fixed": st.just({}),
+    **dict.fromkeys(("Fixed", "AngleCoordinate", "LengthCoordinate"), st.just({})),
     "Revolute": st.fixed_dictionaries({}, optional={"axis": directions}),
     "Prismatic": st.fixed_dictionaries({}, optional={"axis": directions}),
     "Screw": st.fixed_dictionaries({"pitch": numbers, "axis": directions}),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from math import isfinite
 from typing import Any, Final, TypeAlias, cast
 
 import msgspec
@@ -33,7 +32,6 @@ PRECURSOR: Final = "precursor"
 DEEPEST: Final = 32
 _NESTED: Final = frozenset({dict, list})
 _FLAT: Final = frozenset({float, int, bool, str, type(None)})
-ROTATION_TOLERANCE: Final = 1e-6
 _ROTATIONS: Final = ("rotation", "quaternion_wxyz", "rpy")
 
 Three: TypeAlias = tuple[float, float, float]
@@ -57,21 +55,15 @@ class PoseInFile(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
     rpy: Three | UnsetType = UNSET
 
 
-def pose_of(given: PoseInFile, *, check: bool = True) -> Pose:
-    """Return the pose that a file gives.
-
-    check: Whether the rotation is checked; joints do that themselves.
+def pose_of(given: PoseInFile) -> Pose:
+    """Return the pose that a file gives; what holds it checks that it is rigid.
 
     Raises:
-        ModelError: It has two rotations, or an invalid one.
+        ModelError: It has two rotations, or an invalid quaternion.
     """
     position = ZERO if given.position is UNSET else given.position
     if given.quaternion_wxyz is UNSET and given.rpy is UNSET:
-        if given.rotation is UNSET:
-            return Pose(EYE, position)
-        if check:
-            _check_rotation(given.rotation)
-        return Pose(given.rotation, position)
+        return Pose(EYE if given.rotation is UNSET else given.rotation, position)
     forms = [name for name in _ROTATIONS if getattr(given, name) is not UNSET]
     if len(forms) > 1:
         raise ModelError(f"A pose has {' and '.join(forms)}; give one of them.")
@@ -81,64 +73,16 @@ def pose_of(given: PoseInFile, *, check: bool = True) -> Pose:
 
 
 def pose_record(pose: Pose) -> Record:
-    """Return a pose as files hold it, empty for the identity.
-
-    Raises:
-        ModelError: An entry is not finite, or the rotation is invalid.
-    """
+    """Return a pose of the model as files hold it: without defaults, 0.0 for -0.0."""
     if pose is IDENTITY:
         return {}
-    px, py, pz = pose.position
-    x, y, z = position = (float(px), float(py), float(pz))
-    # x - x is 0 only if x is finite.
-    if x - x + y - y + z - z != 0.0:
-        raise ModelError(f"A pose has the origin {position}, which is not finite.")
-    rows = EYE
-    if pose.rotation is not EYE:
-        rx, ry, rz = pose.rotation
-        rows = (tuple(map(float, rx)), tuple(map(float, ry)), tuple(map(float, rz)))
-        _check_rotation(rows)
-    return _pose_record(rows, position)
-
-
-def checked_pose_record(pose: Pose) -> Record:
-    """Return a pose of plain floats that was checked before, as files hold it."""
-    return {} if pose is IDENTITY else _pose_record(pose.rotation, pose.position)
-
-
-def _pose_record(rotation: Any, position: Any) -> Record:
-    """Return a record without defaults, and with 0.0 for -0.0."""
+    rotation, position = cast(Any, pose.rotation), cast(Any, pose.position)
     record: Record = {}
     if position != ZERO:
         record["position"] = tuple(x + 0.0 for x in position)
     if rotation != EYE:
         record["rotation"] = tuple(tuple(x + 0.0 for x in row) for row in rotation)
     return record
-
-
-def _check_rotation(rotation: Any) -> None:
-    """Refuse three rows of floats that are not a rotation R: R R' = 1, det R = 1."""
-    (a, b, c), (d, e, f), (g, h, i) = rotation
-    errors = (
-        abs(a * a + b * b + c * c - 1.0),
-        abs(d * d + e * e + f * f - 1.0),
-        abs(g * g + h * h + i * i - 1.0),
-        abs(a * d + b * e + c * f),
-        abs(d * g + e * h + f * i),
-        abs(g * a + h * b + i * c),
-    )
-    worst = max(errors)
-    # A sum, unlike a maximum, is finite only if all of them are.
-    if worst > ROTATION_TOLERANCE or not isfinite(sum(errors)):
-        raise ModelError(
-            "The rotation of a pose is sheared or scaled: R R' differs from 1 by "
-            f"{worst:.3g}, more than {ROTATION_TOLERANCE:g}."
-        )
-    if a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g) < 0.0:
-        raise ModelError(
-            "The rotation of a pose is a reflection (determinant -1); a frame is "
-            "right-handed. Swap or reverse one axis."
-        )
 
 
 def joint_of(record: dict[str, Any], own: Mapping[str, type[Joint]]) -> Joint:
@@ -205,7 +149,7 @@ def _parameters(kind: type[Joint]) -> tuple[str, ...]:
 
 
 def _precursor(joint: Joint) -> Record:
-    record = checked_pose_record(joint.precursor)
+    record = pose_record(joint.precursor)
     return {PRECURSOR: record} if record else {}
 
 
@@ -214,7 +158,7 @@ def _record(value: Any) -> Record:
     if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, Pose):
-        return checked_pose_record(value)
+        return pose_record(value)
     if isinstance(value, Joint):
         return joint_record(value)
     if isinstance(value, tuple):
@@ -229,7 +173,7 @@ def _value(record: Record, own: Mapping[str, type[Joint]]) -> Any:
     if isinstance(record, dict):
         if TYPE in record:
             return joint_of(cast(dict[str, Any], record), own)
-        return pose_of(msgspec.convert(record, PoseInFile), check=False)
+        return pose_of(msgspec.convert(record, PoseInFile))
     if isinstance(record, list):
         items = cast(list[Any], record)
         is_flat = _NESTED.isdisjoint(map(type, items))

@@ -53,13 +53,8 @@ class Document:
         self._report = report
         self._found: list[tuple[Steps, Diagnostic]] = []
 
-    @property
-    def path(self) -> str:
-        """Return the name of the file."""
-        return self._path
-
     def error(self, steps: Steps, code: str, message: str, *, hint: str = "") -> None:
-        """Add a diagnostic that makes the file unusable."""
+        """Add a diagnostic that makes the file unusable; a final full stop is cut."""
         self._add(steps, Severity.ERROR, code, message, hint)
 
     def warning(self, steps: Steps, code: str, message: str, *, hint: str = "") -> None:
@@ -73,9 +68,12 @@ class Document:
     def _add(
         self, steps: Steps, severity: Severity, code: str, message: str, hint: str
     ) -> None:
-        place = Place(self._path)
         found = Diagnostic(
-            place=place, severity=severity, code=code, message=message, hint=hint
+            place=Place(self._path),
+            severity=severity,
+            code=code,
+            message=message.removesuffix("."),
+            hint=hint,
         )
         self._found.append((steps, found))
 
@@ -102,7 +100,9 @@ class Document:
         try:
             return msgspec.json.decode(self._data, type=kind)
         except msgspec.ValidationError as error:
-            self.fail(error, ())
+            self.mismatch(error, ())
+            self.report_all()
+            raise AssertionError(error) from error
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self._malformed(error)
 
@@ -137,16 +137,6 @@ class Document:
             return False
         text = msgspec.json.format(self._data, indent=-1)
         return text.count(_KEY_END) == msgspec.json.encode(decoded).count(_KEY_END)
-
-    def fail(self, error: msgspec.ValidationError, steps: Steps) -> NoReturn:
-        """Raise what the decoder found in the part at `steps`.
-
-        Raises:
-            FormatError: Always.
-        """
-        self.mismatch(error, steps)
-        self.report_all()
-        raise AssertionError(error)
 
     def mismatch(self, error: msgspec.ValidationError, steps: Steps) -> None:
         """Add what the decoder found in the part at `steps`."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import ChainMap
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any, Final, cast
 
 import msgspec
 from msgspec import UNSET, Struct
 
-from armillary.errors import ArmillaryError, PluginError, nearest, quote
+from armillary.errors import ArmillaryError, PluginError, quote, suggestion
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
 from armillary.formats.json import Document, Steps
@@ -26,6 +26,7 @@ from armillary.formats.native.wire import (
 )
 from armillary.formats.records import joint_of, pose_of
 from armillary.model.annotations import note_faults
+from armillary.model.check_pose import rigid
 from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES
 from armillary.model.joints.opaque import OpaqueJoint
@@ -79,7 +80,7 @@ def _check_head(document: Document) -> None:
 
 
 class _Faulty(Exception):
-    """A part cannot be made; why is among the findings."""
+    """A part cannot be made; the document has the reason."""
 
 
 class _Building:
@@ -92,13 +93,13 @@ class _Building:
         self._unknown: dict[str, list[Steps]] = {}
 
     def whole(self, wire: Struct) -> Workcell | None:
-        """Return the cell, or None where the findings say why there is none."""
+        """Return the cell, or None if the document has errors."""
         try:
             return self.value(wire, ())
         except _Faulty:
             return None
         finally:
-            self._tell_unknown_types()
+            self._report_unknown_types()
 
     def value(self, wire: Any, steps: Steps) -> Any:
         """Return the value of the model that a struct of the file stands for."""
@@ -116,18 +117,33 @@ class _Building:
                     is_faulty = True
             values[name] = given
         if is_faulty:
+            self._check_poses(values, steps)
             raise _Faulty
         if model is Link:
             self._check_inertia(values, steps)
         try:
             return model(**values)
         except ArmillaryError as error:
-            explain = _EXPLANATIONS.get(model, _explain_struct)
-            explain(self._document, model, values, steps, error)
+            self._check_poses(values, steps)
+            find_faults = _FAULTS.get(model)
+            found = [] if find_faults is None else list(find_faults(values))
+            whole = (), f"bad-{model.__name__.lower()}", str(error)
+            for at, code, message in found or [whole]:
+                self._document.error((*steps, *at), code, message)
             raise _Faulty from error
 
+    def _check_poses(self, values: dict[str, Any], steps: Steps) -> None:
+        """Report the first pose that is not rigid, and stop."""
+        for name, value in values.items():
+            if isinstance(value, Pose):
+                try:
+                    rigid(value, "a frame")
+                except ArmillaryError as error:
+                    self._document.error((*steps, name), "bad-pose", str(error))
+                    raise _Faulty from error
+
     def _check_inertia(self, values: dict[str, Any], steps: Steps) -> None:
-        """Report an inertia that no body has, and stop where links refuse it."""
+        """Report an inertia that no body has, and stop if links refuse it."""
         inertia: SpatialInertia | None = values.get("inertia")
         fault = None if inertia is None else inertia.fault()
         if fault is None:
@@ -155,7 +171,7 @@ class _Building:
         try:
             return pose_of(given)
         except ArmillaryError as error:
-            self._document.error(steps, "bad-pose", _clause(error))
+            self._document.error(steps, "bad-pose", str(error))
             raise _Faulty from error
 
     def joint(self, given: dict[str, Any], steps: Steps) -> Joint:
@@ -166,30 +182,28 @@ class _Building:
             self._document.mismatch(error, steps)
             raise _Faulty from error
         except PluginError as error:
-            self._document.error((*steps, "type"), "bad-plugin", _clause(error))
+            self._document.error((*steps, "type"), "bad-plugin", str(error))
             raise _Faulty from error
         except (ArmillaryError, ArithmeticError, TypeError, ValueError) as error:
             # A caller's own class may fail in its own words.
-            self._document.error(steps, "bad-joint", _clause(error))
+            self._document.error(steps, "bad-joint", str(error))
             raise _Faulty from error
         for each in (joint, *nested_in(joint)):
             if isinstance(each, OpaqueJoint):
                 self._unknown.setdefault(each.kind, []).append((*steps, "type"))
         return joint
 
-    def _tell_unknown_types(self) -> None:
+    def _report_unknown_types(self) -> None:
         """Warn of each unknown type once."""
         known = [*JOINT_TYPES, *self._own] if self._unknown else []
-        for kind, places in self._unknown.items():
-            likely = nearest(kind, known)
-            guess = f"Did you mean {quote(likely)}? " if likely else ""
-            count = f" in {len(places)} joints" if len(places) > 1 else ""
+        for kind, steps in self._unknown.items():
+            count = f" in {len(steps)} joints" if len(steps) > 1 else ""
             self._document.warning(
-                places[0],
+                steps[0],
                 "unknown-joint-type",
                 f"joint type {quote(kind)} is not known{count}; it is kept as it is, "
                 "but cannot move",
-                hint=f"{guess}{advice(kind)}",
+                hint=f"{suggestion(kind, known)} {advice(kind)}".lstrip(),
             )
 
 
@@ -210,96 +224,58 @@ def _plan(model: type[Struct]) -> tuple[tuple[str, Converter | None], ...]:
     return tuple((field.name, _CONVERTERS.get(holds(field.type))) for field in fields)
 
 
-# Why a value of the model could not be made.
+# Why a value of the model could not be made: the steps to a part, an id, a message.
+
+Faults = Iterator[tuple[Steps, str, str]]
 
 
-def _explain_struct(
-    document: Document,
-    model: type[Any],
-    values: dict[str, Any],
-    steps: Steps,
-    error: ArmillaryError,
-) -> None:
-    document.error(steps, f"bad-{model.__name__.lower()}", _clause(error))
-
-
-def _explain_manipulator(
-    document: Document,
-    model: type[Any],
-    values: dict[str, Any],
-    steps: Steps,
-    error: ArmillaryError,
-) -> None:
-    """Tell which rules a manipulator breaks, where they are broken.
-
-    What is said of its links is looked at where they are well.
-    """
-    problems = broken_rules(values["links"])
+def _manipulator_faults(values: dict[str, Any]) -> Faults:
+    """Yield the rules that links break; if none, what is wrong about them."""
+    links = values["links"]
+    problems = broken_rules(links)
     for problem, k in problems:
-        at = (*steps, "links") if k is None else (*steps, "links", k)
-        document.error(at, problem.rule, problem.message.removesuffix("."))
+        yield ("links", *([] if k is None else [k])), problem.rule, problem.message
     if problems:
         return
     try:
-        bare = model(name=values["name"], links=values["links"])
+        bare = Manipulator(name=values["name"], links=links)
     except ArmillaryError:
-        _explain_struct(document, model, values, steps, error)
         return
     notes = {name: values[name] for name in _NOTES if name in values}
-    for fault in note_faults(bare.links, bare.joint_names, bare.places, **notes):
-        at = (*steps, fault.field)
-        document.error(
-            at if fault.place is None else (*at, fault.place),
-            f"bad-{_NOTES[fault.field]}",
-            fault.message.removesuffix("."),
-        )
+    for fault in note_faults(links, bare.joint_names, bare.places, **notes):
+        at = [] if fault.place is None else [fault.place]
+        yield (fault.field, *at), f"bad-{_NOTES[fault.field]}", fault.message
 
 
-def _explain_cell(
-    document: Document,
-    model: type[Any],
-    values: dict[str, Any],
-    steps: Steps,
-    error: ArmillaryError,
-) -> None:
-    """Tell which manipulator, mount or property is the first that does not fit.
+def _cell_faults(values: dict[str, Any]) -> Faults:
+    """Yield the first part that does not fit; if all do, the rules that do not."""
+    bare: dict[str, Any] = {**values, **dict.fromkeys(_PARTS, ()), "rules": Rules()}
+    for name, part in _PARTS.items():
+        items = values.get(name, ())
 
-    Where these are well, tell of all rules about what does not exist.
-    """
-    rest = {**values, **dict.fromkeys(_PARTS_OF_CELL, ()), "rules": Rules()}
-    for name, part in _PARTS_OF_CELL.items():
-        rest[name] = items = values.get(name, ())
-        fails = partial(_fails, model, rest, name)
-        count = bisect_left(range(len(items) + 1), True, key=fails)
+        def error_of(count: int, name: str = name) -> str:
+            try:
+                Workcell(**{**bare, name: values[name][:count]})
+            except ArmillaryError as error:
+                return str(error)
+            return ""
+
+        count = bisect_left(range(len(items) + 1), True, key=lambda n: error_of(n) > "")
         if count <= len(items):
-            at = (*steps, name, count - 1)
-            document.error(at, f"bad-{part}", _clause(error))
+            yield (name, count - 1), f"bad-{part}", error_of(count)
             return
-    _explain_rules(document, model(**rest), values["rules"], (*steps, "rules"))
-
-
-def _explain_rules(
-    document: Document, cell: Workcell, rules: Rules, steps: Steps
-) -> None:
-    parts = {
+        bare[name] = items
+    cell, rules = Workcell(**bare), values["rules"]
+    wholes = {
         "rules": [Rules(rules=(rule,)) for rule in rules.rules],
         "touches": [Rules(touches=(touch,)) for touch in rules.touches],
     }
-    for name, wholes in parts.items():
-        for k, whole in enumerate(wholes):
+    for name, each_alone in wholes.items():
+        for k, alone in enumerate(each_alone):
             try:
-                cell.check_rules(whole)
+                cell.check_rules(alone)
             except ArmillaryError as error:
-                document.error((*steps, name, k), "bad-rule", _clause(error))
-
-
-def _fails(model: type[Any], values: dict[str, Any], name: str, count: int) -> bool:
-    """Tell whether no cell can be made with the first items of a field."""
-    try:
-        model(**{**values, name: values[name][:count]})
-    except ArmillaryError:
-        return True
-    return False
+                yield ("rules", name, k), "bad-rule", str(error)
 
 
 _NOTES: Final = {
@@ -311,18 +287,13 @@ _NOTES: Final = {
 }
 
 # Each needs those before it.
-_PARTS_OF_CELL: Final = {
+_PARTS: Final = {
     "manipulators": "manipulator",
     "mounts": "mount",
     "properties": "property",
 }
 
-_EXPLANATIONS: Final[dict[type, Callable[..., None]]] = {
-    Manipulator: _explain_manipulator,
-    Workcell: _explain_cell,
+_FAULTS: Final[dict[type, Callable[[dict[str, Any]], Faults]]] = {
+    Manipulator: _manipulator_faults,
+    Workcell: _cell_faults,
 }
-
-
-def _clause(error: Exception) -> str:
-    """Return the sentence of an error without its full stop, as findings are."""
-    return str(error).removesuffix(".")

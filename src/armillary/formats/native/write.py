@@ -15,11 +15,9 @@ from armillary.formats.diagnostic import Place, Report
 from armillary.formats.json import Record, to_text
 from armillary.formats.native.wire import FORMAT_NAME, VERSION, Holds, holds
 from armillary.formats.records import joint_record, pose_record
-from armillary.model.joint import Joint
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import Workcell
-from armillary.spatial.pose import Pose
 
 __all__ = ["write"]
 
@@ -33,8 +31,8 @@ def write(cell: Workcell, report: Report) -> bytes:
     """Return the text of a native file, the same for equal cells.
 
     Raises:
-        FormatError: A number is not finite, a pose has no rotation, or the class of a
-            joint cannot be told apart.
+        FormatError: A number is not finite, or files cannot identify the class of a
+            joint.
     """
     record: Record = {"format": FORMAT_NAME, "version": VERSION}
     record.update(_Writing(report).struct(cell, Workcell))
@@ -82,21 +80,13 @@ class _Writing:
         return [self.struct(value) for value in values]
 
     def link(self, link: Link) -> Record:
-        """Return a link as files hold it, or tell what about it cannot be written."""
+        """Return a link as files hold it, or report what about it cannot be written."""
         try:
             return self.struct(link)
         except (ArmillaryError, TypeError, ValueError) as error:
             message = f"link {quote(link.name)}: {str(error).removesuffix('.')}"
             self._report.error(Place(), "unwritable", message)
             return {}
-
-    def pose(self, pose: Pose) -> Record:
-        """Return a pose as files hold it."""
-        return pose_record(pose)
-
-    def joint(self, joint: Joint) -> Record:
-        """Return a joint as files hold it."""
-        return joint_record(joint)
 
     def numbers(self, value: Any) -> Record:
         """Return a number, or numbers in tuples, as floats."""
@@ -113,8 +103,8 @@ class _Writing:
 Writer = Callable[[_Writing, Any], Record]
 
 _WRITERS: Final[dict[Holds, Writer]] = {
-    Holds.POSE: _Writing.pose,
-    Holds.JOINT: _Writing.joint,
+    Holds.POSE: lambda _, pose: pose_record(pose),
+    Holds.JOINT: lambda _, joint: joint_record(joint),
     Holds.STRUCT: _Writing.struct,
     Holds.STRUCTS: _Writing.structs,
     Holds.NUMBERS: _Writing.numbers,
