@@ -11,11 +11,13 @@ import armillary as arm
 from armillary import Cell, Frame, Link, Manipulator, Mount, State
 from armillary.errors import StateError, UnknownName
 from armillary.model.collision_pairs import CollisionPairs
+from armillary.model.frame import FrameRef
 from armillary.model.joints.revolute import Revolute
 from armillary.model.link_pairs import Pairs
-from armillary.model.link_tree import Carried
 from armillary.model.rules import Rule, Rules
 from armillary.model.shapes.box import Box
+from armillary.model.tree import Base, Tree
+from armillary.spatial.pose import IDENTITY
 
 BOX = (Box(size=(0.1, 0.1, 0.1)),)
 
@@ -176,9 +178,15 @@ def test_pairs_of_many_grips_are_not_kept_for_ever(
     monkeypatch.setattr("armillary.model.collision_pairs.MOST_KEPT", 2)
     jury = CollisionPairs(cell.workcell, cell.rules)
     holders = [cell.frame(f"arm{k}").link for k in range(4)]
-    found = [jury.pairs((Carried(3, holder, "held by"),)) for holder in holders]
+    trees = [
+        Tree.of(cell.workcell).attached(
+            {3: Base(FrameRef(holder, IDENTITY), manner="held")}
+        )
+        for holder in holders
+    ]
+    found = list(map(jury.pairs, trees))
     assert len(jury._known) <= 2
-    again = [jury.pairs((Carried(3, holder, "held by"),)) for holder in holders]
+    again = list(map(jury.pairs, trees))
     assert found == again
 
 

@@ -9,7 +9,6 @@ from armillary.kinematics.state import State
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.fields import kept
 from armillary.model.link_pairs import Pairs
-from armillary.model.link_tree import carried
 from armillary.model.rules import Rules
 from armillary.model.workcell import Workcell
 
@@ -31,7 +30,7 @@ def pairs(cell: Workcell, state: State, *, rules: Rules | None = None) -> Pairs:
     """
     bound = bound_state(cell, state)
     applied = _applied(cell, cell.rules if rules is None else rules)
-    return applied.pairs(carried(bound.tree))
+    return applied.pairs(bound.tree)
 
 
 def _applied(cell: Workcell, rules: Rules) -> CollisionPairs:

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
 from armillary.model.link_pairs import PairDecision, Pairs
-from armillary.model.link_pattern import REGEX, is_exact, matches, steps
-from armillary.model.link_tree import Carried, Indices, LinkTree
+from armillary.model.link_pattern import REGEX, LinkName, is_exact, matches, steps
+from armillary.model.rigid_groups import Indices, RigidGroups
 from armillary.model.rules import Rule, Rules, Where
+from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
 __all__ = ["CollisionPairs"]
@@ -26,6 +27,10 @@ ROWS: Final = 1 << 22
 """Pairs that are looked at together, to bound the memory."""
 
 MOST_KEPT: Final = 256
+
+MANNERS: Final = {"bolted": "bolted to", "loose": "standing on", "held": "held by"}
+"""How a base is carried, as sentences have it."""
+
 Mask = npt.NDArray[np.bool_]
 
 
@@ -48,41 +53,48 @@ class CollisionPairs:
         """Take a cell and rules whose names exist in it."""
         self.cell = cell
         self.rules = rules
-        self.kinship = LinkTree(cell)
-        kinship = self.kinship
-        numbers = np.flatnonzero(kinship.has_shapes)
-        named = sorted((kinship.name(int(number)), int(number)) for number in numbers)
+        self._rigid = RigidGroups(cell)
+        shaped: list[int] = np.flatnonzero(self._rigid.has_shapes).tolist()
+        named = [(self._link_name(number), number) for number in shaped]
         named.sort(key=lambda each: each[0].qualified)
-        self._link_names = [name for name, _ in named]
-        self.names = tuple(name.qualified for name in self._link_names)
+        self.link_names = tuple(name for name, _ in named)
+        self.names = tuple(name.qualified for name in self.link_names)
         self._numbers = np.array([number for _, number in named], dtype=np.int64)
         self._places = {number: place for place, (_, number) in enumerate(named)}
-        self._owners = kinship.owners[self._numbers]
-        self._groups = kinship.groups[self._numbers]
-        self._carriers = kinship.carriers[self._numbers]
+        self._owners = np.array(cell.owners, dtype=np.int64)[self._numbers]
+        self.groups = self._rigid.groups[self._numbers]
+        self._carriers = self._rigid.carriers[self._numbers]
         self._selected: dict[str, Indices] = {}
-        self._known: dict[tuple[Carried, ...], Pairs] = {}
+        self._known: dict[tuple[tuple[int, int, str], ...], Pairs] = {}
         self._check_work()
 
-    def pairs(self, held: tuple[Carried, ...]) -> Pairs:
-        """Return the pairs that are tested while manipulators are attached as given.
+    def _link_name(self, number: int) -> LinkName:
+        owner = self.cell.manipulators[self.cell.owners[number]]
+        return LinkName(owner.name, self.cell.links[number].name)
+
+    def pairs(self, tree: Tree) -> Pairs:
+        """Return the pairs that are tested while bases are attached as in a tree.
 
         Raises:
             ModelError: There are too many pairs.
         """
-        found = self._known.get(held)
+        bases = ((k, tree.bases[k]) for k in tree.carried_bases)
+        attached = tuple((k, base.frame.link, base.manner) for k, base in bases)
+        found = self._known.get(attached)
         if found is None:
-            touching, adjacent = self._touching(held)
+            touching, adjacent = self._touching(tree)
             codes = self._tested
             removed = np.array([*touching, *adjacent], dtype=np.int64)
             codes = codes[~np.isin(codes, removed)] if len(removed) else codes
             kept = [code for code in adjacent if self._ruled(code, adjacent).tested]
             codes = np.union1d(codes, np.array(kept, dtype=np.int64))
-            why = partial(self._verdict, touching=touching, adjacent=adjacent)
+            why = partial(
+                self._decision, tree=tree, touching=touching, adjacent=adjacent
+            )
             found = Pairs(self.names, codes, self._code_of, why)
             if len(self._known) >= MOST_KEPT:
                 self._known.clear()
-            self._known[held] = found
+            self._known[attached] = found
         return found
 
     def _code_of(self, a: str, b: str) -> int | None:
@@ -123,7 +135,7 @@ class CollisionPairs:
                 number = at.link
                 places = [self._places[number]] if number in self._places else []
             else:
-                names = enumerate(self._link_names)
+                names = enumerate(self.link_names)
                 places = [place for place, name in names if matches(side, name)]
             found = np.array(places, dtype=np.int64)
             self._selected[side] = found
@@ -134,7 +146,7 @@ class CollisionPairs:
         if is_exact(side):
             at = self.cell.frame(side)
             return number == at.link
-        return matches(side, self.kinship.name(number))
+        return matches(side, self._link_name(number))
 
     # where the cell was built
 
@@ -242,7 +254,7 @@ class CollisionPairs:
         return i != j
 
     def _is_rigid(self, i: Indices, j: Indices) -> Mask:
-        return self._groups[i] == self._groups[j]
+        return self.groups[i] == self.groups[j]
 
     def _is_adjacent(self, i: Indices, j: Indices) -> Mask:
         numbers, carriers = self._numbers, self._carriers
@@ -260,44 +272,42 @@ class CollisionPairs:
 
     @cached_property
     def _kin(self) -> tuple[Indices, Indices]:
-        parents, grandparents = self.kinship.kin()
+        parents, grandparents = self._rigid.kin()
         return parents[self._numbers], grandparents[self._numbers]
 
     # attachments
 
-    def _touching(
-        self, held: tuple[Carried, ...]
-    ) -> tuple[dict[int, Carried], frozenset[int]]:
-        """Return the pairs that touch because one carries the other, by their codes.
+    def _touching(self, tree: Tree) -> tuple[dict[int, int], frozenset[int]]:
+        """Return the pairs that touch because one carries the other.
 
-        The second value has the codes of the other pairs that are adjacent because one
-        link, or what it stands on, is carried by the other.
+        The first value has their codes, with the manipulator that is carried, the
+        second the codes of the other pairs that are adjacent because one link, or what
+        it stands on, is carried by the other.
         """
-        found: dict[int, Carried] = {}
+        found: dict[int, int] = {}
         adjacent: set[int] = set()
-        supports = {each.manipulator: each.holder for each in held}
-        for carried in (*self.kinship.bolted, *held):
-            bearer, is_rigid = self.kinship.bearer(carried.holder, supports)
+        for k in range(len(tree.bases)):
+            bearer, is_rigid = self._rigid.bearer(tree, k)
             place = self._places.get(bearer)
             if place is None:
                 continue
             rigid, nearest = (
                 [self._code(self._places[link], place) for link in links.tolist()]
-                for links in self.kinship.nearest_base(carried.manipulator)
+                for links in self._rigid.nearest_base(k)
             )
             adjacent.update(nearest)
             if is_rigid:
-                found.update(dict.fromkeys(rigid, carried))
-        for carried in held:
-            for i, j in self._let_touch(carried):
-                found.setdefault(self._code(i, j), carried)
+                found.update(dict.fromkeys(rigid, k))
+        for k in tree.carried_bases:
+            for i, j in self._let_touch(k, tree.bases[k].frame.link):
+                found.setdefault(self._code(i, j), k)
         return found, frozenset(adjacent - found.keys())
 
-    def _let_touch(self, carried: Carried) -> Iterator[tuple[int, int]]:
-        """Yield the pairs that may touch while a link holds something."""
-        own = np.flatnonzero(self._owners == carried.manipulator)
+    def _let_touch(self, k: int, holder: int) -> Iterator[tuple[int, int]]:
+        """Yield the pairs that may touch while a link holds manipulator k."""
+        own = np.flatnonzero(self._owners == k)
         for touch in self.rules.touches:
-            if not self._is_of(touch.held_by, carried.holder):
+            if not self._is_of(touch.held_by, holder):
                 continue
             parts = np.intersect1d(own, self._select(touch.part))
             for side in touch.links:
@@ -308,12 +318,13 @@ class CollisionPairs:
 
     # reasons
 
-    def _verdict(
+    def _decision(
         self,
         a: str,
         b: str,
         *,
-        touching: Mapping[int, Carried],
+        tree: Tree,
+        touching: Mapping[int, int],
         adjacent: Container[int],
     ) -> PairDecision:
         """Return whether a pair is tested, and why."""
@@ -322,13 +333,18 @@ class CollisionPairs:
             return PairDecision(False, "they are one link")
         for number in numbers:
             if number not in self._places:
-                name = quote(self.kinship.name(number).qualified)
+                name = quote(tree.name(number))
                 return PairDecision(False, f"{name} has no shapes")
         i, j = (self._places[number] for number in numbers)
         code = self._code(i, j)
         carried = touching.get(code)
         if carried is not None:
-            return PairDecision(False, self._told(carried), is_carried=True)
+            part = quote(self.cell.manipulators[carried].name)
+            base = tree.bases[carried]
+            reason = (
+                f"{part} is {MANNERS[base.manner]} {quote(tree.name(base.frame.link))}"
+            )
+            return PairDecision(False, reason, is_carried=True)
         return self._ruled(code, adjacent)
 
     def _number(self, name: str) -> int:
@@ -336,11 +352,6 @@ class CollisionPairs:
         if at.link < 0:
             raise ModelError("The world is no link; nothing is tested against it.")
         return at.link
-
-    def _told(self, carried: Carried) -> str:
-        part = quote(self.cell.manipulators[carried.manipulator].name)
-        holder = quote(self.kinship.name(carried.holder).qualified)
-        return f"{part} is {carried.verb} {holder}"
 
     def _ruled(self, code: int, adjacent: Container[int]) -> PairDecision:
         """Return what the last rule about a pair says, or else the default.

@@ -100,6 +100,16 @@ class Tree:
         """Return the manipulators whose bases are not bolted: states may move them."""
         return tuple(k for k, base in enumerate(self.bases) if base.manner != "bolted")
 
+    @cached_property
+    def carried_bases(self) -> tuple[int, ...]:
+        """Return the manipulators on links that states attach there or could move."""
+        return tuple(k for k in self.movable if self.bases[k].frame.link >= 0)
+
+    def released(self) -> Self:
+        """Return the tree with each base that is not bolted standing on the world."""
+        world = Base(FrameRef(WORLD_LINK, IDENTITY), manner="loose")
+        return self.attached(dict.fromkeys(self.movable, world))
+
     def base_link(self, manipulator: int) -> int:
         """Return the link that is the base of a manipulator."""
         return self.cell.starts[manipulator] + self.cell.manipulators[manipulator].base

@@ -39,9 +39,9 @@ from armillary.formats.robwork.frames import PREFIX, SEPARATOR, Body, Part
 from armillary.formats.robwork.patterns import Patterns, is_name
 from armillary.formats.xml import Element, Limits, parse, tag, to_text
 from armillary.model.collision_pairs import CollisionPairs
-from armillary.model.link_pattern import LinkName
 from armillary.model.property import Property
 from armillary.model.rules import Reason, Rule, Rules
+from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
 __all__ = ["SetupFiles", "are_default", "read_rules", "setup_text"]
@@ -325,16 +325,10 @@ def _rule_elements(rules: Sequence[Rule], patterns: Patterns) -> Iterator[Elemen
 def _pair_elements(cell: Workcell, patterns: Patterns) -> Iterator[Element]:
     """Yield the pairs of links with shapes on which the rules and RobWork differ."""
     decided = CollisionPairs(cell, cell.rules)
-    tree, pairs = decided.kinship, decided.pairs(())
-    tested = set(pairs)
-    links: list[LinkName] = []
-    groups: list[int] = []
-    for link in pairs.links:
-        number = cell.frame(link).link
-        links.append(tree.name(number))
-        groups.append(int(tree.groups[number]))
-    names = [patterns.name(link) for link in links]
-    for i, j in combinations(range(len(links)), 2):
+    pairs = decided.pairs(Tree.of(cell).released())
+    tested, groups = set(pairs), decided.groups
+    names = [patterns.name(link) for link in decided.link_names]
+    for i, j in combinations(range(len(names)), 2):
         is_tested = (pairs.links[i], pairs.links[j]) in tested
         if is_tested != (groups[i] != groups[j]):
             yield _element(names[i], names[j], tested=is_tested)

@@ -13,7 +13,6 @@ from armillary.formats.xml import Element, tag
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pairs import PairDecision
 from armillary.model.link_pattern import is_exact
-from armillary.model.link_tree import carried
 from armillary.model.rules import Reason, Rule
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
@@ -89,7 +88,7 @@ def _read_pairs(
 
 def untested_pairs(cell: Workcell, report: Report) -> Iterator[Element]:
     """Yield each pair of links with shapes that is not tested."""
-    pairs = CollisionPairs(cell, cell.rules).pairs(carried(Tree.of(cell)))
+    pairs = CollisionPairs(cell, cell.rules).pairs(Tree.of(cell))
     links = pairs.links
     untested = len(links) * (len(links) - 1) // 2 - len(pairs)
     if untested > MOST_PAIRS:
