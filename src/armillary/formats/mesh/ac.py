@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.formats.diagnostic import Place
-from armillary.formats.mesh.faults import refusal
+from armillary.formats.diagnostic import Place, fault
 from armillary.formats.mesh.surface import Surface
 from armillary.formats.mesh.words import floats, shown, whole_numbers
 
@@ -42,7 +41,7 @@ def read_ac(data: bytes, surface: Surface) -> None:
         FormatError: The file is faulty.
     """
     if not data.startswith(b"AC3D"):
-        raise refusal(
+        raise fault(
             Place(surface.path), "wrong-content", "an AC3D file begins with 'AC3D'"
         )
     scan = _Scanner(data, surface.path)
@@ -62,7 +61,7 @@ def read_ac(data: bytes, surface: Surface) -> None:
                 item = _Object(parent)
                 if depth > DEEPEST:
                     message = f"objects are nested more than {DEEPEST} deep"
-                    raise refusal(scan.place, "mesh-too-large", message)
+                    raise fault(scan.place, "mesh-too-large", message)
             case b"kids":
                 matrix = item.add_to(surface, colours, scan.place)
                 count = scan.count()
@@ -70,7 +69,7 @@ def read_ac(data: bytes, surface: Surface) -> None:
                 is_complete = not parents
             case b"":
                 message = "the file ends before its last object"
-                raise refusal(scan.place, "wrong-count", message)
+                raise fault(scan.place, "wrong-count", message)
             case _:
                 item.read(keyword, scan, surface)
 
@@ -123,7 +122,7 @@ class _Object:
                 scan.words(UNUSED[keyword])
             case _:
                 message = f"{shown(keyword)} is not a keyword of AC3D"
-                raise refusal(scan.place, "unexpected-word", message)
+                raise fault(scan.place, "unexpected-word", message)
 
     def _read_polygon(self, scan: _Scanner) -> None:
         """Read one surface; lines bound nothing."""
@@ -131,13 +130,13 @@ class _Object:
         flags = scan.word()
         if not re.fullmatch(rb"(0[xX])?[0-9a-fA-F]{1,8}", flags):
             message = f"{shown(flags)} is not a hexadecimal number"
-            raise refusal(scan.place, "bad-number", message)
+            raise fault(scan.place, "bad-number", message)
         material, keyword = 0, scan.word()
         if keyword == b"mat":
             material, keyword = scan.count(), scan.word()
         if keyword != b"refs":
             message = f"expected refs, found {shown(keyword)}"
-            raise refusal(scan.place, "unexpected-word", message)
+            raise fault(scan.place, "unexpected-word", message)
         count = scan.count()
         words = scan.words(3 * count)[::3]  # the others are texture coordinates
         if int(flags, 16) & 0xF == POLYGON:
@@ -190,7 +189,7 @@ class _Scanner:
         while len(found) < count:
             found.append(self.word())
             if not found[-1]:
-                raise refusal(self.place, "wrong-count", "the file ends too early")
+                raise fault(self.place, "wrong-count", "the file ends too early")
         return found
 
     def expect(self, keyword: bytes) -> None:
@@ -198,7 +197,7 @@ class _Scanner:
         found = self.word()
         if found != keyword:
             message = f"expected {keyword.decode()}, found {shown(found)}"
-            raise refusal(self.place, "unexpected-word", message)
+            raise fault(self.place, "unexpected-word", message)
 
     def floats(self, count: int) -> Array:
         """Return the next numbers, shape (count,)."""
@@ -209,7 +208,7 @@ class _Scanner:
         (number,) = whole_numbers(self.words(1), lambda _: self.place).tolist()
         if number < 0:
             message = f"there cannot be {number}"
-            raise refusal(self.place, "wrong-count", message)
+            raise fault(self.place, "wrong-count", message)
         return number
 
     def skip(self, count: int) -> None:

@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from armillary.errors import FormatError, quote
-from armillary.formats.diagnostic import Place
-from armillary.formats.mesh.faults import library, refusal
+from armillary.formats.diagnostic import Place, fault
+from armillary.formats.mesh.library import library
 from armillary.formats.mesh.surface import Surface
 from armillary.formats.xml import Element, Limits, parse
 
@@ -62,7 +62,7 @@ def read_dae(data: bytes, surface: Surface) -> None:
     root = parse(data, surface.path, Limits(depth=DEEPEST, elements=MOST_ELEMENTS))
     if root.name != "COLLADA":
         message = f"{root.label} is not the root of COLLADA"
-        raise refusal(root.place, "wrong-content", message)
+        raise fault(root.place, "wrong-content", message)
     guard = _Guard(root)
     checked = io.BytesIO(ET.tostring(guard.checked(root)))
     collada = library("collada", "COLLADA", place)
@@ -85,7 +85,7 @@ def read_dae(data: bytes, surface: Surface) -> None:
         raise
     except Exception as error:  # whatever the library trips over
         message = f"the file cannot be read: {error}".removesuffix(".")
-        raise refusal(place, "bad-document", message) from error
+        raise fault(place, "bad-document", message) from error
 
 
 def _metres(root: Element) -> float:
@@ -98,7 +98,7 @@ def _metres(root: Element) -> float:
             scale = math.nan
         if not 0.0 < scale < math.inf:
             message = f"{quote(text)} is not a number of metres"
-            raise refusal(element.place, "bad-number", message)
+            raise fault(element.place, "bad-number", message)
         return scale
     return 1.0
 
@@ -128,7 +128,7 @@ class _Guard:
         """
         for child in element.children:
             if child.name in REFUSED:
-                raise refusal(
+                raise fault(
                     child.place,
                     "unsupported-element",
                     f"{child.label} is not read",
@@ -163,7 +163,7 @@ class _Guard:
                 for name in ("p", "vcount"):
                     if len(element.children_named(name)) > 1:
                         message = f"{element.label} has more than one <{name}>"
-                        raise refusal(element.place, "repeated-element", message)
+                        raise fault(element.place, "repeated-element", message)
             points = self._points(element)
             copy.append(points)
             polygons = self.checked(element)
@@ -188,14 +188,14 @@ class _Guard:
         accessor = next(_below(source, "technique_common", "accessor"), None)
         if accessor is None:
             message = f"{source.label} has no <accessor>"
-            raise refusal(source.place, "missing-element", message)
+            raise fault(source.place, "missing-element", message)
         array = self._find(accessor, "source", "float_array")
         _check_floats(array, _count(array, "count", None))
         words = array.text.split()
         rows, stride = _count(accessor, "count", 0), _count(accessor, "stride", 1)
         offset = _count(accessor, "offset", 0)
         if stride < 3 or offset + rows * stride > len(words):
-            raise refusal(
+            raise fault(
                 accessor.place,
                 "wrong-count",
                 f"{rows} points of {stride} numbers do not fit into the {len(words)} "
@@ -216,14 +216,14 @@ class _Guard:
         reference = element.attributes.get(attribute, "")
         found = self._by_id.get(reference[1:])
         if not reference.startswith("#"):
-            raise refusal(
+            raise fault(
                 element.place,
                 "reference-outside",
                 f"{attribute} of {element.label} is {quote(reference)}; only what is "
                 "in the same file is read, as '#id'",
             )
         if found is None or found.name != kind:
-            raise refusal(
+            raise fault(
                 element.place,
                 "unknown-reference",
                 f"{attribute} of {element.label} is {quote(reference)}; there is no "
@@ -248,7 +248,7 @@ class _Guard:
                 case _:
                     continue
         if total > MOST_NODES or depth > DEEPEST:
-            raise refusal(
+            raise fault(
                 node.place,
                 "mesh-too-large",
                 f"the scene has more than {MOST_NODES} nodes, or more than {DEEPEST} "
@@ -302,7 +302,7 @@ def _input(element: Element, semantic: str) -> Element:
         if entry.attributes.get("semantic") == semantic:
             return entry
     message = f"{element.label} has no input {semantic!r}"
-    raise refusal(element.place, "missing-element", message)
+    raise fault(element.place, "missing-element", message)
 
 
 def _count(element: Element, name: str, default: int | None) -> int:
@@ -312,7 +312,7 @@ def _count(element: Element, name: str, default: int | None) -> int:
         return default
     if text is None or not (text.isascii() and text.isdigit() and len(text) <= 9):
         message = f"{name} of {element.label} is {quote(text or '')}, not a count"
-        raise refusal(element.place, "wrong-count", message)
+        raise fault(element.place, "wrong-count", message)
     return int(text)
 
 
@@ -327,10 +327,10 @@ def _check_floats(element: Element, count: int) -> None:
         is_good = False
     if not is_good:
         message = f"{element.label} holds a word that is not a finite number"
-        raise refusal(element.place, "bad-number", message)
+        raise fault(element.place, "bad-number", message)
     if len(words) != count:
         message = f"{element.label} holds {len(words)} numbers, not {count}"
-        raise refusal(element.place, "wrong-count", message)
+        raise fault(element.place, "wrong-count", message)
 
 
 def _unit_axis(element: Element) -> str:
@@ -342,7 +342,7 @@ def _unit_axis(element: Element) -> str:
     length = math.hypot(*axis)
     if length == 0.0 and angle != 0.0:
         message = f"{element.label} has an axis of zero length"
-        raise refusal(element.place, "zero-axis", message)
+        raise fault(element.place, "zero-axis", message)
     axis = [each / length for each in axis] if length else [0.0, 0.0, 1.0]
     return " ".join(map(repr, (*axis, angle)))
 
@@ -351,4 +351,4 @@ def _check_indices(element: Element) -> None:
     """Check that an element holds whole numbers from 0 up, of at most 9 digits."""
     if INDICES.fullmatch(element.text) is None:
         message = f"{element.label} holds a word that is not a whole number from 0 up"
-        raise refusal(element.place, "bad-number", message)
+        raise fault(element.place, "bad-number", message)

@@ -8,8 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from armillary.formats.diagnostic import Place
-from armillary.formats.mesh.faults import refusal
+from armillary.formats.diagnostic import Place, fault
 from armillary.formats.mesh.surface import Surface
 from armillary.formats.mesh.words import floats, shown, whole_numbers
 
@@ -50,7 +49,7 @@ def read_obj(data: bytes, surface: Surface, open_beside: Open) -> None:
             case b"v":
                 if len(rest) < 3:  # a weight or a colour may follow
                     message = f"a vertex has 3 coordinates, not {len(rest)}"
-                    raise refusal(Place(path, line), "wrong-count", message)
+                    raise fault(Place(path, line), "wrong-count", message)
                 words += rest[:3]
                 vertex_lines.append(line)
             case b"f" | b"fo":
@@ -79,7 +78,7 @@ def read_obj(data: bytes, surface: Surface, open_beside: Open) -> None:
     if len(count) and count.min() < 3:
         at = Place(path, face_lines[int(np.argmin(count))])
         message = f"a polygon has at least 3 corners, not {count.min()}"
-        raise refusal(at, "bad-polygon", message)
+        raise fault(at, "bad-polygon", message)
     for number in sorted(set(materials)):
         chosen = used == number
         of_these = flat[np.repeat(chosen, count)]
@@ -95,7 +94,7 @@ def read_obj(data: bytes, surface: Surface, open_beside: Open) -> None:
 def _lines(data: bytes, path: str) -> Iterator[tuple[int, list[bytes]]]:
     """Yield the number and words of each line; a backslash continues one."""
     if b"\0" in data:
-        raise refusal(Place(path), "not-text", "this is not text: it has a zero byte")
+        raise fault(Place(path), "not-text", "this is not text: it has a zero byte")
     start, pending = 0, list[bytes]()
     for number, line in enumerate(data.splitlines(), start=1):
         words = line.split()
@@ -140,7 +139,7 @@ class _Colours:
         """Return the number of a material."""
         if len(self._numbers) > MOST_MATERIALS:
             message = f"it has more than {MOST_MATERIALS} materials"
-            raise refusal(place, "mesh-too-large", message)
+            raise fault(place, "mesh-too-large", message)
         return self._numbers.setdefault(material, len(self._numbers))
 
     def read(self, library: bytes, place: Place) -> None:
@@ -149,7 +148,7 @@ class _Colours:
             return
         if len(self._libraries) == MOST_LIBRARIES:
             message = f"it names more than {MOST_LIBRARIES} files of colours"
-            raise refusal(place, "mesh-too-large", message)
+            raise fault(place, "mesh-too-large", message)
         self._libraries.add(library)
         name = library.decode("utf-8", errors="replace")
         self._known |= _colours(self._open(name, place))
@@ -183,7 +182,7 @@ def _numbers(words: list[bytes]) -> list[float]:
 
 
 def _no_vertex(number: int, count: int, place: Place) -> Exception:
-    return refusal(
+    return fault(
         place,
         "bad-index",
         f"there is no vertex {number}; there are {count}, counted from 1",
@@ -192,11 +191,11 @@ def _no_vertex(number: int, count: int, place: Place) -> Exception:
 
 def _unknown(keyword: bytes, place: Place) -> Exception:
     if keyword in CURVED:
-        return refusal(
+        return fault(
             place,
             "curved-surface",
             f"{shown(keyword)} belongs to a curved surface; only polygons are read",
             hint="Export polygons.",
         )
     message = f"{shown(keyword)} is not a statement of OBJ"
-    return refusal(place, "unexpected-word", message)
+    return fault(place, "unexpected-word", message)

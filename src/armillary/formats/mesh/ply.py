@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import FormatError, unknown
-from armillary.formats.diagnostic import Place
-from armillary.formats.mesh.faults import refusal
+from armillary.formats.diagnostic import Place, fault
 from armillary.formats.mesh.surface import Surface
 from armillary.formats.mesh.words import floats, place_of_word, shown, whole_numbers
 
@@ -58,7 +57,7 @@ class _Element:
         for k, each in enumerate(self.properties):
             if each.name in names:
                 return k
-        raise refusal(
+        raise fault(
             self.place,
             "missing-property",
             f"element {shown(self.name)} has no property {shown(names[0])}",
@@ -83,7 +82,7 @@ def read_ply(data: bytes, surface: Surface) -> None:
             axes = [element.index(name) for name in (b"x", b"y", b"z")]
             if (lengths[:, axes] != 1).any():
                 message = "a coordinate cannot be a list"
-                raise refusal(element.place, "bad-header", message)
+                raise fault(element.place, "bad-header", message)
             types = [element.properties[k].type for k in axes]
             columns = map(rows.numbers, starts[:, axes].T, types)
             vertices = np.stack(list(columns), axis=1).astype(np.float64)
@@ -97,12 +96,12 @@ def read_ply(data: bytes, surface: Surface) -> None:
             corners = numbers.astype(np.int64)
             if (corners != numbers).any():
                 message = "a corner of a face is not a whole number"
-                raise refusal(element.place, "bad-number", message)
+                raise fault(element.place, "bad-number", message)
     if rows.left:
         place = Place(surface.path)
         message = f"{rows.left} bytes or words follow the last row"
         if not order:
-            raise refusal(place, "wrong-count", message)
+            raise fault(place, "wrong-count", message)
         surface.report.warning(place, "trailing-bytes", f"{message}, and are left out")
     surface.add(vertices, corners, sizes)
 
@@ -111,7 +110,7 @@ def _header(data: bytes, path: str) -> tuple[str, list[_Element], int, int]:
     """Return the byte order, empty for text, the elements, and the header's size."""
     lines = data[:LONGEST_HEADER].splitlines(keepends=True)
     if not lines or lines[0].strip() != b"ply":
-        raise refusal(Place(path), "wrong-content", "a PLY file begins with 'ply'")
+        raise fault(Place(path), "wrong-content", "a PLY file begins with 'ply'")
     order: str | None = None
     elements: list[_Element] = []
     size = len(lines[0])
@@ -127,19 +126,19 @@ def _header(data: bytes, path: str) -> tuple[str, list[_Element], int, int]:
                 rows = int(whole_numbers([count], lambda _, place=place: place)[0])
                 if rows < 0:
                     message = f"an element cannot have {rows} rows"
-                    raise refusal(place, "wrong-count", message)
+                    raise fault(place, "wrong-count", message)
                 elements.append(_Element(name, rows, place))
             case [b"property", *words] if elements:
                 elements[-1].properties.append(_property(words, place))
                 if len(elements[-1].properties) > MOST_PROPERTIES:
                     message = f"an element has more than {MOST_PROPERTIES} properties"
-                    raise refusal(place, "bad-header", message)
+                    raise fault(place, "bad-header", message)
             case [b"end_header"] if order is not None:
                 return order, elements, number, size
             case _:
                 message = f"{shown(line.strip())} is not part of a header"
-                raise refusal(place, "bad-header", message)
-    raise refusal(Place(path), "bad-header", "the header does not end")
+                raise fault(place, "bad-header", message)
+    raise fault(Place(path), "bad-header", "the header does not end")
 
 
 def _property(words: list[bytes], place: Place) -> _Property:
@@ -148,13 +147,13 @@ def _property(words: list[bytes], place: Place) -> _Property:
             of_length = _type(length, place)
             if of_length.startswith("f"):
                 message = "the length of a list cannot be a float"
-                raise refusal(place, "bad-header", message)
+                raise fault(place, "bad-header", message)
             return _Property(name, _type(kind, place), of_length)
         case [kind, name]:
             return _Property(name, _type(kind, place))
         case _:
             message = f"{shown(b' '.join(words))} is not a property"
-            raise refusal(place, "bad-header", message)
+            raise fault(place, "bad-header", message)
 
 
 def _type(name: bytes, place: Place) -> str:
@@ -162,7 +161,7 @@ def _type(name: bytes, place: Place) -> str:
     if found is None:
         known = [each.decode() for each in TYPES]
         error = unknown("type", name.decode("utf-8", errors="replace"), known)
-        raise refusal(place, "bad-header", str(error)) from error
+        raise fault(place, "bad-header", str(error)) from error
     return found
 
 
@@ -243,11 +242,11 @@ class _Rows:
             count = self._units[at]
         if count < 0 or count != int(count):
             message = f"a list cannot have {count} entries"
-            raise refusal(element.place, "wrong-count", message)
+            raise fault(element.place, "wrong-count", message)
         return int(count)
 
     def _too_short(self, element: _Element) -> FormatError:
-        return refusal(
+        return fault(
             self._place,
             "wrong-size",
             f"the file is too short for the {element.rows} rows of "

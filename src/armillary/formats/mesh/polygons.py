@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.formats.diagnostic import Place
-from armillary.formats.mesh.faults import library, refusal
+from armillary.formats.diagnostic import Place, fault
+from armillary.formats.mesh.library import library
 
 __all__ = ["triangulate"]
 
@@ -54,7 +54,7 @@ def triangulate(
             concave = np.flatnonzero(~_is_fan(points))
             work += float(size) ** 2 * len(concave)
             if work > MOST_WORK:
-                raise refusal(
+                raise fault(
                     place,
                     "mesh-too-large",
                     f"concave polygons of up to {size} corners are too many to be cut",

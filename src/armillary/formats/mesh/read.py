@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from armillary.errors import quote
-from armillary.formats.diagnostic import Diagnostic, Place, Report
+from armillary.errors import FormatError, quote
+from armillary.formats.diagnostic import Diagnostic, Place, Report, fault
 from armillary.formats.files import SIZE_CAP, read_bytes
 from armillary.formats.mesh.ac import read_ac
 from armillary.formats.mesh.dae import read_dae
-from armillary.formats.mesh.faults import refusal
 from armillary.formats.mesh.gltf import read_glb, read_gltf
 from armillary.formats.mesh.obj import read_obj
 from armillary.formats.mesh.ply import read_ply
@@ -24,8 +21,6 @@ from armillary.formats.paths import Roots
 from armillary.model.geometry.triangles import Triangles
 
 __all__ = ["KINDS", "read_parts", "read_surface", "read_triangles"]
-
-Open = Callable[[str, Place], Path | Diagnostic]
 
 KINDS: Final = (
     ".stl",
@@ -89,7 +84,7 @@ def read_surface(
     name = os.fspath(path)
     ending = os.path.splitext(name)[1].lower()
     if ending not in KINDS:
-        raise refusal(
+        raise fault(
             Place(name),
             "unknown-mesh-format",
             f"{quote(ending)} is not a kind of mesh file that is read",
@@ -134,15 +129,15 @@ class _Beside:
         """Return the bytes of a file.
 
         Raises:
-            FormatError: It is not there, or not where it may be.
+            FormatError: It is missing, or not where it may be.
         """
         found = self._roots.find(reference, base=self._folder, place=place)
         if isinstance(found, Diagnostic):
-            raise refusal(place, found.code, found.message, hint=found.hint)
+            raise FormatError(found)
         return read_bytes(found, self._size_cap)
 
     def optional(self, reference: str, place: Place) -> bytes | None:
-        """Return the bytes of a file, or None, with a note, where it is not there."""
+        """Return the bytes of a file, or None, with a note, if it is missing."""
         found = self._roots.find(reference, base=self._folder, place=place)
         if isinstance(found, Diagnostic):
             self._report.note(place, found.code, found.message, hint=found.hint)

@@ -7,8 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from armillary.formats.diagnostic import Place
-from armillary.formats.mesh.faults import refusal
+from armillary.formats.diagnostic import Place, fault
 from armillary.formats.mesh.surface import Surface
 from armillary.formats.mesh.words import floats, place_of_word, shown
 
@@ -45,7 +44,7 @@ def read_stl(data: bytes, surface: Surface) -> None:
         return
     excess = len(data) - size
     if excess < 0 or (excess and excess % TRIANGLE.itemsize * count == 0):
-        raise refusal(
+        raise fault(
             place,
             "wrong-size",
             f"the file has {len(data)} bytes, but the {count} triangles that it "
@@ -78,7 +77,7 @@ def _read_text(text: bytes, surface: Surface) -> None:
         first = int(wrong[0])
         found = words[first] if first < len(words) else b""
         expected = KEYWORDS[first % len(FACET)]
-        raise refusal(
+        raise fault(
             place_of_word(text, surface.path, first),
             "unexpected-word",
             f"expected {expected.decode()}, found "

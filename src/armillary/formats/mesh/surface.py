@@ -8,8 +8,7 @@ from typing import Final, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.formats.diagnostic import Place, Report
-from armillary.formats.mesh.faults import refusal
+from armillary.formats.diagnostic import Place, Report, fault
 from armillary.formats.mesh.polygons import triangulate
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.shape import Colour
@@ -62,7 +61,7 @@ class Surface:
             self._vertex_count + vertices > MOST_VERTICES
             or self._face_count + faces > MOST_FACES
         ):
-            raise refusal(
+            raise fault(
                 place,
                 "mesh-too-large",
                 f"there are more than {MOST_VERTICES} vertices or {MOST_FACES} "
@@ -119,27 +118,27 @@ class Surface:
         self, vertices: Array, corners: Indices, sizes: Indices, place: Place
     ) -> None:
         if sizes.sum() != len(corners):
-            raise refusal(
+            raise fault(
                 place,
                 "wrong-count",
                 f"{len(corners)} corners do not make {len(sizes)} polygons",
             )
         if len(sizes) and sizes.min() < 3:
-            raise refusal(
+            raise fault(
                 place,
                 "bad-polygon",
                 f"a polygon has at least 3 corners, not {sizes.min()}",
             )
         self.check_counts(len(vertices), len(corners) - 2 * len(sizes), place)
         if len(self._parts) == MOST_PARTS:
-            raise refusal(
+            raise fault(
                 place, "mesh-too-large", f"the mesh has more than {MOST_PARTS} parts"
             )
         with np.errstate(invalid="ignore"):
             is_good = (np.abs(vertices) <= LARGEST).all(axis=1)
         if not is_good.all():
             row = int(np.argmin(is_good))
-            raise refusal(
+            raise fault(
                 place,
                 "bad-number",
                 f"vertex {row + 1} is {vertices[row].tolist()}, which is not finite "
@@ -148,7 +147,7 @@ class Surface:
         is_there = (corners >= 0) & (corners < len(vertices))
         if not is_there.all():
             wrong = int(corners[np.argmin(is_there)])
-            raise refusal(
+            raise fault(
                 place,
                 "bad-index",
                 f"there is no vertex {wrong}; there are {len(vertices)}, counted "
@@ -165,7 +164,7 @@ class Surface:
             welded = self._welded(self._parts)
             if len(welded.faces):
                 return welded
-        raise refusal(
+        raise fault(
             Place(self.path),
             "empty-mesh",
             "there are no triangles in this file",

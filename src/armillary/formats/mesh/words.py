@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Place
-from armillary.formats.mesh.faults import refusal
+from armillary.formats.diagnostic import Place, fault
 
 __all__ = ["floats", "place_of_word", "shown", "whole_numbers"]
 
-FIT: Final = 1 << 62
+DTYPES: Final = {float: np.float64, int: np.int64}
+MOST: Final = {float: math.inf, int: 1 << 63}
 
 
 def floats(
@@ -22,20 +24,12 @@ def floats(
 ) -> npt.NDArray[np.float64]:
     """Return finite numbers, shape (n,).
 
-    place: Where the k-th word stands.
+    place: The location of the k-th word.
 
     Raises:
         FormatError: A word is not a finite number.
     """
-    try:
-        numbers = np.fromiter(map(float, words), np.float64, len(words))
-    except ValueError:
-        numbers = np.full(len(words), np.nan)
-    if not np.isfinite(numbers).all() or b"_" in b" ".join(words):
-        wrong = next(k for k, word in enumerate(words) if not _is_finite(word))
-        message = f"{shown(words[wrong])} is not a finite number"
-        raise refusal(place(wrong), "bad-number", message)
-    return numbers
+    return _numbers(words, place, float, "a finite number")
 
 
 def whole_numbers(
@@ -43,23 +37,32 @@ def whole_numbers(
 ) -> npt.NDArray[np.int64]:
     """Return whole numbers, shape (n,).
 
-    place: Where the k-th word stands.
+    place: The location of the k-th word.
 
     Raises:
         FormatError: A word is not a whole number, or too large to count anything.
     """
-    try:
-        if b"_" not in b" ".join(words):
-            return np.fromiter(map(int, words), np.int64, len(words))
-    except (ValueError, OverflowError):
-        pass
-    wrong = next(k for k, word in enumerate(words) if not _is_whole(word))
-    message = f"{shown(words[wrong])} is not a whole number"
-    raise refusal(place(wrong), "bad-number", message)
+    return _numbers(words, place, int, "a whole number")
+
+
+def _numbers(
+    words: Sequence[bytes],
+    place: Callable[[int], Place],
+    kind: type[float],
+    what: str,
+) -> npt.NDArray[Any]:
+    numbers: npt.NDArray[Any] | None = None
+    with suppress(ValueError, OverflowError):
+        numbers = np.fromiter(map(kind, words), DTYPES[kind], len(words))
+    if numbers is None or not np.isfinite(numbers).all() or b"_" in b" ".join(words):
+        wrong = next(k for k, word in enumerate(words) if not _is_number(word, kind))
+        message = f"{shown(words[wrong])} is not {what}"
+        raise fault(place(wrong), "bad-number", message)
+    return numbers
 
 
 def place_of_word(text: bytes, path: str, index: int, *, first_line: int = 1) -> Place:
-    """Return where the word of an index stands, or where the text ends."""
+    """Return the location of the word of an index, or of the end of the text."""
     line = first_line
     for words in map(bytes.split, text.splitlines()):
         index -= len(words)
@@ -74,15 +77,8 @@ def shown(word: bytes) -> str:
     return quote(word.decode("utf-8", errors="replace"))
 
 
-def _is_finite(word: bytes) -> bool:
+def _is_number(word: bytes, kind: type[float]) -> bool:
     try:
-        return b"_" not in word and bool(np.isfinite(float(word)))
-    except ValueError:
-        return False
-
-
-def _is_whole(word: bytes) -> bool:
-    try:
-        return b"_" not in word and abs(int(word)) < FIT
+        return b"_" not in word and abs(kind(word)) < MOST[kind]
     except ValueError:
         return False

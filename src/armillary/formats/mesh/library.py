@@ -1,27 +1,13 @@
-"""Errors of mesh files, and the libraries of the extra `mesh`."""
+"""The libraries of the extra `mesh`."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
-from armillary.errors import FormatError
-from armillary.formats.diagnostic import Diagnostic, Place, Severity
+from armillary.formats.diagnostic import Place, fault
 
-__all__ = ["library", "refusal"]
-
-
-def refusal(place: Place, code: str, message: str, *, hint: str = "") -> FormatError:
-    """Return the error for a fault of a mesh file."""
-    return FormatError(
-        Diagnostic(
-            place=place,
-            severity=Severity.ERROR,
-            code=code,
-            message=message,
-            hint=hint,
-        )
-    )
+__all__ = ["library"]
 
 
 def library(name: str, what: str, place: Place) -> Any:
@@ -35,7 +21,7 @@ def library(name: str, what: str, place: Place) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise refusal(
+        raise fault(
             place,
             "missing-library",
             f"{what} is read with the library {name}, which is not installed",
