@@ -151,7 +151,7 @@ def printable(text: str) -> str:
 
 
 def quote(name: object, *, longest: int = LONGEST_NAME_SHOWN) -> str:
-    """Return a name in quotes, escaped, with the middle cut out where it is long."""
+    """Return a name in quotes, escaped; the middle of one over `longest` is cut out."""
     text = name if isinstance(name, str) else repr(name)
     if len(text) > longest:
         head = longest * 2 // 3

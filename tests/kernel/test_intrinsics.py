@@ -416,7 +416,7 @@ EXCEPT = {"pow": [(-np.inf, 0.5), (-0.0, 0.5)]}
 
 
 @KINDS
-@pytest.mark.parametrize("name", OPS)
+@pytest.mark.parametrize("name", sorted(OPS.keys() - {"is_single"}))  # it asks the type
 def test_special_values(kind: Kind, name: str):
     op = OPS[name]
     domains = [special(kind) if of == "real" else [0.0, 1.0] for of in op.args]

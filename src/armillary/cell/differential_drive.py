@@ -191,6 +191,7 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         Raises:
             UnknownName: A frame or joint does not exist.
+            ModelError: `joints` is a text.
             StateError: The state is not one of this cell, or the base is held.
         """
         if isinstance(joints, str):

@@ -271,7 +271,10 @@ class Report:
         return view
 
     def error(self, place: Place, code: str, message: str, *, hint: str = "") -> None:
-        """Add an error, or what this view of the report makes of it."""
+        """Add an error, or what this view of the report makes of it.
+
+        Arguments are those of `Diagnostic`.
+        """
         self._faults += 1
         if self._severity is not Severity.ERROR:
             message = f"{message}; {self._consequence}"
@@ -280,11 +283,11 @@ class Report:
         self._add(place, self._severity, code, message, hint)
 
     def warning(self, place: Place, code: str, message: str, *, hint: str = "") -> None:
-        """Add a warning: an answer may change, since something is left out."""
+        """Add a warning: an answer may change; arguments are those of `Diagnostic`."""
         self._add(place, Severity.WARNING, code, message, hint)
 
     def note(self, place: Place, code: str, message: str, *, hint: str = "") -> None:
-        """Add a note: no answer changes."""
+        """Add a note: no answer changes; arguments are those of `Diagnostic`."""
         self._add(place, Severity.NOTE, code, message, hint)
 
     def _add(
@@ -316,7 +319,11 @@ class Report:
         return (*self._all.kept, *self._more())
 
     def raise_if_errors(self) -> None:
-        """Raise a FormatError with all diagnostics, worst first, if any is an error."""
+        """End the reading or writing if any diagnostic is an error.
+
+        Raises:
+            FormatError: It has all diagnostics, the worst first.
+        """
         if self._all.counts[Severity.ERROR]:
             self._add_unsupported()
             worst_first = sorted(self._all.kept, key=lambda d: _RANK[d.severity])

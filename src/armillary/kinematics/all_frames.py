@@ -36,7 +36,7 @@ FRAMES: Final = -3  # the axis of frames in an array of poses
 def pose(
     cell: Workcell, frame: str, state: State, *, relative_to: str = WORLD
 ) -> Array:
-    """Return the pose of a frame in a state, shape (4, 4).
+    """Return the pose of a frame in a state, in `relative_to`, shape (4, 4).
 
     It is computed without a kernel, so that no state asks for compilation.
 

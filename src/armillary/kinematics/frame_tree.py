@@ -44,7 +44,7 @@ def children(cell: Workcell, frame: str, state: State) -> tuple[str, ...]:
 
 
 def common_ancestor(cell: Workcell, frames: Sequence[str], state: State) -> str:
-    """Return the nearest frame that is or carries each of these in a state.
+    """Return the nearest frame that is or carries each of `frames` in a state.
 
     Raises:
         UnknownName: A frame does not exist.

@@ -202,6 +202,8 @@ def bias_acceleration(
 ) -> AnyKernel:
     """Return the kernel of J' qd: the acceleration at steady joint rates.
 
+    Arguments are as for `jacobian`.
+
     Returns:
         A kernel (..., n), (..., n) -> (..., 6): linear [m/s^2], angular [rad/s^2].
     """

@@ -164,9 +164,11 @@ class State(
     def joints(
         self, positions: Mapping[str, float], *, check_limits: bool = False
     ) -> Self:
-        """Return the state with some joints moved, by name [m or rad].
+        """Return the state with some joints moved.
 
-        check_limits: As for `replace`.
+        Args:
+            positions: The positions of joints by name [m or rad].
+            check_limits: As for `replace`.
 
         Raises:
             UnknownName: A joint does not exist.

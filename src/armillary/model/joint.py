@@ -198,7 +198,7 @@ class Joint(
         return moved if self.precursor.is_identity else self.precursor @ moved
 
     def velocity(self, q: float, qd: float) -> Array:
-        """Return the twist of M relative to F, written in M, at rate `qd`.
+        """Return the twist of M relative to F, written in M, at `q` and the rate `qd`.
 
         Returns:
             Linear [m/s], then angular [rad/s], shape (6,).
@@ -206,7 +206,7 @@ class Joint(
         return self._unit_twist(q) * _one_number(qd)
 
     def acceleration(self, q: float, qd: float, qdd: float) -> Array:
-        """Return the acceleration of M relative to F, written in M.
+        """Return the acceleration of M relative to F, written in M, at q, qd and qdd.
 
         It is the time derivative, taken in F, of the velocities of M: with S = (v, w)
         the twist at unit rate, linear v qdd + v' qd^2 + (w x v) qd^2 and angular
@@ -269,8 +269,8 @@ class Joint(
     def origin_bound(self, lower: float, upper: float) -> float:
         """Return an upper bound of the distance between the origins of F and M [m].
 
-        It holds for every q between the limits, in whichever order they are given and
-        also where they are infinite, and is proved by interval arithmetic.
+        It holds for every q between `lower` and `upper`, in either order and also if
+        they are infinite, and is proved by interval arithmetic.
 
         Raises:
             JointError: A limit is NaN.
@@ -319,7 +319,7 @@ class Joint(
         return scaled_parameters(scaled, factor)
 
     def approx_equal(self, other: object, tolerance: float) -> bool:
-        """Return whether `other` is such a joint and no parameter differs by more."""
+        """Return whether `other` is such a joint, all numbers equal to `tolerance`."""
         return parameters.approx_equal(self, other, tolerance)
 
     def _range(self, lower: float, upper: float) -> tuple[float, float]:

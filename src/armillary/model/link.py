@@ -185,7 +185,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def approx_equal(self, other: object, tolerance: float) -> bool:
-        """Return whether `other` is a link with numbers no more than that different.
+        """Return whether `other` is a link with numbers equal within `tolerance`.
 
         Names and what else is not a number must be equal.
         """

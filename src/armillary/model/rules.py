@@ -185,8 +185,12 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ) -> Self:
         """Return the rules with pairs that are tested from now on.
 
-        where: Which of the pairs; by default `any` where both sides are names, else
-            `apart`, so that `include("arm/*", "arm/*")` leaves neighbours alone.
+        Args:
+            a: Name or pattern of the links on one side.
+            b: Name or pattern of the links on the other side.
+            where: Which of the pairs; by default `any` if both sides are names, else
+                `apart`, so that `include("arm/*", "arm/*")` leaves neighbours alone.
+            reason: Why, for messages and files.
 
         Raises:
             ModelError: A side is no name and no pattern.
@@ -199,6 +203,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         self, a: str, b: str, *, where: Where = "any", reason: str = Reason.USER
     ) -> Self:
         """Return the rules with pairs that are not tested from now on.
+
+        Arguments are as for `include`, but `where` is `any` by default.
 
         Raises:
             ModelError: A side is no name and no pattern.

@@ -88,7 +88,11 @@ class Pose(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
     @staticmethod
     def from_rotation_position(rotation: Any, position: Any = ZERO) -> Pose:
-        """Return the pose of a rotation, shape (3, 3), unchecked, and an origin, (3,).
+        """Return the pose of a rotation, which is not checked, and a position.
+
+        Args:
+            rotation: Shape (3, 3).
+            position: Of the origin [m], shape (3,).
 
         Raises:
             ShapeError: A shape differs.
@@ -120,7 +124,11 @@ class Pose(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
     @staticmethod
     def from_quaternion(wxyz: Any, position: Any = ZERO) -> Pose:
-        """Return the pose of a quaternion, shape (4,), any length, and an origin, (3,).
+        """Return the pose of a quaternion and a position.
+
+        Args:
+            wxyz: A quaternion of any length, w first, shape (4,).
+            position: Of the origin [m], shape (3,).
 
         Raises:
             ShapeError: A shape differs.
@@ -133,7 +141,7 @@ class Pose(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     def from_rpy(
         roll: Number, pitch: Number, yaw: Number, position: Any = ZERO
     ) -> Pose:
-        """Return the pose Rz(yaw) Ry(pitch) Rx(roll) [rad] at an origin, shape (3,).
+        """Return the pose Rz(yaw) Ry(pitch) Rx(roll) [rad] at a position [m], (3,).
 
         Raises:
             ShapeError: A shape differs.
@@ -200,7 +208,7 @@ class Pose(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
         return Pose(rot.nearest_rotation(self.rotation), self.position)
 
     def approx_equal(self, other: Pose, tolerance: float) -> bool:
-        """Return whether no entry of the two matrices differs by more than this."""
+        """Return whether the entries of `other` differ by at most `tolerance`."""
         pairs = zip(self.entries, other.entries, strict=True)
         return largest(a - b for a, b in pairs) <= tolerance
 

@@ -24,7 +24,10 @@ def random_direction(random: Random) -> Axis:
 
 
 def random_pose(random: Random, *, reach: float = 1.0) -> Pose:
-    """Return a pose, all rotations equally likely, in a cube of side 2 reach [m]."""
+    """Return a pose, all rotations equally likely, in a cube of side 2 reach [m].
+
+    random: Where the numbers come from.
+    """
     quaternion = random.normal(size=4).tolist()
     position = random.uniform(-reach, reach, 3).tolist()
     return Pose.from_quaternion(quaternion, position)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -25,7 +26,7 @@ TRIES: Final = 40
 GRID: Final = 400
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Subject:
     """A joint and the coordinates at which its laws are tested.
 
@@ -59,7 +60,7 @@ class Subject:
         moved[:, :3] = self.joint.motion.poses(q)
         return self.joint.precursor.matrix() @ moved
 
-    @property
+    @cached_property
     def size(self) -> float:
         """Return how far from the origin the motion goes over the grid [m]."""
         distance = np.linalg.norm(self.placements(self.grid)[:, :3, 3], axis=1)

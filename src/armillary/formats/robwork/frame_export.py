@@ -129,7 +129,6 @@ class FrameExport:
     Attributes:
         frames: The frames; the first one is the base.
         joints: The name of the frame of each joint, by the name of the joint.
-        types: The types of frames that the model has no field for.
     """
 
     def __init__(
@@ -149,7 +148,7 @@ class FrameExport:
             for link in manipulator.links
             if link.moves and (axis := joint_axis_of(link.joint)) is not None
         }
-        self.types = {
+        self._types = {
             each.of: each.text for each in manipulator.properties if each.name == TYPE
         }
         self._name_joints()
@@ -186,7 +185,7 @@ class FrameExport:
             frames = self._joint(link, drives[0], axis)
             frame = frames[-1]
         elif link.parent is not None:
-            frame.type = self.types.get(link.name, "Fixed")
+            frame.type = self._types.get(link.name, "Fixed")
             frame.pose = link.joint.precursor
             if drives:
                 frame.pose = self._stopped(link, drives)
@@ -200,7 +199,7 @@ class FrameExport:
                 name=each.name,
                 parent=link.name,
                 pose=link.primary @ each.pose,
-                type=self.types.get(each.name, kind),
+                type=self._types.get(each.name, kind),
                 parts=self._properties(each.name),
             )
             frames.append(named)

@@ -21,8 +21,9 @@ from armillary.formats.robwork.elements import (
     report_unknown,
     values,
 )
+from armillary.formats.robwork.files import FileFinder
 from armillary.formats.robwork.frames import WORLD_FRAME, Body, FrameIndex, Node
-from armillary.formats.robwork.include import FileFinder, expand
+from armillary.formats.robwork.include import expand
 from armillary.formats.robwork.manipulators import CellBuilder
 from armillary.formats.robwork.patterns import Patterns
 from armillary.formats.robwork.setups import SetupFiles, read_rules

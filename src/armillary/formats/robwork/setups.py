@@ -27,7 +27,6 @@ from armillary.formats.robwork.elements import (
     CALIBRATION,
     COLLISION,
     PROXIMITY,
-    SETUPS,
     Context,
     known_children,
     may_have,
@@ -45,7 +44,7 @@ from armillary.model.rules import Reason, Rule, Rules
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
-__all__ = ["SetupFiles", "are_default", "read_rules", "setup_elements", "setup_text"]
+__all__ = ["SetupFiles", "are_default", "read_rules", "setup_text"]
 
 MOST_FILES: Final = 1000
 MOST_ELEMENTS: Final = 150_000
@@ -265,25 +264,11 @@ class _RuleReader:
             )
 
 
-# Writing: references, and a proximity setup in a file beside the workcell
+# Writing: a proximity setup in a file beside the workcell
 
 FLAGS: Final = {"UseIncludeAll": "true", "UseExcludeStaticPairs": "true"}
 _START: Final = Rules.robwork(has_setup=True)
 _DEFAULTS: Final = (Rules(), Rules.robwork())
-
-
-def setup_elements(properties: Sequence[Property]) -> list[Element]:
-    """Return the references to setups that were not read, each in its chains."""
-    found: list[Element] = []
-    for each in properties:
-        kind = each.name.removeprefix(PREFIX)
-        if each.name.startswith(PREFIX) and kind in SETUPS:
-            element = tag(kind, {"file": each.text})
-            for chain in reversed(each.description.split(SEPARATOR)):
-                if chain:
-                    element = tag("SerialChain", {"name": chain}, element)
-            found.append(element)
-    return found
 
 
 def are_default(rules: Rules) -> bool:

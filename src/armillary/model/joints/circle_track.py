@@ -29,7 +29,11 @@ class CircleTrack(Joint, frozen=True):
     lengths = ("radius",)
 
     def check(self) -> None:
-        """Refuse a radius that is not above zero."""
+        """Check the radius.
+
+        Raises:
+            JointError: It is not above zero.
+        """
         if self.radius <= 0.0:
             raise JointError(
                 f"CircleTrack needs radius > 0, not {self.radius}. To ride the other "

@@ -91,7 +91,8 @@ class Curve(Joint, frozen=True):
     def origin_bound(self, lower: float, upper: float) -> float:
         """Return an upper bound of the distance between the origins of F and M [m].
 
-        It is taken from the control points of the curve's cubics, see `bezier`.
+        It holds for every q between `lower` and `upper`, and is taken from the control
+        points of the curve's cubics, see `bezier`.
         """
         low, high = self._range(lower, upper)
         track = self._track()

@@ -31,7 +31,11 @@ class OvalTrack(Joint, frozen=True):
     lengths = ("straight", "radius")
 
     def check(self) -> None:
-        """Refuse a negative straight and a radius that is not above zero."""
+        """Check the lengths.
+
+        Raises:
+            JointError: The straight is negative, or the radius not above zero.
+        """
         if self.straight < 0.0 or self.radius <= 0.0:
             raise JointError(
                 "OvalTrack needs straight >= 0 and radius > 0, not "

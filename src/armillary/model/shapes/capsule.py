@@ -32,7 +32,13 @@ class Capsule(Primitive, frozen=True, kw_only=True, tag="capsule"):
 
     @classmethod
     def between(cls, start: Any, end: Any, *, radius: float, **looks: Any) -> Self:
-        """Return the capsule about the segment between two points, shape (3,) each.
+        """Return the capsule about the segment between two points.
+
+        Args:
+            start: One end of the segment [m], shape (3,).
+            end: The other end [m], shape (3,).
+            radius: Of the capsule [m].
+            looks: Its `name` and `colour`.
 
         Raises:
             ModelError: The points are not finite.

@@ -36,9 +36,14 @@ class Cone(Primitive, frozen=True, kw_only=True, tag="cone"):
     def between(
         cls, start: Any, end: Any, *, bottom: float, top: float = 0.0, **looks: Any
     ) -> Self:
-        """Return the cone with the centres of its ends at two points, shape (3,).
+        """Return the cone with the centres of its ends at two points.
 
-        start: Where the radius is `bottom`; it is `top` at the end.
+        Args:
+            start: The centre of one end [m], shape (3,).
+            end: The centre of the other end [m], shape (3,).
+            bottom: The radius at `start` [m].
+            top: The radius at `end` [m].
+            looks: Its `name` and `colour`.
 
         Raises:
             ModelError: The points are not finite.

@@ -32,7 +32,13 @@ class Cylinder(Primitive, frozen=True, kw_only=True, tag="cylinder"):
 
     @classmethod
     def between(cls, start: Any, end: Any, *, radius: float, **looks: Any) -> Self:
-        """Return the cylinder with the centres of its ends at two points, shape (3,).
+        """Return the cylinder with the centres of its ends at two points.
+
+        Args:
+            start: The centre of one end [m], shape (3,).
+            end: The centre of the other end [m], shape (3,).
+            radius: Of the cylinder [m].
+            looks: Its `name` and `colour`.
 
         Raises:
             ModelError: The points are not finite.
