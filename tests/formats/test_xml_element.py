@@ -173,8 +173,25 @@ def test_leftovers_like_no_known_name_can_be_notes():
     report = Report()
     element = Element("origin", {"xzy": "0", "concave": "1"})
     element.attribute("xyz")
-    report_unused(element, report, unlike=Severity.NOTE)
+    report_unused(element, report, asides=("origin",))
     assert [(d.severity.value, d.hint) for d in report.diagnostics] == [
         ("warning", "Did you mean 'xyz'?"),
         ("note", ""),
+    ]
+
+
+def test_leftovers_are_reported_in_all_that_was_read_and_nowhere_else(report):
+    text = b"<robot>\n<joint a='1' jerk='2'/>\n<gazebo b='1'/>\n<x:y/><link c='1'/></robot>"
+    root = parse(text, "a.urdf")
+    (joint,) = root.children_named("joint")
+    joint.attribute("name")
+    root.children_named("link")
+    foreign = {"robot": ("gazebo",), "joint": ("jerk",)}
+    report_unused(root, report, foreign=foreign)
+    assert texts(report) == [
+        "a.urdf:2:1: warning[unknown-attribute]: "
+        "the attribute 'a' of <joint> was not understood",
+        "a.urdf:3:1: note[not-kept]: <gazebo> is not kept",
+        "a.urdf:4:1: note[not-kept]: <x:y> is not kept",
+        "a.urdf:2:1: note[not-kept]: attribute 'jerk' of <joint> is not kept",
     ]

@@ -26,7 +26,7 @@ from armillary.formats.actin.values import built, text, text_element
 from armillary.formats.diagnostic import NOWHERE, Report, Severity
 from armillary.formats.format import ReadOptions
 from armillary.formats.names import broken_rules
-from armillary.formats.xml import Element, Limits, parse, report_all_unused, to_text
+from armillary.formats.xml import Element, Limits, parse, report_unused, to_text
 from armillary.model.joint import Joint
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
@@ -53,7 +53,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     root = canonical(tree, (*names, *SHAPE_NAMES), report, shapes=KINDS)
     reader = _Reader(JointReader(rows, report))
     cell = reader.cell(root, _stem(path))
-    report_all_unused(root, report, foreign={})
+    report_unused(root, report)
     report.raise_if_errors()
     assert cell is not None
     return cell

@@ -26,7 +26,7 @@ from armillary.formats.actin.values import (
 )
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.numbers import number_text
-from armillary.formats.xml import Element, report_all_unused, tag
+from armillary.formats.xml import Element, report_unused, tag
 from armillary.model.joint import Joint
 from armillary.model.joints import Fixed
 from armillary.model.joints.opaque import OpaqueJoint
@@ -118,7 +118,7 @@ class JointReader:
         frames = [child for child in element.children if child.name == PRIMARY]
         primary = read_pose(frames[0] if frames else None, self.report)
         for frame in frames:
-            report_all_unused(frame, self.report, foreign={})
+            report_unused(frame, self.report)
         return LinkKinematics(joint=joint, primary=primary, library=library)
 
     def _chosen(self, element: Element, rows: list[Component]) -> Component | None:

@@ -30,7 +30,7 @@ from armillary.formats.actin.values import (
 )
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.inertia import possible_inertia
-from armillary.formats.xml import Element, report_all_unused
+from armillary.formats.xml import Element, report_unused
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.limits import UNLIMITED, Limits
@@ -292,7 +292,7 @@ def _read_shape(element: Element, report: Report) -> Shape | None:
         child = element.only_child(name, report)
         if child is not None:
             fields[name] = _value(name, child, report)
-    report_all_unused(element, report, foreign={})
+    report_unused(element, report)
     return built(kind, fields, element, "bad-shape", report)
 
 

@@ -296,5 +296,5 @@ def report_unknown(
         children = known_children(element, table)
         if element.name in TEXTS:
             element.read_text()
-        report_unused(element, report, misspelt=Severity.ERROR)
-        pending.extend(reversed(children))
+        pending.extend(children)
+    report_unused(root, report, misspelt=Severity.ERROR)

@@ -21,7 +21,7 @@ from armillary.formats.srdf.extensions import (
 from armillary.formats.srdf.groups import read_groups
 from armillary.formats.srdf.names import Names, VirtualJoint
 from armillary.formats.srdf.states import read_states
-from armillary.formats.xml import Element, Limits, parse, report_all_unused
+from armillary.formats.xml import Element, Limits, parse, report_unused
 from armillary.model.group import Group
 from armillary.model.posture import Posture
 from armillary.model.workcell import WORLD, Mount, Workcell
@@ -62,7 +62,7 @@ def read_onto(cell: Workcell, data: bytes, path: str, report: Report) -> Workcel
     ]
     passive = _read_passive(robot, names)
     rules = read_rules(robot, names)
-    report_all_unused(robot, report, foreign=FOREIGN)
+    report_unused(robot, report, foreign=FOREIGN)
     if names.missed and not names.found:
         report.error(
             robot.place,

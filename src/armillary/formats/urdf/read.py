@@ -20,7 +20,7 @@ from armillary.formats.xml import (
     Limits,
     first_tag,
     parse,
-    report_all_unused,
+    report_unused,
 )
 from armillary.model.limits import INFINITE
 from armillary.model.workcell import WORLD, Workcell
@@ -71,7 +71,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     ]
     elements = robot.children_named("joint")
     joints = [read_joint(each, report) for each in report.bounded(elements)]
-    report_all_unused(robot, report, foreign=FOREIGN, asides=("link", "material"))
+    report_unused(robot, report, foreign=FOREIGN, asides=("link", "material"))
     are_named = check_names(places, joints, report)
     unlimited, free = check_mimics(joints, report)
     # With wrong names, links would seem to be loose that are not.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from armillary.formats.xml.element import (
     Element,
     Leftover,
-    report_all_unused,
     report_unused,
     unused,
 )
@@ -18,7 +17,6 @@ __all__ = [
     "Limits",
     "first_tag",
     "parse",
-    "report_all_unused",
     "report_unused",
     "tag",
     "to_text",

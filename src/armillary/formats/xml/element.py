@@ -11,7 +11,7 @@ from armillary.errors import nearest, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
 from armillary.formats.numbers import WHITE_SPACE, read_numbers
 
-__all__ = ["Element", "Leftover", "report_all_unused", "report_unused", "unused"]
+__all__ = ["Element", "Leftover", "report_unused", "unused"]
 
 MOST_EXPLAINED: Final = 200
 _DOUBTFUL: Final = (Severity.ERROR, Severity.WARNING)
@@ -295,51 +295,44 @@ def unused(element: Element) -> Iterator[Leftover]:
 
 
 def report_unused(
-    element: Element,
-    report: Report,
-    unlike: Severity = Severity.WARNING,
-    misspelt: Severity = Severity.WARNING,
-) -> None:
-    """Report what `unused` finds, the first ones with the known name most like each.
-
-    unlike: Severity of a name that is not like a known one; others may be misspelt.
-    misspelt: Severity of an element with a name like a known one.
-    """
-    for leftover in unused(element):
-        _report(leftover, element, report, unlike, misspelt)
-
-
-def report_all_unused(
     root: Element,
     report: Report,
     *,
-    foreign: Mapping[str, Collection[str]],
+    foreign: Mapping[str, Collection[str]] | None = None,
     asides: Collection[str] = (),
+    misspelt: Severity = Severity.WARNING,
 ) -> None:
     """Report what no reader asked for, in all elements in which one asked for anything.
 
+    The first ones come with the known name most like each.
+
     foreign: What other programs put into elements of a name: attributes and children,
-        which are counted as not kept. So are children with a prefix.
+        which are counted as not kept. So are, if it is given, children with a prefix.
     asides: Elements in and below which a name that is not like a known one is a note.
+    misspelt: Severity of an element with a name like a known one.
     """
     pending = [(root, Severity.WARNING)]
     while pending:
         element, unlike = pending.pop()
         if element.name in asides:
             unlike = Severity.NOTE
-        others = foreign.get(element.name, ())
         for leftover in unused(element):
-            is_child = leftover.kind == "element"
-            is_foreign = leftover.name in others or (is_child and ":" in leftover.name)
-            if leftover.kind == "text" or not is_foreign:
-                _report(leftover, element, report, unlike)
-                continue
-            what = f"attribute {quote(leftover.name)} of <{element.name}>"
-            if is_child:
-                what = f"<{leftover.name}>"
-            report.unsupported.add(what, leftover.place, Severity.NOTE)
+            if foreign is not None and _is_foreign(leftover, foreign.get(element.name)):
+                what = f"attribute {quote(leftover.name)} of <{element.name}>"
+                if leftover.kind == "element":
+                    what = f"<{leftover.name}>"
+                report.unsupported.add(what, leftover.place, Severity.NOTE)
+            else:
+                _report(leftover, element, report, unlike, misspelt)
         children = [child for child in element.children if child.is_read]
         pending.extend((child, unlike) for child in reversed(children))
+
+
+def _is_foreign(leftover: Leftover, names: Collection[str] | None) -> bool:
+    if leftover.kind == "text":
+        return False
+    has_prefix = leftover.kind == "element" and ":" in leftover.name
+    return has_prefix or leftover.name in (names or ())
 
 
 def _report(
@@ -347,7 +340,7 @@ def _report(
     element: Element,
     report: Report,
     unlike: Severity,
-    misspelt: Severity = Severity.WARNING,
+    misspelt: Severity,
 ) -> None:
     likely, severity = None, unlike
     is_early = sum(map(report.count, _DOUBTFUL)) < MOST_EXPLAINED
