@@ -253,7 +253,7 @@ def test_a_state_without_its_group_is_kept():
         "a.srdf:3:1: warning[missing-attribute]: <group_state name='s'> has no group"
     ]
     (found,) = warnings(GROUP, '<group_state name="s" group="arn"/>')
-    assert "is of the group 'arn', which does not exist. Did you mean 'arm'?" in found
+    assert "names the group 'arn', which does not exist. Did you mean 'arm'?" in found
 
 
 # The base.

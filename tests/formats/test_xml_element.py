@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from armillary.formats.diagnostic import Report, Severity
+from armillary.formats.diagnostic import Report
 from armillary.formats.xml import Element, Leftover, parse, report_unused, unused
 
 SOURCE = b"""<robot name='arm' xmlns:x='u' xmlns='v'>
@@ -181,8 +181,8 @@ def test_leftovers_like_no_known_name_can_be_notes():
 
 
 def test_leftovers_are_reported_in_all_that_was_read_and_nowhere_else(report):
-    text = b"<robot>\n<joint a='1' jerk='2'/>\n<gazebo b='1'/>\n<x:y/><link c='1'/></robot>"
-    root = parse(text, "a.urdf")
+    lines = (b"<robot>", b"<joint a='1' jerk='2'/>", b"<gazebo b='1'/>", b"<x:y/>")
+    root = parse(b"\n".join((*lines, b"<link c='1'/></robot>")), "a.urdf")
     (joint,) = root.children_named("joint")
     joint.attribute("name")
     root.children_named("link")

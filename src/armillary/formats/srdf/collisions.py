@@ -65,10 +65,11 @@ def _read_pairs(
     name, warning = names.manipulator.name, names.report.warning
     found: dict[frozenset[str], tuple[Rule, Place]] = {}
     for element in elements:
-        a, b = names.link(element, "link1"), names.link(element, "link2")
+        links = names.read(element, links=("link1", "link2"))
         given = element.attribute("reason") or ""
-        if a is None or b is None:
+        if links is None:
             continue
+        a, b = links
         if a == b:
             message = f"<{element.name}> names {quote(a)} twice; it has no effect"
             warning(element.place, "one-link", message)

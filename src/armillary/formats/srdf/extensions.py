@@ -10,7 +10,6 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.srdf.names import Names, VirtualJoint
 from armillary.formats.xml import Element
-from armillary.model.group import Group
 from armillary.model.property import Property
 
 __all__ = [
@@ -76,9 +75,9 @@ def read_virtual_joints(robot: Element, names: Names) -> None:
     """Note the virtual joints, which other elements may name."""
     report = names.report
     for element in robot.children_named("virtual_joint"):
-        name = names.required(element, "name")
-        child = names.link(element, "child_link")
-        frame = names.required(element, "parent_frame")
+        given = names.read(
+            element, texts=("name", "parent_frame"), links=("child_link",)
+        )
         type_ = (names.required(element, "type") or "fixed").lower()
         if type_ not in TYPES:
             report.error(
@@ -89,8 +88,9 @@ def read_virtual_joints(robot: Element, names: Names) -> None:
                 hint=names.report.hint(type_, TYPES),
             )
             continue
-        if name is None or child is None or frame is None:
+        if given is None:
             continue
+        name, frame, child = given
         if name in names.virtual:
             report.error(
                 element.place,
@@ -114,11 +114,8 @@ def virtual_properties(names: Names) -> Iterator[Property]:
         yield _kept(VIRTUAL_JOINT, joint.child_link, value)
 
 
-def read_end_effectors(
-    robot: Element, names: Names, groups: list[Group]
-) -> Iterator[Property]:
+def read_end_effectors(robot: Element, names: Names) -> Iterator[Property]:
     """Yield a property of the parent link for each end effector."""
-    known = [group.name for group in groups]
     seen: set[str] = set()
     for element in robot.children_named("end_effector"):
         name = names.required(element, "name")
@@ -129,15 +126,8 @@ def read_end_effectors(
         link = names.link(element, "parent_link")
         group = names.required(element, "group")
         parent = (element.attribute("parent_group") or "").strip()
-        for each in (group, parent):
-            if each and each not in known:
-                names.report.warning(
-                    element.place,
-                    "unknown-group",
-                    f"{element.label} names the group {quote(each)}, which does not "
-                    "exist",
-                    hint=names.report.hint(each, known),
-                )
+        for each in filter(None, (group, parent)):
+            names.check_group(element, each)
         if name is not None and link is not None and group is not None:
             value = KeptEndEffector(name=name, group=group, parent_group=parent)
             yield _kept(END_EFFECTOR, link, value)
@@ -165,11 +155,11 @@ def read_spheres(robot: Element, names: Names) -> Iterator[Property]:
 def read_joint_properties(robot: Element, names: Names) -> Iterator[Property]:
     """Yield a property of the link behind a joint for each property of the joint."""
     for element in robot.children_named("joint_property"):
-        joint = names.required(element, "joint_name")
-        name = names.required(element, "property_name")
+        given = names.read(element, texts=("joint_name", "property_name"))
         value = element.required_attribute("value", names.report)
-        if joint is None or name is None or value is None:
+        if given is None or value is None:
             continue
+        joint, name = given
         if joint in names.virtual:
             link = names.virtual[joint].child_link
         else:

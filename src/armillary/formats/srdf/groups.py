@@ -32,6 +32,7 @@ def read_groups(robot: Element, names: Names) -> list[Group]:
         for name in dict.fromkeys(group.name for group, _ in given)
     ]
     _report_cycle(found, places, names.report)
+    names.groups = tuple(places)
     return found
 
 
@@ -46,7 +47,7 @@ def _read_group(element: Element, names: Names) -> Group | None:
             joints.extend(names.joints(child, given))
     links = [names.link(child, "name") for child in element.children_named("link")]
     chains = [
-        (names.link(child, "base_link"), names.link(child, "tip_link"))
+        names.read(child, links=("base_link", "tip_link"))
         for child in element.children_named("chain")
     ]
     groups = [
@@ -58,7 +59,7 @@ def _read_group(element: Element, names: Names) -> Group | None:
         name=name,
         joints=tuple(dict.fromkeys(joints)),
         links=tuple(dict.fromkeys(filter(None, links))),
-        chains=tuple(dict.fromkeys((a, b) for a, b in chains if a and b)),
+        chains=tuple(dict.fromkeys((ends[0], ends[1]) for ends in chains if ends)),
         groups=tuple(dict.fromkeys(filter(None, groups))),
     )
 

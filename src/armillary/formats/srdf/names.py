@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from armillary.errors import quote
@@ -32,7 +32,7 @@ class Names:
 
     Attributes:
         manipulator: The robot, and `base` the name of its base.
-        virtual: The virtual joints of the file, by name.
+        virtual, groups: The virtual joints and the names of the groups of the file.
         moving: The joints that have a coordinate, their own or a followed one.
         link_behind: The index of the link that each joint carries.
         found, missed: How many names of links and joints exist and do not.
@@ -42,6 +42,7 @@ class Names:
         self.manipulator = manipulator
         self.report = report
         self.virtual: dict[str, VirtualJoint] = {}
+        self.groups: tuple[str, ...] = ()
         self.found = 0
         self.missed = 0
         self.base = manipulator.links[manipulator.base].name
@@ -66,6 +67,20 @@ class Names:
             )
         return name or None
 
+    def read(
+        self, element: Element, *, texts: Sequence[str] = (), links: Sequence[str] = ()
+    ) -> tuple[str, ...] | None:
+        """Return required attributes, None after a diagnostic.
+
+        links: Those that name links; they come last.
+        """
+        found = [
+            *(self.required(element, name) for name in texts),
+            *(self.link(element, name) for name in links),
+        ]
+        known = tuple(value for value in found if value is not None)
+        return known if len(known) == len(found) else None
+
     def link(self, element: Element, attribute: str) -> str | None:
         """Return the link that an attribute names, None after a diagnostic."""
         name = self.required(element, attribute)
@@ -74,6 +89,16 @@ class Names:
             return name
         self._report_missing("link", name, self.manipulator.index, element)
         return None
+
+    def check_group(self, element: Element, name: str) -> None:
+        """Warn of the name of a group that does not exist."""
+        if name not in self.groups:
+            self.report.warning(
+                element.place,
+                "unknown-group",
+                f"{element.label} names the group {quote(name)}, which does not exist",
+                hint=self.report.hint(name, self.groups),
+            )
 
     def joints(self, element: Element, name: str) -> tuple[str, ...]:
         """Return the joints that a name means: itself, or those that replace it.

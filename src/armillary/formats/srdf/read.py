@@ -52,9 +52,9 @@ def read_onto(cell: Workcell, data: bytes, path: str, report: Report) -> Workcel
     names = Names(manipulator, report)
     read_virtual_joints(robot, names)
     groups = read_groups(robot, names)
-    postures, bases = read_states(robot, names, groups)
+    postures, bases = read_states(robot, names)
     properties = [
-        *read_end_effectors(robot, names, groups),
+        *read_end_effectors(robot, names),
         *virtual_properties(names),
         *read_joint_properties(robot, names),
         *read_spheres(robot, names),

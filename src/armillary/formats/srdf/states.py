@@ -10,7 +10,6 @@ from armillary.formats.diagnostic import Place
 from armillary.formats.srdf.extensions import BASE_POSE
 from armillary.formats.srdf.names import Names
 from armillary.formats.xml import Element
-from armillary.model.group import Group
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.spatial.euler import fixed_xyz
@@ -28,23 +27,20 @@ COUNTS: Final = {"floating": 7, "planar": 3, "fixed": 0}
 FLOATING_PARTS: Final = 6
 
 
-def read_states(
-    robot: Element, names: Names, groups: list[Group]
-) -> tuple[list[Posture], list[Property]]:
+def read_states(robot: Element, names: Names) -> tuple[list[Posture], list[Property]]:
     """Return the postures, and properties with the pose of the base in them.
 
     Names of states need to be unique in their groups only; where two groups have a
     state of one name, the postures are called `group_name`.
     """
     elements = robot.children_named("group_state")
-    known = [group.name for group in groups]
     counts = Counter(map(_name_in, elements))
     postures: list[Posture] = []
     bases: list[Property] = []
     seen: dict[str, Place] = {}
     for element in elements:
         given = names.required(element, "name")
-        group = _group(element, names, known)
+        group = _group(element, names)
         positions, base = _read_joints(element, names)
         if given is None:
             continue
@@ -80,20 +76,15 @@ def _name_in(element: Element) -> str:
     return element.attributes.get("name", "").strip()
 
 
-def _group(element: Element, names: Names, known: list[str]) -> str:
+def _group(element: Element, names: Names) -> str:
     """Return the group of a state, empty without one."""
     group = (element.attribute("group") or "").strip()
     if not group:
         names.report.warning(
             element.place, "missing-attribute", f"{element.label} has no group"
         )
-    elif group not in known:
-        names.report.warning(
-            element.place,
-            "unknown-group",
-            f"{element.label} is of the group {quote(group)}, which does not exist",
-            hint=names.report.hint(group, known),
-        )
+    else:
+        names.check_group(element, group)
     return group
 
 
