@@ -124,7 +124,7 @@ def test_what_the_robot_does_not_have_is_left_out():
         "robot does not have; that is left out. Did you mean 'hand'?",
         "a.srdf:3:60: warning[unknown-link]: <chain> names the link 'nowhere', which "
         "the robot does not have; that is left out",
-        "a.srdf:3:1: warning[unknown-group]: group 'arm' holds the group 'other', "
+        "a.srdf:3:1: warning[unknown-group]: group 'arm' contains the group 'other', "
         "which does not exist; that is left out",
     ]
 
@@ -422,7 +422,7 @@ def test_what_is_not_kept_is_told():
         '<passive_joint name="wrist"/>': "is fixed; it cannot be passive",
         '<end_effector name="e" parent_link="hand" group="arn"/>': "mean 'arm'?",
         '<passive_joint name="elbow" speed="1"/>': "the attribute 'speed'",
-        '<link_sphere_approximation link="hand"/>': "holds no sphere",
+        '<link_sphere_approximation link="hand"/>': "has no <sphere>",
         '<end_effector name="e" parent_link="hand" group="arm"/>' * 2: "called 'e' too",
         '<virtual_joint name="v" type="fixed" parent_frame="w" child_link="base"/>'
         '<virtual_joint name="u" type="fixed" parent_frame="w" child_link="base"/>': (

@@ -267,8 +267,8 @@ def test_limits_of_a_mimic_joint_that_leave_its_leader_nothing_are_left_out(
     column = 1 + fingers("", mimic, limit=limit).splitlines()[5].index("<mimic")
     assert lines(report) == [
         f"arm.urdf:6:{column}: warning[mimic-limits]: the limits of joint 'j1' would "
-        f"hold 'j0', which it follows, within [{low:g}, 0], against the [0, 0.5] of "
-        "that one; they are left out"
+        f"restrict 'j0', which it follows, to [{low:g}, 0], but that joint has "
+        "[0, 0.5]; they are left out"
     ]
     assert cell.limits[1].tolist() == [0.5]
     assert cell.manipulators[0].link("f1").limits.velocity == 1.0

@@ -254,10 +254,10 @@ def _check_plain(reference: str) -> None:
         (
             "$(" in reference or "${" in reference,
             syntax,
-            "holds an unexpanded substitution",
+            "contains an unexpanded substitution",
             "Run xacro over the file.",
         ),
-        (_CONTROL.search(reference), syntax, "holds control characters", path),
+        (_CONTROL.search(reference), syntax, "contains control characters", path),
         (
             reference.startswith(("//", "\\\\")),
             "reference-network",
@@ -265,7 +265,7 @@ def _check_plain(reference: str) -> None:
             "Copy the file here.",
         ),
         (_DRIVE.match(reference), syntax, "is a path of a Windows drive", path),
-        ("\\" in reference, syntax, "holds a backslash", "Write / between folders."),
+        ("\\" in reference, syntax, "contains a backslash", "Write / between folders."),
     ]
     for is_wrong, code, message, hint in checks:
         if is_wrong:
@@ -287,7 +287,7 @@ def _local_path(reference: str, tail: str) -> str:
     if not path.startswith("/") or "\0" in path:
         raise _Refusal(
             "reference-syntax",
-            f"{quote(reference)} holds no absolute path",
+            f"{quote(reference)} is not an absolute path",
             "Write file:///path/of/the/file.",
         )
     return path

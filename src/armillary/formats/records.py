@@ -142,8 +142,8 @@ def _parameters(kind: type[Joint]) -> tuple[str, ...]:
     names = tuple(name for name in kind.__struct_fields__ if name != PRECURSOR)
     if TYPE in names:
         raise JointError(
-            f"A parameter of {kind.__qualname__} is called 'type', as is what tells "
-            "its class in files; rename it."
+            f"A parameter of {kind.__qualname__} is called 'type', as is what "
+            "identifies its class in files; rename it."
         )
     return names
 

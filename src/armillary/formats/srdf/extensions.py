@@ -140,7 +140,7 @@ def read_spheres(robot: Element, names: Names) -> Iterator[Property]:
         link = names.link(element, "link")
         spheres = element.children_named("sphere")
         if not spheres:
-            message = f"{element.label} holds no sphere; it has no effect"
+            message = f"{element.label} has no <sphere>, so it has no effect"
             report.warning(element.place, "no-sphere", message)
         for child in spheres:
             centre = child.numbers("center", 3, report, required=True)

@@ -1,4 +1,4 @@
-"""`<group>`: the links, joints, chains and other groups that it holds."""
+"""`<group>`: the links, joints, chains and other groups in it."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def _without_unknown(group: Group, places: dict[str, Place], names: Names) -> Gr
             names.report.warning(
                 places[group.name],
                 "unknown-group",
-                f"group {quote(group.name)} holds the group {quote(name)}, which does "
-                "not exist; that is left out",
+                f"group {quote(group.name)} contains the group {quote(name)}, which "
+                "does not exist; that is left out",
                 hint=names.report.hint(name, list(places)),
             )
     known = tuple(name for name in group.groups if name in places)

@@ -169,7 +169,7 @@ def _replaced(
 
 
 def _mounts(cell: Workcell, names: Names) -> tuple[Mount, ...]:
-    """Return the mounts, with the base bolted or free as its virtual joint says."""
+    """Return the mounts, with the base fixed or free as its virtual joint says."""
     robot, base = names.manipulator.name, names.base
     warning = names.report.warning
     mounts = {mount.manipulator: mount for mount in cell.mounts}

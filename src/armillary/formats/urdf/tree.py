@@ -226,8 +226,8 @@ def _contradicting(
         report.warning(
             by_name[name].places["mimic"],
             "mimic-limits",
-            f"the limits of joint {quote(name)} would hold {quote(drive.leader)}, "
-            f"which it follows, within [{low + 0.0:g}, {high + 0.0:g}], against the "
-            f"[{before[0]:g}, {before[1]:g}] of that one; they are left out",
+            f"the limits of joint {quote(name)} would restrict {quote(drive.leader)}, "
+            f"which it follows, to [{low + 0.0:g}, {high + 0.0:g}], but that joint has "
+            f"[{before[0]:g}, {before[1]:g}]; they are left out",
         )
     return found

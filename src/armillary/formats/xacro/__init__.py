@@ -14,7 +14,7 @@ __all__ = ["FORMAT"]
 def _read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workcell:
     """Expand a file and read the URDF that it makes.
 
-    The lines of findings are those of the expanded text, and say so.
+    Diagnostics have the lines of the expanded text, and say so.
     """
     urdf = expand(path, options.roots, options.arguments, report)
     return URDF.read(urdf, f"{path} (expanded)", options, report)

@@ -1,7 +1,7 @@
 """Expand one xacro file; run as a script in a process of its own, by `expand.py`.
 
 The expressions of a xacro file are Python, and the library's own checks of them can be
-got around. So names that lead to the interpreter are refused, wherever they stand in an
+got around. So names that lead to the interpreter are refused, wherever they occur in an
 expression; and this process gives itself limits of time and memory, and an audit hook
 that refuses everything but reading files in the folders that it was given.
 """
@@ -121,7 +121,7 @@ def limit(seconds: int, memory: int) -> None:
 
 
 def text_of(error: BaseException) -> str:
-    """Return what an error says, once: the library's hold another."""
+    """Return what an error says, once: those of the library contain another."""
     cause: BaseException | None = getattr(error, "exc", None)
     own = str(error.args[0] or "") if cause is not None else str(error)
     inner = "" if cause is None else str(cause) or type(cause).__name__

@@ -153,14 +153,14 @@ def _without_declaration(data: bytes, found: list[Oddity]) -> bytes:
 
 
 def _with_blank_comments(data: bytes, found: list[Oddity]) -> bytes:
-    """Return a document in which no comment holds two hyphens."""
+    """Return a document in which no comment has two hyphens."""
     pieces: list[bytes] = []
     done = 0
     for start, end in _comments(data):
         inside = data[start:end]
         if b"--" in inside or inside.endswith(b"-"):
             if not pieces:
-                message = "a comment holds two hyphens in a row"
+                message = "a comment has two hyphens in a row"
                 odd = Oddity(_line(data, start), "xml-syntax", message, "it is skipped")
                 found.append(odd)
             pieces += data[done:start], _blank(inside)
