@@ -72,7 +72,7 @@ IDS = sorted({text for text in used_ids() if text and text not in NO_IDS})
 
 def test_ids_are_found_in_the_code():
     assert {"two-roots", "zero", "base", "xml-syntax", "lossy", "more"} < {*IDS}
-    assert {"unknown-{}", "bad-{}"} < {*IDS}
+    assert "unknown-{}" in IDS
     assert all(ID.fullmatch(text.replace("{}", "x")) for text in IDS)
 
 
