@@ -24,6 +24,9 @@ def cells_of(html: str) -> list[str]:
 def test_lines_are_short():
     assert str(CELL) == "<Cell 'oval_track_cell': 5 manipulators, 8 joints>"
     assert repr(CELL.manipulators[0]) == "<Manipulator 'track': 2 links, 1 joint>"
+    base, carriage = CELL.manipulators[0].links
+    assert repr(base) == "<Link 'rail'>"
+    assert repr(carriage).startswith("<Link 'cart' on 'rail': OvalTrack ")
     line = repr(STATE)
     assert line.startswith("<State of 'oval_track_cell': q=[0, 1.5708, ")
     assert line.endswith("'part' on 'gripper/tcp'>")

@@ -42,12 +42,20 @@ found = cell.ik("tcp")(X, search_options=arm.SearchOptions(starts=3))
 solved = found.reason == arm.Reason.SOLVED
 again: arm.Cell = cell.replace(rules=arm.Rules(touches=[]))
 version: str = arm.__version__
+joint = arm.joints.Revolute(axis=[0, 0, 1])
+axis: tuple[float, float, float] = joint.axis
+track = arm.joints.Curve(points=[[0, 0, 0], [1, 0, 0]], up=np.array([0.0, 0.0, 1.0]))
+hull = arm.shapes.ConvexPolyhedron(
+    vertices=np.vstack([np.zeros(3), np.eye(3)]), colour=[1, 0, 0, 1]
+)
+state = arm.State(q=[0.5])
 """
 WRONG = """
 import armillary as arm
 
 body = arm.Manipulator(name="m", links=["base"])
 body.links = ()
+arm.joints.Revolute(axis=3)
 shape = arm.Cell().fk("world")("text").sape
 """
 
@@ -84,4 +92,4 @@ def test_a_users_file_passes(tmp_path: Path):
 def test_mistakes_are_found(tmp_path: Path):
     path = tmp_path / "wrong.py"
     path.write_text(WRONG)
-    assert errors_in(path) == [3, 4, 5]
+    assert errors_in(path) == [3, 4, 5, 6]

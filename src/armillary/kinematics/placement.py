@@ -13,6 +13,7 @@ import msgspec
 from armillary.errors import ModelError, StateError, quote, unknown
 from armillary.model.check_pose import rigid
 from armillary.model.cycles import endless
+from armillary.model.fields import ThreeFloats, default
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD, Workcell
@@ -60,8 +61,8 @@ class BaseVelocity(
     """
 
     manipulator: str
-    linear: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    angular: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    linear: ThreeFloats = default((0.0, 0.0, 0.0))
+    angular: ThreeFloats = default((0.0, 0.0, 0.0))
 
     def __post_init__(self) -> None:
         """Store plain numbers, 0.0 for -0.0.

@@ -28,7 +28,7 @@ from armillary.kinematics.poses import poses_of
 from armillary.kinematics.state_diff import Contents, differences
 from armillary.kinematics.state_text import state_line, state_tables, without_repeats
 from armillary.kinematics.violations import refuse_violations
-from armillary.model.fields import reduced
+from armillary.model.fields import EMPTY, Floats, TupleOf, reduced
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Base, Tree
 from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
@@ -59,10 +59,10 @@ class State(
         base_velocities: Of bases that move freely in the world, by name.
     """
 
-    q: tuple[float, ...] = ()
-    qd: tuple[float, ...] = ()
-    placements: tuple[Placement, ...] = ()
-    base_velocities: tuple[BaseVelocity, ...] = ()
+    q: Floats = EMPTY
+    qd: Floats = EMPTY
+    placements: TupleOf[Placement] = EMPTY
+    base_velocities: TupleOf[BaseVelocity] = EMPTY
 
     def __post_init__(self) -> None:
         """Store plain numbers, and placements in the order of their names.

@@ -7,29 +7,60 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from armillary.errors import unknown
 
-T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
 
 if TYPE_CHECKING:
+    Read_co = TypeVar("Read_co", covariant=True)
+    Given_contra = TypeVar("Given_contra", contravariant=True)
 
-    class TupleOf(Generic[T_co]):
-        """To type checkers: a field that reads as a tuple and takes any sequence."""
+    class Field(Generic[Read_co, Given_contra]):
+        """To type checkers: a field that reads as one type and takes another."""
 
         @overload
         def __get__(self, owner: None, kind: type) -> Any: ...
         @overload
-        def __get__(self, owner: object, kind: type) -> tuple[T_co, ...]: ...
-        def __get__(self, owner: object, kind: type) -> Any: ...
-        def __set__(self, owner: object, value: Sequence[T_co]) -> None: ...
-else:
-    TupleOf = tuple[T_co, ...]
+        def __get__(self, owner: object, kind: type) -> Read_co: ...
+        def __get__(self, owner: Any, kind: type) -> Any: ...
+        def __set__(self, owner: object, value: Given_contra) -> None: ...
 
-EMPTY: Final[Any] = ()
-"""The default of such a field."""
+    Array = npt.NDArray[np.floating[Any]]
+    Numbers = Sequence[float] | Array
+    Point = tuple[float, float, float]
+    Points = Sequence[Numbers] | Array
+
+    TupleOf = Field[tuple[T, ...], Sequence[T]]
+    Floats = Field[tuple[float, ...], Numbers]
+    TwoFloats = Field[tuple[float, float], Numbers]
+    ThreeFloats = Field[Point, Numbers]
+    ThreeFloatsOrNone = Field[Point | None, Numbers | None]
+    FourFloatsOrNone = Field[tuple[float, float, float, float] | None, Numbers | None]
+    TupleOfPoints = Field[tuple[Point, ...], Points]
+    ThreePoints = Field[tuple[Point, Point, Point], Points]
+    FourPoints = Field[tuple[Point, Point, Point, Point], Points]
+else:
+    TupleOf = tuple[T, ...]
+    Floats = tuple[float, ...]
+    TwoFloats = tuple[float, float]
+    ThreeFloats = tuple[float, float, float]
+    ThreeFloatsOrNone = ThreeFloats | None
+    FourFloatsOrNone = tuple[float, float, float, float] | None
+    TupleOfPoints = tuple[ThreeFloats, ...]
+    ThreePoints = tuple[ThreeFloats, ThreeFloats, ThreeFloats]
+    FourPoints = tuple[ThreeFloats, ThreeFloats, ThreeFloats, ThreeFloats]
+
+
+def default(value: Any) -> Any:
+    """Return the default of such a field, which type checkers take for any type."""
+    return value
+
+
+EMPTY: Final = default(())
 
 
 def store_tuples(struct: msgspec.Struct, *names: str) -> None:

@@ -113,6 +113,12 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
                 f"{fault.message}. Correct it, or leave it out."
             )
 
+    def __repr__(self) -> str:
+        on = "" if self.parent is None else f" on {quote(self.parent)}"
+        name = f" {quote(self.coordinate)}" if self.moves else ""
+        joint = "" if self.parent is None else f": {type(self.joint).__name__}{name}"
+        return f"<Link {quote(self.name)}{on}{joint}>"
+
     @property
     def coordinate(self) -> str:
         """Return the name of the joint."""

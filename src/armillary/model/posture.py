@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from armillary.errors import ModelError, quote
-from armillary.model.fields import EMPTY, TupleOf, store_tuples
+from armillary.model.fields import EMPTY, Floats, TupleOf, store_tuples
 
 
 class Posture(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +22,7 @@ class Posture(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     joints: TupleOf[str] = EMPTY
-    q: TupleOf[float] = EMPTY
+    q: Floats = EMPTY
 
     def __post_init__(self) -> None:
         """Store plain numbers and check them.

@@ -7,7 +7,7 @@ import math
 import msgspec
 
 from armillary.errors import ModelError, quote
-from armillary.model.fields import EMPTY, TupleOf
+from armillary.model.fields import EMPTY, Floats
 
 
 class Property(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +26,7 @@ class Property(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     of: str = ""
     text: str = ""
-    numbers: TupleOf[float] = EMPTY
+    numbers: Floats = EMPTY
     description: str = ""
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final, Self, cast
 import msgspec
 
 from armillary.errors import ArmillaryError, ModelError, quote
+from armillary.model.fields import FourFloatsOrNone, default
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.rotation import is_proper, orthonormality_error
 
@@ -34,7 +35,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, tag_field="shape"):
 
     name: str = ""
     pose: Pose = IDENTITY
-    colour: Colour | None = None
+    colour: FourFloatsOrNone = default(None)
 
     def __post_init__(self) -> None:
         """Bring the parameters into their stored form and check them.

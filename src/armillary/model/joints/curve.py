@@ -14,6 +14,7 @@ import numpy.typing as npt
 from armillary.errors import JointError
 from armillary.model.axis import Axis, X, Z, direction
 from armillary.model.bezier import largest_distance
+from armillary.model.fields import ThreeFloatsOrNone, TupleOfPoints, default
 from armillary.model.joint import Joint
 from armillary.model.rotation_minimizing_frame import rolling
 from armillary.model.spline import Spline, spline_through
@@ -46,9 +47,9 @@ class Curve(Joint, frozen=True):
             left over is spread evenly.
     """
 
-    points: tuple[Axis, ...]
+    points: TupleOfPoints
     closed: bool = False
-    up: Axis | None = Z
+    up: ThreeFloatsOrNone = default(Z)
     unit = Unit.METRE
     lengths = ("points",)
     lengths = ("points",)

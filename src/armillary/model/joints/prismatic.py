@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from armillary.model.axis import Axis, Z, unit_axis
+from armillary.model.axis import Z, unit_axis
+from armillary.model.fields import ThreeFloats, default
 from armillary.model.joint import Joint
 from armillary.model.unit import Unit
 from armillary.spatial.pose import Pose
@@ -17,7 +18,7 @@ class Prismatic(Joint, frozen=True):
         axis: Direction in F and M; stored with length 1.
     """
 
-    axis: Axis = Z
+    axis: ThreeFloats = default(Z)
     unit = Unit.METRE
     lengths = ()
 

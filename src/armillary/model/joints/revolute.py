@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from armillary.model.axis import Axis, Z, unit_axis
+from armillary.model.axis import Z, unit_axis
+from armillary.model.fields import ThreeFloats, default
 from armillary.model.joint import Joint
 from armillary.spatial.pose import Pose
 from armillary.spatial.twist import Vector6
@@ -18,7 +19,7 @@ class Revolute(Joint, frozen=True):
         axis: Direction in F and M; stored with length 1.
     """
 
-    axis: Axis = Z
+    axis: ThreeFloats = default(Z)
     lengths = ()
 
     def check(self) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from armillary.model.axis import Axis, Z, unit_axis
+from armillary.model.axis import Z, unit_axis
+from armillary.model.fields import ThreeFloats, default
 from armillary.model.joint import Joint
 from armillary.spatial.pose import Pose
 from armillary.spatial.twist import Vector6
@@ -21,7 +22,7 @@ class Screw(Joint, frozen=True):
     """
 
     pitch: float
-    axis: Axis = Z
+    axis: ThreeFloats = default(Z)
     lengths = ("pitch",)
 
     def check(self) -> None:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from armillary.model.fields import ThreeFloats
 from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.geometry.moments import Moments
 from armillary.model.geometry.tessellation import check_tolerance
@@ -36,7 +37,7 @@ class Box(Primitive, frozen=True, kw_only=True, tag="box"):
         size: Full lengths along x, y, z [m].
     """
 
-    size: tuple[float, float, float]
+    size: ThreeFloats
 
     def check(self) -> None:
         """Check the lengths."""

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError
-from armillary.model.fields import reduced
+from armillary.model.fields import TupleOfPoints, reduced
 from armillary.model.geometry.bounding import BoundingSphere, sphere_around
 from armillary.model.geometry.hull import check_spans_body, convex_hull
 from armillary.model.geometry.moments import Moments
 from armillary.model.geometry.tessellation import check_tolerance
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
-from armillary.model.shape import LARGEST, Point
+from armillary.model.shape import LARGEST
 
 Array = npt.NDArray[np.float64]
 
@@ -32,7 +32,7 @@ class ConvexPolyhedron(
         vertices: At least four [m], not in one plane; at most 1000.
     """
 
-    vertices: tuple[Point, ...]
+    vertices: TupleOfPoints
 
     @classmethod
     def around(cls, points: npt.ArrayLike, **looks: Any) -> Self:

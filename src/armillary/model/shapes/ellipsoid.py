@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from armillary.model.fields import ThreeFloats
 from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.geometry.moments import Moments
 from armillary.model.geometry.tessellation import half_circle, revolved, steps_around
@@ -26,7 +27,7 @@ class Ellipsoid(Primitive, frozen=True, kw_only=True, tag="ellipsoid"):
         radii: Half lengths along x, y, z [m].
     """
 
-    radii: tuple[float, float, float]
+    radii: ThreeFloats
 
     def check(self) -> None:
         """Check the lengths."""

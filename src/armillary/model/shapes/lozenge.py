@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from armillary.model.fields import TwoFloats
 from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.geometry.moments import Moments
 from armillary.model.geometry.swept import (
@@ -37,7 +38,7 @@ class Lozenge(Primitive, frozen=True, kw_only=True, tag="lozenge"):
         radius: That distance [m].
     """
 
-    size: tuple[float, float]
+    size: TwoFloats
     radius: float
 
     def check(self) -> None:

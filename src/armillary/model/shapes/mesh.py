@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from armillary.model.fields import ThreeFloats, default
 from armillary.model.shape import Shape
 
 
@@ -16,7 +17,7 @@ class Mesh(Shape, frozen=True, kw_only=True, tag="mesh"):
     """
 
     file: str
-    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    scale: ThreeFloats = default((1.0, 1.0, 1.0))
 
     def check(self) -> None:
         """Check that there is a reference, and the factors."""

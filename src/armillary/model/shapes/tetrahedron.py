@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from armillary.model.fields import FourPoints
 from armillary.model.geometry.bounding import BoundingSphere, sphere_around
 from armillary.model.geometry.moments import Moments
 from armillary.model.geometry.tessellation import check_tolerance
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
-from armillary.model.shape import Point
 
 Array = npt.NDArray[np.float64]
 
@@ -26,7 +26,7 @@ class Tetrahedron(Primitive, frozen=True, kw_only=True, tag="tetrahedron"):
             right-handed.
     """
 
-    corners: tuple[Point, Point, Point, Point]
+    corners: FourPoints
 
     def check(self) -> None:
         """Check that the corners make a right-handed body."""

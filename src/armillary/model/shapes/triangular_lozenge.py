@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from armillary.model.fields import ThreePoints
 from armillary.model.geometry.bounding import BoundingSphere, sphere_around
 from armillary.model.geometry.moments import Moments
 from armillary.model.geometry.swept import (
@@ -15,7 +16,6 @@ from armillary.model.geometry.swept import (
 )
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
-from armillary.model.shape import Point
 
 Array = npt.NDArray[np.float64]
 
@@ -30,7 +30,7 @@ class TriangularLozenge(Primitive, frozen=True, kw_only=True, tag="triangular_lo
         radius: That distance [m].
     """
 
-    corners: tuple[Point, Point, Point]
+    corners: ThreePoints
     radius: float
 
     def check(self) -> None:
