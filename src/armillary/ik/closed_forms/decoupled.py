@@ -15,7 +15,7 @@ from armillary.ik.closed_forms.applicability import demand
 from armillary.ik.closed_forms.family import Answer, Choice, Family, Formula, Preferred
 from armillary.ik.closed_forms.prismatic_arm import Mixed
 from armillary.ik.closed_forms.subproblems import Turn, between, direction
-from armillary.ik.closed_forms.wrist import lean
+from armillary.ik.closed_forms.wrist import wrist_turns
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
     Number,
@@ -74,10 +74,9 @@ def _turns(arm: Mixed, rotation: Rows, preferred: Preferred) -> list[Turns]:
     if len(arm.drives) == MOST:
         found: list[Turns] = []
         one, two = arm.links
-        for turn, bend, free in lean(z, one, two, preferred.turns[0]):
-            c, s, _ = two.back(bend.back.apply(one.back(turn.back.apply(x))))
-            sine = one.sin * two.sin * bend.sin
-            found.append(Turns([turn, bend, Turn(c, s)], free, sine * sine <= LOOSE))
+        for *turns, free in wrist_turns(x, z, one, two, preferred.turns[0]):
+            sine = one.sin * two.sin * turns[1].sin
+            found.append(Turns(turns, free, sine * sine <= LOOSE))
         return found
     loose = False
     turns: list[Turn] = []

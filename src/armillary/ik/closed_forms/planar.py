@@ -14,9 +14,17 @@ from typing import Any, NamedTuple
 from armillary.ik.closed_forms.applicability import demand
 from armillary.ik.closed_forms.family import Answer, Choice, Family, Formula, Preferred
 from armillary.ik.closed_forms.prismatic_arm import Mixed
-from armillary.ik.closed_forms.subproblems import Turn, between, direction, facing
+from armillary.ik.closed_forms.subproblems import (
+    Turn,
+    between,
+    direction,
+    facing,
+    flat,
+    plane,
+    triangle,
+)
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Number, Vector3, add, dot, subtract
+from armillary.spatial.vector import Number, Vector3, dot, subtract
 
 STRAIGHT = 1e-8
 
@@ -37,15 +45,13 @@ def three_turns(arm: Mixed) -> Place:
     """Return the formula where three joints turn: a triangle tells the second."""
     demand_flat(arm, 3, 0)
     _, upper, fore, last = arm.spans
-    square = arm.size**2
 
     def place(p: Vector3, total: Turn, preferred: Preferred) -> list[Placing]:
         v = subtract(p, total.apply(last))
-        product = 0.5 * (_plane(v, v) - _plane(upper, upper) - _plane(fore, fore))
         placings: list[Placing] = []
-        for second in facing(_flat(upper), _flat(fore), product, square**2)[:2]:
-            reach = add(upper, second.apply(fore))
-            first, free = between(reach, v, square**2, preferred.turns[0])
+        for first, second, free in triangle(
+            upper, fore, v, arm.size, preferred.turns[0]
+        ):
             third = total.plus(first.plus(second).back)
             placings.append(Placing([first, second, third], [], free))
         return placings
@@ -66,7 +72,7 @@ def two_turns_and_slide(arm: Mixed) -> Place:
         placings: list[Placing] = []
         if slide.after == 1:
             extent, back = dot(across, upper), preferred.turns[0].back
-            *backs, free = facing(across, _flat(v), extent, square, back)
+            *backs, free = facing(across, flat(v), extent, square, back)
             for back in backs:
                 shift = dot(way, subtract(back.apply(v), upper))
                 second = total.plus(back)
@@ -75,7 +81,7 @@ def two_turns_and_slide(arm: Mixed) -> Place:
         # the slide stands, or turns with all that turns: not with A1 alone
         turn = Turn(1.0, 0.0) if slide.after == 0 else total
         seen = turn.back.apply(v)
-        for first in facing(across, _flat(upper), dot(across, seen), square)[:2]:
+        for first in facing(across, flat(upper), dot(across, seen), square)[:2]:
             shift = dot(way, subtract(seen, first.apply(upper)))
             whole = first.plus(turn)
             second = total.plus(whole.back)
@@ -120,7 +126,7 @@ def demand_flat(arm: Mixed, turns: int, across: int) -> None:
     for k, span in enumerate(arm.spans[1:-1]):
         same = f"axes {arm.numbers[k]} and {arm.numbers[k + 1]} are the same line"
         apart = any(s.after == k + 1 and s.way[2] == 0.0 for s in arm.slides)
-        demand(_plane(span, span) > 0.0 or apart, same)
+        demand(plane(span, span) > 0.0 or apart, same)
     found = f"{len(arm.drives)} joints turn and {slides} slide across them"
     demand(len(arm.drives) == turns and slides == across, found)
 
@@ -150,14 +156,6 @@ def _with_lift(kind: Callable[[Mixed], Place]) -> Callable[[Mixed], Formula]:
         return solve
 
     return fit
-
-
-def _flat(v: Vector3) -> Vector3:
-    return v[0], v[1], 0.0
-
-
-def _plane(v: Vector3, w: Vector3) -> Number:
-    return v[0] * w[0] + v[1] * w[1]
 
 
 PLANAR_THREE = Family(

@@ -16,9 +16,9 @@ from armillary.ik.closed_forms.family import Answer, Choice, Family, Formula, Pr
 from armillary.ik.closed_forms.planar import demand_flat
 from armillary.ik.closed_forms.prismatic_arm import Mixed
 from armillary.ik.closed_forms.spherical_wrist import KINDS, Kind
-from armillary.ik.closed_forms.subproblems import Turn, between, facing
+from armillary.ik.closed_forms.subproblems import Turn, facing, triangle
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Vector3, add, cross, dot, subtract
+from armillary.spatial.vector import Vector3, cross, dot, subtract
 
 UP: Vector3 = (0.0, 0.0, 1.0)
 
@@ -44,21 +44,17 @@ def two_turns(arm: Mixed) -> Formula:
     start, upper, fore = arm.spans
     axis = f"axis {arm.numbers[1]} goes through the point"
     demand(fore[0] != 0.0 or fore[1] != 0.0, axis)
-    square = arm.size**2
-    upper_arm, fore_arm = (upper[0], upper[1], 0.0), (fore[0], fore[1], 0.0)
-    constant = dot(upper_arm, upper_arm) + dot(fore_arm, fore_arm)
 
     def solve(target: Pose, preferred: Preferred) -> list[Answer]:
         v = subtract(target.position, start)
-        product = 0.5 * (v[0] * v[0] + v[1] * v[1] - constant)
-        answers: list[Answer] = []
-        for second in facing(upper_arm, fore_arm, product, square**2)[:2]:
-            reach = add(upper, second.apply(fore))
-            first, free = between(reach, v, square**2, preferred.turns[0])
-            lift = v[2] - upper[2] - fore[2]
-            shifts = [lift * slide.way[2] for slide in arm.slides]
-            answers.append(Answer([first, second], free, shifts=shifts))
-        return answers
+        lift = v[2] - upper[2] - fore[2]
+        shifts = [lift * slide.way[2] for slide in arm.slides]
+        return [
+            Answer([first, second], free, shifts=shifts)
+            for first, second, free in triangle(
+                upper, fore, v, arm.size, preferred.turns[0]
+            )
+        ]
 
     return solve
 

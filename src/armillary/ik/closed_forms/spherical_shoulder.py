@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 from armillary.ik.closed_forms.applicability import demand
 from armillary.ik.closed_forms.dh_from_axes import Arm
 from armillary.ik.closed_forms.family import Answer, Choice, Family, Formula, Preferred
-from armillary.ik.closed_forms.subproblems import TINY, Turn, direction, facing
-from armillary.ik.closed_forms.wrist import lean
+from armillary.ik.closed_forms.subproblems import TINY, Turn, direction, facing, plane
+from armillary.ik.closed_forms.wrist import wrist_turns
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
     Number,
@@ -100,7 +100,7 @@ def fit(arm: Arm) -> Formula:
         square = f"{axes} do not meet at right angles, by {off:.3g} degrees"
         demand(off == 0.0, square)
     upper, w = _elbow(arm)
-    sizes = _plane(upper, upper) * _plane(w, w)
+    sizes = plane(upper, upper) * plane(w, w)
     demand(sizes > 0.0, f"axis {n[3]} goes through the centre of shoulder or wrist")
     return lambda target, preferred: _solve(arm, target, preferred)
 
@@ -143,9 +143,9 @@ def _solve(arm: Arm, target: Pose, preferred: Preferred) -> list[Answer]:
     for fourth, seen, free, reaches in _elbows(arm, u):
         # the shoulder's rotation leads the one triad to the other
         x, z = (triad.sum((seen.along[k], seen.out[k], seen.across[k])) for k in (0, 2))
-        shoulders = _ball(x, z, one, two, preferred.turns[0])
+        shoulders = wrist_turns(x, z, one, two, preferred.turns[0])
         x, z = (four.back(fourth.back.apply(three.back(seen.sum(v)))) for v in held)
-        wrists = _ball(x, z, five, six, preferred.turns[4])
+        wrists = wrist_turns(x, z, five, six, preferred.turns[4])
         for *before, spun in shoulders:
             for *after, loose in wrists:
                 turns = [*before, fourth, *after]
@@ -192,16 +192,6 @@ def _reference(n: Vector3) -> tuple[Vector3, Vector3, Any]:
     return rise, (turn.sin, 0.0 - turn.cos, 0.0), along
 
 
-def _ball(
-    x: Vector3, z: Vector3, first: Any, second: Any, preferred: Turn
-) -> list[tuple[Turn, Turn, Turn, Any]]:
-    """Return both triples of turns of three axes that meet, which lead to x and z."""
-    (turn, bend, free), (other, back, _) = lean(z, first, second, preferred)
-    c, s, _ = second.back(bend.back.apply(first.back(turn.back.apply(x))))
-    last = Turn(c, s)
-    return [(turn, bend, last, free), (other, back, last.opposite, free)]
-
-
 def _unit(v: Vector3, size: float) -> tuple[Vector3, Any]:
     """Return the direction of v, and whether it has none; then it is z."""
     square = dot(v, v)
@@ -209,10 +199,6 @@ def _unit(v: Vector3, size: float) -> tuple[Vector3, Any]:
     shrink = 1.0 / sqrt(select(none, 1.0, square))
     x, y, z = scale(shrink, v)
     return (select(none, 0.0, x), select(none, 0.0, y), select(none, 1.0, z)), none
-
-
-def _plane(v: Vector3, w: Vector3) -> Any:
-    return v[0] * w[0] + v[1] * w[1]
 
 
 SPHERICAL_SHOULDER = Family(

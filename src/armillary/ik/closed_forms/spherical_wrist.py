@@ -18,8 +18,16 @@ from typing import Any
 from armillary.ik.closed_forms.applicability import demand
 from armillary.ik.closed_forms.dh_from_axes import Arm
 from armillary.ik.closed_forms.family import Answer, Choice, Family, Formula, Preferred
-from armillary.ik.closed_forms.subproblems import ZERO_TURN, Turn, between, facing
-from armillary.ik.closed_forms.wrist import is_right_angled, lean
+from armillary.ik.closed_forms.subproblems import (
+    FOLDING,
+    ZERO_TURN,
+    Turn,
+    between,
+    facing,
+    plane,
+    triangle,
+)
+from armillary.ik.closed_forms.wrist import wrist_turns
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Vector3, add, dot, subtract, transpose
 
@@ -32,7 +40,6 @@ Place = Callable[[Vector3, Preferred], list[Placing]]
 Kind = Callable[[Arm, Vector3], Place]
 """Takes an arm and w; raises `NotApplicable` where the arm is of another kind."""
 
-FOLDING = 1e-9  # how far links of equal length may differ, as a part of the arm
 WRIST = Choice("wrist", "no flip", "flip", "z4 . (z5 x z6)")
 
 
@@ -47,7 +54,7 @@ def elbow(arm: Arm, w: Vector3) -> Place:
     _, b, c = arm.numbers[:3]
     demand(two.parallel, f"axes {b} and {c} are not parallel")
     demand(not one.parallel, f"axes {arm.numbers[0]}, {b} and {c} are all parallel")
-    demand(_plane(w, w) > 0.0, f"axis {c} goes through the centre of the wrist")
+    demand(plane(w, w) > 0.0, f"axis {c} goes through the centre of the wrist")
     upper = (two.a, 0.0, 0.0)
     normal = (0.0, one.sin, 0.0 - one.cos)
     extent = 0.0 - (two.d + w[2] + one.cos * one.d)
@@ -58,12 +65,8 @@ def elbow(arm: Arm, w: Vector3) -> Place:
         *firsts, free = facing(W, normal, extent, square, preferred.turns[0])
         for first in firsts:
             u = one.back(subtract(first.back.apply(W), one.origin))
-            product = 0.5 * (_plane(u, u) - _plane(w, w) - two.a**2)
-            thirds = facing(upper, (w[0], w[1], 0.0), product, square**2)
-            for third in thirds[:2]:
-                v = add(upper, third.apply(w))
-                fixed = preferred.turns[1] if folds else ZERO_TURN
-                second, also = between(v, u, square**2, fixed)
+            fixed = preferred.turns[1] if folds else ZERO_TURN
+            for second, third, also in triangle(upper, w, u, arm.size, fixed):
                 placings.append((first, second, third, free | also))
         return placings
 
@@ -80,7 +83,7 @@ def meeting_12(arm: Arm, w: Vector3) -> Place:
     a, b, c = arm.numbers[:3]
     demand(one.a == 0.0, f"axes {a} and {b} miss each other by {abs(one.a):.3g} m")
     upper = two.back(two.origin)
-    sizes = _plane(upper, upper) * _plane(w, w)
+    sizes = plane(upper, upper) * plane(w, w)
     demand(sizes > 0.0, f"axis {c} goes through the centre of the wrist or of {a}, {b}")
     height = (0.0, one.sin, one.cos)
 
@@ -113,8 +116,8 @@ def meeting_23(arm: Arm, w: Vector3) -> Place:
     demand(two.a == 0.0, f"axes {b} and {c} miss each other by {abs(two.a):.3g} m")
     demand(not two.parallel, f"axes {b} and {c} are parallel")
     point = add(one.origin, one.out((0.0, 0.0, two.d)))
-    demand(_plane(point, point) > 0.0, f"axes {a}, {b} and {c} meet in one point")
-    demand(_plane(w, w) > 0.0, f"axis {c} goes through the centre of the wrist")
+    demand(plane(point, point) > 0.0, f"axes {a}, {b} and {c} meet in one point")
+    demand(plane(w, w) > 0.0, f"axis {c} goes through the centre of the wrist")
     height = (0.0, two.sin, two.cos)
 
     def place(W: Vector3, preferred: Preferred) -> list[Placing]:
@@ -143,7 +146,7 @@ def parallel_12(arm: Arm, w: Vector3) -> Place:
     a, b, c = arm.numbers[:3]
     demand(one.parallel, f"axes {a} and {b} are not parallel")
     demand(not two.parallel, f"axes {a}, {b} and {c} are all parallel")
-    demand(_plane(w, w) > 0.0, f"axis {c} goes through the centre of the wrist")
+    demand(plane(w, w) > 0.0, f"axis {c} goes through the centre of the wrist")
     upper, height = (one.a, 0.0, 0.0), (0.0, two.sin, two.cos)
 
     def place(W: Vector3, preferred: Preferred) -> list[Placing]:
@@ -151,21 +154,11 @@ def parallel_12(arm: Arm, w: Vector3) -> Place:
         left, right, _ = facing(height, w, W[2] - one.d - two.d, square)
         for third in (right, left):
             v = add(two.origin, two.out(third.apply(w)))
-            product = 0.5 * (_plane(W, W) - _plane(v, v) - one.a**2)
-            fore = v[0], v[1], 0.0
-            second = preferred.turns[1]
-            *seconds, free = facing(upper, fore, product, square**2, second)
-            for second in seconds:
-                turned = add(upper, second.apply(v))
-                first, also = between(turned, W, square**2, preferred.turns[0])
-                found.append((first, second, third, free | also))
+            turns = triangle(upper, v, W, arm.size, *preferred.turns[:2])
+            found += [(first, second, third, free) for first, second, free in turns]
         return found
 
     return place
-
-
-def _plane(v: Vector3, w: Vector3) -> Any:
-    return v[0] * w[0] + v[1] * w[1]
 
 
 def _centre(arm: Arm) -> Vector3:
@@ -204,15 +197,8 @@ def _solve(arm: Arm, place: Place, target: Pose, preferred: Preferred) -> list[A
             )
             for column in (columns[0], columns[2])
         )
-        flips: list[Turn] = []
-        for turn, bend, spun in lean(z, four, five, preferred.turns[3]):
-            c, s, _ = five.back(bend.back.apply(four.back(turn.back.apply(x))))
-            last = Turn(c, s)
-            if flips and is_right_angled(four, five):
-                last = flips[0].opposite
-            flips.append(last)
-            turns = [first, second, third, turn, bend, last]
-            answers.append(Answer(turns, free | spun))
+        for *wrist, spun in wrist_turns(x, z, four, five, preferred.turns[3]):
+            answers.append(Answer([first, second, third, *wrist], free | spun))
     return answers
 
 

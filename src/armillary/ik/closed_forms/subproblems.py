@@ -3,8 +3,8 @@
 Every subproblem of Paden and Kahan, in the continued form of Elias and Wen (Mechanism
 and Machine Theory 209, 2025: where there is no exact answer, the nearest), comes down
 to two scalar ones once the axis is z: `between` (subproblem 1) and `facing` (4, and 3
-by the law of cosines; with `between` also 2). None needs an arc or a sine: angles are
-written at the end.
+by the law of cosines; with `between` also 2, and the angles of a `triangle`). None
+needs an arc or a sine: angles are written at the end.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import math
 from typing import Any, NamedTuple
 
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import ZERO, Number, Vector3
+from armillary.spatial.vector import ZERO, Number, Vector3, add
 from armillary.trace.functions import atan2, maximum, minimum, select, sqrt
 
 TAU = 2.0 * math.pi
+FOLDING = 1e-9  # how far links of equal length may differ, as a part of the arm
 TINY = 1e-20  # of a squared length, as a part of the whole
 
 
@@ -101,7 +102,7 @@ def between(
     cos = p . q / |p||q|, sin = p x q / |p||q|; `size` is a typical |p|^2 |q|^2. Where
     any turn will do that is `preferred`.
     """
-    x, y = p[0] * q[0] + p[1] * q[1], p[0] * q[1] - p[1] * q[0]
+    x, y = plane(p, q), p[0] * q[1] - p[1] * q[0]
     return direction(x, y, size, preferred)
 
 
@@ -116,7 +117,7 @@ def facing(
     nearest, (a, b) sign(e) / r. Where r = 0 any will do, and both are `preferred`;
     `size` is a typical r^2.
     """
-    a, b = h[0] * p[0] + h[1] * p[1], p[0] * h[1] - p[1] * h[0]
+    a, b = plane(h, p), p[0] * h[1] - p[1] * h[0]
     e = c - h[2] * p[2]
     if isinstance(a, float) and isinstance(b, float):
         return *_about(a, b, e), False
@@ -131,6 +132,39 @@ def facing(
         return either(free, preferred, Turn(cos * shrink, sin * shrink))
 
     return turn(ae - bw, be + aw), turn(ae + bw, be - aw), free
+
+
+def triangle(
+    upper: Vector3,
+    fore: Vector3,
+    v: Vector3,
+    size: float,
+    first: Turn = ZERO_TURN,
+    second: Turn = ZERO_TURN,
+) -> list[tuple[Turn, Turn, Any]]:
+    """Return both pairs of turns with Rz(t_1) (upper + Rz(t_2) fore) = v across z.
+
+    The law of cosines gives t_2. The third of each answer is whether others will do:
+    then those are `first` and `second`; `size` is a typical length of v.
+    """
+    square = plane(v, v) - plane(upper, upper) - plane(fore, fore)
+    *seconds, free = facing(flat(upper), flat(fore), 0.5 * square, size**4, second)
+    answers: list[tuple[Turn, Turn, Any]] = []
+    for turn in seconds:
+        reach = add(upper, turn.apply(fore))
+        before, also = between(reach, v, size**4, first)
+        answers.append((before, turn, free | also))
+    return answers
+
+
+def plane(v: Vector3, w: Vector3) -> Any:
+    """Return the inner product of the parts of two vectors across z."""
+    return v[0] * w[0] + v[1] * w[1]
+
+
+def flat(v: Vector3) -> Vector3:
+    """Return the part of a vector across z."""
+    return v[0], v[1], 0.0
 
 
 def _about(a: float, b: float, e: Number) -> tuple[Turn, Turn]:

@@ -14,18 +14,20 @@ from armillary.ik.closed_forms.applicability import demand
 from armillary.ik.closed_forms.dh_from_axes import Arm
 from armillary.ik.closed_forms.family import Answer, Choice, Family, Formula, Preferred
 from armillary.ik.closed_forms.subproblems import (
+    FOLDING,
     ZERO_TURN,
     Turn,
-    between,
     either,
     facing,
+    flat,
+    plane,
+    triangle,
 )
 from armillary.ik.closed_forms.wrist import lean
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Vector3, add, subtract, transpose
 from armillary.trace.functions import maximum, minimum
 
-FOLDING = 1e-9  # how far links of equal length may differ, as a part of the arm
 LOOSE = 0.01  # a square of the sine of t_5, below which t_6 magnifies errors tenfold
 LEVEL = 1e-12  # a square of the sine of t_5, below which t_6 is as good as free
 
@@ -72,8 +74,8 @@ def _solve(arm: Arm, target: Pose, preferred: Preferred) -> list[Answer]:
     g = add(four.origin, four.out((0.0, 0.0, five.d)))  # P behind joint 4
     normal = (0.0, one.sin, 0.0 - one.cos)
     extent = 0.0 - (two.d + three.d + g[2] + one.cos * one.d)
-    P, square = target.position, arm.size**2
-    *firsts, free = facing(P, normal, extent, square, preferred.turns[0])
+    P = target.position
+    *firsts, free = facing(P, normal, extent, arm.size**2, preferred.turns[0])
     folds = abs(two.a - three.a) <= FOLDING * arm.size
     fixed = preferred.turns[1] if folds else ZERO_TURN
     found: list[Answer] = []
@@ -82,10 +84,7 @@ def _solve(arm: Arm, target: Pose, preferred: Preferred) -> list[Answer]:
         N = [one.back(first.back.apply(v)) for v in transpose(target.rotation)]
         for wrist in _wrists(arm, u, g, N, preferred.turns[5]):
             v = subtract(u, wrist.total.apply(g))  # from axis 2 to axis 4, across them
-            product = 0.5 * (v[0] * v[0] + v[1] * v[1] - two.a**2 - three.a**2)
-            for third in facing(upper, fore, product, square**2)[:2]:
-                reach = add(upper, third.apply(fore))
-                second, also = between(reach, v, square**2, fixed)
+            for second, third, also in triangle(upper, fore, v, arm.size, fixed):
                 fourth = wrist.total.plus(second.plus(third).back)
                 turns = [first, second, third, fourth, wrist.fifth, wrist.sixth]
                 singular = free | wrist.free | also
@@ -133,11 +132,10 @@ def _nearest(arm: Arm, u: Vector3, g: Vector3, total: Turn) -> Turn:
     two, three = arm.links[1:3]
     v = subtract(u, total.apply(g))
     low, high = (two.a - three.a) ** 2, (two.a + three.a) ** 2
-    length = v[0] * v[0] + v[1] * v[1]
+    length = plane(v, v)
     wanted = minimum(maximum(length, low), high)
-    h = (g[0], g[1], 0.0)
-    product = 0.5 * (u[0] * u[0] + u[1] * u[1] + h[0] * h[0] + h[1] * h[1] - wanted)
-    other, _, _ = facing(u, h, product, arm.size**4)
+    product = 0.5 * (plane(u, u) + plane(g, g) - wanted)
+    other, _, _ = facing(u, flat(g), product, arm.size**4)
     return either(length == wanted, total, other)
 
 

@@ -1,4 +1,4 @@
-"""The wrist's two turns that lead a direction through two links."""
+"""The turns of a wrist: two that lead a direction through two links, or all three."""
 
 from __future__ import annotations
 
@@ -17,6 +17,15 @@ from armillary.spatial.vector import Vector3
 from armillary.trace.functions import select, sqrt
 
 
+class WristTurns(NamedTuple):
+    """Rz(turn) Rx(first) Rz(bend) Rx(second) Rz(last); if `free`, any turn will do."""
+
+    turn: Turn
+    bend: Turn
+    last: Turn
+    free: Any
+
+
 class Lean(NamedTuple):
     """Rz(turn) Rx(first) Rz(bend) Rx(second) z = m; any turn will do where `free`."""
 
@@ -32,6 +41,24 @@ def is_right_angled(first: Link, second: Link) -> bool:
     them change nothing: the wrist's other answer.
     """
     return first.cos == 0.0 and second.cos == 0.0
+
+
+def wrist_turns(
+    x: Vector3, z: Vector3, first: Link, second: Link, preferred: Turn = ZERO_TURN
+) -> list[WristTurns]:
+    """Return both triples of turns that lead to a rotation with columns x and z.
+
+    The first has sin(bend) above 0. A turn that is free is `preferred`.
+    """
+    found: list[WristTurns] = []
+    for turn, bend, free in lean(z, first, second, preferred):
+        if found and is_right_angled(first, second):
+            last = found[0].last.opposite
+        else:
+            c, s, _ = second.back(bend.back.apply(first.back(turn.back.apply(x))))
+            last = Turn(c, s)
+        found.append(WristTurns(turn, bend, last, free))
+    return found
 
 
 def lean(
