@@ -1,4 +1,4 @@
-"""The solver of a question of inverse kinematics, each made once."""
+"""Solvers of inverse kinematics, each made once for a cell."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def solver_of(  # noqa: PLR0913
     axes: str,
     closed: ClosedForm | None = None,
 ) -> InverseKinematics:
-    """Return the solver of a question to a cell, which keeps it; see `Cell.ik`."""
+    """Return the solver for frames of a cell, which keeps it; see `Cell.ik`."""
     names = frame_list(frames, "ik")
     if axes not in {"target", "relative_to"}:
         raise unknown("choice of axes", axes, ("target", "relative_to"))

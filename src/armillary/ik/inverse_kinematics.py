@@ -11,7 +11,7 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError, unknown
 from armillary.ik.answer import answer
 from armillary.ik.best import least_of
-from armillary.ik.closed_forms.applicability import NotApplicable
+from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.numeric import NumericSearch
 from armillary.ik.objective import Purpose, purpose_kernel
 from armillary.ik.path import Path

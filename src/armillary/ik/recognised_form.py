@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.closed_forms.applicability import demand
-from armillary.ik.closed_forms.arm_angle import arm_angle_program
-from armillary.ik.closed_forms.branch import Question
+from armillary.ik.closed_forms.branch import ArmProblem
 from armillary.ik.closed_forms.coordinate import MOST_SLACK, SLACK
+from armillary.ik.closed_forms.family import require
 from armillary.ik.closed_forms.program import (
     OUTSIDE,
     SINGULAR,
     SOLVED,
     UNWARRANTED,
     all_program,
+    arm_angle_program,
     best_program,
 )
 from armillary.ik.closed_forms.recognise import recognise
@@ -63,7 +63,7 @@ class RecognisedForm:
         Raises:
             NotApplicable: It belongs to no family; the message says why.
         """
-        demand(len(problem.goals) == 1, "several frames are placed at once")
+        require(len(problem.goals) == 1, "several frames are placed at once")
         tree, selection, goal = problem.tree, problem.selection, problem.goals[0]
         outer, inner = None, None
         if selection.shapes and goal.is_whole:
@@ -77,7 +77,7 @@ class RecognisedForm:
         limits = lower.tolist(), upper.tolist()
         self._problem = problem
         self._values = selection.values(tree)
-        self._question = Question(tree, goal, selection, limits, found, outer)
+        self._arm = ArmProblem(tree, goal, selection, limits, found, outer)
         self._tolerances: dict[Tolerance, Array] = {}
         self.family = found.family.name
         self.branches = found.branches
@@ -94,14 +94,14 @@ class RecognisedForm:
         It is None where a target leaves only finitely many answers. Else `ik.all` needs
         an arm angle, and a call may have one.
         """
-        if not self._question.has_arm_angle:
+        if not self._arm.has_arm_angle:
             return None
-        return shared_kernel(arm_angle_program(self._question))
+        return shared_kernel(arm_angle_program(self._arm))
 
     @cached_property
     def program(self) -> Program:
         """Return the program of all branches, turns added to come near zero."""
-        return all_program(self._question)
+        return all_program(self._arm)
 
     @cached_property
     def _every(self) -> AnyKernel:
@@ -109,16 +109,16 @@ class RecognisedForm:
 
     @cached_property
     def _every_near(self) -> AnyKernel:
-        program = all_program(self._question, near=True)
+        program = all_program(self._arm, near=True)
         return bind(shared_kernel(program), self._values)
 
     @cached_property
     def _best(self) -> AnyKernel:
-        return bind(shared_kernel(best_program(self._question)), self._values)
+        return bind(shared_kernel(best_program(self._arm)), self._values)
 
     @cached_property
     def _best_near(self) -> AnyKernel:
-        program = best_program(self._question, compared=True)
+        program = best_program(self._arm, compared=True)
         return bind(shared_kernel(program), self._values)
 
     def candidates(self, query: Query, *, every: bool = False) -> Candidates:
@@ -132,7 +132,7 @@ class RecognisedForm:
 
     def _all(self, query: Query) -> Candidates:
         targets, near, angle = query.targets[:, 0], query.near, query.arm_angle
-        if angle is None and self._question.has_arm_angle:
+        if angle is None and self._arm.has_arm_angle:
             angle = np.broadcast_to(ALL_ANGLES, (len(targets), len(ALL_ANGLES)))
         angles: tuple[Array, ...] = () if angle is None else (angle,)
         each = 1
@@ -242,7 +242,7 @@ class RecognisedForm:
         allowed = self._tolerances.get(tolerance)
         if allowed is None:
             distance, angle = tolerance
-            relative = distance / self._question.closed.arm.size
+            relative = distance / self._arm.closed.arm.size
             slack = min(0.5 * angle, 0.5 * relative, MOST_SLACK)
             excess = max(angle, distance, relative, SLACK)
             if len(self._tolerances) >= MOST_TOLERANCES:

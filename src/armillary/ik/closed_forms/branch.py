@@ -14,7 +14,7 @@ from armillary.ik.closed_forms.coordinate import (
 )
 from armillary.ik.closed_forms.family import Answer, Preferred
 from armillary.ik.closed_forms.recognise import Closed
-from armillary.ik.closed_forms.subproblems import ZERO_TURN, Turn
+from armillary.ik.closed_forms.subproblems import ZERO_TURN
 from armillary.ik.problem import Goal
 from armillary.ik.whole_turns import FARTHEST
 from armillary.kinematics.inputs import Inputs
@@ -30,13 +30,13 @@ from armillary.spatial.vector import (
     scale,
     subtract,
 )
-from armillary.trace.functions import absolute, cos, sin
+from armillary.trace.functions import absolute
 
 RIGID = 1e-6
 DOUBT = 1e-5  # what may remain, as a part of the arm, before a miss is a proof
 
 
-class Question(NamedTuple):
+class ArmProblem(NamedTuple):
     """What is asked, and of which arm.
 
     Attributes:
@@ -60,8 +60,8 @@ class Question(NamedTuple):
     before: Pose = IDENTITY
     behind: Pose = IDENTITY
 
-    def placed(self, values: Sequence[Any]) -> Question:
-        """Return the question with the poses that other inputs give.
+    def placed(self, values: Sequence[Any]) -> ArmProblem:
+        """Return the problem with the poses that other inputs give.
 
         values: Those of the selection's `shapes`.
         """
@@ -123,7 +123,7 @@ class Branch(NamedTuple):
 
 
 def branches_of(
-    question: Question,
+    problem: ArmProblem,
     target: Pose,
     allowed: Allowed,
     near: Sequence[Number] | None,
@@ -135,7 +135,7 @@ def branches_of(
     geometry is the model's but for rounding; else it is the model's own, of q.
 
     Args:
-        question: What is asked.
+        problem: What is asked.
         target: The pose to reach.
         allowed: How exact an answer must be.
         near: Within limits. Turns are added to come as near to this as the limits
@@ -143,25 +143,27 @@ def branches_of(
             are zero where it is None.
         arm_angle: Of all branches [rad], where the arm has one.
     """
-    preferred = Preferred(_turns_at(question, near), arm_angle)
+    turns = [ZERO_TURN] * len(problem.closed.arm.drives)
+    if near is not None:
+        turns, _ = problem.closed.parts(near)
+    preferred = Preferred(turns, arm_angle)
     inner = _orthonormal(target)
-    if question.outer is not None:
-        inner = question.before.inverse() @ inner @ question.behind.inverse()
+    if problem.outer is not None:
+        inner = problem.before.inverse() @ inner @ problem.behind.inverse()
     return [
-        _branch(question, answer, target, allowed, near)
-        for answer in question.closed.solve(inner, preferred)
+        _branch(problem, answer, target, allowed, near)
+        for answer in problem.closed.solve(inner, preferred)
     ]
 
 
-def square_from(question: Question, target: Pose, q: Sequence[Number]) -> Number:
+def square_from(problem: ArmProblem, target: Pose, q: Sequence[Number]) -> Number:
     """Return the square of how far a target is from the pose that q leads to.
 
     Distances count as a part of the arm's size, angles as their chords.
     """
-    closed = question.closed
-    shifts = [drive.gain * q[drive.place] + drive.offset for drive in closed.rails]
-    there = Answer(_turns_at(question, q), False, shifts=shifts)
-    X = _reached(question, there, list(q))
+    closed = problem.closed
+    turns, shifts = closed.parts(q)
+    X = _reached(problem, Answer(turns, False, shifts=shifts), list(q))
     apart = scale(1.0 / closed.arm.size, subtract(X.position, target.position))
     if closed.point:
         return dot(apart, apart)
@@ -169,24 +171,15 @@ def square_from(question: Question, target: Pose, q: Sequence[Number]) -> Number
     return dot(apart, apart) + 3.0 - trace
 
 
-def within_limits(question: Question, q: Sequence[Number]) -> list[Number]:
+def within_limits(problem: ArmProblem, q: Sequence[Number]) -> list[Number]:
     """Return joint positions, each at its limit where it is beyond it.
 
     Those without limits are at most FARTHEST from zero.
     """
     return [
         clipped(x, max(low, -FARTHEST), min(high, FARTHEST))
-        for x, low, high in zip(q, *question.limits, strict=True)
+        for x, low, high in zip(q, *problem.limits, strict=True)
     ]
-
-
-def _turns_at(question: Question, near: Sequence[Number] | None) -> list[Turn]:
-    """Return the angles of the joints that turn at `near`, else zero."""
-    drives = question.closed.arm.drives
-    if near is None:
-        return [ZERO_TURN] * len(drives)
-    angles = [drive.gain * near[drive.place] + drive.offset for drive in drives]
-    return [Turn(cos(angle), sin(angle)) for angle in angles]
 
 
 def _orthonormal(X: Pose) -> Pose:
@@ -217,13 +210,13 @@ def is_rigid(X: Pose) -> Any:
 
 
 def _branch(
-    question: Question,
+    problem: ArmProblem,
     answer: Answer,
     target: Pose,
     allowed: Allowed,
     near: Sequence[Number] | None,
 ) -> Branch:
-    selection, limits, closed = question[2:5]
+    selection, limits, closed = problem[2:5]
     q: list[Number] = [selection.rest[k] for k in selection.inputs]
     within: Any = True
     inside: Any = True
@@ -235,13 +228,13 @@ def _branch(
         if near is not None or not never_leaves(drive, *ends):
             within = within & is_within(q[k], *ends, allowed.excess)
             inside = inside & is_within(q[k], *ends, 0.0)
-    for shift, drive in zip(answer.shifts, closed.rails, strict=True):
+    for shift, drive in zip(answer.shifts, closed.arm.rails, strict=True):
         k = drive.place
         q[k] = (shift - drive.offset) / drive.gain
         ends = limits[0][k], limits[1][k]
         within = within & is_within(q[k], *ends, allowed.excess)
         inside = inside & is_within(q[k], *ends, 0.0)
-    X = _reached(question, answer, q)
+    X = _reached(problem, answer, q)
     apart = subtract(X.position, target.position)
     distance: Number = dot(apart, apart)
     chord = 0.0 if closed.point else _chord(X, target)
@@ -261,19 +254,19 @@ def _branch(
     )
 
 
-def _reached(question: Question, answer: Answer, q: list[Number]) -> Pose:
-    X = _reached_inside(question, answer, q)
-    if question.outer is None:
+def _reached(problem: ArmProblem, answer: Answer, q: list[Number]) -> Pose:
+    X = _reached_inside(problem, answer, q)
+    if problem.outer is None:
         return X
-    return question.before @ X @ question.behind
+    return problem.before @ X @ problem.behind
 
 
-def _reached_inside(question: Question, answer: Answer, q: list[Number]) -> Pose:
-    goal, closed = question.goal, question.closed
+def _reached_inside(problem: ArmProblem, answer: Answer, q: list[Number]) -> Pose:
+    goal, closed = problem.goal, problem.closed
     if closed.exact:
         return closed.pose(answer.turns, answer.shifts)
-    whole = question.selection.expand(q)
-    (X,) = poses_of(question.tree, whole, [goal.frame], goal.relative_to)
+    whole = problem.selection.expand(q)
+    (X,) = poses_of(problem.tree, whole, [goal.frame], goal.relative_to)
     return X
 
 

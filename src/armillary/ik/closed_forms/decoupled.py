@@ -11,9 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from armillary.ik.closed_forms.applicability import demand
-from armillary.ik.closed_forms.family import Answer, Choice, Family, Formula, Preferred
-from armillary.ik.closed_forms.prismatic_arm import Mixed
+from armillary.ik.closed_forms.family import (
+    Answer,
+    Choice,
+    Family,
+    Formula,
+    Preferred,
+    require,
+)
+from armillary.ik.closed_forms.prismatic_arm import PrismaticArm
 from armillary.ik.closed_forms.subproblems import Turn, between, direction
 from armillary.ik.closed_forms.wrist import wrist_turns
 from armillary.spatial.pose import Pose
@@ -48,7 +54,7 @@ class Turns(NamedTuple):
     loose: Any
 
 
-def fit(arm: Mixed) -> Formula:
+def fit(arm: PrismaticArm) -> Formula:
     """Return the formula of an arm.
 
     Raises:
@@ -56,8 +62,8 @@ def fit(arm: Mixed) -> Formula:
     """
     for k, link in enumerate(arm.links):
         one, two = arm.numbers[k : k + 2]
-        demand(not link.parallel, f"axes {one} and {two} are parallel")
-    demand_independent(arm)
+        require(not link.parallel, f"axes {one} and {two} are parallel")
+    require_independent(arm)
 
     def solve(target: Pose, preferred: Preferred) -> list[Answer]:
         return [
@@ -68,7 +74,7 @@ def fit(arm: Mixed) -> Formula:
     return solve
 
 
-def _turns(arm: Mixed, rotation: Rows, preferred: Preferred) -> list[Turns]:
+def _turns(arm: PrismaticArm, rotation: Rows, preferred: Preferred) -> list[Turns]:
     """Return the angles with Rz(t_1) Rx Rz(t_2) ... = rotation."""
     x, _, z = transpose(rotation)
     if len(arm.drives) == MOST:
@@ -91,7 +97,7 @@ def _turns(arm: Mixed, rotation: Rows, preferred: Preferred) -> list[Turns]:
     return [Turns(turns, False, loose)]
 
 
-def _placed(arm: Mixed, position: Vector3, found: Turns) -> Answer:
+def _placed(arm: PrismaticArm, position: Vector3, found: Turns) -> Answer:
     """Return the answer of turns, with the lengths that lead to a position."""
     frames = arm.frames(found.turns)
     ways = arm.ways(frames)
@@ -112,7 +118,7 @@ def lengths(left: Vector3, ways: list[Vector3]) -> tuple[list[Number], Any]:
     return [shrink * dot(left, cross(*pair)) for pair in pairs], flat
 
 
-def demand_independent(arm: Mixed) -> None:
+def require_independent(arm: PrismaticArm) -> None:
     """Go on only where what slides spans as many directions as it is.
 
     Raises:
@@ -120,10 +126,10 @@ def demand_independent(arm: Mixed) -> None:
     """
     slides = [str(slide.number) for slide in arm.slides]
     listed = " and ".join((", ".join(slides[:-1]), *slides[-1:]))
-    demand(_are_independent(arm), f"joints {listed} do not slide independently")
+    require(_are_independent(arm), f"joints {listed} do not slide independently")
 
 
-def _are_independent(arm: Mixed) -> bool:
+def _are_independent(arm: PrismaticArm) -> bool:
     """Tell whether the ways span as many directions as they are, at most angles."""
     if not arm.slides:
         return True

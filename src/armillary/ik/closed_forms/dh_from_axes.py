@@ -20,11 +20,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.closed_forms.applicability import NotApplicable
+from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.screw_axes import Chain, Screw
 from armillary.ik.closed_forms.subproblems import Turn
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Vector3
+from armillary.spatial.vector import Number, Vector3
 
 Array = npt.NDArray[np.float64]
 
@@ -75,17 +75,21 @@ class Link(NamedTuple):
 
 
 class Drive(NamedTuple):
-    """How q turns a joint: angle = gain q + offset [rad].
+    """How q moves a joint: by gain q + offset [rad or m].
 
     Attributes:
-        place: Which input of the question it is.
-        gain: Angle per unit of q.
-        offset: Angle at q = 0 [rad].
+        place: Which input of the problem it is.
+        gain: Angle or length per unit of q.
+        offset: That at q = 0.
     """
 
     place: int
     gain: float
     offset: float
+
+    def at(self, q: Sequence[Number]) -> Number:
+        """Return the angle or length at q."""
+        return self.gain * q[self.place] + self.offset
 
 
 class Arm(NamedTuple):
@@ -98,6 +102,7 @@ class Arm(NamedTuple):
         drives: For each joint.
         numbers: What to call each joint in messages.
         size: Sum of all its lengths [m].
+        rails: Empty: no joint slides.
     """
 
     base: Pose
@@ -106,8 +111,9 @@ class Arm(NamedTuple):
     drives: tuple[Drive, ...]
     numbers: tuple[int, ...]
     size: float
+    rails: tuple[Drive, ...] = ()
 
-    def pose(self, turns: list[Turn]) -> Pose:
+    def pose(self, turns: Sequence[Turn], _: Sequence[Number] = ()) -> Pose:
         """Return the pose of the carried frame."""
         pose = self.base
         for turn, link in zip(turns[:-1], self.links, strict=True):
@@ -119,12 +125,9 @@ def arm_of(chain: Chain) -> Arm:
     """Return the arm of a chain of revolute joints.
 
     Raises:
-        NotApplicable: A joint slides, or two axes are the same line.
+        NotApplicable: Two axes are the same line.
     """
-    for screw, number in zip(chain.screws, chain.numbers, strict=True):
-        if not screw.turns:
-            raise NotApplicable(f"joint {number} slides")
-    screws = _aligned(chain.screws)
+    screws = aligned(chain.screws)
     normals = _normals(screws, chain.numbers)
     size = sum(abs(normal.a) for normal in normals) + sum(
         float(np.linalg.norm(after.start - before.end))
@@ -162,7 +165,7 @@ class _Normal(NamedTuple):
     sin: float
 
 
-def _aligned(screws: Sequence[Screw]) -> list[Screw]:
+def aligned(screws: Sequence[Screw]) -> list[Screw]:
     """Return screws whose parallel axes point the same way."""
     found = list(screws[:1])
     for screw in screws[1:]:

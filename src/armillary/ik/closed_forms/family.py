@@ -5,9 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from armillary.errors import ArmillaryError
 from armillary.ik.closed_forms.subproblems import Turn
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
+
+
+class NotApplicable(ArmillaryError):
+    """A chain has no closed form of the kind that was tried; the message says why."""
+
+
+def require(truth: bool, otherwise: str) -> None:
+    """Go on only where `truth` holds.
+
+    Raises:
+        NotApplicable: It does not; the message is `otherwise`.
+    """
+    if not truth:
+        raise NotApplicable(otherwise)
 
 
 class Answer(NamedTuple):

@@ -11,9 +11,15 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from armillary.ik.closed_forms.applicability import demand
-from armillary.ik.closed_forms.family import Answer, Choice, Family, Formula, Preferred
-from armillary.ik.closed_forms.prismatic_arm import Mixed
+from armillary.ik.closed_forms.family import (
+    Answer,
+    Choice,
+    Family,
+    Formula,
+    Preferred,
+    require,
+)
+from armillary.ik.closed_forms.prismatic_arm import PrismaticArm
 from armillary.ik.closed_forms.subproblems import (
     Turn,
     between,
@@ -41,9 +47,9 @@ Place = Callable[[Vector3, Turn, Preferred], list[Placing]]
 """From the position and s to the placings in the plane."""
 
 
-def three_turns(arm: Mixed) -> Place:
+def three_turns(arm: PrismaticArm) -> Place:
     """Return the formula where three joints turn: a triangle tells the second."""
-    demand_flat(arm, 3, 0)
+    require_flat(arm, 3, 0)
     _, upper, fore, last = arm.spans
 
     def place(p: Vector3, total: Turn, preferred: Preferred) -> list[Placing]:
@@ -59,9 +65,9 @@ def three_turns(arm: Mixed) -> Place:
     return place
 
 
-def two_turns_and_slide(arm: Mixed) -> Place:
+def two_turns_and_slide(arm: PrismaticArm) -> Place:
     """Return the formula where two turn and one slides across them: a right angle."""
-    demand_flat(arm, 2, 1)
+    require_flat(arm, 2, 1)
     _, upper, last = arm.spans
     (slide,) = (slide for slide in arm.slides if slide.way[2] == 0.0)
     way, square = slide.way, arm.size**2
@@ -91,9 +97,9 @@ def two_turns_and_slide(arm: Mixed) -> Place:
     return place
 
 
-def two_turns(arm: Mixed) -> Place:
+def two_turns(arm: PrismaticArm) -> Place:
     """Return the formula where two joints turn, and nothing slides across them."""
-    demand_flat(arm, 2, 0)
+    require_flat(arm, 2, 0)
     _, upper, last = arm.spans
 
     def place(p: Vector3, total: Turn, preferred: Preferred) -> list[Placing]:
@@ -104,7 +110,7 @@ def two_turns(arm: Mixed) -> Place:
     return place
 
 
-def demand_flat(arm: Mixed, turns: int, across: int) -> None:
+def require_flat(arm: PrismaticArm, turns: int, across: int) -> None:
     """Go on only where so many joints turn about parallel axes and slide across them.
 
     Raises:
@@ -113,28 +119,30 @@ def demand_flat(arm: Mixed, turns: int, across: int) -> None:
     for k, link in enumerate(arm.links):
         one, two = arm.numbers[k : k + 2]
         off = math.degrees(math.atan2(link.sin, link.cos))
-        demand(link.parallel, f"axes {one} and {two} are {off:.3g} degrees apart")
+        require(link.parallel, f"axes {one} and {two} are {off:.3g} degrees apart")
     slides = 0
     for slide in arm.slides:
         way = abs(slide.way[2])
         off = math.degrees(math.asin(min(way, math.hypot(*slide.way[:2]), 1.0)))
         askew = f"joint {slide.number} slides askew of the axes, by {off:.3g} degrees"
-        demand(off == 0.0, askew)
+        require(off == 0.0, askew)
         slides += way == 0.0
     lifts = len(arm.slides) - slides
-    demand(lifts <= 1, f"{lifts} joints slide along the same line")
+    require(lifts <= 1, f"{lifts} joints slide along the same line")
     for k, span in enumerate(arm.spans[1:-1]):
         same = f"axes {arm.numbers[k]} and {arm.numbers[k + 1]} are the same line"
         apart = any(s.after == k + 1 and s.way[2] == 0.0 for s in arm.slides)
-        demand(plane(span, span) > 0.0 or apart, same)
+        require(plane(span, span) > 0.0 or apart, same)
     found = f"{len(arm.drives)} joints turn and {slides} slide across them"
-    demand(len(arm.drives) == turns and slides == across, found)
+    require(len(arm.drives) == turns and slides == across, found)
 
 
-def _with_lift(kind: Callable[[Mixed], Place]) -> Callable[[Mixed], Formula]:
+def _with_lift(
+    kind: Callable[[PrismaticArm], Place],
+) -> Callable[[PrismaticArm], Formula]:
     """Return the recogniser of arms of a kind, whether or not they lift."""
 
-    def fit(arm: Mixed) -> Formula:
+    def fit(arm: PrismaticArm) -> Formula:
         place = kind(arm)
         base = arm.spans[0]
         rise = sum(span[2] for span in arm.spans)

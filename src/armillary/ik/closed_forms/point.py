@@ -9,12 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from armillary.ik.closed_forms.applicability import demand
-from armillary.ik.closed_forms.decoupled import demand_independent, lengths
+from armillary.ik.closed_forms.decoupled import lengths, require_independent
 from armillary.ik.closed_forms.dh_from_axes import Arm
-from armillary.ik.closed_forms.family import Answer, Choice, Family, Formula, Preferred
-from armillary.ik.closed_forms.planar import demand_flat
-from armillary.ik.closed_forms.prismatic_arm import Mixed
+from armillary.ik.closed_forms.family import (
+    Answer,
+    Choice,
+    Family,
+    Formula,
+    Preferred,
+    require,
+)
+from armillary.ik.closed_forms.planar import require_flat
+from armillary.ik.closed_forms.prismatic_arm import PrismaticArm
 from armillary.ik.closed_forms.spherical_wrist import KINDS, Kind
 from armillary.ik.closed_forms.subproblems import Turn, facing, triangle
 from armillary.spatial.pose import Pose
@@ -38,12 +44,12 @@ def three_turns(kind: Kind) -> Callable[[Arm], Formula]:
     return fit
 
 
-def two_turns(arm: Mixed) -> Formula:
+def two_turns(arm: PrismaticArm) -> Formula:
     """Return the formula where two parallel axes turn, and one slides along or none."""
-    demand_flat(arm, 2, 0)
+    require_flat(arm, 2, 0)
     start, upper, fore = arm.spans
     axis = f"axis {arm.numbers[1]} goes through the point"
-    demand(fore[0] != 0.0 or fore[1] != 0.0, axis)
+    require(fore[0] != 0.0 or fore[1] != 0.0, axis)
 
     def solve(target: Pose, preferred: Preferred) -> list[Answer]:
         v = subtract(target.position, start)
@@ -59,20 +65,20 @@ def two_turns(arm: Mixed) -> Formula:
     return solve
 
 
-def one_turn(arm: Mixed) -> Formula:
+def one_turn(arm: PrismaticArm) -> Formula:
     """Return the formula where one joint turns and one or two slide.
 
     With n across both slides (across the one and the axis), n . Rz(t) l_1 or, where
     what slides is turned, n . Rz(-t) p is the same wherever they stand.
     """
-    demand_independent(arm)
+    require_independent(arm)
     start, reach = arm.spans
     n, turned = _across(arm)
     number = arm.numbers[0]
     needless = f"joint {number} and what slides reach the same places"
-    demand(n[0] != 0.0 or n[1] != 0.0, needless)
+    require(n[0] != 0.0 or n[1] != 0.0, needless)
     through = f"axis {number} goes through the point"
-    demand(turned or reach[0] != 0.0 or reach[1] != 0.0, through)
+    require(turned or reach[0] != 0.0 or reach[1] != 0.0, through)
 
     def solve(target: Pose, preferred: Preferred) -> list[Answer]:
         p = subtract(target.position, start)
@@ -93,9 +99,9 @@ def one_turn(arm: Mixed) -> Formula:
     return solve
 
 
-def no_turns(arm: Mixed) -> Formula:
+def no_turns(arm: PrismaticArm) -> Formula:
     """Return the formula where joints only slide."""
-    demand_independent(arm)
+    require_independent(arm)
     none: list[Turn] = []
 
     def solve(target: Pose, _: Preferred) -> list[Answer]:
@@ -106,13 +112,13 @@ def no_turns(arm: Mixed) -> Formula:
     return solve
 
 
-def _across(arm: Mixed) -> tuple[Vector3, bool]:
+def _across(arm: PrismaticArm) -> tuple[Vector3, bool]:
     """Return n across what slides, and whether the joint that turns turns it."""
     slides = [(slide.way, slide.after == 1) for slide in arm.slides]
     slanted = [(way, turned) for way, turned in slides if way[:2] != (0.0, 0.0)]
-    demand(len(slanted) > 0, "nothing slides across the axis that turns")
+    require(len(slanted) > 0, "nothing slides across the axis that turns")
     (one, turned), (two, other) = (*slanted, (UP, slanted[0][1]))[:2]
-    demand(turned == other, "the axis that turns stands between two that slide askew")
+    require(turned == other, "the axis that turns stands between two that slide askew")
     return cross(one, two), turned
 
 
@@ -122,7 +128,7 @@ POINT_TURNS = tuple(
 )
 """Arms of three joints that turn."""
 
-POINT: tuple[Family[Mixed], ...] = (
+POINT: tuple[Family[PrismaticArm], ...] = (
     Family("slides place a point", no_turns, ()),
     Family(
         "a joint that turns and slides place a point",

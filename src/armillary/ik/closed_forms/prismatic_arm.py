@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.closed_forms.dh_from_axes import TOLERANCE, Drive, Link
+from armillary.ik.closed_forms.dh_from_axes import TOLERANCE, Drive, Link, aligned
 from armillary.ik.closed_forms.screw_axes import Chain, Screw
 from armillary.ik.closed_forms.subproblems import Turn
 from armillary.spatial.pose import IDENTITY, Pose
@@ -43,7 +43,7 @@ class Slide(NamedTuple):
     number: int
 
 
-class Mixed(NamedTuple):
+class PrismaticArm(NamedTuple):
     """An arm of joints that turn and joints that slide.
 
     Attributes:
@@ -96,7 +96,7 @@ class Mixed(NamedTuple):
         return self.base @ Pose(frames[-1].rotation, position) @ self.tool
 
 
-def mixed_of(chain: Chain) -> Mixed:
+def prismatic_arm_of(chain: Chain) -> PrismaticArm:
     """Return the arm of a chain of joints that turn or slide."""
     turning = [screw for screw in chain.screws if screw.turns]
     homes, links, turning_drives = _frames(turning)
@@ -117,7 +117,7 @@ def mixed_of(chain: Chain) -> Mixed:
         rails.append(Drive(screw.place, screw.gain, 0.0))
     tool = homes[-1].T @ chain.home[:3, :3]
     pairs = zip(chain.screws, chain.numbers, strict=True)
-    return Mixed(
+    return PrismaticArm(
         base=Pose.from_rotation_position(homes[0]).normalised(),
         links=tuple(links),
         tool=Pose.from_rotation_position(tool).normalised(),
@@ -136,19 +136,15 @@ def _frames(
     """Return F_0 to F_k at q = 0, the links between them, and what drives them."""
     if not screws:
         return [np.eye(3)], [], []
-    axes, gains = [screws[0].axis], [screws[0].gain]
-    for screw in screws[1:]:
-        parallel = np.linalg.norm(np.cross(axes[-1], screw.axis)) <= TOLERANCE
-        sign = math.copysign(1.0, axes[-1] @ screw.axis) if parallel else 1.0
-        axes.append(axes[-1] if parallel else screw.axis)
-        gains.append(sign * screw.gain)
+    screws = aligned(screws)
+    axes = [screw.axis for screw in screws]
     normals = [np.cross(one, two) for one, two in itertools.pairwise(axes)]
     x = next((n for n in normals if n.any()), _across(axes[0]))
     x = x / np.linalg.norm(x)
     homes = [_columns(x, axes[0])]
     links: list[Link] = []
     drives: list[Drive] = []
-    for k, (screw, z, gain) in enumerate(zip(screws, axes, gains, strict=True)):
+    for k, (screw, z) in enumerate(zip(screws, axes, strict=True)):
         before, sin = x, 0.0
         if k < len(normals):
             sin = float(np.linalg.norm(normals[k]))
@@ -157,7 +153,7 @@ def _frames(
             cos = 0.0 if abs(cos) <= TOLERANCE else cos
             links.append(Link(0.0, 0.0, cos, 1.0 if cos == 0.0 else sin))
         offset = math.atan2(np.cross(before, x) @ z, before @ x)
-        drives.append(Drive(screw.place, gain, offset))
+        drives.append(Drive(screw.place, screw.gain, offset))
         homes.append(_columns(x, z))
     return homes, links, drives
 

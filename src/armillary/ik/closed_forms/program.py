@@ -7,8 +7,8 @@ from typing import Any
 
 from armillary.ik.closed_forms.branch import (
     Allowed,
+    ArmProblem,
     Branch,
-    Question,
     branches_of,
     is_rigid,
     square_from,
@@ -39,7 +39,7 @@ STEEP, NEARBY = 100.0, 0.01
 FORBIDDEN, MISSED = 1e9, 1e18
 
 
-def all_program(question: Question, *, near: bool = False) -> Program:
+def all_program(problem: ArmProblem, *, near: bool = False) -> Program:
     """Return the program of every branch, b of them.
 
     Returns:
@@ -51,12 +51,12 @@ def all_program(question: Question, *, near: bool = False) -> Program:
         verified there; `outside`, how many branches those are.
     """
 
-    def equations(question: Question, matrix: Any, allowed: Any, *rest: Any) -> Any:
+    def equations(problem: ArmProblem, matrix: Any, allowed: Any, *rest: Any) -> Any:
         target = Pose.from_matrix(matrix)
-        there = within_limits(question, rest[0]) if near else None
-        arm_angle = rest[-1] if question.has_arm_angle else 0.0
+        there = within_limits(problem, rest[0]) if near else None
+        arm_angle = rest[-1] if problem.has_arm_angle else 0.0
         rigid = is_rigid(target) & (absolute(arm_angle) < math.inf)
-        branches = branches_of(question, target, Allowed(*allowed), there, arm_angle)
+        branches = branches_of(problem, target, Allowed(*allowed), there, arm_angle)
         return (
             [[select(b.met & rigid, x, math.nan) for x in b.q] for b in branches],
             [[b.distance, b.chord] for b in branches],
@@ -65,10 +65,10 @@ def all_program(question: Question, *, near: bool = False) -> Program:
         )
 
     outputs = ("q", "residual", "reason", "outside")
-    return _trace(equations, question, outputs, near)
+    return _trace(equations, problem, outputs, near)
 
 
-def best_program(question: Question, *, compared: bool = False) -> Program:
+def best_program(problem: ArmProblem, *, compared: bool = False) -> Program:
     """Return the program of the branch that is nearest to a vector.
 
     Returns:
@@ -81,12 +81,12 @@ def best_program(question: Question, *, compared: bool = False) -> Program:
     """
 
     def equations(
-        question: Question, matrix: Any, allowed: Any, near: Any, arm_angle: Any = 0.0
+        problem: ArmProblem, matrix: Any, allowed: Any, near: Any, arm_angle: Any = 0.0
     ) -> Any:
         target = Pose.from_matrix(matrix)
-        near = within_limits(question, near)
+        near = within_limits(problem, near)
         rigid = is_rigid(target) & (absolute(arm_angle) < math.inf)
-        branches = branches_of(question, target, Allowed(*allowed), near, arm_angle)
+        branches = branches_of(problem, target, Allowed(*allowed), near, arm_angle)
         best: list[Number] = []
         doubt: Any = False
         for b in branches:
@@ -101,7 +101,7 @@ def best_program(question: Question, *, compared: bool = False) -> Program:
             best = row
         steps, *q, distance, chord, reason = best
         found = (reason == SOLVED) | (reason == SINGULAR)
-        ends = zip(q, *question.limits, strict=True)
+        ends = zip(q, *problem.limits, strict=True)
         inside: Any = True
         for x, low, high in ends:
             inside = inside & is_within(x, low, high, 0.0)
@@ -109,31 +109,45 @@ def best_program(question: Question, *, compared: bool = False) -> Program:
             reason = select(inside, reason, select(found, reason + OUTSIDE, reason))
         if compared:
             least = minimum(steps / STEEP, NEARBY)
-            short = square_from(question, target, near) < least
+            short = square_from(problem, target, near) < least
             jumps = (steps > LEAST_STEP**2) & short
             reason = select(jumps, reason + UNWARRANTED, reason)
         return [*(select(rigid, x, math.nan) for x in q), distance, chord, reason]
 
-    return _trace(equations, question, ("answer",), True)
+    return _trace(equations, problem, ("answer",), True)
+
+
+def arm_angle_program(problem: ArmProblem) -> Program:
+    """Return the program q (n,) -> the arm angle [rad], of an arm that has one."""
+    closed = problem.closed
+    assert closed.family.arm_angle is not None
+    formula = closed.family.arm_angle(closed.arm)
+
+    def equations(q: Any) -> Any:
+        turns, _ = closed.parts(q)
+        return formula(turns)
+
+    n = len(problem.selection.inputs)
+    return trace(equations, name="arm_angle", outputs=("arm_angle",), q=(n,))
 
 
 def _trace(
-    equations: Any, question: Question, outputs: tuple[str, ...], near: bool
+    equations: Any, problem: ArmProblem, outputs: tuple[str, ...], near: bool
 ) -> Program:
-    bound = question.selection.shapes
+    bound = problem.selection.shapes
     shapes: dict[str, tuple[int, ...]] = {
         **bound,
         "target": (4, 4),
         "allowed": (len(Allowed._fields),),
     }
     if near:
-        shapes["near"] = (len(question.selection.inputs),)
-    if question.has_arm_angle:
+        shapes["near"] = (len(problem.selection.inputs),)
+    if problem.has_arm_angle:
         shapes["arm_angle"] = ()
 
     def of_inputs(*given: Any) -> Any:
         k = len(bound)
-        return equations(question.placed(given[:k]), *given[k:])
+        return equations(problem.placed(given[:k]), *given[k:])
 
     return trace(of_inputs, name="ik_closed", outputs=outputs, **shapes)
 

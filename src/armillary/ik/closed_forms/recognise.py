@@ -9,13 +9,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from armillary.ik.closed_forms.applicability import NotApplicable, demand
 from armillary.ik.closed_forms.decoupled import ORIENTING, ORIENTING_THREE
-from armillary.ik.closed_forms.dh_from_axes import Arm, Drive, arm_of
-from armillary.ik.closed_forms.family import Answer, Family, Formula, Preferred
+from armillary.ik.closed_forms.dh_from_axes import Arm, arm_of
+from armillary.ik.closed_forms.family import (
+    Answer,
+    Family,
+    Formula,
+    NotApplicable,
+    Preferred,
+    require,
+)
 from armillary.ik.closed_forms.planar import PLANAR_SLIDING, PLANAR_THREE, PLANAR_TWO
 from armillary.ik.closed_forms.point import POINT, POINT_TURNS
-from armillary.ik.closed_forms.prismatic_arm import Mixed, mixed_of
+from armillary.ik.closed_forms.prismatic_arm import PrismaticArm, prismatic_arm_of
 from armillary.ik.closed_forms.screw_axes import Chain, chain_of
 from armillary.ik.closed_forms.spherical_shoulder import SPHERICAL_SHOULDER
 from armillary.ik.closed_forms.spherical_wrist import SPHERICAL_WRIST
@@ -27,11 +33,12 @@ from armillary.kinematics.poses import poses_of
 from armillary.model.tree import Tree
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
+from armillary.trace.functions import cos, sin
 
 FAMILIES: tuple[Family[Arm], ...] = (*SPHERICAL_WRIST, THREE_PARALLEL)
 """Arms of six joints that turn; tried in this order."""
 
-FEWER: tuple[tuple[Family[Mixed], ...], ...] = (
+FEWER: tuple[tuple[Family[PrismaticArm], ...], ...] = (
     (ORIENTING,),
     (ORIENTING,),
     (ORIENTING, PLANAR_SLIDING, PLANAR_TWO),
@@ -58,7 +65,7 @@ class Closed(NamedTuple):
     """
 
     family: Family[Any]
-    arm: Arm | Mixed
+    arm: Arm | PrismaticArm
     formula: Formula
     backwards: bool
     point: bool
@@ -84,15 +91,15 @@ class Closed(NamedTuple):
         """Return whether the formula's geometry is the model's but for rounding."""
         return self.accuracy <= ROUNDING * max(1.0, self.arm.size)
 
-    @property
-    def rails(self) -> tuple[Drive, ...]:
-        """Return what drives each joint that slides."""
-        return () if isinstance(self.arm, Arm) else self.arm.rails
+    def parts(self, q: Sequence[Number]) -> tuple[list[Turn], list[Number]]:
+        """Return the turns and the shifts of joints at q."""
+        angles = [drive.at(q) for drive in self.arm.drives]
+        turns = [Turn(cos(angle), sin(angle)) for angle in angles]
+        return turns, [rail.at(q) for rail in self.arm.rails]
 
-    def pose(self, turns: list[Turn], shifts: Sequence[Number]) -> Pose:
+    def pose(self, turns: Sequence[Turn], shifts: Sequence[Number]) -> Pose:
         """Return the pose that turns and shifts lead to, by the formula's geometry."""
-        arm = self.arm
-        X = arm.pose(turns) if isinstance(arm, Arm) else arm.pose(turns, shifts)
+        X = self.arm.pose(turns, shifts)
         return X.inverse() if self.backwards else X
 
 
@@ -104,7 +111,7 @@ def recognise(tree: Tree, goal: Goal, selection: Inputs) -> Closed:
     """
     point = not goal.has_rotation
     whole = all(goal.position) and (point or all(goal.rotation))
-    demand(whole, "the goal is neither a full pose nor a full position")
+    require(whole, "the goal is neither a full pose nor a full position")
     chain = chain_of(tree, goal.frame, goal.relative_to, selection)
     reasons: list[str] = []
     for family, arm, backwards in (_placing if point else _candidates)(chain):
@@ -115,12 +122,12 @@ def recognise(tree: Tree, goal: Goal, selection: Inputs) -> Closed:
             continue
         closed = Closed(family, arm, formula, backwards, point, math.inf)
         error = _error(tree, goal, selection, closed)
-        demand(error <= ACCURACY * arm.size, "the axes are not rigid lines")
+        require(error <= ACCURACY * arm.size, "the axes are not rigid lines")
         return closed._replace(accuracy=error)
     raise NotApplicable("; ".join(dict.fromkeys(reasons)))
 
 
-def _candidates(chain: Chain) -> list[tuple[Family[Any], Arm | Mixed, bool]]:
+def _candidates(chain: Chain) -> list[tuple[Family[Any], Arm | PrismaticArm, bool]]:
     """Return the families that a chain may belong to, each with its geometry.
 
     Those of six joints that turn are tried on the chain from its other end, too.
@@ -129,24 +136,24 @@ def _candidates(chain: Chain) -> list[tuple[Family[Any], Arm | Mixed, bool]]:
     turning = sum(screw.turns for screw in chain.screws)
     if found == turning == REDUNDANT:
         return [(SPHERICAL_SHOULDER, arm_of(chain), False)]
-    demand(found <= JOINTS, f"{found} joints move the frame, more than a pose needs")
+    require(found <= JOINTS, f"{found} joints move the frame, more than a pose needs")
     if not found == turning == JOINTS:
         many = f"{turning} of {found} joints turn, neither six nor at most three"
-        demand(turning < len(FEWER), many)
-        mixed = mixed_of(chain)
+        require(turning < len(FEWER), many)
+        mixed = prismatic_arm_of(chain)
         return [(family, mixed, False) for family in FEWER[turning]]
     arms = [(arm_of(chain), False), (arm_of(chain.reversed()), True)]
     return [(family, *arm) for family in FAMILIES for arm in arms]
 
 
-def _placing(chain: Chain) -> list[tuple[Family[Any], Arm | Mixed, bool]]:
+def _placing(chain: Chain) -> list[tuple[Family[Any], Arm | PrismaticArm, bool]]:
     """Return the families that may place a point, each with its geometry."""
     found = len(chain.screws)
     turning = sum(screw.turns for screw in chain.screws)
-    demand(found <= MOST, f"{found} joints move the point, more than it needs")
+    require(found <= MOST, f"{found} joints move the point, more than it needs")
     if turning == MOST:
         return [(family, arm_of(chain), False) for family in POINT_TURNS]
-    return [(POINT[turning], mixed_of(chain), False)]
+    return [(POINT[turning], prismatic_arm_of(chain), False)]
 
 
 def _error(tree: Tree, goal: Goal, selection: Inputs, closed: Closed) -> float:
@@ -155,9 +162,6 @@ def _error(tree: Tree, goal: Goal, selection: Inputs, closed: Closed) -> float:
     n = len(selection.inputs)
     for q in np.random.default_rng(0).uniform(-3.0, 3.0, (CHECKS, n)).tolist():
         (X,) = poses_of(tree, selection.expand(q), [goal.frame], goal.relative_to)
-        angles = [d.gain * q[d.place] + d.offset for d in closed.arm.drives]
-        turns = [Turn(math.cos(angle), math.sin(angle)) for angle in angles]
-        shifts = [d.gain * q[d.place] + d.offset for d in closed.rails]
-        apart = X.matrix() - closed.pose(turns, shifts).matrix()
+        apart = X.matrix() - closed.pose(*closed.parts(q)).matrix()
         worst = max(worst, float(np.abs(apart).max()))
     return worst

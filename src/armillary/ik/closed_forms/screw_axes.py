@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.closed_forms.applicability import NotApplicable, demand
+from armillary.ik.closed_forms.family import NotApplicable, require
 from armillary.ik.problem import Goal
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist, jacobian
@@ -33,7 +33,7 @@ class Screw(NamedTuple):
     """A joint of a chain.
 
     Attributes:
-        place: Which input of the question drives it.
+        place: Which joint of q drives it.
         turns: Whether it turns; else it slides.
         axis: Direction, shape (3,), of length 1.
         point: A point of the axis [m], shape (3,); of no meaning where it slides.
@@ -98,9 +98,9 @@ def chain_of(
     for link, k in path:
         name = tree.cell.joint_names[k]
         one = used.count(k) == 1
-        demand(one, f"'{name}' moves more than one link between the two frames")
+        require(one, f"'{name}' moves more than one link between the two frames")
         line = _is_screw(tree, link)
-        demand(line, f"'{name}' neither turns about a line nor slides along one")
+        require(line, f"'{name}' neither turns about a line nor slides along one")
         screws.append(_screw(selection.inputs.index(k), columns[k], name))
     return Chain(tuple(screws), home.matrix(), tuple(range(1, len(screws) + 1)))
 

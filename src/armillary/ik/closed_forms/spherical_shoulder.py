@@ -21,9 +21,15 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from armillary.ik.closed_forms.applicability import demand
 from armillary.ik.closed_forms.dh_from_axes import Arm
-from armillary.ik.closed_forms.family import Answer, Choice, Family, Formula, Preferred
+from armillary.ik.closed_forms.family import (
+    Answer,
+    Choice,
+    Family,
+    Formula,
+    Preferred,
+    require,
+)
 from armillary.ik.closed_forms.subproblems import TINY, Turn, direction, facing, plane
 from armillary.ik.closed_forms.wrist import wrist_turns
 from armillary.spatial.pose import Pose
@@ -95,13 +101,13 @@ def fit(arm: Arm) -> Formula:
     ):
         axes = f"axes {what[0]}, {what[1]} and {what[2]}"
         apart = 1e3 * max(map(abs, miss))
-        demand(apart == 0.0, f"{axes} miss one point by {apart:.3g} mm")
+        require(apart == 0.0, f"{axes} miss one point by {apart:.3g} mm")
         off = math.degrees(math.asin(max(abs(first.cos), abs(second.cos))))
         square = f"{axes} do not meet at right angles, by {off:.3g} degrees"
-        demand(off == 0.0, square)
+        require(off == 0.0, square)
     upper, w = _elbow(arm)
     sizes = plane(upper, upper) * plane(w, w)
-    demand(sizes > 0.0, f"axis {n[3]} goes through the centre of shoulder or wrist")
+    require(sizes > 0.0, f"axis {n[3]} goes through the centre of shoulder or wrist")
     return lambda target, preferred: _solve(arm, target, preferred)
 
 

@@ -15,9 +15,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from armillary.ik.closed_forms.applicability import demand
 from armillary.ik.closed_forms.dh_from_axes import Arm
-from armillary.ik.closed_forms.family import Answer, Choice, Family, Formula, Preferred
+from armillary.ik.closed_forms.family import (
+    Answer,
+    Choice,
+    Family,
+    Formula,
+    Preferred,
+    require,
+)
 from armillary.ik.closed_forms.subproblems import (
     FOLDING,
     ZERO_TURN,
@@ -52,9 +58,9 @@ def elbow(arm: Arm, w: Vector3) -> Place:
     one, two = arm.links[:2]
     square = arm.size**2
     _, b, c = arm.numbers[:3]
-    demand(two.parallel, f"axes {b} and {c} are not parallel")
-    demand(not one.parallel, f"axes {arm.numbers[0]}, {b} and {c} are all parallel")
-    demand(plane(w, w) > 0.0, f"axis {c} goes through the centre of the wrist")
+    require(two.parallel, f"axes {b} and {c} are not parallel")
+    require(not one.parallel, f"axes {arm.numbers[0]}, {b} and {c} are all parallel")
+    require(plane(w, w) > 0.0, f"axis {c} goes through the centre of the wrist")
     upper = (two.a, 0.0, 0.0)
     normal = (0.0, one.sin, 0.0 - one.cos)
     extent = 0.0 - (two.d + w[2] + one.cos * one.d)
@@ -81,10 +87,12 @@ def meeting_12(arm: Arm, w: Vector3) -> Place:
     one, two = arm.links[:2]
     square = arm.size**2
     a, b, c = arm.numbers[:3]
-    demand(one.a == 0.0, f"axes {a} and {b} miss each other by {abs(one.a):.3g} m")
+    require(one.a == 0.0, f"axes {a} and {b} miss each other by {abs(one.a):.3g} m")
     upper = two.back(two.origin)
     sizes = plane(upper, upper) * plane(w, w)
-    demand(sizes > 0.0, f"axis {c} goes through the centre of the wrist or of {a}, {b}")
+    require(
+        sizes > 0.0, f"axis {c} goes through the centre of the wrist or of {a}, {b}"
+    )
     height = (0.0, one.sin, one.cos)
 
     def place(W: Vector3, preferred: Preferred) -> list[Placing]:
@@ -113,11 +121,11 @@ def meeting_23(arm: Arm, w: Vector3) -> Place:
     one, two = arm.links[:2]
     square = arm.size**2
     a, b, c = arm.numbers[:3]
-    demand(two.a == 0.0, f"axes {b} and {c} miss each other by {abs(two.a):.3g} m")
-    demand(not two.parallel, f"axes {b} and {c} are parallel")
+    require(two.a == 0.0, f"axes {b} and {c} miss each other by {abs(two.a):.3g} m")
+    require(not two.parallel, f"axes {b} and {c} are parallel")
     point = add(one.origin, one.out((0.0, 0.0, two.d)))
-    demand(plane(point, point) > 0.0, f"axes {a}, {b} and {c} meet in one point")
-    demand(plane(w, w) > 0.0, f"axis {c} goes through the centre of the wrist")
+    require(plane(point, point) > 0.0, f"axes {a}, {b} and {c} meet in one point")
+    require(plane(w, w) > 0.0, f"axis {c} goes through the centre of the wrist")
     height = (0.0, two.sin, two.cos)
 
     def place(W: Vector3, preferred: Preferred) -> list[Placing]:
@@ -144,9 +152,9 @@ def parallel_12(arm: Arm, w: Vector3) -> Place:
     one, two = arm.links[:2]
     square = arm.size**2
     a, b, c = arm.numbers[:3]
-    demand(one.parallel, f"axes {a} and {b} are not parallel")
-    demand(not two.parallel, f"axes {a}, {b} and {c} are all parallel")
-    demand(plane(w, w) > 0.0, f"axis {c} goes through the centre of the wrist")
+    require(one.parallel, f"axes {a} and {b} are not parallel")
+    require(not two.parallel, f"axes {a}, {b} and {c} are all parallel")
+    require(plane(w, w) > 0.0, f"axis {c} goes through the centre of the wrist")
     upper, height = (one.a, 0.0, 0.0), (0.0, two.sin, two.cos)
 
     def place(W: Vector3, preferred: Preferred) -> list[Placing]:
@@ -175,8 +183,8 @@ def _with_wrist(kind: Kind) -> Callable[[Arm], Formula]:
         d, e, f = arm.numbers[3:]
         miss = max(abs(four.a), abs(five.a), abs(five.d))
         meet = f"axes {d}, {e} and {f}"
-        demand(miss == 0.0, f"{meet} miss one point by {1e3 * miss:.3g} mm")
-        demand(not (four.parallel or five.parallel), f"two of {meet} are parallel")
+        require(miss == 0.0, f"{meet} miss one point by {1e3 * miss:.3g} mm")
+        require(not (four.parallel or five.parallel), f"two of {meet} are parallel")
         place = kind(arm, _centre(arm))
         return lambda target, preferred: _solve(arm, place, target, preferred)
 

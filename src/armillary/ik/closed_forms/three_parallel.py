@@ -10,9 +10,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from armillary.ik.closed_forms.applicability import demand
 from armillary.ik.closed_forms.dh_from_axes import Arm
-from armillary.ik.closed_forms.family import Answer, Choice, Family, Formula, Preferred
+from armillary.ik.closed_forms.family import (
+    Answer,
+    Choice,
+    Family,
+    Formula,
+    Preferred,
+    require,
+)
 from armillary.ik.closed_forms.subproblems import (
     FOLDING,
     ZERO_TURN,
@@ -41,12 +47,12 @@ def fit(arm: Arm) -> Formula:
     one, two, three, four, five = arm.links
     n = arm.numbers
     parallel = two.parallel and three.parallel
-    demand(parallel, f"axes {n[1]}, {n[2]} and {n[3]} are not parallel")
-    demand(not one.parallel, f"axes {n[0]} to {n[3]} are all parallel")
-    demand(not four.parallel, f"axes {n[1]} to {n[4]} are all parallel")
-    demand(not five.parallel, f"axes {n[4]} and {n[5]} are parallel")
+    require(parallel, f"axes {n[1]}, {n[2]} and {n[3]} are not parallel")
+    require(not one.parallel, f"axes {n[0]} to {n[3]} are all parallel")
+    require(not four.parallel, f"axes {n[1]} to {n[4]} are all parallel")
+    require(not five.parallel, f"axes {n[4]} and {n[5]} are parallel")
     miss = f"axes {n[4]} and {n[5]} miss each other by {1e3 * abs(five.a):.3g} mm"
-    demand(five.a == 0.0, miss)
+    require(five.a == 0.0, miss)
     return lambda target, preferred: _solve(arm, target, preferred)
 
 
