@@ -27,7 +27,7 @@ from armillary.cell.cell import Cell
 from armillary.errors import ArmillaryError, unknown
 from armillary.kinematics.state import State
 from armillary.model import joints, shapes
-from armillary.model.closed_form import ClosedForm
+from armillary.model.closed_form import ClosedForm, OutOfReach
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from armillary.ik.reason import RateReason, Reason
     from armillary.kernel.search import SearchOptions
     from armillary.model.workcell import Workcell
+    from armillary.scripts.manipulator import scripted
 
     __version__: str
 
@@ -68,6 +69,7 @@ __all__ = [
     "Manipulator",
     "Mechanism",
     "Mount",
+    "OutOfReach",
     "Pose",
     "RateReason",
     "Reason",
@@ -81,6 +83,7 @@ __all__ = [
     "joints",
     "load",
     "save",
+    "scripted",
     "shapes",
 ]
 
@@ -88,6 +91,7 @@ _LATER = {  # imported on first use, so that importing armillary stays quick
     "RateReason": "armillary.ik.reason",
     "Reason": "armillary.ik.reason",
     "SearchOptions": "armillary.kernel.search",
+    "scripted": "armillary.scripts.manipulator",
 }
 
 _Folder = str | os.PathLike[str]

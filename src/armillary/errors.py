@@ -16,6 +16,7 @@ __all__ = [
     "KernelError",
     "ModelError",
     "PluginError",
+    "ScriptError",
     "ShapeError",
     "StateError",
     "TraceError",
@@ -54,6 +55,10 @@ class ModelError(ArmillaryError, ValueError):
 
 class JointError(ModelError):
     """A joint breaks the joint contract."""
+
+
+class ScriptError(JointError):
+    """A script of a component is wrong, or may not run."""
 
 
 class PluginError(ArmillaryError):

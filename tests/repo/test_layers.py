@@ -21,7 +21,7 @@ LAYERS = (
     ("trace", "plugins"),
     ("spatial", "kernel"),
     ("model",),
-    ("kinematics",),
+    ("kinematics", "scripts"),
     ("ik", "collision"),
     ("cell", "formats"),
     ("testing",),

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from armillary.errors import unknown
 from armillary.ik.inverse_kinematics import InverseKinematics
+from armillary.ik.mechanism_form import mechanism_form
 from armillary.ik.problem import Goal, Problem, chosen_axes
 from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.inputs import Inputs
@@ -68,7 +69,7 @@ def solver_of(  # noqa: PLR0913
     solver = known.get(key)
     if solver is None:
         problem = Problem(tree, tuple(goals), selection)
-        solver = InverseKinematics(problem, closed)
+        solver = InverseKinematics(problem, closed or mechanism_form(problem))
         solver = known.setdefault(key, solver)
     return solver
 

@@ -16,7 +16,7 @@ from armillary.ik.query import Query
 from armillary.ik.reason import Reason
 from armillary.ik.whole_turns import nearest_turns
 from armillary.kernel import shared_kernel
-from armillary.model.closed_form import ClosedForm
+from armillary.model.closed_form import ClosedForm, OutOfReach
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number, number
 from armillary.trace import Program, trace
@@ -84,8 +84,9 @@ class UserForm:
         """
         targets, problem = query.targets[:, 0], self._problem
         rigid = _are_rigid(targets)
-        q = self._branches(np.where(rigid[:, None, None], targets, np.nan), rigid)
-        exists = np.isfinite(q).all(axis=2)
+        found = self._branches(np.where(rigid[:, None, None], targets, np.nan), rigid)
+        q, is_reached = found[..., :-1], found[..., -1] == 1.0
+        exists = np.isfinite(q).all(axis=2) & is_reached
         near = query.near if every else query.wanted
         near = np.zeros(len(problem.joints)) if near is None else near
         near = np.clip(near, *problem.finite_limits)[..., None, :]
@@ -105,19 +106,20 @@ class UserForm:
         reason = np.where(met, reason, Reason.NOT_FOUND)
         reason = np.where(exists, reason, Reason.OUT_OF_REACH)
         reason = np.where(rigid[:, None], reason, Reason.INVALID_TARGET)
+        shown = met | ~is_reached
         return Candidates(
-            q=np.where(met[..., None], q, np.nan) if every else q,
+            q=np.where(shown[..., None], q, np.nan) if every else q,
             reason=reason.astype(np.int8),
             residual=residual_of(squares),
             complete=True,
         )
 
     def _branches(self, targets: Array, rigid: Truths) -> Array:
-        """Return what the user's code says, shape (count, b, n)."""
+        """Return what `branch_numbers` does, shape (count, b, n + 1)."""
         if isinstance(self._traced, Program):
             return np.array(shared_kernel(self._traced)(targets))
         n = len(self._problem.joints)
-        q = np.full((len(targets), len(self.branches), n), np.nan)
+        q = np.full((len(targets), len(self.branches), n + 1), np.nan)
         for k in np.flatnonzero(rigid):
             pose = Pose.from_matrix(targets[k])
             try:
@@ -137,7 +139,7 @@ class UserForm:
 
 
 def inverse_program(form: ClosedForm, n: int) -> Program:
-    """Return the program target (4, 4) -> q (b, n), NaN where a branch is None.
+    """Return the program target (4, 4) -> `branch_numbers`, shape (b, n + 1).
 
     Raises:
         Exception: What the user's code raises where it cannot be traced.
@@ -150,15 +152,17 @@ def inverse_program(form: ClosedForm, n: int) -> Program:
 
 
 def branch_numbers(form: ClosedForm, pose: Pose, n: int) -> list[list[Number]]:
-    """Return n numbers for each branch of a pose, NaN where it does not exist.
+    """Return n numbers for each branch of a pose, and 1 or, where out of reach, 0.
+
+    Where a branch does not exist, all are NaN.
 
     Raises:
         ModelError: There are not as many branches or numbers as there should be.
     """
-    count, name = len(form.branches), type(form).__name__
+    count, name = len(form.names), type(form).__name__
     found = form.inverse(pose)
     if found is None:
-        return [[math.nan] * n for _ in range(count)]
+        return [[math.nan] * (n + 1) for _ in range(count)]
     if len(found) != count:
         raise ModelError(
             f"{name}.inverse returned {len(found)} branches; its branches are "
@@ -166,13 +170,18 @@ def branch_numbers(form: ClosedForm, pose: Pose, n: int) -> list[list[Number]]:
             "those that do not exist."
         )
     rows: list[list[Number]] = []
-    for words, q in zip(form.names, found, strict=True):
+    for words, given in zip(form.names, found, strict=True):
+        is_reached = not isinstance(given, OutOfReach)
+        q = given if is_reached else given.q
         if q is not None and len(q) != n:
             raise ModelError(
                 f"{name}.inverse returned {len(q)} numbers for the branch "
                 f"'{'/'.join(words)}'; {n} joints move the frame."
             )
-        rows.append([math.nan] * n if q is None else [number(x) for x in q])
+        numbers = [math.nan] * (n + 1)
+        if q is not None:
+            numbers = [*map(number, q), float(is_reached)]
+        rows.append(numbers)
     return rows
 
 

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from armillary.spatial.pose import Pose
+
+
+class OutOfReach(NamedTuple):
+    """The joint positions of a branch nearest to a target that it cannot reach.
+
+    Attributes:
+        q: Joint positions, shape (n,) [m or rad].
+    """
+
+    q: Sequence[Any]
 
 
 class ClosedForm:
@@ -26,11 +36,12 @@ class ClosedForm:
         """Return the pose that joint positions q lead to, shape (n,) [m or rad]."""
         raise NotImplementedError(f"{type(self).__name__} has no forward(q).")
 
-    def inverse(self, pose: Pose) -> Sequence[Sequence[Any] | None] | None:
+    def inverse(self, pose: Pose) -> Sequence[Sequence[Any] | OutOfReach | None] | None:
         """Return for each of `branches` joint positions that lead to a pose.
 
-        None stands for a branch that does not exist there, or for all of them. Angles
-        may be whole turns off; they are brought within the limits.
+        None stands for a branch that does not exist there, or for all of them, and an
+        `OutOfReach` for one that comes near the pose, such as with the arm stretched.
+        Angles may be whole turns off; they are brought within the limits.
         """
         raise NotImplementedError(f"{type(self).__name__} has no inverse(pose).")
 

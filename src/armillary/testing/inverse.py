@@ -43,7 +43,12 @@ class _Subject(NamedTuple):
         # Unchecked, as traced poses are: a target may be NaN.
         pose = Pose.from_rotation_position(X[:3, :3], X[:3, 3])
         found = branch_numbers(self.form, pose, self.q.shape[1])
-        return np.array(found, dtype=np.float64)
+        return _reached(np.array(found, dtype=np.float64))
+
+
+def _reached(found: Array) -> Array:
+    """Return q of the branches that `branch_numbers` describes, NaN out of reach."""
+    return np.where(found[:, -1:] == 1.0, found[:, :-1], np.nan)
 
 
 def check_inverse(
@@ -184,7 +189,8 @@ def _traced_is_plain(subject: _Subject) -> None:
         return
     for q in subject.q:
         X = subject.pose(q)
-        traced, plain = np.asarray(vectorize(program, X)), subject.branches(X)
+        traced = _reached(np.asarray(vectorize(program, X)))
+        plain = subject.branches(X)
         if not np.allclose(traced, plain, atol=1e-9, equal_nan=True):
             raise ModelError(
                 f"at the pose of q = {row(q)} traced and plain answers differ."
@@ -217,7 +223,7 @@ def _traced_or_plain(subject: _Subject, X: Array) -> Array:
     program = _program(subject)
     if program is None:
         return np.full((1, 1), np.nan)
-    return np.asarray(vectorize(program, X))
+    return _reached(np.asarray(vectorize(program, X)))
 
 
 def _branch_of(subject: _Subject, q: Array) -> int | None:

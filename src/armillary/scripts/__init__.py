@@ -1,0 +1,3 @@
+"""Visual Components kinematics scripts as manipulators."""
+
+from __future__ import annotations

@@ -1,0 +1,114 @@
+"""Manipulators that are moved by a Visual Components kinematics script."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from armillary.errors import ScriptError
+from armillary.model.joints import AngleCoordinate, LengthCoordinate
+from armillary.model.limits import Limits
+from armillary.model.link import Link
+from armillary.model.manipulator import Manipulator
+from armillary.model.posture import Posture
+from armillary.scripts.component import ComponentData, JointData, component_of
+from armillary.scripts.host import Host
+from armillary.scripts.mechanism import Script
+from armillary.scripts.trust import consent
+
+__all__ = ["FLANGE", "scripted"]
+
+BASE: Final = "base"
+FLANGE: Final = "flange"
+HOME: Final = "home"
+LARGEST: Final = 1 << 20
+
+
+def scripted(
+    script: str | os.PathLike[str],
+    *,
+    component: str | os.PathLike[str] | Mapping[str, Any],
+    name: str | None = None,
+    relaxed: bool = False,
+) -> Manipulator:
+    """Return a manipulator that is moved by a Visual Components kinematics script.
+
+    Its joints have the script's names, its end is the link `flange`. The script runs:
+    giving its path is your consent. Where its formulas can be traced they are compiled;
+    `joint.diagnostics` of the flange's link says what keeps them from it.
+
+    Args:
+        script: The path of the script.
+        component: The component that the script asks for its properties and joints: the
+            path of a JSON file, or what such a file holds.
+        name: Of the manipulator; by default that of the component, or of its file.
+        relaxed: Whether solutions beyond joint limits count, if the script's
+            `OnRelaxParams` does not return False; by default those within, if its
+            `OnConstrainParams` does not.
+
+    Raises:
+        ScriptError: The script or the component cannot be read, is wrong, or fails; the
+            message has the line.
+    """
+    data, stem = component_of(component)
+    path = Path(script)
+    source = _text_of(path)
+    consent(source)
+    data = msgspec.structs.replace(data, name=data.name or stem or path.stem)
+    made = Script(file=path.name, source=source, component=data.text(), relaxed=relaxed)
+    host = made.host
+    data = msgspec.structs.replace(
+        data, joints=host.joints, external_joints=host.secondary
+    )
+    made = msgspec.structs.replace(made, component=data.text())
+    return _manipulator(made, made.host, data, name or data.name)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except OSError as error:
+        raise ScriptError(f"{path}: cannot be read: {error.strerror}.") from error
+    if len(content) > LARGEST:
+        raise ScriptError(f"{path}: has more than {LARGEST} bytes.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")  # as older programs write it
+
+
+def _manipulator(
+    joint: Script, host: Host, data: ComponentData, name: str
+) -> Manipulator:
+    joints = (*data.joints, *data.external_joints)
+    links = [Link(name=BASE)]
+    for each, limits in zip(joints, host.limits, strict=True):
+        kind = AngleCoordinate() if each.is_rotational else LengthCoordinate()
+        bounds = limits if host.is_limited else (-math.inf, math.inf)
+        links.append(
+            Link(
+                name=each.name,
+                parent=BASE,
+                joint=kind,
+                limits=_limits(each, bounds),
+            )
+        )
+    names = tuple(each.name for each in joints)
+    links.append(Link(name=FLANGE, parent=BASE, joint=joint, inputs=names))
+    home = [each.start * each.factor for each in joints]
+    postures = [Posture(name=HOME, joints=names, q=home)] if any(home) else []
+    return Manipulator(
+        name=name, links=links, postures=postures, home=HOME if postures else ""
+    )
+
+
+def _limits(joint: JointData, bounds: tuple[float, float]) -> Limits:
+    low, high = (bound * joint.factor for bound in bounds)
+    speed = math.inf if joint.speed is None else joint.speed * joint.factor
+    return Limits(lower=low, upper=high, velocity=speed)

@@ -1,0 +1,187 @@
+"""The joint that a script moves: its forward and inverse as a mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from armillary.errors import JointError
+from armillary.model.closed_form import OutOfReach
+from armillary.model.mechanism import Mechanism
+from armillary.model.motion import Motion
+from armillary.model.unit import Unit
+from armillary.scripts.component import ComponentData
+from armillary.scripts.constants import SolutionWarning
+from armillary.scripts.host import Host, Solution
+from armillary.scripts.interpreted_motion import InterpretedMotion
+from armillary.scripts.source import Diagnostic, prepared
+from armillary.scripts.trust import require_consent
+from armillary.spatial.pose import IDENTITY, Pose
+
+__all__ = ["Script"]
+
+COMPARED: Final = 16
+"""Joint positions at which traced and interpreted poses are compared."""
+
+AGREEMENT: Final = 1e-9
+
+
+class Script(Mechanism, frozen=True):
+    """The mechanism of a Visual Components kinematics script; see `scripted`.
+
+    Its frame F is that of the component, M the flange. It is made without running the
+    script, which is run when it is first asked for a pose.
+
+    Attributes:
+        file: The script's file name, for messages.
+        source: The text of the script.
+        component: The component as JSON, its joints in the script's order.
+        relaxed: Whether solutions beyond joint limits count, see `scripted`.
+    """
+
+    file: str
+    source: str
+    component: str
+    relaxed: bool = False
+    lengths = ()
+
+    @property
+    def input_units(self) -> tuple[Unit, ...]:
+        """Return what the joints are measured in, then the external ones."""
+        return tuple(
+            Unit.RADIAN if joint.is_rotational else Unit.METRE
+            for joint in _joints(self.component)
+        )
+
+    @property
+    def host(self) -> Host:
+        """Return what runs the script, the same for equal scripts.
+
+        Raises:
+            ScriptError: It may not run here, or is wrong.
+        """
+        return _host_of(self.file, self.source, self.component, relaxed=self.relaxed)
+
+    @property
+    def motion(self) -> Motion:
+        """Return the traced motion, or one that runs the script where that fails."""
+        bare = self
+        if not self.precursor.is_identity:
+            bare = msgspec.structs.replace(self, precursor=IDENTITY)
+        return _motion_of(bare)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Return what was found in the script, and what keeps it from being compiled.
+
+        Raises:
+            ScriptError: It may not run here, or is wrong.
+        """
+        _ = self.motion
+        return tuple(self.host.diagnostics)
+
+    def forward(self, q: Any) -> Pose:
+        """Return what `OnForward` does; NaN where it returns False.
+
+        q: Joint positions, then those of external joints [m or rad], shape (n,).
+        """
+        pairs = zip(q, _joints(self.component), strict=True)
+        return self.host.forward([x / joint.factor for x, joint in pairs])
+
+    @property
+    def names(self) -> tuple[tuple[str, ...], ...]:
+        """Return the names of the configurations, each a tuple of words."""
+        return self.host.configurations
+
+    def inverse(self, pose: Pose) -> list[list[Any] | OutOfReach | None]:
+        """Return joint positions for each configuration, None where there are none.
+
+        Those of which the script warns that they are unreachable are `OutOfReach`.
+        """
+        found = self.host.solutions(pose)
+        return [self._reached(each) for each in found]
+
+    def _reached(self, solution: Solution | None) -> list[Any] | OutOfReach | None:
+        if solution is None:
+            return None
+        q = self._in_si(solution.values)
+        is_reached = solution.warning != SolutionWarning.UNREACHABLE
+        return q if is_reached else OutOfReach(q)
+
+    def _in_si(self, values: Sequence[Any]) -> list[Any]:
+        pairs = zip(values, _joints(self.component), strict=True)
+        return [value * joint.factor for value, joint in pairs]
+
+    def scaled(self, factor: float) -> Script:
+        """Refuse: the lengths are in the script and its component.
+
+        Raises:
+            JointError: Always, but for a factor of 1.
+        """
+        if factor == 1.0:
+            return self
+        raise JointError(
+            f"The script {self.file} cannot be scaled by {factor:g}: its lengths are "
+            "properties of its component. Change them there."
+        )
+
+
+@lru_cache(maxsize=1024)
+def _joints(component: str) -> tuple[Any, ...]:
+    data = msgspec.json.decode(component, type=ComponentData)
+    return (*data.joints, *data.external_joints)
+
+
+@lru_cache(maxsize=256)
+def _host_of(file: str, source: str, component: str, *, relaxed: bool) -> Host:
+    require_consent(source, file)
+    data = msgspec.json.decode(component, type=ComponentData)
+    return Host(prepared(source, file), data, relaxed=relaxed)
+
+
+@lru_cache(maxsize=256)
+def _motion_of(script: Script) -> Motion:
+    host = script.host
+    interpreted = InterpretedMotion(script.forward, len(script.input_units))
+    try:
+        traced = Motion(script, len(script.input_units))
+    except JointError as error:
+        reason = str(error)
+    else:
+        q = _samples(host)
+        difference = np.abs(traced.poses(q) - interpreted.poses(q))
+        worst = float(np.nanmax(difference, initial=0.0))
+        if worst <= AGREEMENT:
+            return traced
+        k = int(np.nanargmax(np.nanmax(difference, axis=(1, 2))))
+        reason = (
+            f"traced and run as Python, its poses differ by {worst:.3g} at q = "
+            f"{q[k].tolist()}; it keeps something from call to call"
+        )
+    host.diagnostics.append(
+        Diagnostic("not-compiled", _line_in(reason, script), reason)
+    )
+    interpreted.reason = reason
+    return interpreted
+
+
+def _line_in(reason: str, script: Script) -> int:
+    """Return the line of the script that a reason names, 1 where it names none."""
+    _, _, rest = reason.partition(f"{script.file}:")
+    digits = rest.partition(":")[0]
+    return int(digits) if digits.isdigit() else 1
+
+
+def _samples(host: Host) -> Any:
+    """Return joint positions within the limits [m or rad]."""
+    joints = (*host.joints, *host.secondary)
+    ends = [
+        [max(low, -170.0) * joint.factor, min(high, 170.0) * joint.factor]
+        for joint, (low, high) in zip(joints, host.limits, strict=True)
+    ]
+    low, high = np.array(ends).T
+    return np.random.default_rng(0).uniform(low, high, (COMPARED, len(joints)))

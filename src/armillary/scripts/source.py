@@ -1,0 +1,159 @@
+"""The text of a script, made ready for this Python: no-break spaces, `print` of old."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from dataclasses import dataclass
+from types import CodeType
+from typing import Final
+
+from armillary.errors import ScriptError
+
+__all__ = ["Diagnostic", "Source", "digest", "prepared"]
+
+NO_BREAK_SPACE: Final = "\N{NO-BREAK SPACE}"
+BYTE_ORDER_MARK: Final = "\N{ZERO WIDTH NO-BREAK SPACE}"
+MOST_REPAIRS: Final = 10_000
+PRINT: Final = "print"
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """What was found in a script that runs all the same.
+
+    Attributes:
+        kind: A short name, such as `no-break-space`.
+        line: Where in the script, from 1.
+        message: What was found, and what it means.
+    """
+
+    kind: str
+    line: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """A script that can be run.
+
+    Attributes:
+        name: What messages call it: its file name.
+        text: As it was given.
+        tree: As it was parsed.
+        code: Compiled.
+        diagnostics: What had to be changed.
+    """
+
+    name: str
+    text: str
+    tree: ast.Module
+    code: CodeType
+    diagnostics: tuple[Diagnostic, ...]
+
+    def line(self, number: int) -> str:
+        """Return a line of the script without the blanks around it."""
+        lines = self.text.splitlines()
+        if not 0 < number <= len(lines):
+            return ""
+        return lines[number - 1].replace(NO_BREAK_SPACE, " ").strip()
+
+
+def digest(text: str) -> str:
+    """Return the SHA-256 of a script as hexadecimal text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def prepared(text: str, name: str) -> Source:
+    """Return a script ready to run; line numbers remain as they are.
+
+    Raises:
+        ScriptError: Its syntax is wrong; the message has the line.
+    """
+    found: list[Diagnostic] = []
+    lines = text.removeprefix(BYTE_ORDER_MARK).splitlines()
+    if NO_BREAK_SPACE in text:
+        spaced = [k for k, line in enumerate(lines, 1) if NO_BREAK_SPACE in line]
+        found.append(
+            Diagnostic(
+                "no-break-space",
+                spaced[0],
+                f"no-break spaces in {len(spaced)} lines are read as blanks",
+            )
+        )
+        lines = [line.replace(NO_BREAK_SPACE, " ") for line in lines]
+    tree = _parsed(lines, name, found)
+    code = compile(tree, name, "exec", dont_inherit=True)
+    return Source(name, text, tree, code, tuple(found))
+
+
+def _parsed(lines: list[str], name: str, found: list[Diagnostic]) -> ast.Module:
+    """Parse lines, which are repaired one by one as Python finds fault with them."""
+    printed: list[int] = []
+    for _ in range(MOST_REPAIRS):
+        try:
+            tree = ast.parse("\n".join(lines) + "\n", name)
+        except TabError as error:
+            if not any("\t" in line for line in lines):
+                raise _wrong(error, name) from error
+            place = error.lineno or 1
+            message = "tabs are read as steps of 8 columns, as Python 2 reads them"
+            found.append(Diagnostic("tabs", place, message))
+            lines[:] = [line.expandtabs(8) for line in lines]
+        except SyntaxError as error:
+            if not _repair_print(lines, error):
+                raise _wrong(error, name) from error
+            printed.append(error.lineno or 1)
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise ScriptError(f"{name}: cannot be parsed: {error}.") from error
+        else:
+            if printed:
+                found.append(_of_python_2(printed))
+            return tree
+    raise ScriptError(f"{name}: has more than {MOST_REPAIRS} print statements.")
+
+
+def _of_python_2(lines: list[int]) -> Diagnostic:
+    shown = ", ".join(map(str, lines[:5])) + (", ..." if len(lines) > 5 else "")
+    return Diagnostic(
+        "print-statement",
+        lines[0],
+        f"print statements of Python 2 in lines {shown} are read as calls; here 1 / 2 "
+        "is 0.5, not 0 as in Python 2",
+    )
+
+
+def _repair_print(lines: list[str], error: SyntaxError) -> bool:
+    """Turn the print statement that an error is about into a call, if it is one."""
+    if "print" not in (error.msg or "") or not error.lineno or not error.offset:
+        return False
+    first, last = error.lineno - 1, (error.end_lineno or error.lineno) - 1
+    head = lines[first].encode()
+    start = len(head[: error.offset - 1].decode(errors="ignore"))
+    if not lines[first][start:].startswith(PRINT) or last >= len(lines):
+        return False
+    tail = lines[last].encode()
+    end = len(tail[: (error.end_offset or len(tail) + 1) - 1].decode(errors="ignore"))
+    before, after = lines[first][:start], lines[last][end:]
+    if first == last:
+        body = lines[first][start + len(PRINT) : end]
+    else:
+        body = "\n".join(
+            [
+                lines[first][start + len(PRINT) :],
+                *lines[first + 1 : last],
+                lines[last][:end],
+            ]
+        )
+    if body.strip().startswith(">>"):
+        return False
+    if after.startswith(","):  # which meant: no line break
+        after = after[1:]
+    lines[first : last + 1] = f"{before}print({body.strip()}){after}".split("\n")
+    return True
+
+
+def _wrong(error: SyntaxError, name: str) -> ScriptError:
+    text = (error.text or "").replace(NO_BREAK_SPACE, " ").strip()
+    shown = f" in: {text}" if text else ""
+    return ScriptError(f"{name}:{error.lineno or 1}: {error.msg}{shown}")
