@@ -21,6 +21,7 @@ from benchmarks import (
     inverse,
     joints,
     kinematics,
+    pipelines,
 )
 from benchmarks.measure import table
 
@@ -31,6 +32,7 @@ GROUPS = {
     "inverse": inverse,
     "closed": closed,
     "cells": cells,
+    "pipelines": pipelines,
 }
 REPORTS = {"arms": arms, "agreement": agreement, "files": files}
 

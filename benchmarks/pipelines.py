@@ -1,0 +1,485 @@
+"""Several programs in one kernel: distances of hulls, spheres of an arm, closures.
+
+The formulas are examples of pipelines; tests compare them with brute force.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from armillary.kernel import compile
+from armillary.kernel.pipeline import Each, Pipeline, When, While
+from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
+from armillary.kernel.tables import Table, index, reals, span
+from armillary.spatial.dh import craig
+from armillary.spatial.lu import LU
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import (
+    add,
+    apply,
+    cross,
+    dot,
+    norm,
+    scale,
+    subtract,
+    transpose,
+)
+from armillary.trace import Port, Program, tangent, trace
+from armillary.trace.functions import by_precision, maximum, select
+from benchmarks.measure import Figure, best_times, cheaper, faster, within
+
+BATCH = 20_000
+HULL_SIZES = (8, 32, 100)
+TURN = math.pi / 2
+PANDA = (  # alpha, a, d of Craig's order
+    (0.0, 0.0, 0.333),
+    (-TURN, 0.0, 0.0),
+    (TURN, 0.0, 0.316),
+    (TURN, 0.0825, 0.0),
+    (-TURN, -0.0825, 0.384),
+    (TURN, 0.0, 0.0),
+    (TURN, 0.088, 0.107),
+)
+SPHERES = (6, 6, 8, 8, 8, 10, 6, 7)  # of each link, 59 in all
+
+
+# Distance of two hulls by the method of Gilbert, Johnson and Keerthi (1988).
+
+
+def hulls() -> Pipeline:
+    """Return the distance of two hulls of vertices, for poses of B in A, (3, 4)."""
+    tables = (
+        Table("hull_a", (reals("vertex_a", (3,)),)),
+        Table("hull_b", (reals("vertex_b", (3,)),)),
+    )
+    vector = {"v": (3,)}
+    begin = trace(
+        lambda X: (scale(-1.0, X[:, 3]), [[math.nan] * 3] * 3, 1.0),  # no vertices
+        name="begin",
+        outputs=("v", "simplex", "open"),
+        X=(3, 4),
+    )
+    aim = trace(
+        _aim,
+        name="aim",
+        outputs=("to_a", "best_a", "point_a", "to_b", "best_b", "point_b"),
+        X=(3, 4),
+        **vector,
+    )
+    step = trace(
+        _gjk_step,
+        name="step",
+        outputs=("v", "simplex", "open"),
+        X=(3, 4),
+        **vector,
+        **{"simplex": (3, 3), "point_a": (3,), "point_b": (3,), "open": ()},
+    )
+    length = trace(
+        lambda v: norm(tuple(v)), name="length", outputs=("distance",), **vector
+    )
+    both = (Each("hull_a", (_support("a"),)), Each("hull_b", (_support("b"),)))
+    stages = (begin, While("open", (aim, *both, step), 40), length)
+    return Pipeline("gjk", (Port("X", (3, 4)),), tables, stages, ("distance",))
+
+
+def _aim(X: Any, v: Any) -> Any:
+    """Return the directions in which A and B are searched, and nothing found yet."""
+    rotation = Pose.from_matrix(X).rotation
+    nothing = -1e30, (0.0, 0.0, 0.0)
+    to_b = apply(transpose(rotation), tuple(v))
+    return scale(-1.0, tuple(v)), *nothing, to_b, *nothing
+
+
+def _support(side: str) -> Program:
+    """Return the farther of a vertex and the best one so far."""
+
+    def farther(vertex: Any, direction: Any, best: Any, point: Any) -> Any:
+        along = dot(tuple(vertex), tuple(direction))
+        return select(along > best, along, best), _pick(along > best, vertex, point)
+
+    names = f"vertex_{side}", f"to_{side}", f"best_{side}", f"point_{side}"
+    shapes = dict(zip(names, ((3,), (3,), (), (3,)), strict=True))
+    return trace(farther, name=f"support_{side}", outputs=names[2:], **shapes)
+
+
+def _pick(truth: Any, x: Any, y: Any) -> Any:
+    return tuple(select(truth, a, b) for a, b in zip(x, y, strict=True))
+
+
+def _gjk_step(X: Any, v: Any, simplex: Any, point_a: Any, point_b: Any, open_: Any):
+    """Return the nearest point of a larger simplex, what is kept, and whether to go on.
+
+    `open` is 1 before the first step, whose v is not a point of A - B.
+    """
+    v, w = tuple(v), subtract(tuple(point_a), Pose.from_matrix(X) @ tuple(point_b))
+    gap = dot(v, v) - dot(v, w)
+    is_near = (gap <= by_precision(gap, double=1e-9, single=1e-5) * dot(v, v)) & (
+        open_ < 1.0
+    )
+    old = [tuple(point) for point in simplex]
+    nearest, kept, is_inside = _nearest(w, old)
+    simplex = [_pick(truth, point, w) for truth, point in zip(kept, old, strict=True)]
+    nearest = _pick(is_inside, (0.0, 0.0, 0.0), nearest)
+    return nearest, simplex, select(is_inside | is_near, 0.0, 0.5)
+
+
+def _nearest(w: Any, simplex: list[Any]) -> tuple[Any, list[Any], Any]:
+    """Return the point nearest to 0 of those faces of a simplex that contain w.
+
+    Returns:
+        The point, which of the other vertices its face has, and whether 0 is inside.
+    """
+    flat = by_precision(w[0], double=1e-20, single=1e-9)  # relative area and volume
+    edges = [subtract(point, w) for point in simplex]
+    along = [dot(w, edge) for edge in edges]
+    squares = [dot(edge, edge) for edge in edges]
+    least, nearest = dot(w, w), w
+    kept: list[Any] = [w[0] != w[0]] * 3
+
+    def offer(truth: Any, square: Any, point: Any, members: tuple[int, ...]) -> None:
+        nonlocal least, nearest
+        truth = truth & (square < least)
+        least, nearest = select(truth, square, least), _pick(truth, point, nearest)
+        for k in range(3):
+            kept[k] = (kept[k] | truth) if k in members else (kept[k] & ~truth)
+
+    for i in range(3):
+        t = -along[i] / squares[i]
+        point = add(w, scale(t, edges[i]))
+        offer((t > 0.0) & (t < 1.0), dot(point, point), point, (i,))
+    normals = []
+    for i, j in ((0, 1), (1, 2), (2, 0)):
+        normal = cross(edges[i], edges[j])
+        area = dot(normal, normal)
+        across = cross(normal, w)
+        a, b = -dot(across, edges[j]), dot(across, edges[i])
+        height = dot(w, normal) / area
+        is_over = (a > 0.0) & (b > 0.0) & (a + b < area)
+        is_face = is_over & (area > flat * squares[i] * squares[j])
+        offer(is_face, height * dot(w, normal), scale(height, normal), (i, j))
+        normals.append(normal)
+    volume = dot(edges[2], normals[0])
+    sign = select(volume < 0.0, -1.0, 1.0)
+    a, b, c = (-sign * dot(w, normal) for normal in normals)
+    is_inside = (a > 0.0) & (b > 0.0) & (c > 0.0) & (a + b + c < sign * volume)
+    size = squares[0] * squares[1] * squares[2]
+    return nearest, kept, is_inside & (volume * volume > flat * size)
+
+
+# Spheres of an arm: pairs of links by a ball around each, then pairs of spheres.
+
+
+class SphereArm:
+    """A Panda of spheres: where they are on its links, and a ball around each link.
+
+    Attributes:
+        link: Of each sphere.
+        centres: In the frames of the links [m], shape (59, 3).
+        radii: Of the spheres [m], shape (59,).
+        balls: Centres of the balls in the frames of the links [m], shape (8, 3).
+        reaches: Radii of the balls [m], shape (8,).
+    """
+
+    def __init__(self) -> None:
+        """Scatter spheres about the frames of the links, the base first."""
+        rng = np.random.default_rng(0)
+        self.link = np.repeat(np.arange(8), SPHERES)
+        below = np.array([0.0, 0.0, -0.05])
+        self.centres = below + rng.uniform(-0.08, 0.08, (59, 3))
+        self.radii = rng.uniform(0.04, 0.07, 59)
+        owned = [self.link == k for k in range(8)]
+        self.balls = np.array([self.centres[own].mean(0) for own in owned])
+        out = np.linalg.norm(self.centres - self.balls[self.link], axis=1) + self.radii
+        self.reaches = np.array([out[own].max() for own in owned])
+        self.first = np.array([np.flatnonzero(own)[0] for own in owned])
+
+    def carried(self, q: Any) -> Any:
+        """Return the centres of all spheres and of all balls, (59, 3) and (8, 3)."""
+        poses = [Pose.identity()]
+        for (alpha, a, d), angle in zip(PANDA, q, strict=True):
+            poses.append(poses[-1] @ craig(theta=angle, d=d, a=a, alpha=alpha))
+        centres = [
+            poses[link] @ tuple(centre)
+            for link, centre in zip(self.link, self.centres.tolist(), strict=True)
+        ]
+        balls = [
+            pose @ tuple(ball)
+            for pose, ball in zip(poses, self.balls.tolist(), strict=True)
+        ]
+        return centres, balls, 1.0
+
+    def tables(self, obstacles: np.ndarray) -> dict[str, dict[str, Any]]:
+        """Return the records of `free`, for spheres (count, 4) in the way."""
+        links = [(i, j) for i in range(8) for j in range(i + 2, 8) if (i, j) != (5, 7)]
+        pairs: list[tuple[int, int]] = []
+        ranges: list[tuple[int, int]] = []
+        for i, j in links:
+            a, b = (np.flatnonzero(self.link == k) for k in (i, j))
+            ranges.append((len(pairs), len(a) * len(b)))
+            pairs += [(x, y) for x in a for y in b]
+        a, b = np.array(pairs).T
+        i, j = np.array(links).T
+        return {
+            "links": {
+                "ball_a": i,
+                "ball_b": j,
+                "near": self.reaches[i] + self.reaches[j],
+                "spheres_of_pair": ranges,
+            },
+            "pairs": {"a": a, "b": b, "reach": self.radii[a] + self.radii[b]},
+            "obstacles": {"obstacle": obstacles[:, :3], "size": obstacles[:, 3]},
+            "movers": {
+                "ball": np.arange(1, 8),
+                "ball_radius": self.reaches[1:],
+                "spheres_of_link": np.stack([self.first, SPHERES], 1)[1:],
+            },
+            "spheres": {"sphere": np.arange(59), "radius": self.radii},
+        }
+
+
+def free(arm: SphereArm) -> Pipeline:
+    """Return 1 where no spheres of an arm overlap others or obstacles, else 0."""
+    tables = (
+        Table(
+            "links",
+            (
+                index("ball_a", "balls"),
+                index("ball_b", "balls"),
+                reals("near"),
+                span("spheres_of_pair", "pairs"),
+            ),
+        ),
+        Table("pairs", (index("a", "centres"), index("b", "centres"), reals("reach"))),
+        Table("obstacles", (reals("obstacle", (3,)), reals("size"))),
+        Table(
+            "movers",
+            (
+                index("ball", "balls"),
+                reals("ball_radius"),
+                span("spheres_of_link", "spheres"),
+            ),
+        ),
+        Table("spheres", (index("sphere", "centres"), reals("radius"))),
+    )
+    carried = trace(
+        arm.carried, name="carried", outputs=("centres", "balls", "free"), q=(7,)
+    )
+    pair = _overlap("pair", "a", "b", "reach")
+    sphere = _overlap("sphere", "sphere", "obstacle", "radius", "size")
+    links = Each(
+        "links",
+        (
+            _overlap("near", "ball_a", "ball_b", "near", first=True),
+            When("touch", (Each("pairs", (pair,), within="spheres_of_pair"), _close())),
+        ),
+        going="free",
+    )
+    movers = Each(
+        "movers",
+        (
+            _overlap("far", "ball", "obstacle", "ball_radius", "size", first=True),
+            When(
+                "touch",
+                (Each("spheres", (sphere,), within="spheres_of_link"), _close()),
+            ),
+        ),
+        going="free",
+    )
+    stages = (carried, links, Each("obstacles", (movers,), going="free"))
+    return Pipeline("free", (Port("q", (7,)),), tables, stages, ("free",))
+
+
+def _overlap(name: str, a: str, b: str, *reach: str, first: bool = False) -> Program:
+    """Return by how much two spheres overlap, squared; below 0 where they do not.
+
+    Args:
+        name: Of the program.
+        a: The centre of one.
+        b: The centre of the other.
+        reach: Radii, to be added.
+        first: Whether it is written to `touch` and forgets the worst overlap; else the
+            worst one is updated.
+    """
+
+    def overlap(*given: Any) -> Any:
+        d = subtract(tuple(given[0]), tuple(given[1]))
+        reached = sum(given[2 : 2 + len(reach)], 0.0)
+        found = reached * reached - dot(d, d)
+        return (found, -1.0) if first else maximum(found, given[-1])
+
+    shapes: dict[str, tuple[int, ...]] = {a: (3,), b: (3,), **dict.fromkeys(reach, ())}
+    if first:
+        return trace(overlap, name=name, outputs=("touch", "worst"), **shapes)
+    return trace(overlap, name=name, outputs=("worst",), **shapes, worst=())
+
+
+def _close() -> Program:
+    return trace(
+        lambda worst: select(worst > 0.0, 0.0, 1.0),
+        name="close",
+        outputs=("free",),
+        worst=(),
+    )
+
+
+# A four-bar linkage: its passive angles by Newton's method, with the rates.
+
+CRANK, COUPLER, ROCKER, GROUND = 0.3, 0.8, 0.6, 0.9
+STEPS = 12
+
+
+def four_bar() -> Pipeline:
+    """Return the angles of coupler and rocker for a crank at q, and their rates."""
+    begin = trace(
+        lambda q, near: (near, 1.0), name="begin", outputs=("p", "error"), **_Q_NEAR
+    )
+    names = {"q": (), "p": (2,)}
+    newton = trace(_newton, name="newton", outputs=("p", "error"), **names)
+    rates = trace(_rates, name="rates", outputs=("rates",), **names)
+    stages = (begin, While("error", (newton,), STEPS), rates)
+    inputs = tuple(Port(name, shape) for name, shape in _Q_NEAR.items())
+    return Pipeline("four_bar", inputs, (), stages, ("p", "rates"))
+
+
+_Q_NEAR: dict[str, tuple[int, ...]] = {"q": (), "near": (2,)}
+
+
+def closure(q: Any, p: Any) -> list[Any]:
+    """Return by how much the ends of the coupler and the rocker miss each other."""
+    x = CRANK * np.cos(q) + COUPLER * np.cos(p[0]) - GROUND - ROCKER * np.cos(p[1])
+    y = CRANK * np.sin(q) + COUPLER * np.sin(p[0]) - ROCKER * np.sin(p[1])
+    return [x, y]
+
+
+def _by_passive(q: Any, p: Any) -> tuple[list[Any], list[list[Any]]]:
+    residual = closure(q, p)
+    columns = [tangent(residual, [(angle, 1.0)]) for angle in p]
+    return residual, [list(row) for row in zip(*columns, strict=True)]
+
+
+def _newton(q: Any, p: Any) -> Any:
+    residual, A = _by_passive(q, p)
+    step = LU.of(A).solve(residual)
+    size = maximum(abs(step[0]), abs(step[1]))
+    bound = by_precision(q, double=1e-9, single=1e-4)  # the next step squares it
+    return [a - d for a, d in zip(p, step, strict=True)], size - bound
+
+
+def _rates(q: Any, p: Any) -> Any:
+    residual, A = _by_passive(q, p)
+    return [-rate for rate in LU.of(A).solve(tangent(residual, [(q, 1.0)]))]
+
+
+# Figures.
+
+
+def figures() -> Iterator[Figure]:
+    """Yield the figures of pipelines."""
+    code = {kind: compile_pipeline(hulls(), dtype=kind) for kind in REALS}
+    for size in HULL_SIZES:
+        yield hull_figure(code, size)
+    arm = SphereArm()
+    kernel = compile_pipeline(free(arm), dtype="float32")
+    rng = np.random.default_rng(2)
+    Q = rng.uniform(-2.5, 2.5, (4 * BATCH, 7)).astype("float32")
+    out = np.empty(len(Q), "float32")
+    for count, at_most in ((0, 400e-9), (20, 800e-9)):
+        directions = rng.normal(size=(count, 3))
+        around = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+        obstacles = np.column_stack([0.9 * around, np.full(count, 0.1)])
+        check = kernel(arm.tables(obstacles))
+        (ours,) = best_times(lambda check=check: check(Q, out=out, threads=1))
+        what = f"Panda of 59 spheres, {count} obstacles, float32: free or not"
+        yield within(what, ours / len(Q), at_most=at_most)
+    yield closure_figure()
+
+
+REALS = ("float64", "float32")
+
+
+def hull_figure(code: dict[str, CompiledPipeline], size: int) -> Figure:
+    """Return the line for the distance of two hulls, beside coal in a Python loop."""
+    import coal
+
+    rng = np.random.default_rng(size)
+    vertices = [hull(rng, size) for _ in range(2)]
+    X = poses(rng, BATCH, 0.6)
+    tables = {
+        f"hull_{s}": {f"vertex_{s}": v} for s, v in zip("ab", vertices, strict=True)
+    }
+    fast = code["float64"](tables)
+    shapes = []
+    for points in vertices:
+        listed = coal.StdVec_Vec3s()
+        listed.extend(points)
+        shapes.append(coal.Convex.convexHull(listed, True, "Qt"))
+    few = X[:2000]
+    at = [coal.Transform3s(x[:, :3].copy(), x[:, 3].copy()) for x in few]
+    here, request = coal.Transform3s(), coal.DistanceRequest()
+    found = np.empty(len(few))
+
+    def peer() -> None:
+        for k, there in enumerate(at):
+            result = coal.DistanceResult()
+            found[k] = coal.distance(*_pair(shapes, here, there), request, result)
+
+    out = np.empty(BATCH)
+    ours, theirs = best_times(lambda: fast(X, out=out, threads=1), peer, turns=6)
+    assert np.abs(np.maximum(found, 0.0) - out[: len(few)]).max() < 1e-5
+    what = f"distance of two hulls of {size} vertices"
+    return faster(what, ours / BATCH, theirs / len(few), at_least=2.0)
+
+
+def _pair(shapes: list[Any], here: Any, there: Any) -> tuple[Any, ...]:
+    return shapes[0], here, shapes[1], there
+
+
+def closure_figure() -> Figure:
+    """Return the line for a four-bar, beside its closed form as a kernel."""
+    q = np.linspace(-3.0, 3.0, BATCH)
+    fast, exact = compile_pipeline(four_bar())(), compile(four_bar_by_hand())
+    angles = exact(q)
+    near = angles + np.random.default_rng(0).uniform(-0.1, 0.1, angles.shape)
+    out = angles.copy(), angles.copy()
+    ours, theirs = best_times(
+        lambda: fast(q, near, out=out, threads=1),
+        lambda: exact(q, out=angles, threads=1),
+    )
+    assert np.abs(out[0] - angles).max() < 1e-12
+    what = "four-bar by Newton from near, with rates, beside its closed form"
+    return cheaper(what, ours / BATCH, theirs / BATCH, at_most=8.0)
+
+
+def four_bar_by_hand() -> Program:
+    """Return the angles of coupler and rocker by the law of cosines."""
+
+    def angles(q: Any) -> Any:
+        x, y = GROUND - CRANK * np.cos(q), 0.0 - CRANK * np.sin(q)
+        square = x * x + y * y
+        inside = (COUPLER**2 + square - ROCKER**2) / (2.0 * COUPLER * np.sqrt(square))
+        coupler = np.arctan2(y, x) + np.arccos(inside)
+        rocker = np.arctan2(
+            COUPLER * np.sin(coupler) - y, COUPLER * np.cos(coupler) - x
+        )
+        return [coupler, rocker]
+
+    return trace(angles, name="by_hand", outputs=("p",), q=())
+
+
+def hull(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Return points of an ellipsoid [m], shape (count, 3)."""
+    points = rng.normal(size=(count, 3))
+    unit = points / np.linalg.norm(points, axis=1, keepdims=True)
+    return unit * [0.3, 0.2, 0.15]
+
+
+def poses(rng: np.random.Generator, count: int, spread: float) -> np.ndarray:
+    """Return random poses, shape (count, 3, 4)."""
+    q, _ = np.linalg.qr(rng.normal(size=(count, 3, 3)))
+    rotation = q * np.linalg.det(q)[:, None, None]
+    position = rng.uniform(-spread, spread, (count, 3))
+    return np.concatenate([rotation, position[..., None]], axis=2)
