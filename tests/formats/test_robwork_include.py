@@ -13,9 +13,9 @@ import pytest
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Diagnostic, Report
 from armillary.formats.paths import Roots
-from armillary.formats.robwork.files import FileFinder
 from armillary.formats.robwork.include import (
     DEEPEST,
+    FileFinder,
     expand,
     parse_fragment,
 )

@@ -4,10 +4,10 @@ Reading: `include` makes elements of a file and of those that it includes. `elem
 has the table of what each element may have. `devices`, `joints`, `shapes` and
 `transform` read the elements as nodes of `frames`, which finds the parent of each.
 `manipulators` makes manipulators and links of the nodes. `setups` reads the files of
-rules for collisions, whose patterns `patterns` translates. `files` finds all files.
+rules for collisions, whose patterns `patterns` translates.
 
-Writing: `frame_export` makes frames of RobWork of a manipulator, `write_device` makes a
-device of those, `write` the workcell around it, and `setups` the rules beside it.
+Writing: `frame_export` makes frames of RobWork of a manipulator, `write` makes devices
+and a workcell of those, and `setups` the rules beside it.
 """
 
 from __future__ import annotations

@@ -155,9 +155,9 @@ def wheel_poses(width: float) -> tuple[Pose, Pose]:
     return left @ _AXLE, right @ _AXLE
 
 
-def read_junctions(device: Body, context: Context) -> list[Property]:
+def read_junctions(device: Body, report: Report) -> list[Property]:
     """Return the junctions of a parallel device; report that they are open."""
-    element, report = device.element, context.report
+    element = device.element
     chains = {SEPARATOR.join(node.scope[1:]) for node in device.nodes}
     junctions: list[list[str]] = []
     for junction in element.children_named("Junction"):
@@ -176,7 +176,7 @@ def read_junctions(device: Body, context: Context) -> list[Property]:
                 junction.place,
                 "unknown-chain",
                 f"{element.label} has no chain named {quote(name)} for its junction",
-                hint=context.report.hint(name, filter(None, chains)),
+                hint=report.hint(name, filter(None, chains)),
             )
     what = "; ".join(" and ".join(map(quote, paths)) for paths in junctions)
     report.warning(

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from armillary.errors import quote, suggestion
 from armillary.formats.diagnostic import Report, Severity
-from armillary.formats.robwork.files import FileFinder
+from armillary.formats.robwork.include import FileFinder
 from armillary.formats.xml import Element, report_unused
 from armillary.model.axis import X, Y, Z
 from armillary.model.joint import Joint

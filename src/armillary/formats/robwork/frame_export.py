@@ -129,6 +129,7 @@ class FrameExport:
     Attributes:
         frames: The frames; the first one is the base.
         joints: The name of the frame of each joint, by the name of the joint.
+        types: The types of frames that the model has no field for.
     """
 
     def __init__(
@@ -148,7 +149,7 @@ class FrameExport:
             for link in manipulator.links
             if link.moves and (axis := joint_axis_of(link.joint)) is not None
         }
-        self._types = {
+        self.types = {
             each.of: each.text for each in manipulator.properties if each.name == TYPE
         }
         self._name_joints()
@@ -156,6 +157,7 @@ class FrameExport:
         for k in manipulator.order:
             frames += self._frames_of(manipulator.links[k], manipulator.drives[k])
         self.frames = _in_reading_order(frames)
+        self._report_late_owners()
 
     def _name_joints(self) -> None:
         """Give every joint the name of its link, or one of its own if necessary."""
@@ -185,7 +187,7 @@ class FrameExport:
             frames = self._joint(link, drives[0], axis)
             frame = frames[-1]
         elif link.parent is not None:
-            frame.type = self._types.get(link.name, "Fixed")
+            frame.type = self.types.get(link.name, "Fixed")
             frame.pose = link.joint.precursor
             if drives:
                 frame.pose = self._stopped(link, drives)
@@ -199,7 +201,7 @@ class FrameExport:
                 name=each.name,
                 parent=link.name,
                 pose=link.primary @ each.pose,
-                type=self._types.get(each.name, kind),
+                type=self.types.get(each.name, kind),
                 parts=self._properties(each.name),
             )
             frames.append(named)
@@ -249,6 +251,20 @@ class FrameExport:
             return [joint]
         pose = X_BZ.inverse() @ axis.after
         return [joint, ExportedFrame(name=link.name, parent=name, pose=pose)]
+
+    def _report_late_owners(self) -> None:
+        """Warn of joints that depend on one that is declared after them."""
+        seen: set[str] = set()
+        for frame in self.frames:
+            if frame.depend is not None and frame.depend[0] not in seen:
+                self._report.warning(
+                    NOWHERE,
+                    "late-owner",
+                    f"joint {quote(frame.name)} of {quote(self.manipulator.name)} "
+                    f"follows {quote(frame.depend[0])}, which is farther out; RobWork "
+                    "itself knows only joints that are declared before",
+                )
+            seen.add(frame.name)
 
     # RobWork's q: in a tree, the joints on the paths to its ends
 

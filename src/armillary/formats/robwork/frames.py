@@ -19,8 +19,8 @@ from itertools import islice
 from typing import Final
 
 from armillary.errors import quote
+from armillary.formats.diagnostic import Report
 from armillary.formats.names import check_unique, cycles, shown_cycle
-from armillary.formats.robwork.elements import Context
 from armillary.formats.xml import Element
 from armillary.model.coupling import Coupling
 from armillary.model.joint import Joint
@@ -204,12 +204,12 @@ class Body:
 class FrameIndex:
     """The world and all frames of a workcell by their full names."""
 
-    def __init__(self, world: Node, bodies: Iterable[Body], context: Context) -> None:
+    def __init__(self, world: Node, bodies: Iterable[Body], report: Report) -> None:
         """Collect the frames, and report names that are given twice."""
-        self._context = context
+        self._report = report
         nodes = [world, *(node for body in bodies for node in body.nodes)]
         named = ((node.full_name, node.element.place) for node in nodes)
-        check_unique("frame", named, context.report)
+        check_unique("frame", named, report)
         self.nodes: dict[str, Node] = {}
         for node in nodes:
             self.nodes.setdefault(node.full_name, node)
@@ -230,7 +230,7 @@ class FrameIndex:
         """Return the sentence with the nearest name that is known in a scope."""
         prefix = SEPARATOR.join((*scope, ""))
         known = (full.removeprefix(prefix) for full in self.nodes)
-        return self._context.report.hint(name, list(islice(known, MOST_COMPARED)))
+        return self._report.hint(name, list(islice(known, MOST_COMPARED)))
 
     def set_parents(self, body: Body) -> None:
         """Set the parents of the frames of the workcell or of a device."""
@@ -257,29 +257,28 @@ class FrameIndex:
         declared: The frames that the refframe may mean, None if RobWork ignores it.
         """
         node.parent = usual
-        named = node.refframe
-        if named in {"", usual}:
+        named, report, place = node.refframe, self._report, node.element.place
+        found = self.find(named, node.scope)
+        name = None if found is None else found.full_name
+        if named == "" or name == usual:
             return
-        node_found, label = self.find(named, node.scope), node.element.label
-        found = None if node_found is None else node_found.full_name
         if declared is None:
-            if found != usual:
-                self._context.report.warning(
-                    node.element.place,
-                    "refframe-ignored",
-                    f"the refframe {quote(named)} of {label} is ignored, as in "
-                    f"RobWork: its parent is {quote(usual)}",
-                )
-        elif found is not None and found in declared:
-            node.parent = found
+            report.warning(
+                place,
+                "refframe-ignored",
+                f"the refframe {quote(named)} of {node.element.label} is ignored, as "
+                f"in RobWork: its parent is {quote(usual)}",
+            )
+        elif name is not None and name in declared:
+            node.parent = name
         else:
-            where = "before it in the same device" if found else "anywhere"
-            self._context.report.error(
-                node.element.place,
+            where = "before it in the same device" if name else "anywhere"
+            report.error(
+                place,
                 "unknown-frame",
-                f"{label} refers to the frame {quote(named)}, which is not declared "
-                f"{where}",
-                hint="" if found else self.hint(named, node.scope),
+                f"{node.element.label} refers to the frame {quote(named)}, which is "
+                f"not declared {where}",
+                hint="" if name else self.hint(named, node.scope),
             )
 
     def check_cycles(self) -> None:
@@ -291,7 +290,7 @@ class FrameIndex:
         parents.pop(WORLD_FRAME)
         for cycle in cycles(parents):
             node = self.nodes[cycle[0]]
-            self._context.report.error(
+            self._report.error(
                 node.element.place,
                 "cycle",
                 f"frame {quote(cycle[0])} is its own ancestor: {shown_cycle(cycle)}",

@@ -71,9 +71,14 @@ _DH_TYPES: Final = ("craig", "schilling", "HGP")
 def read_dh_joint(node: Node, given: Mapping[str, Any], report: Report) -> None:
     """Give a joint the type and the motion that its parameters say.
 
-    Angles are in degrees, lengths in metres; the offset is one or the other.
+    After the constant transform of its convention it moves about or along z:
 
-    given: The values of its attributes.
+    craig:     Tx(a) Rx(alpha) Tz(d) Rz(theta)
+    schilling: Rz(theta) Tz(d) Tx(a) Rx(alpha)
+    HGP:       Ty(b) Ry(beta) Tx(a) Rx(alpha)
+
+    given: The values of its attributes: angles in degrees, lengths in metres. The
+        offset is the angle or the length that the form does not have.
     """
     element = node.element
     forms = [name for name in _DH_FORMS if name in element.attributes]
@@ -86,14 +91,11 @@ def read_dh_joint(node: Node, given: Mapping[str, Any], report: Report) -> None:
             hint="d and b make it revolute, theta and beta prismatic.",
         )
         return
-    (name,) = forms
-    is_prismatic, is_parallel = _DH_FORMS[name]
-    numbers = {**given, name: element.number(name, report)}
-    angles = ("alpha", "theta", "beta", *(() if is_prismatic else ("offset",)))
-    parameters: dict[str, float] = {}
-    for key in ("alpha", "a", name, "offset"):
-        value = numbers[key] or 0.0  # after an error
-        parameters[key] = math.radians(value) if key in angles else value
+    slides, is_parallel = _DH_FORMS[forms[0]]
+    own = element.number(forms[0], report) or 0.0  # after an error, as below
+    alpha, a, offset = (given[key] or 0.0 for key in ("alpha", "a", "offset"))
+    angle, length = (own, offset) if slides else (offset, own)
+    alpha, angle = math.radians(alpha), math.radians(angle)
     for unread in (child for child in element.children if child.name in TRANSFORM):
         report.warning(
             unread.place,
@@ -101,51 +103,35 @@ def read_dh_joint(node: Node, given: Mapping[str, Any], report: Report) -> None:
             f"<{unread.name}> of {element.label} has no effect: the parameters give "
             "the whole transform",
         )
-    node.type = "Prismatic" if is_prismatic else "Revolute"
+    node.type = "Prismatic" if slides else "Revolute"
+    joint: Joint = SIMPLE_JOINTS[node.type]
     convention = _dh_convention(element, is_parallel, report)
-    node.steps = (("", _dh_joint(convention, is_prismatic, parameters)),)
+    if convention == "HGP":
+        joint = joint.prepend(dh.parallel(alpha=alpha, a=a, beta=angle, b=length))
+    elif convention == "schilling":
+        joint = joint.prepend(dh.paul(theta=angle, d=length, a=a, alpha=alpha))
+    else:
+        kind = CraigPrismatic if slides else CraigRevolute
+        joint = kind(alpha=alpha, a=a, theta=angle, d=length)
+    node.steps = (("", joint),)
 
 
 def _dh_convention(element: Element, is_parallel: bool, report: Report) -> str:
     """Return the convention of a DH joint: Craig's without a type, HGP by its form."""
     given = element.attributes.get("type") or "craig"
+    convention = given if given == "schilling" else "craig"
+    convention = "HGP" if is_parallel else convention
     shown = f"the type of {element.label} is {quote(given)}"
     if given not in _DH_TYPES:
-        report.warning(
-            element.place,
-            "unknown-value",
-            f"{shown}, which counts as 'craig', as in RobWork",
-            hint=suggestion(given, _DH_TYPES),
-        )
+        message = f"{shown}, which counts as 'craig', as in RobWork"
+        hint = suggestion(given, _DH_TYPES)
+        report.warning(element.place, "unknown-value", message, hint=hint)
     elif is_parallel != (given == "HGP"):
         has = "it has" if is_parallel else "it does not have"
         message = f"{shown}, but {has} b or beta, the parameters of 'HGP'"
-        hint = f"It is read as {'HGP' if is_parallel else 'craig'}."
+        hint = f"It is read as {convention}."
         report.warning(element.place, "dh-type", message, hint=hint)
-    if is_parallel:
-        return "HGP"
-    return "schilling" if given == "schilling" else "craig"
-
-
-def _dh_joint(convention: str, is_prismatic: bool, p: dict[str, float]) -> Joint:
-    """Return the constant transform of a convention, then the motion.
-
-    craig:     Tx(a) Rx(alpha) Tz(d) Rz(theta)
-    schilling: Rz(theta) Tz(d) Tx(a) Rx(alpha)
-    HGP:       Ty(b) Ry(beta) Tx(a) Rx(alpha)
-    """
-    alpha, a, offset = p["alpha"], p["a"], p["offset"]
-    if convention == "HGP":
-        beta, b = (p["beta"], offset) if is_prismatic else (offset, p["b"])
-        pose = dh.parallel(alpha=alpha, a=a, beta=beta, b=b)
-    else:
-        theta, d = (p["theta"], offset) if is_prismatic else (offset, p["d"])
-        if convention == "craig":
-            kind = CraigPrismatic if is_prismatic else CraigRevolute
-            return kind(alpha=alpha, a=a, theta=theta, d=d)
-        pose = dh.paul(theta=theta, d=d, a=a, alpha=alpha)
-    kind = "Prismatic" if is_prismatic else "Revolute"
-    return msgspec.structs.replace(SIMPLE_JOINTS[kind], precursor=pose)
+    return convention
 
 
 # Limits

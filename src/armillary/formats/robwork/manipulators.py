@@ -11,16 +11,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from armillary.errors import ModelError, quote
-from armillary.formats.names import FreeNames
+from armillary.formats.diagnostic import Report
+from armillary.formats.names import FreeNames, depth_first
 from armillary.formats.robwork.devices import read_junctions
-from armillary.formats.robwork.elements import Context
 from armillary.formats.robwork.frames import (
     COORDINATE,
     DEVICE,
@@ -63,7 +62,7 @@ class CellBuilder:
     """
 
     def __init__(
-        self, index: FrameIndex, bodies: Sequence[Body], context: Context
+        self, index: FrameIndex, bodies: Sequence[Body], report: Report
     ) -> None:
         """Take all frames, whose parents are known.
 
@@ -71,11 +70,14 @@ class CellBuilder:
         """
         self._world = index.nodes[WORLD_FRAME]
         self._own, *self._devices = bodies
-        self._context = context
+        self._report = report
         self.names: dict[str, str] = {}
         self._free = FreeNames({WORLD})
         self._mounts: list[Mount] = []
-        self._child_counts = Counter(node.parent for node in index.nodes.values())
+        self._nodes = index.nodes
+        self._children: dict[str, list[str]] = {}
+        for name, node in index.nodes.items():
+            self._children.setdefault(node.parent, []).append(name)
 
     def workcell(self, name: str) -> Workcell:
         """Return the cell.
@@ -93,7 +95,7 @@ class CellBuilder:
             for node in body.nodes:
                 self.names[node.full_name] = f"{owner}/{node.local_name}"
         made = list(map(self._manipulator, bodies, names))
-        self._context.report.raise_if_errors()
+        self._report.raise_if_errors()
         return Workcell(
             name=name,
             manipulators=tuple(each for each in made if each is not None),
@@ -103,22 +105,14 @@ class CellBuilder:
 
     def _parts(self) -> list[Body]:
         """Return the environment, and the parts of the workcell's other frames."""
-        own = {node.full_name: node for node in self._own.nodes}
         first_of = {WORLD_FRAME: WORLD_FRAME}
+        for name in depth_first(WORLD_FRAME, self._children)[1:]:
+            node = self._nodes[name]
+            is_first = node.is_movable or self._nodes[node.parent].scope
+            first_of[name] = name if is_first else first_of[node.parent]
         parts: dict[str, list[Node]] = {WORLD_FRAME: [self._world]}
         for node in self._own.nodes:
-            path: list[str] = []
-            name = node.full_name
-            while name not in first_of:
-                path.append(name)
-                parent = own[name].parent
-                is_on_device = parent not in own and parent != WORLD_FRAME
-                if own[name].is_movable or is_on_device:
-                    first_of[name] = name
-                else:
-                    name = parent
-            first_of.update(dict.fromkeys(path, first_of[name]))
-            parts.setdefault(first_of[name], []).append(node)
+            parts.setdefault(first_of[node.full_name], []).append(node)
         # The first frame of a part may be declared after its children.
         for first, nodes in parts.items():
             nodes.sort(key=lambda node, first=first: node.full_name != first)
@@ -133,7 +127,7 @@ class CellBuilder:
         """Return a free name for a manipulator; report another one than is wanted."""
         name = self._free.derive(body.name.replace("/", "_"))
         if name != body.name:
-            self._context.report.warning(
+            self._report.warning(
                 body.element.place,
                 "renamed",
                 f"the name {quote(body.name)} cannot be kept; it becomes {quote(name)}",
@@ -146,8 +140,8 @@ class CellBuilder:
         If the limits of joints that depend on others leave a joint no range, they are
         left out: RobWork ignores them.
         """
-        first, report = body.nodes[0], self._context.report
-        builder = _LinkBuilder(body, self._child_counts, self._context)
+        first, report = body.nodes[0], self._report
+        builder = _LinkBuilder(body, self._children, self._report)
         links, properties = builder.links(), builder.properties
         is_device = bool(first.scope)
         if is_device:
@@ -184,7 +178,7 @@ class CellBuilder:
         kind = device.element.name
         found = [Property(name=DEVICE, text=kind)]
         if kind == "ParallelDevice":
-            found += read_junctions(device, self._context)
+            found += read_junctions(device, self._report)
         return [*found, *device.properties.values(), *device.unread]
 
     def _with_postures(
@@ -197,7 +191,7 @@ class CellBuilder:
         joints = [name for node in device.joints() for name in names[node.full_name]]
         links = {link.coordinate: link for link in made.links}
         elements = device.element.children_named("Q")
-        postures = read_postures(elements, joints, links, self._context.report)
+        postures = read_postures(elements, joints, links, self._report)
         has_home = any(posture.name == HOME for posture in postures)
         wheels = None
         if device.wheels:
@@ -231,18 +225,18 @@ class _LinkBuilder:
     """
 
     def __init__(
-        self, body: Body, child_counts: Mapping[str, int], context: Context
+        self, body: Body, children: Mapping[str, Sequence[str]], report: Report
     ) -> None:
         """Take the frames of a body.
 
-        child_counts: How many children each frame has, by its full name.
+        children: The full names of the children of each frame.
         """
         self.properties: list[Property] = []
         self.joint_names: dict[str, tuple[str, ...]] = {}
         self._body = body
-        self._context = context
+        self._report = report
         self._own = {node.full_name: node for node in body.nodes}
-        self._child_counts = child_counts
+        self._children = children
         self._parents = {node.parent for node in body.nodes}
         self._names = FreeNames({node.local_name for node in body.nodes})
         self._links: list[Link] = []
@@ -254,7 +248,7 @@ class _LinkBuilder:
         if first.steps:
             base = Link(name=self._names.derive(BASE))
             self._links.append(base)
-            self._context.report.note(
+            self._report.note(
                 first.element.place,
                 "base-added",
                 f"{first.element.label} is the first frame of its device and moves; "
@@ -281,7 +275,7 @@ class _LinkBuilder:
         is_pair = (
             joint is not None
             and COORDINATE in joint.properties
-            and len(joint.steps) == self._child_counts[joint.full_name] == 1
+            and len(joint.steps) == len(self._children[joint.full_name]) == 1
             and joint.is_plain
             and type(joint.steps[0][1]) in {Revolute, Prismatic}
             and frame.type == "Fixed"
@@ -379,7 +373,7 @@ class _LinkBuilder:
             self.properties.append(kept)
         if node.is_movable:
             what = "that a movable frame inside of a device can be moved"
-            self._context.report.unsupported.add(what, node.element.place)
+            self._report.unsupported.add(what, node.element.place)
 
 
 def _without_limits(link: Link) -> Link:

@@ -72,8 +72,7 @@ class Patterns:
         if not wanted:
             return ()
         for side in self._sides_like(_plain(pattern), prefix):
-            self._compare(side)
-            if [link for link in self._full if matches(side, link)] == wanted:
+            if self._meant(side) == wanted:
                 return (side,)
         return tuple(map(_side, wanted))
 
@@ -106,8 +105,7 @@ class Patterns:
             at = self._cell.frame(side)
             m = self._cell.manipulators[self._cell.owners[at.link]]
             return (self.name(LinkName(m.name, self._cell.links[at.link].name)),)
-        self._compare(side)
-        wanted = [link for link in self._full if matches(side, link)]
+        wanted = self._meant(side)
         for pattern in self._patterns_like(side):
             if self._matching(pattern) == wanted:
                 return (pattern,)
@@ -126,6 +124,11 @@ class Patterns:
         yield from _translated(side, self._owners, OWN, "")
 
     # Comparing
+
+    def _meant(self, side: str) -> list[LinkName]:
+        """Return the links that a side of a rule means."""
+        self._compare(side)
+        return [link for link in self._full if matches(side, link)]
 
     def _matching(self, pattern: str) -> list[LinkName]:
         """Return the links whose full names a pattern matches."""

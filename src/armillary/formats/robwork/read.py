@@ -21,12 +21,11 @@ from armillary.formats.robwork.elements import (
     report_unknown,
     values,
 )
-from armillary.formats.robwork.files import FileFinder
-from armillary.formats.robwork.frames import WORLD_FRAME, Body, FrameIndex, Node
-from armillary.formats.robwork.include import expand
+from armillary.formats.robwork.frames import WORLD_FRAME, Body, FrameIndex, Node, Part
+from armillary.formats.robwork.include import FileFinder, expand
 from armillary.formats.robwork.manipulators import CellBuilder
 from armillary.formats.robwork.patterns import Patterns
-from armillary.formats.robwork.setups import SetupFiles, read_rules
+from armillary.formats.robwork.setups import find_setups, read_rules
 from armillary.formats.xml import Element, first_tag
 from armillary.model.coupling import Coupling
 from armillary.model.workcell import Workcell
@@ -74,18 +73,18 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     report_unknown(root, report)
     context = Context(report, finder)
     bodies = read_bodies(root, context)
-    index = _index(root, bodies, context)
+    index = _index(root, bodies, report)
     for body in bodies:
         read_parts(body, index, context)
-    setups = SetupFiles(context)
+    setups: list[tuple[Part, str]] = []
     for body in (*bodies[1:], bodies[0]):  # those of devices count first
-        setups.open_all(body)
+        setups += find_setups(body, context)
     finder.report_missing(report)
     report.raise_if_errors()
     name = root.attributes.get("name") or os.path.basename(path).split(".")[0] or "cell"
-    cells = CellBuilder(index, bodies, context)
+    cells = CellBuilder(index, bodies, report)
     cell = cells.workcell(name)
-    rules = read_rules(setups.opened, Patterns(cell, cells.names), context)
+    rules = read_rules(setups, Patterns(cell, cells.names), context)
     report.raise_if_errors()
     return msgspec.structs.replace(cell, rules=rules)
 
@@ -110,7 +109,7 @@ def _root_of(whole: Element, path: str, report: Report) -> Element:
         report.error(
             other.place,
             "several-roots",
-            f"{other.label} stands beside {roots[0].label}, not in it",
+            f"{other.label} is beside {roots[0].label}, not in it",
             hint="Put several devices into one <WorkCell>.",
         )
     else:
@@ -137,13 +136,13 @@ def _report_root(first: Element, report: Report) -> None:
     report.error(first.place, code, message, hint=hint)
 
 
-def _index(root: Element, bodies: Sequence[Body], context: Context) -> FrameIndex:
+def _index(root: Element, bodies: Sequence[Body], report: Report) -> FrameIndex:
     """Return all frames, each with its parent and the joint that it depends on."""
-    devices, report = bodies[1:], context.report
+    devices = bodies[1:]
     named = ((device.name, device.element.place) for device in devices)
     check_unique("device", named, report)
     world = Node(element=root, scope=(), name=WORLD_FRAME)
-    index = FrameIndex(world, bodies, context)
+    index = FrameIndex(world, bodies, report)
     for body in bodies:
         index.set_parents(body)
     index.check_cycles()

@@ -14,7 +14,6 @@ about, before the rules of all files.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations, islice, product
 from typing import Final
 
@@ -27,6 +26,7 @@ from armillary.formats.robwork.elements import (
     CALIBRATION,
     COLLISION,
     PROXIMITY,
+    SETUPS,
     Context,
     known_children,
     may_have,
@@ -44,7 +44,7 @@ from armillary.model.rules import Reason, Rule, Rules
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
-__all__ = ["SetupFiles", "are_default", "read_rules", "setup_text"]
+__all__ = ["are_default", "find_setups", "read_rules", "setup_elements", "setup_text"]
 
 MOST_FILES: Final = 1000
 MOST_ELEMENTS: Final = 150_000
@@ -77,97 +77,46 @@ TABLES: Final = {
 """The elements of each kind of file, by the name of its root."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """A file with rules.
+def find_setups(body: Body, context: Context) -> list[tuple[Part, str]]:
+    """Return the references to files with rules in a body, each with its path.
 
-    Attributes:
-        root: The content of the file.
-        scope: The device and chains whose names come before those in the file, such as
-            `SchunkHand.f1`; empty for the whole workcell.
+    References that are not followed become properties of the body.
     """
-
-    root: Element
-    scope: str
-
-
-class SetupFiles:
-    """Opens the files of setups, up to a total size and a number.
-
-    Attributes:
-        opened: Those that could be read, in order.
-    """
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._bytes = SIZE_CAP
-        self._elements = MOST_ELEMENTS
-        self.opened: list[Setup] = []
-
-    def open_all(self, body: Body) -> None:
-        """Open the files that a body refers to; those not read become properties."""
-        finder, report = self._context.finder, self._context.report
-        for part in body.setups:
-            element = part.element
-            file = values(element, report)["file"] or ""
-            if element.name == CALIBRATION:
-                message = f"the calibration {quote(file)} is not applied, as in RobWork"
-                report.note(element.place, "calibration", message)
-            else:
-                found = finder.find(file, element.place)
-                if isinstance(found, str):
-                    self._open(part, file, found)
-                    continue
-                message = f"{found.message}; its rules for collisions are left out"
-                report.warning(element.place, found.code, message, hint=found.hint)
-            kept = Property(
-                name=f"{PREFIX}{element.name}",
-                text=finder.from_first(file, element.place),
-                description=SEPARATOR.join(part.scope[1:]),
-            )
-            body.unread.append(kept)
-
-    def _open(self, part: Part, file: str, real: str) -> None:
-        report, element = self._context.report, part.element
-        if len(self.opened) == MOST_FILES:
-            message = f"there are more than {MOST_FILES} setups"
-            report.error(element.place, "too-many-files", message)
-        has_failed = report.count(Severity.ERROR) > MOST_ERRORS
-        if len(self.opened) >= MOST_FILES or has_failed:
-            return
-        shown = self._context.finder.shown(file, element.place.path, real)
-        try:
-            data = read_bytes(real, self._bytes)
-            limits = Limits(elements=self._elements)
-            root = parse(data, shown, limits, report=report)
-        except FormatError as error:
-            for found in error.diagnostics:
-                report.add(found)
-            return
-        self._bytes -= len(data)
-        self._elements -= sum(1 for _ in root.walk())
-        if root.name == element.name:
-            report_unknown(root, report, TABLES[root.name])
-            self.opened.append(Setup(root, SEPARATOR.join(part.scope)))
-            return
-        report.error(
-            root.place,
-            "wrong-root",
-            f"the root element is {root.label}, but the element that names this file "
-            f"is a <{element.name}>",
+    finder, report = context.finder, context.report
+    setups: list[tuple[Part, str]] = []
+    for part in body.setups:
+        element = part.element
+        file = values(element, report)["file"] or ""
+        if element.name == CALIBRATION:
+            message = f"the calibration {quote(file)} is not applied, as in RobWork"
+            report.note(element.place, "calibration", message)
+        else:
+            found = finder.find(file, element.place)
+            if isinstance(found, str):
+                setups.append((part, found))
+                continue
+            message = f"{found.message}; its rules for collisions are left out"
+            report.warning(element.place, found.code, message, hint=found.hint)
+        kept = Property(
+            name=f"{PREFIX}{element.name}",
+            text=finder.from_first(file, element.place),
+            description=SEPARATOR.join(part.scope[1:]),
         )
+        body.unread.append(kept)
+    return setups
 
 
-def read_rules(setups: Sequence[Setup], patterns: Patterns, context: Context) -> Rules:
+def read_rules(
+    setups: Sequence[tuple[Part, str]], patterns: Patterns, context: Context
+) -> Rules:
     """Return the rules of all setups of a workcell.
 
     setups: In the order of the file, those of devices before the workcell's own.
     """
     if not setups:
         return Rules.robwork()
-    # The sort keeps the order of the files of one kind.
-    ordered = sorted(setups, key=lambda setup: setup.root.name != COLLISION)
-    readers = [_RuleReader(setup, patterns, context) for setup in ordered]
+    readers = _open_all(setups, patterns, context)
+    context.report.raise_if_errors()
     every = chain(
         chain.from_iterable(reader.flags() for reader in readers),
         chain.from_iterable(reader.rules() for reader in readers),
@@ -180,23 +129,75 @@ def read_rules(setups: Sequence[Setup], patterns: Patterns, context: Context) ->
             return rules.extended(found)
         except ModelError as error:
             message = str(error).removesuffix(".")
-    context.report.error(ordered[-1].root.place, "too-many-rules", message)
+    place = setups[-1][0].element.place
+    context.report.error(place, "too-many-rules", message)
     return rules
 
 
-class _RuleReader:
-    """Reads one setup."""
+def _open_all(
+    setups: Sequence[tuple[Part, str]], patterns: Patterns, context: Context
+) -> list[_RuleReader]:
+    """Return a reader of each file, in the order in which their rules count."""
+    report, readers = context.report, list[_RuleReader]()
+    size, count = SIZE_CAP, MOST_ELEMENTS
+    for number, (part, path) in enumerate(setups):
+        element = part.element
+        if number == MOST_FILES:
+            message = f"there are more than {MOST_FILES} setups"
+            report.error(element.place, "too-many-files", message)
+        if number >= MOST_FILES or report.count(Severity.ERROR) > MOST_ERRORS:
+            break
+        file = element.attributes["file"]
+        shown = context.finder.shown(file, element.place.path, path)
+        try:
+            data = read_bytes(path, size)
+            root = parse(data, shown, Limits(elements=count), report=report)
+        except FormatError as error:
+            for found in error.diagnostics:
+                report.add(found)
+            continue
+        size -= len(data)
+        count -= sum(1 for _ in root.walk())
+        if root.name == element.name:
+            scope = SEPARATOR.join(part.scope)
+            readers.append(_RuleReader(root, scope, patterns, report))
+            continue
+        report.error(
+            root.place,
+            "wrong-root",
+            f"the root element is {root.label}, but the element that names this file "
+            f"is a <{element.name}>",
+        )
+    # The sort keeps the order of the files of one kind.
+    return sorted(readers, key=lambda reader: reader.root.name != COLLISION)
 
-    def __init__(self, setup: Setup, patterns: Patterns, context: Context) -> None:
-        self._root, self._scope = setup.root, setup.scope
-        self._table = TABLES[setup.root.name]
+
+class _RuleReader:
+    """Reads one file.
+
+    Attributes:
+        root: The content of the file.
+    """
+
+    def __init__(
+        self, root: Element, scope: str, patterns: Patterns, report: Report
+    ) -> None:
+        """Report what is unknown in the file.
+
+        scope: The device and chains whose names come before those in the file, such as
+            `SchunkHand.f1`; empty for the whole workcell.
+        """
+        self.root = root
+        self._scope = scope
         self._patterns = patterns
-        self._context = context
+        self._report = report
+        self._table = TABLES[root.name]
         self._sides: dict[str, tuple[str, ...]] = {}
+        report_unknown(root, report, self._table)
 
     def flags(self) -> Iterator[Rule]:
         """Yield the rules of the file's flags, which are about all its frames."""
-        root, report = self._root, self._context.report
+        root, report = self.root, self._report
         flags = values(root, report, self._table)
         for flag in (key for key, value in flags.items() if value == "false"):
             message = (
@@ -212,10 +213,10 @@ class _RuleReader:
 
     def rules(self) -> Iterator[Rule]:
         """Yield the rules of the file, in order."""
-        for element in known_children(self._root, self._table):
+        for element in known_children(self.root, self._table):
             if element.name == "Volatile":
-                self._context.report.unsupported.add("<Volatile>", element.place)
-            elif self._root.name == PROXIMITY:
+                self._report.unsupported.add("<Volatile>", element.place)
+            elif self.root.name == PROXIMITY:
                 yield from self._rule(element, tested=element.name == "Include")
             else:
                 for pair in known_children(element, self._table):
@@ -223,7 +224,7 @@ class _RuleReader:
 
     def _rule(self, element: Element, *, tested: bool) -> Iterator[Rule]:
         """Yield the rules of an element with two patterns."""
-        left, right = values(element, self._context.report, self._table).values()
+        left, right = values(element, self._report, self._table).values()
         if left and right:
             yield from self._product(left, right, element.place, tested=tested)
 
@@ -239,7 +240,7 @@ class _RuleReader:
                 found = self._patterns.sides(pattern, self._scope)
             except ModelError as error:
                 message = str(error).removesuffix(".")
-                self._context.report.error(place, "bad-pattern", message)
+                self._report.error(place, "bad-pattern", message)
             else:
                 if not found:
                     self._report_unmatched(pattern, place)
@@ -253,22 +254,36 @@ class _RuleReader:
         if not is_name(pattern):
             if pattern != "*":
                 message = f"the pattern {quote(full)} matches no link"
-                self._context.report.warning(place, "no-match", message)
+                self._report.warning(place, "no-match", message)
         elif full not in names:
             known = (n.removeprefix(prefix) for n in names if n.startswith(prefix))
-            self._context.report.warning(
+            self._report.warning(
                 place,
                 "unknown-frame",
                 f"there is no frame {quote(full)}; its rules are left out",
-                hint=self._context.report.hint(pattern, known),
+                hint=self._report.hint(pattern, known),
             )
 
 
-# Writing: a proximity setup in a file beside the workcell
+# Writing: references, and a proximity setup in a file beside the workcell
 
 FLAGS: Final = {"UseIncludeAll": "true", "UseExcludeStaticPairs": "true"}
 _START: Final = Rules.robwork(has_setup=True)
 _DEFAULTS: Final = (Rules(), Rules.robwork())
+
+
+def setup_elements(properties: Sequence[Property]) -> list[Element]:
+    """Return the references to setups that were not read, each in its chains."""
+    found: list[Element] = []
+    for each in properties:
+        kind = each.name.removeprefix(PREFIX)
+        if each.name.startswith(PREFIX) and kind in SETUPS:
+            element = tag(kind, {"file": each.text})
+            for chain in reversed(each.description.split(SEPARATOR)):
+                if chain:
+                    element = tag("SerialChain", {"name": chain}, element)
+            found.append(element)
+    return found
 
 
 def are_default(rules: Rules) -> bool:
