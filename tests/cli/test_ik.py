@@ -151,7 +151,7 @@ def test_reasons_of_a_batch(run, file: str):
     result = run("ik", file, *BASE, "--poses", "x.npy", "--out", "q.npy")
     assert (result.code, result.err) == (1, "")
     assert result.out.startswith("20 of 23 targets solved\n")
-    assert "2 the target is no rigid pose; the first is 3\n" in result.out
+    assert "2 the target is not a rigid pose; the first is 3\n" in result.out
     assert "1 out of reach: no joint positions lead there; the first is 5\n" in (
         result.out
     )
@@ -162,11 +162,11 @@ def test_reasons_of_a_batch(run, file: str):
     ("pose", "said"),
     [
         ("9,0,0,0,0,0", "out of reach: no joint positions lead there: 8"),
-        ("nan,0,0,0,0,0", "the target is no rigid pose\n"),
-        ("0,0,0,0,0.5,0,0", "the target is no rigid pose\n"),
-        ("2,0,0,0,0.5,0,0", "the target is no rigid pose\n"),
-        ("0.3,0.2,0.4,1,0,0,0", "the target is no rigid pose\n"),
-        ("1," * 15 + "1", "the target is no rigid pose\n"),
+        ("nan,0,0,0,0,0", "the target is not a rigid pose\n"),
+        ("0,0,0,0,0.5,0,0", "the target is not a rigid pose\n"),
+        ("2,0,0,0,0.5,0,0", "the target is not a rigid pose\n"),
+        ("0.3,0.2,0.4,1,0,0,0", "the target is not a rigid pose\n"),
+        ("1," * 15 + "1", "the target is not a rigid pose\n"),
     ],
 )
 @pytest.mark.parametrize("method", ["closed", "numeric"])

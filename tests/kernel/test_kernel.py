@@ -220,7 +220,7 @@ def test_dtype_in_any_words(track: Program, dtype: str):
         ("f2", "not in float16"),
         (np.dtype("f8").newbyteorder("S"), "float64 or float32, not in "),
         (complex, "not in complex128"),
-        ("real", "'real' is no dtype"),
+        ("real", "'real' is not a dtype"),
     ],
 )
 def test_other_types_have_no_kernel(track: Program, dtype: Any, said: str):

@@ -79,7 +79,7 @@ def test_what_is_no_number_is_refused(tape: Tape, wrong):
     for record in (lambda: ADD(x, wrong), lambda: AND(x > 0, wrong)):
         with pytest.raises(
             TraceError,
-            match=r"was combined with .*, which is no number|the complex number",
+            match=r"was combined with .*, which is not a number|the complex number",
         ):
             record()
 

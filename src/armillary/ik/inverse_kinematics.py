@@ -238,7 +238,7 @@ class InverseKinematics:
             ShapeError: As for a call.
             UnknownName: There is no such purpose or method.
             ModelError: As for a call.
-            TraceError: The purpose is no formula of one number.
+            TraceError: The purpose is not a formula of one number.
         """
         kernel = self._purpose(purpose)
         query = query_of(

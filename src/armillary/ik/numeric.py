@@ -191,7 +191,7 @@ class NumericSearch:
                 lower=lower,
                 upper=upper,
                 search_options=options or BRIEF,
-                salt=query.random_seed,
+                random_seed=query.random_seed,
                 constants=np.concatenate([*ends, *self._bound]),
             )
         return plan

@@ -81,7 +81,7 @@ def purpose_kernel(problem: Problem, purpose: Purpose | str) -> Kernel:
 
     Raises:
         UnknownName: There is no such purpose.
-        TraceError: The purpose is no formula of one number.
+        TraceError: The purpose is not a formula of one number.
     """
     check_purpose(purpose)
     if isinstance(purpose, str):

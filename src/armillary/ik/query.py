@@ -150,7 +150,7 @@ def joint_vectors(problem: Problem, values: Any, name: str, batch: Batch) -> Arr
     """Return joint vectors, shape (n,) or (count, n); of a state those of its joints.
 
     Raises:
-        ShapeError: They are no vectors of n, do not fit the batch, or hold NaN.
+        ShapeError: They are not vectors of n, do not fit the batch, or hold NaN.
     """
     if isinstance(values, State):
         values = np.take(values.bound(problem.tree.cell).q, problem.selection.inputs)
@@ -163,7 +163,7 @@ def as_poses(targets: Any, goals: int) -> tuple[Array, Batch]:
     They may be matrices, quaternions with origins, or dual quaternions.
 
     Raises:
-        ShapeError: They are no poses, or not one for each goal.
+        ShapeError: They are not poses, or not one for each goal.
     """
     array = as_matrices(targets)
     core = (4, 4) if goals == 1 else (goals, 4, 4)
@@ -182,7 +182,7 @@ def as_vectors(values: Any, name: str, n: int, batch: Batch) -> Array:
     """Return joint vectors for all targets, shape (n,), or for each, (count, n).
 
     Raises:
-        ShapeError: They are no vectors of n, do not fit the batch, or hold NaN.
+        ShapeError: They are not vectors of n, do not fit the batch, or hold NaN.
     """
     array = as_reals(values, name)
     if array.shape[-1:] != (n,):

@@ -12,7 +12,7 @@ from armillary.kernel import search_layout
 
 
 class Ending(IntEnum):
-    """Ways to end; 0 is the one that is wished for.
+    """Ways to end; 0 is success.
 
     A member is written as its number and its sentence.
     """
@@ -36,10 +36,10 @@ class Ending(IntEnum):
     @classmethod
     def text(cls, endings: npt.NDArray[Any], success: npt.NDArray[np.bool_]) -> str:
         """Return as text how many succeeded, and how the others ended."""
-        wished = cls(0)
-        texts = [f"{int(success.sum())} of {success.size} {wished.sentence}"]
+        best = cls(0)
+        texts = [f"{int(success.sum())} of {success.size} {best.sentence}"]
         for name, count in cls.summary(endings).items():
-            if name != wished.name:
+            if name != best.name:
                 texts.append(f"{count} {cls[name].sentence}")
         return "; ".join(texts)
 
@@ -54,7 +54,7 @@ class Reason(Ending):
 
     SOLVED = search_layout.SOLVED, "solved"
     NOT_FOUND = search_layout.UNSOLVED, "not found within the budget of starts"
-    INVALID_TARGET = search_layout.INVALID, "the target is no rigid pose"
+    INVALID_TARGET = search_layout.INVALID, "the target is not a rigid pose"
     OUT_OF_REACH = 3, "out of reach: no joint positions lead there"
     LIMITS = 4, "blocked by joint limits: found only beyond them"
     SINGULAR = 5, "singular: the closed form has no unique answer there"

@@ -285,7 +285,7 @@ def _strictly(
     allowed: Array,
     angle: tuple[Array, ...],
 ) -> Any:
-    """Return what a kernel says of some targets if q beyond limits are no answers."""
+    """Return what a kernel says of some targets if q beyond limits are not answers."""
     exact = np.array([*allowed[:3], SLACK])
     there = () if near is None else (near[rows] if near.ndim > 1 else near,)
     angle = tuple(each[rows] if each.ndim else each for each in angle)

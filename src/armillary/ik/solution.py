@@ -26,7 +26,7 @@ class Solution:
 
     Attributes:
         q: Joint positions [m or rad], shape (..., n): an answer where `success`, else
-            the nearest that was found; NaN for targets that are no pose.
+            the nearest that was found; NaN for targets that are not a pose.
     """
 
     def __init__(self, found: Candidates, batch: Batch) -> None:

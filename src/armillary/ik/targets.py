@@ -32,7 +32,7 @@ def as_matrices(targets: Any) -> npt.NDArray[np.float64]:
             NaN. Other shapes are returned as they are.
 
     Raises:
-        ShapeError: They are no numbers, or lists of unequal lengths.
+        ShapeError: They are not numbers, or lists of unequal lengths.
     """
     array = as_reals(targets, "targets")
     form = _BY_SIZE.get(array.shape[-1]) if array.ndim else None

@@ -40,9 +40,9 @@ _unpruned = [0]  # bytes stored since the last pruning
 
 def folder() -> Path | None:
     """Return where code is kept; None where there is no such place, or none wanted."""
-    wish = os.environ.get("ARMILLARY_CACHE")
-    if wish:
-        return None if wish.lower() == "off" else Path(os.path.expanduser(wish))
+    value = os.environ.get("ARMILLARY_CACHE")
+    if value:
+        return None if value.lower() == "off" else Path(os.path.expanduser(value))
     if sys.platform == "win32":
         base = _folder_of("LOCALAPPDATA", "AppData", "Local")
     elif sys.platform == "darwin":
@@ -82,7 +82,7 @@ def load(key: str) -> bytes | None:
 
 
 def store(key: str, code: bytes) -> None:
-    """Keep `code` under `key`; a disk that is full or read-only is no error."""
+    """Keep `code` under `key`; a disk that is full or read-only is not an error."""
     place = _trusted_folder()
     if place is None:
         return

@@ -161,7 +161,7 @@ def _body(
     columns: bool,
     name: str = "block",
 ) -> _Body:
-    """Return the segments in turn; a single one is no function of its own."""
+    """Return the segments in turn; a single one is not a function of its own."""
     declared: dict[str, str] = {}
     blocks: list[Block] = []
     outlined = _length(program) > OUTLINED_FROM

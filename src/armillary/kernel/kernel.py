@@ -120,7 +120,7 @@ class Kernel:
         native = self._native
         if native.pickled is not None:
             return native.pickled
-        return _restored, (native.program, native.dtype.str, native.wish)
+        return _restored, (native.program, native.dtype.str, native.requested)
 
     def __copy__(self) -> Kernel:
         return self
@@ -171,23 +171,25 @@ def _result(native: Native, array: Any, port: Port, batch: Batch) -> Array:
     return found
 
 
-def _thread_count(native: Native, batch: Batch, wish: Any) -> int:
+def _thread_count(native: Native, batch: Batch, requested: Any) -> int:
     """Return the number of threads to use.
 
     Raises:
-        KernelError: The wish is no number, or below 1.
+        KernelError: `requested` is not a number, or below 1.
     """
-    if wish is not None:
+    if requested is not None:
         try:
-            wish = operator.index(wish)
+            requested = operator.index(requested)
         except TypeError:
-            raise KernelError(f"threads is {wish!r}; it must be a number.") from None
-        if wish < 1:
-            raise KernelError(f"threads is {wish}; it must be at least 1.")
+            raise KernelError(
+                f"threads is {requested!r}; it must be a number."
+            ) from None
+        if requested < 1:
+            raise KernelError(f"threads is {requested}; it must be at least 1.")
     worth = math.prod(batch) * native.operations // OPERATIONS_PER_THREAD
     if worth < 2:
         return 1
-    return min(worth, wish or threads.default_threads(), max(batch))
+    return min(worth, requested or threads.default_threads(), max(batch))
 
 
 def _direct(arrays: Sequence[Array], results: Sequence[Array]) -> bool:
@@ -347,9 +349,9 @@ def compile(
     return kernel_of(native_of(program, dtype, lanes))
 
 
-def _restored(program: Program, dtype: str, wish: int) -> Kernel:
+def _restored(program: Program, dtype: str, requested: int) -> Kernel:
     """Return what a pickle holds, compiled for the machine that it is read on."""
-    return shared_kernel(program, dtype=dtype, lanes=wish or None)
+    return shared_kernel(program, dtype=dtype, lanes=requested or None)
 
 
 @lru_cache(maxsize=512)

@@ -37,7 +37,7 @@ class Native:
         operations: How much work a row is.
         dtype: The type it computes in.
         lanes: How many rows it computes at once.
-        wish: How many were asked for; 0 for as many as the machine likes.
+        requested: How many were asked for; 0 for as many as the machine prefers.
         ufunc: The generalised ufunc of `core`; None if that has no outputs.
         call: Address of the compiled body of a single call, 0 where there is none.
         state: What each call copies, see `fallback`.
@@ -52,7 +52,7 @@ class Native:
     operations: int
     dtype: np.dtype[Any]
     lanes: int
-    wish: int
+    requested: int
     ufunc: Callable[..., Any] | None
     call: int
     state: npt.NDArray[np.int64]
@@ -78,7 +78,7 @@ def real_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
     try:
         kind = np.dtype(dtype)
     except TypeError as error:
-        raise KernelError(f"{dtype!r} is no dtype; {error}.") from error
+        raise KernelError(f"{dtype!r} is not a dtype; {error}.") from error
     for real in _REALS:
         if kind == real:
             return real
@@ -120,7 +120,7 @@ def native_of(
         operations=program.operation_count + 1,
         dtype=kind,
         lanes=shape.lanes,
-        wish=lanes or 0,
+        requested=lanes or 0,
         ufunc=ufunc,
         call=code.address("call") if fast else 0,
         state=new_state(),

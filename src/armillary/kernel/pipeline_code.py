@@ -36,7 +36,7 @@ TABLE: Final = Struct.of(records=(PTR, 1), count=(I64, 1))
 """What the machine code of a pipeline reads of a table; they follow each other."""
 
 INLINE: Final = 500
-"""Programs of at most so many instructions are no functions of their own."""
+"""Programs of at most so many instructions are not functions of their own."""
 
 IN_REGISTERS: Final = 64
 """Numbers of a column that may be in registers; LLVM decides."""

@@ -62,7 +62,10 @@ class CompiledPipeline:
                 operations=1 + _operations(pipeline.stages, counts, 1),
                 state=new_state(address_of(words)),
                 tables=packed,
-                pickled=(_restored, (pipeline, packed, native.dtype.str, native.wish)),
+                pickled=(
+                    _restored,
+                    (pipeline, packed, native.dtype.str, native.requested),
+                ),
                 owned=(*native.owned, words, *packed.values()),
             )
         )
@@ -86,14 +89,14 @@ def compile_pipeline(
 
 
 def _restored(
-    pipeline: Pipeline, tables: Mapping[str, Array], dtype: str, wish: int
+    pipeline: Pipeline, tables: Mapping[str, Array], dtype: str, requested: int
 ) -> Kernel:
     """Return what a pickle holds, compiled for the machine that it is read on."""
     given = {
         name: {field: records[field] for field in records.dtype.names or ()}
         for name, records in tables.items()
     }
-    return compile_pipeline(pipeline, dtype=dtype, lanes=wish or None)(given)
+    return compile_pipeline(pipeline, dtype=dtype, lanes=requested or None)(given)
 
 
 def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int) -> int:

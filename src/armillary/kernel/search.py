@@ -121,7 +121,7 @@ def make_plan(
     lower: Array,
     upper: Array,
     search_options: SearchOptions,
-    salt: int = 0,
+    random_seed: int = 0,
     constants: Array | None = None,
 ) -> Plan:
     """Put together how to search.
@@ -132,7 +132,7 @@ def make_plan(
         lower: Least start at random, shape (n,).
         upper: Greatest start at random, shape (n,).
         search_options: When to give up.
-        salt: Another number gives other random starts.
+        random_seed: Another number gives other random starts.
         constants: The third input of the step, if it has one.
     """
     known = (table.features, table.starts, table.offsets, table.grid)
@@ -144,7 +144,7 @@ def make_plan(
         *map(address_of, (*known, *placing)),
         table.void,
         *map(address_of, ranges),
-        salt,
+        random_seed,
         address_of(shared),
         *search_options.numbers,
         address_of(reals),

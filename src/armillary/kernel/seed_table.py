@@ -33,7 +33,7 @@ class Table:
         columns: Which parameters of a problem are features, shape (2 pairs,).
         factors: What they are multiplied with, shape (2 pairs,).
         axes: Which three parameters place a problem in the grid.
-        void: The least squared distance of what is no entry.
+        void: The least squared distance of what is not an entry.
     """
 
     features: npt.NDArray[np.int16]

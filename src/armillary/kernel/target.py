@@ -69,14 +69,14 @@ def host() -> Target:
 
 
 def _narrowed(width: int) -> int:
-    wish = os.environ.get("ARMILLARY_VECTOR_BITS")
-    if wish is None:
+    value = os.environ.get("ARMILLARY_VECTOR_BITS")
+    if value is None:
         return width
-    if wish not in {"64", "128", "256", "512"}:
+    if value not in {"64", "128", "256", "512"}:
         raise KernelError(
-            f"ARMILLARY_VECTOR_BITS is {wish!r}; it takes 64, 128, 256 or 512."
+            f"ARMILLARY_VECTOR_BITS is {value!r}; it takes 64, 128, 256 or 512."
         )
-    return int(wish)
+    return int(value)
 
 
 def machine(target: Target, level: int = 2) -> Any:

@@ -28,16 +28,16 @@ def default_threads() -> int:
     """Return how many threads a large batch uses unless the call says.
 
     Raises:
-        KernelError: The environment's `ARMILLARY_THREADS` is no number of threads.
+        KernelError: The environment's `ARMILLARY_THREADS` is not a number of threads.
     """
-    wish = os.environ.get("ARMILLARY_THREADS")
-    if wish is None:
+    value = os.environ.get("ARMILLARY_THREADS")
+    if value is None:
         return available_processors()
-    if not (wish.isascii() and wish.isdigit() and int(wish) > 0):
+    if not (value.isascii() and value.isdigit() and int(value) > 0):
         raise KernelError(
-            f"ARMILLARY_THREADS is {wish!r}; it takes a number of threads from 1 up."
+            f"ARMILLARY_THREADS is {value!r}; it takes a number of threads from 1 up."
         )
-    return int(wish)
+    return int(value)
 
 
 def share(

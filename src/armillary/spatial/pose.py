@@ -108,7 +108,7 @@ class Pose(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
             tolerance: Largest error of an entry of R R' - 1 and of the last row.
 
         Raises:
-            ShapeError: The shape differs, or an entry is no number.
+            ShapeError: The shape differs, or an entry is not a number.
             ModelError: It is not finite, sheared, scaled or reflected.
         """
         try:
@@ -233,7 +233,7 @@ IDENTITY: Final = Pose(EYE, ZERO)
 
 
 def _check(pose: Pose, last: list[Number], tolerance: float) -> None:
-    """Refuse floats that are no pose."""
+    """Refuse floats that are not a pose."""
     for value in (*pose.entries, *last):
         if isinstance(value, float) and not abs(value) < np.inf:
             raise ModelError(f"A pose has an entry {value}; all must be finite.")

@@ -33,7 +33,7 @@ def number(value: Any) -> Number:
     """Return a traced scalar as it is, anything else as a float.
 
     Raises:
-        ShapeError: It is no number.
+        ShapeError: It is not a number.
     """
     if isinstance(value, Traced):
         return value

@@ -40,7 +40,7 @@ class TracedArray(np.ndarray):
         args: Iterable[Any],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        """Call a function of NumPy that is no ufunc, such as `where`."""
+        """Call a function of NumPy that is not a ufunc, such as `where`."""
         given = tuple(args)
         if func in numpy_meaning.FUNCTIONS or (func is np.where and len(given) == 3):
             plain = (_plain(arg) for arg in given)

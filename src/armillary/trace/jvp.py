@@ -22,7 +22,7 @@ def tangent(results: Sequence[Any], seeds: Iterable[tuple[Node, Any]]) -> list[A
 
     Args:
         results: Scalars, or plain numbers, whose derivative is zero.
-        seeds: Nodes and the rate of each; what lies below a seed is held constant.
+        seeds: Nodes and the rate of each; what lies below a seed stays constant.
 
     Raises:
         TraceError: Results and seeds are not of one trace.

@@ -69,7 +69,7 @@ class Op:
             altogether: at a step, a pole, a cut or the end of the domain. Code keeps
             every rounding of the formula in what such an operation is computed from.
         depends_on_type: Whether it asks for the type that a kernel computes in, so that
-            it is no constant even of constants.
+            it is not a constant, even of constants.
     """
 
     name: str

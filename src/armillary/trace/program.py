@@ -215,7 +215,7 @@ class _Returned:
         """Return all scalars of what one run returned, row-major.
 
         Raises:
-            TraceError: They are no numbers, or do not have the shapes they should.
+            TraceError: They are not numbers, or do not have the shapes they should.
         """
         arrays = [self._array(part) for part in self._parts(values)]
         shapes = tuple(array.shape for array in arrays)

@@ -101,7 +101,7 @@ class Node(Traced):
         args: tuple[Any, ...],
         options: Mapping[str, Any],
     ) -> Any:
-        """Call a function of NumPy that is no ufunc, such as `where`."""
+        """Call a function of NumPy that is not a ufunc, such as `where`."""
         return numpy_meaning.call_function(function, args, options)
 
     __eq__ = _operator(ops.EQ)[0]

@@ -55,7 +55,7 @@ class Tape:
         """Return the node for `op` of `args`, numbers among them lifted.
 
         Raises:
-            TraceError: An argument is no number, or belongs to another trace.
+            TraceError: An argument is not a number, or belongs to another trace.
         """
         kinds = op.args
         if len(args) != len(kinds):
@@ -183,7 +183,7 @@ def _number(value: Any) -> float:
     """Return a plain number as a float.
 
     Raises:
-        TraceError: It is none.
+        TraceError: It is not a number.
     """
     if type(value) is float:
         return value
@@ -199,4 +199,4 @@ def _number(value: Any) -> float:
             f"a traced scalar was combined with the complex number {value!r}, but is "
             "real. Compute real and imaginary parts apart."
         )
-    raise fault(f"a traced scalar was combined with {value!r}, which is no number.")
+    raise fault(f"a traced scalar was combined with {value!r}, which is not a number.")

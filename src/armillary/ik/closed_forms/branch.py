@@ -223,8 +223,8 @@ def _branch(
     for turn, drive in zip(answer.turns, closed.arm.drives, strict=True):
         k = drive.place
         ends = limits[0][k], limits[1][k]
-        wish = None if near is None else near[k]
-        q[k] = coordinate(turn, drive, ends, wish, allowed.slack)
+        preferred = None if near is None else near[k]
+        q[k] = coordinate(turn, drive, ends, preferred, allowed.slack)
         if near is not None or not never_leaves(drive, *ends):
             within = within & is_within(q[k], *ends, allowed.excess)
             inside = inside & is_within(q[k], *ends, 0.0)
