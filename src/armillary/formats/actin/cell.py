@@ -299,7 +299,6 @@ def _lone_element(cell: Workcell, report: Report) -> Element | None:
         joint=link.joint, primary=link.primary, library=next(notes, "")
     )
     alone = _lone_cell(link.name, kinematics)
-    fields = alone.__struct_fields__  # the cell may be of a derived class
-    if any(getattr(alone, field) != getattr(cell, field) for field in fields):
+    if alone != cell:
         return None
     return component_element(link, kinematics.library, report)

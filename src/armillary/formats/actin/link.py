@@ -20,6 +20,7 @@ from armillary.formats.actin.values import (
     built,
     exact_attribute,
     exactly,
+    flag,
     number,
     number_element,
     pose_elements,
@@ -59,7 +60,7 @@ def read_link(
         inertia=_read_inertia(element, report),
         frames=_read_frames(element, report),
         joint_name=text(element, "jointName", report),
-        passive=element.only_child("passive", report) is not None,
+        passive=flag(element, "passive", report),
         coupling=_read_coupling(element, report),
         inputs=tuple(each.read_text() for each in element.children_named("input")),
         **_read_shapes(element, report),
@@ -209,9 +210,10 @@ def _read_frame(element: Element, report: Report) -> Frame:
     name = text(element, "identifier", report)
     if not name:
         report.error(element.place, "no-name", "a named frame has no name")
-    is_end_effector = element.only_child("endEffector", report) is not None
-    pose = read_pose(element, report)
-    return Frame(name=name, pose=pose, end_effector=is_end_effector)
+    is_end_effector = flag(element, "endEffector", report)
+    return Frame(
+        name=name, pose=read_pose(element, report), end_effector=is_end_effector
+    )
 
 
 def _frame_element(frame: Frame, report: Report) -> Element:

@@ -15,6 +15,7 @@ from armillary.formats.actin.values import (
     entries,
     exact_attribute,
     exactly,
+    flag,
     number,
     pose_elements,
     pose_of_entries,
@@ -225,7 +226,7 @@ def _read_mount(
         manipulator=cell.manipulators[k].name,
         on=on,
         pose=pose_of_entries(exactly(element, entries(pose), report)),
-        bolted=element.only_child("loose", report) is None,
+        bolted=not flag(element, "loose", report),
     )
 
 

@@ -5,15 +5,14 @@ Where Actin's form of numbers would round them, the attribute `exact` holds them
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar, cast
 
 from armillary.errors import ArmillaryError, quote
 from armillary.formats.actin.names import OWN, actin_tag
 from armillary.formats.diagnostic import NOWHERE, Report
-from armillary.formats.numbers import WHITE_SPACE, number_text
-from armillary.formats.xml import Element
+from armillary.formats.numbers import WHITE_SPACE, has_direction, number_text
+from armillary.formats.xml import Element, report_unused
 from armillary.formats.xml.write import Value
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import EYE, ZERO, Rows
@@ -22,8 +21,6 @@ T = TypeVar("T")
 
 EXACT: Final = f"{{{OWN}}}exact"
 EXACT_TOLERANCE: Final = 1e-9
-LENGTH_TOLERANCE: Final = 1e-6
-LEAST_LENGTH: Final = 1e-12
 QUATERNION: Final = ("q0", "q1", "q2", "q3")
 AXES: Final = ("x", "y", "z")
 
@@ -70,6 +67,14 @@ def value_text(value: Any) -> str:
     if isinstance(value, tuple):
         return " ".join(map(value_text, cast(tuple[Any, ...], value)))
     return number_text(value)
+
+
+def flag(parent: Element, name: str, report: Report) -> bool:
+    """Return whether there is a child of a name, which holds nothing."""
+    child = parent.only_child(name, report)
+    if child is not None:
+        report_unused(child, report)
+    return child is not None
 
 
 def number(
@@ -142,26 +147,22 @@ def read_pose(element: Element | None, report: Report) -> Pose:
             report.note(position.place, "translation-inside", message)
     origin = ZERO
     if position is not None:
-        x, y, z = (position.number(axis, report, default=0.0) for axis in AXES)
+        x, y, z = position.each_number(AXES, report, default=0.0) or ZERO
         origin = (x, y, z)
     return Pose(EYE if turn is None else _read_rotation(turn, report), origin)
 
 
 def _read_rotation(element: Element, report: Report) -> Rows:
-    given = [element.number(name, report, required=True) for name in QUATERNION]
-    wxyz = tuple(q for q in given if q is not None)
-    if len(wxyz) < len(given):
+    wxyz = element.each_number(QUATERNION, report)
+    if wxyz is None or not has_direction(
+        wxyz,
+        f"the quaternion {quote(' '.join(f'{q:g}' for q in wxyz))}",
+        element.place,
+        report,
+        codes=("bad-quaternion", "quaternion-length"),
+        hint="Its length must be 1; the identity is 1 0 0 0.",
+    ):
         return EYE
-    shown = quote(" ".join(f"{q:g}" for q in wxyz))
-    length = math.hypot(*wxyz)
-    if not LEAST_LENGTH <= length < math.inf:
-        message = f"the quaternion {shown} is not a rotation"
-        hint = "Its length must be 1; the identity is 1 0 0 0."
-        report.error(element.place, "bad-quaternion", message, hint=hint)
-        return EYE
-    if abs(length - 1.0) > LENGTH_TOLERANCE:
-        message = f"the quaternion {shown} has length {length:.6g}; normalised"
-        report.warning(element.place, "quaternion-length", message)
     said = entries(Pose.from_quaternion(wxyz))[:9]
     return pose_of_entries((*exactly(element, said, report), *ZERO)).rotation
 

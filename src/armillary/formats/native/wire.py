@@ -48,7 +48,7 @@ JointInFile: TypeAlias = Annotated[
 
 
 class Head(Struct, kw_only=True):
-    """What tells that a file is one of ours, and of which version."""
+    """The members that identify a file of this format, and its version."""
 
     format: str = ""
     version: int = 0
@@ -65,7 +65,7 @@ def derived(
     """Return a struct with the fields of a struct of the model, as files hold them.
 
     Its `model` is that struct. Every field with a default is UNSET where it is absent.
-    head: Further fields, which stand in front.
+    head: Further fields, which come first.
     """
     return msgspec.defstruct(
         name,

@@ -35,7 +35,7 @@ def write(cell: Workcell, report: Report) -> bytes:
             joint.
     """
     record: Record = {"format": FORMAT_NAME, "version": VERSION}
-    record.update(_Writing(report).struct(cell, Workcell))
+    record.update(_Writing(report).struct(cell))
     text = to_text(record, depth=DEPTH)
     report.raise_if_errors()
     return text
@@ -47,16 +47,13 @@ class _Writing:
     def __init__(self, report: Report) -> None:
         self._report = report
 
-    def struct(self, value: Struct, kind: type[Struct] | None = None) -> Record:
-        """Return a struct as files hold it: what has its default is left out.
-
-        kind: The struct whose fields count, where `value` may be of a subclass.
-        """
+    def struct(self, value: Struct) -> Record:
+        """Return a struct as files hold it: what has its default is left out."""
         record: Record = {}
         config = value.__struct_config__
         if config.tag_field:
             record[config.tag_field] = config.tag
-        plan = _plan(kind or type(value))
+        plan = _plan(type(value))
         for name, default, default_record, default_text, write in plan:
             given = getattr(value, name)
             # Infinite limits are defaults that no file could hold.
