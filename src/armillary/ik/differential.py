@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import cached_property, partial
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,19 +13,17 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError
 from armillary.ik.objective import Purpose, check_purpose, limit_distance
 from armillary.ik.problem import chosen_axes
-from armillary.ik.rates import RateReason, Rates
 from armillary.ik.rates_program import Options, Task, rates_program
-from armillary.ik.targets import as_reals
+from armillary.ik.reason import RateReason
+from armillary.ik.targets import as_joints, as_reals
 from armillary.ik.task_priority import Progress
 from armillary.kernel import shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.jacobian import Twist
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import named_twist
-from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD, Workcell
 
@@ -35,30 +33,48 @@ MOST_CALLS = 16
 PROGRESS = 5  # its place among the inputs of a kernel
 
 
-class Question(NamedTuple):
-    """What a solver of a cell is about, besides its tasks.
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates:
+    """The rates for a batch of wanted twists; its arrays are read-only.
+
+    Where there are k > 1 tasks, the arrays other than `qd` have an axis k after those
+    of the batch.
 
     Attributes:
-        tree: What moves.
-        inputs: The joints, as indices into the cell's q.
-        joints: Their names.
-        select: Gives what else is an input, of the frames that tasks are about.
-        twist: Makes a twist of the cell from names of frames.
-        limited: Whether limits hold.
-        purpose: What freedom is used for.
-        gain: How fast that is followed.
+        qd: Joint rates [m/s or rad/s], shape (..., n); NaN where anything given was.
+        twist: What they achieve, all six numbers [m/s, rad/s], shape (..., 6).
+        residual: Length of what is missing in the rows that count, linear [m/s] and
+            angular [rad/s], shape (..., 2).
+        scale: How far on the straight line from what higher tasks leave to what is
+            wanted, less damping, shape (...); 1 where limits take nothing.
+        reason: Why, as numbers of `RateReason`, shape (...).
     """
 
-    tree: Tree
-    inputs: tuple[int, ...]
-    joints: tuple[str, ...]
-    select: Callable[[Sequence[FrameRef]], Inputs]
-    twist: Callable[[str, str, str | None, str | None], Twist]
-    limited: bool
-    purpose: Purpose | str | None = None
-    gain: float = 1.0
+    qd: Array
+    twist: Array
+    residual: Array
+    scale: Array
+    reason: npt.NDArray[np.int8]
+
+    def __post_init__(self) -> None:
+        """Close the arrays for writing."""
+        for name in self.__slots__:
+            getattr(self, name).flags.writeable = False
+
+    @property
+    def success(self) -> npt.NDArray[np.bool_]:
+        """Return whether the residual is within the tolerances, shape (...)."""
+        return self.reason == RateReason.MET
+
+    def summary(self) -> dict[str, int]:
+        """Return how many tasks ended how, most frequent first."""
+        return RateReason.summary(self.reason)
+
+    def __str__(self) -> str:
+        return RateReason.text(self.reason, self.success)
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DifferentialSolver:
     """Rates that meet wanted twists; call it with q and the twists.
 
@@ -68,20 +84,20 @@ class DifferentialSolver:
     Attributes:
         joints: Names of the joints in q and qd.
         tasks: What is wanted, the most important first.
+        cell: What moves.
+        state: Where all else is, a state of the cell; by default as it was built.
+        limited: Whether limits hold.
+        purpose: What freedom is used for.
+        gain: How fast that is followed.
     """
 
-    def __init__(self, question: Question, tasks: tuple[Task, ...]) -> None:
-        """Prepare the solver of `tasks`; see `Cell.differential_ik`."""
-        self.joints = question.joints
-        self.tasks = tasks
-        self._question = question
-        limits = question.tree.cell.limits
-        places = list(question.inputs)
-        self._lower, self._upper = limits[0][places], limits[1][places]
-        self._rates = question.tree.cell.velocity_limits[places]
-        self._sizes = tuple(len(task.kept) for task in tasks)
-        self._selection = question.select([at for task in tasks for at in task.twist])
-        self._kernels: dict[bool, AnyKernel] = {}
+    joints: tuple[str, ...]
+    tasks: tuple[Task, ...]
+    cell: Workcell
+    state: State | None = None
+    limited: bool = True
+    purpose: Purpose | str | None = None
+    gain: float = 1.0
 
     def then(
         self,
@@ -101,9 +117,9 @@ class DifferentialSolver:
             UnknownName: A frame does not exist.
             ModelError: A bare name is not unique, or nothing is asked for.
         """
-        twist = self._question.twist(frame, relative_to, point, axes)
-        task = task_of(twist, position, rotation)
-        return DifferentialSolver(self._question, (*self.tasks, task))
+        names = frame, relative_to, point, axes
+        task = task_of(self.cell, names, (position, rotation))
+        return replace(self, tasks=(*self.tasks, task))
 
     def for_purpose(
         self, purpose: Purpose | str, *, gain: float = 1.0
@@ -124,8 +140,7 @@ class DifferentialSolver:
         check_purpose(purpose)
         if not math.isfinite(gain):
             raise ModelError(f"The gain of a purpose is {gain}; it must be finite.")
-        question = self._question._replace(purpose=purpose, gain=gain)
-        return DifferentialSolver(question, self.tasks)
+        return replace(self, purpose=purpose, gain=gain)
 
     def __call__(
         self,
@@ -160,18 +175,36 @@ class DifferentialSolver:
         """
         n = len(self.joints)
         given = {
-            "q": _joints(q, "q", n),
+            "q": as_joints(q, "q", n),
             "twists": self._twists(twists),
             "weights": _weights(weights, n),
             "numbers": self._numbers(damping, step, sharp, tolerance),
         }
-        if self._question.limited:
+        if self.limited:
             given["rates"] = self._rates
         if null is not None:
-            given["null"] = _joints(null, "null", n)
+            given["null"] = as_joints(null, "null", n)
         return self._answer(self._run(given), given)
 
     # inside
+
+    @cached_property
+    def _tree(self) -> Tree:
+        return Tree.of(self.cell) if self.state is None else self.state.tree
+
+    @cached_property
+    def _selection(self) -> Inputs:
+        frames = [frame for task in self.tasks for frame in task.twist]
+        return selection_of(self.cell, self.joints, self.state, frames)
+
+    @cached_property
+    def _rates(self) -> Array:
+        """Return the greatest rates, shape (n,)."""
+        return self.cell.velocity_limits[list(self._selection.inputs)]
+
+    @cached_property
+    def _kernels(self) -> dict[bool, AnyKernel]:
+        return {}
 
     def _twists(self, twists: Any) -> Array:
         """Return twists (..., k, 6), zero where they do not count."""
@@ -199,21 +232,21 @@ class DifferentialSolver:
             raise ShapeError(f"The step is {step} s; it must be 0 or more.")
         if not all(size >= 0.0 for size in tolerance):
             raise ShapeError(f"The tolerances are {tolerance}; they must be 0 or more.")
-        gain = self._question.gain
-        return np.array([damping * damping, step, gain, float(sharp), *tolerance])
+        return np.array([damping * damping, step, self.gain, float(sharp), *tolerance])
 
     def _kernel(self, null: bool) -> AnyKernel:
         """Return the kernel with or without given rates for the freedom left."""
         if null not in self._kernels:
-            question = self._question
-            limits = (self._lower.tolist(), self._upper.tolist())
-            purpose = question.purpose
+            tree, selection, purpose = self._tree, self._selection, self.purpose
+            chosen = list(selection.inputs)
+            lower, upper = (limit[chosen].tolist() for limit in self.cell.limits)
             options = Options(
-                limits=limits if question.limited else None,
+                limits=(lower, upper) if self.limited else None,
                 null=null,
-                purpose=limit_distance(*limits) if purpose == "limits" else purpose,
+                purpose=limit_distance(lower, upper)
+                if purpose == "limits"
+                else purpose,
             )
-            tree, selection = question.tree, self._selection
             program = rates_program(tree, self.tasks, selection, options)
             kernel = bind(shared_kernel(program), selection.values(tree))
             self._kernels[null] = kernel
@@ -223,9 +256,10 @@ class DifferentialSolver:
         """Call the kernel until every row has come to its end."""
         kernel = self._kernel("null" in given)
         arrays = list(given.values())
-        if not self._question.limited:
+        if not self.limited:
             return kernel(*arrays)
-        size = Progress.size(self._sizes, len(self.joints))
+        sizes = [len(task.kept) for task in self.tasks]
+        size = Progress.size(sizes, len(self.joints))
         arrays.insert(PROGRESS, np.zeros(size))
         rows: Array = kernel(*arrays)
         batch = rows.shape[:-1]
@@ -249,7 +283,7 @@ class DifferentialSolver:
     def _ended(self, rows: Array, given: dict[str, Array]) -> npt.NDArray[np.bool_]:
         """Tell which rows have gone through all levels."""
         n = len(self.joints)
-        last = "null" in given or self._question.purpose is not None
+        last = "null" in given or self.purpose is not None
         return ~(rows[..., n] > 0.0) & (rows[..., n + 1] >= len(self.tasks) + last)
 
     def _answer(self, rows: Array, given: dict[str, Array]) -> Rates:
@@ -290,46 +324,44 @@ def differential_of(
         state: Where all else is; by default as the cell was built.
         limited: Whether limits hold.
     """
-    bound = None if state is None else bound_state(cell, state)
     inputs = selection_of(cell, joints).inputs
-    question = Question(
-        tree=Tree.of(cell) if bound is None else bound.tree,
-        inputs=inputs,
+    return DifferentialSolver(
         joints=tuple(cell.joint_names[k] for k in inputs),
-        select=partial(selection_of, cell, joints, bound),
-        twist=partial(named_twist, cell),
+        tasks=(task_of(cell, names, rows),),
+        cell=cell,
+        state=None if state is None else bound_state(cell, state),
         limited=limited,
     )
-    task = task_of(named_twist(cell, *names), *rows)
-    return DifferentialSolver(question, (task,))
 
 
-def task_of(twist: Twist, position: str, rotation: str) -> Task:
+def task_of(
+    cell: Workcell,
+    names: tuple[str, str, str | None, str | None],
+    rows: tuple[str, str],
+) -> Task:
     """Return the task of a twist in the directions and rotations that count.
 
+    Args:
+        cell: What has the frames.
+        names: Frame, `relative_to`, `point` and `axes` of its twist.
+        rows: The directions and the rotations that count.
+
     Raises:
+        UnknownName: A frame does not exist.
         ModelError: None counts, or a letter is not of `xyz`.
     """
-    rows = chosen_axes(position, "position") + chosen_axes(rotation, "rotation")
-    if not any(rows):
+    position, rotation = rows
+    kept = chosen_axes(position, "position") + chosen_axes(rotation, "rotation")
+    if not any(kept):
         raise ModelError("A task must ask for a direction or a rotation.")
-    return Task(twist, rows)
-
-
-def _joints(values: Any, name: str, n: int) -> Array:
-    array = as_reals(values, name)
-    if array.shape[-1:] != (n,):
-        raise ShapeError(
-            f"{name} needs shape (..., {n}); an array of shape {array.shape} was given."
-        )
-    return array
+    return Task(named_twist(cell, *names), kept)
 
 
 def _weights(values: Any, n: int) -> Array:
     array = as_reals(values, "weights")
     if not ((array > 0.0) & (array < math.inf)).all():
         raise ShapeError("Weights are above 0 and finite.")
-    return _joints(array if array.ndim else np.full(n, array), "weights", n)
+    return as_joints(array if array.ndim else np.full(n, array), "weights", n)
 
 
 def _finite(given: dict[str, Array]) -> npt.NDArray[np.bool_]:

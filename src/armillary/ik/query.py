@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from armillary.errors import ShapeError
 from armillary.ik.problem import Problem
-from armillary.ik.targets import as_matrices, as_reals
+from armillary.ik.targets import as_joints, as_matrices, as_reals
 from armillary.kernel.search import SearchOptions, deadline_after
 from armillary.kinematics.state import State
 
@@ -184,11 +184,7 @@ def as_vectors(values: Any, name: str, n: int, batch: Batch) -> Array:
     Raises:
         ShapeError: They are not vectors of n, do not fit the batch, or hold NaN.
     """
-    array = as_reals(values, name)
-    if array.shape[-1:] != (n,):
-        raise ShapeError(
-            f"{name} needs shape (..., {n}); an array of shape {array.shape} was given."
-        )
+    array = as_joints(values, name, n)
     # a sum of squares is quicker than a test of each number
     if math.isnan(np.vdot(array, array)) and np.isnan(array).any():
         raise ShapeError(

@@ -52,6 +52,20 @@ def as_reals(values: Any, name: str) -> npt.NDArray[np.float64]:
         raise ShapeError(text) from error
 
 
+def as_joints(values: Any, name: str, n: int) -> npt.NDArray[np.float64]:
+    """Return joint vectors as an array, shape (..., n).
+
+    Raises:
+        ShapeError: They have another shape.
+    """
+    array = as_reals(values, name)
+    if array.shape[-1:] != (n,):
+        raise ShapeError(
+            f"{name} needs shape (..., {n}); an array of shape {array.shape} was given."
+        )
+    return array
+
+
 @lru_cache
 def _reader(form: str) -> Program:
     def equations(target: Any) -> Any:
