@@ -8,10 +8,10 @@ import pytest
 
 from armillary.errors import ModelError
 from armillary.model.coupling import Coupling
-from armillary.model.cycles import endless
 from armillary.model.joints import Revolute
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.parents import endless
 from armillary.model.workcell import Mount, Workcell
 
 LONG = 20_000  # what takes as many steps as its square takes minutes

@@ -9,7 +9,8 @@ from armillary.errors import ModelError, quote, unknown
 from armillary.kinematics.state import State
 from armillary.model.group import Group
 from armillary.model.manipulator import Manipulator
-from armillary.model.tree import Tree, nearest
+from armillary.model.parents import nearest
+from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
 
 __all__ = ["Choice", "chosen"]

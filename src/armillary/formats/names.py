@@ -1,4 +1,4 @@
-"""Names in files: free ones, likely ones, repeated ones, and the cycles they make."""
+"""Names in files: free ones, likely ones, repeated ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ __all__ = [
     "FreeNames",
     "broken_rules",
     "check_unique",
-    "cycles",
     "depth_first",
     "shown_cycle",
 ]
@@ -54,25 +53,6 @@ def check_unique(kind: str, named: Iterable[tuple[str, Place]], report: Report) 
                 f"a {kind} is called {quote(name)} already, at {where}",
                 hint="Rename one.",
             )
-
-
-def cycles(following: Mapping[str, str]) -> list[list[str]]:
-    """Return each cycle once, as the names in it, in time linear in their number.
-
-    following: The name that follows each; names without an entry are ends.
-    """
-    done: set[str] = set()
-    found: list[list[str]] = []
-    for start in following:
-        name, path = start, dict[str, None]()
-        while name in following and name not in done and name not in path:
-            path[name] = None
-            name = following[name]
-        if name in path:
-            names = list(path)
-            found.append(names[names.index(name) :])
-        done.update(path)
-    return found
 
 
 def shown_cycle(cycle: Sequence[str]) -> str:

@@ -12,13 +12,15 @@ import numpy.typing as npt
 from armillary.kernel import shared_kernel
 from armillary.kernel.arguments import as_inputs
 from armillary.kinematics.bound_state import bound_state
-from armillary.kinematics.poses import LinkPoses, poses_of
+from armillary.kinematics.inputs import Inputs
+from armillary.kinematics.poses import poses_of, poses_program
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
-from armillary.model.tree import Base, Tree, nearest
+from armillary.model.parents import nearest
+from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
-from armillary.spatial.pose import Pose
+from armillary.spatial.pose import IDENTITY, Pose
 from armillary.trace import Port, Program, trace
 
 __all__ = ["Poses", "pose", "poses"]
@@ -30,6 +32,7 @@ MOST_COMPILED: Final = 1_000
 """Frames of a cell; for more of them compiling takes longer than it saves."""
 
 
+IN_WORLD: Final = FrameRef(WORLD_LINK, IDENTITY)
 FRAMES: Final = -3  # the axis of frames in an array of poses
 
 
@@ -59,12 +62,12 @@ def poses(cell: Workcell, state: State, *, q: npt.ArrayLike | None = None) -> Po
         StateError: The state is not one of this cell.
         ShapeError: `q` has another number of joints.
     """
-    survey = kept(cell, "survey", lambda: Survey(cell))
+    frames = kept(cell, "all frames", lambda: AllFrames(cell))
     bound = bound_state(cell, state)
     matrices = (
-        survey.one(bound.q, bound.tree) if q is None else survey.many(q, bound.tree)
+        frames.one(bound.q, bound.tree) if q is None else frames.many(q, bound.tree)
     )
-    return Poses(cell, survey.rows, matrices)
+    return Poses(cell, frames.rows, matrices)
 
 
 class Poses(Mapping[str, Array]):
@@ -108,21 +111,33 @@ class Poses(Mapping[str, Array]):
         return pose
 
 
-class Survey:
-    """The poses of all frames of a cell, compiled once for all attachments.
+class AllFrames:
+    """The poses of all frames of a cell, by one kernel for all attachments.
 
     Bases that states may move are inputs of the kernel. Where one is held by a frame,
     that frame's pose must be known first: what such bases carry is computed as if they
     stood at the origin of the world, and moved afterwards.
+
+    Attributes:
+        rows: The row of each frame in arrays of poses, by its qualified name.
+        carriers: For each manipulator the one with a movable base that carries it by
+            bolted mounts, itself maybe; -1 where that is the world.
     """
 
     def __init__(self, cell: Workcell) -> None:
         """Prepare the questions about `cell`; kernels are made when they are needed."""
-        self.names = cell.frame_names[1:]
-        self.rows = {name: k for k, name in enumerate(self.names)}
+        names = cell.frame_names[1:]
+        self.rows = {name: k for k, name in enumerate(names)}
         self._cell = cell
-        self._frames = [cell.frame(name) for name in self.names]
-        self._bases = Bases(cell)
+        self._frames = [cell.frame(name) for name in names]
+        tree = Tree.of(cell)
+        bases = [tree.base_link(k) for k in range(len(cell.manipulators))]
+        movable = {bases[k] for k in tree.movable}
+        found = nearest(tree.parents, bases, movable.__contains__)
+        self.carriers = [cell.owners[base] for base in found]
+        self._tree = tree.released()
+        every = tuple(range(len(cell.joint_names)))
+        self._selection = Inputs(every, cell.home_q, bases=tree.movable)
 
     def one(self, q: tuple[float, ...], tree: Tree) -> Array:
         """Return the poses of all frames in the world, shape (k, 4, 4)."""
@@ -134,14 +149,14 @@ class Survey:
 
     def _settled(
         self,
-        survey: Callable[..., Array],
+        compute: Callable[..., Array],
         multiply: Callable[[Array, Array], Array],
         q: Any,
         tree: Tree,
     ) -> Array:
-        standing = kept(tree, "standing", lambda: Standing(self._bases, tree))
-        poses = survey(q, standing.matrices) if self._bases.free else survey(q)
-        standing.settle(poses, multiply)
+        bases = kept(tree, "bases of all frames", lambda: BasePoses(self, tree))
+        poses = compute(bases.matrices, q) if tree.movable else compute(q)
+        bases.settle(poses, multiply)
         poses.flags.writeable = False
         return poses
 
@@ -165,57 +180,35 @@ class Survey:
 
     @cached_property
     def _program(self) -> Program:
-        return survey_program(self._cell, self._frames, self._bases.free)
+        return poses_program(
+            self._tree,
+            self._frames,
+            IN_WORLD,
+            single=False,
+            form="matrix",
+            selection=self._selection,
+        )
 
-    def _interpreted(self, q: Any, matrices: Any = ()) -> Array:
+    def _interpreted(self, *given: Any) -> Array:
         """Return what a kernel would, row by row."""
+        *bases, q = given
         port, count = Port("q", (len(self._cell.joint_names),)), len(self._frames)
-        (Q,) = as_inputs(Program("survey", (port,), (), (), ()), [q])
-        survey = survey_of(self._cell, self._frames, self._bases.free)
+        (Q,) = as_inputs(Program("fk", (port,), (), (), ()), [q])
         poses = np.empty((*Q.shape[:-1], count, 4, 4))
         for row in np.ndindex(Q.shape[:-1]):
-            found = survey(Q[row].tolist(), matrices)
-            poses[row] = np.reshape(found, (count, 4, 4))
+            tree, whole = self._selection.applied(self._tree, Q[row].tolist(), bases)
+            found = poses_of(tree, whole, self._frames, IN_WORLD)
+            poses[row] = np.reshape([X.matrix() for X in found], (count, 4, 4))
         return poses
 
-
-class Bases:
-    """The bases of a cell that states may move, and what moves with each of them.
-
-    The frames of a cell are rows, manipulator by manipulator, the links of each first.
-
-    Attributes:
-        free: The manipulators whose bases are not bolted down.
-        roots: For each manipulator the free one that it is bolted to in the end, itself
-            maybe; -1 where that is the world.
-        starts: The first row of each manipulator.
-        carried: For each free one the rows that move with it.
-    """
-
-    def __init__(self, cell: Workcell) -> None:
-        """Look at the mounts of `cell`."""
-        self.free = Tree.of(cell).movable
-        sizes = [len(manipulator.places) for manipulator in cell.manipulators]
-        self.starts = [0, *np.cumsum(sizes, dtype=np.int64).tolist()]
-        self.roots = _roots(cell, self.free)
-        spans: dict[int, list[Indices]] = {k: [] for k in self.free}
-        for m, root in enumerate(self.roots):
-            if root >= 0:
-                spans[root].append(np.arange(self.starts[m], self.starts[m + 1]))
-        self.carried = {k: np.concatenate(found) for k, found in spans.items()}
-
-    def row(self, cell: Workcell, link: int) -> int:
-        """Return the row of a link's outer frame."""
-        k = cell.owners[link]
-        return self.starts[k] + link - cell.starts[k]
-
-
-def _roots(cell: Workcell, free: Sequence[int]) -> list[int]:
-    tree = Tree.of(cell)
-    bases = [tree.base_link(k) for k in range(len(cell.manipulators))]
-    free_links = {bases[k] for k in free}
-    roots = nearest(tree.parents, bases, free_links.__contains__)
-    return [cell.owners[root] for root in roots]
+    @cached_property
+    def rows_with(self) -> dict[int, Indices]:
+        """Return the rows of all frames that move with each movable base."""
+        owners = [self._cell.owners[at.link] for at in self._frames]
+        carriers = np.array(self.carriers, dtype=np.int64)[owners]
+        rows = np.argsort(carriers, kind="stable")
+        found, starts = np.unique(carriers[rows], return_index=True)
+        return dict(zip(found.tolist(), np.split(rows, starts[1:]), strict=True))
 
 
 class _Lift(NamedTuple):
@@ -234,25 +227,23 @@ class _Lift(NamedTuple):
     base: Indices
 
 
-class Standing:
-    """Where the free bases stand in a tree.
+class BasePoses:
+    """Where the movable bases of a tree are.
 
     Attributes:
         matrices: Their poses in the world, the identity for those held, (f, 4, 4).
     """
 
-    def __init__(self, bases: Bases, tree: Tree) -> None:
+    def __init__(self, frames: AllFrames, tree: Tree) -> None:
         """Sort the bases by how many of them hold each other."""
-        frames = [tree.bases[k].frame for k in bases.free]
-        is_held = [at.link >= 0 for at in frames]
+        standing = [tree.bases[k].frame for k in tree.movable]
         self.matrices = np.array(
-            [np.eye(4) if at.link >= 0 else at.pose.matrix() for at in frames],
+            [np.eye(4) if at.link >= 0 else at.pose.matrix() for at in standing],
             dtype=np.float64,
         ).reshape(-1, 4, 4)
         self.matrices.flags.writeable = False
-        held = [k for k, is_so in zip(bases.free, is_held, strict=True) if is_so]
-        levels = _levels(bases, tree, held)
-        self._lifts = [_lift(bases, tree, level) for level in levels]
+        levels = _levels(frames.carriers, tree)
+        self._lifts = [_lift(frames, tree, level) for level in levels]
 
     def settle(self, poses: Array, multiply: Callable[[Array, Array], Array]) -> None:
         """Move what is held to where it is, the lowest first.
@@ -269,64 +260,28 @@ class Standing:
             by_frame[rows] = moved.swapaxes(0, FRAMES)
 
 
-def _levels(bases: Bases, tree: Tree, held: Sequence[int]) -> Iterator[list[int]]:
+def _levels(carriers: Sequence[int], tree: Tree) -> Iterator[list[int]]:
     """Yield the held bases, each held by what the world or an earlier level carries."""
+    held = set(tree.carried_bases)
     above: dict[int, list[int]] = {}
-    for k in held:
-        root = bases.roots[tree.cell.owners[tree.bases[k].frame.link]]
-        is_held = root >= 0 and tree.bases[root].frame.link >= 0
-        above.setdefault(root if is_held else -1, []).append(k)
+    for k in tree.carried_bases:
+        carrier = carriers[tree.cell.owners[tree.bases[k].frame.link]]
+        above.setdefault(carrier if carrier in held else -1, []).append(k)
     level = above.get(-1)
     while level:
         yield level
         level = [upper for k in level for upper in above.get(k, ())]
 
 
-def _lift(bases: Bases, tree: Tree, held: Sequence[int]) -> _Lift:
-    frames = [tree.bases[k].frame for k in held]
-    cell = tree.cell
-    rows = [bases.carried[k] for k in held]
+def _lift(frames: AllFrames, tree: Tree, held: Sequence[int]) -> _Lift:
+    holders = [tree.bases[k].frame for k in held]
+    rows = [frames.rows_with[k] for k in held]
     return _Lift(
-        holders=np.array([bases.row(cell, at.link) for at in frames]),
-        offsets=np.array([at.pose.matrix() for at in frames]),
+        holders=np.array([frames.rows[tree.name(at.link)] for at in holders]),
+        offsets=np.array([at.pose.matrix() for at in holders]),
         rows=np.concatenate(rows),
         base=np.repeat(np.arange(len(held)), [len(span) for span in rows]),
     )
-
-
-def survey_of(
-    cell: Workcell, frames: Sequence[FrameRef], free: Sequence[int]
-) -> Callable[..., list[Any]]:
-    """Return the function q, bases -> poses in the world, shape (k, 4, 4).
-
-    It takes and gives floats, or traced scalars.
-
-    Args:
-        cell: What there is.
-        frames: Whose poses.
-        free: The manipulators whose base poses in the world are inputs, in order.
-    """
-
-    def survey(q: Sequence[Any], bases: Any = ()) -> list[Any]:
-        changes = {
-            k: Base(FrameRef(WORLD_LINK, Pose.from_matrix(base)))
-            for k, base in zip(free, bases, strict=True)
-        }
-        poses = LinkPoses(Tree.of(cell).attached(changes), q, WORLD_LINK)
-        return [poses.pose(at).matrix() for at in frames]
-
-    return survey
-
-
-def survey_program(
-    cell: Workcell, frames: Sequence[FrameRef], free: Sequence[int]
-) -> Program:
-    """Return `survey_of` as a program, of q alone where there are no free bases."""
-    inputs: dict[str, tuple[int, ...]] = {"q": (len(cell.joint_names),)}
-    if free:
-        inputs["bases"] = (len(free), 4, 4)
-    survey = survey_of(cell, frames, free)
-    return trace(survey, name="survey", outputs=("poses",), **inputs)
 
 
 def product_program() -> Program:

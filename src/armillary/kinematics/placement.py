@@ -12,9 +12,9 @@ import msgspec
 
 from armillary.errors import ModelError, StateError, quote, unknown
 from armillary.model.check_pose import rigid
-from armillary.model.cycles import endless
 from armillary.model.fields import ThreeFloats, default
 from armillary.model.frame import FrameRef
+from armillary.model.parents import endless
 from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD, Workcell
 from armillary.spatial.pose import IDENTITY, Pose

@@ -9,6 +9,7 @@ import msgspec
 
 from armillary.errors import ModelError, quote
 from armillary.model.fields import EMPTY, TupleOf, store_tuples
+from armillary.model.parents import ancestors
 
 __all__ = ["Group", "group_faults", "members"]
 
@@ -106,12 +107,4 @@ def members(
 
 def _between(base: int, tip: int, parents: Sequence[int]) -> set[int]:
     """Return the links whose joints are on the way between two links."""
-
-    def line(link: int) -> list[int]:
-        found: list[int] = []
-        while link >= 0:
-            found.append(link)
-            link = parents[link]
-        return found
-
-    return set(line(base)) ^ set(line(tip))
+    return {*ancestors(parents, base)} ^ {*ancestors(parents, tip)}

@@ -16,7 +16,6 @@ from armillary.model.frame import Frame
 from armillary.model.joint import Joint
 from armillary.model.joints.fixed import Fixed
 from armillary.model.limits import UNLIMITED, Limits
-from armillary.model.mass import inertia_of
 from armillary.model.parameters import approx_equal
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
@@ -207,4 +206,13 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             ModelError: A shape is a mesh or infinite, or the density is none.
         """
-        return inertia_of(self.collision_shapes, density)
+        total = SpatialInertia.zero()
+        for shape in self.collision_shapes:
+            if not isinstance(shape, Primitive):
+                raise ModelError(
+                    f"The {type(shape).__name__} {quote(shape.name)} has no inertia "
+                    "without its triangles: read them, and add their own "
+                    ".inertia(density).transformed(shape.pose)."
+                )
+            total += shape.inertia(density)
+        return total

@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.model.tree import Tree, nearest
+from armillary.model.parents import nearest
+from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
 __all__ = ["Indices", "RigidGroups"]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.manipulator import Drive
+from armillary.model.parents import ancestors, nearest, nearest_shared
 from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 
@@ -136,11 +137,7 @@ class Tree:
 
     def ancestors(self, link: int) -> list[int]:
         """Return a link and all that carry it, the world last."""
-        found = [link]
-        while link >= 0:
-            link = self.parents[link]
-            found.append(link)
-        return found
+        return ancestors(self.parents, link)
 
     def common_ancestor(self, links: Sequence[int]) -> int:
         """Return the nearest link that is or carries each of `links`, one at least."""
@@ -253,35 +250,3 @@ class Tree:
             else:
                 first += map(self.base_link, self._bases_on.get(frame, ()))
         return self._descendants(first)
-
-
-def nearest(
-    parents: Sequence[int], links: Iterable[int], stops: Callable[[int], bool]
-) -> list[int]:
-    """Return the nearest link at which each way to the world stops, in linear time.
-
-    Args:
-        parents: The link that carries each link, -1 for the world.
-        links: Where the ways begin; such a link may be the nearest one itself.
-        stops: Whether a way ends at a link; all end at the world.
-    """
-    known = {WORLD_LINK: WORLD_LINK}
-    found: list[int] = []
-    for start in links:
-        way: list[int] = []
-        link = start
-        while link not in known:
-            if stops(link):
-                known[link] = link
-                break
-            way.append(link)
-            link = parents[link]
-        known.update(dict.fromkeys(way, known[link]))
-        found.append(known[start])
-    return found
-
-
-def nearest_shared(lines: Sequence[Sequence[Any]]) -> Any:
-    """Return the first of the first line that all lines have."""
-    shared = set(lines[0]).intersection(*lines[1:])
-    return next(each for each in lines[0] if each in shared)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from armillary.errors import ModelError, quote, suggestion
-from armillary.model.cycles import endless
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.link import Link
 from armillary.model.mechanism import Mechanism
+from armillary.model.parents import cycles, endless
 
 MOST_REPORTED = 20
 
@@ -115,20 +115,10 @@ def _parents(links: Sequence[Link]) -> Iterator[Problem]:
 
 def _reached(links: Sequence[Link]) -> Iterator[Problem]:
     """Find links that no path from the base reaches: they form a cycle."""
-    parent = {link.name: link.parent for link in links}
-    rooted: set[str | None] = {None}
-    for link in links:
-        path: list[str] = []
-        on_path: set[str] = set()
-        name: str | None = link.name
-        while name is not None and name not in rooted and name not in on_path:
-            path.append(name)
-            on_path.add(name)
-            name = parent.get(name)
-        if name is not None and name in on_path:
-            text = f"Link {quote(name)} is its own ancestor; the links form a cycle."
-            yield Problem("cycle", name, text)
-        rooted.update(path)
+    parents = {link.name: link.parent for link in links if link.parent is not None}
+    for name, *_ in cycles(parents):
+        text = f"Link {quote(name)} is its own ancestor; the links form a cycle."
+        yield Problem("cycle", name, text)
 
 
 def _couplings(links: Sequence[Link]) -> Iterator[Problem]:

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, ModelError, quote, unknown
 from armillary.model.check_pose import rigid
-from armillary.model.cycles import endless
 from armillary.model.display import sized
 from armillary.model.fields import EMPTY, TupleOf, reduced, replaced, store_tuples
 from armillary.model.frame import FrameRef
@@ -20,6 +19,7 @@ from armillary.model.link import Link
 from armillary.model.link_pattern import is_exact
 from armillary.model.manipulator import Manipulator
 from armillary.model.parameters import approx_equal
+from armillary.model.parents import endless
 from armillary.model.property import Property
 from armillary.model.rules import Rules
 from armillary.spatial.pose import IDENTITY, Pose

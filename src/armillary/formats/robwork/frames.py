@@ -20,11 +20,12 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
-from armillary.formats.names import check_unique, cycles, shown_cycle
+from armillary.formats.names import check_unique, shown_cycle
 from armillary.formats.xml import Element
 from armillary.model.coupling import Coupling
 from armillary.model.joint import Joint
 from armillary.model.limits import UNLIMITED, Limits
+from armillary.model.parents import cycles
 from armillary.model.property import Property
 from armillary.model.shape import Shape
 from armillary.model.workcell import WORLD, Workcell

@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report, Severity
-from armillary.formats.names import check_unique, cycles, shown_cycle
+from armillary.formats.names import check_unique, shown_cycle
 from armillary.formats.urdf.joints import SEVERAL, JointElement
+from armillary.model.parents import cycles
 
 __all__ = ["check_mimics", "check_names", "root_of"]
 

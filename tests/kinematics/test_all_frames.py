@@ -9,7 +9,7 @@ import pytest
 
 from armillary import Cell, Link, Manipulator, Mount, Pose, State
 from armillary.errors import ShapeError
-from armillary.kinematics import all_frames as survey
+from armillary.kinematics import all_frames
 from armillary.model.frame import Frame
 from armillary.testing.samples import random_joint, random_pose
 
@@ -18,9 +18,9 @@ SEEDS = range(4)
 
 @pytest.fixture(params=["compiled", "interpreted"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Have surveys compiled, or done as for cells that are too large for that."""
+    """Have all poses compiled, or computed as for cells that are too large for that."""
     if request.param == "interpreted":
-        monkeypatch.setattr(survey, "MOST_COMPILED", 0)
+        monkeypatch.setattr(all_frames, "MOST_COMPILED", 0)
     return request.param
 
 
@@ -89,7 +89,7 @@ def test_many_positions_are_as_many_states(
 def test_a_wrong_number_of_joints_is_refused(way: str) -> None:
     cell, state = tower(0)
     for wrong in (np.zeros((5, 2)), 1.0, "up", [[1.0], [1.0, 2.0]], [1j] * 9):
-        with pytest.raises(ShapeError, match="'survey' needs q"):
+        with pytest.raises(ShapeError, match="'fk' needs q"):
             cell.poses(state, q=wrong)
 
 
