@@ -252,9 +252,12 @@ class _Expansion:
         text = given.text
         for element in given.children:
             self._elements += 1
-            at = element.place
-            self._limit(at, "xml-limit", self._elements, MOST_ELEMENTS, "{} elements")
-            self._limit(at, "xml-limit", depth, DEEPEST, "elements nested {} deep")
+            if self._elements > MOST_ELEMENTS:
+                message = f"more than {MOST_ELEMENTS} elements, included ones counted"
+                self._stop(element.place, "xml-limit", message)
+            if depth > DEEPEST:
+                message = f"elements nested more than {DEEPEST} deep"
+                self._stop(element.place, "xml-limit", message)
             if element.name == "Define":
                 self._define(element, file)
             elif element.name not in follow:
@@ -280,12 +283,10 @@ class _Expansion:
             place=(place.path, place.line, place.column),
         )
 
-    def _limit(self, place: Place, code: str, count: int, most: int, what: str) -> None:
-        """Refuse the file if there is more of something than there may be."""
-        if count > most:
-            message = f"{what.format(f'more than {most}')}, included ones counted"
-            self._report.error(place, code, message)
-            self._report.raise_if_errors()
+    def _stop(self, place: Place, code: str, message: str) -> None:
+        """Raise all errors, with that of a file which is too large."""
+        self._report.error(place, code, message)
+        self._report.raise_if_errors()
 
     def _define(self, element: Element, file: _File) -> None:
         name = element.required_attribute("id", self._report)
@@ -345,9 +346,12 @@ class _Expansion:
             cycle = Diagnostic(place=place, code="include-cycle", message=message)
             return self._refuse(file, cycle)
         self._files += 1
-        limit, what = "include-limit", "files included {} deep"
-        self._limit(place, limit, len(chain), DEEPEST_INCLUDE, what)
-        self._limit(place, limit, self._files, MOST_FILES, "{} files")
+        if len(chain) > DEEPEST_INCLUDE:
+            message = f"files included more than {DEEPEST_INCLUDE} deep"
+            self._stop(place, "include-limit", message)
+        if self._files > MOST_FILES:
+            message = f"more than {MOST_FILES} files are included"
+            self._stop(place, "include-limit", message)
         try:
             data = read_bytes(found, SIZE_CAP - self._size)
             self._size += len(data)

@@ -234,6 +234,7 @@ class _LinkBuilder:
         self.properties: list[Property] = []
         self.joint_names: dict[str, tuple[str, ...]] = {}
         self._body = body
+        self._end = body.unmarked_end
         self._report = report
         self._own = {node.full_name: node for node in body.nodes}
         self._children = children
@@ -320,7 +321,7 @@ class _LinkBuilder:
             frame = Frame(
                 name=node.local_name,
                 pose=node.pose,
-                end_effector=is_end or node is self._body.unmarked_end,
+                end_effector=is_end or node is self._end,
             )
             self._frames.setdefault(parent, []).append(frame)
             if not is_end:
