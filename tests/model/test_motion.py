@@ -18,7 +18,8 @@ from armillary.model.joints import (
 )
 from armillary.model.unit import Unit
 from armillary.spatial.pose import Pose
-from armillary.trace import Program, trace, verify
+from armillary.trace import Program, trace
+from programs import verify
 
 # How much machine code a joint's pose costs: a joint that grows must be looked at.
 OPERATIONS = {

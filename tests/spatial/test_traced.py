@@ -31,7 +31,8 @@ from armillary.spatial import quaternion as quat
 from armillary.spatial import rotation as rot
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
-from armillary.trace import replay, tangent, trace, verify
+from armillary.trace import replay, tangent, trace
+from programs import verify
 
 FLOATS_ONLY = {
     "vector.number",

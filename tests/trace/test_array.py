@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from armillary.errors import TraceError
-from armillary.trace import replay, trace, verify
+from armillary.trace import replay, trace
 from armillary.trace.array import TracedArray
+from programs import verify
 
 NUMBERS = [-2.5, -0.25, 0.0, 0.5, 3.0, math.nan]
 

@@ -12,7 +12,8 @@ import numpy as np
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from armillary.trace import OPS, Interval, enclose, replay, tangent, trace, verify
+from armillary.trace import OPS, Interval, replay, tangent, trace
+from programs import enclose, verify
 
 NAMES = "xyz"
 QUICK = settings(max_examples=100, suppress_health_check=list(HealthCheck))

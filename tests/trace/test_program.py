@@ -15,14 +15,13 @@ from armillary.trace import (
     Op,
     Port,
     Program,
-    enclose,
     listing,
     replay,
     trace,
-    verify,
 )
 from armillary.trace import functions as f
 from armillary.trace.program import evaluate
+from programs import enclose, verify
 
 
 def planar(q, length):

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from armillary.trace import OPS, listing, replay, trace, verify
+from armillary.trace import OPS, listing, replay, trace
 from armillary.trace import functions as f
 from armillary.trace.ops import (
     ABS,
@@ -21,6 +21,7 @@ from armillary.trace.ops import (
     SELECT,
     SUB,
 )
+from programs import verify
 
 SPECIAL = [0.0, 0.5, 1.0, -1.0, 3.0, -2.5, 1e-9, 1.1, 2.1, 4.35, -7e5]
 SPECIAL += [math.inf, -math.inf, math.nan]

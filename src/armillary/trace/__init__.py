@@ -9,13 +9,11 @@ from armillary.trace.program import (
     Instruction,
     Port,
     Program,
-    enclose,
     listing,
     replay,
     trace,
 )
 from armillary.trace.scalar import Scalar, Truth
-from armillary.trace.spec import verify
 
 __all__ = [
     "OPS",
@@ -27,10 +25,8 @@ __all__ = [
     "Scalar",
     "Traced",
     "Truth",
-    "enclose",
     "listing",
     "replay",
     "tangent",
     "trace",
-    "verify",
 ]

@@ -431,9 +431,3 @@ OPS["select"] = SELECT = Op(
     choice=_itself,
     lowering="select",
 )
-
-
-def partial_derivatives(op: Op, args: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the partial derivative of `op` at `args` by each argument."""
-    assert op.partials, f"{op.name} has no derivative"
-    return tuple(partial(*args) for partial in op.partials)

@@ -8,7 +8,7 @@ import math
 import numbers
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
@@ -18,8 +18,7 @@ import numpy.typing as npt
 from armillary.errors import TraceError
 from armillary.trace.array import TracedArray
 from armillary.trace.branches import explore
-from armillary.trace.interval import Interval, exactly
-from armillary.trace.ops import OPS, Op, type_real, type_truth
+from armillary.trace.ops import OPS, type_real, type_truth
 from armillary.trace.scalar import Node, reachable
 from armillary.trace.source_location import defined, fault
 from armillary.trace.tape import Tape
@@ -279,23 +278,6 @@ def replay(program: Program, inputs: Sequence[Any]) -> list[Any]:
         inputs: One scalar for each input position.
     """
     return evaluate(program, inputs, lambda meaning: meaning)
-
-
-def enclose(program: Program, ranges: Sequence[Interval]) -> list[Interval]:
-    """Return an interval for each output scalar, for inputs anywhere in `ranges`.
-
-    It holds every number that the output can be, roundings included.
-
-    Args:
-        program: What to compute.
-        ranges: One interval for each input position.
-    """
-    separate = [replace(each) for each in ranges]  # see interval.mul
-    return evaluate(program, separate, _on_intervals)
-
-
-def _on_intervals(thing: Op | float) -> Any:
-    return thing.on_intervals if isinstance(thing, Op) else exactly(thing)
 
 
 def evaluate(

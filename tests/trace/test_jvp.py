@@ -147,7 +147,7 @@ def test_results_and_seeds_are_of_one_trace():
     x, y = Tape().input(0), Tape().input(0)
     with pytest.raises(TraceError, match="of different traces"):
         tangent([x * 2], [(y, 1.0)])
-    with pytest.raises(TraceError, match=r"test_derive\.py:\d+: .*of different traces"):
+    with pytest.raises(TraceError, match=r"test_jvp\.py:\d+: .*of different traces"):
         tangent([x, y], [])
     assert tangent([1.0, 2.0], []) == [0.0, 0.0]
 

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from armillary.errors import JointError, TraceError
-from armillary.trace import OPS, replay, trace, verify
+from armillary.trace import OPS, replay, trace
 from armillary.trace import branches as paths
 from armillary.trace import functions as f
 from armillary.trace.contradiction import is_contradiction
 from armillary.trace.tape import Tape
+from programs import verify
 
 GRID = [-7.5, -3.0, -1.0, -0.25, 0.0, 0.25, 1.0, 1.5, 2.0, 3.0, 4.0, 10.0, math.nan]
 
@@ -702,7 +703,7 @@ def test_a_fault_that_is_caught_is_raised_all_the_same():
             sine = 0.0
         return sine + q
 
-    with pytest.raises(TraceError, match=r"test_paths\.py:.*a plain float was asked"):
+    with pytest.raises(TraceError, match=r"test_branches\.py:.*a plain float was asked"):
         trace(swallowing, q=())
 
     def on_a_branch(q):
@@ -711,7 +712,7 @@ def test_a_fault_that_is_caught_is_raised_all_the_same():
         except Exception:
             return 0.0
 
-    with pytest.raises(TraceError, match=r"test_paths\.py:"):
+    with pytest.raises(TraceError, match=r"test_branches\.py:"):
         trace(on_a_branch, q=())
 
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from armillary.trace import Instruction, Port, Program, trace, verify
+from armillary.trace import Instruction, Port, Program, trace
+from programs import verify
 
 
 @pytest.fixture

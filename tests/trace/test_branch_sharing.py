@@ -6,9 +6,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from armillary.trace import Interval, enclose, replay, tangent, trace, verify
+from armillary.trace import Interval, replay, tangent, trace
 from armillary.trace import functions as f
 from armillary.trace.branch_sharing import MOST_SHARED, SHARED
+from programs import enclose, verify
 
 POINTS = [-8.0, -1.5, -0.5, 0.0, 0.3, 1.0, 2.5, 7.0, 20.0]
 

@@ -1,9 +1,15 @@
-"""What a legal program is."""
+"""Checks of programs: what a legal one is, and intervals that hold its results."""
 
 from __future__ import annotations
 
-from armillary.trace.ops import OPS, type_real, type_truth
-from armillary.trace.program import Instruction, Port, Program
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from armillary.trace import OPS, Instruction, Interval, Op, Port, Program
+from armillary.trace.interval import exactly
+from armillary.trace.ops import type_real, type_truth
+from armillary.trace.program import evaluate
 
 
 def verify(program: Program) -> None:
@@ -63,3 +69,20 @@ def _verify_results(program: Program) -> None:
         )
         kind = program.instructions[result].kind
         assert kind == type_real, f"{program.name}: result %{result} is a {kind}"
+
+
+def enclose(program: Program, ranges: Sequence[Interval]) -> list[Interval]:
+    """Return an interval for each output scalar, for inputs anywhere in `ranges`.
+
+    It holds every number that the output can be, roundings included.
+
+    Args:
+        program: What to compute.
+        ranges: One interval for each input position.
+    """
+    separate = [replace(each) for each in ranges]  # see interval.mul
+    return evaluate(program, separate, _on_intervals)
+
+
+def _on_intervals(thing: Op | float) -> Any:
+    return thing.on_intervals if isinstance(thing, Op) else exactly(thing)
