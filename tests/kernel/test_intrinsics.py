@@ -20,7 +20,7 @@ from armillary.kernel.intrinsics import logarithm
 from armillary.kernel.intrinsics import trig as circular
 from armillary.kernel.lowering import LOWERING, lower
 from armillary.kernel.target import host, machine
-from armillary.kernel.vector_builder import Block, Shape
+from armillary.kernel.vector_builder import LaneType, VectorBuilder
 from armillary.trace.ops import OPS
 
 Reals = NDArray[np.floating]
@@ -52,7 +52,7 @@ class Evaluator:
     """All operations of the table, compiled for reals of `bits` bits in `lanes`."""
 
     def __init__(self, bits: int, lanes: int) -> None:
-        self.shape = Shape(bits, lanes)
+        self.shape = LaneType(bits, lanes)
         declared: dict[str, str] = {}
         functions = [self._function(name, declared) for name in OPS]
         module = llvm.parse_assembly("\n".join([*declared.values(), *functions]))
@@ -61,7 +61,7 @@ class Evaluator:
         self._engine.finalize_object()
 
     def _function(self, name: str, declared: dict[str, str]) -> str:
-        b, real = Block(self.shape), self.shape.real
+        b, real = VectorBuilder(self.shape), self.shape.real
         args = [self._load(b, i, kind) for i, kind in enumerate(OPS[name].args)]
         result = lower(b, OPS[name].lowering, args)
         if OPS[name].result == "truth":
@@ -84,7 +84,7 @@ class Evaluator:
             ]
         )
 
-    def _load(self, b: Block, i: int, kind: str) -> str:
+    def _load(self, b: VectorBuilder, i: int, kind: str) -> str:
         at = b.emit(f"getelementptr {self.shape.scalar}, ptr %in{i}, i64 %i")
         x = b.emit(f"load {self.shape.real}, ptr {at}, align 4")
         return x if kind == "real" else b.fcmp("une", x, b.real(0.0))
@@ -522,9 +522,9 @@ def test_lanes_do_not_matter(kind: Kind, name: str, lanes: int):
 # The code itself.
 
 
-def block_of(*names: str, bits: int = 64, lanes: int = 4) -> Block:
+def block_of(*names: str, bits: int = 64, lanes: int = 4) -> VectorBuilder:
     """A block that computes operations of the same values."""
-    b = Block(Shape(bits, lanes))
+    b = VectorBuilder(LaneType(bits, lanes))
     for name in names:
         lower(b, OPS[name].lowering, ["%x", "%y", "%z"][: len(OPS[name].args)])
     return b

@@ -9,7 +9,7 @@ import pytest
 
 from armillary.kernel import compile, compiler, emit, vectorize
 from armillary.kernel.lowering import LONG, length_of
-from armillary.kernel.vector_builder import Shape
+from armillary.kernel.vector_builder import LaneType
 from armillary.trace import OPS, Program, trace
 from armillary.trace.functions import by_precision
 
@@ -57,7 +57,7 @@ def test_sine_and_cosine_are_one_call(
     all_long: Program, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(emit, "OUTLINED_FROM", 0)
-    text = compiler.kernel_text(all_long, Shape(64, 4))
+    text = compiler.kernel_text(all_long, LaneType(64, 4))
     assert text.count("call { <4 x double>, <4 x double>, i4 } @sincos(") == 3
 
 
@@ -72,7 +72,7 @@ def test_long_chains_are_short_code(name: str):
         return [x]
 
     program = trace(chain, name="chain", q=(3,))
-    text = compiler.kernel_text(program, Shape(64, 8))
+    text = compiler.kernel_text(program, LaneType(64, 8))
     assert text.count("\n") < 6 * 13_000
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armillary.kernel import partition as segments_of
+from armillary.kernel import partition
 from armillary.kernel.partition import cut, is_constant
 from armillary.trace import OPS, Program
 
@@ -68,14 +68,14 @@ def test_segments_compute_the_program(
 def test_segments_write_no_more_than_they_may(
     formulas: dict[str, Program], most: int, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(segments_of, "MOST_OUTPUTS", most)
+    monkeypatch.setattr(partition, "MOST_OUTPUTS", most)
     for program in (formulas["arm"], formulas["many"]):
         count = sum(port.size for port in program.inputs)
         inputs = np.random.default_rng(0).uniform(-3, 3, count).tolist()
         found = run(program, inputs, 300, 2)
         monkeypatch.undo()
         assert found == run(program, inputs, 300, 2)
-        monkeypatch.setattr(segments_of, "MOST_OUTPUTS", most)
+        monkeypatch.setattr(partition, "MOST_OUTPUTS", most)
         segments, _ = cut(program, groups(program, 2))
         assert max(len(segment.squares) for segment in segments) == max(1, most // 2)
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armillary.kernel import compiler
+from armillary.kernel import compiler, seed_table
 from armillary.kernel import search as search_module
-from armillary.kernel import seed_table as start_table
 from armillary.kernel.search import (
     Plan,
     Search,
@@ -29,7 +28,7 @@ from armillary.kernel.search_layout import (
     SearchLayout,
 )
 from armillary.kernel.seed_table import Table, make_table
-from armillary.kernel.vector_builder import Shape
+from armillary.kernel.vector_builder import LaneType
 from armillary.trace import Program, trace
 from armillary.trace.functions import select
 
@@ -162,7 +161,7 @@ def test_table_starts_come_nearest_first(search: Search, table: Table):
     still = _plan(table, starts=1, steps=1, table_starts=1)
     entries = table.starts[~np.isnan(table.starts[:, 0])]
     first = search(problems, still).unknowns
-    levels = start_table.levels_of(np.array(SCALES))
+    levels = seed_table.levels_of(np.array(SCALES))
     rounding = 3.0 * 100.0 / levels  # of features, in three directions
     inverse, origin = table.grid[3], table.grid[:3]
     for problem, start in zip(problems, first, strict=True):
@@ -219,7 +218,7 @@ def test_vectors_are_aligned(lanes: int, sizes: tuple[int, ...]):
 def test_any_number_of_lanes_finds_the_answers(
     table: Table, plan: Plan, monkeypatch: pytest.MonkeyPatch, lanes: int
 ):
-    monkeypatch.setattr(compiler, "native_shape", lambda bits: Shape(bits, lanes))
+    monkeypatch.setattr(compiler, "native_shape", lambda bits: LaneType(bits, lanes))
     search = Search(_step(), _guard(), SCALES)
     assert search.shape.lanes == lanes
     problems = _problems(67)
@@ -236,7 +235,7 @@ def test_other_registers_have_code_too(table: Table, plan: Plan):
     for lanes in (1, 2, 8, 16):
         for avx2 in (True, False):
             text = search_code(
-                _step(), _guard(), Shape(64, lanes), pairs=2, levels=3000, avx2=avx2
+                _step(), _guard(), LaneType(64, lanes), pairs=2, levels=3000, avx2=avx2
             )
             llvm.parse_assembly(text).verify()
 

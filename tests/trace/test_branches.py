@@ -703,7 +703,9 @@ def test_a_fault_that_is_caught_is_raised_all_the_same():
             sine = 0.0
         return sine + q
 
-    with pytest.raises(TraceError, match=r"test_branches\.py:.*a plain float was asked"):
+    with pytest.raises(
+        TraceError, match=r"test_branches\.py:.*a plain float was asked"
+    ):
         trace(swallowing, q=())
 
     def on_a_branch(q):

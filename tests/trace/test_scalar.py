@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from armillary.errors import TraceError
-from armillary.trace import Scalar, Truth, replay, trace
+from armillary.trace import Scalar, TracedBool, replay, trace
 from armillary.trace.tape import Tape
 
 
@@ -76,7 +76,7 @@ def test_a_number_on_the_left_gives_a_scalar(q: Scalar, other):
     for function in ARITHMETIC:
         assert type(function(other, q)) is Scalar
     for function in COMPARISONS:
-        assert type(function(other, q)) is Truth
+        assert type(function(other, q)) is TracedBool
 
 
 def test_unary_operators():

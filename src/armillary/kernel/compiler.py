@@ -23,7 +23,7 @@ from armillary.kernel.pipeline_code import pipeline_code
 from armillary.kernel.signature import MAX_DIMENSIONS
 from armillary.kernel.target import Target, host
 from armillary.kernel.ufunc_entry import ufunc_entry
-from armillary.kernel.vector_builder import Shape
+from armillary.kernel.vector_builder import LaneType
 from armillary.trace import Port, Program
 
 MAX_ARRAYS = 63  # NumPy's bound on the operands of a ufunc, less one of our own
@@ -34,7 +34,7 @@ BUFFER_BYTES = 2**20
 MAX_ROW_BYTES = 2**19
 
 
-def kernel_text(program: Program | Pipeline, shape: Shape) -> str:
+def kernel_text(program: Program | Pipeline, shape: LaneType) -> str:
     """Return the LLVM IR of a kernel: its block and its entries."""
     functions: list[Function] = []
     if isinstance(program, Pipeline):
@@ -50,14 +50,14 @@ def kernel_text(program: Program | Pipeline, shape: Shape) -> str:
     return module_text(functions, called) + "\n"
 
 
-def assembly_text(program: Program, shape: Shape) -> str:
+def assembly_text(program: Program, shape: LaneType) -> str:
     """Return the machine code of a kernel as assembly."""
     return to_assembly(kernel_text(program, shape), host(), level_of(program))
 
 
-def native_shape(bits: int, lanes: int = 0) -> Shape:
+def native_shape(bits: int, lanes: int = 0) -> LaneType:
     """Return the shape of values on this machine; `lanes` 0 fills a register."""
-    return Shape(bits, lanes or host().lanes(bits))
+    return LaneType(bits, lanes or host().lanes(bits))
 
 
 def level_of(program: Program | Pipeline) -> int:
@@ -82,7 +82,7 @@ def without_empty_arrays(program: Program) -> Program:
 
 def compiled(
     program: Program | Pipeline, bits: int, lanes: int = 0
-) -> tuple[Code, Shape]:
+) -> tuple[Code, LaneType]:
     """Return code for `program` and the shape of the values that it works on.
 
     Raises:
@@ -122,7 +122,7 @@ def loaded(
     return Code(made, target)
 
 
-def _with_small_buffers(program: Program | Pipeline, shape: Shape) -> Shape:
+def _with_small_buffers(program: Program | Pipeline, shape: LaneType) -> LaneType:
     """Return `shape`, with fewer lanes where a block of rows takes too much memory.
 
     Raises:
@@ -150,7 +150,7 @@ def _with_small_buffers(program: Program | Pipeline, shape: Shape) -> Shape:
     lanes = shape.lanes
     while lanes > 1 and lanes * row_bytes > BUFFER_BYTES:
         lanes //= 2
-    return Shape(shape.bits, lanes)
+    return LaneType(shape.bits, lanes)
 
 
 def key_of(*parts: str) -> str:

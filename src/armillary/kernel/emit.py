@@ -19,11 +19,11 @@ from armillary.kernel.intrinsics.ieee import LAYOUTS
 from armillary.kernel.lowering import length_of, lower
 from armillary.kernel.partition import LENGTH, Segment, cut, is_constant
 from armillary.kernel.transpose import load_rows, squares_of, store_square
-from armillary.kernel.vector_builder import Block, Shape, Value
+from armillary.kernel.vector_builder import LaneType, Value, VectorBuilder
 from armillary.trace import OPS, Instruction, Program
 
 
-def emit_block(program: Program, shape: Shape) -> tuple[str, int]:
+def emit_block(program: Program, shape: LaneType) -> tuple[str, int]:
     """Return the text of @block, with all that it calls, and its scratch [bytes]."""
     # LLVM's time grows with the square of the registers that a value takes.
     registers = max(1, shape.lanes * shape.bits // 512)
@@ -35,7 +35,7 @@ def emit_block(program: Program, shape: Shape) -> tuple[str, int]:
     return "\n".join([*body.before, main]), scratch
 
 
-def emit_columns(programs: Mapping[str, Program], shape: Shape) -> str:
+def emit_columns(programs: Mapping[str, Program], shape: LaneType) -> str:
     """Return the text of functions that do the same computation on columns.
 
     @name(ptr in..., ptr out...) reads and writes one vector for each scalar of a port,
@@ -72,7 +72,9 @@ class ColumnFunction(NamedTuple):
     scratch: int
 
 
-def emit_column_function(name: str, program: Program, shape: Shape) -> ColumnFunction:
+def emit_column_function(
+    name: str, program: Program, shape: LaneType
+) -> ColumnFunction:
     """Return the function that computes a program on columns."""
     body, slot_count = _on_columns(name, program, shape)
     bits, parameters = f"i{shape.lanes}", _pointers_text(program, "%scratch")
@@ -87,14 +89,16 @@ def emit_column_function(name: str, program: Program, shape: Shape) -> ColumnFun
     )
 
 
-def _on_columns(name: str, program: Program, shape: Shape) -> tuple[_Body, int]:
+def _on_columns(name: str, program: Program, shape: LaneType) -> tuple[_Body, int]:
     """Return a computation on columns and the number of slots that it needs."""
     singles = [(k,) for k in range(len(program.results))]
     segments, slot_count = cut(program, singles, COLUMNS_LENGTH)
     return _body(program, shape, segments, columns=True, name=name), slot_count
 
 
-def emit_values(b: Block, program: Program, inputs: Sequence[Value]) -> list[Value]:
+def emit_values(
+    b: VectorBuilder, program: Program, inputs: Sequence[Value]
+) -> list[Value]:
     """Append a program to a block and return its results.
 
     inputs: A value for each input scalar.
@@ -155,7 +159,7 @@ class _Body(NamedTuple):
 
 def _body(
     program: Program,
-    shape: Shape,
+    shape: LaneType,
     segments: Sequence[Segment],
     *,
     columns: bool,
@@ -163,10 +167,10 @@ def _body(
 ) -> _Body:
     """Return the segments in turn; a single one is not a function of its own."""
     declared: dict[str, str] = {}
-    blocks: list[Block] = []
+    blocks: list[VectorBuilder] = []
     outlined = _length(program) > OUTLINED_FROM
     for segment in segments:
-        b = Block(shape, outlined=outlined)
+        b = VectorBuilder(shape, outlined=outlined)
         _emit_segment(b, program, segment, columns=columns)
         blocks.append(b)
     masks = [b.flag_mask() for b in blocks]
@@ -201,7 +205,7 @@ def _squares(program: Program, lanes: int) -> list[tuple[int, ...]]:
 
 
 def _emit_segment(
-    b: Block, program: Program, segment: Segment, *, columns: bool = False
+    b: VectorBuilder, program: Program, segment: Segment, *, columns: bool = False
 ) -> None:
     """Append the instructions of one segment, on rows or on columns."""
     exact = exact_steps(program)
@@ -249,7 +253,7 @@ def _is_away_from_zero(program: Program, divisor: Instruction) -> bool:
 
 
 def _emit_step(
-    b: Block, program: Program, k: int, values: _Values, *, fused: bool
+    b: VectorBuilder, program: Program, k: int, values: _Values, *, fused: bool
 ) -> Value:
     """Append one operation; where roundings are free, x / c is x times 1 / c."""
     step = program.instructions[k]
@@ -261,7 +265,7 @@ def _emit_step(
     return lower(b, OPS[step.name].lowering, args, fused=fused)
 
 
-def _inverse(divisor: Instruction, shape: Shape) -> float | None:
+def _inverse(divisor: Instruction, shape: LaneType) -> float | None:
     """Return 1 / c for a constant c, where both have all their digits."""
     least = LAYOUTS[shape.bits].least_normal
     if is_constant(divisor) and 2.0 * least < abs(divisor.value) < 0.5 / least:
@@ -272,7 +276,7 @@ def _inverse(divisor: Instruction, shape: Shape) -> float | None:
 class _Values:
     """The value of each instruction; constants are written where they are used."""
 
-    def __init__(self, b: Block, program: Program) -> None:
+    def __init__(self, b: VectorBuilder, program: Program) -> None:
         self._b = b
         self._program = program
         self.known: dict[int, Value] = {}
@@ -293,7 +297,12 @@ def _kind(program: Program, step: int) -> str:
 
 
 def _load_inputs(
-    b: Block, program: Program, segment: Segment, values: _Values, *, columns: bool
+    b: VectorBuilder,
+    program: Program,
+    segment: Segment,
+    values: _Values,
+    *,
+    columns: bool,
 ) -> None:
     wanted = {
         int(program.instructions[k].value): k
@@ -316,7 +325,7 @@ def _load_inputs(
 
 
 def _store(
-    b: Block,
+    b: VectorBuilder,
     program: Program,
     square: Sequence[int],
     values: _Values,
@@ -336,7 +345,7 @@ def _store(
         start += port.size
 
 
-def _segment_text(b: Block, program: Program, name: str, mask: Value) -> str:
+def _segment_text(b: VectorBuilder, program: Program, name: str, mask: Value) -> str:
     """Return a segment as a function that tells which lanes were flagged."""
     names = [*pointers(program), "%scratch"]
     parameters = ", ".join(f"ptr noalias {name}" for name in names)
@@ -352,7 +361,7 @@ def _segment_text(b: Block, program: Program, name: str, mask: Value) -> str:
     )
 
 
-def _main(program: Program, shape: Shape, body: _Body) -> str:
+def _main(program: Program, shape: LaneType, body: _Body) -> str:
     """Return @block: its segments in turn."""
     bits, parameters = f"i{shape.lanes}", _pointers_text(program, "%scratch")
     return "\n".join(

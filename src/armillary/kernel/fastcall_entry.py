@@ -14,7 +14,7 @@ from armillary.kernel.machine_type import I32, I64, PTR, VOID, Type
 from armillary.kernel.memory import allocate
 from armillary.kernel.signature import Computation, compact_strides
 from armillary.kernel.structure import Struct
-from armillary.kernel.vector_builder import Shape
+from armillary.kernel.vector_builder import LaneType
 from armillary.trace import Port
 
 __all__ = ["WORDS", "fastcall_entry"]
@@ -39,7 +39,7 @@ TYPE = 8
 
 
 def fastcall_entry(
-    program: Computation, shape: Shape, scratch: int, *, has_tables: bool = False
+    program: Computation, shape: LaneType, scratch: int, *, has_tables: bool = False
 ) -> Function:
     """Return @call, for a program with one output.
 
@@ -101,7 +101,7 @@ def _field(structure: Value, offset: int, kind: Type) -> Value:
 
 
 def _checked(
-    f: Function, array: Value, words: Value, port: Port, shape: Shape, slow: str
+    f: Function, array: Value, words: Value, port: Port, shape: LaneType, slow: str
 ) -> Value:
     """Return the data of an argument that is an array as it should be."""
     f.guard(_field(array, TYPE, PTR).equals(WORDS.load(words, "array_type")), slow)
@@ -118,7 +118,9 @@ def _checked(
     return _field(array, DATA, PTR)
 
 
-def _spread(f: Function, row: Value, buffer: Value, port: Port, shape: Shape) -> Value:
+def _spread(
+    f: Function, row: Value, buffer: Value, port: Port, shape: LaneType
+) -> Value:
     """Repeat one row for every lane and return where."""
     if shape.lanes == 1 or port.size == 0:
         return row

@@ -11,34 +11,34 @@ from functools import lru_cache
 from armillary.kernel.intrinsics import (
     exponential,
     hyperbolic,
+    hypot,
+    inverse_trig,
     logarithm,
+    minmax,
     power,
     remainder,
     root,
+    trig,
 )
-from armillary.kernel.intrinsics import hypot as length
-from armillary.kernel.intrinsics import inverse_trig as arc
-from armillary.kernel.intrinsics import minmax as order
-from armillary.kernel.intrinsics import trig as circular
-from armillary.kernel.vector_builder import Block, Outlined, Shape, Value
+from armillary.kernel.vector_builder import LaneType, Outlined, Value, VectorBuilder
 
-Unary = Callable[[Block, Value], Value]
-Binary = Callable[[Block, Value, Value], Value]
-Ternary = Callable[[Block, Value, Value, Value], Value]
+Unary = Callable[[VectorBuilder, Value], Value]
+Binary = Callable[[VectorBuilder, Value, Value], Value]
+Ternary = Callable[[VectorBuilder, Value, Value, Value], Value]
 
 UNARY: dict[str, Unary] = {
     "neg": lambda b, x: b.fneg(x),
     "sqrt": lambda b, x: b.call("sqrt", x),
-    "sin": circular.sin,
-    "cos": circular.cos,
-    "tan": circular.tan,
-    "asin": arc.asin,
-    "acos": arc.acos,
-    "atan": arc.atan,
+    "sin": trig.sin,
+    "cos": trig.cos,
+    "tan": trig.tan,
+    "asin": inverse_trig.asin,
+    "acos": inverse_trig.acos,
+    "atan": inverse_trig.atan,
     "exp": exponential.exp,
     "log": logarithm.log,
     "abs": lambda b, x: b.call("fabs", x),
-    "sign": order.sign,
+    "sign": minmax.sign,
     "floor": lambda b, x: b.call("floor", x),
     "round": lambda b, x: b.call("rint", x),
     "sinh": hyperbolic.sinh,
@@ -53,11 +53,11 @@ BINARY: dict[str, Binary] = {
     "sub": lambda b, x, y: b.fsub(x, y),
     "mul": lambda b, x, y: b.fmul(x, y),
     "div": lambda b, x, y: b.fdiv(x, y),
-    "atan2": arc.atan2,
+    "atan2": inverse_trig.atan2,
     "pow": power.power,
-    "hypot": length.hypot,
-    "min": order.minimum,
-    "max": order.maximum,
+    "hypot": hypot.hypot,
+    "min": minmax.minimum,
+    "max": minmax.maximum,
     "fmod": remainder.fmod,
     "lt": lambda b, x, y: b.fcmp("olt", x, y),
     "le": lambda b, x, y: b.fcmp("ole", x, y),
@@ -87,24 +87,26 @@ def length_of(key: str) -> int:
     """Return about how many instructions an operation is."""
     if key not in LONG:
         return 1
-    b = Block(Shape(64, 4))
+    b = VectorBuilder(LaneType(64, 4))
     lower(b, key, ["%x"] if key in UNARY else ["%x", "%y"])
     return len(b.lines)
 
 
 @lru_cache
-def _outlined(shape: Shape, key: str) -> Outlined:
+def _outlined(shape: LaneType, key: str) -> Outlined:
     """Return the function of a long operation; sine and cosine are one."""
     if key in {"sin", "cos"}:
-        return Outlined.of(shape, "sincos", 1, circular.sincos)
+        return Outlined.of(shape, "sincos", 1, trig.sincos)
 
-    def alone(b: Block, *args: Value) -> list[Value]:
+    def alone(b: VectorBuilder, *args: Value) -> list[Value]:
         return [LOWERING[key](b, *args)]
 
     return Outlined.of(shape, key, 1 if key in UNARY else 2, alone)
 
 
-def lower(b: Block, key: str, args: list[Value], *, fused: bool = False) -> Value:
+def lower(
+    b: VectorBuilder, key: str, args: list[Value], *, fused: bool = False
+) -> Value:
     """Append the instructions of one operation and return its result.
 
     Args:

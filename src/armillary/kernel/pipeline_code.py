@@ -27,7 +27,7 @@ from armillary.kernel.pipeline import (
 from armillary.kernel.structure import Struct
 from armillary.kernel.tables import Field
 from armillary.kernel.transpose import load_rows, squares_of, store_square
-from armillary.kernel.vector_builder import Block, Shape
+from armillary.kernel.vector_builder import LaneType, VectorBuilder
 from armillary.trace import Program
 
 __all__ = ["TABLE", "pipeline_code"]
@@ -44,7 +44,7 @@ IN_REGISTERS: Final = 64
 ALIGNMENT: Final = 64
 
 
-def pipeline_code(pipeline: Pipeline, shape: Shape) -> tuple[Function, str, int]:
+def pipeline_code(pipeline: Pipeline, shape: LaneType) -> tuple[Function, str, int]:
     """Return @block(ptr in..., ptr out..., ptr scratch, ptr tables) of a pipeline.
 
     Returns:
@@ -66,7 +66,7 @@ Mask: TypeAlias = Value | None
 class _Code:
     """@block under construction."""
 
-    def __init__(self, pipeline: Pipeline, shape: Shape) -> None:
+    def __init__(self, pipeline: Pipeline, shape: LaneType) -> None:
         self.pipeline = pipeline
         self.shape = shape
         self.scalar = F64 if shape.bits == 64 else F32
@@ -107,10 +107,10 @@ class _Code:
 
     # rows and columns
 
-    def block(self) -> Block:
+    def block(self) -> VectorBuilder:
         """Return a block for straight code, with names of its own."""
         self.count += 1
-        return Block(self.shape, prefix=f"p{self.count}_")
+        return VectorBuilder(self.shape, prefix=f"p{self.count}_")
 
     def read_inputs(self) -> None:
         """Turn the rows of the inputs into columns."""

@@ -21,7 +21,7 @@ from armillary.kernel.search_code import search_code
 from armillary.kernel.search_layout import CALL, SOLVED
 from armillary.kernel.seed_table import Table, levels_of, pairs_of
 from armillary.kernel.threads import share
-from armillary.kernel.vector_builder import Shape
+from armillary.kernel.vector_builder import LaneType
 from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
@@ -309,7 +309,7 @@ class Search:
 
 def _compiled(
     step: Program, guard: Program, scales: tuple[float, ...]
-) -> tuple[Any, Shape]:
+) -> tuple[Any, LaneType]:
     """Return the code of the loop around `step`, and the shape of its values."""
     with forks.IMPORT_LOCK:
         from armillary.kernel import compiler, target  # they import LLVM

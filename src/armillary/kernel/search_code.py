@@ -31,14 +31,20 @@ from armillary.kernel.search_layout import (
     SearchLayout,
 )
 from armillary.kernel.search_starts import SearchStarts
-from armillary.kernel.vector_builder import Shape
+from armillary.kernel.vector_builder import LaneType
 from armillary.trace import Program
 
 __all__ = ["search_code"]
 
 
 def search_code(
-    step: Program, guard: Program, shape: Shape, *, pairs: int, levels: int, avx2: bool
+    step: Program,
+    guard: Program,
+    shape: LaneType,
+    *,
+    pairs: int,
+    levels: int,
+    avx2: bool,
 ) -> str:
     """Return the LLVM IR of `@search(ptr plan, ptr call)`, which counts failures.
 

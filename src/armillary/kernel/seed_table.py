@@ -53,7 +53,7 @@ def make_table(
 
     Args:
         problems: Their parameters, shape (k, m).
-        answers: Shape (k, n).
+        answers: LaneType (k, n).
         axes: Which parameters place a problem.
         scales: How much each parameter counts in comparisons, shape (m,).
         per: Answers in a cell, on average over all answers.

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from armillary.kernel.vector_builder import Block, Value
+from armillary.kernel.vector_builder import Value, VectorBuilder
 
 
-def load_rows(b: Block, pointer: Value, size: int, needed: set[int]) -> list[Value]:
+def load_rows(
+    b: VectorBuilder, pointer: Value, size: int, needed: set[int]
+) -> list[Value]:
     """Return a value for each element of the rows at `pointer`; "" where not needed."""
     lanes = b.shape.lanes
     values: list[Value] = [""] * size
@@ -30,7 +32,7 @@ def load_rows(b: Block, pointer: Value, size: int, needed: set[int]) -> list[Val
 
 
 def store_square(
-    b: Block,
+    b: VectorBuilder,
     pointer: Value,
     size: int,
     elements: Sequence[int],
@@ -62,7 +64,7 @@ def _squares(size: int, lanes: int) -> list[int]:
     return starts
 
 
-def transposed(b: Block, rows: Sequence[Value]) -> list[Value]:
+def transposed(b: VectorBuilder, rows: Sequence[Value]) -> list[Value]:
     """Return the transpose of a square of values, in log2(lanes) rounds of shuffles."""
     result = list(rows)
     lanes = len(result)
@@ -79,7 +81,7 @@ def transposed(b: Block, rows: Sequence[Value]) -> list[Value]:
     return result
 
 
-def _shuffle(b: Block, x: Value, y: Value, order: Sequence[int]) -> Value:
+def _shuffle(b: VectorBuilder, x: Value, y: Value, order: Sequence[int]) -> Value:
     real = b.shape.real
     mask = ", ".join(f"i32 {k}" for k in order)
     return b.emit(
@@ -87,23 +89,23 @@ def _shuffle(b: Block, x: Value, y: Value, order: Sequence[int]) -> Value:
     )
 
 
-def _address(b: Block, pointer: Value, element: int) -> Value:
+def _address(b: VectorBuilder, pointer: Value, element: int) -> Value:
     return b.emit(f"getelementptr {b.shape.scalar}, ptr {pointer}, i64 {element}")
 
 
-def _load(b: Block, pointer: Value, element: int) -> Value:
+def _load(b: VectorBuilder, pointer: Value, element: int) -> Value:
     address = _address(b, pointer, element)
     return b.emit(f"load {b.shape.real}, ptr {address}, align {b.shape.bytes}")
 
 
-def _store(b: Block, pointer: Value, element: int, value: Value) -> None:
+def _store(b: VectorBuilder, pointer: Value, element: int, value: Value) -> None:
     address = _address(b, pointer, element)
     b.lines.append(
         f"  store {b.shape.real} {value}, ptr {address}, align {b.shape.bytes}"
     )
 
 
-def _gather(b: Block, pointer: Value, size: int, element: int) -> Value:
+def _gather(b: VectorBuilder, pointer: Value, size: int, element: int) -> Value:
     scalar, real = b.shape.scalar, b.shape.real
     value = "poison"
     for lane in range(b.shape.lanes):
@@ -115,7 +117,9 @@ def _gather(b: Block, pointer: Value, size: int, element: int) -> Value:
     return value
 
 
-def _scatter(b: Block, pointer: Value, size: int, element: int, value: Value) -> None:
+def _scatter(
+    b: VectorBuilder, pointer: Value, size: int, element: int, value: Value
+) -> None:
     scalar, real = b.shape.scalar, b.shape.real
     for lane in range(b.shape.lanes):
         single = value

@@ -16,7 +16,7 @@ from armillary.kernel.machine_type import F32, F64, I64, PTR, VOID, Type
 from armillary.kernel.memory import allocate
 from armillary.kernel.row_copy import copy_function, copy_rows, stream_function
 from armillary.kernel.signature import Computation, compact_strides
-from armillary.kernel.vector_builder import Shape
+from armillary.kernel.vector_builder import LaneType
 from armillary.trace import Port
 
 __all__ = ["ufunc_entry"]
@@ -66,7 +66,7 @@ class _Rows:
 
 
 def ufunc_entry(
-    program: Computation, shape: Shape, scratch: int, *, has_tables: bool = False
+    program: Computation, shape: LaneType, scratch: int, *, has_tables: bool = False
 ) -> list[Function]:
     """Return @loop and what it calls besides @block.
 
@@ -86,7 +86,7 @@ class _Entry:
     """The parts of @loop for one program."""
 
     program: Computation
-    shape: Shape
+    shape: LaneType
     has_tables: bool
 
     def function(self, scratch: int) -> Function:

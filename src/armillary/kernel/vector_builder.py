@@ -19,7 +19,7 @@ FUSED = "contract nsz "
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class LaneType:
     """The machine type of the values: the bits of a real and the number of lanes."""
 
     bits: int
@@ -80,13 +80,13 @@ class Outlined:
     @classmethod
     def of(
         cls,
-        shape: Shape,
+        shape: LaneType,
         name: str,
         arity: int,
         body: Callable[..., Sequence[Value]],
     ) -> Outlined:
         """Return the function that computes what `body` appends to a block."""
-        b = Block(shape)
+        b = VectorBuilder(shape)
         results = body(b, *(f"%a{k}" for k in range(arity)))
         mask = b.flag_mask()
         kinds = [*[shape.real] * len(results), f"i{shape.lanes}"]
@@ -101,7 +101,7 @@ class Outlined:
         return cls(name, result, len(results), b.flagged is not None, declared)
 
 
-class Block:
+class VectorBuilder:
     """Collect instructions and hand out names.
 
     The methods are named after LLVM's instructions. With `fused=True` a product and a
@@ -110,7 +110,7 @@ class Block:
     """
 
     def __init__(
-        self, shape: Shape, *, outlined: bool = False, prefix: str = "v"
+        self, shape: LaneType, *, outlined: bool = False, prefix: str = "v"
     ) -> None:
         """Start an empty block for values of `shape`.
 

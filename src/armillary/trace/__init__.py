@@ -13,7 +13,7 @@ from armillary.trace.program import (
     replay,
     trace,
 )
-from armillary.trace.scalar import Scalar, Truth
+from armillary.trace.scalar import Scalar, TracedBool
 
 __all__ = [
     "OPS",
@@ -24,7 +24,7 @@ __all__ = [
     "Program",
     "Scalar",
     "Traced",
-    "Truth",
+    "TracedBool",
     "listing",
     "replay",
     "tangent",

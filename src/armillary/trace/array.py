@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from armillary.trace import numpy_dispatch as numpy_meaning
+from armillary.trace import numpy_dispatch
 from armillary.trace.numpy_dispatch import UFUNCS
 
 Array = npt.NDArray[Any]
@@ -42,9 +42,9 @@ class TracedArray(np.ndarray):
     ) -> Any:
         """Call a function of NumPy that is not a ufunc, such as `where`."""
         given = tuple(args)
-        if func in numpy_meaning.FUNCTIONS or (func is np.where and len(given) == 3):
+        if func in numpy_dispatch.FUNCTIONS or (func is np.where and len(given) == 3):
             plain = (_plain(arg) for arg in given)
-            return _wrapped(numpy_meaning.call_function(func, tuple(plain), kwargs))
+            return _wrapped(numpy_dispatch.call_function(func, tuple(plain), kwargs))
         return super().__array_function__(func, types, given, kwargs)
 
     def clip(self, *bounds: Any, **options: Any) -> Any:
@@ -62,7 +62,7 @@ def _call(
     ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
     if method == "__call__" and ufunc in UFUNCS:
-        return numpy_meaning.call_ufunc(ufunc, method, inputs, options)
+        return numpy_dispatch.call_ufunc(ufunc, method, inputs, options)
     if ufunc in {np.minimum, np.maximum}:  # NumPy would branch
         ufunc = np.frompyfunc(UFUNCS[ufunc], 2, 1)
     return getattr(ufunc, method)(*inputs, **options)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from armillary.errors import ArmillaryError, TraceError
-from armillary.trace import source_location as place
+from armillary.trace import source_location
 from armillary.trace.branch_sharing import shared
 from armillary.trace.contradiction import is_contradiction
 from armillary.trace.ops import type_real
-from armillary.trace.scalar import Truth
+from armillary.trace.scalar import TracedBool
 from armillary.trace.source_location import fault
 from armillary.trace.tape import Tape
 
@@ -29,7 +29,7 @@ NUMPYS_WORDS = re.compile(
 )
 
 Flat = list[Any]
-Decision = tuple[Truth, bool]
+Decision = tuple[TracedBool, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,11 @@ class _Explorer:
     answers: dict[int, bool] = field(default_factory=dict[int, bool])
     questions: int = 0
 
-    def __call__(self, truth: Truth) -> bool:
+    def __call__(self, truth: TracedBool) -> bool:
         known = self.answers.get(truth.index)
         return self._decide(truth) if known is None else self._repeat(known)
 
-    def _decide(self, truth: Truth) -> bool:
+    def _decide(self, truth: TracedBool) -> bool:
         step = len(self.decisions)
         if step >= DECISION_LIMIT:
             raise fault(
@@ -76,7 +76,7 @@ class _Explorer:
             if expected is not truth:
                 raise _changed(self.name)
         elif truth.index not in self.places:
-            self.places[truth.index] = place.running()
+            self.places[truth.index] = source_location.running()
         self.decisions.append((truth, answer))
         self.answers[truth.index] = answer
         return answer
@@ -133,7 +133,7 @@ def _run(
     before, tape.decision = tape.decision, explorer
     has_returned = False
     try:
-        with place.watched() as faults:
+        with source_location.watched() as faults:
             returned = function()
         if faults:  # the function caught it, and went on with something else
             raise faults[0]
@@ -151,7 +151,7 @@ def _run(
             raise fault(
                 f"'{explorer.name}' recurses without end while it is traced, or nests "
                 "operations too deeply.",
-                place.raised(error) or explorer.defined,
+                source_location.raised(error) or explorer.defined,
             ) from error
         raise _raised(error, explorer) from error
     finally:
@@ -219,7 +219,7 @@ def _joined(tape: Tape, yes: _Run, no: _Run, name: str, *, share: bool) -> Flat 
 
 
 def _with_nan(
-    tape: Tape, truth: Truth, outputs: Flat, first: Flat, second: Flat
+    tape: Tape, truth: TracedBool, outputs: Flat, first: Flat, second: Flat
 ) -> Flat:
     """Return outputs that are NaN where a comparison of NaN chose between two.
 
@@ -250,7 +250,7 @@ def _raised(error: Exception, explorer: _Explorer) -> TraceError:
             f" It did so where {path}. Every branch is run while tracing, so none may "
             "raise."
         )
-    return fault(message, place.raised(error) or explorer.defined)
+    return fault(message, source_location.raised(error) or explorer.defined)
 
 
 def _described(decisions: Sequence[Decision], places: dict[int, str]) -> str:

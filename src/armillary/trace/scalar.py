@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from armillary.trace import functions as f
-from armillary.trace import numpy_dispatch as numpy_meaning
-from armillary.trace import ops
+from armillary.trace import numpy_dispatch, ops
 from armillary.trace.ops import Recorder, Traced, type_real, type_truth
 from armillary.trace.source_location import fault
 
@@ -25,14 +24,14 @@ def _operator(function: Method) -> tuple[Method, Method]:
         if isinstance(other, OPERANDS):
             return function(self, other)
         if isinstance(other, np.ndarray):
-            return numpy_meaning.elementwise(function, self, other)
+            return numpy_dispatch.elementwise(function, self, other)
         return NotImplemented
 
     def reflected(self: Any, other: Any) -> Any:
         if isinstance(other, OPERANDS):
             return function(other, self)
         if isinstance(other, np.ndarray):
-            return numpy_meaning.elementwise(function, other, self)
+            return numpy_dispatch.elementwise(function, other, self)
         return NotImplemented
 
     return forward, reflected
@@ -43,7 +42,7 @@ def _comparison(function: Method) -> tuple[Method, Method]:
 
     def noted(x: Any, y: Any) -> Any:
         truth = function(x, y)
-        if isinstance(truth, Truth):
+        if isinstance(truth, TracedBool):
             truth.tape.note_comparison(truth)
         return truth
 
@@ -92,7 +91,7 @@ class Node(Traced):
         Raises:
             TraceError: NumPy's function has no traced meaning.
         """
-        return numpy_meaning.call_ufunc(ufunc, method, inputs, options)
+        return numpy_dispatch.call_ufunc(ufunc, method, inputs, options)
 
     def __array_function__(
         self,
@@ -102,10 +101,10 @@ class Node(Traced):
         options: Mapping[str, Any],
     ) -> Any:
         """Call a function of NumPy that is not a ufunc, such as `where`."""
-        return numpy_meaning.call_function(function, args, options)
+        return numpy_dispatch.call_function(function, args, options)
 
     __eq__ = _operator(ops.EQ)[0]
-    __ne__ = _operator(numpy_meaning.not_equal)[0]
+    __ne__ = _operator(numpy_dispatch.not_equal)[0]
     __add__, __radd__ = _operator(ops.ADD)
     __sub__, __rsub__ = _operator(ops.SUB)
     __mul__, __rmul__ = _operator(ops.MUL)
@@ -299,11 +298,11 @@ class Scalar(Node):
 
     def radians(self) -> Scalar:
         """Return degrees as radians."""
-        return numpy_meaning.radians(self)
+        return numpy_dispatch.radians(self)
 
     def degrees(self) -> Scalar:
         """Return radians as degrees."""
-        return numpy_meaning.degrees(self)
+        return numpy_dispatch.degrees(self)
 
     deg2rad, rad2deg = radians, degrees
 
@@ -316,7 +315,7 @@ class Scalar(Node):
         return self
 
 
-class Truth(Node):
+class TracedBool(Node):
     """A truth value; asked for its answer by `if`, the tracer explores both.
 
     In arithmetic it is 1 or 0, as Python's bool is.
@@ -327,7 +326,7 @@ class Truth(Node):
 
     __and__, __rand__ = _operator(ops.AND)
     __or__, __ror__ = _operator(ops.OR)
-    __xor__, __rxor__ = _operator(numpy_meaning.exclusive_or)
+    __xor__, __rxor__ = _operator(numpy_dispatch.exclusive_or)
 
     def __invert__(self) -> Any:
         return ops.NOT(self)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.trace.ops import OPS, Op, type_truth
-from armillary.trace.scalar import Node, Scalar, Truth
+from armillary.trace.scalar import Node, Scalar, TracedBool
 from armillary.trace.simplify import RULES
 from armillary.trace.source_location import fault, is_called
 
@@ -27,7 +27,7 @@ class Tape:
         """Start empty; `limit` bounds the number of nodes."""
         self.nodes: list[Node] = []
         self.limit = limit
-        self.decision: Callable[[Truth], bool] = _no_paths
+        self.decision: Callable[[TracedBool], bool] = _no_paths
         self.compared_by_calls: set[int] = set()
         self._known: dict[tuple[Any, ...], Node] = {}
         self._constants: dict[float, Node] = {}
@@ -49,7 +49,7 @@ class Tape:
 
     def truth(self, value: bool) -> Node:
         """Return the node of a constant truth value."""
-        return self._leaf(("const", "yes" if value else "no"), Truth, float(value))
+        return self._leaf(("const", "yes" if value else "no"), TracedBool, float(value))
 
     def record(self, op: Op, args: Sequence[Any]) -> Node:
         """Return the node for `op` of `args`, numbers among them lifted.
@@ -71,7 +71,7 @@ class Tape:
         if is_called():
             self.compared_by_calls.add(truth.index)
 
-    def decide(self, truth: Truth) -> bool:
+    def decide(self, truth: TracedBool) -> bool:
         """Return the answer of `truth` on the path being explored.
 
         Raises:
@@ -103,7 +103,7 @@ class Tape:
         )
 
     def _converted(self, node: Node) -> Node:
-        if isinstance(node, Truth):
+        if isinstance(node, TracedBool):
             return self.make("select", node, self.constant(1.0), self.constant(0.0))
         return self.make("not", self.make("eq", node, self.constant(0.0)))
 
@@ -130,7 +130,7 @@ class Tape:
         known = self._known.get(key)
         if known is not None:
             return known
-        kind = Truth if op.result == type_truth else Scalar
+        kind = TracedBool if op.result == type_truth else Scalar
         return self._append(key, kind, tuple(nodes), 0.0)
 
     def _folded(self, op: Op, constants: Sequence[Node]) -> Node:
@@ -163,7 +163,7 @@ class Tape:
         return node
 
 
-def _no_paths(truth: Truth) -> bool:
+def _no_paths(truth: TracedBool) -> bool:
     raise fault(
         "a traced truth value was asked for its answer outside of trace(); use "
         "armillary.trace.functions.select."

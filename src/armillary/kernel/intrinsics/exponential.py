@@ -14,7 +14,7 @@ import math
 from armillary.kernel.intrinsics.ieee import layout, nearest_whole, power_of_two
 from armillary.kernel.intrinsics.minmax import at_least, at_most
 from armillary.kernel.intrinsics.polynomial import paired
-from armillary.kernel.vector_builder import Block, Value
+from armillary.kernel.vector_builder import Value, VectorBuilder
 
 EXP = {
     64: (
@@ -46,12 +46,12 @@ LN_2 = {
 RANGE = {64: (-746.0, 710.0), 32: (-104.0, 89.0)}
 
 
-def exp(b: Block, x: Value) -> Value:
+def exp(b: VectorBuilder, x: Value) -> Value:
     """Return e to the power x."""
     return exp_of_sum(b, x, None)
 
 
-def exp_of_sum(b: Block, x: Value, rest: Value | None) -> Value:
+def exp_of_sum(b: VectorBuilder, x: Value, rest: Value | None) -> Value:
     """Return e to the power x + rest, for a rest small beside 1.
 
     The rest must be finite also where x is far out of the range of the exponential.
@@ -68,7 +68,7 @@ def exp_of_sum(b: Block, x: Value, rest: Value | None) -> Value:
     return _scale(b, b.fadd(series, b.real(1.0)), shifted)
 
 
-def _scale(b: Block, x: Value, shifted: Value) -> Value:
+def _scale(b: VectorBuilder, x: Value, shifted: Value) -> Value:
     """Return 2^k x, given k as the bits of k + magic."""
     form = layout(b)
     biased = b.integers("sub", shifted, b.integer(form.magic_bits - 2 * form.bias))

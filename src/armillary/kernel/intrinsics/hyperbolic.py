@@ -13,12 +13,12 @@ import math
 
 from armillary.kernel.intrinsics.exponential import exp_of_sum
 from armillary.kernel.intrinsics.logarithm import SHORT_LN_2
-from armillary.kernel.vector_builder import Block, Value
+from armillary.kernel.vector_builder import Value, VectorBuilder
 
 TERMS = {64: 8, 32: 4}
 
 
-def sinh(b: Block, x: Value) -> Value:
+def sinh(b: VectorBuilder, x: Value) -> Value:
     """Return the hyperbolic sine of x."""
     size = b.call("fabs", x)
     half = _half_exp(b, size)
@@ -28,13 +28,13 @@ def sinh(b: Block, x: Value) -> Value:
     return b.call("copysign", b.select(small, near, far), x)
 
 
-def cosh(b: Block, x: Value) -> Value:
+def cosh(b: VectorBuilder, x: Value) -> Value:
     """Return the hyperbolic cosine of x."""
     half = _half_exp(b, b.call("fabs", x))
     return b.fadd(half, b.fdiv(b.real(0.25), half))
 
 
-def tanh(b: Block, x: Value) -> Value:
+def tanh(b: VectorBuilder, x: Value) -> Value:
     """Return the hyperbolic tangent of x."""
     size, one = b.call("fabs", x), b.real(1.0)
     sine = _near(b, size)
@@ -45,13 +45,13 @@ def tanh(b: Block, x: Value) -> Value:
     return b.call("copysign", b.select(small, near, far), x)
 
 
-def _half_exp(b: Block, t: Value) -> Value:
+def _half_exp(b: VectorBuilder, t: Value) -> Value:
     """Return e^t / 2 = e^(t - ln 2) for t >= 0."""
     high, low = SHORT_LN_2[b.shape.bits]
     return exp_of_sum(b, b.fsub(t, b.real(high)), b.real(-low))
 
 
-def _near(b: Block, t: Value) -> Value:
+def _near(b: VectorBuilder, t: Value) -> Value:
     """Return the hyperbolic sine of 0 <= t < 1."""
     z = b.fmul(t, t)
     count = TERMS[b.shape.bits]

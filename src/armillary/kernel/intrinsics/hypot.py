@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from armillary.kernel.intrinsics.ieee import layout
-from armillary.kernel.vector_builder import Block, Value
+from armillary.kernel.vector_builder import Value, VectorBuilder
 
 # Above the first, scale down by the last power of two; below the second, up.
 SCALES = {64: (500, -500, 600), 32: (60, -50, 90)}
 
 
-def hypot(b: Block, x: Value, y: Value) -> Value:
+def hypot(b: VectorBuilder, x: Value, y: Value) -> Value:
     """Return sqrt(x^2 + y^2); NaN where x or y is NaN, even beside an infinity."""
     large, small, step = (b.real(2.0**power) for power in SCALES[b.shape.bits])
     inverse_step = b.real(2.0 ** -SCALES[b.shape.bits][2])
@@ -22,7 +22,7 @@ def hypot(b: Block, x: Value, y: Value) -> Value:
     return b.fmul(length, _inverse_of_power(b, scale))
 
 
-def _inverse_of_power(b: Block, scale: Value) -> Value:
+def _inverse_of_power(b: VectorBuilder, scale: Value) -> Value:
     """Return 1 / scale for a power of two."""
     twice = b.integer(2 * layout(b).power_bits(0))
     return b.from_bits(b.integers("sub", twice, b.bits(scale)))

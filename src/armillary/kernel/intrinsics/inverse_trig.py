@@ -19,7 +19,7 @@ import math
 
 from armillary.kernel.intrinsics.ieee import flip_sign, is_negative, sign_bit
 from armillary.kernel.intrinsics.polynomial import paired
-from armillary.kernel.vector_builder import Block, Value
+from armillary.kernel.vector_builder import Value, VectorBuilder
 
 ATAN = {
     64: (
@@ -88,7 +88,7 @@ HALF_PI = {
 }
 
 
-def atan(b: Block, x: Value) -> Value:
+def atan(b: VectorBuilder, x: Value) -> Value:
     """Return the angle in [-pi/2, pi/2] [rad] whose tangent is x."""
     one, size = b.real(1.0), b.call("fabs", x)
     steep = b.fcmp("ogt", size, one)
@@ -99,7 +99,7 @@ def atan(b: Block, x: Value) -> Value:
     return b.call("copysign", b.select(steep, rest, angle), x)
 
 
-def atan2(b: Block, y: Value, x: Value) -> Value:
+def atan2(b: VectorBuilder, y: Value, x: Value) -> Value:
     """Return the angle in [-pi, pi] [rad] of the direction (x, y), as C defines it."""
     zero, one = b.real(0.0), b.real(1.0)
     across, up = b.call("fabs", x), b.call("fabs", y)
@@ -120,7 +120,7 @@ def atan2(b: Block, y: Value, x: Value) -> Value:
     return b.call("copysign", angle, y)
 
 
-def _atan_of_ratio(b: Block, t: Value) -> Value:
+def _atan_of_ratio(b: VectorBuilder, t: Value) -> Value:
     z = b.fmul(t, t)
     # Two steps of Horner's rule at the end halve the error of the pairs.
     first, second, *rest = ATAN[b.shape.bits]
@@ -128,7 +128,7 @@ def _atan_of_ratio(b: Block, t: Value) -> Value:
     return b.fma(b.fmul(t, z), b.fma(z, tail, b.real(first)), t)
 
 
-def asin(b: Block, x: Value) -> Value:
+def asin(b: VectorBuilder, x: Value) -> Value:
     """Return the angle in [-pi/2, pi/2] [rad] whose sine is x; NaN for |x| > 1."""
     large = b.fcmp("ogt", b.call("fabs", x), b.real(0.5))
     root, excess = _asin_of_reduced(b, x, large)
@@ -136,7 +136,7 @@ def asin(b: Block, x: Value) -> Value:
     return b.call("copysign", b.select(large, rest, b.fadd(root, excess)), x)
 
 
-def acos(b: Block, x: Value) -> Value:
+def acos(b: VectorBuilder, x: Value) -> Value:
     """Return the angle in [0, pi] [rad] whose cosine is x; NaN for |x| > 1."""
     large = b.fcmp("ogt", b.call("fabs", x), b.real(0.5))
     root, excess = _asin_of_reduced(b, x, large)
@@ -153,7 +153,7 @@ def acos(b: Block, x: Value) -> Value:
     return b.fadd(head, tail)
 
 
-def _asin_of_reduced(b: Block, x: Value, large: Value) -> tuple[Value, Value]:
+def _asin_of_reduced(b: VectorBuilder, x: Value, large: Value) -> tuple[Value, Value]:
     """Return t and asin t - t for t = |x|, or sqrt((1 - |x|)/2) where it is large."""
     known = b.shared.get(("asin", x))
     if known is None:
@@ -165,7 +165,7 @@ def _asin_of_reduced(b: Block, x: Value, large: Value) -> tuple[Value, Value]:
     return known
 
 
-def _right_angle_less_twice(b: Block, root: Value, excess: Value) -> Value:
+def _right_angle_less_twice(b: VectorBuilder, root: Value, excess: Value) -> Value:
     """Return pi/2 - 2 (root + excess), whose first difference loses little."""
     high, low = (b.real(part) for part in HALF_PI[b.shape.bits])
     minus_two = b.real(-2.0)

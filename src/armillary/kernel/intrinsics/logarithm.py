@@ -14,7 +14,7 @@ import math
 
 from armillary.kernel.intrinsics.exponential import LN_2
 from armillary.kernel.intrinsics.ieee import layout, real_of
-from armillary.kernel.vector_builder import Block, Value
+from armillary.kernel.vector_builder import Value, VectorBuilder
 
 L = {
     64: (
@@ -52,7 +52,7 @@ SHORT_LN_2 = {
 SQRT_HALF_BITS = {64: 0x3FE6A09E667F3BCD, 32: 0x3F3504F3}
 
 
-def log(b: Block, x: Value) -> Value:
+def log(b: VectorBuilder, x: Value) -> Value:
     """Return the natural logarithm of x: -inf at 0, NaN below."""
     k, m = _split(b, x)
     one = b.real(1.0)
@@ -67,14 +67,14 @@ def log(b: Block, x: Value) -> Value:
     return _at_the_ends(b, x, result)
 
 
-def _at_the_ends(b: Block, x: Value, result: Value) -> Value:
+def _at_the_ends(b: VectorBuilder, x: Value, result: Value) -> Value:
     zero, infinity = b.real(0.0), b.real(math.inf)
     result = b.select(b.fcmp("olt", x, infinity), result, x)
     result = b.select(b.fcmp("oeq", x, zero), b.real(-math.inf), result)
     return b.select(b.fcmp("olt", x, zero), b.real(math.nan), result)
 
 
-def log_as_sum(b: Block, x: Value) -> tuple[Value, Value]:
+def log_as_sum(b: VectorBuilder, x: Value) -> tuple[Value, Value]:
     """Return the logarithm of |x| as a large and a small part, |x| finite and not 0.
 
     Their sum has a relative error below 2**-62 (2**-34 in float32).
@@ -86,7 +86,7 @@ def log_as_sum(b: Block, x: Value) -> tuple[Value, Value]:
     return known
 
 
-def _split(b: Block, x: Value) -> tuple[Value, Value]:
+def _split(b: VectorBuilder, x: Value) -> tuple[Value, Value]:
     """Return k, as a real, and m with |x| = 2^k m and sqrt(1/2) <= m < sqrt(2)."""
     known = b.shared.get(("split", x))
     if known is None:
@@ -94,7 +94,7 @@ def _split(b: Block, x: Value) -> tuple[Value, Value]:
     return known
 
 
-def _make_split(b: Block, x: Value) -> tuple[Value, Value]:
+def _make_split(b: VectorBuilder, x: Value) -> tuple[Value, Value]:
     form, root = layout(b), SQRT_HALF_BITS[b.shape.bits]
     size, extra = b.call("fabs", x), form.fraction + 2
     tiny = b.fcmp("olt", size, b.real(form.least_normal))
@@ -109,7 +109,7 @@ def _make_split(b: Block, x: Value) -> tuple[Value, Value]:
     return k, m
 
 
-def _log_of_m(b: Block, m: Value) -> tuple[Value, Value]:
+def _log_of_m(b: VectorBuilder, m: Value) -> tuple[Value, Value]:
     """Return 2 s + s t with t = z (2/3 + z M(z)), all in pairs of reals."""
     one = b.real(1.0)
     f, d = b.fsub(m, one), b.fadd(m, one)
@@ -128,21 +128,21 @@ def _log_of_m(b: Block, m: Value) -> tuple[Value, Value]:
 
 
 def _add_exponent(
-    b: Block, k: Value, large: Value, small: Value
+    b: VectorBuilder, k: Value, large: Value, small: Value
 ) -> tuple[Value, Value]:
     high, low = (b.real(part) for part in SHORT_LN_2[b.shape.bits])
     result, rest = _quick_sum(b, b.fmul(k, high), large)
     return result, b.fadd(rest, b.fma(k, low, small))
 
 
-def _quick_sum(b: Block, x: Value, y: Value) -> tuple[Value, Value]:
+def _quick_sum(b: VectorBuilder, x: Value, y: Value) -> tuple[Value, Value]:
     """Return x + y and what its rounding leaves, where |x| >= |y| or x = 0."""
     total = b.fadd(x, y)
     return total, b.fsub(y, b.fsub(total, x))
 
 
 def _product(
-    b: Block, x: tuple[Value, Value], y: tuple[Value, Value]
+    b: VectorBuilder, x: tuple[Value, Value], y: tuple[Value, Value]
 ) -> tuple[Value, Value]:
     """Return the product of two sums of a large and a small part, as such a sum."""
     product = b.fmul(x[0], y[0])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from armillary.kernel.vector_builder import Block, Value
+from armillary.kernel.vector_builder import Value, VectorBuilder
 
 
-def paired(b: Block, x: Value, coefficients: Sequence[float]) -> Value:
+def paired(b: VectorBuilder, x: Value, coefficients: Sequence[float]) -> Value:
     """Return sum_k coefficients[k] x^k as e(x^2) + x o(x^2), two chains side by side.
 
-    One product more than `Block.polynomial`; worth it from some ten coefficients on.
+    One product more than `VectorBuilder.polynomial`; worth it from some ten
+    coefficients on.
     """
     square = b.fmul(x, x)
     even = b.polynomial(square, coefficients[0::2])

@@ -11,7 +11,7 @@ from armillary.kernel.intrinsics.exponential import exp_of_sum
 from armillary.kernel.intrinsics.ieee import flip_sign, select_zero, sign_bit
 from armillary.kernel.intrinsics.logarithm import log_as_sum
 from armillary.kernel.intrinsics.minmax import at_least, at_most
-from armillary.kernel.vector_builder import Block, Value
+from armillary.kernel.vector_builder import Value, VectorBuilder
 
 # With this exponent any |x| but 1 already gives 0 or infinity.
 LARGEST = {64: 2.0**64, 32: 2.0**32}
@@ -19,7 +19,7 @@ LARGEST = {64: 2.0**64, 32: 2.0**32}
 FAR = {64: 800.0, 32: 160.0}
 
 
-def power(b: Block, x: Value, y: Value) -> Value:
+def power(b: VectorBuilder, x: Value, y: Value) -> Value:
     """Return x to the power y; NaN for negative x where y is not whole."""
     size = _power_of_size(b, x, y)
     zero, one = b.real(0.0), b.real(1.0)
@@ -37,7 +37,7 @@ def power(b: Block, x: Value, y: Value) -> Value:
     return b.select(unit, one, result)
 
 
-def _power_of_size(b: Block, x: Value, y: Value) -> Value:
+def _power_of_size(b: VectorBuilder, x: Value, y: Value) -> Value:
     """Return |x|^y for numbers x and y, y not 0."""
     zero, infinity = b.real(0.0), b.real(math.inf)
     bits = b.shape.bits

@@ -9,10 +9,10 @@ is negative, and adding |y| corrects it. Both differences are representable, so 
 from __future__ import annotations
 
 from armillary.kernel.intrinsics.ieee import layout
-from armillary.kernel.vector_builder import Block, Value
+from armillary.kernel.vector_builder import Value, VectorBuilder
 
 
-def fmod(b: Block, x: Value, y: Value) -> Value:
+def fmod(b: VectorBuilder, x: Value, y: Value) -> Value:
     """Return x - y trunc(x / y), with the sign of x, as C defines it.
 
     Flags the lanes whose quotient is too large.

@@ -11,13 +11,13 @@ import math
 
 from armillary.kernel.intrinsics.exponential import exp
 from armillary.kernel.intrinsics.logarithm import log
-from armillary.kernel.vector_builder import Block, Value
+from armillary.kernel.vector_builder import Value, VectorBuilder
 
 # Below the first, |x| is scaled up by 2 to three times the second.
 SCALES = {64: (2.0**-900, 40), 32: (2.0**-90, 16)}
 
 
-def cbrt(b: Block, x: Value) -> Value:
+def cbrt(b: VectorBuilder, x: Value) -> Value:
     """Return the number whose cube is x."""
     size = b.call("fabs", x)
     limit, power = SCALES[b.shape.bits]

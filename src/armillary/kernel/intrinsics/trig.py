@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 
 from armillary.kernel.intrinsics.ieee import flip_sign, nearest_whole
-from armillary.kernel.vector_builder import Block, Value
+from armillary.kernel.vector_builder import Value, VectorBuilder
 
 SIN = {
     64: (
@@ -49,22 +49,22 @@ PARTS = {
 LIMIT = {64: 2.0**30, 32: 2.0**20}
 
 
-def sin(b: Block, x: Value) -> Value:
+def sin(b: VectorBuilder, x: Value) -> Value:
     """Return the sine of x [rad]."""
     return sincos(b, x)[0]
 
 
-def cos(b: Block, x: Value) -> Value:
+def cos(b: VectorBuilder, x: Value) -> Value:
     """Return the cosine of x [rad]."""
     return sincos(b, x)[1]
 
 
-def tan(b: Block, x: Value) -> Value:
+def tan(b: VectorBuilder, x: Value) -> Value:
     """Return the tangent of x [rad]."""
     return b.fdiv(*sincos(b, x))
 
 
-def sincos(b: Block, x: Value) -> tuple[Value, Value]:
+def sincos(b: VectorBuilder, x: Value) -> tuple[Value, Value]:
     """Return the sine and the cosine of x."""
     known = b.shared.get(("sincos", x))
     if known is None:
@@ -72,7 +72,7 @@ def sincos(b: Block, x: Value) -> tuple[Value, Value]:
     return known
 
 
-def _sincos(b: Block, x: Value) -> tuple[Value, Value]:
+def _sincos(b: VectorBuilder, x: Value) -> tuple[Value, Value]:
     quadrant, r = _reduce(b, x)
     z = b.fmul(r, r)
     # x^2 + z exceeds the square of the limit exactly where |x| exceeds the limit. It is
@@ -93,7 +93,7 @@ def _sincos(b: Block, x: Value) -> tuple[Value, Value]:
     )
 
 
-def _reduce(b: Block, x: Value) -> tuple[Value, Value]:
+def _reduce(b: VectorBuilder, x: Value) -> tuple[Value, Value]:
     """Return k, in its low bits at least, and r with x = k pi/2 + r."""
     quadrant, k = nearest_whole(b, x, 2.0 / math.pi)
     r = x
@@ -102,7 +102,7 @@ def _reduce(b: Block, x: Value) -> tuple[Value, Value]:
     return quadrant, r
 
 
-def _kernels(b: Block, r: Value, z: Value) -> tuple[Value, Value]:
+def _kernels(b: VectorBuilder, r: Value, z: Value) -> tuple[Value, Value]:
     """Return sin(r) and cos(r) of z = r^2, |r| up to a little more than pi/4."""
     sine = b.fma(b.fmul(r, z), b.polynomial(z, SIN[b.shape.bits]), r)
     return sine, b.polynomial(z, (1.0, -0.5, *COS[b.shape.bits]))
