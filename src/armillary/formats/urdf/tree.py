@@ -112,14 +112,15 @@ def check_mimics(
     by_name: dict[str, JointElement] = {}
     for joint in joints:
         by_name.setdefault(joint.name, joint)
-    followers = {n: joint for n, joint in by_name.items() if joint.mimic is not None}
     guess = report.guessing("it is taken to move by itself")
-    free = {
-        name
-        for name, joint in followers.items()
-        if not _has_leader(joint, by_name, guess)
-    }
-    leaders = {n: _leader(joint) for n, joint in followers.items() if n not in free}
+    free: set[str] = set()
+    leaders: dict[str, str] = {}
+    for name, joint in by_name.items():
+        if joint.mimic is not None:
+            if _can_lead(joint.mimic.of, joint, by_name, guess):
+                leaders[name] = joint.mimic.of
+            else:
+                free.add(name)
     for cycle in cycles(leaders):
         guess.error(
             by_name[cycle[0]].places["mimic"],
@@ -128,8 +129,9 @@ def check_mimics(
             hint="Let one of them move by itself.",
         )
         free.add(cycle[0])
+        del leaders[cycle[0]]
     drives: dict[str, _Drive | None] = {
-        name: _Drive(name) for name in by_name if name not in leaders or name in free
+        name: _Drive(name) for name in by_name if name not in leaders
     }
     for follower in leaders:
         chain = [follower]
@@ -140,12 +142,11 @@ def check_mimics(
     return _contradicting(by_name, drives, report), free
 
 
-def _has_leader(
-    joint: JointElement, by_name: dict[str, JointElement], report: Report
+def _can_lead(
+    of: str, joint: JointElement, by_name: dict[str, JointElement], report: Report
 ) -> bool:
-    """Return whether a joint follows one that moves by a single coordinate."""
-    of, hint = _leader(joint), ""
-    leader = by_name.get(of)
+    """Return whether a joint can follow `of`, which must have a single coordinate."""
+    leader, hint = by_name.get(of), ""
     if leader is None:
         code, fault = "unknown-joint", "which does not exist"
         hint = report.hint(of, (name for name in by_name if name != joint.name))
@@ -153,10 +154,8 @@ def _has_leader(
         code, fault = "fixed-mimic", "which is fixed"
         hint = "Make the follower fixed too."
     elif leader.type in SEVERAL:
-        code, fault = (
-            "free-mimic",
-            f"which is {leader.type}: it has several coordinates",
-        )
+        code = "free-mimic"
+        fault = f"which is {leader.type}: it has several coordinates"
     else:
         return True
     report.error(
@@ -166,11 +165,6 @@ def _has_leader(
         hint=hint,
     )
     return False
-
-
-def _leader(joint: JointElement) -> str:
-    assert joint.mimic is not None
-    return joint.mimic.of
 
 
 def _next(joint: JointElement, drive: _Drive | None, report: Report) -> _Drive | None:
