@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, final
 from urllib.parse import unquote
 
-from armillary.errors import nearest, quote
-from armillary.formats.diagnostic import Diagnostic, Place
+from armillary.errors import FormatError, nearest, quote
+from armillary.formats.diagnostic import NOWHERE, Diagnostic, Place, fault
 from armillary.formats.files import likely_file
 from armillary.formats.packages import (
     MODEL,
@@ -84,8 +85,8 @@ class Roots:
         """
         try:
             return self._follow(reference, Path(os.path.realpath(base)))
-        except _Refusal as refusal:
-            return refusal.diagnostic(place)
+        except FormatError as refusal:
+            return replace(refusal.diagnostics[0], place=place)
 
     def allowed(self, base: str | os.PathLike[str]) -> tuple[Path, ...]:
         """Return the folders that a file in `base` may refer to."""
@@ -112,13 +113,13 @@ class Roots:
             folders = [Path(os.path.realpath(each)) for each in found if each.is_dir()]
             if folders:
                 return folders[0]
-            raise _Refusal(
+            raise _refusal(
                 "reference-package",
                 f"there is no folder of package {quote(name)}",
                 f"Give its folder: packages={{{quote(name)}: ...}}.",
             )
-        except _Refusal as refusal:
-            return refusal.diagnostic(place)
+        except FormatError as refusal:
+            return replace(refusal.diagnostics[0], place=place)
 
     def _follow(self, reference: str, home: Path) -> Path:
         _check_plain(reference)
@@ -134,7 +135,7 @@ class Roots:
         elif name == "file":
             candidates = [Path(_local_path(reference, tail))]
         else:
-            raise _Refusal(
+            raise _refusal(
                 "reference-scheme",
                 f"{quote(reference)} is not followed: {scheme[1]} is an unknown scheme",
                 f"Copy the file and use a path, or one of {', '.join(_SCHEMES)}.",
@@ -154,7 +155,7 @@ class Roots:
         """Return the candidates for a file of a package or model, and known folders."""
         name, _, rest = tail.lstrip("/").partition("/")
         if not tail.startswith("//") or name in _NO_NAMES or not rest.strip("/"):
-            raise _Refusal(
+            raise _refusal(
                 "reference-package",
                 f"{quote(reference)} does not name a file of a {kind}",
                 f"Write {kind}://name/path/of/the/file.",
@@ -176,7 +177,7 @@ class Roots:
         guess = f"Did you mean {quote(likely)}? If not, give" if likely else "Give"
         beside = folder_beside(name, home, kind)
         folder = "..." if beside is None else _shown(beside)
-        raise _Refusal(
+        raise _refusal(
             "reference-package",
             f"{quote(reference)}: the folder of {kind} {quote(name)} is not known",
             f"{guess} its folder: packages={{{quote(name)}: {folder}}}.",
@@ -201,7 +202,7 @@ def _first_allowed(
     if inside and not barred:
         raise _missing(reference, inside)
     folder = _shown(_common(home, barred[0])) if barred else "..."
-    raise _Refusal(
+    raise _refusal(
         "reference-outside",
         f"{quote(reference)} leads to {_shown((barred or outside)[0])}, "
         "outside of the folders that may be read",
@@ -232,12 +233,9 @@ def _real(path: Path) -> tuple[bool, Path]:
         return False, Path(os.path.realpath(path))
 
 
-class _Refusal(Exception):
-    """Why a reference is not followed: code, message, hint."""
-
-    def diagnostic(self, place: Place) -> Diagnostic:
-        code, message, hint = self.args
-        return Diagnostic(place=place, code=code, message=message, hint=hint)
+def _refusal(code: str, message: str, hint: str) -> FormatError:
+    """Return why a reference is not followed; the caller adds where it is."""
+    return fault(NOWHERE, code, message, hint=hint)
 
 
 def _check_plain(reference: str) -> None:
@@ -269,7 +267,7 @@ def _check_plain(reference: str) -> None:
     ]
     for is_wrong, code, message, hint in checks:
         if is_wrong:
-            raise _Refusal(code, f"{quote(reference)} {message}", hint)
+            raise _refusal(code, f"{quote(reference)} {message}", hint)
 
 
 def _local_path(reference: str, tail: str) -> str:
@@ -277,7 +275,7 @@ def _local_path(reference: str, tail: str) -> str:
     if tail.startswith("//"):
         host, slash, rest = tail[2:].partition("/")
         if host not in ("", "localhost"):
-            raise _Refusal(
+            raise _refusal(
                 "reference-network",
                 f"{quote(reference)} is on the machine {quote(host)}",
                 "Copy the file here, or write file:/// with three slashes.",
@@ -285,7 +283,7 @@ def _local_path(reference: str, tail: str) -> str:
         tail = slash + rest
     path = unquote(tail)
     if not path.startswith("/") or "\0" in path:
-        raise _Refusal(
+        raise _refusal(
             "reference-syntax",
             f"{quote(reference)} is not an absolute path",
             "Write file:///path/of/the/file.",
@@ -297,13 +295,13 @@ def _shown(path: Path) -> str:
     return quote(str(path), longest=LONGEST_REFERENCE)
 
 
-def _missing(reference: str, looked_at: list[Path]) -> _Refusal:
+def _missing(reference: str, looked_at: list[Path]) -> FormatError:
     """Return the refusal of a file that does not exist in the allowed folders."""
     shown = ", ".join(map(_shown, looked_at[:MOST_SHOWN]))
     more = len(looked_at) - MOST_SHOWN
     guesses = (likely_file(path) for path in looked_at)
     likely = next((name for name in guesses if name), None)
-    return _Refusal(
+    return _refusal(
         "reference-missing",
         f"{quote(reference)} does not exist: "
         f"no plain file {shown}{f' and {more} more' if more > 0 else ''}",

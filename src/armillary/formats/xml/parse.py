@@ -9,10 +9,16 @@ from typing import Final, NoReturn
 from xml.parsers import expat
 
 from armillary.errors import FormatError, quote
-from armillary.formats.diagnostic import Diagnostic, Place, Report, fault
+from armillary.formats.diagnostic import Place, Report, fault
 from armillary.formats.numbers import WHITE_SPACE
 from armillary.formats.xml.element import Element
-from armillary.formats.xml.repair import ENCODINGS, VERSIONS, repaired
+from armillary.formats.xml.repair import (
+    DECLARATION,
+    ENCODINGS,
+    UTF_16_STARTS,
+    VERSIONS,
+    repaired,
+)
 
 __all__ = ["Limits", "first_tag", "parse"]
 
@@ -23,18 +29,12 @@ _REPAIRED: Final = ("xml-syntax", "xml-declaration", "xml-encoding")
 # A URI cannot contain a newline, but real ones contain spaces.
 _SEPARATOR: Final = "\n"
 _BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# How a document begins in each byte order of UTF-16, with a mark and without.
-_UTF_16_STARTS: Final = {
-    "utf-16-le": (codecs.BOM_UTF16_LE, b"<\0"),
-    "utf-16-be": (codecs.BOM_UTF16_BE, b"\0<"),
-}
 # What may come before the first element, and that element.
 _BEFORE: Final = re.compile(rb"\s*(?:<\?.*?>|<!--.*?-->|<!DOCTYPE.*?>)", re.DOTALL)
 _FIRST: Final = re.compile(rb"\s*<([^\s/>!?][^\s/>]*)(?=[\s/>])")
 _SNIFFED: Final = 1 << 16
 # Put around a document with several roots, behind its declaration.
 _HEAD, _TAIL = b"<fragment>", b"</fragment>"
-_DECLARATION: Final = re.compile(rb"<\?xml\s[^>]*\?>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,24 +86,31 @@ def parse(
 
     Raises FormatError, with line and column, for everything else.
     """
+
+    def parsed(document: bytes) -> Element:
+        pass_ = _Parse(document, path, limits, namespaces, report)
+        if several:
+            pass_.wrap()
+        try:
+            return pass_.run()
+        finally:
+            # The parser refers to its handlers, and they refer to the parser.
+            del pass_.expat
+
     try:
-        return _parsed(data, path, limits, namespaces, several, report)
+        return parsed(data)
     except FormatError as error:
-        if report is None or report.is_strict or _code(error) not in _REPAIRED:
+        is_repaired = error.diagnostics[0].code in _REPAIRED
+        if report is None or report.is_strict or not is_repaired:
             raise
         meant, oddities = repaired(data)
         if not oddities:
             raise
-    root = _parsed(meant, path, limits, namespaces, several, report)
+    root = parsed(meant)
     for odd in oddities:
         tolerating = report.tolerating(odd.consequence, odd.severity)
         tolerating.error(Place(path, odd.line), odd.code, odd.message)
     return root
-
-
-def _code(error: FormatError) -> str:
-    found = error.diagnostics[0]
-    return found.code if isinstance(found, Diagnostic) else ""
 
 
 def first_tag(data: bytes) -> str:
@@ -115,24 +122,6 @@ def first_tag(data: bytes) -> str:
         offset = skipped.end()
     found = _FIRST.match(data, offset)
     return "" if found is None else found[1].decode("utf-8", errors="replace")
-
-
-def _parsed(
-    data: bytes,
-    path: str,
-    limits: Limits,
-    namespaces: bool,
-    several: bool,
-    report: Report | None,
-) -> Element:
-    pass_ = _Parse(data, path, limits, namespaces, report)
-    if several:
-        pass_.wrap()
-    try:
-        return pass_.run()
-    finally:
-        # The parser holds its handlers, and they hold the parser.
-        del pass_.expat
 
 
 @dataclass(slots=True)
@@ -195,7 +184,7 @@ class _Parse:
         """Put an element around the document, which no location counts."""
         data = self.data
         start = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
-        declaration = _DECLARATION.match(data, start)
+        declaration = DECLARATION.match(data, start)
         if declaration is not None:
             start = declaration.end()
         before = data[:start].decode("utf-8", errors="replace").lstrip("\ufeff")
@@ -235,7 +224,7 @@ class _Parse:
 
     def check_utf_16(self) -> None:
         """Refuse broken UTF-16, some of which expat would read as other characters."""
-        for encoding, starts in _UTF_16_STARTS.items():
+        for encoding, starts in UTF_16_STARTS.items():
             if self.data.startswith(starts):
                 try:
                     self.data.decode(encoding)

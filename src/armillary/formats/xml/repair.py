@@ -10,21 +10,33 @@ from typing import Final, NamedTuple
 from armillary.errors import quote
 from armillary.formats.diagnostic import Severity
 
-__all__ = ["ENCODINGS", "VERSIONS", "Oddity", "repaired"]
+__all__ = [
+    "DECLARATION",
+    "ENCODINGS",
+    "UTF_16_STARTS",
+    "VERSIONS",
+    "Oddity",
+    "repaired",
+]
 
 VERSIONS: Final = frozenset(("1.0", "1.1"))
 ENCODINGS: Final = frozenset(
     ("utf-8", "utf-16", "iso-8859-1", "us-ascii", "windows-1252")
 )
 
-_DECLARATION: Final = re.compile(rb"<\?xml\s[^<>]*?\?>")
+DECLARATION: Final = re.compile(rb"<\?xml\s[^<>]*?\?>")
 _VERSION: Final = re.compile(rb"\bversion\s*=\s*[\"']([^\"']*)[\"']")
 _ENCODING: Final = re.compile(rb"\bencoding\s*=\s*[\"']([^\"']*)[\"']")
 _PARTS: Final = re.compile(rb"<!--|<!\[CDATA\[")
 _ENDS: Final = {b"<!--": b"-->", b"<![CDATA[": b"]]>"}
 _LONE_AMPERSAND: Final = re.compile(rb"&(?!(?:#[0-9]+|#x[0-9A-Fa-f]+|[A-Za-z]\w*);)")
 _INK: Final = re.compile(rb"[^\r\n]")
-_UTF_16_STARTS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"<\0", b"\0<")
+UTF_16_STARTS: Final = {
+    "utf-16-le": (codecs.BOM_UTF16_LE, b"<\0"),
+    "utf-16-be": (codecs.BOM_UTF16_BE, b"\0<"),
+}
+"""How a document begins in each byte order of UTF-16, with a mark and without."""
+
 # Python's names of encodings in which the markup of XML has its ASCII codes.
 _CODECS: Final = re.compile(
     r"utf-8|ascii|iso8859-\d+|cp125\d|koi8-[ru]|gb2312|gbk|gb18030|big5|shift_jis|"
@@ -55,7 +67,7 @@ def repaired(data: bytes) -> tuple[bytes, list[Oddity]]:
 
     Lines keep their numbers. Takes linear time. What is not clear stays as it is.
     """
-    if data.startswith(_UTF_16_STARTS):
+    if any(map(data.startswith, UTF_16_STARTS.values())):
         return data, []
     found: list[Oddity] = []
     data = data.removeprefix(codecs.BOM_UTF8)
@@ -84,7 +96,7 @@ def _blank(data: bytes) -> bytes:
 
 def _declaration(data: bytes) -> re.Match[bytes] | None:
     """Return the XML declaration, before which there is white space and comments."""
-    found = _DECLARATION.search(data)
+    found = DECLARATION.search(data)
     if found is None:
         return None
     before = 0
