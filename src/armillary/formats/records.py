@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, cast
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from armillary.errors import JointError, ModelError, nearest, quote
+from armillary.errors import JointError, ModelError, quote, suggestion
 from armillary.formats.json import Record
 from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES
@@ -21,6 +21,7 @@ __all__ = [
     "PRECURSOR",
     "TYPE",
     "PoseInFile",
+    "defaults_of",
     "joint_of",
     "joint_record",
     "pose_of",
@@ -183,28 +184,25 @@ def _value(record: Record, own: Mapping[str, type[Joint]]) -> Any:
 
 def _check_names(kind: type[Joint], given: Mapping[str, Any]) -> None:
     """Refuse parameters that the class does not have, and missing ones."""
-    names, required = _fields(kind)
+    defaults = defaults_of(kind)
     for name in given:
-        if name not in names:
-            likely = nearest(name, names)
-            guess = f" Did you mean {quote(likely)}?" if likely else ""
+        if name not in defaults:
+            guess = f"{suggestion(name, defaults)} It has".lstrip()
             raise JointError(
-                f"{kind.__name__} has no parameter {quote(name)}.{guess} It has "
-                f"{', '.join(names)}."
+                f"{kind.__name__} has no parameter {quote(name)}. {guess} "
+                f"{', '.join(defaults)}."
             )
-    for name in required:
-        if name not in given:
+    for name, default in defaults.items():
+        if default is msgspec.NODEFAULT and name not in given:
             raise JointError(f"{kind.__name__} needs the parameter {quote(name)}.")
 
 
 @cache
-def _fields(kind: type[Joint]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of all parameters of a class, and of those without a default."""
-    names, defaults = kind.__struct_fields__, kind.__struct_defaults__
-    bare = len(names) - len(defaults)
-    given = zip(names[bare:], defaults, strict=True)
-    missing = [name for name, default in given if default is msgspec.NODEFAULT]
-    return names, (*names[:bare], *missing)
+def defaults_of(kind: type[Joint]) -> dict[str, Any]:
+    """Return the default of each parameter of a class, NODEFAULT if it is required."""
+    names, values = kind.__struct_fields__, kind.__struct_defaults__
+    required = (msgspec.NODEFAULT,) * (len(names) - len(values))
+    return dict(zip(names, (*required, *values), strict=True))
 
 
 def _opaque(tag: str, record: dict[str, Any]) -> OpaqueJoint:

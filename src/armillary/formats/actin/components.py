@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, cast
 
-import msgspec
-
 from armillary.formats.actin.names import PREFIXES, local
 from armillary.formats.actin.opaque import is_kept
+from armillary.formats.records import PRECURSOR, defaults_of
 from armillary.model.joint import Joint
 from armillary.model.joints import (
     JOINT_TYPES,
@@ -30,7 +29,6 @@ from armillary.model.joints import (
 )
 from armillary.model.joints.opaque import OpaqueJoint
 
-PRECURSOR: Final = "precursor"
 PLAIN_TAG: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
@@ -89,13 +87,13 @@ class Component:
             if field in written:
                 if not _is_writable(value) or (field == self.reciprocal and not value):
                     return False
-            elif value != _defaults(self.kind)[field]:
+            elif value != defaults_of(self.kind)[field]:
                 return False
         return True
 
     def is_omitted(self, joint: Joint, field: str) -> bool:
         """Return whether a parameter is left out: in elements of ours, defaults."""
-        return self.is_ours and getattr(joint, field) == _defaults(self.kind)[field]
+        return self.is_ours and getattr(joint, field) == defaults_of(self.kind)[field]
 
     def rate(self, joint: Joint) -> float:
         """Return the change of our coordinate for one of the file's."""
@@ -210,11 +208,3 @@ def element_name(name: str) -> str:
     """Return a name as Actin would spell it: `oval_track` is ovalTrack."""
     first, *rest = [part for part in name.split("_") if part] or [""]
     return first[:1].lower() + first[1:] + "".join(p[:1].upper() + p[1:] for p in rest)
-
-
-@cache
-def _defaults(kind: type[Joint]) -> dict[str, Any]:
-    """Return the default of each parameter of a class, NODEFAULT if it is required."""
-    names, values = kind.__struct_fields__, kind.__struct_defaults__
-    required = (msgspec.NODEFAULT,) * (len(names) - len(values))
-    return dict(zip(names, (*required, *values), strict=True))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from armillary.errors import nearest, quote
-from armillary.formats.actin.components import PRECURSOR, Component, row_for
+from armillary.errors import quote, suggestion
+from armillary.formats.actin.components import Component, row_for
 from armillary.formats.actin.names import actin_tag, local
 from armillary.formats.actin.opaque import (
     LIBRARY,
@@ -26,6 +26,7 @@ from armillary.formats.actin.values import (
 )
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.numbers import number_text
+from armillary.formats.records import PRECURSOR
 from armillary.formats.xml import Element, report_unused, tag
 from armillary.model.joint import Joint
 from armillary.model.joints import Fixed
@@ -141,14 +142,9 @@ class JointReader:
         given = child.read_text()
         if given.upper() in known:
             return given.upper()
-        likely = nearest(given, known)
-        hint = f"Did you mean {quote(likely)}?" if likely else ""
-        self.report.error(
-            child.place,
-            "unknown-choice",
-            f"no <{name}> is called {quote(given)}",
-            hint=hint or f"Known are {', '.join(known)}.",
-        )
+        message = f"no <{name}> is called {quote(given)}"
+        hint = suggestion(given, known) or f"Known are {', '.join(known)}."
+        self.report.error(child.place, "unknown-choice", message, hint=hint)
         return None
 
     def _value(self, parent: Element, name: str, is_reciprocal: bool) -> Any:
