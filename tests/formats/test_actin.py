@@ -39,6 +39,7 @@ from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.mechanism import Mechanism
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.rules import Rules
@@ -653,6 +654,25 @@ def test_losses_are_told():
         "not-kept",
         "not-kept",
     ]
+
+
+class Labelled(Mechanism, frozen=True):
+    label: str
+    units = (Unit.RADIAN,)
+
+    def forward(self, q):
+        return Pose.rotation_z(q[0])
+
+
+def test_a_lost_mechanism_is_fixed_where_its_inputs_are():
+    turn = Link(name="turn", parent="base", joint=Revolute(), limits=Limits(lower=0.25))
+    last = Link(name="last", parent="base", joint=Labelled(label="a"), inputs=("turn",))
+    arm = Manipulator(name="arm", links=(Link(name="base"), turn, last))
+    data, report = write(Workcell(manipulators=(arm,)))
+    assert told(report) == ["lost-joint"]
+    back = read(data)[0].manipulators[0].link("last")
+    assert back.inputs == ()
+    assert back.joint.transform(0.0).approx_equal(Pose.rotation_z(0.25), 1e-15)
 
 
 @pytest.mark.parametrize("text", ["\x00", "\ud800"])

@@ -13,6 +13,7 @@ from armillary.formats.actin.joints import (
     JointReader,
     LinkKinematics,
     component_element,
+    writable,
 )
 from armillary.formats.actin.link import KINDS, SHAPE_NAMES, link_elements, read_link
 from armillary.formats.actin.names import actin_tag, canonical, declared
@@ -232,7 +233,7 @@ def _manipulator_element(manipulator: Manipulator, report: Report) -> Element:
         report.error(NOWHERE, "too-deep", message, hint="XML would nest them all.")
         report.raise_if_errors()
     for k in reversed(manipulator.order):  # children come before their parents
-        link = manipulator.links[k]
+        link = writable(manipulator.links[k], manipulator, report)
         children = [made.pop(child) for child in manipulator.children[k]]
         parts: list[Element] = []
         try:
@@ -301,4 +302,6 @@ def _lone_element(cell: Workcell, report: Report) -> Element | None:
     alone = _lone_cell(link.name, kinematics)
     if alone != cell:
         return None
-    return component_element(link, kinematics.library, report)
+    return component_element(
+        writable(link, cell.manipulators[0], report), kinematics.library, report
+    )

@@ -32,6 +32,7 @@ from armillary.model.joint import Joint
 from armillary.model.joints import Fixed
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.link import Link
+from armillary.model.manipulator import Manipulator
 from armillary.spatial.pose import IDENTITY, Pose
 
 TRUTH: Final = {"true": True, "false": False}
@@ -195,20 +196,28 @@ def rate_of(joint: Joint) -> float:
     return 1.0 if row is None else row.rate(joint)
 
 
+def writable(link: Link, manipulator: Manipulator, report: Report) -> Link:
+    """Return a link whose joint can be written: fixed where it has no element."""
+    joint = link.joint
+    if isinstance(joint, OpaqueJoint) or row_for(joint) is not None:
+        return link
+    behind = {each.coordinate: each for each in manipulator.links}
+    sources = [behind[name] for name in link.inputs] or [link]
+    q = [min(max(0.0, each.limits.lower), each.limits.upper) for each in sources]
+    message = (
+        f"joint {quote(link.coordinate)} is of type {type(joint).__name__}, which "
+        f"has no element; it is fixed at q = {', '.join(f'{each:g}' for each in q)}"
+    )
+    report.warning(NOWHERE, "lost-joint", message)
+    fixed = Fixed(precursor=joint.precursor @ joint.motion.pose(*q))
+    return link.replace(joint=fixed, inputs=())
+
+
 def component_element(link: Link, library: str, report: Report) -> Element | None:
     """Return the component of a link, None for a base at its own primary frame."""
     joint = link.joint
     if link.parent is None and joint == FIXED and link.primary.is_identity:
         return None
-    if not isinstance(joint, OpaqueJoint) and row_for(joint) is None:
-        limits = link.limits
-        q = min(max(0.0, limits.lower), limits.upper)
-        message = (
-            f"joint {quote(link.coordinate)} is of type {type(joint).__name__}, which "
-            f"has no element; it is fixed at q = {q:g}"
-        )
-        report.warning(NOWHERE, "lost-joint", message)
-        joint = Fixed(precursor=joint.transform(q))
     made = _written(joint, link.primary, library, report)
     if made is not None and made.name.startswith("am:") and link.parent is not None:
         message = f"joint {quote(link.coordinate)} is written as <{made.name}>"
