@@ -86,9 +86,11 @@ def replaced(struct: S, fields: Mapping[str, Any], kind: str = "field") -> S:
 
 def kept(owner: object, name: Hashable, make: Callable[[], T]) -> T:
     """Return what `make` gives; it is made once and kept with its immutable owner."""
-    known: dict[Hashable, Any] = vars(owner).setdefault("kept", {})
-    found = known.get(name)
-    return known.setdefault(name, make()) if found is None else found
+    try:
+        return owner.__dict__["kept"][name]
+    except KeyError:
+        made = make()
+        return owner.__dict__.setdefault("kept", {}).setdefault(name, made)
 
 
 def reduced(struct: msgspec.Struct) -> tuple[Any, ...]:
