@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from armillary.errors import ModelError, StateError, quote, unknown
+from armillary.errors import ModelError, StateError, quote
 from armillary.model.check_pose import rigid
 from armillary.model.fields import ThreeFloats, default
 from armillary.model.frame import FrameRef
@@ -106,18 +106,6 @@ def in_order(things: Iterable[Any], field: str) -> tuple[Any, ...]:
     return ordered
 
 
-def known(cell: Workcell, name: str) -> int:
-    """Return the place of a manipulator in its cell.
-
-    Raises:
-        UnknownName: No manipulator has that name.
-    """
-    k = cell.index.get(name)
-    if k is None:
-        raise unknown("manipulator", name, cell.index, owner=f"cell '{cell.name}'")
-    return k
-
-
 def check_movable(cell: Workcell, name: str) -> None:
     """Refuse to move what is bolted down.
 
@@ -125,7 +113,7 @@ def check_movable(cell: Workcell, name: str) -> None:
         StateError: It is.
         UnknownName: No manipulator has that name.
     """
-    known(cell, name)
+    cell.number(name)
     mount = cell.mounted.get(name)
     if mount is not None and mount.bolted:
         raise StateError(

@@ -68,6 +68,37 @@ def poses_program(
     return program_of(equations, tree, selection, name="fk", output=output)
 
 
+def pose_error_program(
+    tree: Tree,
+    frame: FrameRef,
+    relative_to: FrameRef,
+    selection: Inputs,
+    *,
+    form: str,
+) -> Program:
+    """Return the program q, target -> V with X_target = X(q) exp(V), shape (6,).
+
+    V is the logarithm of the dual quaternion X(q)* X_target, so that a target's sign
+    does not matter; it is written in the axes of `frame`.
+    """
+
+    def equations(now: Tree, q: list[Number], target: Any) -> Any:
+        (X,) = poses_of(now, q, [frame], relative_to)
+        wanted = READERS[form](target)
+        return dual_quaternion.screw_between(
+            dual_quaternion.from_pose(X), dual_quaternion.from_pose(wanted)
+        )
+
+    return program_of(
+        equations,
+        tree,
+        selection,
+        name="pose_error",
+        output="twist",
+        target=SHAPES[form],
+    )
+
+
 def poses_of(
     tree: Tree,
     q: Sequence[Number],

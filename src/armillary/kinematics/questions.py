@@ -20,8 +20,7 @@ from armillary.kinematics.jacobian import (
     velocity_program,
 )
 from armillary.kinematics.kernels import Joints, kernel_of
-from armillary.kinematics.pose_error import pose_error_program
-from armillary.kinematics.poses import FORMS, poses_program
+from armillary.kinematics.poses import FORMS, pose_error_program, poses_program
 from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import frame_list, named_twist
 from armillary.model.frame import FrameRef

@@ -20,13 +20,17 @@ from armillary.kinematics.placement import (
     check_movable,
     check_not_carried,
     in_order,
-    known,
     name_of,
     placed_frame,
 )
 from armillary.kinematics.poses import poses_of
-from armillary.kinematics.state_diff import Contents, differences
-from armillary.kinematics.state_text import state_line, state_tables, without_repeats
+from armillary.kinematics.state_text import (
+    Contents,
+    differences,
+    state_line,
+    state_tables,
+    without_repeats,
+)
 from armillary.kinematics.violations import refuse_violations
 from armillary.model.fields import EMPTY, Floats, TupleOf, reduced
 from armillary.model.frame import FrameRef
@@ -250,7 +254,7 @@ class State(
             UnknownName: The part or the frame does not exist.
         """
         self._check_attachable(part, to, replace)
-        X = self._base_in_parent(part) if pose is None else _pose(pose)
+        X = self._base(part).pose if pose is None else _pose(pose)
         return self._placed(
             Placement(manipulator=part, on=self.cell.qualified(to), pose=X)
         )
@@ -292,16 +296,12 @@ class State(
 
     def parent(self, name: str) -> str:
         """Return the frame that a manipulator's base stands on in this state."""
-        known(self.cell, name)
-        if (placement := self._placement(name)) is not None:
-            return placement.on
-        mount = self.cell.mounted.get(name)
-        return WORLD if mount is None else self.cell.qualified(mount.on)
+        return self._base(name).on
 
     def children(self, frame: str) -> tuple[str, ...]:
         """Return the manipulators whose bases stand on a frame in this state."""
         wanted = self.cell.qualified(frame)
-        return tuple(k for k in self.cell.index if self.parent(k) == wanted)
+        return tuple(name for name in self.cell.index if self.parent(name) == wanted)
 
     # sending and comparing
 
@@ -403,8 +403,11 @@ class State(
 
     def _holder(self, name: str) -> str | None:
         """Return the frame that a manipulator is attached to, None where it is not."""
-        placement = self._placement(name)
-        return None if placement is None or placement.on == WORLD else placement.on
+        base = self._base(name)
+        return base.on if base.manner == "held" else None
+
+    def _base(self, name: str) -> Base:
+        return self.tree.bases[self.cell.number(name)]
 
     def _velocities_but(self, name: str) -> tuple[BaseVelocity, ...]:
         return tuple(V for V in self.base_velocities if V.manipulator != name)
@@ -412,10 +415,6 @@ class State(
     def _pose(self, at: FrameRef) -> Pose:
         (X,) = poses_of(self.tree, self.q, [at], FrameRef(WORLD_LINK, IDENTITY))
         return X
-
-    def _base_in_parent(self, part: str) -> Pose:
-        thing = self._placement(part) or self.cell.mounted.get(part)
-        return IDENTITY if thing is None else thing.pose
 
     def check_free(self, name: str) -> None:
         """Refuse to move a base that does not stand free in the world.

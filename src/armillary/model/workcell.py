@@ -106,10 +106,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _check_mounts(self) -> None:
         standing: set[str] = set()
         for mount in self.mounts:
-            if mount.manipulator not in self.index:
-                raise unknown(
-                    "manipulator", mount.manipulator, self.index, owner=self._owner
-                )
+            self.number(mount.manipulator)
             if mount.manipulator in standing:
                 raise ModelError(
                     f"Manipulator {quote(mount.manipulator)} is mounted twice."
@@ -175,7 +172,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             UnknownName: No manipulator has that name.
             ModelError: Others stand on it; remove or mount those first.
         """
-        k = self._number(name)
+        k = self.number(name)
         standing = [
             quote(m.name)
             for m, at in zip(self.manipulators, self.base_frames, strict=True)
@@ -199,7 +196,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 names is missing in the new one.
         """
         changed = list(self.manipulators)
-        changed[self._number(manipulator.name)] = manipulator
+        changed[self.number(manipulator.name)] = manipulator
         return self.replace(manipulators=changed)
 
     def replace(self, **fields: Any) -> Self:
@@ -230,7 +227,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             UnknownName: The manipulator or the frame does not exist.
             ModelError: It would stand on itself.
         """
-        self._number(name)
+        self.number(name)
         mount = Mount(manipulator=name, on=on, pose=pose, bolted=bolted)
         mounts = {each.manipulator: each for each in self.mounts}
         mounts[name] = mount  # where the old one was, if there was one
@@ -260,7 +257,12 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         return approx_equal(self, other, tolerance)
 
-    def _number(self, name: str) -> int:
+    def number(self, name: str) -> int:
+        """Return the position of the manipulator called `name`.
+
+        Raises:
+            UnknownName: There is none.
+        """
         if name not in self.index:
             raise unknown("manipulator", name, self.index, owner=self._owner)
         return self.index[name]
