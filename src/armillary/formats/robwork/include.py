@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import codecs
 import os
-import re
 from dataclasses import dataclass, field
 from typing import Final
 from xml.parsers import expat
@@ -22,6 +21,7 @@ from armillary.formats.files import SIZE_CAP, read_bytes
 from armillary.formats.numbers import WHITE_SPACE
 from armillary.formats.paths import Roots
 from armillary.formats.xml import Element, Limits, parse
+from armillary.formats.xml.repair import with_blank_comments
 
 __all__ = ["DEEPEST", "FileFinder", "expand", "parse_fragment"]
 
@@ -39,7 +39,6 @@ MESH_SUFFIXES: Final = (
 )
 """What RobWork adds to a file name without a suffix, some of it in another order."""
 
-_NOT_LINE_END: Final = re.compile(rb"[^\r\n]")
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"<\0", b"\0<")
 _SEVERAL_ROOTS: Final = expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT
 _NO_ROOT: Final = (
@@ -59,7 +58,8 @@ def parse_fragment(data: bytes, path: str, report: Report) -> Element:
         FormatError: The file is not well-formed, nor is it inside a root element.
     """
     if not data.startswith(_UTF_16):
-        data = _without_comments(_without_odd_line(data))
+        # In RobWork a comment may contain `--`.
+        data = with_blank_comments(_without_odd_line(data), [])
     try:
         return Element("", children=(parse(data, path, LIMITS, report=report),))
     except FormatError as error:
@@ -82,19 +82,6 @@ def _without_odd_line(data: bytes) -> bytes:
     if not data.startswith(b"<?", start) or b"?>" in data[start:end]:
         return data
     return data[:start] + b" " * (end - start) + data[end:]
-
-
-def _without_comments(data: bytes) -> bytes:
-    """Blank all comments, in which RobWork allows `--`; keep their line ends."""
-    pieces: list[bytes] = []
-    done = 0
-    while (begin := data.find(b"<!--", done)) >= 0:
-        end = data.find(b"-->", begin + 4) + 3
-        if end < 3:  # never closed: the parser will refuse it
-            break
-        pieces += data[done:begin], _NOT_LINE_END.sub(b" ", data[begin:end])
-        done = end
-    return b"".join((*pieces, data[done:]))
 
 
 # The files that it refers to

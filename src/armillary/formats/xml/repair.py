@@ -17,6 +17,7 @@ __all__ = [
     "VERSIONS",
     "Oddity",
     "repaired",
+    "with_blank_comments",
 ]
 
 VERSIONS: Final = frozenset(("1.0", "1.1"))
@@ -75,7 +76,7 @@ def repaired(data: bytes) -> tuple[bytes, list[Oddity]]:
     if decoded is None:
         return data, []
     data = _without_declaration(decoded, found)
-    data = _with_blank_comments(data, found)
+    data = with_blank_comments(data, found)
     data = _with_ampersands(data, found)
     without = data.rstrip(b"\0")
     if len(without) < len(data):
@@ -164,8 +165,11 @@ def _without_declaration(data: bytes, found: list[Oddity]) -> bytes:
     return data[:start] + _blank(declaration[0]) + data[end:]
 
 
-def _with_blank_comments(data: bytes, found: list[Oddity]) -> bytes:
-    """Return a document in which no comment has two hyphens."""
+def with_blank_comments(data: bytes, found: list[Oddity]) -> bytes:
+    """Return a document in which no comment has two hyphens.
+
+    found: Receives the first such comment.
+    """
     pieces: list[bytes] = []
     done = 0
     for start, end in _comments(data):
