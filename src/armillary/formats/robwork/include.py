@@ -21,7 +21,7 @@ from armillary.formats.files import SIZE_CAP, read_bytes
 from armillary.formats.numbers import WHITE_SPACE
 from armillary.formats.paths import Roots
 from armillary.formats.xml import Element, Limits, parse
-from armillary.formats.xml.repair import with_blank_comments
+from armillary.formats.xml.repair import UTF_16_STARTS, with_blank_comments
 
 __all__ = ["DEEPEST", "FileFinder", "expand", "parse_fragment"]
 
@@ -39,7 +39,6 @@ MESH_SUFFIXES: Final = (
 )
 """What RobWork adds to a file name without a suffix, some of it in another order."""
 
-_UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"<\0", b"\0<")
 _SEVERAL_ROOTS: Final = expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT
 _NO_ROOT: Final = (
     expat.errors.XML_ERROR_SYNTAX,
@@ -57,7 +56,7 @@ def parse_fragment(data: bytes, path: str, report: Report) -> Element:
     Raises:
         FormatError: The file is not well-formed, nor is it inside a root element.
     """
-    if not data.startswith(_UTF_16):
+    if not any(map(data.startswith, UTF_16_STARTS.values())):
         # In RobWork a comment may contain `--`.
         data = with_blank_comments(_without_odd_line(data), [])
     try:
