@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from armillary.kernel.builder import Function, Value
-from armillary.kernel.bulk_memory import copy_bytes
 from armillary.kernel.machine_type import I32, I64, PTR, VOID, Type
-from armillary.kernel.memory import allocate
+from armillary.kernel.memory import allocate, copy_bytes
 from armillary.kernel.signature import Computation, compact_strides
 from armillary.kernel.structure import Struct
 from armillary.kernel.vector_builder import LaneType

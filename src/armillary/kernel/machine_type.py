@@ -5,7 +5,19 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, replace
 
-__all__ = ["F32", "F64", "I1", "I8", "I16", "I32", "I64", "PTR", "VOID", "Type"]
+__all__ = [
+    "F32",
+    "F64",
+    "I1",
+    "I8",
+    "I16",
+    "I32",
+    "I64",
+    "PTR",
+    "VOID",
+    "Type",
+    "real_of",
+]
 
 SIZES = {
     **{"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8},
@@ -61,8 +73,16 @@ class Type:
     def _rounded(self, number: float) -> float:
         if self.element == "double":
             return number
-        return float(struct.unpack("<f", struct.pack("<f", number))[0])
+        try:
+            return float(struct.unpack("<f", struct.pack("<f", number))[0])
+        except OverflowError:
+            return number * float("inf")
 
 
 I1, I8, I16, I32, I64 = (Type(f"i{bits}") for bits in (1, 8, 16, 32, 64))
 F32, F64, PTR, VOID = Type("float"), Type("double"), Type("ptr"), Type("void")
+
+
+def real_of(bits: int) -> Type:
+    """Return the type of a real of 64 or 32 bits."""
+    return F64 if bits == 64 else F32

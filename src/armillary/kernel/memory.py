@@ -1,4 +1,4 @@
-"""Working memory of an entry: on the stack where it is small, else on the heap.
+"""Working memory of an entry, on the stack where it is small, and bytes copied there.
 
 A thread may have a stack of some 100 KiB, and long programs need megabytes.
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from armillary.kernel.builder import Function, Value
-from armillary.kernel.machine_type import I64, PTR, VOID
+from armillary.kernel.machine_type import I1, I8, I64, PTR, VOID
 
 STACK_BYTES = 2**14
 ALIGNMENT = 64  # of each part: that of a whole vector register
@@ -57,3 +57,17 @@ def allocate(
         parts.append(start)
         start = f.address(start, room)
     return Memory(tuple(parts), heap)
+
+
+def copy_bytes(to: Value, source: Value, size: int) -> None:
+    """Copy `size` bytes between addresses that do not overlap."""
+    f, name = to.function, "@llvm.memcpy.p0.p0.i64"
+    f.declared[name] = f"declare void {name}(ptr, ptr, i64, i1)"
+    f.call(name, VOID, to, source, f.constant(I64, size), f.constant(I1, 0))
+
+
+def clear_bytes(to: Value, size: int) -> None:
+    """Set `size` bytes to 0."""
+    f, name = to.function, "@llvm.memset.p0.i64"
+    f.declared[name] = f"declare void {name}(ptr, i8, i64, i1)"
+    f.call(name, VOID, to, f.constant(I8, 0), f.constant(I64, size), f.constant(I1, 0))

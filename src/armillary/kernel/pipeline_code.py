@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from armillary.kernel.builder import Function, Value
-from armillary.kernel.bulk_memory import copy_bytes
 from armillary.kernel.emit import emit_column_function, emit_values
-from armillary.kernel.machine_type import F32, F64, I64, PTR, Type
+from armillary.kernel.machine_type import I64, PTR, Type
+from armillary.kernel.memory import copy_bytes
 from armillary.kernel.pipeline import (
     Each,
     Pipeline,
@@ -69,7 +69,7 @@ class _Code:
     def __init__(self, pipeline: Pipeline, shape: LaneType) -> None:
         self.pipeline = pipeline
         self.shape = shape
-        self.scalar = F64 if shape.bits == 64 else F32
+        self.scalar = shape.number
         self.real = self.scalar.wide(shape.lanes)
         self.bits = Type(f"i{shape.lanes}")
         names = [f"in{k}" for k in range(len(pipeline.inputs))]

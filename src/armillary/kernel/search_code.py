@@ -16,9 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from armillary.kernel.builder import Function, Value
-from armillary.kernel.bulk_memory import clear_bytes, copy_bytes
 from armillary.kernel.emit import emit_columns
 from armillary.kernel.machine_type import F64, I1, I32, I64, PTR, VOID
+from armillary.kernel.memory import clear_bytes, copy_bytes
 from armillary.kernel.module_text import module_text
 from armillary.kernel.search_layout import (
     CALL,

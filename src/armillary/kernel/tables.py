@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import KernelError, ShapeError, unknown
-from armillary.kernel.machine_type import F32, F64, I32
+from armillary.kernel.machine_type import I32, real_of
 from armillary.kernel.structure import Struct
 
 __all__ = ["Field", "Sizes", "Table", "index", "pack_all", "reals", "span"]
@@ -76,7 +76,7 @@ class Table:
 
     def layout(self, bits: int) -> Struct:
         """Return how a record lies in memory; `bits` are those of its numbers."""
-        real = F64 if bits == 64 else F32
+        real = real_of(bits)
         return Struct.of(
             **{
                 field.name: (

@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from armillary.kernel.builder import Function, Value
-from armillary.kernel.bulk_memory import copy_bytes
 from armillary.kernel.fallback import STATE, Record
-from armillary.kernel.machine_type import F32, F64, I64, PTR, VOID, Type
-from armillary.kernel.memory import allocate
+from armillary.kernel.machine_type import I64, PTR, VOID, Type
+from armillary.kernel.memory import allocate, copy_bytes
 from armillary.kernel.row_copy import copy_function, copy_rows, stream_function
 from armillary.kernel.signature import Computation, compact_strides
 from armillary.kernel.vector_builder import LaneType
@@ -76,9 +75,8 @@ def ufunc_entry(
         scratch: Memory that @block needs [bytes].
         has_tables: Whether @block takes the address of tables, too.
     """
-    real = F64 if shape.bits == 64 else F32
     entry = _Entry(program, shape, has_tables).function(scratch)
-    return [copy_function(real), stream_function(), _record_function(), entry]
+    return [copy_function(shape.number), stream_function(), _record_function(), entry]
 
 
 @dataclass(frozen=True)

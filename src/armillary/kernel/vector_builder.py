@@ -7,9 +7,11 @@ kinds: reals (`<4 x double>`), integers as wide as the reals (`<4 x i64>`), and 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+from armillary.kernel.machine_type import I1, Type, real_of
 
 Value = str
 
@@ -18,45 +20,47 @@ Value = str
 FUSED = "contract nsz "
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LaneType:
     """The machine type of the values: the bits of a real and the number of lanes."""
 
     bits: int
     lanes: int
 
-    @property
+    @cached_property
+    def number(self) -> Type:
+        """Return the type of one real."""
+        return real_of(self.bits)
+
+    @cached_property
     def scalar(self) -> str:
         """Return the IR type of one real."""
-        return "double" if self.bits == 64 else "float"
+        return self.number.text
 
-    def _wide(self, scalar: str) -> str:
-        return scalar if self.lanes == 1 else f"<{self.lanes} x {scalar}>"
-
-    @property
+    @cached_property
     def real(self) -> str:
         """Return the IR type of a value of reals."""
-        return self._wide(self.scalar)
+        return self.number.wide(self.lanes).text
 
-    @property
+    @cached_property
     def integer(self) -> str:
         """Return the IR type of a value of integers."""
-        return self._wide(f"i{self.bits}")
+        return Type(f"i{self.bits}", self.lanes).text
 
-    @property
+    @cached_property
     def truth(self) -> str:
         """Return the IR type of a value of truths."""
-        return self._wide("i1")
+        return I1.wide(self.lanes).text
 
-    @property
+    @cached_property
     def suffix(self) -> str:
         """Return the ending of an intrinsic's name for reals, such as `v4f64`."""
-        return f"f{self.bits}" if self.lanes == 1 else f"v{self.lanes}f{self.bits}"
+        return self.number.wide(self.lanes).suffix
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """Return the size of one real."""
-        return self.bits // 8
+        return self.number.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,7 @@ class VectorBuilder:
                 become one function.
         """
         self.shape = shape
+        self._real = shape.number.wide(shape.lanes)
         self._prefix = prefix
         self.outlined = outlined
         self._called: dict[tuple[str, ...], list[Value]] = {}
@@ -144,23 +149,17 @@ class VectorBuilder:
 
     # constants
 
-    def _splat(self, text: str, scalar: str) -> Value:
-        return text if self.shape.lanes == 1 else f"splat ({scalar} {text})"
-
     def real(self, number: float) -> Value:
         """Return a constant real, rounded to the block's precision."""
-        if self.shape.bits == 32:
-            number = _as_float32(number)
-        bits = struct.unpack("<Q", struct.pack("<d", number))[0]
-        return self._splat(f"0x{bits:016X}", self.shape.scalar)
+        return self._real.constant(number)
 
     def integer(self, number: int) -> Value:
         """Return a constant integer."""
-        return self._splat(str(number), f"i{self.shape.bits}")
+        return Type(f"i{self.shape.bits}", self.shape.lanes).constant(number)
 
     def truth(self, value: bool) -> Value:
         """Return a constant truth."""
-        return self._splat("true" if value else "false", "i1")
+        return I1.wide(self.shape.lanes).constant(value)
 
     # reals
 
@@ -316,10 +315,3 @@ class VectorBuilder:
         if count == 1:
             return lanes
         return self.emit(f"bitcast {self.shape.truth} {lanes} to i{count}")
-
-
-def _as_float32(number: float) -> float:
-    try:
-        return struct.unpack("<f", struct.pack("<f", number))[0]
-    except OverflowError:
-        return number * float("inf")
