@@ -64,12 +64,11 @@ def cell_of(
     found = [by_name[root]]
     children = {link: [each.child for each in on] for link, on in carried.items()}
     for child in depth_first(root, children)[1:]:
-        joint = carrier[child]
+        joint, body = carrier[child], by_name[child]
         if joint.type in SEVERAL:
-            found.extend(_split(joint, link_names, joint_names, report))
+            found.extend(_split(joint, body, link_names, joint_names, report))
         else:
-            found.append(_link(joint))
-        found[-1] = _with_body(found[-1], by_name[child])
+            found.append(_carried(body, joint))
         if joint.dynamics and joint.type != "fixed":
             properties.append(Property(name=DYNAMICS, of=child, numbers=joint.dynamics))
     manipulator = Manipulator(
@@ -78,28 +77,19 @@ def cell_of(
     return Workcell(name=name, manipulators=(manipulator,), mounts=mounts)
 
 
-def _link(joint: JointElement) -> Link:
-    """Return the link behind a joint with at most one coordinate, without its body."""
+def _carried(body: Link, joint: JointElement) -> Link:
+    """Return a link behind a joint with at most one coordinate."""
     moves: Joint = Fixed(precursor=joint.origin)
     if joint.type != "fixed":
         kind = Prismatic if joint.type == "prismatic" else Revolute
         moves = kind(axis=joint.axis, precursor=joint.origin)
-    return Link(
-        name=joint.child,
+    return msgspec.structs.replace(
+        body,
         parent=joint.parent,
         joint=moves,
         joint_name=joint.name,
         limits=joint.limits,
         coupling=joint.mimic,
-    )
-
-
-def _with_body(link: Link, given: Link) -> Link:
-    return msgspec.structs.replace(
-        link,
-        inertia=given.inertia,
-        visuals=given.visuals,
-        collisions=given.collisions,
     )
 
 
@@ -131,7 +121,7 @@ def _free_base(
 
 
 def _split(
-    joint: JointElement, links: FreeNames, joints: FreeNames, report: Report
+    joint: JointElement, body: Link, links: FreeNames, joints: FreeNames, report: Report
 ) -> Iterator[Link]:
     """Yield the links of a joint with several coordinates, the last one its child."""
     steps = _steps(joint)
@@ -144,10 +134,9 @@ def _split(
     )
     parent = joint.parent
     for number, (name, (_, moves)) in enumerate(zip(names, steps, strict=True), 1):
-        is_last = number == len(steps)
-        link = joint.child if is_last else links.derive(name)
-        yield Link(name=link, parent=parent, joint=moves, joint_name=name)
-        parent = link
+        link = body if number == len(steps) else Link(name=links.derive(name))
+        yield msgspec.structs.replace(link, parent=parent, joint=moves, joint_name=name)
+        parent = link.name
 
 
 def _steps(joint: JointElement) -> list[tuple[str, Joint]]:
