@@ -289,3 +289,13 @@ def test_a_search_goes_on_from_the_branches_of_a_form_that_is_a_little_off() -> 
     np.testing.assert_allclose(nominal.q, exact.q, atol=1e-4)
     assert nominal.starts.max() == 1
     assert not exact.starts.any()
+
+
+@pytest.mark.parametrize("method", ["closed", "numeric"])
+@pytest.mark.parametrize("form", [None, Planar(), Plain()])
+def test_a_matrix_that_is_not_a_finite_pose_is_invalid_for_all(form, method) -> None:
+    model = cell()
+    X = np.tile(model.fk("tip", joints=JOINTS)([0.3, 0.4, 0.5]), (4, 1, 1))
+    X[1, 3, 0], X[2, 3, 3], X[3, 0, 3] = 0.1, 2.0, np.inf
+    reason = model.ik("tip", joints=JOINTS, closed=form)(X, method=method).reason
+    assert reason.tolist() == [Reason.SOLVED, *[Reason.INVALID_TARGET] * 3]

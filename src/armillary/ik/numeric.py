@@ -13,11 +13,12 @@ import numpy.typing as npt
 from armillary.ik.enumerate import search_all
 from armillary.ik.method import Candidates
 from armillary.ik.nearest import LOCAL, nearest_found, turn_near
-from armillary.ik.problem import POSE_SIZE, Problem
+from armillary.ik.problem import Problem
 from armillary.ik.query import Query, Tolerance, query_of
 from armillary.ik.reason import Reason
-from armillary.ik.search_step import guard_program, step_program
+from armillary.ik.search_step import step_program
 from armillary.ik.solution import Solution
+from armillary.ik.targets import POSE_SIZE, rigid_program
 from armillary.ik.whole_turns import nearest_turns
 from armillary.kernel.search import (
     SOLVED,
@@ -168,7 +169,7 @@ class NumericSearch:
     def _search(self, near: bool) -> Search:
         if near not in self._searches:
             step = step_program(self.problem, near=near)
-            guard = guard_program(len(self.problem.goals))
+            guard = rigid_program(len(self.problem.goals))
             scales = tuple(self._scales.tolist())
             self._searches[near] = shared_search(step, guard, scales)
         return self._searches[near]

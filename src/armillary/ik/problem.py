@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
 from armillary.ik.reach_bound import reach_of
+from armillary.ik.targets import POSE_SIZE
 from armillary.ik.whole_turns import finite_limits, turning_joints
 from armillary.kernel import shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
@@ -25,7 +26,6 @@ Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 Limits = tuple[Array, Array]
 
-POSE_SIZE = 16  # numbers of a target for one goal
 ROUNDING = 1e-9  # of a reach
 ROTATION_SCALE = 0.3  # metres that a unit of an axis counts for
 

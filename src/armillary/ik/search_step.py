@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from armillary.ik.problem import POSE_SIZE, Goal, Problem
+from armillary.ik.problem import Goal, Problem
+from armillary.ik.targets import POSE_SIZE, pose_at
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist, jacobian
 from armillary.kinematics.poses import poses_of
 from armillary.model.tree import Tree
-from armillary.spatial.ldl import Factor, inner
+from armillary.spatial.ldl import Factor, gram, inner, shifted
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (
     Number,
@@ -38,15 +39,13 @@ from armillary.spatial.vector import (
     transpose,
 )
 from armillary.trace import Program, trace
-from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
+from armillary.trace.functions import maximum, minimum, select, sqrt
 
 DAMPING, LEAST_DAMPING = 0.01, 1e-9
 LEAST_PIVOT = 1e-14
 LARGEST_CHANGE = 1.0
 GAIN = 0.5
 PULLED = 1e-7  # errors below which the pull to a given vector fades
-# How far from orthonormal a rotation may be.
-RIGID = 1e-6
 
 
 class Residual(NamedTuple):
@@ -95,7 +94,7 @@ def step_program(problem: Problem, *, near: bool = False) -> Program:
             for k, (low, high) in enumerate(zip(*limits, strict=True))
         ]
         residuals = [
-            _residual(now, whole, selection.inputs, goal, _target(target, k))
+            _residual(now, whole, selection.inputs, goal, pose_at(target, k)[0])
             for k, goal in enumerate(goals)
         ]
         errors = [e for r in residuals for e in r.errors]
@@ -200,34 +199,6 @@ def _is_finite(limit: Number) -> bool:
     return not (isinstance(limit, float) and math.isinf(limit))
 
 
-def guard_program(goals: int) -> Program:
-    """Return the program target -> 1 where all of it are rigid poses, else 0.
-
-    Args:
-        goals: How many poses the target holds, as those of `step_program`.
-    """
-
-    def equations(target: Sequence[Number]) -> Number:
-        good: Number = 1.0
-        for k in range(goals):
-            x, y, z = transpose(_target(target, k).rotation)
-            lengths = dot(x, x) - 1.0, dot(y, y) - 1.0, dot(x, y)
-            last = target[POSE_SIZE * (k + 1) - 4 : POSE_SIZE * (k + 1)]
-            below = *last[:3], last[3] - 1.0
-            for off in (*lengths, *subtract(cross(x, y), z), *below):
-                good = select(absolute(off) < RIGID, good, 0.0)
-        return good
-
-    return trace(equations, name="ik_guard", target=(POSE_SIZE * goals,))
-
-
-def _target(numbers: Sequence[Number], k: int) -> Pose:
-    rows = [
-        numbers[POSE_SIZE * k + 4 * i : POSE_SIZE * k + 4 * i + 4] for i in range(3)
-    ]
-    return Pose.from_matrix(rows)
-
-
 def _residual(
     tree: Tree,
     q: Sequence[Number],
@@ -294,20 +265,12 @@ def _change(J: list[list[Number]], e: list[Number], g: list[Number]) -> list[Num
     n = len(g)
     columns = [[row[k] for row in J] for k in range(n)]
     if len(e) <= n:
-        x = Factor.of(_gram(J, damping), LEAST_PIVOT).solve(wanted)
+        x = Factor.of(shifted(gram(J), damping), LEAST_PIVOT).solve(wanted)
         step = [inner(column, x) for column in columns]
     else:
         right = [inner(column, wanted) for column in columns]
-        step = Factor.of(_gram(columns, damping), LEAST_PIVOT).solve(right)
+        step = Factor.of(shifted(gram(columns), damping), LEAST_PIVOT).solve(right)
     return [a + b for a, b in zip(step, g, strict=True)]
-
-
-def _gram(rows: list[list[Number]], damping: Number) -> list[list[Number]]:
-    """Return the lower half of rows rows' + damping 1."""
-    return [
-        [inner(rows[i], rows[k]) + (damping if i == k else 0.0) for k in range(i + 1)]
-        for i in range(len(rows))
-    ]
 
 
 def _three(values: Sequence[Number]) -> Vector3:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,10 +15,14 @@ from armillary.kernel import vectorize
 from armillary.kinematics.poses import FORMS, READERS, SHAPES
 from armillary.spatial.ldl import inner
 from armillary.spatial.pose import Pose
+from armillary.spatial.vector import Number, cross, dot, subtract
 from armillary.trace import Program, trace
 from armillary.trace.functions import absolute, select, sqrt
 
-RIGID = 1e-6  # how large r . d may be, of the lengths of r and of the whole
+POSE_SIZE = 16  # numbers of a target for one goal
+# How far from orthonormal a rotation may be; and how large r . d of a dual quaternion,
+# of the lengths of r and of the whole.
+RIGID = 1e-6
 
 # A matrix ends with a dimension of 4, so the last dimension tells the forms apart.
 _BY_SIZE = {SHAPES[form][-1]: form for form in ("quaternion", "dual_quaternion")}
@@ -64,6 +69,50 @@ def as_joints(values: Any, name: str, n: int) -> npt.NDArray[np.float64]:
             f"{name} needs shape (..., {n}); an array of shape {array.shape} was given."
         )
     return array
+
+
+def is_rigid(X: Pose, last: Sequence[Number]) -> Any:
+    """Return whether a matrix is a rigid pose, to RIGID.
+
+    Its rotation is orthonormal and right-handed, and all of it is finite.
+
+    Args:
+        X: The first three rows.
+        last: The last row, which is 0 0 0 1.
+    """
+    a, b, c = X.rotation
+    lengths = dot(a, a) - 1.0, dot(b, b) - 1.0, dot(a, b)
+    offs = *lengths, *subtract(cross(a, b), c), *last[:3], last[3] - 1.0
+    good: Any = True
+    for off in offs:
+        good = good & (absolute(off) < RIGID)
+    for x in X.position:
+        good = good & (absolute(x) < math.inf)
+    return good
+
+
+def rigid_program(goals: int) -> Program:
+    """Return the program target -> 1 where all of it are rigid poses, else 0.
+
+    Args:
+        goals: How many poses the target holds, sixteen numbers each, row by row.
+    """
+
+    def equations(target: Sequence[Number]) -> Number:
+        good: Any = True
+        for k in range(goals):
+            X, last = pose_at(target, k)
+            good = good & is_rigid(X, last)
+        return select(good, 1.0, 0.0)
+
+    return trace(equations, name="ik_guard", target=(POSE_SIZE * goals,))
+
+
+def pose_at(numbers: Sequence[Number], k: int) -> tuple[Pose, Sequence[Number]]:
+    """Return the k-th pose of a target, and the last row of its matrix."""
+    numbers = numbers[POSE_SIZE * k : POSE_SIZE * (k + 1)]
+    *rows, last = (numbers[i : i + 4] for i in range(0, POSE_SIZE, 4))
+    return Pose.from_matrix(rows), last
 
 
 @lru_cache

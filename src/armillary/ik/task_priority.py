@@ -25,7 +25,15 @@ from collections.abc import Sequence
 from itertools import accumulate, chain, islice
 from typing import NamedTuple, Self
 
-from armillary.spatial.ldl import Factor, Rows, apply_rows, inner, multiply_symmetric
+from armillary.spatial.ldl import (
+    Factor,
+    Rows,
+    apply_rows,
+    gram,
+    inner,
+    multiply_symmetric,
+    shifted,
+)
 from armillary.spatial.vector import Number
 from armillary.trace.functions import absolute, maximum, minimum, select
 
@@ -120,7 +128,7 @@ class Follower:
     def __init__(self, hierarchy: Hierarchy) -> None:
         """Prepare what does not change on the way."""
         self._all = hierarchy
-        G = _gram(hierarchy.rows, [1.0 / w for w in hierarchy.weights])
+        G = gram(hierarchy.rows, [1.0 / w for w in hierarchy.weights])
         trace = sum((G[k][k] for k in range(len(G))), 0.0)
         self._small = SMALL * trace + TINY
         self._filters = [self._filter(G, span) for span in hierarchy.spans]
@@ -135,7 +143,7 @@ class Follower:
         """Return 1 - M^8 of one level."""
         S = self._schur(G, span)
         d = self._all.damping
-        factor = Factor.of(_shifted(S, d), d)
+        factor = Factor.of(shifted(S, d), d)
         size = len(span)
         M: Rows = [
             factor.solve([d if i == k else 0.0 for i in range(size)])
@@ -159,7 +167,7 @@ class Follower:
         if not above:
             return [[G[i][k] for k in span] for i in span]
         held = [[G[i][k] for k in above] for i in above]
-        factor = Factor.of(_shifted(held, self._small), self._small)
+        factor = Factor.of(shifted(held, self._small), self._small)
         shares = [factor.solve([G[i][k] for i in above]) for k in span]
         return [
             [
@@ -216,7 +224,7 @@ class Follower:
         last: Number = 0.0 if h.null is None else _equals(at.level, float(h.levels))
         null = h.null or [0.0] * len(free)
         pull = [last * r for r in null]
-        G = _gram(rows, [f / w for f, w in zip(free, h.weights, strict=True)])
+        G = gram(rows, [f / w for f, w in zip(free, h.weights, strict=True)])
         for k, count in enumerate(counts):
             G[k][k] = G[k][k] + (1.0 - count)
         right = [
@@ -334,28 +342,11 @@ class _Direction(NamedTuple):
     pressures: list[Number]
 
 
-def _gram(rows: Rows, factors: Sequence[Number]) -> Rows:
-    """Return rows diag(factors) rows'."""
-    scaled = [[a * f for a, f in zip(row, factors, strict=True)] for row in rows]
-    G: Rows = [[0.0] * len(rows) for _ in rows]
-    for i, row in enumerate(scaled):
-        for k in range(i + 1):
-            G[i][k] = G[k][i] = inner(row, rows[k])
-    return G
-
-
-def _shifted(G: Rows, shift: Number) -> Rows:
-    return [
-        [g + shift if i == k else g for k, g in enumerate(row)]
-        for i, row in enumerate(G)
-    ]
-
-
 def _solved(
     G: Rows, right: Sequence[Number], small: Number
 ) -> tuple[list[Number], list[Number]]:
     """Return y with G y = right as well as there is one, and what is left of right."""
-    factor = Factor.of(_shifted(G, small), small)
+    factor = Factor.of(shifted(G, small), small)
     first = factor.solve(right)
     second = factor.solve([small * a for a in first])
     y = [a + b for a, b in zip(first, second, strict=True)]

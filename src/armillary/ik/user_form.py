@@ -14,6 +14,7 @@ from armillary.ik.method import Candidates, residual_of, squares_of
 from armillary.ik.problem import Problem
 from armillary.ik.query import Query
 from armillary.ik.reason import Reason
+from armillary.ik.targets import POSE_SIZE, rigid_program
 from armillary.ik.whole_turns import nearest_turns
 from armillary.kernel import shared_kernel
 from armillary.model.closed_form import ClosedForm, OutOfReach
@@ -23,8 +24,6 @@ from armillary.trace import Program, trace
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
-
-RIGID = 1e-6
 
 
 class UserForm:
@@ -83,7 +82,8 @@ class UserForm:
             ModelError: The user's code fails.
         """
         targets, problem = query.targets[:, 0], self._problem
-        rigid = _are_rigid(targets)
+        rows = targets.reshape(len(targets), POSE_SIZE)
+        rigid = np.asarray(shared_kernel(rigid_program(1))(rows) > 0.0)
         found = self._branches(np.where(rigid[:, None, None], targets, np.nan), rigid)
         q, is_reached = found[..., :-1], found[..., -1] == 1.0
         exists = np.isfinite(q).all(axis=2) & is_reached
@@ -183,13 +183,3 @@ def branch_numbers(form: ClosedForm, pose: Pose, n: int) -> list[list[Number]]:
             numbers = [*map(number, q), float(is_reached)]
         rows.append(numbers)
     return rows
-
-
-def _are_rigid(X: Array) -> Truths:
-    """Tell which matrices are finite, orthonormal and right-handed."""
-    R = X[:, :3, :3]
-    with np.errstate(invalid="ignore", over="ignore"):
-        apart = np.abs(R @ R.mT - np.eye(3)).max(axis=(1, 2))
-        finite = np.isfinite(X).all(axis=(1, 2))
-        good = finite & (apart < RIGID) & (np.linalg.det(R) > 0.0)
-    return np.asarray(good)

@@ -17,6 +17,26 @@ def inner(a: Sequence[Number], b: Sequence[Number]) -> Number:
     return sum((x * y for x, y in zip(a, b, strict=True)), 0.0)
 
 
+def gram(rows: Rows, factors: Sequence[Number] | None = None) -> Rows:
+    """Return rows diag(factors) rows', with factors of 1 by default."""
+    scaled = rows
+    if factors is not None:
+        scaled = [[a * f for a, f in zip(row, factors, strict=True)] for row in rows]
+    G: Rows = [[0.0] * len(rows) for _ in rows]
+    for i, row in enumerate(scaled):
+        for k in range(i + 1):
+            G[i][k] = G[k][i] = inner(row, rows[k])
+    return G
+
+
+def shifted(G: Rows, shift: Number) -> Rows:
+    """Return G + shift 1."""
+    return [
+        [g + shift if i == k else g for k, g in enumerate(row)]
+        for i, row in enumerate(G)
+    ]
+
+
 class Factor:
     """The factors of a positive matrix H = L D L', for any number of H x = b."""
 

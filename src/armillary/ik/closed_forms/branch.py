@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -24,15 +23,12 @@ from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (
     Number,
     cross,
-    determinant,
     dot,
     norm,
     scale,
     subtract,
 )
-from armillary.trace.functions import absolute
 
-RIGID = 1e-6
 DOUBT = 1e-5  # what may remain, as a part of the arm, before a miss is a proof
 
 
@@ -189,24 +185,6 @@ def _orthonormal(X: Pose) -> Pose:
     b = subtract(b, scale(dot(a, b), a))
     b = scale(1.0 / norm(b), b)
     return Pose((a, b, cross(a, b)), X.position)
-
-
-def is_rigid(X: Pose) -> Any:
-    """Return whether a rotation is orthonormal and right-handed, and all is finite."""
-    a, b, c = X.rotation
-    good: Any = absolute(determinant(X.rotation) - 1.0) < 0.5
-    for x in X.position:
-        good = good & (absolute(x) < math.inf)
-    for v, w, product in (
-        (a, a, 1.0),
-        (b, b, 1.0),
-        (c, c, 1.0),
-        (a, b, 0.0),
-        (b, c, 0.0),
-        (c, a, 0.0),
-    ):
-        good = good & (absolute(dot(v, w) - product) < RIGID)
-    return good
 
 
 def _branch(

@@ -10,12 +10,12 @@ from armillary.ik.closed_forms.branch import (
     ArmProblem,
     Branch,
     branches_of,
-    is_rigid,
     square_from,
     within_limits,
 )
 from armillary.ik.closed_forms.coordinate import is_within
 from armillary.ik.reason import Reason
+from armillary.ik.targets import is_rigid
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
 from armillary.trace import Program, trace
@@ -55,7 +55,7 @@ def all_program(problem: ArmProblem, *, near: bool = False) -> Program:
         target = Pose.from_matrix(matrix)
         there = within_limits(problem, rest[0]) if near else None
         arm_angle = rest[-1] if problem.has_arm_angle else 0.0
-        rigid = is_rigid(target) & (absolute(arm_angle) < math.inf)
+        rigid = is_rigid(target, matrix[3]) & (absolute(arm_angle) < math.inf)
         branches = branches_of(problem, target, Allowed(*allowed), there, arm_angle)
         return (
             [[select(b.met & rigid, x, math.nan) for x in b.q] for b in branches],
@@ -85,7 +85,7 @@ def best_program(problem: ArmProblem, *, compared: bool = False) -> Program:
     ) -> Any:
         target = Pose.from_matrix(matrix)
         near = within_limits(problem, near)
-        rigid = is_rigid(target) & (absolute(arm_angle) < math.inf)
+        rigid = is_rigid(target, matrix[3]) & (absolute(arm_angle) < math.inf)
         branches = branches_of(problem, target, Allowed(*allowed), near, arm_angle)
         best: list[Number] = []
         doubt: Any = False
