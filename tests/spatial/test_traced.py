@@ -273,6 +273,8 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
         lambda x: dh.craig(theta=x[0], d=x[1], a=x[2], alpha=x[3]).matrix(),
     ),
     "ldl.inner": (6, lambda x: ldl.inner(x[:3], x[3:])),
+    "ldl.gram": (6, lambda x: ldl.gram([list(x[:2]), list(x[2:4])], x[4:])),
+    "ldl.shifted": (4, lambda x: ldl.shifted(symmetric(x[:3]), x[3])),
     "ldl.apply_rows": (6, lambda x: ldl.apply_rows(symmetric(x[:3]), x[3:5])),
     "ldl.multiply_symmetric": (
         3,
