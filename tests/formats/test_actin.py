@@ -762,6 +762,11 @@ def test_long_chains_are_kept_or_refused():
         (REPAIRED.replace('q0="1.0"', 'q0="0"'), "bad-quaternion"),
         (REPAIRED.replace('q0="1.0"', 'q0="NaN"'), "bad-number"),
         (REPAIRED.replace(' q3="0.0"', ""), "missing-attribute"),
+        (REPAIRED.replace("<cr:orient", "<cr:rotation/><cr:orient"), "two-rotations"),
+        (
+            REPAIRED.replace('q3="0.0"/>', 'q3="0.0"><translation/></cr:orientation>'),
+            "repeated-element",
+        ),
         (
             two_link_file(
                 GENERAL,

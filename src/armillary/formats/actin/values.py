@@ -137,19 +137,21 @@ def read_pose(element: Element | None, report: Report) -> Pose:
     """
     if element is None:
         return IDENTITY
-    turn = element.only_child("orientation", report)
-    turn = turn or element.only_child("rotation", report)
-    position = element.only_child("translation", report)
-    if turn is not None and position is None:
-        position = turn.only_child("translation", report)
-        if position is not None:
-            message = "the translation inside the orientation is taken as beside it"
-            report.note(position.place, "translation-inside", message)
+    turns = element.children_named("orientation", "rotation")
+    inside = [p for turn in turns[:1] for p in turn.children_named("translation")]
+    positions = [*element.children_named("translation"), *inside]
+    for code, found in ("two-rotations", turns), ("repeated-element", positions):
+        if len(found) > 1:
+            message = f"{found[1].label} is a second one in the pose {element.label}"
+            report.error(found[1].place, code, message, hint="Keep one.")
+    if inside:
+        message = "the translation inside the orientation is taken as beside it"
+        report.note(inside[0].place, "translation-inside", message)
     origin = ZERO
-    if position is not None:
-        x, y, z = position.each_number(AXES, report, default=0.0) or ZERO
+    if positions:
+        x, y, z = positions[0].each_number(AXES, report, default=0.0) or ZERO
         origin = (x, y, z)
-    return Pose(EYE if turn is None else _read_rotation(turn, report), origin)
+    return Pose(_read_rotation(turns[0], report) if turns else EYE, origin)
 
 
 def _read_rotation(element: Element, report: Report) -> Rows:
