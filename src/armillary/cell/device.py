@@ -14,6 +14,7 @@ from armillary.errors import ModelError, StateError, quote, unknown
 from armillary.kinematics import questions
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.bound_state import bound_state, home
+from armillary.kinematics.joint_vector import with_numbers
 from armillary.kinematics.kernels import Joints
 from armillary.kinematics.payload import carried
 from armillary.kinematics.state import State
@@ -342,7 +343,4 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         given = self._checked(q)
         if given.ndim != 1:
             raise StateError(f"{self!r} takes one vector; a state holds no batch.")
-        result = list(whole)
-        for place, number in zip(self.joints, given.tolist(), strict=True):
-            result[place] = number
-        return result
+        return with_numbers(whole, self.joints, given.tolist())

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from armillary.cell.wheel_geometry import Axle, axle_of, wheels_of
 from armillary.errors import ModelError, StateError
 from armillary.kinematics.bound_state import home
+from armillary.kinematics.joint_vector import with_numbers
 from armillary.kinematics.placement import placed_frame
 from armillary.kinematics.poses import poses_of
 from armillary.kinematics.state import State
@@ -134,9 +135,8 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         change = _two(dq)
         state = state.bound(self.cell)
         state.check_free(self.manipulator)
-        q = list(state.q)
-        for place, number in zip(self.axle.joints, change, strict=True):
-            q[place] += float(number)
+        rolled = (self.q(state) + change).tolist()
+        q = with_numbers(state.q, self.axle.joints, rolled)
         X_WB = self._base(state) @ exp(vector6(self.base_jacobian @ change))
         return state.replace(q=q).place(self.manipulator, X_WB.normalised())
 
@@ -156,9 +156,8 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         rates = _two(qd)
         state = state.bound(self.cell)
-        whole = list(state.qd or (0.0,) * len(state.q))
-        for place, number in zip(self.axle.joints, rates, strict=True):
-            whole[place] = float(number)
+        before = state.qd or (0.0,) * len(state.q)
+        whole = with_numbers(before, self.axle.joints, rates.tolist())
         V = self.base_jacobian @ rates
         R_WB = np.array(self._base(state).rotation, dtype=np.float64)
         return state.replace(qd=whole).with_velocity(

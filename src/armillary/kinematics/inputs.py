@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
+from armillary.kinematics.joint_vector import with_numbers
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Base, Tree
 from armillary.spatial.pose import Pose
@@ -76,10 +77,7 @@ class Inputs(NamedTuple):
 
     def expand(self, q: Sequence[Number]) -> list[Number]:
         """Return the whole q, the positions of `others` among the constants."""
-        whole: list[Number] = list(self.rest)
-        for place, number in zip(self.inputs, q, strict=True):
-            whole[place] = number
-        return whole
+        return with_numbers(self.rest, self.inputs, q)
 
     def applied(
         self, tree: Tree, q: Sequence[Number], values: Sequence[Any]
@@ -89,9 +87,7 @@ class Inputs(NamedTuple):
         values: As from `values`, of floats or traced.
         """
         given = dict(zip(self.shapes, values, strict=True))
-        whole = self.expand(q)
-        for place, number in zip(self.others, given.get("others", ()), strict=True):
-            whole[place] = number
+        whole = with_numbers(self.expand(q), self.others, given.get("others", ()))
         if not self.bases:
             return tree, whole
         changes: dict[int, Base] = {}

@@ -1,15 +1,18 @@
-"""The vectors of a state: joint positions and rates."""
+"""Vectors of joint positions or rates of a cell."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from armillary.errors import StateError, quote
 from armillary.model.workcell import Workcell
 
-__all__ = ["check_joints", "numbers_of"]
+__all__ = ["check_joints", "numbers_of", "with_numbers"]
+
+T = TypeVar("T")
 
 
 def numbers_of(values: Any, name: str) -> tuple[float, ...]:
@@ -33,6 +36,22 @@ def numbers_of(values: Any, name: str) -> tuple[float, ...]:
     result = tuple(array.tolist())
     if not np.isfinite(array).all():
         raise StateError(f"{name} holds a number that is not finite: {result}.")
+    return result
+
+
+def with_numbers(
+    whole: Sequence[T], joints: Sequence[int], numbers: Iterable[T]
+) -> list[T]:
+    """Return a vector of the cell with other numbers for some joints.
+
+    Args:
+        whole: The vector, shape (N,).
+        joints: Indices of the joints in it, shape (n,).
+        numbers: Theirs, shape (n,).
+    """
+    result = list(whole)
+    for k, number in zip(joints, numbers, strict=True):
+        result[k] = number
     return result
 
 
