@@ -91,6 +91,7 @@ def is_rigid(X: Pose, last: Sequence[Number]) -> Any:
     return good
 
 
+@lru_cache
 def rigid_program(goals: int) -> Program:
     """Return the program target -> 1 where all of it are rigid poses, else 0.
 
