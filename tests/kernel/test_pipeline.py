@@ -474,6 +474,12 @@ def test_tables_are_checked(message: str):
         compile_pipeline(spheres())(tables)
 
 
+@pytest.mark.parametrize(("inputs", "results"), [((), ("y",)), (Q, ())])
+def test_there_is_an_input_and_an_output(inputs: Any, results: Any):
+    with pytest.raises(KernelError, match="an input and an output"):
+        Pipeline("empty", inputs, (), (TWICE,), results)
+
+
 def test_spans_are_checked():
     code = compile_pipeline(nested())
     for wrong in ([-1, 1], [0, 3], [2, 1], [0, -1], [2**40, 1]):

@@ -71,8 +71,8 @@ def symmetric(x: Any) -> list[list[Any]]:
     return [[a * a + b * b + 1.0, b], [b, c * c + 1.0 + b * b]]
 
 
-def factor(x: Any) -> ldl.Factor:
-    return ldl.Factor.of(symmetric(x), 1e-12)
+def factor(x: Any) -> ldl.LDLFactor:
+    return ldl.LDLFactor.of(symmetric(x), 1e-12)
 
 
 def exchanging(x: Any) -> ldl.Rows:
@@ -280,11 +280,11 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
         3,
         lambda x: ldl.multiply_symmetric(symmetric(x), symmetric(x)),
     ),
-    "ldl.Factor.root_of_determinant": (
+    "ldl.LDLFactor.root_of_determinant": (
         3,
         lambda x: factor(x).root_of_determinant,
     ),
-    "ldl.Factor.solve": (5, lambda x: factor(x[:3]).solve(x[3:])),
+    "ldl.LDLFactor.solve": (5, lambda x: factor(x[:3]).solve(x[3:])),
     "lu.LU.solve": (7, lambda x: lu.LU.of(exchanging(x[:4])).solve(x[4:])),
     "lu.LU.solve_rate": (
         7,

@@ -12,7 +12,7 @@ from armillary.errors import unknown
 from armillary.ik.problem import Problem
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.jacobian import Twist, jacobian
-from armillary.spatial.ldl import Factor, Rows, gram
+from armillary.spatial.ldl import LDLFactor, Rows, gram
 from armillary.spatial.vector import Number
 from armillary.trace import Program, Scalar, tangent, trace
 
@@ -52,7 +52,7 @@ def limit_distance(lower: Sequence[float], upper: Sequence[float]) -> Purpose:
 
 def manipulability(rows: Rows) -> Number:
     """Return sqrt(det J J') (Yoshikawa, IJRR 4, 1985)."""
-    return Factor.of(gram(rows), 1e-14).root_of_determinant
+    return LDLFactor.of(gram(rows), 1e-14).root_of_determinant
 
 
 def negative_manipulability(problem: Problem) -> Purpose:

@@ -24,7 +24,7 @@ from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist, jacobian
 from armillary.kinematics.poses import poses_of
 from armillary.model.tree import Tree
-from armillary.spatial.ldl import Factor, gram, inner, shifted
+from armillary.spatial.ldl import LDLFactor, gram, inner, shifted
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (
     Number,
@@ -265,11 +265,11 @@ def _change(J: list[list[Number]], e: list[Number], g: list[Number]) -> list[Num
     n = len(g)
     columns = [[row[k] for row in J] for k in range(n)]
     if len(e) <= n:
-        x = Factor.of(shifted(gram(J), damping), LEAST_PIVOT).solve(wanted)
+        x = LDLFactor.of(shifted(gram(J), damping), LEAST_PIVOT).solve(wanted)
         step = [inner(column, x) for column in columns]
     else:
         right = [inner(column, wanted) for column in columns]
-        step = Factor.of(shifted(gram(columns), damping), LEAST_PIVOT).solve(right)
+        step = LDLFactor.of(shifted(gram(columns), damping), LEAST_PIVOT).solve(right)
     return [a + b for a, b in zip(step, g, strict=True)]
 
 

@@ -26,7 +26,7 @@ from itertools import accumulate, chain, islice
 from typing import NamedTuple, Self
 
 from armillary.spatial.ldl import (
-    Factor,
+    LDLFactor,
     Rows,
     apply_rows,
     gram,
@@ -143,7 +143,7 @@ class Follower:
         """Return 1 - M^8 of one level."""
         S = self._schur(G, span)
         d = self._all.damping
-        factor = Factor.of(shifted(S, d), d)
+        factor = LDLFactor.of(shifted(S, d), d)
         size = len(span)
         M: Rows = [
             factor.solve([d if i == k else 0.0 for i in range(size)])
@@ -167,7 +167,7 @@ class Follower:
         if not above:
             return [[G[i][k] for k in span] for i in span]
         held = [[G[i][k] for k in above] for i in above]
-        factor = Factor.of(shifted(held, self._small), self._small)
+        factor = LDLFactor.of(shifted(held, self._small), self._small)
         shares = [factor.solve([G[i][k] for i in above]) for k in span]
         return [
             [
@@ -346,7 +346,7 @@ def _solved(
     G: Rows, right: Sequence[Number], small: Number
 ) -> tuple[list[Number], list[Number]]:
     """Return y with G y = right as well as there is one, and what is left of right."""
-    factor = Factor.of(shifted(G, small), small)
+    factor = LDLFactor.of(shifted(G, small), small)
     first = factor.solve(right)
     second = factor.solve([small * a for a in first])
     y = [a + b for a, b in zip(first, second, strict=True)]

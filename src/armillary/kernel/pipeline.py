@@ -64,7 +64,7 @@ class While:
     """Stages that are repeated as long as a column is above 0.
 
     Attributes:
-        going: The column.
+        going: The column; it is still above 0 where the limit ended the loop.
         stages: What runs.
         limit: Most repetitions.
     """
@@ -123,6 +123,8 @@ class Pipeline:
             UnknownName: There is no such table.
         """
         check = _Check(self)
+        if not (self.inputs and self.results):
+            raise check.fault("there must be an input and an output")
         known = {port.name for port in self.inputs}
         check.stages(self.stages, known, {})
         for name in self.results:

@@ -37,7 +37,7 @@ def shifted(G: Rows, shift: Number) -> Rows:
     ]
 
 
-class Factor:
+class LDLFactor:
     """The factors of a positive matrix H = L D L', for any number of H x = b."""
 
     def __init__(self, lower: Rows, inverse: list[Number]) -> None:
