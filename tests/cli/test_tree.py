@@ -61,15 +61,15 @@ def test_depth(run, file: str, cell: arm.Cell, depth: int):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("{", "state.json: This JSON is no state"),
+        ("{", "state.json: This JSON is not a state"),
         ('{"q":[1,2]}', "state.json: The state has 2 joint positions"),
         ('{"q":[1,2,1e999]}', "state.json: "),
         ('{"q":[0,0,0],"placements":[{"manipulator":"x"}]}', "'x'"),
         ('{"q":[0,0,0],"placements":[{"manipulator":"gantry","on":"y"}]}', "'y'"),
-        ('{"q":[0,0,0],"placements":[{"manipulator":"hand","on":"cart"}]}', "bolted"),
+        ('{"q":[0,0,0],"placements":[{"manipulator":"hand","on":"cart"}]}', "fixed"),
         (
             '{"q":[0,0,0],"placements":[{"manipulator":"gantry","on":"palm"}]}',
-            "'gantry' stands on itself",
+            "'gantry' is attached to itself",
         ),
         (
             '{"q":[0,0,0],"placements":[{"manipulator":"hand","on":"rail"},'

@@ -609,11 +609,11 @@ def test_joint_of_an_unknown_class_is_kept_but_cannot_move():
 @pytest.mark.parametrize(
     ("parameters", "why"),
     [
-        ("", "are no JSON object"),
-        ("[1]", "are no JSON object"),
-        ('{"a": NaN}', "are no JSON object"),
-        ('{"a": ' + "[" * 5000, "are no JSON object"),
-        ('{"a": "\ud800"}', "are no JSON object"),
+        ("", "are not a JSON object"),
+        ("[1]", "are not a JSON object"),
+        ('{"a": NaN}', "are not a JSON object"),
+        ('{"a": ' + "[" * 5000, "are not a JSON object"),
+        ('{"a": "\ud800"}', "are not a JSON object"),
         ('{"type": "x"}', "hold 'type'"),
         ('{"precursor": {}}', "hold 'precursor'"),
     ],
@@ -923,8 +923,8 @@ def test_wheels_that_do_not_exist_are_told():
     notes = '§"wheels": {"left": "a", "right": "b", "radius": 1}'
     data, place = marked(one_manipulator(f"{GOOD}, {notes}"), "HERE error[bad-wheels]")
     left, right = refusals(data)
-    assert f"{place}: The wheel 'a' is no joint" in left
-    assert f"{place}: The wheel 'b' is no joint" in right
+    assert f"{place}: The wheel 'a' is not a joint" in left
+    assert f"{place}: The wheel 'b' is not a joint" in right
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_nothing_comes_to_hold_itself(
     own = set(cell.frame_names) - set(holders(state, part))
     assert own
     frame = data.draw(st.sampled_from(sorted(own)))
-    reason = "itself" if part in movable(state) else "bolted"
+    reason = "itself" if part in movable(state) else "fixed"
     with pytest.raises(StateError, match=reason):
         state.grip(part, by=frame, replace=True)
     with pytest.raises(StateError, match=reason):
@@ -143,7 +143,7 @@ def test_nothing_comes_to_hold_itself(
     if part in state.attachments:
         with pytest.raises(StateError, match="release it"):
             state.place(part, Pose.identity())
-        with pytest.raises(StateError, match="held by"):
+        with pytest.raises(StateError, match="attached to"):
             state.grip(part, by=WORLD)
     assert state == copy
     assert state.to_json() == copy.to_json()

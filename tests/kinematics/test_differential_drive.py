@@ -236,7 +236,7 @@ def test_wheels_that_are_none_are_refused() -> None:
         ({"travel": math.inf}, "cannot roll inf"),
         ({"radius": 1.0, "track_width": 0.0}, "track_width of two wheels"),
         ({"radius": 1.0, "right": "left"}, "Both wheels are 'left'"),
-        ({"radius": 1.0, "right": "deck"}, "'deck' is no joint"),
+        ({"radius": 1.0, "right": "deck"}, "'deck' is not a joint"),
     ]
     links = [Link(name="deck"), wheel("left", 0.2), wheel("right", -0.2)]
     for options, message in faulty:
@@ -293,9 +293,9 @@ def test_what_does_not_roll_is_refused() -> None:
         (made(cell, track_width=math.inf), ModelError, "track_width"),
         (made(tilted), ModelError, "not about y"),
         (made(spread), ModelError, "not on one axle"),
-        (made(bolted), StateError, "bolted"),
-        (lambda: drive.roll(held, [1, 1]), StateError, "stands on 'part/block'"),
-        (lambda: drive.with_qd(held, [1, 1]), StateError, "stands on 'part/block'"),
+        (made(bolted), StateError, "fixed"),
+        (lambda: drive.roll(held, [1, 1]), StateError, "carried by 'part/block'"),
+        (lambda: drive.with_qd(held, [1, 1]), StateError, "carried by 'part/block'"),
         (lambda: drive.roll(cell.home, [1.0]), StateError, "two finite numbers"),
         (lambda: drive.roll(cell.home, [1.0, math.nan]), StateError, "two finite"),
         (lambda: drive.with_q(cell.home, "up"), StateError, "two finite numbers"),

@@ -108,9 +108,9 @@ def test_the_tree_tells_coordinates_and_who_is_held(random_cell: Any) -> None:
     cell = random_cell(3)
     state = loaded(cell, 3)
     text = cell.tree(state)
-    assert text.count("held") == 2
+    assert text.count("attached") == 2
     assert cell.tree() == cell.tree(cell.home)
-    assert "held" not in cell.tree()
+    assert "attached" not in cell.tree()
     row = next(line for line in text.splitlines() if "arm_joint5 = -0.7" in line)
     follower = -0.7 * state.q[cell.joint("arm_joint0")] + 0.2
     assert float(row.split()[-4]) == pytest.approx(follower, abs=0.5001e-4)

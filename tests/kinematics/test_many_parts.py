@@ -71,7 +71,7 @@ def test_a_tower_that_stands_on_itself_is_refused(cell: Cell) -> None:
         Placement(manipulator=f"p{k}", on=f"p{(k + 1) % COUNT}/top")
         for k in range(COUNT)
     ]
-    with pytest.raises(StateError, match="stands on itself"):
+    with pytest.raises(StateError, match="attached to itself"):
         cell.bind(State(placements=tuple(tower)))
 
 

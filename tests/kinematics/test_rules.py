@@ -87,7 +87,8 @@ def test_grip_then_release_restores_the_pairs(cell: Cell):
     assert removed(cell, state, held) == {("hand/palm", "peg/peg_0")}
     assert cell.pairs(held.release("peg")) == cell.pairs(state)
     assert (
-        cell.pairs(held).why("peg_0", "palm").reason == "'peg' is held by 'hand/palm'"
+        cell.pairs(held).why("peg_0", "palm").reason
+        == "'peg' is attached to 'hand/palm'"
     )
 
 
@@ -115,11 +116,11 @@ def test_part_on_part_on_tool(cell: Cell):
 def test_what_stands_on_a_link_may_touch_it(cell: Cell):
     home = cell.pairs(cell.home)
     assert (
-        home.why("tray_2", "table_0").reason == "'tray' is standing on 'table/table_0'"
+        home.why("tray_2", "table_0").reason == "'tray' is mounted on 'table/table_0'"
     )
-    assert home.why("arm0", "table_0").reason == "'arm' is bolted to 'table/table_0'"
+    assert home.why("arm0", "table_0").reason == "'arm' is fixed to 'table/table_0'"
     assert home.why("arm1", "table_0").tested
-    assert home.why("palm", "arm3").reason == "'hand' is bolted to 'arm/flange'"
+    assert home.why("palm", "arm3").reason == "'hand' is fixed to 'arm/flange'"
     assert home.why("left", "arm3").tested
     moved = cell.home.grip("tray", by="tcp")
     assert cell.pairs(moved).why("tray_2", "table_0").tested
@@ -169,7 +170,7 @@ def test_what_is_held_says_so_also_where_it_may_touch(cell: Cell):
     held = cell.home.grip("tray", by="tcp").grip("peg", by="tray_top")
     rules = cell.rules.let_touch("peg_0", held_by="palm")
     reason = cell.pairs(held, rules=rules).why("peg_0", "tray_0").reason
-    assert reason == "'peg' is held by 'tray/tray_0'"
+    assert reason == "'peg' is attached to 'tray/tray_0'"
 
 
 def test_pairs_of_many_grips_are_not_kept_for_ever(
@@ -180,7 +181,7 @@ def test_pairs_of_many_grips_are_not_kept_for_ever(
     holders = [cell.frame(f"arm{k}").link for k in range(4)]
     trees = [
         Tree.of(cell.workcell).attached(
-            {3: Base(FrameRef(holder, IDENTITY), manner="held")}
+            {3: Base(FrameRef(holder, IDENTITY), manner="attached")}
         )
         for holder in holders
     ]
@@ -264,7 +265,7 @@ def test_a_circle_from_elsewhere_is_refused():
         '{"placements": [{"manipulator": "one", "on": "two"},'
         ' {"manipulator": "two", "on": "one"}]}'
     )
-    with pytest.raises(StateError, match="'one' stands on itself"):
+    with pytest.raises(StateError, match="'one' is attached to itself"):
         cell.pairs(State.from_json(text))
 
 

@@ -50,7 +50,7 @@ def test_replace_keeps_place_and_mounts() -> None:
     assert [m.name for m in longer.manipulators] == ["a", "b"]
     assert longer.mounts == cell.mounts
     assert longer.joint_names[:4] == ("a/a1", "a/a2", "a/a3", "a/a4")
-    with pytest.raises(UnknownName):  # what b stands on is gone
+    with pytest.raises(UnknownName):  # what carries b is gone
         cell.exchange(chain("a", 2))
 
 
@@ -89,9 +89,13 @@ def test_a_bare_name_of_a_mount_outlives_edits() -> None:
 
 def test_errors_name_the_mount_or_the_rule() -> None:
     cell = Workcell().add(chain("a")).add(chain("b"), on="a2")
-    with pytest.raises(UnknownName, match="'b' cannot stand on 'a/a2': no frame named"):
+    with pytest.raises(
+        UnknownName, match="'b' cannot be mounted on 'a/a2': no frame named"
+    ):
         cell.exchange(chain("a", 2))
-    with pytest.raises(UnknownName, match="'c' cannot stand on 'a7': no frame named"):
+    with pytest.raises(
+        UnknownName, match="'c' cannot be mounted on 'a7': no frame named"
+    ):
         cell.add(chain("c"), on="a7")
     ruled = cell.replace(rules=cell.rules.exclude("a1", "b1"))
     twin = Manipulator(name="twin", links=chain("a").links)

@@ -80,7 +80,7 @@ def test_a_tall_tower_stands():
 
 
 def test_a_tall_tower_on_itself_does_not():
-    with pytest.raises(ModelError, match="'m0' would stand on itself"):
+    with pytest.raises(ModelError, match="'m0' would be mounted on itself"):
         tower(LONG, "m0/x")
 
 

@@ -189,8 +189,8 @@ def test_an_unknown_class_is_kept(cells, tmp_path):
     ("changes", "message"),
     [
         ({"inputs": NAMES[:3]}, "takes 4 coordinates; inputs names 3"),
-        ({"inputs": ("J1", "J2", "J3", "J5")}, "'J5', which is no moving joint"),
-        ({"inputs": ("J1", "J2", "flange", "J4")}, "'flange', which is no moving"),
+        ({"inputs": ("J1", "J2", "J3", "J5")}, "'J5', which is not a moving joint"),
+        ({"inputs": ("J1", "J2", "flange", "J4")}, "'flange', which is not a moving"),
         ({"inputs": ("J1", "J3", "J2", "J4")}, "'J3' as RADIAN, but it is METRE"),
         ({"coupling": arm.Coupling(of="J1")}, "is a mechanism, so it cannot follow"),
         ({"joint": arm.joints.Revolute()}, "has inputs, but a Revolute takes none"),

@@ -104,16 +104,16 @@ def random_rules(chance: random.Random, cell: Workcell) -> Rules:
 
 
 def free(cell: Workcell) -> Tree:
-    """The tree in which nothing holds what is not bolted."""
+    """The tree in which nothing holds what is not fixed."""
     return Tree.of(cell).released()
 
 
 def apart(jury: CollisionPairs) -> Pairs:
-    """The pairs where nothing holds what is not bolted."""
+    """The pairs where nothing holds what is not fixed."""
     return jury.pairs(free(jury.cell))
 
 
-def held(tree: Tree, holders: dict[int, int], manner: Any = "held") -> Tree:
+def held(tree: Tree, holders: dict[int, int], manner: Any = "attached") -> Tree:
     """The tree in which links hold manipulators."""
     return tree.attached(
         {
@@ -289,7 +289,7 @@ class Oracle:
 
 
 class FrameNode:
-    """A frame that a base is bolted to, equal to nothing but itself."""
+    """A frame that a base is fixed to, equal to nothing but itself."""
 
     def __init__(self, owner: str, on: str) -> None:
         self.owner, self.on = owner, on
@@ -406,9 +406,9 @@ def test_reasons_are_kept():
         "'arm/l2' (never)",
         ("arm/l0", "arm/l3"): "tested: user by the rule: include 'arm/*' and 'arm/*' "
         "where apart (user)",
-        ("arm/l0", "table/l0"): "not tested: 'arm' is bolted to 'table/l0'",
+        ("arm/l0", "table/l0"): "not tested: 'arm' is fixed to 'table/l0'",
         ("arm/l1", "table/l0"): "not tested: adjacent",
-        ("part/l0", "table/l0"): "not tested: 'part' is standing on 'table/l0'",
+        ("part/l0", "table/l0"): "not tested: 'part' is mounted on 'table/l0'",
         ("arm/l3", "part/l0"): "tested: links of two manipulators",
         ("arm/l3", "arm/l3"): "not tested: they are one link",
     }
@@ -418,7 +418,7 @@ def test_reasons_are_kept():
     assert pairs.why("arm/l1", "table/l0").tested
     with pytest.raises(UnknownName, match="'part'"):
         pairs.why("part/l9", "arm/l0")
-    with pytest.raises(ModelError, match="world is no link"):
+    with pytest.raises(ModelError, match="world is not a link"):
         pairs.why("world", "arm/l0")
     with pytest.raises(ModelError, match="not unique"):
         pairs.why("l1", "l0")

@@ -66,7 +66,7 @@ def test_posture_is_found_by_name():
             {"postures": (Posture(name="x", joints=("c",), q=(0,)),)},
             "'c', which has no place in q",
         ),
-        ({"properties": (Property(name="p", of="tup"),)}, "'tup', which is no link"),
+        ({"properties": (Property(name="p", of="tup"),)}, "'tup', which is not a link"),
     ],
 )
 def test_faults_are_told(fields: dict[str, object], text: str):

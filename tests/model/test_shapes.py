@@ -600,7 +600,7 @@ NOWHERE = Pose(IDENTITY.rotation, (0.0, math.nan, 0.0))
         (lambda: Sphere(radius=1, pose=SHEARED), "sheared, scaled or reflected"),
         (lambda: Sphere(radius=1, pose=MIRROR), "sheared, scaled or reflected"),
         (lambda: Sphere(radius=1, pose=NOWHERE), "not a finite number"),
-        (lambda: Sphere(radius=1, pose=np.ones((4, 4))), "its pose is none"),  # pyright: ignore
+        (lambda: Sphere(radius=1, pose=np.ones((4, 4))), "its pose is invalid"),  # pyright: ignore
         (lambda: Sphere(radius=1, colour=(1, 0, 0, 2)), r"leaves \[0, 1\]"),
         (lambda: Sphere(radius=1, colour=(1, 0, math.nan, 1)), r"leaves \[0, 1\]"),
         (lambda: Sphere(radius=1, colour="red"), "must be a sequence"),  # pyright: ignore

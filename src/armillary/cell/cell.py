@@ -200,7 +200,7 @@ class Cell:
     def movable_bases(self) -> tuple[str, ...]:
         """Return the manipulators whose bases states may place, attach and grip.
 
-        The base of every other one is bolted down: it stays where its mount has it.
+        The base of every other one is fixed: it stays where its mount has it.
         """
         return frame_tree.movable_bases(self.workcell)
 

@@ -40,7 +40,7 @@ def differential_drive(
 
     Args:
         cell: What the base is a part of.
-        name: The manipulator, which stands on the world and is not bolted down.
+        name: The manipulator, which is on the world and not fixed.
         left: The joint of the wheel at the greater y. Where nothing but the name is
             given, the manipulator has to have `wheels`.
         right: The joint of the other wheel.
@@ -51,9 +51,9 @@ def differential_drive(
 
     Raises:
         UnknownName: A manipulator or joint does not exist.
-        ModelError: The wheels are not on one axle along y of the base, or there
-            are none.
-        StateError: The base is bolted down, or stands on another.
+        ModelError: There are no wheels, or they are not on one axle along y of
+            the base.
+        StateError: The base is fixed, or carried by another.
     """
     home(cell).check_free(name)
     base = placed_frame(cell, name)
@@ -130,7 +130,7 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         The base follows an arc of a circle, exactly: X_WB' = X_WB exp(J dq).
 
         Raises:
-            StateError: dq is not two finite numbers, or the base is held.
+            StateError: dq is not two finite numbers, or the base is attached.
         """
         change = _two(dq)
         state = state.bound(self.cell)
@@ -144,7 +144,7 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the state with the wheels rolled steadily to q, shape (2,).
 
         Raises:
-            StateError: q is not two finite numbers, or the base is held.
+            StateError: q is not two finite numbers, or the base is attached.
         """
         return self.roll(state, _two(q) - self.q(state))
 
@@ -152,7 +152,7 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the state in which the wheels roll at qd, shape (2,), with the base.
 
         Raises:
-            StateError: qd is not two finite numbers, or the base is held.
+            StateError: qd is not two finite numbers, or the base is attached.
         """
         rates = _two(qd)
         state = state.bound(self.cell)
@@ -191,7 +191,7 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             UnknownName: A frame or joint does not exist.
             ModelError: `joints` is a text.
-            StateError: The state is not one of this cell, or the base is held.
+            StateError: The state is not one of this cell, or the base is attached.
         """
         if isinstance(joints, str):
             raise ModelError(f"joints= takes a list of names, not the text '{joints}'.")

@@ -127,7 +127,7 @@ def _moved_by(link: Link) -> str:
 
 
 def _where(base: Base) -> str:
-    manner = "" if base.manner == "bolted" else base.manner
+    manner = "" if base.manner == "fixed" else base.manner
     if base.pose.is_identity:
         return manner
     where = " ".join(_short(round(float(p), 9)) for p in base.pose.position)

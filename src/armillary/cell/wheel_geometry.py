@@ -145,6 +145,6 @@ def _way(wheel: _Wheel) -> float:
     if max(abs(x), abs(abs(y) - 1.0), abs(z)) > TOLERANCE:
         raise ModelError(
             f"The wheel {quote(wheel.name)} turns about ({x:g}, {y:g}, {z:g}) of its "
-            "base, not about y; give travel= where its joint is no axle."
+            "base, not about y; give travel= where its joint is not an axle."
         )
     return math.copysign(1.0, y)

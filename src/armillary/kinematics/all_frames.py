@@ -114,14 +114,14 @@ class Poses(Mapping[str, Array]):
 class AllFrames:
     """The poses of all frames of a cell, by one kernel for all attachments.
 
-    Bases that states may move are inputs of the kernel. Where one is held by a frame,
+    Bases that states may move are inputs of the kernel. If one is attached to a frame,
     that frame's pose must be known first: what such bases carry is computed as if they
-    stood at the origin of the world, and moved afterwards.
+    were at the origin of the world, and moved afterwards.
 
     Attributes:
         rows: The row of each frame in arrays of poses, by its qualified name.
         carriers: For each manipulator the one with a movable base that carries it by
-            bolted mounts, itself maybe; -1 where that is the world.
+            fixed mounts, itself maybe; -1 where that is the world.
     """
 
     def __init__(self, cell: Workcell) -> None:
@@ -212,7 +212,7 @@ class AllFrames:
 
 
 class _Lift(NamedTuple):
-    """Bases to put where they are held, all that hold them being right already.
+    """Bases to put where they are attached, all that carry them being right already.
 
     Attributes:
         holders: Rows of the links that hold them, shape (h,).
@@ -231,7 +231,7 @@ class BasePoses:
     """Where the movable bases of a tree are.
 
     Attributes:
-        matrices: Their poses in the world, the identity for those held, (f, 4, 4).
+        matrices: Their poses in the world, the identity for those attached, (f, 4, 4).
     """
 
     def __init__(self, frames: AllFrames, tree: Tree) -> None:
@@ -246,11 +246,11 @@ class BasePoses:
         self._lifts = [_lift(frames, tree, level) for level in levels]
 
     def settle(self, poses: Array, multiply: Callable[[Array, Array], Array]) -> None:
-        """Move what is held to where it is, the lowest first.
+        """Move what is attached to where it is, the lowest first.
 
         Args:
-            poses: Of all frames, shape (..., k, 4, 4), as if what is held stood at the
-                origin of the world.
+            poses: Of all frames, shape (..., k, 4, 4), as if what is attached were at
+                the origin of the world.
             multiply: The product of two arrays of poses.
         """
         by_frame = poses.swapaxes(0, FRAMES)
@@ -261,26 +261,26 @@ class BasePoses:
 
 
 def _levels(carriers: Sequence[int], tree: Tree) -> Iterator[list[int]]:
-    """Yield the held bases, each held by what the world or an earlier level carries."""
-    held = set(tree.carried_bases)
+    """Yield attached bases, each on what the world or an earlier level carries."""
+    attached = set(tree.carried_bases)
     above: dict[int, list[int]] = {}
     for k in tree.carried_bases:
         carrier = carriers[tree.cell.owners[tree.bases[k].frame.link]]
-        above.setdefault(carrier if carrier in held else -1, []).append(k)
+        above.setdefault(carrier if carrier in attached else -1, []).append(k)
     level = above.get(-1)
     while level:
         yield level
         level = [upper for k in level for upper in above.get(k, ())]
 
 
-def _lift(frames: AllFrames, tree: Tree, held: Sequence[int]) -> _Lift:
-    holders = [tree.bases[k].frame for k in held]
-    rows = [frames.rows_with[k] for k in held]
+def _lift(frames: AllFrames, tree: Tree, attached: Sequence[int]) -> _Lift:
+    holders = [tree.bases[k].frame for k in attached]
+    rows = [frames.rows_with[k] for k in attached]
     return _Lift(
         holders=np.array([frames.rows[tree.name(at.link)] for at in holders]),
         offsets=np.array([at.pose.matrix() for at in holders]),
         rows=np.concatenate(rows),
-        base=np.repeat(np.arange(len(held)), [len(span) for span in rows]),
+        base=np.repeat(np.arange(len(attached)), [len(span) for span in rows]),
     )
 
 

@@ -23,7 +23,8 @@ __all__ = [
 def parent(cell: Workcell, frame: str, state: State) -> str | None:
     """Return the frame that carries a frame in a state; None for the world.
 
-    A named frame stands on its link, a link on its parent, a base on what holds it.
+    That of a named frame is its link, that of a link its parent link, that of a base
+    the frame that it is attached to or mounted on.
 
     Raises:
         UnknownName: There is no such frame.
@@ -33,7 +34,7 @@ def parent(cell: Workcell, frame: str, state: State) -> str | None:
 
 
 def children(cell: Workcell, frame: str, state: State) -> tuple[str, ...]:
-    """Return the frames that stand on a frame in a state: see `parent`.
+    """Return the frames whose `parent` is a frame in a state.
 
     Raises:
         UnknownName: There is no such frame.
@@ -86,7 +87,7 @@ def rigid_with(
 def movable_bases(cell: Workcell) -> tuple[str, ...]:
     """Return the manipulators whose bases states may place, attach and grip.
 
-    The base of every other one is bolted down: it stays where its mount has it.
+    The base of every other one is fixed: it stays where its mount has it.
     """
     return tuple(cell.manipulators[k].name for k in Tree.of(cell).movable)
 

@@ -26,7 +26,7 @@ def numbers_of(values: Any, name: str) -> tuple[float, ...]:
     try:
         given = np.asarray(values)
         if given.dtype.kind not in "fiubO":
-            raise TypeError(f"{given.dtype} is no type of real numbers")
+            raise TypeError(f"{given.dtype} is not a type of real numbers")
         array = given.astype(np.float64) + 0.0  # not -0.0: texts differ
     except (TypeError, ValueError, OverflowError) as error:
         text = f"{name} must be a vector of numbers, not {values!r}."

@@ -21,7 +21,7 @@ def carried(
     *,
     relative_to: str | None = None,
 ) -> SpatialInertia:
-    """Return the inertia of everything that stands on frames in a state.
+    """Return the inertia of everything that frames carry in a state.
 
     That is the payload of a tool's frame; of a link, also the links behind it, but
     not the link itself; of the world, everything. Links of unknown inertia count
@@ -30,7 +30,7 @@ def carried(
 
     Args:
         cell: What has the frames.
-        frames: A frame or a list of them; what stands on two counts once.
+        frames: A frame or a list of them; what two of them carry counts once.
         state: The attachments, and where everything is.
         relative_to: The frame about whose origin, and in whose axes, it is given;
             by default the first of `frames`.

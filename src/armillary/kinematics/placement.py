@@ -107,7 +107,7 @@ def in_order(things: Iterable[Any], field: str) -> tuple[Any, ...]:
 
 
 def check_movable(cell: Workcell, name: str) -> None:
-    """Refuse to move what is bolted down.
+    """Refuse to move what is fixed.
 
     Raises:
         StateError: It is.
@@ -117,13 +117,13 @@ def check_movable(cell: Workcell, name: str) -> None:
     mount = cell.mounted.get(name)
     if mount is not None and mount.bolted:
         raise StateError(
-            f"{quote(name)} is bolted to {quote(mount.on)}; a mount with bolted=False "
+            f"{quote(name)} is fixed to {quote(mount.on)}; a mount with bolted=False "
             "would let it move."
         )
 
 
 def check_carried(tree: Tree, names: Iterable[str]) -> None:
-    """Refuse manipulators that stand on themselves, as in a state from elsewhere.
+    """Refuse manipulators that are attached to themselves, as states from files may.
 
     Raises:
         StateError: One does.
@@ -132,7 +132,7 @@ def check_carried(tree: Tree, names: Iterable[str]) -> None:
     for name in names:
         if tree.cell.index[name] in falling:
             raise StateError(
-                f"{quote(name)} stands on itself in this state; attachments must "
+                f"{quote(name)} is attached to itself in this state; attachments must "
                 "lead to the world."
             )
 

@@ -110,7 +110,7 @@ def jacobian(
             gives the linear part; by default that frame's own origin.
         axes: The frame in whose axes it is written; by default `relative_to`.
         joints: As for `fk`; they give the columns.
-        state: As for `fk`; the joints of what is held count for its holder.
+        state: As for `fk`; the joints of what is attached count for its parent.
         dtype: As for `fk`.
 
     Returns:

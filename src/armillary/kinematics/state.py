@@ -134,7 +134,7 @@ class State(
         for placement in placements:
             at = self.cell.frame(placement.on)
             frame = at._replace(pose=at.pose @ placement.pose)
-            manner = "loose" if placement.on == WORLD else "held"
+            manner = "loose" if placement.on == WORLD else "attached"
             base = Base(frame, placement.on, placement.pose, manner)
             changes[self.cell.index[placement.manipulator]] = base
         return tree.attached(changes) if changes else tree
@@ -194,19 +194,19 @@ class State(
         """Return the state with a free base moved.
 
         Args:
-            name: A manipulator that nothing holds.
+            name: A manipulator that is not attached.
             pose: Of its base in `relative_to`, shape (4, 4) or a `Pose`.
             relative_to: Any frame.
 
         Raises:
-            StateError: It is held or bolted down.
+            StateError: It is attached or fixed.
             UnknownName: The manipulator or the frame does not exist.
         """
         check_movable(self.cell, name)
         if (holder := self._holder(name)) is not None:
             raise StateError(
-                f"{quote(name)} is held by {quote(holder)}; release it before you move "
-                "it."
+                f"{quote(name)} is attached to {quote(holder)}; release it before you "
+                "move it."
             )
         X_WF = self._pose(self.cell.frame(relative_to))
         return self._placed(Placement(manipulator=name, pose=X_WF @ _pose(pose)))
@@ -216,17 +216,17 @@ class State(
     ) -> Self:
         """Return the state with a free base moving in the world; by default at rest.
 
-        What it carries moves with it. A base that is gripped follows what holds it, and
+        What it carries moves with it. A base that is gripped follows its parent, and
         is at rest when it is released.
 
         Args:
-            name: A manipulator that nothing holds.
+            name: A manipulator that is not attached.
             linear: Velocity of its base's origin, in world axes [m/s], shape (3,).
             angular: Its angular velocity, in world axes [rad/s], shape (3,).
 
         Raises:
-            StateError: It is held, bolted down or stands on another, or a number is not
-                finite.
+            StateError: It is attached to another, mounted on another or fixed, or a
+                number is not finite.
             UnknownName: The manipulator does not exist.
         """
         self.check_free(name)
@@ -240,17 +240,17 @@ class State(
     ) -> Self:
         """Return the state with a manipulator attached to a frame, not moved in it.
 
-        As RobWork's `attachTo`: the pose of the base relative to what holds it stays
+        As RobWork's `attachTo`: the pose of the base relative to its parent stays
         the same number, so the part jumps with its new parent; see `grip`.
 
         Args:
             part: The manipulator.
-            to: The frame that will hold it.
+            to: The frame to attach it to.
             pose: Of the base in that frame; by default that in its present parent.
-            replace: Whether it may be taken from what holds it now.
+            replace: Whether it may be taken from its present parent.
 
         Raises:
-            StateError: The part is bolted, held already, or would hold itself.
+            StateError: The part is fixed or attached already, or would carry itself.
             UnknownName: The part or the frame does not exist.
         """
         self._check_attachable(part, to, replace)
@@ -260,46 +260,48 @@ class State(
         )
 
     def grip(self, part: str, *, by: str, replace: bool = False) -> Self:
-        """Return the state with a manipulator held by a frame where it is just now.
+        """Return the state with a manipulator attached to a frame where it is now.
 
         Args:
             part: The manipulator; its pose in the world is kept.
             by: The frame that takes it.
-            replace: Whether it may be taken from what holds it now.
+            replace: Whether it may be taken from its present parent.
 
         Raises:
-            StateError: The part is bolted, held already, or would hold itself.
+            StateError: The part is fixed or attached already, or would carry itself.
             UnknownName: The part or the frame does not exist.
         """
         self._check_attachable(part, by, replace)
-        held = placed_frame(self.cell, part)
-        (X,) = poses_of(self.tree, self.q, [held], self.cell.frame(by))
+        base = placed_frame(self.cell, part)
+        (X,) = poses_of(self.tree, self.q, [base], self.cell.frame(by))
         on = self.cell.qualified(by)
         return self._placed(Placement(manipulator=part, on=on, pose=X.normalised()))
 
     def release(self, part: str) -> Self:
         """Return the state with a manipulator let go where it is in the world.
 
-        part: A manipulator that is held, or that stands on another one and is not
-            bolted to it.
+        part: A manipulator that is attached to another one, or mounted on it and not
+            fixed.
 
         Raises:
-            StateError: Nothing holds it, or it is bolted.
+            StateError: It is not attached, or is fixed.
             UnknownName: It does not exist.
         """
         check_movable(self.cell, part)
         if self.parent(part) == WORLD:
-            held = ", ".join(map(quote, self.attachments)) or "nothing"
-            raise StateError(f"Nothing holds {quote(part)}; held are: {held}.")
+            attached = ", ".join(map(quote, self.attachments)) or "none"
+            raise StateError(
+                f"{quote(part)} is not attached. Attached parts: {attached}."
+            )
         X = self._pose(placed_frame(self.cell, part))
         return self._placed(Placement(manipulator=part, pose=X.normalised()))
 
     def parent(self, name: str) -> str:
-        """Return the frame that a manipulator's base stands on in this state."""
+        """Return the frame that carries a manipulator's base in this state."""
         return self._base(name).on
 
     def children(self, frame: str) -> tuple[str, ...]:
-        """Return the manipulators whose bases stand on a frame in this state."""
+        """Return the manipulators whose bases a frame carries in this state."""
         wanted = self.cell.qualified(frame)
         return tuple(name for name in self.cell.index if self.parent(name) == wanted)
 
@@ -322,12 +324,12 @@ class State(
         """Return the state that `to_json` wrote; bind it to its cell.
 
         Raises:
-            FormatError: The text is no state, or says something twice.
+            FormatError: The text is not a state, or says something twice.
         """
         try:
             state = msgspec.json.decode(text, type=cls)
         except (msgspec.DecodeError, UnicodeDecodeError, StateError) as error:
-            raise FormatError(f"This JSON is no state: {error}") from error
+            raise FormatError(f"This JSON is not a state: {error}") from error
         json.loads(text, object_pairs_hook=without_repeats)
         return state
 
@@ -389,7 +391,7 @@ class State(
         behind = k + (self._placement(name) is not None)
         placed = (*self.placements[:k], placement, *self.placements[behind:])
         changes: dict[str, Any] = {"placements": placed}
-        if placement.on != WORLD:  # what is held moves as its holder does
+        if placement.on != WORLD:  # what is attached moves as its parent does
             changes["base_velocities"] = self._velocities_but(name)
         changed = self._with(**changes)
         vars(changed)["tree"] = self._attached(self.tree, [placement])
@@ -404,7 +406,7 @@ class State(
     def _holder(self, name: str) -> str | None:
         """Return the frame that a manipulator is attached to, None where it is not."""
         base = self._base(name)
-        return base.on if base.manner == "held" else None
+        return base.on if base.manner == "attached" else None
 
     def _base(self, name: str) -> Base:
         return self.tree.bases[self.cell.number(name)]
@@ -417,17 +419,17 @@ class State(
         return X
 
     def check_free(self, name: str) -> None:
-        """Refuse to move a base that does not stand free in the world.
+        """Refuse to move a base that is not free in the world.
 
         Raises:
-            StateError: It is held, bolted down or stands on another.
+            StateError: It is attached to another, mounted on another or fixed.
             UnknownName: The manipulator does not exist.
         """
         check_movable(self.cell, name)
         if (on := self.parent(name)) != WORLD:
             raise StateError(
-                f"{quote(name)} stands on {quote(on)} and moves with it; only a base "
-                "that stands on the world has a velocity of its own."
+                f"{quote(name)} is carried by {quote(on)} and moves with it; only a "
+                "base on the world has a velocity of its own."
             )
 
     def _check_attachable(self, part: str, to: str, replace: bool) -> None:
@@ -436,8 +438,8 @@ class State(
         present = self._holder(part)
         if present is not None and not replace:
             raise StateError(
-                f"{quote(part)} is held by {quote(present)} already; release it first, "
-                "or pass replace=True."
+                f"{quote(part)} is attached to {quote(present)} already; release it "
+                "first, or pass replace=True."
             )
         check_not_carried(self.tree, part, to, at)
 

@@ -55,7 +55,7 @@ def without_repeats(pairs: list[tuple[str, Any]]) -> None:
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:
-            raise FormatError(f"This JSON is no state: it has {quote(name)} twice.")
+            raise FormatError(f"This JSON is not a state: it has {quote(name)} twice.")
 
 
 def differences(

@@ -122,7 +122,7 @@ def twist_in(state: State, twist: Twist) -> Array:
 
 
 def _root(tree: Tree, at: FrameRef) -> int:
-    """Return the manipulator that carries a frame and stands on the world itself."""
+    """Return the manipulator that carries a frame and is on the world itself."""
     return next(reversed(tree.bases_among(tree.ancestors(at.link))), -1)
 
 

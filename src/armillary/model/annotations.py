@@ -59,8 +59,8 @@ def note_faults(
     for place, each in enumerate(properties):
         if each.of and each.of not in places:
             message = (
-                f"Property {quote(each.name)} is about {quote(each.of)}, which is no "
-                "link or frame here."
+                f"Property {quote(each.name)} is about {quote(each.of)}, which is not "
+                "a link or frame here."
             )
             yield Fault("properties", place, message)
     if wheels is not None:

@@ -23,7 +23,7 @@ def unit_axis(joint: Any) -> None:
     """Give the `axis` of a joint length 1, once, while the joint is being made.
 
     Raises:
-        JointError: The axis is no direction: all zero.
+        JointError: The axis is zero.
     """
     axis = direction(joint.axis, f"{type(joint).__name__}.axis")
     if axis is not joint.axis:

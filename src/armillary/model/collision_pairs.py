@@ -28,7 +28,11 @@ ROWS: Final = 1 << 22
 
 MOST_KEPT: Final = 256
 
-MANNERS: Final = {"bolted": "bolted to", "loose": "standing on", "held": "held by"}
+MANNERS: Final = {
+    "fixed": "fixed to",
+    "loose": "mounted on",
+    "attached": "attached to",
+}
 """How a base is carried, as sentences have it."""
 
 Mask = npt.NDArray[np.bool_]
@@ -282,7 +286,7 @@ class CollisionPairs:
 
         The first value has their codes, with the manipulator that is carried, the
         second the codes of the other pairs that are adjacent because one link, or what
-        it stands on, is carried by the other.
+        carries it, is carried by the other.
         """
         found: dict[int, int] = {}
         adjacent: set[int] = set()
@@ -350,7 +354,7 @@ class CollisionPairs:
     def _number(self, name: str) -> int:
         at = self.cell.frame(name)
         if at.link < 0:
-            raise ModelError("The world is no link; nothing is tested against it.")
+            raise ModelError("The world is not a link; nothing is tested against it.")
         return at.link
 
     def _ruled(self, code: int, adjacent: Container[int]) -> PairDecision:

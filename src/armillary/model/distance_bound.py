@@ -135,7 +135,7 @@ class _Hill:
 
 
 def _number(program: Program, q: float) -> float:
-    """Return what a program gives, 0 where that is no finite number."""
+    """Return what a program gives, 0 where that is not a finite number."""
     if not math.isfinite(q):
         return 0.0
     (value,) = replay(program, [q])

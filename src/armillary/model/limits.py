@@ -32,8 +32,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         """Check the order of the limits.
 
         Raises:
-            ModelError: A limit is no number or NaN, lower is above upper, or a greatest
-                rate, an acceleration or an effort is negative.
+            ModelError: A limit is not a number or NaN, lower is above upper, or a
+                greatest rate, an acceleration or an effort is negative.
         """
         for name in self.__struct_fields__:
             value = getattr(self, name)

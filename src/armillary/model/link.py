@@ -77,7 +77,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         joint: Any = self.joint
         if not isinstance(joint, Joint):
             raise ModelError(
-                f"The joint of link {quote(self.name)} is {joint!r}, which is no "
+                f"The joint of link {quote(self.name)} is {joint!r}, which is not a "
                 "joint; write one such as Revolute(axis=(0, 0, 1))."
             )
         if self.limits is not UNLIMITED and joint.unit is Unit.RADIAN:
@@ -204,7 +204,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         density: [kg/m^3], above 0.
 
         Raises:
-            ModelError: A shape is a mesh or infinite, or the density is none.
+            ModelError: A shape is a mesh or infinite, or the density is invalid.
         """
         total = SpatialInertia.zero()
         for shape in self.collision_shapes:

@@ -56,7 +56,7 @@ def check_side(side: str) -> None:
     """Check what can be checked of a side without a cell.
 
     Raises:
-        ModelError: It is empty, too long, or its regular expression is none.
+        ModelError: It is empty, too long, or its regular expression is invalid.
     """
     if not side:
         raise ModelError("A side of a rule is empty; name a link, or '*' for all.")

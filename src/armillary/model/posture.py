@@ -28,8 +28,8 @@ class Posture(msgspec.Struct, frozen=True, kw_only=True):
         """Store plain numbers and check them.
 
         Raises:
-            ModelError: A position is no finite number, a joint is named twice, or there
-                are more joints than numbers, or fewer.
+            ModelError: A position is not a finite number, a joint is named twice, or
+                there are more joints than numbers, or fewer.
         """
         try:
             q = tuple(map(float, self.q))

@@ -88,7 +88,7 @@ class Primitive(Shape, frozen=True, kw_only=True):
         density: [kg/m^3], above 0.
 
         Raises:
-            ModelError: It is infinite, or the density is none.
+            ModelError: It is infinite, or the density is invalid.
         """
         inertia = self.moments.inertia(density).transformed(self.pose)
         check_finite(inertia)
@@ -104,7 +104,7 @@ class Primitive(Shape, frozen=True, kw_only=True):
 
         Raises:
             ShapeError: The shape differs.
-            ModelError: A direction is none, or there is no farthest point.
+            ModelError: A direction is invalid, or there is no farthest point.
         """
         given = np.asarray(direction, dtype=np.float64)
         if given.ndim == 0 or given.shape[-1] != 3:

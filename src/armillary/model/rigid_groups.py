@@ -21,7 +21,7 @@ NO_LINK: Final = -2
 class RigidGroups:
     """The rigid groups of a cell's links as it was built, and the links with shapes.
 
-    Only bolted mounts join links; what else stands on a link is in the trees of states.
+    Only fixed mounts join links; what else a link carries is in the trees of states.
 
     Attributes:
         has_shapes: Which links have collision shapes.
@@ -53,14 +53,14 @@ class RigidGroups:
     def kin(self) -> tuple[Indices, Indices]:
         """Return the parent and the grandparent of each link, as RobWork has them.
 
-        -1 stands for the world, -2 for none. Mounts that are not bolted join nothing,
-        and a frame that a base is bolted to counts as a link of its own.
+        -1 stands for the world, -2 for none. Mounts that are not fixed join nothing,
+        and a frame that a base is fixed to counts as a link of its own.
         """
         tree, count = self._tree, len(self._cell.links)
         parents = _indices(tree.parents)
         padded = np.full(count + len(tree.bases) + 2, NO_LINK, dtype=np.int64)
         for k, base in enumerate(tree.bases):
-            if base.manner != "bolted":
+            if base.manner != "fixed":
                 parents[tree.base_link(k)] = NO_LINK
             elif not tree.is_link(base.on):
                 parents[tree.base_link(k)] = count + k

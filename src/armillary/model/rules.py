@@ -21,7 +21,7 @@ Where = Literal["any", "apart", "rigid", "adjacent", "kin"]
 """Which of the pairs that its sides name a rule is about.
 
 - `any`: all of them.
-- `rigid`: those that never move in each other, being joined by fixed joints and bolted
+- `rigid`: those that never move in each other, being joined by fixed joints and fixed
   mounts.
 - `adjacent`: a link and the next one below it, towards the world, that has shapes.
 - `apart`: those that are neither rigid nor adjacent.
@@ -85,7 +85,7 @@ class Touch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     Attributes:
         held_by: The link that holds, or a pattern of such.
         links: Links that may touch what it holds, or patterns of such.
-        part: What is held: a pattern of its links.
+        part: The attached part: a pattern of its links.
     """
 
     held_by: str
@@ -119,14 +119,14 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     The last rule that is about a pair decides on it; without one, `within` and
     `between` do. After that, and whatever was said, a link is not tested against what
-    is bolted to it, stands on it or is held by it.
+    is fixed to it, mounted on it or attached to it.
 
     Attributes:
         within: Whether links of one manipulator are tested against each other.
         between: Whether links of different manipulators are.
         rules: Exceptions, in order; later ones override. Unless said otherwise, pairs
             that are rigid or adjacent are not tested.
-        touches: What may touch a part that is held.
+        touches: What may touch an attached part.
     """
 
     within: bool = False
@@ -170,7 +170,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @classmethod
     def everything(cls) -> Self:
-        """Return rules that test every pair, but none that stand on each other."""
+        """Return rules that test every pair of which neither carries the other."""
         return cls(within=True, rules=())
 
     @classmethod
@@ -193,7 +193,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             reason: Why, for messages and files.
 
         Raises:
-            ModelError: A side is no name and no pattern.
+            ModelError: A side is neither a name nor a pattern.
         """
         if where is None:
             where = "any" if is_exact(a) and is_exact(b) else "apart"
@@ -207,7 +207,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Arguments are as for `include`, but `where` is `any` by default.
 
         Raises:
-            ModelError: A side is no name and no pattern.
+            ModelError: A side is neither a name nor a pattern.
         """
         return self.extended([Rule(a=a, b=b, where=where, reason=reason)])
 
@@ -219,7 +219,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         part: Pattern of the part's links; by default any part.
 
         Raises:
-            ModelError: A side is no name and no pattern.
+            ModelError: A side is neither a name nor a pattern.
         """
         touch = Touch(held_by=held_by, links=links, part=part)
         return msgspec.structs.replace(self, touches=(*self.touches, touch))

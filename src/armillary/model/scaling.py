@@ -112,7 +112,7 @@ def _unscalable(joint: Any, factor: float) -> JointError:
 
 def _likely_reason(joint: Any) -> str:
     if joint.unit is Unit.METRE:
-        hint = "If q is no length, its unit is not METRE"
+        hint = "If q is not a length, its unit is not METRE"
     else:
         hint = "If q is a length, write unit = METRE"
     return f"{hint}; lengths must be parameters, and not whole numbers."

@@ -144,7 +144,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, tag_field="shape"):
             try:
                 pose = Pose.from_matrix(pose)
             except ArmillaryError as error:
-                raise self._fault(f"its pose is none. {error}") from error
+                raise self._fault(f"its pose is invalid. {error}") from error
             msgspec.structs.force_setattr(self, "pose", pose)
         if not (pose.is_float and all(map(math.isfinite, pose.entries))):
             raise self._fault("its pose has an entry that is not a finite number")
@@ -164,7 +164,7 @@ SHARED_FIELDS: Final = frozenset(Shape.__struct_fields__)
 
 
 def _number(value: Any) -> float:
-    """Return a number as a float, NaN where it is none."""
+    """Return a number as a float, NaN where it is not one."""
     if isinstance(value, (str, bytes, bool)):
         return math.nan
     try:

@@ -1,7 +1,7 @@
 """Smooth curves through points: cubic splines, travelled at unit speed.
 
 A spline is made of cubic segments P(w) that meet with equal slope and bend (C2). Its
-parameter w is no distance yet. On each piece of a segment a polynomial w(s) inverts the
+parameter w is not a distance. On each piece of a segment a polynomial w(s) inverts the
 arc length, with the exact value, slope and bend at both ends, and a segment is halved
 until |dP/ds| is 1 within `SPEED_TOLERANCE` on all its pieces.
 """

@@ -24,14 +24,14 @@ class Base(NamedTuple):
         frame: The link that carries it, and the pose of the base in that link.
         on: Qualified name of the frame that it is attached to.
         pose: Of the base in that frame.
-        manner: Why it stays there or not: `bolted`, `loose`, `held` by a state, or
+        manner: Why it stays there or not: `fixed`, `loose`, `attached` by a state, or
             nothing for a base without a mount.
     """
 
     frame: FrameRef
     on: str = WORLD
     pose: Pose = IDENTITY
-    manner: Literal["", "bolted", "loose", "held"] = ""
+    manner: Literal["", "fixed", "loose", "attached"] = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class Tree:
             if mount is None:
                 bases.append(Base(frame))
             else:
-                manner = "bolted" if mount.bolted else "loose"
+                manner = "fixed" if mount.bolted else "loose"
                 bases.append(Base(frame, mount.on, mount.pose, manner))
             start, offset = cell.starts[k], cell.offsets[k]
             base_of[start + manipulator.base] = k
@@ -98,8 +98,8 @@ class Tree:
 
     @cached_property
     def movable(self) -> tuple[int, ...]:
-        """Return the manipulators whose bases are not bolted: states may move them."""
-        return tuple(k for k, base in enumerate(self.bases) if base.manner != "bolted")
+        """Return the manipulators whose bases are not fixed: states may move them."""
+        return tuple(k for k, base in enumerate(self.bases) if base.manner != "fixed")
 
     @cached_property
     def carried_bases(self) -> tuple[int, ...]:
@@ -107,7 +107,7 @@ class Tree:
         return tuple(k for k in self.movable if self.bases[k].frame.link >= 0)
 
     def released(self) -> Self:
-        """Return the tree with each base that is not bolted standing on the world."""
+        """Return the tree with each base that is not fixed on the world."""
         world = Base(FrameRef(WORLD_LINK, IDENTITY), manner="loose")
         return self.attached(dict.fromkeys(self.movable, world))
 

@@ -136,7 +136,7 @@ def _couplings(links: Sequence[Link]) -> Iterator[Problem]:
         elif coupling.of not in moving:
             text = (
                 f"Joint {quote(link.coordinate)} follows {quote(coupling.of)}, which "
-                "is no moving joint of this manipulator. "
+                "is not a moving joint of this manipulator. "
                 f"{suggestion(coupling.of, moving)}"
             )
             yield Problem("coupling-unknown", link.coordinate, text.rstrip())
@@ -168,7 +168,7 @@ def _inputs(links: Sequence[Link]) -> Iterator[Problem]:
             if each not in known:
                 text = (
                     f"Joint {quote(name)} takes the coordinate of {quote(each)}, which "
-                    "is no moving joint of this manipulator. "
+                    "is not a moving joint of this manipulator. "
                     f"{suggestion(each, known)}"
                 )
                 yield Problem("inputs-unknown", name, text.rstrip())

@@ -34,7 +34,7 @@ class Wheels(msgspec.Struct, frozen=True, kw_only=True):
         """Check the lengths.
 
         Raises:
-            ModelError: The wheels roll by no length, or are no distance apart.
+            ModelError: Their radius, travel or distance is not above 0.
         """
         if (self.radius is None) == (self.travel is None):
             raise ModelError("A drive has either the radius of its wheels, or travel=.")
@@ -77,4 +77,4 @@ def wheel_faults(wheels: Wheels, joint_names: Container[str]) -> Iterator[str]:
         yield f"Both wheels are {quote(wheels.left)}; a drive has two."
     for name in dict.fromkeys((wheels.left, wheels.right)):
         if name not in joint_names:
-            yield f"The wheel {quote(name)} is no joint with a place in q here."
+            yield f"The wheel {quote(name)} is not a joint with an index in q here."

@@ -1,4 +1,4 @@
-"""Workcells: manipulators, and what they stand on."""
+"""Workcells: manipulators, and what they are mounted on."""
 
 from __future__ import annotations
 
@@ -104,21 +104,21 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return reduced(self)
 
     def _check_mounts(self) -> None:
-        standing: set[str] = set()
+        mounted: set[str] = set()
         for mount in self.mounts:
             self.number(mount.manipulator)
-            if mount.manipulator in standing:
+            if mount.manipulator in mounted:
                 raise ModelError(
                     f"Manipulator {quote(mount.manipulator)} is mounted twice."
                 )
-            standing.add(mount.manipulator)
+            mounted.add(mount.manipulator)
         self._qualify_mounts()
         falling = endless([self.owners[at.link] for at in self.base_frames])
         if falling:
             name = self.manipulators[min(falling)].name
             raise ModelError(
-                f"Manipulator {quote(name)} would stand on itself: the mounts form a "
-                "cycle."
+                f"Manipulator {quote(name)} would be mounted on itself: the mounts "
+                "form a cycle."
             )
 
     def _qualify_mounts(self) -> None:
@@ -129,8 +129,8 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 on = self.qualified(mount.on)
             except ArmillaryError as error:
                 raise type(error)(
-                    f"{quote(mount.manipulator)} cannot stand on {quote(mount.on)}: "
-                    f"{error}"
+                    f"{quote(mount.manipulator)} cannot be mounted on "
+                    f"{quote(mount.on)}: {error}"
                 ) from error
             is_same = on == mount.on
             found.append(mount if is_same else msgspec.structs.replace(mount, on=on))
@@ -150,7 +150,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         Args:
             manipulator: What to add.
-            on: The frame that its base stands on.
+            on: The frame that its base is mounted on.
             pose: Of the base in that frame.
             bolted: Whether it stays there in every state.
 
@@ -170,17 +170,17 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         Raises:
             UnknownName: No manipulator has that name.
-            ModelError: Others stand on it; remove or mount those first.
+            ModelError: Others are mounted on it; remove or mount those first.
         """
         k = self.number(name)
-        standing = [
+        carried = [
             quote(m.name)
             for m, at in zip(self.manipulators, self.base_frames, strict=True)
             if self.owners[at.link] == k
         ]
-        if standing:
+        if carried:
             raise ModelError(
-                f"{quote(name)} cannot be removed: it carries {', '.join(standing)}; "
+                f"{quote(name)} cannot be removed: it carries {', '.join(carried)}; "
                 "remove or mount those first."
             )
         kept = (*self.manipulators[:k], *self.manipulators[k + 1 :])
@@ -215,17 +215,17 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         pose: Pose = IDENTITY,
         bolted: bool = True,
     ) -> Self:
-        """Return the cell with a manipulator standing elsewhere.
+        """Return the cell with a manipulator mounted elsewhere.
 
         Args:
             name: Of the manipulator.
-            on: The frame that its base stands on.
+            on: The frame that its base is mounted on.
             pose: Of the base in that frame.
             bolted: Whether it stays there in every state.
 
         Raises:
             UnknownName: The manipulator or the frame does not exist.
-            ModelError: It would stand on itself.
+            ModelError: It would be mounted on itself.
         """
         self.number(name)
         mount = Mount(manipulator=name, on=on, pose=pose, bolted=bolted)

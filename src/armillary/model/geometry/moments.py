@@ -46,7 +46,7 @@ class Moments(NamedTuple):
         density: [kg/m^3], above 0.
 
         Raises:
-            ModelError: The density is none, or the inertia is too large for a double.
+            ModelError: The density is invalid, or the inertia too large for a double.
         """
         rho = float(density)
         if not 0.0 < rho < math.inf:

@@ -147,7 +147,7 @@ def swept_triangles(core: Polygon, radius: float, tolerance: float) -> Triangles
     tolerance: The largest distance between them and the surface [m].
 
     Raises:
-        ModelError: The tolerance is none, or there would be too many triangles.
+        ModelError: The tolerance is invalid, or there would be too many triangles.
     """
     steps = steps_around(radius, 0.5 * tolerance)  # corners bend both ways
     out, up = half_circle(steps, radius)

@@ -24,7 +24,7 @@ def steps_around(radius: float, tolerance: float) -> int:
     tolerance: The largest distance that may be [m], above 0.
 
     Raises:
-        ModelError: The tolerance is none, or asks for too many chords.
+        ModelError: The tolerance is invalid, or asks for too many chords.
     """
     check_tolerance(tolerance)
     ratio = tolerance / radius if radius > 0.0 else math.inf
@@ -38,7 +38,7 @@ def steps_around(radius: float, tolerance: float) -> int:
 
 
 def check_tolerance(tolerance: float) -> None:
-    """Refuse what is no distance between a surface and its triangles.
+    """Refuse an invalid distance between a surface and its triangles.
 
     Raises:
         ModelError: It is not above 0.

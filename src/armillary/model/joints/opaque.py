@@ -29,13 +29,13 @@ class OpaqueJoint(Joint, frozen=True):
         """Bring the parameters into their shortest form.
 
         Raises:
-            JointError: They are no JSON object, or hold `type` or `precursor`.
+            JointError: They are not a JSON object, or hold `type` or `precursor`.
         """
         try:
             found = msgspec.json.decode(self.parameters, type=dict[str, Any])
         except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
             raise JointError(
-                f"The parameters of an OpaqueJoint are no JSON object: {error}."
+                f"The parameters of an OpaqueJoint are not a JSON object: {error}."
             ) from error
         for name in ("type", "precursor"):
             if name in found:
