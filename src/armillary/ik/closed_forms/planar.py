@@ -32,8 +32,6 @@ from armillary.ik.closed_forms.subproblems import (
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number, Vector3, dot, subtract
 
-STRAIGHT = 1e-8
-
 
 class Placing(NamedTuple):
     """An answer in the plane: turns, lengths of slides across, if others will do."""
