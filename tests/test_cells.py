@@ -33,7 +33,7 @@ def states(cell: arm.Cell) -> Iterator[tuple[str, arm.State]]:
 # What holds for all of them.
 
 
-def test_the_names_are_told():
+def test_the_names_are_reported():
     assert set(DESCRIBED) >= {
         "pan_tilt",
         "scara",
@@ -54,7 +54,7 @@ def test_check_finds_nothing(name: str, capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.parametrize("name", DESCRIBED)
-def test_sources_and_postures_are_told(name: str):
+def test_sources_and_postures_are_reported(name: str):
     cell = arm.example(name)
     assert [each.name for each in cell.properties] == ["description"]
     for manipulator in cell.manipulators:
@@ -144,7 +144,7 @@ def bodies(cell: arm.Cell, name: str, X_WL: Array) -> list[tuple[Primitive, Arra
     return [(s, X) for s in link.collision_shapes if isinstance(s, Primitive)]
 
 
-def test_bodies_that_touch_are_told_from_those_that_do_not():
+def test_bodies_that_touch_are_reported_from_those_that_do_not():
     ball, X = arm.shapes.Sphere(radius=1.0), np.eye(4)
     far = arm.Pose.translation(1.2, 1.2, 1.2).matrix()
     assert separation(ball, X, ball, far) == pytest.approx(1.2 * 3**0.5 - 2, abs=0.01)

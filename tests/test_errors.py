@@ -99,7 +99,7 @@ def test_names_are_quoted_when_they_could_be_misread():
     assert text.endswith("Known links: 'a b', '', 'c,d', plain/name_1.2.")
 
 
-def test_a_name_that_is_no_text_is_shown_as_it_is():
+def test_a_name_that_is_not_a_text_is_shown_as_it_is():
     assert str(errors.unknown("link", 3, ["3"])).startswith("no link named 3.")
 
 

@@ -69,7 +69,7 @@ def test_load_gives_a_cell_that_answers(tmp_path: Path):
     assert np.array_equal(cell.pose("base", cell.home), np.eye(4))
 
 
-def test_load_and_save_pass_on_what_they_are_told(monkeypatch: pytest.MonkeyPatch):
+def test_load_and_save_pass_on_what_they_are_given(monkeypatch: pytest.MonkeyPatch):
     seen: list[dict[str, object]] = []
     report = Report()
 

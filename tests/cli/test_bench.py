@@ -31,7 +31,9 @@ def test_bench_prints_every_figure(run, file: str, monkeypatch: pytest.MonkeyPat
     assert figures["each of 1,000, 1 thread"] > 0.0
 
 
-def test_a_child_that_fails_is_told(run, file: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_child_that_fails_is_reported(
+    run, file: str, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(bench, "FIRST_KERNEL", "raise RuntimeError('no luck')")
     result = run("bench", file)
     assert result.code == 2

@@ -19,7 +19,7 @@ def test_convert_writes_the_same_cell(run, file: str, cell: arm.Cell):
     assert arm.load("copy.cell.json") == cell
 
 
-def test_losses_are_told(run, file: str, monkeypatch: pytest.MonkeyPatch):
+def test_losses_are_reported(run, file: str, monkeypatch: pytest.MonkeyPatch):
     seen: dict[str, object] = {}
 
     def save(cell: arm.Cell, path: str, **options: object) -> Report:

@@ -46,7 +46,7 @@ def test_a_missing_file_is_one_text(run):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes end otherwise there")
-def test_a_reader_that_stops_is_no_error(file: str):
+def test_a_reader_that_stops_is_not_an_error(file: str):
     # Longer than any buffer, so that the writer meets the closed pipe.
     Path("q.csv").write_text("1.0,0.1,0.2\n" * 20_000)
     program = [*PROGRAM, "fk", file, "--frame", "tip", "--q-file", "q.csv"]
@@ -114,7 +114,7 @@ def test_faults_of_ours_stay_visible(run, file: str, monkeypatch: pytest.MonkeyP
     ],
     ids=" ".join,
 )
-def test_wrong_usage_is_told(run, arguments: list[str]):
+def test_wrong_usage_is_reported(run, arguments: list[str]):
     result = run(*arguments)
     assert result.code == 2
     assert result.out == ""
@@ -173,7 +173,7 @@ def test_package_folder_reaches_the_reader(
     }
 
 
-def test_unknown_format_is_told(run, file: str):
+def test_unknown_format_is_reported(run, file: str):
     result = run("info", file, "--format", "step")
     assert result.code == 2
     assert result.err.startswith("armillary: no format named 'step'.")

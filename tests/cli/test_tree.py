@@ -78,7 +78,7 @@ def test_depth(run, file: str, cell: arm.Cell, depth: int):
         ),
     ],
 )
-def test_a_wrong_state_is_told(run, file: str, text: str, why: str):
+def test_a_wrong_state_is_reported(run, file: str, text: str, why: str):
     Path("state.json").write_text(text)
     result = run("tree", file, "--state", "state.json")
     assert result.code == 2
@@ -95,7 +95,7 @@ def test_a_wrong_state_is_told(run, file: str, text: str, why: str):
         ("--depth", "x"),
     ],
 )
-def test_wrong_options_are_told(run, file: str, options: tuple[str, str]):
+def test_wrong_options_are_reported(run, file: str, options: tuple[str, str]):
     assert run("tree", file, *options).code == 2
 
 

@@ -195,7 +195,7 @@ def test_sample_in_the_seed_itself():
     assert set(told(report)) == {"namespace"}
 
 
-def test_namespace_is_told_but_not_needed():
+def test_namespace_is_reported_but_not_needed():
     text = REPAIRED.replace('="MyNameSpace"', '=" CircleJointNamespace#"')
     cell, report = read(text)
     assert cell == read(REPAIRED)[0]
@@ -360,7 +360,7 @@ def test_parameters_that_differ_by_case_alone_are_not_written():
     assert told(write(two_links(Twice()))[1]) == ["lost-joint"]
 
 
-def test_every_field_of_the_model_is_written_or_told_of():
+def test_every_field_of_the_model_is_written_or_reported():
     written = {
         Workcell: "name manipulators mounts properties rules",
         Manipulator: "name links postures home groups properties wheels",
@@ -392,7 +392,7 @@ def test_shapes_are_kept(shape: Shape):
     check_kept(two_links(Revolute(), visuals=(shape, SHAPES[0]), collisions=(shape,)))
 
 
-def test_shapes_of_actin_are_told_of():
+def test_shapes_of_actin_are_reported():
     sphere = "<mn:sphere><mn:center/><mn:radius>1</mn:radius></mn:sphere>"
     text = two_link_file(
         GENERAL,
@@ -405,7 +405,7 @@ def test_shapes_of_actin_are_told_of():
     assert cell.manipulators[0].link("tip").visuals == ()
 
 
-def test_stray_libraries_are_told_of():
+def test_stray_libraries_are_reported():
     links = (Link(name="base"),)
     note = Property(name="actin.library", of="base", text="x.ecp")
     arm = Manipulator(name="arm", links=links, properties=(note,))
@@ -607,7 +607,7 @@ def test_own_class_is_known_where_it_is_named():
     assert write(read(data)[0])[0].count(b"<am:arm>0.5</am:arm>") == 1
 
 
-def test_what_is_not_understood_is_told():
+def test_what_is_not_understood_is_reported():
     text = two_link_file(GENERAL, "<mn:spring>3</mn:spring>")
     assert told(read(text)[1]) == ["unknown-element"]
     text = two_link_file(GENERAL).replace("<mn:system>", '<mn:system colour="red">')
@@ -627,7 +627,7 @@ def test_exact_numbers_give_way_to_edited_ones():
 # What cannot be written.
 
 
-def test_losses_are_told():
+def test_losses_are_reported():
     curve = Curve(points=((0, 0, 0), (1, 0, 0), (1, 1, 0)))
     data, report = write(two_links(curve, limits=Limits(lower=0.25)))
     assert told(report) == ["lost-joint"]
@@ -676,7 +676,7 @@ def test_a_lost_mechanism_is_fixed_where_its_inputs_are():
 
 
 @pytest.mark.parametrize("text", ["\x00", "\ud800"])
-def test_what_is_no_xml_is_refused(text: str):
+def test_what_is_not_a_xml_is_refused(text: str):
     arm = Manipulator(name=text, links=(Link(name="base"),))
     with pytest.raises(FormatError):
         write(Workcell(manipulators=(arm,)))
@@ -818,12 +818,12 @@ def test_format_is_in_the_table():
     assert not FORMAT.sniff(b"<robot name='energid'/>")
 
 
-def test_rules_of_collisions_are_told_of():
+def test_rules_of_collisions_are_reported():
     cell = two_links(Revolute()).replace(rules=Rules(between=False))
     assert told(write(cell)[1]) == ["not-kept"]
 
 
-def test_groups_of_joints_are_told_of():
+def test_groups_of_joints_are_reported():
     groups = (Group(name="all"), Group(name="none"))
     arm = Manipulator(name="arm", links=(Link(name="base"),), groups=groups)
     (found,) = write(Workcell(manipulators=(arm,)))[1].diagnostics

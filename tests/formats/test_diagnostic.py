@@ -64,7 +64,7 @@ def test_warnings_and_notes_raise_nothing_and_are_kept_in_order():
     assert report.count(Severity.ERROR) == 0
 
 
-def test_all_findings_are_raised_at_once_with_the_errors_first():
+def test_all_diagnostics_are_raised_at_once_with_the_errors_first():
     report = Report()
     report.warning(PLACE, "w", "doubtful")
     report.error(PLACE, "e1", "bad")
@@ -140,7 +140,7 @@ def test_a_loop_over_a_faulty_file_is_cut_short():
     assert "and 28 more errors, 28 more warnings; the rest of the file" in last
 
 
-def test_findings_beyond_the_bound_are_counted_but_not_kept():
+def test_diagnostics_beyond_the_bound_are_counted_but_not_kept():
     report = Report(most_kept=5)
     for i in range(100_000):
         report.error(PLACE, "e", f"error {i}")

@@ -61,14 +61,14 @@ def test_a_file_that_hides_its_size_is_read_under_the_cap():
     assert len(read_bytes("/proc/self/maps", 1 << 24)) > 100
 
 
-def test_a_missing_file_is_told_with_its_nearest_neighbour(tmp_path):
+def test_a_missing_file_is_reported_with_its_nearest_neighbour(tmp_path):
     (tmp_path / "ur5.urdf").write_text("")
     code, text = refusal(tmp_path / "ur5.udrf")
     assert code == "no-such-file"
     assert text.endswith("no such file. Did you mean 'ur5.urdf'?")
 
 
-def test_a_missing_folder_is_told(tmp_path):
+def test_a_missing_folder_is_reported(tmp_path):
     assert refusal(tmp_path / "no" / "ur5.urdf")[1].endswith("no such file")
     assert likely_file(tmp_path / "no" / "ur5.urdf") is None
 
@@ -97,13 +97,13 @@ def test_devices_and_sockets_are_refused(tmp_path, monkeypatch):
 
 
 @posix
-def test_a_link_in_a_circle_is_told(tmp_path):
+def test_a_link_in_a_circle_is_reported(tmp_path):
     (tmp_path / "loop").symlink_to("loop")
     assert refusal(tmp_path / "loop")[0] == "unreadable-file"
 
 
 @pytest.mark.parametrize("path", ["a\0b", "", "x" * 5000])
-def test_paths_that_no_system_has_are_told(path):
+def test_paths_that_no_system_has_are_reported(path):
     assert refusal(path)[0] in ("unreadable-file", "no-such-file")
 
 
@@ -186,6 +186,6 @@ def test_impossible_targets_are_refused(tmp_path: Path):
 
 
 @pytest.mark.skipif(as_root, reason="root may write anywhere")
-def test_folder_without_permission_is_told(tmp_path: Path):
+def test_folder_without_permission_is_reported(tmp_path: Path):
     tmp_path.chmod(0o500)
     assert "Permission denied" in not_written(tmp_path / "a.txt")

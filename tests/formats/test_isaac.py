@@ -243,7 +243,7 @@ def test_roll_pitch_yaw_turn_about_moving_axes():
         ('{"qw": 1, "qx": 0, "qy": 0, "qz": 1' + "0" * 400 + "}", "lacks one of qw"),
     ],
 )
-def test_what_isaac_ignores_is_told(rotation, why):
+def test_what_isaac_ignores_is_reported(rotation, why):
     cell, report = read(constant(f'{{{T}, "rotation": {rotation}}}'))
     assert cell.manipulators[0].link("tip").joint.transform(0.0).position == (1, 2, 3)
     assert cell.manipulators[0].link("tip").joint.precursor.rotation == (
@@ -255,20 +255,20 @@ def test_what_isaac_ignores_is_told(rotation, why):
     assert ignored.place.line == 3
 
 
-def test_ignored_translation_is_told():
+def test_ignored_translation_is_reported():
     cell, report = read(constant('{"translation": [1, 2], "rotation": [1, 0, 0, 0]}'))
     assert cell.manipulators[0].link("tip").joint == Fixed()
     assert told(report) == ["ignored-translation"]
 
 
 @pytest.mark.parametrize("limits", ["[1]", "[1, 2, 3]", '["a", 1]', "1", "null", "{}"])
-def test_ignored_limits_are_told(limits):
+def test_ignored_limits_are_reported(limits):
     cell, report = read(revolute(f'{{"axis": [0, 0, 1], "limits": {limits}}}'))
     assert cell.manipulators[0].link("tip").limits == UNLIMITED
     assert told(report) == ["ignored-limits"]
 
 
-def test_unknown_keys_are_told():
+def test_unknown_keys_are_reported():
     text = """{"version": 1, "links": [{"name": "a", "colour": "red", "motor":
         {"type": "constant", "rate": 1, "properties": {"axis": [0, 0, 1],
         "pose": {"position": [0, 0, 0], "rotation": {"yaw_degrees": 0, "w": 1}}}}}]}"""
@@ -315,7 +315,7 @@ def test_prismatic_motor_is_an_extension():
     assert told(report) == ["not-of-isaac", "axis-length"]
 
 
-def test_root_that_moves_stands_on_an_added_base():
+def test_root_that_moves_is_mounted_on_an_added_base():
     motor = '{"type": "revolute", "properties": {"axis": [0, 0, 1]}}'
     text = tree(
         f'{{"name": "base", "motor": {motor}}}', '{"name": "tip", "parent": "base"}'
@@ -408,7 +408,7 @@ def test_hostile_files_are_refused_in_words(text, expected):
     assert any(expected in each for each in found), found
 
 
-def test_many_faults_are_told_at_once():
+def test_many_faults_are_reported_at_once():
     found = refusals(
         tree("3", '{"name": "a", "motor": {"type": "x"}}', '{"parent": "a"}')
     )
@@ -555,7 +555,7 @@ LOSSES: dict[str, Workcell] = {
 
 
 @pytest.mark.parametrize("code", LOSSES)
-def test_what_is_lost_is_told(code):
+def test_what_is_lost_is_reported(code):
     data, report = write(LOSSES[code])
     is_code = code.startswith(("lost-", "not-"))
     assert told(report) == [code if is_code else "not-kept"]
@@ -564,7 +564,7 @@ def test_what_is_lost_is_told(code):
     read(data, strict_order=True)
 
 
-def test_every_field_of_the_model_is_written_or_told():
+def test_every_field_of_the_model_is_written_or_reported():
     """A field that is new to the model must be thought of here."""
     held = {
         Workcell: {"name", "manipulators", "mounts"},

@@ -143,7 +143,7 @@ def test_half_a_character_is_refused():
 # Documents.
 
 
-def test_findings_are_told_in_their_order_with_their_places():
+def test_diagnostics_are_reported_in_their_order_with_their_places():
     report = Report()
     document = Document(b'{"a": 1,\n "b": [2,\n 3]}', "x.json", report)
     document.warning(("b", 1), "late", "this")
@@ -160,7 +160,7 @@ def test_findings_are_told_in_their_order_with_their_places():
     ]
 
 
-def test_findings_are_told_once():
+def test_diagnostics_are_reported_once():
     report = Report()
     document = Document(b"[]", "x.json", report)
     document.note((), "once", "this")
@@ -175,7 +175,7 @@ def test_values_are_decoded():
     document.check_keys()
 
 
-def test_many_findings_take_no_time():
+def test_many_diagnostics_take_no_time():
     data = b"[" + b"1,\n" * 50_000 + b"1]"
     document = Document(data, "x.json", Report())
     for k in range(50_000):

@@ -541,7 +541,7 @@ def test_pose_forms():
         ("[1, 2, 3]", "expected an object, got an array"),
     ],
 )
-def test_what_is_no_pose_is_refused(pose, why):
+def test_what_is_not_a_pose_is_refused(pose, why):
     assert why in refusal(linked(pose))
 
 
@@ -629,7 +629,7 @@ def test_opaque_joints_are_equal_by_what_they_hold():
     assert joint.parameters == '{"a":[100.0,"é"]}'
 
 
-def test_unknown_type_is_told_once_with_a_guess():
+def test_unknown_type_is_reported_once_with_a_guess():
     joint = '{"type": "Revolut", "axis": [0, 0, 1]}'
     links = ", ".join(
         f'{{"name": "l{k}", "parent": "a", "joint": {joint}}}' for k in range(3)
@@ -662,7 +662,7 @@ def test_unknown_type_is_told_once_with_a_guess():
         ('{"type": "Delta", "x": ' + "[" * 2000 + "]" * 2000 + "}", "nested"),
     ],
 )
-def test_what_is_no_joint_is_refused(joint, why):
+def test_what_is_not_a_joint_is_refused(joint, why):
     found = refusal(
         one_manipulator(
             f'[{{"name": "a"}}, {{"name": "b", "parent": "a", "joint": {joint}}}]'
@@ -888,7 +888,7 @@ def test_hostile_bytes_are_refused_in_words(data, why):
         ),
     ],
 )
-def test_broken_rules_are_told_by_their_ids(links, expected):
+def test_broken_rules_are_reported_by_their_ids(links, expected):
     links, expected = marked(one_manipulator(links), expected)
     assert any(expected in found for found in refusals(links))
 
@@ -914,12 +914,12 @@ def test_broken_rules_are_told_by_their_ids(links, expected):
         ),
     ],
 )
-def test_broken_notes_are_told(notes, expected):
+def test_broken_notes_are_reported(notes, expected):
     data, expected = marked(one_manipulator(f"{GOOD}, {notes}"), expected)
     assert expected in refusal(data)
 
 
-def test_wheels_that_do_not_exist_are_told():
+def test_wheels_that_do_not_exist_are_reported():
     notes = '§"wheels": {"left": "a", "right": "b", "radius": 1}'
     data, place = marked(one_manipulator(f"{GOOD}, {notes}"), "HERE error[bad-wheels]")
     left, right = refusals(data)
@@ -949,7 +949,7 @@ def test_wheels_that_do_not_exist_are_told():
         ),
     ],
 )
-def test_broken_cells_are_told_by_their_parts(manipulators, mounts, expected):
+def test_broken_cells_are_reported_by_their_parts(manipulators, mounts, expected):
     parts = ", ".join(
         f'{{"name": "{name}", "links": [{{"name": "base"}}]}}'
         for name in manipulators.split()
@@ -962,7 +962,7 @@ def test_broken_cells_are_told_by_their_parts(manipulators, mounts, expected):
     assert expected in refusal(data)
 
 
-def test_many_faults_are_told_at_once():
+def test_many_faults_are_reported_at_once():
     links = """[
   {"name": "base"},
   {"name": "a", "parent": "base", "joint": {"type": "Revolute", "axis": [0, 0, 0]}},

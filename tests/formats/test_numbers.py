@@ -68,7 +68,7 @@ def test_what_is_nearly_a_number_is_refused(text):
 
 
 @pytest.mark.parametrize("text", ["one", "1.0f", "\u0661", "1\u00a02", "1;2", "\x00"])
-def test_what_is_no_number_is_refused(text):
+def test_what_is_not_a_number_is_refused(text):
     assert_refused(text)
 
 

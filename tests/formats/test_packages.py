@@ -103,7 +103,7 @@ def test_a_package_beside_is_named_in_the_hint(tmp_path: Path):
     assert find("package://gripper/meshes/a.stl", own, roots) == mesh
 
 
-def test_the_home_of_a_user_is_no_package(
+def test_the_home_of_a_user_is_not_a_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     home = package(tmp_path / "me")
@@ -224,7 +224,7 @@ SCENE = """<WorkCell name="w">
 """
 
 
-def test_the_call_that_loads_a_scene_is_told(tmp_path: Path):
+def test_the_call_that_loads_a_scene_is_reported(tmp_path: Path):
     data = tmp_path / "ModelData"
     for name, text in {
         "Scenes/cell/cell.wc.xml": SCENE,

@@ -169,14 +169,14 @@ def test_a_root_that_is_itself_a_link_is_followed(disk, tmp_path):
         ("package://../secret/key.stl", "reference-package", "Write package://name"),
     ],
 )
-def test_refusals_name_the_mend(roots, disk, reference, code, words):
+def test_refusals_name_the_fix(roots, disk, reference, code, words):
     found = refusal(roots, reference, disk)
     assert found.code == code
     assert words in str(found)
     assert str(found).isprintable()
 
 
-def test_an_unknown_package_is_told_with_the_nearest_and_the_mend(disk):
+def test_an_unknown_package_is_reported_with_the_nearest_and_the_fix(disk):
     roots = Roots(packages={"ur_description": disk})
     found = refusal(roots, "package://ur_descripton/a.stl", disk)
     assert found.code == "reference-package"
@@ -190,14 +190,14 @@ def test_an_unknown_package_is_told_with_the_nearest_and_the_mend(disk):
     )
 
 
-def test_a_missing_file_is_told_with_where_it_was_looked_for(roots, disk):
+def test_a_missing_file_is_reported_with_where_it_was_looked_for(roots, disk):
     found = refusal(roots, "package://ur_description/meshes/base.STL", disk)
     assert found.code == "reference-missing"
     assert str(disk / "share/ur_description/meshes/base.STL") in found.message
     assert found.hint == "Did you mean 'base.stl'?"
 
 
-def test_folders_and_pipes_are_no_files(roots, disk):
+def test_folders_and_pipes_are_not_files(roots, disk):
     assert refusal(roots, "meshes", disk).code == "reference-missing"
     if hasattr(os, "mkfifo"):
         os.mkfifo(disk / "robots/pipe")

@@ -117,7 +117,7 @@ def test_reader_of_the_name_explains_what_nobody_knows(tmp_path: Path, form, dat
     assert "unknown-format" not in found
 
 
-def test_unknown_files_are_told_with_what_is_known(tmp_path: Path):
+def test_unknown_files_are_reported_with_what_is_known(tmp_path: Path):
     path = tmp_path / "arm.step"
     path.write_bytes(b"ISO-10303-21;")
     found = refusal(path)
@@ -125,7 +125,7 @@ def test_unknown_files_are_told_with_what_is_known(tmp_path: Path):
     assert all(f"{each.suffixes[0]} ({each.name})" in found for each in FORMATS)
 
 
-def test_unknown_format_is_told_before_the_file_is_looked_at():
+def test_unknown_format_is_reported_before_the_file_is_looked_at():
     for call in (
         lambda: load("/nowhere/arm.urdf", format="urfd"),
         lambda: save(cell(), "/nowhere/arm.urdf", format="urfd"),
@@ -138,13 +138,13 @@ def test_unknown_format_is_told_before_the_file_is_looked_at():
 # Files that are none.
 
 
-def test_missing_file_is_told_with_a_guess(tmp_path: Path):
+def test_missing_file_is_reported_with_a_guess(tmp_path: Path):
     save(cell(), tmp_path / "robot.cell.json")
     found = refusal(tmp_path / "robto.cell.json")
     assert "error[no-such-file]: no such file. Did you mean 'robot.cell.json'?" in found
 
 
-def test_what_is_no_plain_file_is_refused(tmp_path: Path):
+def test_what_is_not_a_plain_file_is_refused(tmp_path: Path):
     folder = tmp_path / "arm.cell.json"
     folder.mkdir()
     os.mkfifo(tmp_path / "pipe.urdf")
@@ -223,7 +223,7 @@ def test_warnings_are_values_of_read_and_lines_in_the_log(tmp_path: Path, caplog
     assert record.getMessage() == str(report.diagnostics[0])
 
 
-def test_notes_are_no_warnings_in_the_log(tmp_path: Path, caplog):
+def test_notes_are_not_warnings_in_the_log(tmp_path: Path, caplog):
     path = tmp_path / "a.kinematic.json"
     path.write_text('{"links": [{"name": "b", "parent": "a"}, {"name": "a"}]}')
     with caplog.at_level(logging.INFO, logger="armillary.formats"):
@@ -255,7 +255,9 @@ def test_strict_and_lenient_exclude_each_other(tmp_path: Path):
         read(tmp_path / "r.urdf", strict=True, lenient=True)
 
 
-def test_what_nothing_is_computed_from_is_no_warning_in_the_log(tmp_path: Path, caplog):
+def test_what_nothing_is_computed_from_is_not_a_warning_in_the_log(
+    tmp_path: Path, caplog
+):
     path = tmp_path / "r.urdf"
     path.write_text(
         '<robot name="r"><gazebo/><transmission/><ros2_control/><link name="a"/>'
@@ -301,12 +303,12 @@ def test_a_cell_that_cannot_be_written_leaves_the_old_file(tmp_path: Path):
     assert path.read_bytes() == old
 
 
-def test_folder_that_does_not_exist_is_told(tmp_path: Path):
+def test_folder_that_does_not_exist_is_reported(tmp_path: Path):
     with pytest.raises(FormatError, match=r"error\[no-such-folder\]"):
         save(cell(), tmp_path / "none" / "a.cell.json")
 
 
-def test_what_is_no_cell_is_not_saved(tmp_path: Path):
+def test_what_is_not_a_cell_is_not_saved(tmp_path: Path):
     with pytest.raises(ModelError, match=r"A Revolute is not a cell\."):
         save(Revolute(), tmp_path / "j.actin.xml")  # pyright: ignore
     assert list(tmp_path.iterdir()) == []

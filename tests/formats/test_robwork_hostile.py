@@ -143,13 +143,13 @@ def test_large_files_are_refused_in_a_moment(name: str):
     assert caught.value.diagnostics[0].code == code
 
 
-def test_long_chain_of_frames_is_no_recursion():
+def test_long_chain_of_frames_is_not_a_recursion():
     frames = repeated('<Frame name="f{k}" refframe="f{before}"/>', 5000)
     cell = read(f'<WorkCell name="w"><Frame name="f0"/>{frames}</WorkCell>')
     assert len(cell.frame_names) == 5003
 
 
-def test_long_chain_of_joints_is_no_recursion():
+def test_long_chain_of_joints_is_not_a_recursion():
     """A device with more joints than Python has frames, below the limit of elements."""
     joints = repeated(JOINT, 5000)
     device = f'<SerialDevice name="d"><Frame name="b"/>{joints}</SerialDevice>'

@@ -593,19 +593,19 @@ def test_first_frame_hangs_on_the_world_in_any_case():
     assert [d.code for d in report.diagnostics] == ["refframe-ignored"]
 
 
-def test_device_stands_on_the_frame_before_it():
+def test_device_is_mounted_on_the_frame_before_it():
     cell = cell_of(workcell(at("a", 1), at("b", 2), ARM, at("c", 4)))
     assert pose(cell, "d/Base")[0, 3] == 2
     assert cell.mounts[0].on == "environment/b"
 
 
-def test_device_alone_stands_on_the_world():
+def test_device_alone_is_mounted_on_the_world():
     cell = cell_of(workcell(ARM, at("a", 1)))
     np.testing.assert_array_equal(pose(cell, "d/Base"), np.eye(4))
     assert cell.mounts == ()
 
 
-def test_pose_of_the_base_is_no_part_of_the_device():
+def test_pose_of_the_base_is_not_a_part_of_the_device():
     body = '<Frame name="B"><RPY>90 0 0</RPY><Pos>1 2 3</Pos></Frame>'
     tool = '<Frame name="T"><RPY/><Pos>1 0 0</Pos></Frame>'
     cell = cell_of(f'<SerialDevice name="d">{body}{tool}</SerialDevice>')
@@ -713,7 +713,7 @@ def test_part_follows_what_it_hangs_on_until_it_is_gripped():
     np.testing.assert_allclose(cell.pose("part", moved)[:3, 3], [0, 1, 0], atol=1e-15)
 
 
-def test_frames_on_devices_are_bolted_parts():
+def test_frames_on_devices_are_fixed_parts():
     cell = cell_of(
         workcell(
             ARM, at("x", 0), at("plate", 1, 'refframe="d.J"'),
@@ -742,7 +742,7 @@ def test_part_with_the_name_of_a_device_is_renamed():
     assert [d.code for d in report.diagnostics] == ["renamed"]
 
 
-def test_movable_base_is_not_bolted():
+def test_movable_base_is_not_fixed():
     text = '<SerialDevice name="d"><Frame name="B" type="Movable"><RPY/><Pos>1 0 0'
     cell = cell_of(f"{text}</Pos></Frame></SerialDevice>")
     assert [(m.bolted, m.pose.position[0]) for m in cell.mounts] == [(False, 1)]

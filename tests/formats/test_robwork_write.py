@@ -410,7 +410,7 @@ def test_parts_may_be_attached_in_robwork():
     assert [d.code for d in report.diagnostics] == ["renamed"]
 
 
-def test_fixture_that_is_bolted_down_is_a_device_without_joints():
+def test_fixture_that_is_fixed_is_a_device_without_joints():
     cell = Cell(
         manipulators=(
             Manipulator(

@@ -129,7 +129,7 @@ def test_what_the_robot_does_not_have_is_left_out():
     ]
 
 
-def test_groups_must_be_told_apart_and_end():
+def test_groups_must_be_distinguished_and_end():
     assert (
         "a.srdf:3:1: error[repeated-name]: a group is called 'arm' already, at line 2"
         in (refusal(GROUP, GROUP))
@@ -159,7 +159,7 @@ def test_states_become_postures():
     assert not made.home
 
 
-def test_states_of_one_name_are_told_apart_by_their_groups():
+def test_states_of_one_name_are_distinguished_by_their_groups():
     state = (
         '<group_state name="open" group="{}"><joint name="{}" value="0"/></group_state>'
     )
@@ -211,7 +211,7 @@ def test_a_floating_joint_is_a_position_and_a_quaternion(tmp_path: Path):
     )
 
 
-def test_positions_that_cannot_be_are_told():
+def test_positions_that_cannot_be_are_reported():
     state = '<group_state name="s" group="arm">{}</group_state>'
     cell, report = read(
         GROUP,
@@ -376,7 +376,7 @@ def test_without_a_word_on_collisions_the_rules_stay():
     assert len(more.rules.rules) == len(rules.rules) + 3
 
 
-def test_doubtful_pairs_are_told():
+def test_doubtful_pairs_are_reported():
     assert (
         "names 'base' twice"
         in warnings('<disable_collisions link1="base" link2="base"/>')[0]
@@ -416,7 +416,7 @@ def test_the_rest_is_kept_as_properties():
     )
 
 
-def test_what_is_not_kept_is_told():
+def test_what_is_not_kept_is_reported():
     for part, words in {
         '<grup name="g"/>': "the element 'grup' of <robot name='arm'>",
         '<passive_joint name="wrist"/>': "is fixed; it cannot be passive",
@@ -480,7 +480,7 @@ def test_another_name_is_a_warning_and_another_robot_an_error():
     assert "error[wrong-robot]: none of the 2 links and joints" in found
 
 
-def test_a_urdf_is_no_srdf():
+def test_a_urdf_is_not_a_srdf():
     for text, words in {
         URDF: "this is a URDF: it describes links",
         "<robots/>": "the root element is <robots>, not <robot>",

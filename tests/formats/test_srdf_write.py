@@ -220,7 +220,7 @@ def test_a_posture_in_no_group_gets_one():
     assert again.manipulators[0].postures == made.postures
 
 
-def test_losses_are_told():
+def test_losses_are_reported():
     def lost(cell: Workcell) -> list[str]:
         return [line for line in told(cell) if "warning" in line]
 

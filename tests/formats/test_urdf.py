@@ -274,7 +274,7 @@ def test_limits_of_a_mimic_joint_that_leave_its_leader_nothing_are_left_out(
     assert cell.manipulators[0].link("f1").limits.velocity == 1.0
 
 
-def test_a_mimic_that_stands_still_is_no_contradiction():
+def test_a_mimic_that_stands_still_is_not_a_contradiction():
     cell, report = read(fingers("", '<mimic joint="j0" multiplier="0" offset="0.5"/>'))
     assert lines(report) == []
     assert poses(cell, {"j0": 0.3})["f1"].position == (0.5, 0.0, 0.0)
@@ -420,7 +420,7 @@ def test_inertia_is_about_the_links_origin():
     np.testing.assert_allclose(inertia.rotational, expected, atol=1e-15)
 
 
-def test_a_massless_link_is_no_fault():
+def test_a_massless_link_is_not_a_fault():
     _, report = read(inertial("0", ixx="0", izz="0").replace('iyy="3"', 'iyy="0"'))
     assert lines(report) == []
 
@@ -455,7 +455,7 @@ def test_the_length_of_a_capsule_is_that_of_its_straight_part():
     assert codes(report) == []
 
 
-def test_a_size_beyond_all_workcells_is_no_shape():
+def test_a_size_beyond_all_workcells_is_not_a_shape():
     (fault,) = faults(shaped('<sphere radius="1e300"/>'))
     assert "error[bad-shape]: <sphere>" in fault
     assert "radius is 1e+300; it must be a length from 0 to 1e+15 m" in fault
@@ -630,7 +630,7 @@ def test_a_shape_whose_pose_is_not_known_is_left_out():
     assert codes(report) == ["bad-number"]
 
 
-def test_infinite_limits_are_none():
+def test_infinite_limits_are_nothing():
     text = pair('<limit lower="-inf" upper="INF" effort="inf" velocity="1e16"/>')
     limits = tip(text).limits
     assert (limits.lower, limits.upper) == (-math.inf, math.inf)
@@ -638,7 +638,7 @@ def test_infinite_limits_are_none():
 
 
 @pytest.mark.parametrize("lower", ["inf", "nan", "x", "-pi", ""])
-def test_limits_that_are_no_numbers_are_refused_or_unlimited(lower: str):
+def test_limits_that_are_not_numbers_are_refused_or_unlimited(lower: str):
     text = pair(f'<limit lower="{lower}" upper="1" effort="1" velocity="1"/>')
     assert any("With lenient=True" in fault for fault in faults(text, strict=False))
     cell, _ = read(text, lenient=True)
@@ -745,7 +745,7 @@ DOUBTS = {
 }
 
 
-def test_doubts_are_told_with_their_place(golden: Callable[[str, str], None]):
+def test_doubts_are_reported_with_their_place(golden: Callable[[str, str], None]):
     told = [
         f"# {name}\n" + "".join(f"{line}\n" for line in lines(read(text)[1]))
         for name, text in DOUBTS.items()
@@ -753,7 +753,7 @@ def test_doubts_are_told_with_their_place(golden: Callable[[str, str], None]):
     golden("urdf_doubts.txt", "\n".join(told))
 
 
-def test_an_axis_within_rounding_of_length_one_is_no_news():
+def test_an_axis_within_rounding_of_length_one_is_not_a_news():
     link = tip(pair(f'<axis xyz="0.7071068 0.7071068 0"/>{LIMIT}'))
     assert isinstance(link.joint, Revolute)
     assert math.hypot(*link.joint.axis) == pytest.approx(1.0, abs=1e-15)
@@ -843,7 +843,9 @@ FAULTS = {
 }
 
 
-def test_faults_are_told_with_their_place_and_mend(golden: Callable[[str, str], None]):
+def test_faults_are_reported_with_their_place_and_fix(
+    golden: Callable[[str, str], None],
+):
     told = [
         f"# {name}\n" + "".join(f"{line}\n" for line in faults(text))
         for name, text in FAULTS.items()
@@ -867,7 +869,7 @@ def test_what_leaves_no_doubt_about_the_motion_is_read(
     golden("urdf_tolerated.txt", "\n".join(told))
 
 
-def test_all_faults_are_told_at_once():
+def test_all_faults_are_reported_at_once():
     text = robot(
         '<link name="base"/>',
         '<link name="base"/>',

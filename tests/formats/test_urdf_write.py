@@ -301,7 +301,7 @@ def test_rotations_near_gimbal_lock_come_back(pitch: float, off: float):
         assert back.approx_equal(X, 1e-15)
 
 
-def test_rotations_that_are_sheared_are_told():
+def test_rotations_that_are_sheared_are_reported():
     sheared = Pose(
         ((1.0, 1e-7, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, 0.0)
     )
@@ -366,7 +366,7 @@ def test_what_turns_without_limits_is_continuous():
     assert again(chain(Revolute(), limits=Limits())).limits[1].tolist() == [math.inf]
 
 
-def test_limits_that_are_missing_are_told():
+def test_limits_that_are_missing_are_reported():
     _, report = write(chain(Prismatic(), Prismatic(), limits=Limits(effort=1.0)))
     assert lines(report) == [
         "warning[unbounded]: 2 joints have no limit 'lower', but URDF needs one: "
@@ -469,7 +469,7 @@ def test_a_cell_without_manipulators_is_refused():
         write(Workcell())
 
 
-def test_losses_are_told():
+def test_losses_are_reported():
     class Cone(Shape, frozen=True, kw_only=True, tag="test_cone"):
         height: float = 1.0
 
@@ -624,7 +624,7 @@ def test_damping_and_friction_come_back():
         Property(name="robwork.joint", of="turned"),
     ],
 )
-def test_properties_that_are_lost_are_told(noted: Property):
+def test_properties_that_are_lost_are_reported(noted: Property):
     links = Link(name="base"), Link(name="turned", parent="base", joint=Revolute())
     arm_of = Manipulator(name="arm", links=links, properties=(noted,))
     _, report = write(Workcell(name="arm", manipulators=(arm_of,)))
@@ -646,7 +646,7 @@ def test_capsules_need_a_newer_urdf():
     assert "version" not in plain.splitlines()[1]
 
 
-def test_limits_of_acceleration_are_told_to_be_new():
+def test_limits_of_acceleration_are_reported_to_be_new():
     limits = Limits(lower=0.0, upper=1.0, velocity=1.0, effort=1.0, acceleration=3.0)
     _, report = write(chain(Revolute(), limits=limits))
     assert [x.split("]")[0] for x in lines(report)] == ["note[newer-urdf"]

@@ -107,7 +107,7 @@ def test_arguments_are_for_xacro(tmp_path: Path):
         arm.load(tmp_path / "r.urdf", arguments={"a": "1"})
 
 
-def test_findings_name_the_file(tmp_path: Path):
+def test_diagnostics_name_the_file(tmp_path: Path):
     found = faults(
         tmp_path,
         '<joint name="j" type="revolut"><parent link="a"/><child link="a"/></joint>',

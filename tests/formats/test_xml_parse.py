@@ -104,7 +104,7 @@ def test_resolved_prefixes_must_be_declared():
     assert text.startswith("f.xml:2:1: error[xml-syntax]: unbound prefix")
 
 
-def test_a_processing_instruction_is_told_to_have_no_effect():
+def test_a_processing_instruction_is_reported_to_have_no_effect():
     report = Report()
     parse(b"<?php boom?><a>\n<?b?></a>", "f.xml", report=report)
     assert list(map(str, report.diagnostics)) == [
@@ -249,7 +249,7 @@ def test_what_is_not_well_formed_is_refused_where_it_is(data, start, words):
 @pytest.mark.parametrize(
     "encoding", ["utf8", "zlib", "hex", "undefined", "idna", "utf-7", "no-such", "big5"]
 )
-def test_other_encodings_are_refused_with_the_mend(encoding):
+def test_other_encodings_are_refused_with_the_fix(encoding):
     text = refusal(f"<?xml version='1.0' encoding='{encoding}'?><a/>".encode())
     assert f"error[xml-encoding]: the encoding '{encoding}' is not read" in text
     assert 'write encoding="UTF-8"' in text

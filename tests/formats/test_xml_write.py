@@ -139,7 +139,7 @@ def test_characters_that_xml_does_not_have_are_refused(character):
 @pytest.mark.parametrize(
     "name", ["", " ", "1a", "a b", "a/><b", "a='1'", "-a", "ü b", "ü/><b", "\ud800"]
 )
-def test_what_is_no_name_is_refused(name):
+def test_what_is_not_a_name_is_refused(name):
     for tree in (Element(name), Element("a", {name: ""})):
         with pytest.raises(FormatError, match="that is not a name in XML"):
             to_text(tree)

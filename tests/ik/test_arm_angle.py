@@ -225,7 +225,7 @@ def test_rows_that_are_not_finite_fail_alone() -> None:
     assert list(ik(targets, arm_angle=angle).success) == [True, False, False, False]
 
 
-def test_the_need_of_an_arm_angle_is_told() -> None:
+def test_the_need_of_an_arm_angle_is_reported() -> None:
     ik = straight().ik("tool")
     with pytest.raises(ModelError, match=r"infinitely many ways.*arm_angle=0\.0"):
         ik.all(np.eye(4))
@@ -235,7 +235,7 @@ def test_the_need_of_an_arm_angle_is_told() -> None:
         ik(np.eye(4), arm_angle=0.0, method="numeric")
 
 
-def test_an_arm_next_to_the_family_is_told_how_far_it_is_off() -> None:
+def test_an_arm_next_to_the_family_is_reported_how_far_it_is_off() -> None:
     ik = seven("straight", miss=2e-3).ik("tool")
     assert ik.closed is None
     assert ik.why_not_closed == "axes 5, 6 and 7 miss one point by 2 mm"
@@ -244,7 +244,7 @@ def test_an_arm_next_to_the_family_is_told_how_far_it_is_off() -> None:
 
 
 @pytest.mark.parametrize("first", [0, 1, 4, 5])
-def test_angles_next_to_right_ones_are_told(first: int) -> None:
+def test_angles_next_to_right_ones_are_reported(first: int) -> None:
     x, y, z = np.eye(3)
     axes = np.array([z, y, z, -y, z, y, z])
     axes[first if first in {0, 4} else first + 1] += 1e-3 * (x + y)

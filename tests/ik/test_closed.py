@@ -408,7 +408,7 @@ def test_reasons_are_proven() -> None:
     assert np.isnan(every.q[gone]).all()
 
 
-def test_what_is_no_rigid_line_is_not_recognised() -> None:
+def test_what_is_not_a_rigid_line_is_not_recognised() -> None:
     rng = np.random.default_rng(0)
     for kind, says in (
         ("elbow", "axes 4, 5 and 6 miss one point"),

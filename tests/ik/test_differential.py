@@ -122,7 +122,7 @@ def test_joints_beyond_a_limit_stay_or_come_back(solver: DifferentialSolver) -> 
     assert (qd[:, 5] >= 0).all()
 
 
-def test_what_limits_take_is_told(cell: Cell, solver: DifferentialSolver) -> None:
+def test_what_limits_take_is_reported(cell: Cell, solver: DifferentialSolver) -> None:
     q, J = regular(cell, "tool0")
     answer = solver(q, twists(len(q), 3.0))
     assert (answer.scale < 1).any()
@@ -360,7 +360,7 @@ def test_answers_are_read_only(solver: DifferentialSolver) -> None:
         answer.qd[0] = 1.0
 
 
-def test_hostile_calls_are_told(cell: Cell, solver: DifferentialSolver) -> None:
+def test_hostile_calls_are_reported(cell: Cell, solver: DifferentialSolver) -> None:
     q, v = np.zeros(7), np.zeros(6)
     for wrong, match in (
         (lambda: solver(np.zeros(6), v), r"q needs shape \(\.\.\., 7\)"),

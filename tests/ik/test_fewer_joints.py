@@ -282,7 +282,7 @@ def test_denavit_hartenbergs_joints_and_gains_count_by_their_motion() -> None:
         ),
     ],
 )
-def test_what_is_next_to_a_family_is_told_why(
+def test_what_is_next_to_a_family_is_reported_why(
     kinds: str, axes: list[tuple[float, ...]], points: object, why: str
 ) -> None:
     ik = arm_of_axes(kinds, axes, points).ik("tool")

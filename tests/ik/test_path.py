@@ -65,7 +65,7 @@ def test_a_start_far_from_the_first_pose_counts_as_a_jump(cell: arm.Cell, ik):
     assert list(ik.path(targets, start=far).jumps) == [0]
 
 
-def test_rows_that_fail_are_told_and_the_way_goes_on(cell: arm.Cell, ik):
+def test_rows_that_fail_are_reported_and_the_way_goes_on(cell: arm.Cell, ik):
     a = [0.3, -1.2, 1.4, -1.0, 0.9, 0.2]
     targets = _way(cell, a, [0.5, -1.0, 1.2, -0.8, 1.1, 0.4], 40)
     targets[7, 0, 0] = math.nan

@@ -148,7 +148,7 @@ def test_points_out_of_reach_are_proven_and_said_how_far_off() -> None:
     assert np.isclose(answer.residual[0], 0.1, atol=1e-3)
 
 
-def test_what_cannot_place_points_is_told_why() -> None:
+def test_what_cannot_place_points_is_reported_why() -> None:
     up = [(0, 0, 1)] * 4
     cases = {
         "RRRR": (up, "4 joints move the point, more than it needs"),

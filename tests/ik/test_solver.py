@@ -285,7 +285,7 @@ def test_what_is_proven_out_of_reach_is_not_searched_for_long(cell: Cell) -> Non
     assert (answer.starts[answer.success] < brief).all()
 
 
-def test_rows_that_are_no_pose_fail_alone(cell: Cell, method: str) -> None:
+def test_rows_that_are_not_pose_fail_alone(cell: Cell, method: str) -> None:
     _, targets = random_targets(cell, 6)
     bad = targets.copy()
     bad[0, 0, 0] = np.nan
@@ -396,7 +396,7 @@ def test_a_timeout_ends_a_call(cell: Cell, near: np.ndarray | None) -> None:
         assert min(took) < 1.2 * seconds + 2e-4
 
 
-def test_what_a_timeout_leaves_is_told_apart_from_what_is_proven(cell: Cell) -> None:
+def test_what_a_timeout_leaves_is_distinguished_from_what_is_proven(cell: Cell) -> None:
     ik = cell.ik("tool")
     targets = np.tile(_folded(cell), (3, 1, 1))
     targets[1, :3, 3] = 50.0

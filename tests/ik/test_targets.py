@@ -61,7 +61,7 @@ def test_solutions_do_not_depend_on_form_or_sign(cell: Cell) -> None:
     assert every.success.any()
 
 
-def test_wrong_forms_and_shapes_are_told(cell: Cell) -> None:
+def test_wrong_forms_and_shapes_are_reported(cell: Cell) -> None:
     ik = cell.ik("tool0")
     for wrong in (np.eye(3), np.zeros(6), np.zeros((2, 9)), 1.0):
         with pytest.raises(ShapeError, match=r"dual quaternion.* was given"):
@@ -115,7 +115,7 @@ def test_poses_and_states_stand_for_their_numbers(cell: Cell) -> None:
     np.testing.assert_array_equal(ways[0].answer.q, ways[1].answer.q)
 
 
-def test_dual_quaternions_that_are_sheared_are_no_pose(cell: Cell) -> None:
+def test_dual_quaternions_that_are_sheared_are_not_pose(cell: Cell) -> None:
     good = cell.fk("tool0", form="dual_quaternion")(joints(2))
     sheared = good.copy()
     sheared[:, 4:] += 1e-3 * good[:, :4]  # r . d is no longer 0
@@ -136,13 +136,15 @@ def test_dual_quaternions_that_are_sheared_are_no_pose(cell: Cell) -> None:
         ({"tolerance": (1e-3, -1e-3)}, "above 0"),
     ],
 )
-def test_what_is_no_array_is_told(cell: Cell, asked: dict, message: str) -> None:
+def test_what_is_not_an_array_is_reported(
+    cell: Cell, asked: dict, message: str
+) -> None:
     with pytest.raises(ShapeError, match=message):
         cell.ik("tool0")(**{"targets": np.eye(4)} | asked)
 
 
 @pytest.mark.parametrize("name", ["irb2400", "ur5e_on_oval"])
-def test_matrices_that_are_sheared_are_no_pose(name: str) -> None:
+def test_matrices_that_are_sheared_are_not_pose(name: str) -> None:
     cell = arm.example(name)
     q = np.linspace(0.1, 0.9, len(cell.joint_names))
     ik = cell.ik("tool0")

@@ -93,7 +93,7 @@ def test_code_of_another_key_is_not_taken(place: Path):
     assert cache.load(OTHER) is None
 
 
-def test_an_entry_that_is_no_file_counts_as_absent(place: Path):
+def test_an_entry_that_is_not_a_file_counts_as_absent(place: Path):
     cache.store(OTHER, CODE)
     entry(place).mkdir()
     assert cache.load(KEY) is None
@@ -104,7 +104,7 @@ def test_an_entry_that_is_no_file_counts_as_absent(place: Path):
 
 @posix
 @pytest.mark.parametrize("kind", ["pipe", "link to a pipe", "device", "link"])
-def test_an_entry_that_is_no_plain_file_is_not_read(
+def test_an_entry_that_is_not_a_plain_file_is_not_read(
     place: Path, tmp_path: Path, kind: str
 ):
     """A pipe would block, a device never end; a link may lead to either."""

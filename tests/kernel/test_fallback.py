@@ -101,7 +101,7 @@ def test_float32_results_that_overflow_do_not_warn():
 
 @pytest.mark.parametrize("kind", ["float64", "float32"])
 @pytest.mark.parametrize("lanes", [1, 8])
-def test_nan_and_infinity_are_no_large_numbers(
+def test_nan_and_infinity_are_not_large_numbers(
     sines: Program, monkeypatch: pytest.MonkeyPatch, lanes: int, kind: str
 ):
     """Their sine and cosine are NaN, as the formula says; nothing is computed again."""

@@ -42,7 +42,7 @@ def test_every_row_is_taken_once(length: int, count: int):
     ("length", "most", "pieces"),
     [(400, 400, 8), (400, 5, 5), (400, 1, 2), (400, 0, 2), (3, 1000, 3)],
 )
-def test_pieces_are_no_more_than_wanted_but_for_each_thread_one(
+def test_pieces_are_not_more_than_wanted_but_for_each_thread_one(
     length: int, most: int, pieces: int
 ):
     found: list[slice] = []
@@ -135,15 +135,15 @@ def test_without_threads_to_be_had(monkeypatch: pytest.MonkeyPatch):
     assert (taken == 1).all()
 
 
-@pytest.mark.parametrize("wish", ["1", "3", "64"])
-def test_threads_of_the_environment(wish: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("ARMILLARY_THREADS", wish)
-    assert threads.default_threads() == int(wish)
+@pytest.mark.parametrize("value", ["1", "3", "64"])
+def test_threads_of_the_environment(value: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ARMILLARY_THREADS", value)
+    assert threads.default_threads() == int(value)
 
 
-@pytest.mark.parametrize("wish", ["0", "", "-1", "two", "1.5", "²"])
-def test_bad_threads_of_the_environment(wish: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("ARMILLARY_THREADS", wish)
+@pytest.mark.parametrize("value", ["0", "", "-1", "two", "1.5", "²"])
+def test_bad_threads_of_the_environment(value: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ARMILLARY_THREADS", value)
     with pytest.raises(KernelError, match=r"ARMILLARY_THREADS is .* from 1 up\."):
         threads.default_threads()
 
@@ -154,7 +154,7 @@ def test_threads_default_to_the_processors(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize(
-    ("wish", "said"),
+    ("value", "said"),
     [
         (0, "threads is 0; it must be at least 1"),
         (-2, "is -2"),
@@ -162,9 +162,9 @@ def test_threads_default_to_the_processors(monkeypatch: pytest.MonkeyPatch):
         (1.5, "threads is 1.5; it must be a number"),
     ],
 )
-def test_bad_threads_of_a_call(arm: Program, wish: Any, said: str):
+def test_bad_threads_of_a_call(arm: Program, value: Any, said: str):
     with pytest.raises(KernelError, match=said):
-        compile(arm)(np.zeros((2, 7)), threads=wish)
+        compile(arm)(np.zeros((2, 7)), threads=value)
 
 
 # Kernels.

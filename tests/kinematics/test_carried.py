@@ -74,7 +74,7 @@ def assert_same(found: SpatialInertia, expected: tuple[float, Array, Array]) -> 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_it_is_the_sum_over_all_points_that_stand_on_a_frame(
+def test_it_is_the_sum_over_all_points_that_a_frame_carries(
     random_cell: Any, seed: int
 ) -> None:
     cell, points = weighed(random_cell(seed), seed)

@@ -112,7 +112,7 @@ def test_attach_keeps_the_pose_in_the_parent(
 
 @laws(30)
 @given(cells_and_states())
-def test_each_manipulator_stands_on_one_frame(made: tuple[Cell, State]) -> None:
+def test_each_manipulator_is_mounted_on_one_frame(made: tuple[Cell, State]) -> None:
     cell, state = made
     standing = [(f, m) for f in cell.frame_names for m in state.children(f)]
     assert len(standing) == len(cell.manipulators)
@@ -241,7 +241,7 @@ def test_rigid_groups_are_rigid(made: tuple[Cell, State], data: st.DataObject) -
 
 @laws(25)
 @given(cells_and_states(), st.data())
-def test_rules_follow_who_holds_whom(
+def test_rules_follow_attachments(
     made: tuple[Cell, State], data: st.DataObject
 ) -> None:
     cell, state = made

@@ -228,7 +228,7 @@ def test_wheels_of_a_manipulator_drive_it_wherever_it_is() -> None:
     assert given.axle.travel == (2.0, 2.0)
 
 
-def test_wheels_that_are_none_are_refused() -> None:
+def test_wheels_that_are_invalid_are_refused() -> None:
     faulty: list[tuple[dict[str, Any], str]] = [
         ({}, "either the radius"),
         ({"radius": 1.0, "travel": 1.0}, "either the radius"),

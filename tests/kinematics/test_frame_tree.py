@@ -38,7 +38,7 @@ def test_parents_and_children_are_each_others_inverse(
                 assert cell.parent(child, state) == name
 
 
-def test_parents_follow_who_holds_whom(random_cell: Any) -> None:
+def test_parents_follow_attachments(random_cell: Any) -> None:
     cell = random_cell(1)
     state = loaded(cell, 1)
     assert cell.parent("part_body", cell.home) == "world"
@@ -104,7 +104,7 @@ def test_the_tree_prints_where_every_frame_is(random_cell: Any, seed: int) -> No
     assert sorted(seen) == sorted(cell.frame_names)
 
 
-def test_the_tree_tells_coordinates_and_who_is_held(random_cell: Any) -> None:
+def test_the_tree_tells_coordinates_and_who_is_attached(random_cell: Any) -> None:
     cell = random_cell(3)
     state = loaded(cell, 3)
     text = cell.tree(state)

@@ -66,7 +66,7 @@ def test_steps_of_a_state_give_the_tree_of_the_whole(cell: Cell) -> None:
         assert again.parent(part) == state.parent(part)
 
 
-def test_a_tower_that_stands_on_itself_is_refused(cell: Cell) -> None:
+def test_a_tower_that_is_mounted_on_itself_is_refused(cell: Cell) -> None:
     tower = [
         Placement(manipulator=f"p{k}", on=f"p{(k + 1) % COUNT}/top")
         for k in range(COUNT)

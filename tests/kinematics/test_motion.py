@@ -81,7 +81,9 @@ def test_twists_are_the_slopes_of_poses(random_cell: Any, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_is_held_moves_as_one_with_its_holder(random_cell: Any, seed: int) -> None:
+def test_what_is_attached_moves_as_one_with_its_holder(
+    random_cell: Any, seed: int
+) -> None:
     cell = random_cell(seed)
     state = moving(cell, seed)
     np.testing.assert_array_equal(cell.twist("part_top", state), STILL)
@@ -124,7 +126,7 @@ def test_relative_twists_add_up(random_cell: Any, seed: int) -> None:
         )
 
 
-def test_a_base_at_rest_is_no_velocity(random_cell: Any) -> None:
+def test_a_base_at_rest_is_not_a_velocity(random_cell: Any) -> None:
     cell = random_cell(0)
     state = cell.home
     moved = state.with_velocity("tray", linear=(1, 0, 0))

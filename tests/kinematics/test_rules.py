@@ -113,7 +113,7 @@ def test_part_on_part_on_tool(cell: Cell):
     assert cell.pairs(stacked.release("peg")) == cell.pairs(held)
 
 
-def test_what_stands_on_a_link_may_touch_it(cell: Cell):
+def test_what_is_mounted_on_a_link_may_touch_it(cell: Cell):
     home = cell.pairs(cell.home)
     assert (
         home.why("tray_2", "table_0").reason == "'tray' is mounted on 'table/table_0'"
@@ -166,7 +166,7 @@ def test_fingers_may_touch_what_the_palm_holds(cell: Cell):
     assert cell.pairs(elsewhere, rules=rules) == cell.pairs(elsewhere)
 
 
-def test_what_is_held_says_so_also_where_it_may_touch(cell: Cell):
+def test_what_is_attached_says_so_also_where_it_may_touch(cell: Cell):
     held = cell.home.grip("tray", by="tcp").grip("peg", by="tray_top")
     rules = cell.rules.let_touch("peg_0", held_by="palm")
     reason = cell.pairs(held, rules=rules).why("peg_0", "tray_0").reason

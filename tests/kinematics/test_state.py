@@ -179,7 +179,7 @@ def test_json_that_says_more_than_a_state_is_refused() -> None:
             State.from_json(text)
 
 
-def test_what_is_no_pose_is_not_placed(random_cell: Any) -> None:
+def test_what_is_not_a_pose_is_not_placed(random_cell: Any) -> None:
     state = random_cell(0).home
     nowhere = Pose.translation(0.0, 0.0, math.nan)
     with pytest.raises(StateError, match="The pose of 'part' has an entry that is not"):
@@ -233,7 +233,7 @@ TEXTUAL = '{"rotation": [["a",0,0],[0,1,0],[0,0,1]], "position": [0,0,0]}'
         ('{"q": [1e999]}', "out of range"),
     ],
 )
-def test_texts_that_are_no_state_are_refused_in_words(text: str, why: str) -> None:
+def test_texts_that_are_not_state_are_refused_in_words(text: str, why: str) -> None:
     with pytest.raises(FormatError, match=why):
         State.from_json(text)
 
@@ -259,7 +259,7 @@ def test_numbers_that_are_not_real_are_refused(random_cell: Any) -> None:
         state.place("part", nan)
 
 
-def test_names_without_bytes_are_told(random_cell: Any) -> None:
+def test_names_without_bytes_are_reported(random_cell: Any) -> None:
     state = State(placements=(Placement(manipulator="\ud800"),))
     with pytest.raises(StateError, match="half a character"):
         state.to_json()
@@ -271,7 +271,7 @@ def test_copies_know_their_cell(random_cell: Any) -> None:
         assert same.release("part") == state.release("part")
 
 
-def test_what_is_no_state_is_told(random_cell: Any) -> None:
+def test_what_is_not_a_state_is_reported(random_cell: Any) -> None:
     cell = random_cell(0)
     for asked in (
         lambda: cell.violations([0.0] * 7),
@@ -285,7 +285,7 @@ def test_what_is_no_state_is_told(random_cell: Any) -> None:
             asked()
 
 
-def test_a_state_is_no_array_of_q(random_cell: Any) -> None:
+def test_a_state_is_not_an_array_of_q(random_cell: Any) -> None:
     cell = random_cell(0)
     with pytest.raises(StateError, match=r"state\.q"):
         cell.fk("part_top")(cell.home)

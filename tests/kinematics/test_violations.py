@@ -61,7 +61,7 @@ def test_violations_are_just_what_lies_outside_of_the_cells_limits(cell: Cell):
         assert (cell.violations(cell.home.replace(q=q)) == ()) == is_inside
 
 
-def test_one_that_follows_is_named_with_whom_it_follows(cell: Cell):
+def test_one_that_follows_is_named_with_its_leader(cell: Cell):
     (found,) = cell.violations(cell.home.replace(q=[0.05, 0.0]))
     assert (found.kind, found.subject) == ("above", "hand/right")
     assert (found.value, found.limit) == (0.95, 0.9)
@@ -71,7 +71,7 @@ def test_one_that_follows_is_named_with_whom_it_follows(cell: Cell):
     )
 
 
-def test_all_are_told(cell: Cell):
+def test_all_are_reported(cell: Cell):
     state = cell.home.replace(q=[-0.5, 0.0], qd=[3.0, 1e9])
     found = cell.violations(state)
     assert [(each.kind, each.subject) for each in found] == [

@@ -41,7 +41,7 @@ def test_no_direction_is_refused(axis: tuple[float, float, float]):
 
 
 @pytest.mark.parametrize("axis", [(1.0, 0.0), "z", 3.0, None, (1.0, 0.0, 0.0, 0.0)])
-def test_what_is_no_axis_is_refused(axis: object):
+def test_what_is_not_an_axis_is_refused(axis: object):
     with pytest.raises(JointError, match=r"Screw\.axis must be 3 values"):
         Screw(pitch=0.1, axis=axis)
 

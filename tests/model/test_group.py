@@ -75,7 +75,7 @@ def test_groups_hold_groups():
     assert pickle.loads(pickle.dumps(made)) == made
 
 
-def test_a_missing_group_is_told():
+def test_a_missing_group_is_reported():
     with pytest.raises(UnknownName, match=r"Did you mean 'left'\?"):
         robot(Group(name="left")).group_joints("lefft")
 
@@ -95,7 +95,7 @@ def test_a_missing_group_is_told():
         ),
     ],
 )
-def test_faults_are_told(groups: list[Group], words: str):
+def test_faults_are_reported(groups: list[Group], words: str):
     with pytest.raises(ModelError, match=words):
         robot(*groups)
 

@@ -131,7 +131,7 @@ def test_constants_may_be_numpy_arrays():
         ),
     ],
 )  # fmt: skip
-def test_what_is_no_pose_is_refused(returned: Any, message: str):
+def test_what_is_not_a_pose_is_refused(returned: Any, message: str):
     with pytest.raises(JointError) as error:
         joint_of(returned).transform(0.5)
     assert message in str(error.value)
@@ -200,7 +200,7 @@ def test_a_trace_that_never_ends_is_stopped(monkeypatch: pytest.MonkeyPatch):
         joint_of(endless).transform(0.0)
 
 
-def test_a_wrong_signature_is_told():
+def test_a_wrong_signature_is_reported():
     class Deaf(Joint):
         def pose(self):
             return Pose.identity()
@@ -217,7 +217,7 @@ def test_a_pose_must_depend_on_q_and_parameters_alone():
         joint_of(lambda q: Pose.translation(q, random.random(), 0.0)).transform(0.0)
 
 
-def test_branches_of_a_stateful_pose_are_told():
+def test_branches_of_a_stateful_pose_are_reported():
     count = itertools.count()
 
     def pose(q):
@@ -259,7 +259,7 @@ def test_a_wrong_unit_is_refused_with_the_class(unit: Any):
 @pytest.mark.parametrize(
     "name", ["unit", "tag", "token", "library", "motor", "lengths"]
 )
-def test_what_belongs_to_the_class_is_no_parameter(name: str):
+def test_what_belongs_to_the_class_is_not_a_parameter(name: str):
     body = {"__annotations__": {name: Any}, "pose": matrix}
     with pytest.raises(JointError, match=rf"Made\.{name} belongs to the class"):
         type("Made", (Joint,), body)(**{name: METRE})
@@ -403,7 +403,7 @@ def test_the_precursor_may_be_an_array():
         ("identity", "Pose"),
     ],
 )  # fmt: skip
-def test_what_is_no_precursor_is_refused(precursor: Any, message: str):
+def test_what_is_not_a_precursor_is_refused(precursor: Any, message: str):
     with pytest.raises(JointError, match=message):
         Circle(2.0, precursor=precursor)
 
@@ -446,7 +446,7 @@ def test_prepend_and_offset_are_two_operations():
 
 @pytest.mark.parametrize("call", ["transform", "velocity", "acceleration"])
 @pytest.mark.parametrize("q", [np.zeros(3), [1.0, 2.0], None, "a", 1j])
-def test_many_coordinates_are_told_where_to_go(call: str, q: Any):
+def test_many_coordinates_are_reported_where_to_go(call: str, q: Any):
     arguments = {"transform": (), "velocity": (1.0,), "acceleration": (1.0, 1.0)}
     with pytest.raises(ShapeError, match="One number was expected"):
         getattr(Circle(2.0), call)(q, *arguments[call])
@@ -494,7 +494,7 @@ def test_a_slider_hides_the_mass_along_it_and_passes_the_rest():
     assert np.diag(far)[3:] == pytest.approx([1.0, 2.0 + 16.0, 3.0 + 16.0])
 
 
-def test_scaling_by_what_is_no_factor_is_refused():
+def test_scaling_by_what_is_not_a_factor_is_refused():
     for factor in (0.0, -1.0, math.inf, math.nan):
         with pytest.raises(JointError, match="above 0"):
             Circle(2.0).scaled(factor)
@@ -613,7 +613,7 @@ def test_joints_inside_joints_count_in_values():
     assert not NESTED.approx_equal(moved, 1e-10)
 
 
-def test_parameters_that_are_no_joints_are_refused():
+def test_parameters_that_are_not_joints_are_refused():
     with pytest.raises(JointError, match=r"Both.first must be a Joint, not 3"):
         Both(first=3)
     with pytest.raises(JointError, match=r"Stopped.inner must be a Both, not a Revol"):

@@ -201,7 +201,7 @@ def test_what_does_not_fit_is_refused(changes, message):
         scara(**changes)
 
 
-def test_classes_that_are_no_mechanisms():
+def test_classes_that_are_not_mechanisms():
     class Bare(arm.Mechanism):
         pass
 

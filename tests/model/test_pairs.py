@@ -331,7 +331,7 @@ def test_includes_only_add_and_excludes_only_remove(seed: int):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_the_order_of_what_is_no_order_counts_for_nothing(seed: int):
+def test_the_order_of_what_is_not_an_order_counts_for_nothing(seed: int):
     chance = random.Random(seed)
     cell = random_cell(chance)
     rules = random_rules(chance, cell)

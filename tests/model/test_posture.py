@@ -69,7 +69,7 @@ def test_posture_is_found_by_name():
         ({"properties": (Property(name="p", of="tup"),)}, "'tup', which is not a link"),
     ],
 )
-def test_faults_are_told(fields: dict[str, object], text: str):
+def test_faults_are_reported(fields: dict[str, object], text: str):
     with pytest.raises(ModelError, match=text):
         arm(**fields)
 
@@ -117,7 +117,7 @@ def test_cells_keep_all_of_it():
     assert hash(cell) == hash(pickle.loads(pickle.dumps(cell)))
 
 
-def test_what_is_no_number_is_refused():
+def test_what_is_not_a_number_is_refused():
     with pytest.raises(ModelError, match="'lower' is 'a'; it takes a number"):
         Limits(lower="a")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ModelError, match="Posture 'up' takes numbers"):

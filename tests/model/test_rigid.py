@@ -35,7 +35,7 @@ NO_POSES: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", HOLDERS)
-def test_what_is_no_pose_is_refused_by_name(name: str):
+def test_what_is_not_a_pose_is_refused_by_name(name: str):
     for pose, message in NO_POSES.values():
         with pytest.raises(ArmillaryError, match=message) as caught:
             HOLDERS[name](pose)
@@ -50,7 +50,7 @@ def test_matrix_is_stored_as_the_pose_that_it_is(name: str):
         HOLDERS[name](np.eye(3))
 
 
-def test_joint_that_is_none_is_refused():
+def test_joint_that_is_invalid_is_refused():
     for joint in (Revolute, 3, None):
         with pytest.raises(ModelError, match="joint of link 'l' is"):
             Link(name="l", parent="a", joint=joint)  # type: ignore[arg-type]

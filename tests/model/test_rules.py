@@ -54,7 +54,7 @@ def test_by_default_neighbours_are_left_out():
     assert Rules.actin().rules == ()
 
 
-def test_patterns_leave_neighbours_alone_unless_told_otherwise():
+def test_patterns_leave_neighbours_alone_unless_instructed_otherwise():
     wheres = [
         Rules().include(*sides).rules[-1].where
         for sides in (("a", "b"), ("a*", "b"), ("a", "REGEXb"))
@@ -79,7 +79,7 @@ def test_without_a_manipulator_its_names_are_gone():
     assert rules.without("nobody") is rules
 
 
-def test_all_names_are_told_once():
+def test_all_names_are_reported_once():
     sides = SETS["more"].sides
     assert sides[:2] == ("*", "arm/*")
     assert set(sides) >= {"arm/a", "REGEXtable/.*", "arm/palm", "part/*", "arm/right"}
@@ -101,7 +101,7 @@ def test_bad_sides_are_refused(side: str):
         Touch(held_by="a", links=("b", side))
 
 
-def test_an_unknown_choice_of_pairs_is_told():
+def test_an_unknown_choice_of_pairs_is_reported():
     with pytest.raises(UnknownName, match=r"Did you mean 'adjacent'\?"):
         Rule(a="x", b="y", where="ajacent")  # type: ignore[arg-type]
 

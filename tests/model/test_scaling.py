@@ -94,7 +94,7 @@ def test_small_lengths_count():
     assert Tiny(0.0).scaled(2.0) == Tiny(0.0)
 
 
-def test_a_length_that_is_no_parameter_cannot_be_scaled():
+def test_a_length_that_is_not_a_parameter_cannot_be_scaled():
     class Frozen(Joint):
         angle: float = 0.0
 
@@ -175,7 +175,7 @@ class Ladder(Joint):
         return Pose.translation(q, 0.0, self.height)
 
 
-def test_the_rules_of_a_joint_are_no_want_of_lengths():
+def test_the_rules_of_a_joint_are_not_want_of_lengths():
     assert Short().scaled(1.2) == Short(length=1.2)
     assert Short(length=1.5).scaled(0.5) == Short(length=0.75)
     with pytest.raises(
@@ -185,7 +185,7 @@ def test_the_rules_of_a_joint_are_no_want_of_lengths():
     check_joint(Short())
 
 
-def test_whole_numbers_are_no_lengths():
+def test_whole_numbers_are_not_lengths():
     assert Gear(teeth=3).scaled(0.5) == Gear(teeth=3, radius=0.5)
     check_joint(Gear(teeth=3))
     with pytest.raises(JointError, match="must be parameters, and not whole numbers"):

@@ -348,7 +348,7 @@ def test_support_takes_batches(name: str, batch: tuple[int, ...]):
         assert np.array_equal(points[index], shape.support(d[index]))
 
 
-def test_directions_that_are_none_are_refused():
+def test_directions_that_are_invalid_are_refused():
     for bad in ((0, 0, 0), (math.nan, 0, 1), (math.inf, 0, 0)):
         with pytest.raises(ModelError, match="is zero or not finite"):
             Sphere(radius=1.0).support(bad)
@@ -373,7 +373,7 @@ def test_triangles_are_closed_and_near_the_surface(name: str, tolerance: float):
     assert depth.max() <= tolerance
 
 
-def test_triangles_refuse_what_is_no_tolerance():
+def test_triangles_refuse_what_is_not_a_tolerance():
     for shape in SOLIDS.values():
         for bad in (0.0, -1.0, math.nan):
             with pytest.raises(ModelError, match="A tolerance is a length above 0"):
@@ -606,12 +606,12 @@ NOWHERE = Pose(IDENTITY.rotation, (0.0, math.nan, 0.0))
         (lambda: Sphere(radius=1, colour="red"), "must be a sequence"),  # pyright: ignore
     ],
 )
-def test_what_is_no_shape_is_refused(make: Callable[[], Shape], why: str):
+def test_what_is_not_a_shape_is_refused(make: Callable[[], Shape], why: str):
     with pytest.raises(ModelError, match=why):
         make()
 
 
-def test_densities_that_are_none_are_refused():
+def test_densities_that_are_invalid_are_refused():
     for density in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(ModelError, match="A density is a number above 0"):
             Sphere(radius=1.0).inertia(density)

@@ -106,7 +106,7 @@ def test_welding_makes_one_of_equal_corners():
     assert Triangles([], []).welded() == Triangles([], [])
 
 
-def test_normals_point_outwards_and_flat_ones_are_none():
+def test_normals_point_outwards_and_flat_ones_are_nothing():
     mesh = blob()
     assert np.linalg.norm(mesh.normals, axis=1) == pytest.approx(1.0)
     assert np.all(np.einsum("ij,ij->i", mesh.normals, mesh.corners[:, 0]) > 0.0)
@@ -150,6 +150,6 @@ def test_they_are_values():
         ([], FACES, ModelError, "there are only 0"),
     ],
 )
-def test_what_is_no_surface_is_refused(vertices, faces, error, why):
+def test_what_is_not_a_surface_is_refused(vertices, faces, error, why):
     with pytest.raises(error, match=why):
         Triangles(vertices, faces)

@@ -37,13 +37,13 @@ def test_what_has_no_meaning_is_refused(config: Path, text: str, why: str):
         configured()
 
 
-def test_bytes_that_are_no_text_are_refused(config: Path):
+def test_bytes_that_are_not_text_are_refused(config: Path):
     config.write_bytes(b"\xff\xfe")
     with pytest.raises(PluginError, match="is not TOML"):
         configured()
 
 
-def test_what_is_no_file_is_refused(config: Path):
+def test_what_is_not_a_file_is_refused(config: Path):
     config.mkdir()
     with pytest.raises(PluginError, match="not a plain file"):
         configured()
@@ -72,7 +72,7 @@ def test_a_file_of_somebody_else_is_not_trusted(
         configured()
 
 
-def test_off_is_none(monkeypatch: pytest.MonkeyPatch):
+def test_off_is_nothing(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ARMILLARY_CONFIG", "off")
     assert config_path() is None
     assert configured() == ()

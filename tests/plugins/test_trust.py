@@ -274,7 +274,7 @@ def test_a_broken_plug_in_hurts_nobody_who_does_not_need_it(
     assert arm.load(path, plugins=["acme"]).fk("cab")([0.5])[2, 3] == 0.5
 
 
-def test_a_wrong_configuration_is_told_where_it_counts(file: Path, config: Path):
+def test_a_wrong_configuration_is_reported_where_it_counts(file: Path, config: Path):
     config.write_text("plugins = 3")
     with pytest.raises(FormatError, match=r"bad-plugin.*config\.toml must list"):
         arm.load(file)
@@ -289,7 +289,7 @@ def test_names_of_plug_ins_exist(install: Install, file: Path):
     )
 
 
-def test_a_text_is_no_list(file: Path):
+def test_a_text_is_not_a_list(file: Path):
     with pytest.raises(arm.errors.ModelError, match=r"plugins=\['acme'\]"):
         arm.load(file, plugins="acme")
 

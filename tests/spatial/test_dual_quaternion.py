@@ -47,7 +47,7 @@ def test_those_of_poses_have_unit_length(sample) -> None:
         np.testing.assert_allclose(dual.normalised(a), a, **near)
 
 
-def test_normalising_mends_length_and_slant_and_keeps_the_pose(sample) -> None:
+def test_normalising_fixes_length_and_slant_and_keeps_the_pose(sample) -> None:
     for numbers in sample(8):
         a = (numbers[0] + 3.0, *numbers[1:])
         unit = dual.normalised(a)
@@ -99,7 +99,7 @@ def test_a_pure_translation_has_half_of_it_in_the_dual_part() -> None:
     assert a == (1.0, 0.0, 0.0, 0.0, 0.0, 1.0, -2.0, 3.0)
 
 
-def test_what_is_no_dual_quaternion_is_refused() -> None:
+def test_what_is_not_a_dual_quaternion_is_refused() -> None:
     with pytest.raises(ShapeError, match=r"shape \(8,\), not \(7,\)"):
         dual.dual_quaternion([1.0] * 7)
     for function in (dual.to_pose, dual.normalised):

@@ -174,7 +174,7 @@ def test_errors_of_moments_are_relative_to_them(size: float) -> None:
             assert (inertia.transformed(turn).fault() is not None) == is_fault
 
 
-def test_what_rounding_leaves_of_a_point_mass_is_no_fault() -> None:
+def test_what_rounding_leaves_of_a_point_mass_is_not_a_fault() -> None:
     rows = ((0.0, 0.0, 2.4e-35), (0.0, 0.0, 0.0), (2.4e-35, 0.0, 0.0))
     head = SpatialInertia.from_centre(1.33687, (0.0, 0.0, 0.0), rows)
     assert head.fault() is None
@@ -209,7 +209,7 @@ def test_what_is_not_an_inertia_is_refused() -> None:
         Link(name="a", inertia=5)  # pyright: ignore[reportArgumentType]
 
 
-def test_there_is_no_centre_without_mass() -> None:
+def test_there_is_not_a_centre_without_mass() -> None:
     with pytest.raises(ModelError, match="without mass has no centre"):
         SpatialInertia.zero().centre()
 

@@ -133,7 +133,7 @@ def test_scaling_moves_the_origin_only() -> None:
     assert X.scaled(2.0) == Pose(X.rotation, (2.0, -4.0, 6.0))
 
 
-def test_normalising_mends_the_rounding_of_files(sample) -> None:
+def test_normalising_fixes_the_rounding_of_files(sample) -> None:
     for X in poses(sample):
         rounded = np.round(X.matrix(), 4)
         with_fix = Pose.from_matrix(rounded, tolerance=1e-3).normalised()
@@ -190,7 +190,7 @@ SHEARED = [[1, 0.01, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]]
         (np.diag([1.0, 1.0, 1.0, math.nan]), ModelError, "entry nan"),
     ],
 )
-def test_what_is_no_pose_is_refused(matrix, error: type, message: str) -> None:
+def test_what_is_not_a_pose_is_refused(matrix, error: type, message: str) -> None:
     with pytest.raises(error, match=message):
         Pose.from_matrix(matrix)
 

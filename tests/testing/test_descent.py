@@ -66,7 +66,7 @@ def test_the_gradient_is_that_of_the_cost() -> None:
             assert gradient[i] == pytest.approx(slope, rel=1e-6, abs=1e-7)
 
 
-def test_out_of_reach_or_beyond_limits_is_none() -> None:
+def test_out_of_reach_or_beyond_limits_is_nothing() -> None:
     cell = arm.example("pan_tilt")
     frame = cell.frame_names[-1]
     far = cell.fk(frame)(cell.home.q).copy()
@@ -76,7 +76,7 @@ def test_out_of_reach_or_beyond_limits_is_none() -> None:
     assert jacobian_transpose(cell, frame, beyond, steps=200) is None
 
 
-def test_wrong_shapes_are_told() -> None:
+def test_wrong_shapes_are_reported() -> None:
     cell = arm.example("pan_tilt")
     with pytest.raises(ShapeError, match=r"not \(2, 4, 4\)"):
         jacobian_transpose(cell, cell.frame_names[-1], np.zeros((2, 4, 4)))

@@ -156,7 +156,7 @@ def test_broken_laws_are_named(form: ClosedForm, law: str) -> None:
     assert law in str(caught.value)
 
 
-def test_what_is_missing_is_told() -> None:
+def test_what_is_missing_is_reported() -> None:
     with pytest.raises(ModelError, match="lower and upper, or a cell"):
         check_inverse(Planar())
     with pytest.raises(ModelError, match="frame="):
@@ -221,7 +221,7 @@ def test_targets_of_a_form_are_sheared_by_no_more_than_rounding(form) -> None:
         assert answer.reason == reason
 
 
-def test_what_the_users_code_raises_is_told() -> None:
+def test_what_the_users_code_raises_is_reported() -> None:
     class Careless(Planar):
         def inverse(self, pose):
             return [(math.acos(2.0), 0.0, 0.0), None]

@@ -341,7 +341,7 @@ def test_saving_is_what_the_caller_says():
     assert seen == [joint]
 
 
-def test_what_files_cannot_hold_is_told():
+def test_what_files_cannot_hold_is_reported():
     class Impostor(Circle):
         tag = "CircleTrack"
 
@@ -438,7 +438,7 @@ def test_the_numbers_of_a_failure_are_in_the_message():
     assert "give (" in numbers
 
 
-def test_all_broken_laws_are_told_at_once():
+def test_all_broken_laws_are_reported_at_once():
     class Both(SeedVelocity):
         def approx_equal(self, other, tolerance):
             return True
@@ -471,7 +471,7 @@ def test_a_motion_that_is_nowhere_defined_is_refused():
         check_joint(Nowhere())
 
 
-def test_what_cannot_be_traced_is_told_at_once():
+def test_what_cannot_be_traced_is_reported_at_once():
     class Untraceable(Joint):
         def pose(self, q):
             return Pose.translation(math.sin(q), 0.0, 0.0)

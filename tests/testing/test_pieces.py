@@ -57,7 +57,7 @@ def test_smooth_functions_have_no_choices():
     assert len(edges(Revolute().motion.program, GRID)) == 0
 
 
-def test_what_is_undefined_is_no_endless_change():
+def test_what_is_undefined_is_not_an_endless_change():
     program = program_of(lambda q: np.floor(np.sqrt(q)))
     found = edges(program, np.linspace(-3.0, 0.5, 50))
     assert len(found) == 0

@@ -650,7 +650,7 @@ ARGUMENTS = [-math.inf, -1e300, -3.0, -1.0, -5e-324, 0.0, 5e-324, 0.5, 1.0, 2.0,
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_path_that_numbers_take_is_no_contradiction(seed):
+def test_a_path_that_numbers_take_is_not_a_contradiction(seed):
     rng = np.random.default_rng(seed)
     tape = Tape()
     nodes = [tape.input(0), tape.input(1), *map(tape.constant, (-1.0, 0.0, 1.0, 2.0))]

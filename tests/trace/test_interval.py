@@ -151,7 +151,7 @@ def test_the_top_of_a_wave_far_out_is_not_missed(name: str):
         assert enclosure.low <= np.min(found) <= np.max(found) <= enclosure.high
 
 
-def test_results_that_overflow_are_held():
+def test_results_that_overflow_are_bounded():
     huge = Interval(1e308, 1.7e308)
     for enclosure in (
         interval.add(huge, huge),
@@ -171,7 +171,7 @@ def test_a_square_is_not_negative_but_a_product_may_be():
     assert interval.mul(x, y).low == pytest.approx(-2.0)
 
 
-def test_results_without_a_number_are_told():
+def test_results_without_a_number_are_reported():
     x = Interval(-1.0, 4.0)
     assert interval.sqrt(x) == Interval(0.0, interval.sqrt(x).high, undefined=True)
     assert interval.log(x).undefined
@@ -192,7 +192,7 @@ def test_results_without_a_number_are_told():
 
 
 @EVERY
-def test_no_number_in_is_no_number_out(op: Op):
+def test_no_number_in_is_not_a_number_out(op: Op):
     """The result of NaN is NaN, or for a comparison false: never surely true."""
     unknown = Interval(0.25, 0.5, undefined=True)
     for k in range(op.arity):

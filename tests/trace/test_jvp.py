@@ -49,7 +49,7 @@ def test_derivatives_of_derivatives():
     assert replay(program, [x]) == pytest.approx([e, e * c, e * (c * c - s), third])
 
 
-def test_what_lies_below_a_seed_is_held():
+def test_what_lies_below_a_seed_is_constant():
     def formula(x):
         y = x * x
         alone = tangent([y * x, y, x], [(y, 1.0)])
@@ -138,7 +138,7 @@ def test_the_rate_of_what_is_not_chosen_does_not_show(function, points, slope):
         assert at(second, x) == 0.0, (x, listing(second))
 
 
-def test_nan_is_no_slope_of_a_product():
+def test_nan_is_not_a_slope_of_a_product():
     assert math.isnan(at(derivative(lambda x: x * f.sin(x)), math.nan))
     assert math.isnan(at(derivative(abs), math.nan))
 

@@ -176,7 +176,7 @@ MISUSES = {
 
 
 @pytest.mark.parametrize("message", MISUSES)
-def test_what_cannot_be_traced_is_told_with_its_line(message: str):
+def test_what_cannot_be_traced_is_reported_with_its_line(message: str):
     misuse = MISUSES[message]
 
     def formula(q):

@@ -135,7 +135,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("message", WRONG)
-def test_what_is_no_number_cannot_be_returned(message: str):
+def test_what_is_not_a_number_cannot_be_returned(message: str):
     with pytest.raises(
         TraceError, match=rf"test_program\.py:\d+: 'f' returns {message.strip()}"
     ):
@@ -198,7 +198,7 @@ def test_the_fingerprint_is_of_what_is_computed(program: Program):
     assert len(prints | {program.fingerprint}) == len(changes) + 1
 
 
-def test_an_output_is_no_input():
+def test_an_output_is_not_an_input():
     steps = (Instruction("input"),)
     first = Program("p", (Port("x", ()), Port("y", ())), (Port("z", ()),), steps, (0,))
     second = Program("p", (Port("x", ()),), (Port("y", ()), Port("z", ())), steps, (0,))
@@ -277,6 +277,6 @@ def test_a_comparison_with_what_may_be_undefined_may_be_false():
     assert replay(program, [-1.0]) == [2.0]
 
 
-def test_constants_that_are_no_number_are_enclosed():
+def test_constants_that_are_not_number_are_enclosed():
     (enclosure,) = enclose(trace(lambda: math.nan), [])
     assert enclosure.undefined

@@ -56,7 +56,7 @@ def test_a_fault_begins_with_its_place():
 
 
 @pytest.mark.parametrize("number", [3, (0.5,), (-1,)])
-def test_a_wrong_shape_is_told_where_it_is_asked_for(number):
+def test_a_wrong_shape_is_reported_where_it_is_asked_for(number):
     with pytest.raises(
         TraceError, match=r"test_source_location\.py:\d+: input 'x' has the shape"
     ):

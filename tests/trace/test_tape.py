@@ -74,7 +74,7 @@ def test_truths_and_numbers_convert(tape: Tape):
 @pytest.mark.parametrize(
     "wrong", ["1", None, 1j, [1.0], np.ones(2), Decimal(1), object()]
 )
-def test_what_is_no_number_is_refused(tape: Tape, wrong):
+def test_what_is_not_a_number_is_refused(tape: Tape, wrong):
     x = tape.input(0)
     for record in (lambda: ADD(x, wrong), lambda: AND(x > 0, wrong)):
         with pytest.raises(
