@@ -96,6 +96,7 @@ _LATER = {  # imported on first use, so that importing armillary stays quick
 
 _Folder = str | os.PathLike[str]
 _ENDING = ".cell.json"
+_SCRIPTS = ("approved", "isolated")
 
 
 def __getattr__(name: str) -> Any:
@@ -124,6 +125,7 @@ def load(  # noqa: PLR0913
     lenient: bool = False,
     srdf: _Folder | None = None,
     arguments: Mapping[str, str] | None = None,
+    scripts: str = "approved",
 ) -> Cell:
     """Return the cell in a file of any known format.
 
@@ -147,12 +149,18 @@ def load(  # noqa: PLR0913
         arguments: Values for `$(arg name)` in a `.xacro` file. Such a file is a
             program: it is run in a process of its own, which may only read files, in
             the folders that are allowed. Load only those that you trust.
+        scripts: What happens to kinematics scripts in the file when they are first
+            needed: `approved` ones run, or, with `isolated`, also others, in processes
+            of their own with limits. Loading runs none.
 
     Raises:
         FormatError: The file cannot be read, or is faulty; it lists all diagnostics.
-        UnknownName: There is no such format or plug-in.
+        UnknownName: There is no such format or plug-in, or choice of scripts.
     """
     from armillary.formats import registry
+
+    if scripts not in _SCRIPTS:
+        raise unknown("choice of scripts", scripts, _SCRIPTS)
 
     workcell, report = registry.read(
         path,
@@ -168,6 +176,10 @@ def load(  # noqa: PLR0913
         arguments=arguments,
     )
     registry.log(report)
+    if scripts == "isolated":
+        from armillary.scripts.mechanism import isolate_scripts
+
+        isolate_scripts(workcell)
     return Cell.of(workcell)
 
 

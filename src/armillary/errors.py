@@ -15,6 +15,7 @@ __all__ = [
     "JointError",
     "KernelError",
     "ModelError",
+    "NotCompiled",
     "PluginError",
     "ScriptError",
     "ShapeError",
@@ -59,6 +60,10 @@ class JointError(ModelError):
 
 class ScriptError(JointError):
     """A script of a component is wrong, or may not run."""
+
+
+class NotCompiled(ScriptError):
+    """A script that runs as Python was asked for what needs machine code."""
 
 
 class PluginError(ArmillaryError):

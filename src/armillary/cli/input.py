@@ -11,8 +11,10 @@ from armillary.cell.cell import Cell
 from armillary.cli.hints import diagnostic_text
 from armillary.errors import quote
 from armillary.formats import registry
-from armillary.formats.diagnostic import Report, Severity
+from armillary.formats.diagnostic import Place, Report, Severity
 from armillary.model.workcell import Workcell
+from armillary.scripts.manipulator import scripted
+from armillary.scripts.mechanism import isolate_scripts, scripts_of
 
 
 def add_file(parser: argparse.ArgumentParser, name: str = "FILE") -> None:
@@ -61,6 +63,16 @@ def add_file(parser: argparse.ArgumentParser, name: str = "FILE") -> None:
         default=[],
         help="a value for $(arg NAME) in a xacro file; may be repeated",
     )
+    parser.add_argument(
+        "--component",
+        metavar="FILE",
+        help="the component of a kinematics script, which is the file then, and runs",
+    )
+    parser.add_argument(
+        "--isolated-scripts",
+        action="store_true",
+        help="run the scripts of the file in processes of their own, with limits",
+    )
     add_plugin(parser)
 
 
@@ -81,7 +93,9 @@ def read(options: argparse.Namespace) -> tuple[Workcell, Report]:
     Raises:
         ArmillaryError: It cannot be read, or is faulty.
     """
-    return registry.read(
+    if options.component is not None:
+        return _scripted(options)
+    workcell, report = registry.read(
         options.file,
         format=options.format,
         packages=dict(options.package),
@@ -92,6 +106,20 @@ def read(options: argparse.Namespace) -> tuple[Workcell, Report]:
         srdf=options.srdf,
         arguments=dict(options.argument),
     )
+    if options.isolated_scripts:
+        isolate_scripts(workcell)
+    return workcell, report
+
+
+def _scripted(options: argparse.Namespace) -> tuple[Workcell, Report]:
+    """Return the cell of a kinematics script; giving its path lets it run."""
+    robot = scripted(options.file, component=options.component)
+    workcell, report = Workcell(name=robot.name, manipulators=[robot]), Report()
+    for script in scripts_of(workcell):
+        for each in script.diagnostics:
+            place = Place(options.file, each.line, 1)
+            report.warning(place, each.kind, each.message)
+    return workcell, report
 
 
 def open_cell(options: argparse.Namespace) -> Cell:

@@ -20,12 +20,13 @@ from armillary.cli import (
     plugins,
     show,
     tree,
+    trust,
 )
 from armillary.cli.hints import error_text
 from armillary.cli.vectors import join_numbers
 from armillary.errors import ArmillaryError, printable
 
-VERBS = (info, tree, check, explain, fk, ik, convert, show, bench, plugins)
+VERBS = (info, tree, check, explain, fk, ik, convert, show, bench, plugins, trust)
 
 DONE, FAILED, INTERRUPTED = 0, 2, 130
 

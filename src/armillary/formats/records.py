@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 TYPE: Final = "type"
+SCRIPT: Final = "Script"
 PRECURSOR: Final = "precursor"
 DEEPEST: Final = 32
 _NESTED: Final = frozenset({dict, list})
@@ -99,7 +100,7 @@ def joint_of(record: dict[str, Any], own: Mapping[str, type[Joint]]) -> Joint:
             "A joint has no type, or one that is not a string; give it one of "
             f"{', '.join(JOINT_TYPES)}, or the tag of your own class."
         )
-    kind = JOINT_TYPES.get(tag) or own.get(tag)
+    kind = JOINT_TYPES.get(tag) or own.get(tag) or _script(tag)
     if kind is None:
         return _opaque(tag, record)
     parameters = {
@@ -107,6 +108,18 @@ def joint_of(record: dict[str, Any], own: Mapping[str, type[Joint]]) -> Joint:
     }
     _check_names(kind, parameters)
     return kind(**parameters)
+
+
+def _script(tag: str) -> type[Joint] | None:
+    """Return the class of joints that a script moves, if this is its tag.
+
+    Reading one runs nothing.
+    """
+    if tag != SCRIPT:
+        return None
+    from armillary.scripts.mechanism import Script
+
+    return Script
 
 
 def joint_record(joint: Joint) -> Record:

@@ -41,7 +41,7 @@ def answer(forms: Sequence[Method], numeric: NumericSearch, query: Query) -> Can
     problem = numeric.problem
     wanted = np.clip(query.wanted, *problem.finite_limits)
     found = found.nearest(wanted)
-    if query.near is not None:
+    if query.near is not None and problem.can_search:
         found = _approached(found, numeric, query, wanted)
         if found.success.all():
             return found
@@ -53,7 +53,7 @@ def answer(forms: Sequence[Method], numeric: NumericSearch, query: Query) -> Can
         doubt = doubt | blocked
     rows = np.flatnonzero(doubt)
     # a search would not keep a given arm angle
-    if rows.size and query.arm_angle is None:
+    if rows.size and query.arm_angle is None and (others or problem.can_search):
         left = query.at(rows, near=None, seed=found.q[rows, 0])
         found.take(rows, answer(others, numeric, left))
         reason[blocked & ~succeeded(reason)] = Reason.LIMITS

@@ -16,6 +16,7 @@ from armillary.ik.reach_bound import reach_of
 from armillary.ik.targets import POSE_SIZE
 from armillary.ik.whole_turns import finite_limits, turning_joints
 from armillary.kernel import shared_kernel
+from armillary.kernel.python_kernel import PythonProgram
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.poses import poses_program
@@ -176,6 +177,11 @@ class Problem:
             selection=self.selection,
         )
         return bind(shared_kernel(program), self.selection.values(self.tree))
+
+    @cached_property
+    def can_search(self) -> bool:
+        """Return whether a search can be compiled: no script runs as Python."""
+        return not isinstance(self.fk.program, PythonProgram)
 
     @cached_property
     def turning(self) -> Truths:

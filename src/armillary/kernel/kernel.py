@@ -29,6 +29,7 @@ from armillary.kernel.arguments import (
 from armillary.kernel.buffers import empty
 from armillary.kernel.fallback import STATE, finish
 from armillary.kernel.native import Native, native_of, real_type
+from armillary.kernel.python_kernel import PythonKernel, PythonProgram
 from armillary.kernel.signature import Computation, ufunc_signature
 from armillary.trace import Port, Program
 
@@ -363,5 +364,7 @@ def shared_kernel(
     program: Program, *, dtype: npt.DTypeLike = np.float64, lanes: int | None = None
 ) -> Kernel:
     """Return the kernel of `program`, the same one for equal questions to `compile`."""
+    if isinstance(program, PythonProgram):
+        return cast("Kernel", PythonKernel(program, dtype))
     with forks.PROGRAM_LOCKS[hash(program) % len(forks.PROGRAM_LOCKS)]:
         return _shared(program, real_type(dtype), lanes)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.errors import NotCompiled
 from armillary.kernel import shared_kernel
 from armillary.kernel.arguments import as_inputs
 from armillary.kinematics.bound_state import bound_state
@@ -175,7 +177,8 @@ class AllFrames:
 
     def _kernel(self, lanes: int | None) -> Callable[..., Array]:
         if 0 < len(self._frames) <= MOST_COMPILED:
-            return shared_kernel(self._program, lanes=lanes)
+            with suppress(NotCompiled):
+                return shared_kernel(self._program, lanes=lanes)
         return self._interpreted
 
     @cached_property

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
+from armillary.errors import NotCompiled
+from armillary.kernel.python_kernel import PythonProgram
 from armillary.kinematics.joint_vector import with_numbers
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Base, Tree
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
-from armillary.trace import Program, trace
+from armillary.trace import Port, Program, trace
 
 __all__ = ["Inputs", "program_of"]
 
@@ -109,6 +113,8 @@ def program_of(
 ) -> Program:
     """Return the program of equations of a tree and the whole q.
 
+    Where a script cannot be compiled, the program runs as Python.
+
     Its inputs are those of `selection.shapes`, q, and `more`.
 
     Args:
@@ -126,5 +132,16 @@ def program_of(
         now, whole = selection.applied(tree, q, given[: len(bound)])
         return equations(now, whole, *rest)
 
-    size = len(selection.inputs)
-    return trace(of_inputs, name=name, outputs=(output,), **bound, q=(size,), **more)
+    shapes = {**bound, "q": (len(selection.inputs),), **more}
+    try:
+        return trace(of_inputs, name=name, outputs=(output,), **shapes)
+    except NotCompiled as reason:  # a script moves something
+        rest = [selection.rest[k] for k in selection.inputs]
+        zeros = (np.zeros(shape) for shape in more.values())
+        try:
+            found = of_inputs(*selection.values(tree), rest, *zeros)
+        except AttributeError:  # it takes derivatives of traced scalars
+            raise reason from None
+        ports = tuple(Port(*each) for each in shapes.items())
+        result = Port(output, np.shape(found))
+        return PythonProgram(name, ports, (result,), (), (), of_inputs)

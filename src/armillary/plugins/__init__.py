@@ -6,7 +6,7 @@ Nothing here knows robots, and nothing is imported unless `load` is called.
 from __future__ import annotations
 
 from armillary.plugins.advice import advice
-from armillary.plugins.configuration import config_path, configured
+from armillary.plugins.configuration import config_path, configured, own_content
 from armillary.plugins.load import load
 from armillary.plugins.offers import GROUP, Offer, normal, offers
 
@@ -19,4 +19,5 @@ __all__ = [
     "load",
     "normal",
     "offers",
+    "own_content",
 ]

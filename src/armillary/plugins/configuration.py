@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from armillary.errors import PluginError, nearest, quote
 
-__all__ = ["config_path", "configured"]
+__all__ = ["config_path", "configured", "own_content"]
 
 VARIABLE: Final = "ARMILLARY_CONFIG"
 FILE: Final = "config.toml"
@@ -54,7 +54,7 @@ def configured() -> tuple[str, ...]:
             key or value.
     """
     path = config_path()
-    data = b"" if path is None else _content(path)
+    data = b"" if path is None else own_content(path)
     try:
         values = tomllib.loads(data.decode())
     except ValueError as error:  # of TOML, or of UTF-8
@@ -72,8 +72,12 @@ def configured() -> tuple[str, ...]:
     return tuple(cast(list[str], names))
 
 
-def _content(path: Path) -> bytes:
-    """Return the bytes of the file, none where it does not exist."""
+def own_content(path: Path) -> bytes:
+    """Return the bytes of a file of the user's own, none where it does not exist.
+
+    Raises:
+        PluginError: Others may write it, or it cannot be read.
+    """
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):

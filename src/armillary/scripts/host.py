@@ -55,12 +55,18 @@ class Host:
     """
 
     def __init__(
-        self, source: Source, component: ComponentData, *, relaxed: bool = False
+        self,
+        source: Source,
+        component: ComponentData,
+        *,
+        relaxed: bool = False,
+        is_isolated: bool = False,
     ) -> None:
         """Run the script, then its events up to the first `OnForward`.
 
         relaxed: Whether solutions beyond joint limits count, where `OnRelaxParams`
             agrees; else those within, where `OnConstrainParams` agrees.
+        is_isolated: Whether the script may import nothing but what is offered here.
 
         Raises:
             ScriptError: The script or the component is wrong; the message has the line.
@@ -75,7 +81,7 @@ class Host:
             "getSimulation": not_offered("getSimulation"),
             "forwardKin": self._forward_kin,
         }
-        self._runner = Runner(source, own)
+        self._runner = Runner(source, own, is_isolated=is_isolated)
         self.joints, self.secondary = self._joints()
         self.kinematic_count = self._runner.count(
             "OnGetKinematicJointCount", len(self.joints), len(self.joints)

@@ -153,10 +153,13 @@ OF_PYTHON_2: Final[dict[str, Any]] = {
 }
 
 
-def builtins_of(modules: Mapping[str, ModuleType]) -> dict[str, Any]:
+def builtins_of(
+    modules: Mapping[str, ModuleType], *, others: bool = True
+) -> dict[str, Any]:
     """Return the builtins that a script runs with.
 
     modules: Those of its host, which imports find first.
+    others: Whether it may import others, too.
     """
 
     def import_(
@@ -168,6 +171,11 @@ def builtins_of(modules: Mapping[str, ModuleType]) -> dict[str, Any]:
     ) -> Any:
         if level == 0 and name in modules:
             return modules[name]
+        if not others:
+            offered = ", ".join(modules)
+            raise ScriptError(
+                f"an isolated script may not import {name}; it may import {offered}"
+            )
         return builtins.__import__(name, globals, locals, fromlist, level)
 
     own = {

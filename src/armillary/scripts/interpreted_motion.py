@@ -8,23 +8,19 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import JointError
+from armillary.errors import NotCompiled
 from armillary.model.motion import Motion
 from armillary.spatial.pose import Pose
 from armillary.spatial.twist import Vector6
 from armillary.spatial.vector import Number
 from armillary.trace import Traced
 
-__all__ = ["InterpretedMotion", "NotCompiled"]
+__all__ = ["InterpretedMotion"]
 
 Array = npt.NDArray[np.float64]
 
 STEP: Final = 1e-5
 """Of central differences [m or rad]; their error is about 1e-10."""
-
-
-class NotCompiled(JointError):
-    """A script that runs as Python was asked for machine code."""
 
 
 class InterpretedMotion(Motion):

@@ -34,6 +34,7 @@ __all__ = ["DEGREE", "MILLIMETRE", "ScriptMatrix"]
 
 DEGREE: Final = 0.017453292519943295
 MILLIMETRE: Final = 1e-3
+FLAT: Final = 1e-12
 
 
 class ScriptMatrix:
@@ -262,7 +263,8 @@ class ScriptMatrix:
         """
         n, o, a = transpose(self._rows)
         volume: Any = dot(n, cross(o, a))
-        if are_floats([volume]) and volume == 0.0:
+        box: Any = norm(n) * norm(o) * norm(a)
+        if are_floats([volume]) and abs(volume) <= FLAT * box:
             raise ScriptError("invert: the axes of the matrix lie in a plane.")
         factor = 1.0 / volume
         self._rows = (

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from armillary.errors import JointError
+from armillary.errors import JointError, ScriptError
 from armillary.model.closed_form import OutOfReach
 from armillary.model.mechanism import Mechanism
 from armillary.model.motion import Motion
 from armillary.model.unit import Unit
+from armillary.model.workcell import Workcell
 from armillary.scripts.component import ComponentData
 from armillary.scripts.constants import SolutionWarning
 from armillary.scripts.host import Host, Solution
 from armillary.scripts.interpreted_motion import InterpretedMotion
+from armillary.scripts.isolation import IsolatedHost
 from armillary.scripts.source import Diagnostic, prepared
-from armillary.scripts.trust import require_consent
+from armillary.scripts.trust import is_isolated, isolate
 from armillary.spatial.pose import IDENTITY, Pose
 
-__all__ = ["Script"]
+__all__ = ["Script", "isolate_scripts", "scripts_of"]
 
 COMPARED: Final = 16
 """Joint positions at which traced and interpreted poses are compared."""
@@ -49,6 +51,19 @@ class Script(Mechanism, frozen=True):
     relaxed: bool = False
     lengths = ()
 
+    def check(self) -> None:
+        """Refuse a component that cannot be read; nothing runs.
+
+        Raises:
+            ScriptError: `component` is not the JSON of one.
+        """
+        try:
+            _joints(self.component)
+        except msgspec.MsgspecError as error:
+            raise ScriptError(
+                f"The component of the script {self.file} cannot be read: {error}."
+            ) from error
+
     @property
     def input_units(self) -> tuple[Unit, ...]:
         """Return what the joints are measured in, then the external ones."""
@@ -58,7 +73,7 @@ class Script(Mechanism, frozen=True):
         )
 
     @property
-    def host(self) -> Host:
+    def host(self) -> Host | IsolatedHost:
         """Return what runs the script, the same for equal scripts.
 
         Raises:
@@ -130,6 +145,19 @@ class Script(Mechanism, frozen=True):
         )
 
 
+def scripts_of(cell: Workcell) -> Iterator[Script]:
+    """Yield the scripts that move links of a cell; none of them runs."""
+    for link in cell.links:
+        if isinstance(link.joint, Script):
+            yield link.joint
+
+
+def isolate_scripts(cell: Workcell) -> None:
+    """Let the scripts of a cell run in processes of their own."""
+    for each in scripts_of(cell):
+        isolate(each.source)
+
+
 @lru_cache(maxsize=1024)
 def _joints(component: str) -> tuple[Any, ...]:
     data = msgspec.json.decode(component, type=ComponentData)
@@ -137,8 +165,11 @@ def _joints(component: str) -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=256)
-def _host_of(file: str, source: str, component: str, *, relaxed: bool) -> Host:
-    require_consent(source, file)
+def _host_of(
+    file: str, source: str, component: str, *, relaxed: bool
+) -> Host | IsolatedHost:
+    if is_isolated(source, file):
+        return IsolatedHost(file, source, component, relaxed=relaxed)
     data = msgspec.json.decode(component, type=ComponentData)
     return Host(prepared(source, file), data, relaxed=relaxed)
 
@@ -150,7 +181,8 @@ def _motion_of(script: Script) -> Motion:
     try:
         traced = Motion(script, len(script.input_units))
     except JointError as error:
-        reason = str(error)
+        reason = str(error).removeprefix("Script.pose cannot be traced. ")
+        reason = reason.partition(" Use the functions of numpy")[0]
     else:
         q = _samples(host)
         difference = np.abs(traced.poses(q) - interpreted.poses(q))
@@ -176,7 +208,7 @@ def _line_in(reason: str, script: Script) -> int:
     return int(digits) if digits.isdigit() else 1
 
 
-def _samples(host: Host) -> Any:
+def _samples(host: Host | IsolatedHost) -> Any:
     """Return joint positions within the limits [m or rad]."""
     joints = (*host.joints, *host.secondary)
     ends = [

@@ -47,12 +47,19 @@ class Runner:
         source: The script.
     """
 
-    def __init__(self, source: Source, own: Mapping[str, Callable[..., Any]]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        own: Mapping[str, Callable[..., Any]],
+        *,
+        is_isolated: bool = False,
+    ) -> None:
         """Run the script.
 
         Args:
             source: It.
             own: What its host offers it: `getComponent` and the like.
+            is_isolated: Whether it may import nothing but what its host offers.
 
         Raises:
             ScriptError: It fails, or lacks an event.
@@ -62,7 +69,7 @@ class Runner:
         self._module = f"script:{source.name}"
         self._space: dict[str, Any] = {
             "__name__": self._module,
-            "__builtins__": builtins_of(host_modules(own)),
+            "__builtins__": builtins_of(host_modules(own), others=not is_isolated),
         }
         self._formulas = formulas_of(source.tree)
         with self._guarded("the script"):
@@ -176,8 +183,11 @@ class Runner:
 
     def _line_of(self, error: BaseException) -> int | None:
         """Return the innermost line of the script that led to an error."""
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [each.lineno for each in frames if each.filename == self.source.name]
+        lines = [
+            line
+            for frame, line in traceback.walk_tb(error.__traceback__)
+            if frame.f_code.co_filename == self.source.name
+        ]
         return lines[-1] if lines else None
 
     def _check_events(self) -> None:

@@ -1,0 +1,80 @@
+"""`armillary trust`: which kinematics scripts of files may run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from armillary.errors import ScriptError, printable, quote
+from armillary.formats import registry
+from armillary.scripts import trust
+from armillary.scripts.mechanism import scripts_of
+from armillary.scripts.source import digest
+
+FOUND, NOT_APPROVED = 0, 1
+SUFFIX = ".py"
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "trust",
+        help="which kinematics scripts of files may run",
+        description="Kinematics scripts in cell files run only if you approved their "
+        "text. show prints them, and whether they are approved; without a file, what "
+        "is approved. The exit code of show is 1 where one is not.",
+    )
+    parser.add_argument("action", choices=("show", "approve", "revoke"))
+    parser.add_argument("file", nargs="?", help="a cell file, or a script: FILE.py")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show, approve or revoke the scripts of a file."""
+    if options.file is None:
+        if options.action != "show":
+            raise ScriptError(f"trust {options.action} needs a file.")
+        for key, name in trust.approved().items():
+            print(f"{key}  {printable(name)}")
+        return FOUND
+    scripts = list(_scripts(options.file))
+    if not scripts:
+        raise ScriptError(f"{options.file}: no link is moved by a kinematics script.")
+    actions = {"show": _show, "approve": _approve, "revoke": _revoke}
+    return max(actions[options.action](name, source) for name, source in scripts)
+
+
+def _scripts(file: str) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each script of a file once; nothing runs."""
+    if file.endswith(SUFFIX):
+        try:
+            yield Path(file).name, Path(file).read_text("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ScriptError(f"{file}: is not text in UTF-8.") from error
+        return
+    workcell, _ = registry.read(file)
+    found = {each.source: each.file for each in scripts_of(workcell)}
+    for source, name in found.items():
+        yield name, source
+
+
+def _show(name: str, source: str) -> int:
+    is_approved = digest(source) in trust.approved()
+    state = "approved" if is_approved else "not approved"
+    print(f"{printable(name)}: {state}, {digest(source)}")
+    for line in source.splitlines():
+        print(f"    {printable(line)}".rstrip())
+    return FOUND if is_approved else NOT_APPROVED
+
+
+def _approve(name: str, source: str) -> int:
+    print(f"{printable(name)}: approved, {trust.approve(source, name)}")
+    return FOUND
+
+
+def _revoke(name: str, source: str) -> int:
+    was = trust.revoke(digest(source))
+    print(f"{quote(name)}: {'no longer approved' if was else 'was not approved'}")
+    return FOUND

@@ -1,0 +1,175 @@
+"""A script in a process of its own, with limits: a containment of faults, no sandbox.
+
+The process may read nothing, write nothing, start nothing and import nothing; each
+question has a time limit, and the whole a limit of memory.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from armillary.errors import NotCompiled, ScriptError
+from armillary.scripts.component import JointData
+from armillary.scripts.host import Solution
+from armillary.scripts.source import Diagnostic
+from armillary.spatial.pose import Pose
+from armillary.trace import Traced
+
+__all__ = ["Description", "IsolatedHost", "Reply", "Request"]
+
+SECONDS: Final = 5.0
+"""For each question, the first of which runs the script."""
+
+START: Final = 10.0
+MEMORY: Final = 1 << 30
+LONGEST: Final = 1 << 22
+CHILD: Final = "armillary.scripts.isolated_child"
+
+
+class Request(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A question to the process.
+
+    Attributes:
+        file, source, component, relaxed, memory: Of the first: what it is to run.
+        values: Joint values [deg or mm], of which the pose is asked.
+        entries: Twelve numbers of a pose, for which solutions are asked.
+    """
+
+    file: str = ""
+    source: str = ""
+    component: str = ""
+    relaxed: bool = False
+    memory: int = MEMORY
+    values: list[float] | None = None
+    entries: list[float] | None = None
+
+
+class Description(msgspec.Struct, kw_only=True):
+    """What the process says of its script; see `Host`."""
+
+    joints: tuple[JointData, ...]
+    secondary: tuple[JointData, ...]
+    configurations: tuple[tuple[str, ...], ...]
+    limits: list[tuple[float | None, float | None]]
+    diagnostics: list[Diagnostic]
+    is_limited: bool
+
+
+class Reply(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What the process answers: a fault, or what was asked for."""
+
+    fault: str = ""
+    description: Description | None = None
+    entries: list[float | None] | None = None
+    solutions: list[tuple[float, list[float]] | None] | None = None
+
+
+class IsolatedHost:
+    """A host in a process of its own; it answers as a `Host` does, on floats alone."""
+
+    def __init__(
+        self, file: str, source: str, component: str, *, relaxed: bool
+    ) -> None:
+        """Start the process and run the script there.
+
+        Raises:
+            ScriptError: The script is wrong, or exceeds a limit.
+        """
+        self._file = file
+        self._lock = threading.Lock()
+        command = [sys.executable, "-I", "-X", "utf8", "-m", CHILD]
+        kept = {k: os.environ[k] for k in ("SYSTEMROOT",) if k in os.environ}
+        self._child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=kept,
+        )
+        weakref.finalize(self, _end, self._child)
+        first = Request(file=file, source=source, component=component, relaxed=relaxed)
+        found = self._ask(first, START).description
+        assert found is not None
+        self.joints, self.secondary = found.joints, found.secondary
+        self.configurations = found.configurations
+        self.diagnostics = found.diagnostics
+        self.is_limited = found.is_limited
+        ends = float("-inf"), float("inf")
+        self.limits = [
+            (ends[0] if low is None else low, ends[1] if high is None else high)
+            for low, high in found.limits
+        ]
+
+    def forward(self, values: Sequence[Any]) -> Pose:
+        """Return the pose of the flange; see `Host.forward`.
+
+        Raises:
+            ScriptError: The script fails, or exceeds a limit.
+            NotCompiled: A value is traced.
+        """
+        _refuse_traced(values)
+        e = self._ask(Request(values=[float(x) for x in values])).entries
+        assert e is not None
+        return _pose([float("nan") if x is None else x for x in e])
+
+    def solutions(self, pose: Pose) -> list[Solution | None]:
+        """Return what the script gives for each configuration; see `Host.solutions`.
+
+        Raises:
+            ScriptError: The script fails, or exceeds a limit.
+            NotCompiled: The pose is traced.
+        """
+        _refuse_traced(pose.entries)
+        asked = Request(entries=[float(x) for x in pose.entries])
+        found = self._ask(asked).solutions
+        assert found is not None
+        return [each and Solution(each[0], tuple(each[1])) for each in found]
+
+    def _ask(self, request: Request, seconds: float = SECONDS) -> Reply:
+        child = self._child
+        assert child.stdin is not None and child.stdout is not None
+        with self._lock:
+            timer = threading.Timer(seconds, child.kill)
+            timer.start()
+            try:
+                child.stdin.write(msgspec.json.encode(request) + b"\n")
+                child.stdin.flush()
+                line = child.stdout.readline(LONGEST)
+                reply = msgspec.json.decode(line, type=Reply)
+            except (OSError, msgspec.MsgspecError) as error:
+                child.kill()
+                raise ScriptError(
+                    f"{self._file}: the script took more than {seconds:g} s or "
+                    f"{MEMORY >> 20} MiB, or ended its process; it was stopped."
+                ) from error
+            finally:
+                timer.cancel()
+        if reply.fault:
+            raise ScriptError(reply.fault)
+        return reply
+
+
+def _pose(e: Sequence[float]) -> Pose:
+    rows = ((e[0], e[1], e[2]), (e[3], e[4], e[5]), (e[6], e[7], e[8]))
+    return Pose(rows, (e[9], e[10], e[11]))
+
+
+def _refuse_traced(values: Sequence[Any]) -> None:
+    if any(isinstance(each, Traced) for each in values):
+        raise NotCompiled("The script runs in a process of its own, as Python.")
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    child.kill()
+    child.wait()
+    for stream in (child.stdin, child.stdout):
+        if stream is not None:
+            stream.close()

@@ -1,0 +1,110 @@
+"""Scripts that cannot be compiled run as Python, and say why."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import armillary as arm
+from armillary.errors import NotCompiled
+
+SCRIPT = """\
+from math import *
+import vcMatrix
+from vcPythonKinematics import *
+
+reach = {0: 0.1, 1: 0.2}
+
+def OnGetJointCount():
+  return 2
+
+def OnForward(kin):
+  q = kin.JointValues
+  step = int(floor(q[0] / 90.0))
+  m = vcMatrix.new()
+  m.rotateRelZ(q[0])
+  m.translateRel(500.0, 0, q[1])
+  kin.Target = m
+  return reach.get(step, 0.3) > 0
+
+def OnInverse(kin):
+  p = kin.Target.P
+  kin.JointValues = [degrees(atan2(p.Y, p.X)), p.Z]
+  return True
+"""
+COMPONENT = {
+    "joints": [
+        {"name": "J1", "min": -180, "max": 180},
+        {"name": "J2", "kind": "translational"},
+    ]
+}
+Q = np.array([[0.3, 0.2], [-1.0, 0.1]])
+
+
+@pytest.fixture(name="cell", scope="module")
+def cell_fixture(tmp_path_factory):
+    path = tmp_path_factory.mktemp("script") / "turning.py"
+    path.write_text(SCRIPT)
+    return arm.Cell(manipulators=[arm.scripted(path, component=COMPONENT)])
+
+
+def test_the_diagnostic_says_where_and_why(cell):
+    (found,) = cell.manipulators[0].link("flange").joint.diagnostics
+    assert (found.kind, found.line) == ("not-compiled", 12)
+    assert found.message.startswith("turning.py:12: an int was asked of a traced")
+
+
+def test_poses_and_rates(cell):
+    fk, jacobian = cell.fk("flange"), cell.jacobian("flange")
+    X = fk(Q)
+    for q, pose in zip(Q, X, strict=True):
+        turn = arm.Pose.rotation_z(q[0])
+        expected = turn @ arm.Pose.translation(0.5, 0, q[1])
+        assert_allclose(pose, expected.matrix(), atol=1e-12)
+        assert_allclose(fk(q), pose)
+    J = jacobian(Q)
+    assert_allclose(J[:, :3, 0], np.cross([0, 0, 1], X[:, :3, 3]), atol=1e-8)
+    assert_allclose(J[:, :, 1], np.tile([0, 0, 1, 0, 0, 0], (2, 1)), atol=1e-8)
+    assert_allclose(cell.velocity("flange")(Q, Q), (J @ Q[..., None])[..., 0])
+    out = np.empty((2, 4, 4))
+    assert fk(Q, out=out, threads=1) is out
+    assert_allclose(out, X)
+
+
+def test_all_frames_of_a_state(cell):
+    poses = cell.poses(arm.State(q=Q[0]))
+    assert_allclose(poses["flange"], cell.fk("flange")(Q[0]))
+
+
+def test_inverse_by_the_script(cell):
+    ik = cell.ik("flange")
+    X = cell.fk("flange")(Q)
+    assert_allclose(ik(X).q, Q, atol=1e-12)
+    assert_allclose(ik(X, near=Q).q, Q, atol=1e-12)
+    tilted = X[0] @ arm.Pose.rotation_x(0.3).matrix()
+    assert ik(tilted).reason == arm.Reason.NOT_FOUND
+
+
+def test_what_needs_machine_code_says_so(cell):
+    for ask in (
+        lambda: cell.acceleration("flange")(Q, Q, Q),
+        lambda: cell.ik("flange")(np.eye(4), method="numeric"),
+        lambda: cell.ik("flange", rotation="")(np.eye(4)),
+    ):
+        with pytest.raises(NotCompiled, match=r"turning\.py:12"):
+            ask()
+
+
+def test_a_script_that_remembers_calls_is_not_compiled(tmp_path):
+    path = tmp_path / "counting.py"
+    path.write_text(
+        SCRIPT.replace("  step = int(floor(q[0] / 90.0))\n", "  calls.append(1)\n")
+        .replace("reach.get(step, 0.3) > 0", "True")
+        .replace("500.0", "500.0 + len(calls)")
+        + "\ncalls = []\n"
+    )
+    joint = arm.scripted(path, component=COMPONENT).link("flange").joint
+    (found,) = joint.diagnostics
+    assert found.kind == "not-compiled"
+    assert "from call to call" in found.message
