@@ -584,6 +584,16 @@ def test_a_fixed_joint_has_no_damping():
     assert lines(report) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("mu_coulomb", "not-kept"), ("K", "not-kept"), ("wind", "unknown-attribute")],
+)
+def test_what_others_say_of_dynamics_is_a_note(name: str, code: str):
+    _, report = read(pair(f'{LIMIT}<dynamics damping="1" {name}="2"/>'))
+    (line,) = lines(report)
+    assert f"note[{code}]: " in line
+
+
 @pytest.mark.parametrize("inside", ['damping="x"', 'damping="nan" friction="inf"'])
 def test_faulty_damping_is_left_out(inside: str):
     cell, report = read(pair(f"{LIMIT}<dynamics {inside}/>"))

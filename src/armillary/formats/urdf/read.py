@@ -36,6 +36,10 @@ FOREIGN: Final = {
     ),
     "joint": ("calibration", "safety_controller", "joint_properties"),
     "limit": ("deceleration", "jerk"),
+    "dynamics": (
+        *("D", "K", "mu_coulomb", "mu_viscous", "armature", "rotor_inertia"),
+        *("spring_reference", "spring_stiffness", "stiffness"),
+    ),
     "collision": ("verbose",),
     "material": ("texture",),
 }
@@ -71,7 +75,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     ]
     elements = robot.children_named("joint")
     joints = [read_joint(each, report) for each in report.bounded(elements)]
-    report_unused(robot, report, foreign=FOREIGN, asides=("link", "material"))
+    report_unused(robot, report, foreign=FOREIGN, asides=("link", "material", "dynamics"))
     are_named = check_names(places, joints, report)
     unlimited, free = check_mimics(joints, report)
     # With wrong names, links would seem to be loose that are not.
