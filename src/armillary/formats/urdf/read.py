@@ -75,7 +75,8 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     ]
     elements = robot.children_named("joint")
     joints = [read_joint(each, report) for each in report.bounded(elements)]
-    report_unused(robot, report, foreign=FOREIGN, asides=("link", "material", "dynamics"))
+    asides = ("link", "material", "dynamics")
+    report_unused(robot, report, foreign=FOREIGN, asides=asides)
     are_named = check_names(places, joints, report)
     unlimited, free = check_mimics(joints, report)
     # With wrong names, links would seem to be loose that are not.
