@@ -34,6 +34,11 @@ def test_lines_are_short():
     assert len(repr(long)) < 200
     assert "1000 in all" in repr(long)
     assert len(repr(CELL.fk("tool0"))) < 100
+    poses = CELL.poses(STATE)
+    assert repr(poses) == f"<poses of {len(poses)} frames: ({len(poses)}, 4, 4)>"
+    assert repr(CELL.device("ur5e").ik().all(np.eye(4))) == "<Answers: 0 to 1 targets>"
+    between = CELL.between("tool0", STATE)
+    assert repr(between) == "<pose of 'tool0' relative to 'world'>"
 
 
 def test_a_solution_says_how_its_targets_ended():

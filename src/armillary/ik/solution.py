@@ -142,6 +142,9 @@ class Answers:
         q = self.q[index][self.success[index]]
         return q[distinct(q, SAME)]
 
+    def __repr__(self) -> str:
+        return f"<Answers: {int(self.success.sum())} to {self.count.size} targets>"
+
 
 def distinct(q: Array, apart: float) -> list[int]:
     """Return the indices of vectors that differ from all before, shape (k, n).

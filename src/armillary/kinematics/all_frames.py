@@ -107,6 +107,9 @@ class Poses(Mapping[str, Array]):
     def __len__(self) -> int:
         return len(self._rows)
 
+    def __repr__(self) -> str:
+        return f"<poses of {len(self)} frames: {self._matrices.shape}>"
+
     def relative(self, frame: str, to: str) -> Array:
         """Return the pose of `frame` in the frame `to`, shape (..., 4, 4)."""
         pose: Array = np.linalg.solve(self[to], self[frame]).astype(np.float64)

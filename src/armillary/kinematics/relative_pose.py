@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import StateError
+from armillary.errors import StateError, quote
 from armillary.kernel import shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.bound_state import bound_state
@@ -72,6 +72,10 @@ class Between:
         self._kernel = shared_kernel(program)
         values = self._selection.values(state.tree)
         self.kernel: AnyKernel = bind(self._kernel, values)
+
+    def __repr__(self) -> str:
+        frame, relative_to = map(quote, self._names)
+        return f"<pose of {frame} relative to {relative_to}>"
 
     def __call__(self, state: State) -> Array:
         """Return the pose in a state, shape (4, 4).
