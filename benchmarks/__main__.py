@@ -22,6 +22,7 @@ from benchmarks import (
     joints,
     kinematics,
     pipelines,
+    scripted,
 )
 from benchmarks.measure import table
 
@@ -33,6 +34,7 @@ GROUPS = {
     "closed": closed,
     "cells": cells,
     "pipelines": pipelines,
+    "scripted": scripted,
 }
 REPORTS = {"arms": arms, "agreement": agreement, "files": files}
 

@@ -108,3 +108,18 @@ def test_a_script_that_remembers_calls_is_not_compiled(tmp_path):
     (found,) = joint.diagnostics
     assert found.kind == "not-compiled"
     assert "from call to call" in found.message
+
+
+def test_an_inverse_that_remembers_calls_is_not_compiled(tmp_path):
+    path = tmp_path / "counting.py"
+    path.write_text(
+        SCRIPT.replace("int(floor(q[0] / 90.0))", "0").replace(
+            "p.Z]", "p.Z + 0.001 * len(calls)]; calls.append(1)"
+        )
+        + "\ncalls = []\n"
+    )
+    robot = arm.scripted(path, component=COMPONENT)
+    assert robot.link("flange").joint.diagnostics == ()
+    closed = arm.Cell(manipulators=[robot]).ik("flange").closed
+    assert not closed.compiled
+    assert "from call to call" in closed.why_not_compiled

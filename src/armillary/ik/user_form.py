@@ -25,6 +25,9 @@ from armillary.trace import Program, trace
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 
+COMPARED = 8  # poses at which traced and plain answers are compared
+AGREEMENT = 1e-6  # of their numbers
+
 
 class UserForm:
     """A user's closed form at work, as `ik.closed` of an arm that was given one.
@@ -61,6 +64,17 @@ class UserForm:
         return isinstance(self._traced, Program)
 
     @property
+    def program(self) -> Program:
+        """Return the program of `inverse`; see `inverse_program`.
+
+        Raises:
+            ModelError: It is not compiled.
+        """
+        if not isinstance(self._traced, Program):
+            raise ModelError(f"{self.family}.inverse is not compiled: {self._traced}")
+        return self._traced
+
+    @property
     def why_not_compiled(self) -> str:
         """Return what kept `inverse` from being traced, empty where it was."""
         return "" if isinstance(self._traced, Program) else self._traced
@@ -68,9 +82,29 @@ class UserForm:
     @cached_property
     def _traced(self) -> Program | str:
         try:
-            return inverse_program(self.form, len(self._problem.joints))
+            program = inverse_program(self.form, len(self._problem.joints))
         except Exception as error:  # on floats the same code may do, or says why not
             return f"{type(error).__name__}: {error}"
+        return self._fault_of(program) or program
+
+    def _fault_of(self, program: Program) -> str:
+        """Return where a traced inverse differs from the plain one, if it does."""
+        problem, n = self._problem, len(self._problem.joints)
+        q = np.random.default_rng(0).uniform(*problem.start_range, (COMPARED, n))
+        targets = problem.fk(q)[:, 0]
+        traced = np.array(shared_kernel(program)(targets))
+        for X, found in zip(targets, traced, strict=True):
+            try:
+                plain = branch_numbers(self.form, Pose.from_matrix(X), n)
+            except Exception:  # there is no pose, or no answer in plain Python
+                continue
+            expected = np.array(plain, dtype=np.float64)
+            if not np.allclose(found, expected, 0.0, AGREEMENT, equal_nan=True):
+                return (
+                    f"traced and run as Python, {self.family}.inverse differs; it "
+                    "keeps something from call to call"
+                )
+        return ""
 
     def candidates(self, query: Query, *, every: bool = False) -> Candidates:
         """Return every branch for each target, verified on the model.

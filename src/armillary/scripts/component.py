@@ -21,6 +21,8 @@ __all__ = ["ComponentData", "ComponentInScript", "JointData", "component_of"]
 Three: TypeAlias = tuple[float, float, float]
 Value: TypeAlias = float | int | bool | str | Three
 
+PER_RADIAN: Final = 180.0 / math.pi
+PER_METRE: Final = 1000.0
 LARGEST_FILE: Final = 1 << 20
 
 
@@ -53,6 +55,11 @@ class JointData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def factor(self) -> float:
         """Return the unit of the joint in radians or metres."""
         return DEGREE if self.is_rotational else MILLIMETRE
+
+    @property
+    def per_si_unit(self) -> float:
+        """Return how many of its units are a radian or a metre."""
+        return PER_RADIAN if self.is_rotational else PER_METRE
 
     @property
     def lower(self) -> float:

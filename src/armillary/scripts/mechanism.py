@@ -105,7 +105,7 @@ class Script(Mechanism, frozen=True):
         q: Joint positions, then those of external joints [m or rad], shape (n,).
         """
         pairs = zip(q, _joints(self.component), strict=True)
-        return self.host.forward([x / joint.factor for x, joint in pairs])
+        return self.host.forward([x * joint.per_si_unit for x, joint in pairs])
 
     @property
     def names(self) -> tuple[tuple[str, ...], ...]:
