@@ -319,6 +319,8 @@ FAULTS = {
     + INVERSE: r"s\.py:10: OnForward: Target must be a vcMatrix, not 3 in: kin\.Target = 3",
     FORWARD.replace("kin.Target = m", "pass")
     + INVERSE: "without setting kinobj.Target",
+    FORWARD.replace("kin.Target = m", "m.N = m.N * 3; kin.Target = m")
+    + INVERSE: r"s\.py:6: .* not unit vectors at right angles; uniform\(\) makes",
     FORWARD.replace("100", "comp.L1")
     + INVERSE: "NameError: name 'comp' is not defined",
     FORWARD.replace("100", "getComponent().L1")

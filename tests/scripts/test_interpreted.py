@@ -123,3 +123,37 @@ def test_an_inverse_that_remembers_calls_is_not_compiled(tmp_path):
     closed = arm.Cell(manipulators=[robot]).ik("flange").closed
     assert not closed.compiled
     assert "from call to call" in closed.why_not_compiled
+
+
+CAUGHT = """
+class Wrist:
+  def bend(self, x):
+    try:
+      return acos(x / 100.0)
+    except:
+      return -1.0
+
+wrist = Wrist()
+"""
+
+
+def test_what_a_script_catches_is_never_compiled(tmp_path):
+    path = tmp_path / "caught.py"
+    text = SCRIPT.replace("reach = {0: 0.1, 1: 0.2}", CAUGHT)
+    text = text.replace("  step = int(floor(q[0] / 90.0))\n", "")
+    text = text.replace("q[1])", "wrist.bend(q[1]))")
+    path.write_text(text.replace("reach.get(step, 0.3) > 0", "True"))
+    robot = arm.scripted(path, component=COMPONENT)
+    (found,) = robot.link("flange").joint.diagnostics
+    assert (found.kind, found.line) == ("not-compiled", 8)
+    assert "a try statement cannot be traced" in found.message
+    fk = arm.Cell(manipulators=[robot]).fk("flange")
+    heights = fk([[0.3, 0.05], [0.3, 0.2]])[:, 2, 3]
+    assert_allclose(heights, [np.pi / 3 * 1e-3, -1e-3], atol=1e-15)
+
+
+def test_joints_that_are_not_finite_do_not_reach_the_script(cell):
+    assert np.isnan(cell.fk("flange")([np.nan, 0.1])).any()  # int(nan) raises
+    X = cell.fk("flange")([[np.inf, 0.1], [0.3, 0.2]])
+    assert np.isnan(X[0]).any()
+    assert np.isfinite(X[1]).all()

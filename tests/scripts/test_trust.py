@@ -117,6 +117,7 @@ def test_isolated_scripts_answer_the_same(tmp_path):
         manipulators=[arm.scripted(EXAMPLES / "scara.py", component=component("scara"))]
     )
     X = plain.fk("flange")(Q)
+    assert np.isnan(cell.fk("flange")([np.nan, *Q[1:]])).any()
     assert_allclose(cell.fk("flange")(Q), X, atol=1e-12)
     assert_allclose(cell.jacobian("flange")(Q), plain.jacobian("flange")(Q), atol=1e-8)
     ours, theirs = (each.ik("flange").all(X) for each in (cell, plain))

@@ -15,9 +15,10 @@ from armillary.scripts.kinematics_object import KinematicsObject
 from armillary.scripts.matrix import ScriptMatrix
 from armillary.scripts.runner import CONFIGURATION_EVENTS, Runner
 from armillary.scripts.source import Diagnostic, Source
-from armillary.spatial.pose import Pose
+from armillary.spatial.pose import TOLERANCE, Pose
+from armillary.spatial.vector import cross, dot, subtract
 
-__all__ = ["Host", "Solution"]
+__all__ = ["NOWHERE", "Host", "Solution"]
 
 MOST_CONFIGURATIONS: Final = 256
 MOST_JOINTS: Final = 64
@@ -165,7 +166,14 @@ class Host:
             raise self._runner.fault(
                 "OnForward", "OnForward returned True without setting kinobj.Target"
             )
-        return kin.Target.pose()
+        found = kin.Target.pose()
+        if found.is_float and not _is_rigid(found):
+            raise self._runner.fault(
+                "OnForward",
+                "OnForward set kinobj.Target to a matrix whose axes are not unit "
+                "vectors at right angles; uniform() makes them so",
+            )
+        return found
 
     def _solutions(self, target: ScriptMatrix) -> list[Solution | None]:
         kin = self._kin
@@ -338,6 +346,12 @@ class Host:
             self._kin.begin(values=values)
             self._runner.truth("OnForward", self._kin)
             return self._kin.Target
+
+
+def _is_rigid(pose: Pose) -> bool:
+    x, y, z = pose.rotation
+    off = dot(x, x) - 1.0, dot(y, y) - 1.0, dot(x, y), *subtract(cross(x, y), z)
+    return all(abs(each) < TOLERANCE for each in off)
 
 
 def _numbered(count: int) -> tuple[tuple[str, ...], ...]:

@@ -18,6 +18,7 @@ from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
 from armillary.scripts.component import ComponentData, JointData, component_of
 from armillary.scripts.host import Host
+from armillary.scripts.isolation import IsolatedHost
 from armillary.scripts.mechanism import Script
 from armillary.scripts.trust import consent
 
@@ -84,7 +85,7 @@ def _text_of(path: Path) -> str:
 
 
 def _manipulator(
-    joint: Script, host: Host, data: ComponentData, name: str
+    joint: Script, host: Host | IsolatedHost, data: ComponentData, name: str
 ) -> Manipulator:
     joints = (*data.joints, *data.external_joints)
     links = [Link(name=BASE)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -17,12 +18,13 @@ from armillary.model.unit import Unit
 from armillary.model.workcell import Workcell
 from armillary.scripts.component import ComponentData
 from armillary.scripts.constants import SolutionWarning
-from armillary.scripts.host import Host, Solution
+from armillary.scripts.host import NOWHERE, Host, Solution
 from armillary.scripts.interpreted_motion import InterpretedMotion
 from armillary.scripts.isolation import IsolatedHost
 from armillary.scripts.source import Diagnostic, prepared
 from armillary.scripts.trust import is_isolated, isolate
 from armillary.spatial.pose import IDENTITY, Pose
+from armillary.trace import Traced
 
 __all__ = ["Script", "isolate_scripts", "scripts_of"]
 
@@ -100,12 +102,15 @@ class Script(Mechanism, frozen=True):
         return tuple(self.host.diagnostics)
 
     def forward(self, q: Any) -> Pose:
-        """Return what `OnForward` does; NaN where it returns False.
+        """Return what `OnForward` does; NaN where that is False or q is not finite.
 
         q: Joint positions, then those of external joints [m or rad], shape (n,).
         """
         pairs = zip(q, _joints(self.component), strict=True)
-        return self.host.forward([x * joint.per_si_unit for x, joint in pairs])
+        values = [x * joint.per_si_unit for x, joint in pairs]
+        if not all(isinstance(x, Traced) or math.isfinite(x) for x in values):
+            return NOWHERE
+        return self.host.forward(values)
 
     @property
     def names(self) -> tuple[tuple[str, ...], ...]:
@@ -185,11 +190,11 @@ def _motion_of(script: Script) -> Motion:
         reason = reason.partition(" Use the functions of numpy")[0]
     else:
         q = _samples(host)
-        difference = np.abs(traced.poses(q) - interpreted.poses(q))
-        worst = float(np.nanmax(difference, initial=0.0))
+        difference = _differences(traced.poses(q), interpreted.poses(q))
+        k = int(np.argmax(difference))
+        worst = difference[k]
         if worst <= AGREEMENT:
             return traced
-        k = int(np.nanargmax(np.nanmax(difference, axis=(1, 2))))
         reason = (
             f"traced and run as Python, its poses differ by {worst:.3g} at q = "
             f"{q[k].tolist()}; it keeps something from call to call"
@@ -199,6 +204,12 @@ def _motion_of(script: Script) -> Motion:
     )
     interpreted.reason = reason
     return interpreted
+
+
+def _differences(a: Any, b: Any) -> Any:
+    """Return how much poses differ, shape (n,); infinite where only one is NaN."""
+    difference = np.where(np.isnan(a) & np.isnan(b), 0.0, np.abs(a - b))
+    return np.nan_to_num(difference, nan=np.inf).max(axis=(1, 2))
 
 
 def _line_in(reason: str, script: Script) -> int:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from armillary.errors import ArmillaryError, ScriptError, TraceError
 from armillary.scripts.host_modules import builtins_of, host_modules
-from armillary.scripts.source import Source
+from armillary.scripts.source import TRIED, Source
 from armillary.scripts.tracing import formulas_of, remembered, traced_apart
 from armillary.trace import Traced
 
@@ -66,11 +66,14 @@ class Runner:
         """
         self.source = source
         self._lock = RLock()
+        self._is_traced = False
+        self._tried = 0
         self._module = f"script:{source.name}"
         self._space: dict[str, Any] = {
             "__name__": self._module,
             "__builtins__": builtins_of(host_modules(own), others=not is_isolated),
         }
+        self._space["__builtins__"][TRIED] = self._note_try
         self._formulas = formulas_of(source.tree)
         with self._guarded("the script"):
             exec(source.code, self._space)
@@ -128,6 +131,9 @@ class Runner:
         """Hold the script for one question; on traced numbers, undo what it keeps.
 
         kept: What it may change besides its own globals.
+
+        Raises:
+            TraceError: It came to a `try` on traced numbers, which raise nothing.
         """
         with self._lock:
             if not any(isinstance(each, Traced) for each in numbers):
@@ -137,7 +143,20 @@ class Runner:
                 self.undone((self._space, *kept)),
                 traced_apart(self._space, self._formulas),
             ):
-                yield
+                self._is_traced, self._tried = True, 0
+                try:
+                    yield
+                finally:
+                    self._is_traced = False
+            if self._tried:
+                raise TraceError(
+                    f"{self.source.name}:{self._tried}: a try statement cannot be "
+                    "traced, as functions raise nothing in machine code."
+                )
+
+    def _note_try(self, line: int) -> None:
+        if self._is_traced:
+            self._tried = line
 
     def undone(self, kept: Sequence[object]) -> Any:
         """Return a context at whose end objects are as they were."""

@@ -10,12 +10,14 @@ from typing import Final
 
 from armillary.errors import ScriptError
 
-__all__ = ["Diagnostic", "Source", "digest", "prepared"]
+__all__ = ["TRIED", "Diagnostic", "Source", "digest", "prepared"]
 
 NO_BREAK_SPACE: Final = "\N{NO-BREAK SPACE}"
 BYTE_ORDER_MARK: Final = "\N{ZERO WIDTH NO-BREAK SPACE}"
 MOST_REPAIRS: Final = 10_000
 PRINT: Final = "print"
+TRIED: Final = "__tried__"
+"""What the body of each `try` in a function calls first, with the line."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ def prepared(text: str, name: str) -> Source:
         )
         lines = [line.replace(NO_BREAK_SPACE, " ") for line in lines]
     tree = _parsed(lines, name, found)
+    _mark_tries(tree)
     code = compile(tree, name, "exec", dont_inherit=True)
     return Source(name, text, tree, code, tuple(found))
 
@@ -111,6 +114,27 @@ def _parsed(lines: list[str], name: str, found: list[Diagnostic]) -> ast.Module:
                 found.append(_of_python_2(printed))
             return tree
     raise ScriptError(f"{name}: has more than {MOST_REPAIRS} print statements.")
+
+
+def _mark_tries(tree: ast.Module) -> None:
+    """Let each `try` in a function call `TRIED`: what it catches cannot be traced."""
+    for function in ast.walk(tree):
+        if not isinstance(function, (ast.FunctionDef, ast.Lambda)):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, (ast.Try, ast.TryStar)) and not _is_marked(node):
+                call = ast.parse(f"{TRIED}({node.lineno})").body[0]
+                for part in ast.walk(call):
+                    ast.copy_location(part, node)
+                node.body.insert(0, call)
+
+
+def _is_marked(node: ast.Try | ast.TryStar) -> bool:
+    match node.body[0]:
+        case ast.Expr(ast.Call(ast.Name(id=name))):
+            return name == TRIED
+        case _:
+            return False
 
 
 def _of_python_2(lines: list[int]) -> Diagnostic:
