@@ -28,7 +28,7 @@ from armillary.spatial.vector import (
     subtract,
     transpose,
 )
-from armillary.trace import Port, Program, tangent, trace
+from armillary.trace import Port, Program, jvp, trace
 from armillary.trace.functions import by_precision, maximum, select
 from benchmarks.measure import Figure, best_times, cheaper, faster, within
 
@@ -357,7 +357,7 @@ def closure(q: Any, p: Any) -> list[Any]:
 
 def _by_passive(q: Any, p: Any) -> tuple[list[Any], list[list[Any]]]:
     residual = closure(q, p)
-    columns = [tangent(residual, [(angle, 1.0)]) for angle in p]
+    columns = [jvp(residual, [(angle, 1.0)]) for angle in p]
     return residual, [list(row) for row in zip(*columns, strict=True)]
 
 
@@ -371,7 +371,7 @@ def _newton(q: Any, p: Any) -> Any:
 
 def _rates(q: Any, p: Any) -> Any:
     residual, A = _by_passive(q, p)
-    return [-rate for rate in LU.of(A).solve(tangent(residual, [(q, 1.0)]))]
+    return [-rate for rate in LU.of(A).solve(jvp(residual, [(q, 1.0)]))]
 
 
 # Figures.

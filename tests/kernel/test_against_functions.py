@@ -19,7 +19,7 @@ import pytest
 
 import armillary as arm
 from armillary.kernel import compile
-from armillary.trace import replay, trace
+from armillary.trace import evaluate, trace
 
 Function = Callable[..., Any]
 
@@ -261,7 +261,7 @@ def test_random_formulas_keep_every_rounding_below_an_edge(seed: int, kind: str)
 
     functions = [function(*formula) for formula in formulas]
     parts = [trace(lambda q, f=f: f(*q), name="part", q=(3,)) for f in functions]
-    program = trace(lambda q: [replay(part, q)[0] for part in parts], q=(3,))
+    program = trace(lambda q: [evaluate(part, q)[0] for part in parts], q=(3,))
     with np.errstate(over="ignore"):
         rows = points(random, 12).astype(kind)
     found = [compile(program, dtype=kind, lanes=lanes)(rows) for lanes in (1, None)]

@@ -27,7 +27,7 @@ from armillary.kernel.search_layout import (
     UNSOLVED,
     SearchLayout,
 )
-from armillary.kernel.seed_table import Table, make_table
+from armillary.kernel.seed_table import SeedTable, make_seed_table
 from armillary.kernel.vector_builder import LaneType
 from armillary.trace import Program, trace
 from armillary.trace.functions import select
@@ -59,18 +59,18 @@ def search() -> Search:
 
 
 @pytest.fixture(scope="module")
-def table() -> Table:
+def table() -> SeedTable:
     x = np.random.default_rng(0).uniform(0.1, 10.0, (2000, 3))
-    return make_table(x * x, x, (0, 1, 2), np.array(SCALES), 20)
+    return make_seed_table(x * x, x, (0, 1, 2), np.array(SCALES), 20)
 
 
 @pytest.fixture(scope="module")
-def plan(table: Table) -> Plan:
+def plan(table: SeedTable) -> Plan:
     return _plan(table)
 
 
 def _plan(
-    table: Table, constants: np.ndarray | None = None, **search_options: Any
+    table: SeedTable, constants: np.ndarray | None = None, **search_options: Any
 ) -> Plan:
     return make_plan(
         table=table,
@@ -135,7 +135,7 @@ def test_what_makes_no_sense_is_refused_alone(search: Search, plan: Plan):
 
 @pytest.mark.parametrize("count", [1, 6])
 def test_what_has_no_answer_ends_with_the_nearest(
-    search: Search, table: Table, count: int
+    search: Search, table: SeedTable, count: int
 ):
     problems = np.tile([4.0, 9.0, -1.0], (count, 1))
     found = search(problems, _plan(table, starts=5))
@@ -147,7 +147,7 @@ def test_what_has_no_answer_ends_with_the_nearest(
     assert found.errors[:, 0] == pytest.approx(left, rel=1e-9)
 
 
-def test_the_first_start_is_the_given_one(search: Search, table: Table):
+def test_the_first_start_is_the_given_one(search: Search, table: SeedTable):
     problems = _problems(20)
     roots = np.sqrt(problems)
     found = search(problems, _plan(table), seeds=-roots)
@@ -155,7 +155,7 @@ def test_the_first_start_is_the_given_one(search: Search, table: Table):
     assert (found.endings[:, 1:] == 1).all()
 
 
-def test_table_starts_come_nearest_first(search: Search, table: Table):
+def test_table_starts_come_nearest_first(search: Search, table: SeedTable):
     """A search that may not move ends at the entry that it started from."""
     problems = _problems(40)
     still = _plan(table, starts=1, steps=1, table_starts=1)
@@ -194,7 +194,7 @@ def test_a_chain_goes_on_from_the_last_one_solved(search: Search, plan: Plan):
 
 def test_a_grid_of_one_place_works(search: Search):
     one = np.tile([4.0, 4.0, 4.0], (100, 1))
-    plan = _plan(make_table(one, np.sqrt(one), (0, 1, 2), np.array(SCALES), 20))
+    plan = _plan(make_seed_table(one, np.sqrt(one), (0, 1, 2), np.array(SCALES), 20))
     assert search(_problems(10), plan).failures == 0
 
 
@@ -216,7 +216,7 @@ def test_vectors_are_aligned(lanes: int, sizes: tuple[int, ...]):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_any_number_of_lanes_finds_the_answers(
-    table: Table, plan: Plan, monkeypatch: pytest.MonkeyPatch, lanes: int
+    table: SeedTable, plan: Plan, monkeypatch: pytest.MonkeyPatch, lanes: int
 ):
     monkeypatch.setattr(compiler, "native_shape", lambda bits: LaneType(bits, lanes))
     search = Search(_step(), _guard(), SCALES)
@@ -228,7 +228,7 @@ def test_any_number_of_lanes_finds_the_answers(
         assert found.unknowns**2 == pytest.approx(problems[:count], abs=1e-8)
 
 
-def test_other_registers_have_code_too(table: Table, plan: Plan):
+def test_other_registers_have_code_too(table: SeedTable, plan: Plan):
     """What Arm, SSE2 and AVX-512 would run is accepted by LLVM, with generic code."""
     import llvmlite.binding as llvm
 
@@ -256,7 +256,7 @@ def test_generic_squares_equal_those_of_the_instruction(
 @pytest.mark.parametrize("count", [1, 6, 1001])
 @pytest.mark.parametrize("seconds", [1e-4, 0.02])
 def test_a_deadline_ends_a_search(
-    search: Search, table: Table, count: int, seconds: float
+    search: Search, table: SeedTable, count: int, seconds: float
 ):
     problems = np.tile([4.0, 9.0, -1.0], (count, 1))
     endless = _plan(table, starts=10**9)
@@ -277,7 +277,7 @@ def test_a_deadline_ends_a_search(
 
 
 def test_a_deadline_is_kept_where_the_system_has_no_clock_gettime(
-    search: Search, table: Table, monkeypatch: pytest.MonkeyPatch
+    search: Search, table: SeedTable, monkeypatch: pytest.MonkeyPatch
 ):
     def nothing(name: object) -> object:
         raise OSError(name)
@@ -309,7 +309,7 @@ def test_a_deadline_that_is_not_reached_changes_nothing(search: Search, plan: Pl
     assert _same(found, search(problems, plan))
 
 
-def test_a_chain_keeps_its_deadline(search: Search, table: Table):
+def test_a_chain_keeps_its_deadline(search: Search, table: SeedTable):
     problems = np.tile([4.0, 9.0, 16.0], (5, 1))
     problems[2, 2] = -1.0
     endless = _plan(table, starts=10**9)
@@ -320,7 +320,7 @@ def test_a_chain_keeps_its_deadline(search: Search, table: Table):
 
 
 @pytest.mark.parametrize("count", [1, 6, 1001])
-def test_constants_are_those_of_the_plan(table: Table, count: int):
+def test_constants_are_those_of_the_plan(table: SeedTable, count: int):
     """One search solves x^2 = a + c for any c."""
 
     def equations(x: Any, square: Any, more: Any) -> Any:

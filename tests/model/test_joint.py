@@ -29,7 +29,7 @@ from armillary.model.unit import Unit
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 from armillary.testing import check_joint, random_pose
-from armillary.trace import replay, trace
+from armillary.trace import evaluate, trace
 from armillary.trace.tape import Tape
 
 METRE, RADIAN, OTHER = Unit.METRE, Unit.RADIAN, Unit.OTHER
@@ -583,7 +583,7 @@ def test_a_joint_inside_a_joint_moves_by_its_precursor_too():
 def test_transform_records_on_traced_scalars():
     program = trace(lambda q: NESTED.transform(q).entries, name="t", q=())
     for q in (-0.7, 1.5):
-        assert replay(program, [q]) == pytest.approx(NESTED.transform(q).entries)
+        assert evaluate(program, [q]) == pytest.approx(NESTED.transform(q).entries)
 
 
 def test_joints_inside_joints_obey_every_law():

@@ -8,7 +8,7 @@ import pytest
 from armillary.model.square_distance import square_distance
 from armillary.spatial.pose import Pose
 from armillary.testing import random_joint, random_pose
-from armillary.trace import replay, trace
+from armillary.trace import evaluate, trace
 from armillary.trace.functions import cos, sin
 
 GRID = np.linspace(-7.0, 7.0, 101)
@@ -24,7 +24,7 @@ def test_it_is_the_square_of_the_distance(seed: int):
     joint = random_joint(random)
     program = program_of(joint.precursor, lambda q: joint.motion.pose(q).position)
     for q in GRID:
-        (found,) = replay(program, [float(q)])
+        (found,) = evaluate(program, [float(q)])
         expected = np.dot(*[joint.transform(float(q)).position] * 2)
         assert found == pytest.approx(expected, rel=1e-12)
         assert found >= expected * (1.0 - 1e-14)
@@ -34,7 +34,7 @@ def test_a_circle_about_the_origin_is_a_constant():
     X = Pose(random_pose(np.random.default_rng(0)).rotation, (0.0, 0.0, 0.0))
     program = program_of(X, lambda q: (0.3 * cos(q), -0.3 * sin(q), 0.4))
     assert program.operation_count == 0
-    assert replay(program, [1.0]) == [0.25]
+    assert evaluate(program, [1.0]) == [0.25]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -48,7 +48,7 @@ def test_a_turned_circle_is_a_constant_but_for_rounding(seed: int):
     program = program_of(X, circle)
     assert program.operation_count <= 8  # a sum of a constant, a sine and a cosine
     for q in GRID:
-        assert replay(program, [float(q)]) == [pytest.approx(0.25, rel=1e-15)]
+        assert evaluate(program, [float(q)]) == [pytest.approx(0.25, rel=1e-15)]
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,6 @@ def test_every_form_of_sum_is_understood(p):
     X = random_pose(np.random.default_rng(1))
     program = program_of(X, p)
     for q in GRID:
-        (found,) = replay(program, [float(q)])
+        (found,) = evaluate(program, [float(q)])
         expected = np.array(X @ p(float(q)))
         assert found == pytest.approx(float(expected @ expected), rel=1e-10)

@@ -9,7 +9,7 @@ import pytest
 
 from armillary.kernel import compile, vectorize
 from armillary.spatial.lu import LU
-from armillary.trace import Program, replay, tangent, trace
+from armillary.trace import Program, evaluate, jvp, trace
 
 SIZES = [1, 2, 3, 6, 9]
 
@@ -57,7 +57,7 @@ def test_rows_that_are_constant_zeros_do_not_compete():
 
     program = trace(formula, x=(3,))
     assert "select" not in {step.name for step in program.instructions}
-    assert replay(program, [2.0, 4.0, 8.0]) == [3.0 / 8.0, 0.5, 0.5]
+    assert evaluate(program, [2.0, 4.0, 8.0]) == [3.0 / 8.0, 0.5, 0.5]
 
 
 def test_the_rate_of_a_solution_is_its_derivative():
@@ -69,14 +69,14 @@ def test_the_rate_of_a_solution_is_its_derivative():
 
     def rates(t: Any) -> Any:
         A, b = system(t)
-        flat = tangent([x for row in A for x in row] + b, [(t, 1.0)])
+        flat = jvp([x for row in A for x in row] + b, [(t, 1.0)])
         dA, db = [flat[3 * k : 3 * k + 3] for k in range(3)], flat[9:]
         lu = LU.of(A)
         x = lu.solve(b)
         implicit = lu.solve_rate(x, dA, db)
-        through = tangent(x, [(t, 1.0)])
-        second = tangent(implicit, [(t, 1.0)])
-        twice = tangent(through, [(t, 1.0)])
+        through = jvp(x, [(t, 1.0)])
+        second = jvp(implicit, [(t, 1.0)])
+        twice = jvp(through, [(t, 1.0)])
         return [implicit, through, second, twice]
 
     t = np.linspace(0.4, 2.0, 30)

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from armillary.errors import ModelError, ShapeError
 from armillary.spatial import quaternion as quat
 from armillary.spatial.vector import apply, multiply, rows
-from armillary.trace import replay, trace
+from armillary.trace import evaluate, trace
 
 near = {"rtol": 0, "atol": 4e-15}
 
@@ -90,7 +90,7 @@ def test_traced_conversion_takes_each_of_its_four_cases(sample) -> None:
     largest = set()
     for q in units(sample):
         m = quat.rows_from_quaternion(q)
-        back = replay(program, [x for row in m for x in row])
+        back = evaluate(program, [x for row in m for x in row])
         np.testing.assert_allclose(back, quat.quaternion_from_rows(m), **near)
         largest.add(int(np.argmax(np.abs(back))))
     assert largest == {0, 1, 2, 3}

@@ -31,7 +31,7 @@ from armillary.spatial import quaternion as quat
 from armillary.spatial import rotation as rot
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
-from armillary.trace import replay, tangent, trace
+from armillary.trace import evaluate, jvp, trace
 from programs import verify
 
 FLOATS_ONLY = {
@@ -339,7 +339,7 @@ def test_traced_is_the_same_as_on_floats(name: str, sample) -> None:
     for numbers in sample(size, count=5):
         expected = flatten(function(numbers))
         np.testing.assert_allclose(
-            replay(program, numbers), expected, rtol=1e-12, atol=1e-14
+            evaluate(program, numbers), expected, rtol=1e-12, atol=1e-14
         )
 
 
@@ -350,13 +350,13 @@ def test_derivatives_are_those_of_the_slope(name: str) -> None:
 
     def derivative(x: Any, rate: Any) -> list[Any]:
         seeds = list(zip(x, rate, strict=True))
-        return tangent(flatten(function(tuple(x))), seeds)
+        return jvp(flatten(function(tuple(x))), seeds)
 
     program = trace(derivative, x=(size,), rate=(size,))
     rng = np.random.default_rng(5)
     for centre in (np.zeros(size), rng.uniform(-0.6, 0.6, size)):
         rate = rng.uniform(-1.0, 1.0, size)
-        exact = np.array(replay(program, [*centre.tolist(), *rate.tolist()]))
+        exact = np.array(evaluate(program, [*centre.tolist(), *rate.tolist()]))
         errors = []
         for h in (4e-3, 2e-3, 1e-3):
             ahead, behind = (

@@ -9,7 +9,7 @@ import pytest
 
 from armillary.errors import ModelError, ShapeError
 from armillary.spatial import vector as vec
-from armillary.trace import replay, trace
+from armillary.trace import evaluate, trace
 
 
 def test_products_are_those_of_numpy(sample) -> None:
@@ -81,7 +81,7 @@ def test_products_with_zeros_and_ones_leave_no_trace() -> None:
 
     program = trace(turned, a=(3,))
     assert program.operation_count == 0
-    assert replay(program, [1.0, 2.0, 3.0]) == [1.0, 2.0, 3.0]
+    assert evaluate(program, [1.0, 2.0, 3.0]) == [1.0, 2.0, 3.0]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from armillary.errors import TraceError
-from armillary.trace import replay, trace
+from armillary.trace import evaluate, trace
 from armillary.trace.array import TracedArray
 from programs import verify
 
@@ -72,7 +72,7 @@ def test_functions_of_arrays_are_numpys_without_a_branch(function):
     for q in itertools.product(NUMBERS, repeat=3):
         with np.errstate(all="ignore"):
             expected = np.asarray(function(np.array(q)), dtype=float).ravel()
-        np.testing.assert_allclose(replay(program, q), expected, rtol=1e-14)
+        np.testing.assert_allclose(evaluate(program, q), expected, rtol=1e-14)
 
 
 def masked(q):
@@ -101,7 +101,7 @@ def test_answers_about_arrays_branch(function):
         return
     for q in itertools.product(NUMBERS[:-1], repeat=2):
         expected = np.asarray(function(np.array(q)), dtype=float).ravel()
-        assert replay(program, q) == expected.tolist()
+        assert evaluate(program, q) == expected.tolist()
 
 
 def test_what_is_computed_from_arrays_is_one():

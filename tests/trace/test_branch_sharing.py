@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from armillary.trace import Interval, replay, tangent, trace
+from armillary.trace import Interval, evaluate, jvp, trace
 from armillary.trace import functions as f
 from armillary.trace.branch_sharing import MOST_SHARED, SHARED
 from programs import enclose, verify
@@ -22,7 +22,7 @@ def costs(function, **shapes) -> dict[str, int]:
     for q in POINTS:
         args = [q + k for k in range(len(shapes))]
         expected = np.ravel(np.asarray(function(*args), dtype=float))
-        np.testing.assert_allclose(replay(program, args), expected, rtol=1e-13)
+        np.testing.assert_allclose(evaluate(program, args), expected, rtol=1e-13)
     names = Counter(step.name for step in program.instructions)
     return {name: count for name, count in names.items() if name in SHARED}
 
@@ -139,10 +139,10 @@ def test_a_branch_may_be_undefined_where_it_is_not_taken():
         return f.sqrt(q) * 2.0 if q > 0 else f.sqrt(1.0 - q) + 1.0
 
     assert costs(formula) == {"sqrt": 1}
-    slope = trace(lambda q: tangent([formula(q)], [(q, 1.0)])[0], q=())
+    slope = trace(lambda q: jvp([formula(q)], [(q, 1.0)])[0], q=())
     for q in POINTS:
         expected = 1.0 / math.sqrt(q) if q > 0 else -0.5 / math.sqrt(1.0 - q)
-        assert replay(slope, [q]) == [pytest.approx(expected)]
+        assert evaluate(slope, [q]) == [pytest.approx(expected)]
 
 
 def test_an_enclosure_away_from_the_edge_is_as_tight_as_before():

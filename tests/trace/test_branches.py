@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from armillary.errors import JointError, TraceError
-from armillary.trace import OPS, replay, trace
+from armillary.trace import OPS, evaluate, trace
 from armillary.trace import branches as paths
 from armillary.trace import functions as f
 from armillary.trace.contradiction import is_contradiction
@@ -173,7 +173,7 @@ def test_branches_do_what_they_do_on_numbers(function):
         if math.isnan(q) and function is builtins:  # NaN has no order to sort by
             continue
         expected = np.ravel(np.asarray(function(q), dtype=float))
-        np.testing.assert_allclose(replay(program, [q]), expected, rtol=1e-14)
+        np.testing.assert_allclose(evaluate(program, [q]), expected, rtol=1e-14)
 
 
 def test_branches_on_two_inputs():
@@ -185,7 +185,7 @@ def test_branches_on_two_inputs():
     program = trace(quadrant, x=(), y=())
     assert program.operation_count == 5
     for x, y in itertools.product((-1.0, 1.0), repeat=2):
-        assert replay(program, [x, y]) == [quadrant(x, y)]
+        assert evaluate(program, [x, y]) == [quadrant(x, y)]
 
 
 def test_a_known_answer_is_not_asked_again():
@@ -196,7 +196,7 @@ def test_a_known_answer_is_not_asked_again():
         first = q < 0
         return [first and 1.0, not (q < 0), (q < 0) == first, 1.0 if q < 0 else 2.0]
 
-    assert replay(trace(formula, q=()), [-1.0]) == [1.0, 0.0, 1.0, 1.0]
+    assert evaluate(trace(formula, q=()), [-1.0]) == [1.0, 0.0, 1.0, 1.0]
     assert len(runs) == 2
 
 
@@ -224,11 +224,11 @@ def test_branches_inside_of_branches_of_another_trace():
 
     def outer(q):
         program = trace(inner, p=())
-        return replay(program, [q])[0] if q > 0 else replay(program, [-q])[0]
+        return evaluate(program, [q])[0] if q > 0 else evaluate(program, [-q])[0]
 
     program = trace(outer, q=())
     for q in GRID[:-1]:
-        assert replay(program, [q]) == [max(abs(q), 1.0)]
+        assert evaluate(program, [q]) == [max(abs(q), 1.0)]
 
 
 def test_explorations_of_one_tape_nest_without_multiplying():
@@ -316,7 +316,7 @@ def test_as_many_paths_as_allowed():
     program = trace(wide, q=(9,))
     rng = np.random.default_rng(3)
     for q in rng.normal(size=(20, 9)):
-        assert replay(program, q.tolist()) == [wide(q)]
+        assert evaluate(program, q.tolist()) == [wide(q)]
 
 
 def test_an_exception_on_a_branch():
@@ -449,7 +449,7 @@ def test_arguments_are_fresh_on_every_run():
 
     program = trace(mutates, q=(2,))
     for q in ((-3.0, 0.5), (1.0, 0.5)):
-        assert replay(program, q) == mutates(np.array(q)).tolist()
+        assert evaluate(program, q) == mutates(np.array(q)).tolist()
 
 
 def test_the_line_is_named_even_below_numpy():
@@ -478,8 +478,8 @@ OF_OBJECTS = {
 def test_functions_of_object_arrays_give_nan_for_nan(function):
     program = trace(function, q=())
     for q in (-3.0, 0.0, 0.5, 0.7, 1.0, 1.5, 9.0):
-        np.testing.assert_allclose(replay(program, [q]), np.ravel(function(q)))
-    (first, *others) = replay(program, [math.nan])
+        np.testing.assert_allclose(evaluate(program, [q]), np.ravel(function(q)))
+    (first, *others) = evaluate(program, [math.nan])
     assert math.isnan(first)
     assert not any(map(math.isnan, others))
 
@@ -488,7 +488,7 @@ def test_a_comparison_written_out_stays_what_it_is():
     def formula(q):
         return [1.0 if q > 0 else 2.0, 1.0 if any([q > 1, q > 2]) else 2.0]
 
-    assert replay(trace(formula, q=()), [math.nan]) == [2.0, 2.0]
+    assert evaluate(trace(formula, q=()), [math.nan]) == [2.0, 2.0]
 
 
 def _halves(q):
@@ -592,8 +592,8 @@ def test_a_path_that_only_nan_takes_is_nan(function, monkeypatch):
     monkeypatch.setattr(paths, "QUESTION_LIMIT", 100)
     program = trace(function, q=())
     for q in (-2.0, 0.0, 0.5, 1.0, 2.0, 3.0):
-        assert replay(program, [q]) == [function(q)]
-    assert math.isnan(replay(program, [math.nan])[0])
+        assert evaluate(program, [q]) == [function(q)]
+    assert math.isnan(evaluate(program, [math.nan])[0])
 
 
 def _open(q):
@@ -725,4 +725,4 @@ def test_errors_of_the_users_own_may_be_caught():
         except KeyError:
             return 2 * q
 
-    assert replay(trace(formula, q=()), [1.5]) == [3.0]
+    assert evaluate(trace(formula, q=()), [1.5]) == [3.0]

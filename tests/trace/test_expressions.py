@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from armillary.trace import OPS, Interval, replay, tangent, trace
+from armillary.trace import OPS, Interval, evaluate, jvp, trace
 from programs import enclose, verify
 
 NAMES = "xyz"
@@ -112,7 +112,7 @@ def test_a_program_is_the_function(formula: Formula, points):
         wobble = spread(formula, point)
         assume(wobble < 1e-6)
         expected = run(formula, point)
-        (result,) = replay(program, point)
+        (result,) = evaluate(program, point)
         assert abs(result - expected) <= 10.0 * wobble + 1e-14 * abs(expected)
 
 
@@ -155,7 +155,7 @@ def test_nan_and_infinity_come_out_as_they_should(formula: Formula, random):
     for _ in range(6):
         inputs = [random.choice(SPECIAL) for _ in range(size)]
         expected = compute(distinct, inputs, no_zero)
-        (result,) = replay(program, inputs)
+        (result,) = evaluate(program, inputs)
         if math.isfinite(expected):
             assert abs(result - expected) <= 1e-6 * max(1.0, abs(expected))
         else:
@@ -179,7 +179,7 @@ def test_an_enclosure_holds_the_function(formula: Formula, point, sizes):
     for share in rng.uniform(-1.0, 1.0, (12, 3)):
         inside = [x + d * s for x, d, s in zip(point, sizes, share, strict=True)]
         run(formula, inside, no_overflow)
-        (result,) = replay(program, inside)
+        (result,) = evaluate(program, inside)
         assert enclosure.undefined if math.isnan(result) else enclosure.contains(result)
 
 
@@ -234,7 +234,7 @@ def precise(formula: Formula, inputs: Sequence[Any]) -> Any:
 def test_a_derivative_has_the_right_slope(formula: Formula, point, direction):
     def rate(*inputs):
         seeds = list(zip(inputs, direction, strict=True))
-        return tangent([run(formula, inputs)], seeds)[0]
+        return jvp([run(formula, inputs)], seeds)[0]
 
     program = trace(rate, **dict.fromkeys(NAMES, ()))
     verify(program)
@@ -249,6 +249,6 @@ def test_a_derivative_has_the_right_slope(formula: Formula, point, direction):
             )
     except (ZeroDivisionError, ValueError):
         assume(False)
-    (result,) = replay(program, point)
+    (result,) = evaluate(program, point)
     assume(spread(formula, point) < 1e-9)
     assert abs(result - float(exact)) <= 1e-7 * max(1.0, abs(float(exact)))

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from armillary.trace import evaluate, trace
 from armillary.trace import functions as f
-from armillary.trace import replay, trace
 
 NUMBERS = [0.0, 0.3, 1.0, 2.0, 3.0, 7.5, 49.0, 1e-200, 1e15, math.inf]
 NUMBERS += [-x for x in NUMBERS] + [math.nan]
@@ -16,7 +16,7 @@ DIVISORS += [-y for y in DIVISORS]
 
 def traced(function, *args: float) -> float:
     program = trace(function, **{name: () for name, _ in zip("xy", args, strict=False)})
-    return replay(program, args)[0]
+    return evaluate(program, args)[0]
 
 
 @pytest.mark.parametrize("y", DIVISORS)
@@ -32,8 +32,8 @@ def test_the_remainder_and_its_quotient_are_numpys(function, ufunc, y: float):
             expected = float(ufunc(x, y))
         for result in (
             function(x, y),
-            *replay(by_constant, [x]),
-            *replay(by_variable, [x, y]),
+            *evaluate(by_constant, [x]),
+            *evaluate(by_variable, [x, y]),
         ):
             assert result == pytest.approx(expected, rel=1e-15, nan_ok=True), x
 

@@ -15,12 +15,11 @@ from armillary.trace import (
     Op,
     Port,
     Program,
+    evaluate,
     listing,
-    replay,
     trace,
 )
 from armillary.trace import functions as f
-from armillary.trace.program import evaluate
 from programs import enclose, verify
 
 
@@ -74,7 +73,7 @@ def test_inputs_and_outputs_have_names_and_shapes(program: Program):
     assert [port.size for port in program.outputs] == [2, 4]
     expected = planar([0.3, 0.4], 1.5)
     flat = [*expected[0], *expected[1][0], *expected[1][1]]
-    assert replay(program, [0.3, 0.4, 1.5]) == pytest.approx(flat, rel=1e-15)
+    assert evaluate(program, [0.3, 0.4, 1.5]) == pytest.approx(flat, rel=1e-15)
 
 
 def test_only_what_is_needed_is_kept():
@@ -98,7 +97,9 @@ def test_shapes_of_arguments():
 
     program = trace(formula, scalar=(), vector=(3,), matrix=(2, 2), none=(0,))
     assert seen == [[(3,), (2, 2), (0,)]]
-    assert replay(program, [1.0, *(0.0, 0.0, 10.0), *(0.0, 0.0, 100.0, 0.0)]) == [111.0]
+    assert evaluate(program, [1.0, *(0.0, 0.0, 10.0), *(0.0, 0.0, 100.0, 0.0)]) == [
+        111.0
+    ]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,7 @@ def test_shapes_of_results(value, shape):
     program = trace(lambda: value)
     assert program.outputs == (Port("result", shape),)
     expected = np.asarray(value, dtype=float).ravel().tolist()
-    assert replay(program, []) == expected
+    assert evaluate(program, []) == expected
 
 
 WRONG = {
@@ -213,13 +214,13 @@ def test_the_fingerprint_does_not_depend_on_the_process():
 
 def test_a_program_records_itself_again(program: Program):
     again = trace(
-        lambda q, length: np.reshape(replay(program, [*q, length])[2:], (2, 2)),
+        lambda q, length: np.reshape(evaluate(program, [*q, length])[2:], (2, 2)),
         q=(2,),
         length=(),
     )
-    expected = replay(program, [0.3, 0.4, 1.5])[2:]
-    assert replay(again, [0.3, 0.4, 1.5]) == expected
-    whole = trace(lambda *args: replay(program, args), a=(), b=(), length=())
+    expected = evaluate(program, [0.3, 0.4, 1.5])[2:]
+    assert evaluate(again, [0.3, 0.4, 1.5]) == expected
+    whole = trace(lambda *args: evaluate(program, args), a=(), b=(), length=())
     assert whole.instructions == program.instructions
 
 
@@ -230,7 +231,7 @@ def test_evaluation_with_another_meaning(program: Program):
         return thing.on_arrays if isinstance(thing, Op) else thing
 
     columns = evaluate(program, [q, q + 1, np.full(5, 2.0)], on_arrays)
-    rows = [replay(program, [x, x + 1, 2.0]) for x in q.tolist()]
+    rows = [evaluate(program, [x, x + 1, 2.0]) for x in q.tolist()]
     np.testing.assert_allclose(np.transpose(columns), rows, rtol=1e-14, atol=1e-15)
 
     depths = evaluate(
@@ -249,7 +250,7 @@ def test_enclosures_hold_and_are_tight_enough(program: Program):
         enclosures = enclose(program, ranges)
         for _ in range(20):
             point = rng.uniform(middle - half, middle + half)
-            for x, enclosure in zip(replay(program, point), enclosures, strict=True):
+            for x, enclosure in zip(evaluate(program, point), enclosures, strict=True):
                 assert enclosure.contains(x)
         assert max(x.width for x in enclosures) < 12.0 * max(half) + 1e-12
         assert not any(x.undefined for x in enclosures)
@@ -274,7 +275,7 @@ def test_a_comparison_with_what_may_be_undefined_may_be_false():
     program = trace(lambda q: 1.0 if f.sqrt(q) < 9.0 else 2.0, q=())
     assert enclose(program, [Interval(-1.0, 4.0)]) == [Interval(1.0, 2.0)]
     assert enclose(program, [Interval(0.0, 4.0)]) == [Interval(1.0, 1.0)]
-    assert replay(program, [-1.0]) == [2.0]
+    assert evaluate(program, [-1.0]) == [2.0]
 
 
 def test_constants_that_are_not_number_are_enclosed():

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from armillary.errors import TraceError
-from armillary.trace import Scalar, TracedBool, replay, trace
+from armillary.trace import Scalar, TracedBool, evaluate, trace
 from armillary.trace.tape import Tape
 
 
@@ -57,8 +57,8 @@ def test_operators_record_what_they_mean_on_floats(function, other):
     right = trace(lambda q: function(q, other), q=())
     left = trace(lambda q: function(other, q), q=())
     for x in (0.3, 1.0, 4.75):
-        assert replay(right, [x]) == [pytest.approx(function(x, float(other)))]
-        assert replay(left, [x]) == [pytest.approx(function(float(other), x))]
+        assert evaluate(right, [x]) == [pytest.approx(function(x, float(other)))]
+        assert evaluate(left, [x]) == [pytest.approx(function(float(other), x))]
 
 
 @pytest.mark.parametrize("other", OTHERS, ids=lambda x: type(x).__name__)
@@ -67,8 +67,8 @@ def test_comparisons_record_what_they_mean_on_floats(function, other):
     right = trace(lambda q: function(q, other), q=())
     left = trace(lambda q: function(other, q), q=())
     for x in (0.3, 2.5, 4.75, math.nan):
-        assert replay(right, [x]) == [function(x, float(other))]
-        assert replay(left, [x]) == [function(float(other), x)]
+        assert evaluate(right, [x]) == [function(x, float(other))]
+        assert evaluate(left, [x]) == [function(float(other), x)]
 
 
 @pytest.mark.parametrize("other", OTHERS, ids=lambda x: type(x).__name__)
@@ -85,13 +85,13 @@ def test_unary_operators():
     )
     for x in (-2.5, -0.0, 0.5, 3.0):
         expected = [-x, x, abs(x), math.floor(x), math.ceil(x), math.trunc(x)]
-        assert replay(program, [x]) == expected
+        assert evaluate(program, [x]) == expected
 
 
 def test_divmod_is_pythons():
     program = trace(lambda q: [*divmod(q, 3), *divmod(7, q)], q=())
     for x in (-7.5, 0.5, 9.0):
-        assert replay(program, [x]) == pytest.approx([*divmod(x, 3), *divmod(7, x)])
+        assert evaluate(program, [x]) == pytest.approx([*divmod(x, 3), *divmod(7, x)])
 
 
 def test_truths_are_numbers_as_pythons_are():
@@ -101,7 +101,7 @@ def test_truths_are_numbers_as_pythons_are():
 
     program = trace(formula, q=())
     for x in (-1.0, 0.5, 2.0):
-        assert replay(program, [x]) == [float(value) for value in formula(x)]
+        assert evaluate(program, [x]) == [float(value) for value in formula(x)]
 
 
 def test_logic_of_truths_needs_no_branch():
@@ -114,14 +114,14 @@ def test_logic_of_truths_needs_no_branch():
 
     program = trace(formula, q=())
     for x in (-1.0, 0.5, 2.0):
-        assert replay(program, [x]) == [float(value) for value in formula(x)]
-    assert replay(trace(inverted, q=()), [1.0]) == [0.0]
+        assert evaluate(program, [x]) == [float(value) for value in formula(x)]
+    assert evaluate(trace(inverted, q=()), [1.0]) == [0.0]
 
 
 def test_a_truth_can_be_counted_with_and_index():
     program = trace(lambda q: [[5.0, 6.0][q > 0], int(q > 0), float(q > 1)], q=())
-    assert replay(program, [0.5]) == [6.0, 1.0, 0.0]
-    assert replay(program, [-0.5]) == [5.0, 0.0, 0.0]
+    assert evaluate(program, [0.5]) == [6.0, 1.0, 0.0]
+    assert evaluate(program, [-0.5]) == [5.0, 0.0, 0.0]
 
 
 def test_strangers_are_different(q: Scalar):

@@ -29,7 +29,7 @@ from armillary.kernel.search import (
     make_plan,
     shared_search,
 )
-from armillary.kernel.seed_table import Table, make_table
+from armillary.kernel.seed_table import SeedTable, make_seed_table
 from armillary.kernel.threads import default_threads
 
 Array = npt.NDArray[np.float64]
@@ -198,13 +198,13 @@ class NumericSearch:
         return plan
 
     @cached_property
-    def _table(self) -> Table:
+    def _table(self) -> SeedTable:
         """Return the table of sampled poses."""
         lower, upper = self.problem.start_range
         rng = np.random.default_rng(TABLE_SEED)
         q = rng.uniform(lower, upper, (TABLE_SIZE, len(lower)))
         rows = self.problem.fk(q).reshape(TABLE_SIZE, -1)
-        return make_table(rows, q, (3, 7, 11), self._scales, PER_CELL)
+        return make_seed_table(rows, q, (3, 7, 11), self._scales, PER_CELL)
 
     @cached_property
     def _scales(self) -> Array:

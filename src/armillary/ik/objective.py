@@ -14,7 +14,7 @@ from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.jacobian import Twist, jacobian
 from armillary.spatial.ldl import LDLFactor, Rows, gram
 from armillary.spatial.vector import Number
-from armillary.trace import Program, Scalar, tangent, trace
+from armillary.trace import Program, Scalar, jvp, trace
 
 Purpose = Callable[[Any], Any]
 """A function of q, shape (n,), to one number."""
@@ -108,6 +108,6 @@ def gradient(value: Any, q: Sequence[Scalar]) -> list[Number]:
     """Return the derivative of a traced number by each coordinate."""
     slopes: list[Number] = []
     for x in q:
-        (slope,) = tangent([value], [(x, 1.0)])
+        (slope,) = jvp([value], [(x, 1.0)])
         slopes.append(slope)
     return slopes

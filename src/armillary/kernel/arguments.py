@@ -65,7 +65,7 @@ def _as_input(name: str, value: Any, port: Port, dtype: np.dtype[Any]) -> Array:
     if given.dtype.kind not in "fiub":
         raise ShapeError(
             f"'{name}' needs {described(port)} of real numbers; an array of "
-            f"{given.dtype} was given. {_real_mend(given.dtype)}"
+            f"{given.dtype} was given. {_real_fix(given.dtype)}"
         )
     if type(value) is not np.ndarray and _hides_numbers(value):
         raise ShapeError(
@@ -75,12 +75,12 @@ def _as_input(name: str, value: Any, port: Port, dtype: np.dtype[Any]) -> Array:
     if given.shape[given.ndim - rank :] != port.shape or given.ndim < rank:
         raise ShapeError(
             f"'{name}' needs {described(port)}; an array of shape {given.shape} was "
-            f"given.{_shape_mend(given, port)}"
+            f"given.{_shape_fix(given, port)}"
         )
     return given if given.dtype == dtype else given.astype(dtype)
 
 
-def _real_mend(dtype: np.dtype[Any]) -> str:
+def _real_fix(dtype: np.dtype[Any]) -> str:
     if dtype.kind == "c":
         return "Pass its real part: array.real."
     return "Convert it first: np.asarray(array, dtype=float)."
@@ -93,7 +93,7 @@ def _hides_numbers(value: Any) -> bool:
     return isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array)
 
 
-def _shape_mend(given: Array, port: Port) -> str:
+def _shape_fix(given: Array, port: Port) -> str:
     """Return a last sentence that tells how to make an array fit, if it is known."""
     shape, rank = given.shape, len(port.shape)
     if rank == 0 or given.ndim < rank:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.kernel.arguments import broadcast
-from armillary.trace import Program, replay
+from armillary.trace import Program, evaluate
 
 Array = npt.NDArray[np.float64]
 
@@ -30,7 +30,7 @@ def interpret(program: Program, *inputs: Any) -> Array | tuple[Array, ...]:
     outputs = [np.empty((*batch, *port.shape)) for port in program.outputs]
     for row in np.ndindex(*batch):
         scalars = [float(x) for array in arrays for x in array[row].flat]
-        numbers = iter(replay(program, scalars))
+        numbers = iter(evaluate(program, scalars))
         for output in outputs:
             for element in np.ndindex(output.shape[len(batch) :]):
                 output[row + element] = next(numbers)

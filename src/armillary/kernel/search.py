@@ -19,7 +19,7 @@ from armillary.kernel import forks
 from armillary.kernel.binding import address_of
 from armillary.kernel.search_code import search_code
 from armillary.kernel.search_layout import CALL, SOLVED
-from armillary.kernel.seed_table import Table, levels_of, pairs_of
+from armillary.kernel.seed_table import SeedTable, levels_of, pairs_of
 from armillary.kernel.threads import share
 from armillary.kernel.vector_builder import LaneType
 from armillary.trace import Program
@@ -116,7 +116,7 @@ class Plan:
 
 def make_plan(
     *,
-    table: Table,
+    table: SeedTable,
     tolerances: Array,
     lower: Array,
     upper: Array,

@@ -12,16 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from armillary.kernel.search_layout import PACK
+
 Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 
-PACK = 8
 # The first feature of a place that holds no entry.
 VOID = 16383
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SeedTable:
     """Known answers, sorted by the grid cell that their problem falls into.
 
     Attributes:
@@ -46,14 +47,14 @@ class Table:
     void: int
 
 
-def make_table(
+def make_seed_table(
     problems: Array, answers: Array, axes: tuple[int, int, int], scales: Array, per: int
-) -> Table:
+) -> SeedTable:
     """Sort known answers into a grid in which each shares its cell with about `per`.
 
     Args:
         problems: Their parameters, shape (k, m).
-        answers: LaneType (k, n).
+        answers: Shape (k, n).
         axes: Which parameters place a problem.
         scales: How much each parameter counts in comparisons, shape (m,).
         per: Answers in a cell, on average over all answers.
@@ -73,7 +74,7 @@ def make_table(
     starts = np.full((len(features), answers.shape[1]), np.nan)
     starts[places] = answers[order]
     packed = features.reshape(-1, PACK, len(columns) // 2, 2).swapaxes(1, 2)
-    return Table(
+    return SeedTable(
         features=np.ascontiguousarray(packed),
         starts=starts,
         offsets=offsets,

@@ -20,7 +20,7 @@ from armillary.spatial.vector import (
     subtract,
     transpose,
 )
-from armillary.trace import Program, Scalar, tangent
+from armillary.trace import Program, Scalar, jvp
 
 
 class Twist(NamedTuple):
@@ -84,7 +84,7 @@ def acceleration_program(
     ) -> Any:
         v = velocity(now, q, at_origin, zip(joints, qd, strict=True))
         own: list[Scalar] = [q[k] for k in joints]
-        total: list[Number] = tangent(v, zip(own, qd, strict=True))
+        total: list[Number] = jvp(v, zip(own, qd, strict=True))
         if not bias:
             steady = velocity(now, q, at_origin, zip(joints, qdd, strict=True))
             total = [a + b for a, b in zip(total, steady, strict=True)]

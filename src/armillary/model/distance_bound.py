@@ -9,7 +9,7 @@ from typing import Any
 from armillary.model.motion import Motion
 from armillary.model.square_distance import square_distance
 from armillary.spatial.pose import Pose
-from armillary.trace import OPS, Program, replay, tangent, trace
+from armillary.trace import OPS, Program, evaluate, jvp, trace
 from armillary.trace.interval import (
     ALWAYS,
     NEVER,
@@ -84,10 +84,10 @@ class _Hill:
             return square_distance(precursor, motion.pose(q).position)
 
         def slope(q: Any) -> Any:
-            return tangent([square(q)], [(q, 1.0)])[0]
+            return jvp([square(q)], [(q, 1.0)])[0]
 
         def bend(q: Any) -> Any:
-            return tangent([slope(q)], [(q, 1.0)])[0]
+            return jvp([slope(q)], [(q, 1.0)])[0]
 
         self._height = trace(square, name="squared distance", q=())
         self._slope = trace(slope, name="its slope", q=())
@@ -138,7 +138,7 @@ def _number(program: Program, q: float) -> float:
     """Return what a program gives, 0 where that is not a finite number."""
     if not math.isfinite(q):
         return 0.0
-    (value,) = replay(program, [q])
+    (value,) = evaluate(program, [q])
     return value if math.isfinite(value) else 0.0
 
 

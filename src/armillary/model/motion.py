@@ -13,8 +13,7 @@ from armillary.errors import ArmillaryError, JointError
 from armillary.spatial.pose import Pose
 from armillary.spatial.twist import Vector6, vector6
 from armillary.spatial.vector import Number, Rows, apply, transpose
-from armillary.trace import Op, Program, Scalar, Traced, replay, tangent, trace
-from armillary.trace.program import evaluate
+from armillary.trace import Op, Program, Scalar, Traced, evaluate, jvp, trace
 
 Array = npt.NDArray[np.float64]
 
@@ -65,24 +64,24 @@ class Motion:
 
     def pose(self, *q: Number) -> Pose:
         """Return the pose at the coordinates `q`."""
-        return _pose_of_entries(replay(self._pose, q))
+        return _pose_of_entries(evaluate(self._pose, q))
 
     def columns(self, *q: Number) -> list[Vector6]:
         """Return for each coordinate the twist of M in F at unit rate, written in M."""
-        twists = replay(self._partial_twists if self.shape else self._twist, q)
+        twists = evaluate(self._partial_twists if self.shape else self._twist, q)
         return [_six(twists[k : k + 6]) for k in range(0, len(twists), 6)]
 
     def subspace(self, q: Number) -> Vector6:
         """Return S(q): the twist of M relative to F at unit rate, in M, about M."""
-        return _six(replay(self._twist, [q]))
+        return _six(evaluate(self._twist, [q]))
 
     def traced_subspace(self, q: Number) -> Vector6:
         """Return S(q) from the pose, also where the joint gives a closed form."""
-        return _six(replay(self._traced_twist, [q]))
+        return _six(evaluate(self._traced_twist, [q]))
 
     def subspace_rate(self, q: Number) -> Vector6:
         """Return dS/dq."""
-        return _six(replay(self._twist_rate, [q]))
+        return _six(evaluate(self._twist_rate, [q]))
 
     def poses(self, q: Array) -> Array:
         """Return the poses at many coordinates.
@@ -124,7 +123,7 @@ class Motion:
     @cached_property
     def _twist_rate(self) -> Program:
         return self._traced(
-            lambda q: tangent(list(self.subspace(q)), [(q, 1.0)]), "subspace"
+            lambda q: jvp(list(self.subspace(q)), [(q, 1.0)]), "subspace"
         )
 
     def _traced_pose(self, joint: MovingFrame) -> Program:
@@ -224,7 +223,7 @@ def _on_arrays(thing: Op | float) -> Any:
 
 def _twist_of(X: Pose, q: Scalar) -> list[Number]:
     """Return S = (R^T dp/dq, vee(R^T dR/dq))."""
-    rates = tangent(list(X.entries), [(q, 1.0)])
+    rates = jvp(list(X.entries), [(q, 1.0)])
     inverse = transpose(X.rotation)
     spin = _pose_of_entries(rates).rotation
     v = apply(inverse, (rates[9], rates[10], rates[11]))

@@ -1,16 +1,16 @@
-"""Arithmetic that remembers itself: traced scalars, their table, programs."""
+"""Scalars that record arithmetic, the table of operations, Programs, derivatives."""
 
 from __future__ import annotations
 
 from armillary.trace.interval import Interval
-from armillary.trace.jvp import tangent
+from armillary.trace.jvp import jvp
 from armillary.trace.ops import OPS, Op, Traced
 from armillary.trace.program import (
     Instruction,
     Port,
     Program,
+    evaluate,
     listing,
-    replay,
     trace,
 )
 from armillary.trace.scalar import Scalar, TracedBool
@@ -25,8 +25,8 @@ __all__ = [
     "Scalar",
     "Traced",
     "TracedBool",
+    "evaluate",
+    "jvp",
     "listing",
-    "replay",
-    "tangent",
     "trace",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from armillary.trace.scalar import Node
+from armillary.trace.scalar import Node, reachable
 from armillary.trace.simplify import COSTLY, Tape
 
 SHARED = COSTLY | {"atan2", "pow", "fmod"}
@@ -44,14 +44,7 @@ def shared(
 
 def _cone(results: Sequence[Node], known: dict[int, Node]) -> dict[int, Node]:
     """Return what `results` are computed from, without what is known, in order."""
-    found: dict[int, Node] = {}
-    waiting = list(results)
-    while waiting:
-        node = waiting.pop()
-        if node.index not in found and node.index not in known:
-            found[node.index] = node
-            waiting.extend(node.args)
-    return dict(sorted(found.items()))
+    return {node.index: node for node in reachable(results, known)}
 
 
 def _costly(nodes: dict[int, Node], others: dict[int, Node]) -> list[Node]:

@@ -22,7 +22,7 @@ def is_contradiction(decisions: Iterable[Decision]) -> bool:
     """Tell whether no numbers give these answers to comparisons.
 
     Args:
-        decisions: TracedBool values and the answer to each.
+        decisions: Truth values and the answer to each.
     """
     single = _without_logic(decisions)
     return _has_no_order(single) or _Ranges(single).is_empty()

@@ -11,7 +11,7 @@ from armillary.trace.scalar import Node, reachable
 from armillary.trace.source_location import fault
 
 
-def tangent(results: Sequence[Any], seeds: Iterable[tuple[Node, Any]]) -> list[Any]:
+def jvp(results: Sequence[Any], seeds: Iterable[tuple[Node, Any]]) -> list[Any]:
     """Return the derivative of each of `results` along a direction.
 
     With results y(x) and seeds (x_i, v_i) it is sum_i dy/dx_i v_i; with one seed

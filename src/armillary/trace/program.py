@@ -267,23 +267,20 @@ def _unboxed(value: Any) -> Any:
     return cast("Any", value)
 
 
-def replay(program: Program, inputs: Sequence[Any]) -> list[Any]:
-    """Compute the output scalars from input scalars, floats or traced.
-
-    On floats this is the reference interpreter; on traced scalars it records the
-    program again, inside another one.
-
-    Args:
-        program: What to compute.
-        inputs: One scalar for each input position.
-    """
-    return evaluate(program, inputs, lambda meaning: meaning)
+def _itself(meaning: Any) -> Any:
+    return meaning
 
 
 def evaluate(
-    program: Program, inputs: Sequence[Any], meaning: Callable[[Any], Any]
+    program: Program,
+    inputs: Sequence[Any],
+    meaning: Callable[[Any], Any] = _itself,
 ) -> list[Any]:
-    """Compute the output scalars with another meaning of operations and constants.
+    """Compute the output scalars from input scalars, floats or traced.
+
+    On floats this is the reference interpreter; on traced scalars it records the
+    program again, inside another one. Operations and constants may get another
+    meaning, with other values than scalars.
 
     Args:
         program: What to compute.

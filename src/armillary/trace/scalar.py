@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -360,13 +360,16 @@ class TracedBool(Node):
         return float(bool(self))
 
 
-def reachable(results: Iterable[Node]) -> list[Node]:
-    """Return all that `results` are computed from, arguments first."""
+def reachable(results: Iterable[Node], known: Container[int] = ()) -> list[Node]:
+    """Return all that `results` are computed from, arguments first.
+
+    known: Places on the tape of nodes to leave out, with what only they need.
+    """
     found: dict[int, Node] = {}
     waiting = list(results)
     while waiting:
         node = waiting.pop()
-        if node.index not in found:
+        if node.index not in found and node.index not in known:
             found[node.index] = node
             waiting.extend(node.args)
     return [found[index] for index in sorted(found)]

@@ -260,7 +260,7 @@ def _same(tape: Tape, x: Node, y: Node) -> Node | None:
 RULES["min"] = RULES["max"] = _same
 
 
-# TracedBool values.
+# Truth values.
 
 
 @_rule("lt")

@@ -52,7 +52,6 @@ class Curve(Joint, frozen=True):
     up: ThreeFloatsOrNone = default(Z)
     unit = Unit.METRE
     lengths = ("points",)
-    lengths = ("points",)
 
     def check(self) -> None:
         """Refuse points and directions that make no track; give `up` length 1."""
