@@ -436,3 +436,11 @@ def test_components_are_written_as_they_are_read():
     again, _ = component_of(json.loads(data.text()))
     assert isinstance(again, ComponentData)
     assert again == data
+
+
+def test_lines_are_counted_as_python_does():
+    text = (
+        HEAD + FORWARD + INVERSE + "note = 'a\x0cb\u2028c'\nraise ValueError(note[1])\n"
+    )
+    with pytest.raises(ScriptError, match=r"s\.py:18: the script: ValueError"):
+        host("", head=text.replace("\n", "\r\n"))

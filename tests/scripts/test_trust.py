@@ -13,6 +13,7 @@ from armillary.cli.main import main
 from armillary.errors import ScriptError, UnknownName
 from armillary.scripts import trust
 from armillary.scripts.mechanism import Script
+from armillary.scripts.source import digest
 from published_scripts import EXAMPLES, component
 
 Q = [0.3, -0.4, 0.01, 0.2]
@@ -66,6 +67,15 @@ def test_a_cell_of_a_script_is_saved_and_equal(tmp_path):
     again = arm.load(tmp_path / "a.cell.json")
     assert again == cell
     assert_allclose(again.fk("flange")(Q), cell.fk("flange")(Q))
+
+
+def test_scripts_with_other_line_ends(tmp_path, capsys):
+    path = tmp_path / "b.py"
+    path.write_bytes((EXAMPLES / "scara.py").read_bytes().replace(b"\n", b"\r\n"))
+    arm.scripted(path, component=component("scara"))
+    assert main(["trust", "approve", str(path)]) == 0
+    source = path.read_bytes().decode()
+    assert capsys.readouterr().out.split()[-1] == digest(source)
 
 
 def test_approval_is_of_the_text(tmp_path, capsys):

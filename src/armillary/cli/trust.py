@@ -11,7 +11,7 @@ from armillary.errors import ScriptError, printable, quote
 from armillary.formats import registry
 from armillary.scripts import trust
 from armillary.scripts.mechanism import scripts_of
-from armillary.scripts.source import digest
+from armillary.scripts.source import digest, script_text
 
 FOUND, NOT_APPROVED = 0, 1
 SUFFIX = ".py"
@@ -49,10 +49,7 @@ def run(options: argparse.Namespace) -> int:
 def _scripts(file: str) -> Iterator[tuple[str, str]]:
     """Yield name and text of each script of a file once; nothing runs."""
     if file.endswith(SUFFIX):
-        try:
-            yield Path(file).name, Path(file).read_text("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise ScriptError(f"{file}: is not text in UTF-8.") from error
+        yield Path(file).name, script_text(Path(file))
         return
     workcell, _ = registry.read(file)
     found = {each.source: each.file for each in scripts_of(workcell)}

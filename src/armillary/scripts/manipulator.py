@@ -10,16 +10,14 @@ from typing import Any, Final
 
 import msgspec
 
-from armillary.errors import ScriptError
 from armillary.model.joints import AngleCoordinate, LengthCoordinate
 from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
 from armillary.scripts.component import ComponentData, JointData, component_of
-from armillary.scripts.host import Host
-from armillary.scripts.isolation import IsolatedHost
 from armillary.scripts.mechanism import Script
+from armillary.scripts.source import script_text
 from armillary.scripts.trust import consent
 
 __all__ = ["FLANGE", "scripted"]
@@ -27,7 +25,6 @@ __all__ = ["FLANGE", "scripted"]
 BASE: Final = "base"
 FLANGE: Final = "flange"
 HOME: Final = "home"
-LARGEST: Final = 1 << 20
 
 
 def scripted(
@@ -58,7 +55,7 @@ def scripted(
     """
     data, stem = component_of(component)
     path = Path(script)
-    source = _text_of(path)
+    source = script_text(path)
     consent(source)
     data = msgspec.structs.replace(data, name=data.name or stem or path.stem)
     made = Script(file=path.name, source=source, component=data.text(), relaxed=relaxed)
@@ -67,26 +64,11 @@ def scripted(
         data, joints=host.joints, external_joints=host.secondary
     )
     made = msgspec.structs.replace(made, component=data.text())
-    return _manipulator(made, made.host, data, name or data.name)
+    return _manipulator(made, data, name or data.name)
 
 
-def _text_of(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
-    except OSError as error:
-        raise ScriptError(f"{path}: cannot be read: {error.strerror}.") from error
-    if len(content) > LARGEST:
-        raise ScriptError(f"{path}: has more than {LARGEST} bytes.")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("latin-1")  # as older programs write it
-
-
-def _manipulator(
-    joint: Script, host: Host | IsolatedHost, data: ComponentData, name: str
-) -> Manipulator:
+def _manipulator(joint: Script, data: ComponentData, name: str) -> Manipulator:
+    host = joint.host
     joints = (*data.joints, *data.external_joints)
     links = [Link(name=BASE)]
     for each, limits in zip(joints, host.limits, strict=True):

@@ -5,17 +5,19 @@ from __future__ import annotations
 import ast
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 from types import CodeType
 from typing import Final
 
 from armillary.errors import ScriptError
 
-__all__ = ["TRIED", "Diagnostic", "Source", "digest", "prepared"]
+__all__ = ["TRIED", "Diagnostic", "Source", "digest", "prepared", "script_text"]
 
 NO_BREAK_SPACE: Final = "\N{NO-BREAK SPACE}"
 BYTE_ORDER_MARK: Final = "\N{ZERO WIDTH NO-BREAK SPACE}"
 MOST_REPAIRS: Final = 10_000
 PRINT: Final = "print"
+LARGEST: Final = 1 << 20
 TRIED: Final = "__tried__"
 """What the body of each `try` in a function calls first, with the line."""
 
@@ -55,10 +57,29 @@ class Source:
 
     def line(self, number: int) -> str:
         """Return a line of the script without the blanks around it."""
-        lines = self.text.splitlines()
+        lines = _lines(self.text)
         if not 0 < number <= len(lines):
             return ""
         return lines[number - 1].replace(NO_BREAK_SPACE, " ").strip()
+
+
+def script_text(path: Path) -> str:
+    """Return the text of a script's file.
+
+    Raises:
+        ScriptError: It cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except OSError as error:
+        raise ScriptError(f"{path}: cannot be read: {error.strerror}.") from error
+    if len(content) > LARGEST:
+        raise ScriptError(f"{path}: has more than {LARGEST} bytes.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")  # as older programs write it
 
 
 def digest(text: str) -> str:
@@ -73,7 +94,7 @@ def prepared(text: str, name: str) -> Source:
         ScriptError: Its syntax is wrong; the message has the line.
     """
     found: list[Diagnostic] = []
-    lines = text.removeprefix(BYTE_ORDER_MARK).splitlines()
+    lines = _lines(text.removeprefix(BYTE_ORDER_MARK))
     if NO_BREAK_SPACE in text:
         spaced = [k for k, line in enumerate(lines, 1) if NO_BREAK_SPACE in line]
         found.append(
@@ -88,6 +109,11 @@ def prepared(text: str, name: str) -> Source:
     _mark_tries(tree)
     code = compile(tree, name, "exec", dont_inherit=True)
     return Source(name, text, tree, code, tuple(found))
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text as Python counts them."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _parsed(lines: list[str], name: str, found: list[Diagnostic]) -> ast.Module:
