@@ -312,6 +312,10 @@ def test_bad_questions_are_refused(cell: Cell) -> None:
         cell.ik("tool", position="up")
     with pytest.raises(ModelError, match="None of these joints moves"):
         cell.ik("base")
+    with pytest.raises(ShapeError, match="seconds above 0, not 'soon'"):
+        ik(np.eye(4), timeout="soon")
+    with pytest.raises(ModelError, match="an instance of a ClosedForm, not <class"):
+        cell.ik("tool", closed=arm.ClosedForm)
 
 
 def test_a_path_is_followed_without_jumps(on_track: Cell) -> None:

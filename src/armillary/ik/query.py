@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -224,12 +225,12 @@ def deadline_of(timeout: float | None) -> int:
     """Return when a search is to stop, 0 for never; see `deadline_after`.
 
     Raises:
-        ShapeError: `timeout` is not above 0.
+        ShapeError: `timeout` is not a number above 0.
     """
     if timeout is None or timeout == math.inf:
         return 0
-    if not timeout > 0.0:
-        raise ShapeError(f"timeout= takes seconds above 0, not {timeout}.")
+    if not isinstance(timeout, Real) or not timeout > 0.0:
+        raise ShapeError(f"timeout= takes seconds above 0, not {timeout!r}.")
     return deadline_after(timeout)
 
 

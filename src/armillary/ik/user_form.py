@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError
+from armillary.errors import ModelError, printable
 from armillary.ik.method import Candidates, residual_of, squares_of
 from armillary.ik.problem import Problem
 from armillary.ik.query import Query
@@ -49,8 +49,13 @@ class UserForm:
         """Take over a user's closed form for a problem.
 
         Raises:
-            ModelError: The problem is anything but to place one frame.
+            ModelError: `form` is not a `ClosedForm`, or the problem is anything but to
+                place one frame.
         """
+        given: Any = form
+        if not isinstance(given, ClosedForm):
+            shown = printable(repr(given))
+            raise ModelError(f"closed= takes an instance of a ClosedForm, not {shown}.")
         if not (len(problem.goals) == 1 and problem.goals[0].is_whole):
             raise ModelError("A closed form places one frame, with its full pose.")
         self.form = form
