@@ -259,11 +259,10 @@ class BasePoses:
                 the origin of the world.
             multiply: The product of two arrays of poses.
         """
-        by_frame = poses.swapaxes(0, FRAMES)
         for holders, offsets, rows, base in self._lifts:
             lifted = multiply(poses.take(holders, FRAMES), offsets)
             moved = multiply(lifted.take(base, FRAMES), poses.take(rows, FRAMES))
-            by_frame[rows] = moved.swapaxes(0, FRAMES)
+            poses.swapaxes(0, FRAMES)[rows] = moved.swapaxes(0, FRAMES)
 
 
 def _levels(carriers: Sequence[int], tree: Tree) -> Iterator[list[int]]:

@@ -10,6 +10,7 @@ import numpy as np
 from armillary.errors import NotCompiled
 from armillary.kernel.python_kernel import PythonProgram
 from armillary.kinematics.joint_vector import with_numbers
+from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Base, Tree
 from armillary.spatial.pose import Pose
@@ -54,11 +55,11 @@ class Inputs(NamedTuple):
             inputs: The joints that are q.
             rest: The q of the state.
         """
-        path, built = tree.between(frames), tree.cell.base_frames
-        moved = set(tree.moving_joints(path))
-        bases = sorted(tree.bases_among(path))
-        placed = (m for m in bases if tree.bases[m].frame != built[m])
-        return cls(inputs, rest, tuple(sorted(moved - {*inputs})), tuple(placed))
+        links = tuple(frame.link for frame in frames)
+        others, bases = kept(
+            tree, ("inputs", links, inputs), lambda: _decisive(tree, frames, inputs)
+        )
+        return cls(inputs, rest, others, bases)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -100,6 +101,17 @@ class Inputs(NamedTuple):
             frame = base.frame._replace(pose=Pose.from_matrix(matrix))
             changes[m] = base._replace(frame=frame)
         return tree.attached(changes), whole
+
+
+def _decisive(
+    tree: Tree, frames: Sequence[FrameRef], inputs: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the other joints and the moved bases that decide the poses of frames."""
+    path, built = tree.between(frames), tree.cell.base_frames
+    moved = set(tree.moving_joints(path))
+    bases = sorted(tree.bases_among(path))
+    placed = (m for m in bases if tree.bases[m].frame != built[m])
+    return tuple(sorted(moved - {*inputs})), tuple(placed)
 
 
 def program_of(

@@ -56,10 +56,13 @@ def kernel_of(
         state = bound_state(cell, state)
         selection = selection_of(cell, joints, state, frames())
         return kernel_of_state(state, question, selection, make, dtype)
-    key = "kernel", question, joints_key(joints), np.dtype(dtype).char
-    return _made(
-        cell, key, lambda: make(Tree.of(cell), selection_of(cell, joints)), dtype
-    )
+    key = "kernel", question, joints_key(joints), _type_key(dtype)
+
+    def made() -> Kernel:
+        program = make(Tree.of(cell), selection_of(cell, joints))
+        return shared_kernel(program, dtype=dtype)
+
+    return kept(cell, key, made)
 
 
 def kernel_of_state(
@@ -76,15 +79,12 @@ def kernel_of_state(
     tree = state.tree
     holders = tuple(tree.bases[m].frame.link for m in selection.bases)
     chosen = selection.inputs, selection.others, selection.bases
-    key = "kernel of a state", question, chosen, holders, np.dtype(dtype).char
-    kernel = _made(state.cell, key, lambda: make(tree, selection), dtype)
-    return bind(kernel, selection.values(tree))
+    key = "kernel of a state", question, chosen, holders, _type_key(dtype)
 
+    def made() -> Kernel:
+        return shared_kernel(make(tree, selection), dtype=dtype)
 
-def _made(
-    cell: Workcell, key: Hashable, make: Callable[[], Program], dtype: npt.DTypeLike
-) -> Kernel:
-    return kept(cell, key, lambda: shared_kernel(make(), dtype=dtype))
+    return bind(kept(state.cell, key, made), selection.values(tree))
 
 
 def selection_of(
@@ -113,14 +113,23 @@ def selection_of(
 
 
 def _indices(cell: Workcell, joints: Joints) -> tuple[int, ...]:
-    if joints is None:
-        return tuple(range(len(cell.joint_names)))
     if isinstance(joints, str):
         raise ModelError(f"joints= takes a list of names, not the text '{joints}'.")
+    key = "joints", joints_key(joints)
+    return kept(cell, key, lambda: _found(cell, joints))
+
+
+def _found(cell: Workcell, joints: Joints) -> tuple[int, ...]:
+    if joints is None:
+        return tuple(range(len(cell.joint_names)))
     indices = tuple(cell.joint(name) for name in joints)
     if len(set(indices)) < len(indices):
         raise ModelError(f"joints= names a joint twice: {list(joints)}.")
     return indices
+
+
+def _type_key(dtype: npt.DTypeLike) -> str:
+    return "d" if dtype is np.float64 else np.dtype(dtype).char
 
 
 def joints_key(joints: Joints) -> tuple[str, ...] | str | None:

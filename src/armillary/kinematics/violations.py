@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from armillary.errors import StateError, quote
+from armillary.model.fields import kept
 from armillary.model.link import Link
-from armillary.model.manipulator import Manipulator
+from armillary.model.manipulator import Drive, Manipulator
 from armillary.model.unit import Unit
 from armillary.model.workcell import Workcell
 
@@ -44,11 +46,8 @@ def violations_of(
     qd: Empty where nothing moves.
     """
     for manipulator, start in zip(cell.manipulators, cell.offsets, strict=True):
-        for k in manipulator.order:
-            link = manipulator.links[k]
-            if not link.has_coordinate:
-                continue
-            (drive,) = manipulator.drives[k]
+        make = partial(_limited, manipulator)
+        for link, drive in kept(manipulator, "limited joints", make):
             position = drive.multiplier * q[start + drive.of] + drive.offset
             rate = drive.multiplier * qd[start + drive.of] if qd else 0.0
             for kind, value, limit in _broken(link, position, rate, tolerance):
@@ -66,6 +65,18 @@ def refuse_violations(cell: Workcell, q: Sequence[float], qd: Sequence[float]) -
     broken = list(violations_of(cell, q, qd, 0.0))
     if broken:
         raise StateError(" ".join(map(str, broken)))
+
+
+def _limited(manipulator: Manipulator) -> tuple[tuple[Link, Drive], ...]:
+    """Return the links whose joints have limits, depth first, and what moves them.
+
+    A mechanism has none; those of the coordinates that it takes hold for it.
+    """
+    return tuple(
+        (manipulator.links[k], manipulator.drives[k][0])
+        for k in manipulator.order
+        if manipulator.links[k].has_coordinate
+    )
 
 
 def _broken(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -53,6 +52,8 @@ def configured() -> tuple[str, ...]:
         PluginError: The file cannot be read, is not the user's own, or has an unknown
             key or value.
     """
+    import tomllib  # few calls come this far
+
     path = config_path()
     data = b"" if path is None else own_content(path)
     try:

@@ -7,8 +7,10 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
-from importlib.metadata import Distribution, distributions
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 __all__ = ["GROUP", "Offer", "normal", "offers"]
 
@@ -55,6 +57,8 @@ def normal(package: str) -> str:
 @lru_cache(maxsize=4)
 def _offers(path: tuple[tuple[str, int], ...]) -> tuple[Offer, ...]:
     """Return the offers on a path; the times in it notice what is installed later."""
+    from importlib.metadata import distributions  # it imports 40 modules
+
     by_package: dict[str, list[Offer]] = {}
     for distribution in distributions():
         found = list(_of(distribution))
