@@ -172,3 +172,17 @@ def test_components_of_files_are_checked(tmp_path):
     path.write_text(json.dumps(data))
     with pytest.raises(arm.errors.FormatError, match="component of the script"):
         arm.load(path)
+
+
+def test_names_of_scripts_cannot_draw_on_a_terminal(tmp_path):
+    path = stranger(tmp_path)
+    data = json.loads(path.read_text())
+    data["manipulators"][0]["links"][-1]["joint"]["file"] = "a\x1b[2J.py"
+    path.write_text(json.dumps(data))
+    with pytest.raises(arm.errors.FormatError, match="one line"):
+        arm.load(path)
+    loud = "raise ValueError('\\x1b[2J')"
+    cell = arm.load(stranger(tmp_path, extra=loud), scripts="isolated")
+    with pytest.raises(ScriptError) as caught:
+        cell.fk("flange")(Q)
+    assert str(caught.value).isprintable()

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from armillary.errors import NotCompiled, ScriptError
+from armillary.errors import NotCompiled, ScriptError, printable
 from armillary.scripts.component import JointData
 from armillary.scripts.host import Solution
 from armillary.scripts.source import Diagnostic
@@ -153,7 +153,7 @@ class IsolatedHost:
             finally:
                 timer.cancel()
         if reply.fault:
-            raise ScriptError(reply.fault)
+            raise ScriptError(printable(reply.fault))
         return reply
 
 

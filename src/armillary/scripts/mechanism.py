@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from armillary.errors import JointError, ScriptError
+from armillary.errors import JointError, ScriptError, quote
 from armillary.model.closed_form import OutOfReach
 from armillary.model.mechanism import Mechanism
 from armillary.model.motion import Motion
@@ -57,8 +57,13 @@ class Script(Mechanism, frozen=True):
         """Refuse a component that cannot be read; nothing runs.
 
         Raises:
-            ScriptError: `component` is not the JSON of one.
+            ScriptError: `component` is not the JSON of one, or `file` not one line.
         """
+        if not self.file.isprintable():
+            raise ScriptError(
+                f"The file name of a script is {quote(self.file)}; it must be one line "
+                "of text."
+            )
         try:
             _joints(self.component)
         except msgspec.MsgspecError as error:
