@@ -304,6 +304,8 @@ def test_values_are_copies():
 
 
 FAULTS = {
+    FORWARD + INVERSE + "return 3": r"s\.py:17: 'return' outside function",
+    FORWARD + INVERSE + "# a\x85b \u2028 c\f d\n1 / 0": r"s\.py:18: .*ZeroDivision",
     "def OnForward(kin: return True": r"s\.py:5: .*(never closed|invalid syntax)",
     FORWARD: r"does not define OnInverse",
     FORWARD.replace("OnForward", "Onforward")
@@ -328,6 +330,20 @@ FAULTS = {
     FORWARD
     + INVERSE
     + "import nothing_of_this_name": r"s\.py:17: the script: ModuleNotFoundError",
+    FORWARD
+    + INVERSE
+    + "import vcRobot": r"no module vcRobot; a script may import vcPy",
+    FORWARD
+    + INVERSE
+    + "x = "
+    + "-" * 100_000
+    + "1": "s.py: cannot be parsed: its expr",
+    FORWARD + INVERSE + "raise BaseException('odd')": r"s\.py:17: .*BaseException: odd",
+    FORWARD.replace("(kin)", "()")
+    + INVERSE: r"s\.py:6: OnForward: TypeError: .*takes 0",
+    FORWARD
+    + INVERSE
+    + "def OnInitKinObject(kin): kin.createProperty(VC_REAL, 'C').StepValues = 7": "StepValues of property 'C' must be a list, not 7",
     FORWARD + INVERSE + "getApplication()": "getApplication is not offered here",
     FORWARD + INVERSE + "OnRebuild = 3": "OnRebuild is not a function",
     FORWARD
@@ -353,6 +369,8 @@ INVERSE_FAULTS = {
     "kin.JointValues = [1, 'x']": r"JointValues\[1\] must be a number, not 'x'",
     "kin.Solutions = [1]": r"Solutions\[0\] must be a warning and joint values",
     "kin.Solutions = [('bad', [1, 2])]": r"warning of Solutions\[0\]",
+    "kin.Solutions = [(4, [1, 2])]": r"warning of Solutions\[0\]",
+    "kin.Solutions = [(float('nan'), [1, 2])]": r"warning of Solutions\[0\]",
     "kin.Solutions = [(0, [1, 2, 3])]": r"Solutions\[0\] must be 2 numbers, not 3",
     "kin.moveJointTo(2, 0)": "There is no joint 2; there are 2",
     "pass": "without setting kinobj.Solutions",
@@ -391,7 +409,10 @@ COMPONENTS = {
     '{"joints": [{"name": "J1", "min": 3, "max": 2}]}': "min 3 above max 2",
     '{"joint": []}': "unknown field `joint`",
     "{": "is not JSON",
-    '{"properties": {"L": [1, 2]}}': "is not a component",
+    '{"properties": {"K": 1, "L": [1, 2]}}': "length 3, got 2 - at `$.properties['L']`",
+    '{"joints": [{"name": "J1"}, {"name": "J1"}]}': "has two joints named 'J1'",
+    '{"properties": {"L": {"value": 3, "step_values": [1, 2]}}}': "value 3; its step_values are 1, 2",
+    "[" * 100_000: "is not JSON",
 }
 
 
@@ -444,3 +465,25 @@ def test_lines_are_counted_as_python_does():
     )
     with pytest.raises(ScriptError, match=r"s\.py:18: the script: ValueError"):
         host("", head=text.replace("\n", "\r\n"))
+
+
+def test_components_of_other_kinds(tmp_path):
+    (tmp_path / "c.json").write_text("\ufeff" + json.dumps({"name": "c"}))
+    assert component_of(tmp_path / "c.json")[0].name == "c"
+    for given in (None, 3, []):
+        with pytest.raises(ScriptError, match="a mapping or the path of a JSON file"):
+            component_of(given)
+    with pytest.raises(ScriptError, match="Property 'L' of component '' is nan"):
+        component_of({"properties": {"L": math.nan}})
+
+
+def test_print_is_kept_out_of_results(capsys):
+    host(
+        "from __future__ import division\n",
+        HEAD,
+        "print('made')\n",
+        FORWARD,
+        INVERSE,
+        head="",
+    )
+    assert capsys.readouterr() == ("", "made\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -111,6 +112,16 @@ def test_others_cannot_write_the_store(tmp_path):
         arm.load(path).fk("flange")(Q)
 
 
+def test_approvals_at_the_same_time_are_all_kept():
+    with ThreadPoolExecutor(8) as pool:
+        keys = set(pool.map(lambda k: trust.approve(f"# {k}", f"{k}.py"), range(40)))
+    assert set(trust.approved()) == keys
+    assert trust.approve("# 1", "again.py") in keys
+    assert len(trust.approved()) == 40
+    assert all(map(trust.revoke, keys))
+    assert trust.approved() == {}
+
+
 def test_without_configuration_nothing_is_approved(tmp_path, monkeypatch):
     path = stranger(tmp_path)
     main(["trust", "approve", str(path)])
@@ -141,6 +152,8 @@ def test_isolated_scripts_answer_the_same(tmp_path):
     ("extra", "message"),
     [
         ("open('elsewhere', 'w')", "may not do this: open of 'elsewhere'"),
+        ("raise ValueError('\\ud800' * 9_000_000)", "ValueError: [?]"),
+        ("raise BaseException('odd')", "BaseException: odd"),
         ("import os", "may not import os; it may import"),
         ("import socket", "may not import socket"),
         ("x = ' ' * (4 << 30)", "MemoryError"),

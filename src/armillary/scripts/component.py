@@ -6,6 +6,8 @@ Lengths are in millimetres, angles in degrees, as in the script.
 from __future__ import annotations
 
 import math
+import os
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -23,6 +25,7 @@ Value: TypeAlias = float | int | bool | str | Three
 
 PER_RADIAN: Final = 180.0 / math.pi
 PER_METRE: Final = 1000.0
+OF_A_PROPERTY: Final = "$.properties[...]"
 LARGEST_FILE: Final = 1 << 20
 
 
@@ -91,6 +94,19 @@ class PropertyData(
     value: Value
     step_values: tuple[Value, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Check the value.
+
+        Raises:
+            ScriptError: It is not among the step values.
+        """
+        if self.step_values and self.value not in self.step_values:
+            allowed = ", ".join(map(repr, self.step_values))
+            raise ScriptError(
+                f"A property has the value {self.value!r}; its step_values are "
+                f"{allowed}."
+            )
+
 
 class ComponentData(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
@@ -110,11 +126,26 @@ class ComponentData(
     external_joints: tuple[JointData, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the numbers.
+        """Check numbers and names.
 
         Raises:
-            ScriptError: Limits are swapped, or a number is not finite.
+            ScriptError: Limits are swapped, a number is not finite, or two joints have
+                one name.
         """
+        for name, given in self.properties.items():
+            value = given.value if isinstance(given, PropertyData) else given
+            parts = value if isinstance(value, tuple) else (value,)
+            if any(isinstance(x, float) and not math.isfinite(x) for x in parts):
+                raise ScriptError(
+                    f"Property {quote(name)} of component {quote(self.name)} is "
+                    f"{value}; give finite numbers."
+                )
+        names = [joint.name for joint in (*self.joints, *self.external_joints)]
+        for name in names:
+            if names.count(name) > 1:
+                raise ScriptError(
+                    f"Component {quote(self.name)} has two joints named {quote(name)}."
+                )
         for joint in (*self.joints, *self.external_joints):
             for field in ("min", "max", "home", "speed"):
                 value = getattr(joint, field)
@@ -144,7 +175,11 @@ def component_of(given: Any) -> tuple[ComponentData, str]:
     """
     if isinstance(given, Mapping):
         return _converted(dict(cast(Mapping[str, Any], given)), "component"), ""
-    path = Path(given)
+    if not isinstance(given, (str, os.PathLike)):
+        raise ScriptError(
+            f"A component is a mapping or the path of a JSON file, not {given!r}."
+        )
+    path = Path(cast("str | os.PathLike[str]", given))
     name = str(path)
     try:
         with path.open("rb") as file:
@@ -154,8 +189,8 @@ def component_of(given: Any) -> tuple[ComponentData, str]:
     if len(content) > LARGEST_FILE:
         raise ScriptError(f"{name}: has more than {LARGEST_FILE} bytes.")
     try:
-        record = msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        record = msgspec.json.decode(content.removeprefix(BOM_UTF8))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ScriptError(f"{name}: is not JSON: {error}.") from error
     return _converted(record, name), path.stem
 
@@ -163,14 +198,27 @@ def component_of(given: Any) -> tuple[ComponentData, str]:
 def _converted(record: Any, name: str) -> ComponentData:
     try:
         return msgspec.convert(record, ComponentData)
-    except ScriptError as error:
-        raise ScriptError(f"{name}: {error}") from error
     except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, ScriptError):
+            raise ScriptError(f"{name}: {error.__cause__}") from error
         fields = ", ".join(ComponentData.__struct_fields__)
         raise ScriptError(
-            f"{name}: is not a component: {error}. A component has {fields}; see "
-            "docs/scripts.md."
+            f"{name}: is not a component: {_named(error, record)}. A component has "
+            f"{fields}; see docs/scripts.md."
         ) from error
+
+
+def _named(error: msgspec.ValidationError, record: Any) -> str:
+    """Return the message of an error, with the name of the property it is about."""
+    message = str(error)
+    if OF_A_PROPERTY not in message:
+        return message
+    for name, value in record["properties"].items():
+        try:
+            msgspec.convert(value, Value | PropertyData)
+        except msgspec.ValidationError:
+            return message.replace(OF_A_PROPERTY, f"$.properties[{quote(name)}]")
+    return message
 
 
 class PropertyInScript:
@@ -183,9 +231,23 @@ class PropertyInScript:
     def __init__(self, name: str, value: Any, step_values: Any = None) -> None:
         """Start with a value; `step_values` is None where any is allowed."""
         self.Name = name
-        self.StepValues: Any = step_values
+        self.StepValues = step_values
         self.OnChanged: Any = None
         self._value = value
+
+    @property
+    def StepValues(self) -> Any:
+        """The list of allowed values, None where any is allowed."""
+        return self._step_values
+
+    @StepValues.setter
+    def StepValues(self, values: Any) -> None:
+        if values is not None and not isinstance(values, (list, tuple)):
+            raise ScriptError(
+                f"StepValues of property {quote(self.Name)} must be a list, not "
+                f"{values!r}."
+            )
+        self._step_values = cast(Any, values)
 
     @property
     def Value(self) -> Any:

@@ -5,9 +5,11 @@ record them; on floats they are those of Python.
 """
 
 from __future__ import annotations
+import __future__
 
 import builtins
 import math
+import sys
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, Final
@@ -171,15 +173,29 @@ def builtins_of(
     ) -> Any:
         if level == 0 and name in modules:
             return modules[name]
+        offered = ", ".join(modules)
         if not others:
-            offered = ", ".join(modules)
             raise ScriptError(
                 f"an isolated script may not import {name}; it may import {offered}"
             )
-        return builtins.__import__(name, globals, locals, fromlist, level)
+        try:
+            return builtins.__import__(name, globals, locals, fromlist, level)
+        except ModuleNotFoundError as error:
+            if error.name != name:
+                raise
+            raise ModuleNotFoundError(
+                f"there is no module {name}; a script may import {offered}, and "
+                "modules of Python",
+                name=name,
+            ) from None
+
+    def print_(*values: Any, **options: Any) -> None:
+        apart: dict[str, Any] = {"file": sys.stderr, **options}
+        print(*values, **apart)  # noqa: T201
 
     own = {
         "__import__": import_,
+        "print": print_,
         "min": _least,
         "max": _greatest,
         "float": _Float,
@@ -203,6 +219,7 @@ def host_modules(own: Mapping[str, Function]) -> dict[str, ModuleType]:
         "vcMatrix": _module("vcMatrix", {"new": ScriptMatrix}),
         "vcVector": _module("vcVector", {"new": ScriptVector}),
         "math": _module("math", MATH),
+        "__future__": __future__,
     }
 
 

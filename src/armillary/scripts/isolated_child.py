@@ -20,6 +20,7 @@ from armillary.spatial.pose import Pose
 HARMLESS: Final = frozenset(
     ("compile", "exec", "object.__getattr__", "sys._getframe", "builtins.id")
 )
+LONGEST_FAULT: Final = 10_000
 WARM_UP: Final = """
 from vcPythonKinematics import *
 from math import *
@@ -79,8 +80,9 @@ def main() -> None:
     while True:
         try:
             reply = answer(request)
-        except (ArmillaryError, MemoryError) as error:
-            reply = Reply(fault=str(error) or "the script took too much memory")
+        except (ArmillaryError, MemoryError, KeyboardInterrupt) as error:
+            fault = str(error) or "the script took too much memory, or was interrupted"
+            reply = Reply(fault=fault.encode(errors="replace").decode()[:LONGEST_FAULT])
         replies.write(msgspec.json.encode(reply) + b"\n")
         replies.flush()
         line = lines.readline()

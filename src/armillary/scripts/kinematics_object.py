@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from armillary.errors import ScriptError, quote
 from armillary.scripts.component import JointData, PropertyInScript
-from armillary.scripts.constants import default_of
+from armillary.scripts.constants import SolutionWarning, default_of
 from armillary.scripts.matrix import ScriptMatrix
 from armillary.trace import Traced
 
 __all__ = ["KinematicsObject"]
+
+WARNINGS: Final = tuple(SolutionWarning)
 
 
 class KinematicsObject:
@@ -149,7 +151,7 @@ class KinematicsObject:
                     f"Solutions[{k}] must be a warning and joint values, not {each!r}."
                 )
             warning, values = cast(Sequence[Any], each)
-            if not isinstance(warning, (int, float, Traced)):
+            if not isinstance(warning, Traced) and warning not in WARNINGS:
                 raise ScriptError(
                     f"The warning of Solutions[{k}] must be one of VC_SOLUTION_..., "
                     f"not {warning!r}."

@@ -185,10 +185,14 @@ class Runner:
             yield
         except TraceError:
             raise
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             line = self._line_of(error)
             if line is None and isinstance(error, ScriptError):
                 raise
+            if line is None and what in self:
+                line = self._space[what].__code__.co_firstlineno
             text = self.source.line(line or 0)
             shown = f" in: {text}" if text else ""
             kind = type(error).__name__

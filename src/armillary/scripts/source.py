@@ -107,7 +107,12 @@ def prepared(text: str, name: str) -> Source:
         lines = [line.replace(NO_BREAK_SPACE, " ") for line in lines]
     tree = _parsed(lines, name, found)
     _mark_tries(tree)
-    code = compile(tree, name, "exec", dont_inherit=True)
+    try:
+        code = compile(tree, name, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise _wrong(error, name) from error
+    except RecursionError as error:
+        raise ScriptError(f"{name}: its expressions are nested too deeply.") from error
     return Source(name, text, tree, code, tuple(found))
 
 
@@ -134,7 +139,8 @@ def _parsed(lines: list[str], name: str, found: list[Diagnostic]) -> ast.Module:
                 raise _wrong(error, name) from error
             printed.append(error.lineno or 1)
         except (ValueError, RecursionError, MemoryError) as error:
-            raise ScriptError(f"{name}: cannot be parsed: {error}.") from error
+            fault = str(error) or "its expressions are nested too deeply"
+            raise ScriptError(f"{name}: cannot be parsed: {fault}.") from error
         else:
             if printed:
                 found.append(_of_python_2(printed))

@@ -21,6 +21,11 @@ __all__ = ["approve", "approved", "consent", "is_isolated", "isolate", "revoke"]
 STORE: Final = "trusted-scripts"
 ROW: Final = re.compile(r"([0-9a-f]{64})  (.*)")
 
+NO_PLACE: Final = (
+    "There is no place for approvals: ARMILLARY_CONFIG is off, or there is no home "
+    "folder."
+)
+
 _given: set[str] = set()
 _isolated: set[str] = set()
 
@@ -75,7 +80,16 @@ def approve(source: str, file: str) -> str:
         ScriptError: There is no place for the user's approvals.
     """
     key = digest(source)
-    _write({**approved(), key: "".join(c if c.isprintable() else "?" for c in file)})
+    path = _store()
+    if path is None:
+        raise ScriptError(NO_PLACE)
+    if key not in approved():
+        shown = "".join(c if c.isprintable() else "?" for c in file)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Appended at once: others may approve at the same time.
+        place = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(place, "wb") as store:
+            store.write(f"\n{key}  {shown}\n".encode())
     return key
 
 
@@ -101,12 +115,7 @@ def _store() -> Path | None:
 
 def _write(known: dict[str, str]) -> None:
     path = _store()
-    if path is None:
-        raise ScriptError(
-            "There is no place for approvals: ARMILLARY_CONFIG is off, or there is no "
-            "home folder."
-        )
-    path.parent.mkdir(parents=True, exist_ok=True)
+    assert path is not None  # known is not empty
     text = "".join(f"{key}  {file}\n" for key, file in sorted(known.items()))
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=STORE)
     try:
