@@ -94,7 +94,9 @@ class NumericSearch:
             return self._all(query)
         rows, near = _rows(query), query.near is not None
         threads = 1 if len(rows) == 1 else query.threads or default_threads()
-        run = partial(self._search(near), threads=threads, deadline=query.deadline)
+        run: Run = self._search(near)
+        if threads > 1 or query.deadline:
+            run = partial(run, threads=threads, deadline=query.deadline)
         first = self._within(query) if near or query.seed is not None else None
         if near and first is not None:
             rows = np.concatenate((rows, first), axis=1)

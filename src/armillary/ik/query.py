@@ -47,16 +47,16 @@ class Query(NamedTuple):
     targets: Array
     batch: Batch
     home: Array
-    near: Array | None = None
-    seed: Array | None = None
-    arm_angle: Array | None = None
-    tolerance: Tolerance = TOLERANCE
-    search_options: SearchOptions | None = None
-    random_seed: int = 0
-    threads: int | None = None
-    deadline: int = 0
-    explain: bool = True
-    starts: int = 64
+    near: Array | None
+    seed: Array | None
+    arm_angle: Array | None
+    tolerance: Tolerance
+    search_options: SearchOptions | None
+    random_seed: int
+    threads: int | None
+    deadline: int
+    explain: bool
+    starts: int
 
     def at(self, rows: Any, **changes: Any) -> Query:
         """Return the query of some of the targets, as a batch of one dimension.
@@ -91,7 +91,7 @@ class Query(NamedTuple):
         return 0 < self.deadline <= time.monotonic_ns()
 
 
-def query_of(
+def query_of(  # noqa: PLR0913
     problem: Problem,
     targets: Any,
     *,
@@ -99,8 +99,12 @@ def query_of(
     seed: Any = None,
     arm_angle: Any = None,
     tolerance: Tolerance = TOLERANCE,
+    search_options: SearchOptions | None = None,
+    random_seed: int = 0,
+    threads: int | None = None,
     timeout: float | None = None,
-    **others: Any,
+    explain: bool = True,
+    starts: int = 64,
 ) -> Query:
     """Return a query of targets and options as callers give them.
 
@@ -111,13 +115,18 @@ def query_of(
         seed: As `near`.
         arm_angle: For all targets or for each.
         tolerance: As for a call.
+        search_options: As for a call.
+        random_seed: As for a call.
+        threads: As for a call.
         timeout: Time for the whole query [s].
-        others: Other attributes, as they are.
+        explain: As for a call.
+        starts: As for `InverseKinematics.all`.
 
     Raises:
         ShapeError: A shape does not fit, or a tolerance or timeout is not above 0.
     """
-    check_tolerance(tolerance)
+    if tolerance is not TOLERANCE:
+        check_tolerance(tolerance)
     goals = len(problem.goals)
     batch: Batch = ()
     if goals == 1 and _is_plain(targets):  # the quick way for a single target
@@ -130,10 +139,14 @@ def query_of(
         problem.home,
         None if near is None else joint_vectors(problem, near, "near", batch),
         None if seed is None else joint_vectors(problem, seed, "seed", batch),
-        as_numbers(arm_angle, "arm_angle", batch),
+        None if arm_angle is None else as_numbers(arm_angle, "arm_angle", batch),
         tolerance,
-        deadline=deadline_of(timeout),
-        **others,
+        search_options,
+        random_seed,
+        threads,
+        0 if timeout is None else deadline_of(timeout),
+        explain,
+        starts,
     )
 
 
@@ -202,14 +215,12 @@ def as_vectors(values: Any, name: str, n: int, batch: Batch) -> Array:
         ) from error
 
 
-def as_numbers(values: Any, name: str, batch: Batch) -> Array | None:
-    """Return one number for all targets, shape (), or for each, (count,); or None.
+def as_numbers(values: Any, name: str, batch: Batch) -> Array:
+    """Return one number for all targets, shape (), or for each, (count,).
 
     Raises:
         ShapeError: They do not fit the batch.
     """
-    if values is None:
-        return None
     array = as_reals(values, name)
     if array.ndim == 0:
         return array
@@ -221,13 +232,13 @@ def as_numbers(values: Any, name: str, batch: Batch) -> Array | None:
         ) from error
 
 
-def deadline_of(timeout: float | None) -> int:
+def deadline_of(timeout: float) -> int:
     """Return when a search is to stop, 0 for never; see `deadline_after`.
 
     Raises:
         ShapeError: `timeout` is not a number above 0.
     """
-    if timeout is None or timeout == math.inf:
+    if timeout == math.inf:
         return 0
     if not isinstance(timeout, Real) or not timeout > 0.0:
         raise ShapeError(f"timeout= takes seconds above 0, not {timeout!r}.")

@@ -230,12 +230,12 @@ class Search:
                 left end as `STOPPED`.
         """
         count = len(problems)
-        if count == 1 and plan.starts > 1:
-            return self._alone(problems, plan, seeds, deadline)
         unknowns, errors, endings = found = self._blank(count)
-        threads = min(threads, count // PROBLEMS_PER_THREAD)
+        if threads > 1:
+            threads = min(threads, count // PROBLEMS_PER_THREAD)
         if threads <= 1:
-            failed = self._fill(problems, plan, seeds, found, deadline)
+            alone = count == 1 and plan.starts > 1  # then all lanes work on it
+            failed = self._fill(problems, plan, seeds, found, deadline, together=alone)
             return SearchResult(*found, failed)
         failures = [0]
 
@@ -267,14 +267,6 @@ class Search:
     def _blank(self, count: int) -> Arrays:
         unknowns, errors = np.empty((count, self.n)), np.empty((count, self.k))
         return unknowns, errors, np.empty((count, 3), np.int64)
-
-    def _alone(
-        self, problem: Array, plan: Plan, seeds: Array | None, deadline: int
-    ) -> SearchResult:
-        """Solve one problem, all lanes working on it."""
-        found = self._blank(1)
-        failures = self._fill(problem, plan, seeds, found, deadline, together=True)
-        return SearchResult(*found, failures)
 
     def _fill(
         self,

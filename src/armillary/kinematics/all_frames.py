@@ -64,11 +64,10 @@ def poses(cell: Workcell, state: State, *, q: npt.ArrayLike | None = None) -> Po
         StateError: The state is not one of this cell.
         ShapeError: `q` has another number of joints.
     """
-    frames = kept(cell, "all frames", lambda: AllFrames(cell))
     bound = bound_state(cell, state)
-    matrices = (
-        frames.one(bound.q, bound.tree) if q is None else frames.many(q, bound.tree)
-    )
+    bases = base_poses(bound.tree)
+    frames = bases.frames
+    matrices = frames.one(bound.q, bases) if q is None else frames.many(q, bases)
     return Poses(cell, frames.rows, matrices)
 
 
@@ -144,23 +143,22 @@ class AllFrames:
         every = tuple(range(len(cell.joint_names)))
         self._selection = Inputs(every, cell.home_q, bases=tree.movable)
 
-    def one(self, q: tuple[float, ...], tree: Tree) -> Array:
+    def one(self, q: tuple[float, ...], bases: BasePoses) -> Array:
         """Return the poses of all frames in the world, shape (k, 4, 4)."""
-        return self._settled(self._of_one, np.matmul, np.array(q), tree)
+        return self._settled(self._of_one, np.matmul, np.array(q), bases)
 
-    def many(self, q: Any, tree: Tree) -> Array:
+    def many(self, q: Any, bases: BasePoses) -> Array:
         """Return the poses at many q, (..., n) -> (..., k, 4, 4)."""
-        return self._settled(self._of_many, self._product, q, tree)
+        return self._settled(self._of_many, self._product, q, bases)
 
     def _settled(
         self,
         compute: Callable[..., Array],
         multiply: Callable[[Array, Array], Array],
         q: Any,
-        tree: Tree,
+        bases: BasePoses,
     ) -> Array:
-        bases = kept(tree, "bases of all frames", lambda: BasePoses(self, tree))
-        poses = compute(bases.matrices, q) if tree.movable else compute(q)
+        poses = compute(bases.matrices, q) if self._tree.movable else compute(q)
         bases.settle(poses, multiply)
         poses.flags.writeable = False
         return poses
@@ -237,11 +235,13 @@ class BasePoses:
     """Where the movable bases of a tree are.
 
     Attributes:
+        frames: The frames of its cell.
         matrices: Their poses in the world, the identity for those attached, (f, 4, 4).
     """
 
     def __init__(self, frames: AllFrames, tree: Tree) -> None:
         """Sort the bases by how many of them hold each other."""
+        self.frames = frames
         standing = [tree.bases[k].frame for k in tree.movable]
         self.matrices = np.array(
             [np.eye(4) if at.link >= 0 else at.pose.matrix() for at in standing],
@@ -263,6 +263,16 @@ class BasePoses:
             lifted = multiply(poses.take(holders, FRAMES), offsets)
             moved = multiply(lifted.take(base, FRAMES), poses.take(rows, FRAMES))
             poses.swapaxes(0, FRAMES)[rows] = moved.swapaxes(0, FRAMES)
+
+
+def base_poses(tree: Tree) -> BasePoses:
+    """Return where the movable bases of a tree are, which the tree keeps."""
+
+    def made() -> BasePoses:
+        cell = tree.cell
+        return BasePoses(kept(cell, "all frames", lambda: AllFrames(cell)), tree)
+
+    return kept(tree, "base poses", made)
 
 
 def _levels(carriers: Sequence[int], tree: Tree) -> Iterator[list[int]]:

@@ -9,7 +9,6 @@ import msgspec
 from armillary.errors import JointError, quote
 from armillary.model.joint import Joint
 from armillary.model.unit import Unit
-from armillary.plugins import advice
 from armillary.spatial.vector import Number
 
 
@@ -52,6 +51,8 @@ class OpaqueJoint(Joint, frozen=True):
         Raises:
             JointError: Always.
         """
+        from armillary.plugins import advice  # nobody else pays for it
+
         raise JointError(
             f"Joint type {quote(self.kind)} is not known here, so it cannot move. "
             f"{advice(self.kind)}"
