@@ -89,8 +89,9 @@ def kept(owner: object, name: Hashable, make: Callable[[], T]) -> T:
     try:
         return owner.__dict__["kept"][name]
     except KeyError:
-        made = make()
-        return owner.__dict__.setdefault("kept", {}).setdefault(name, made)
+        pass  # what `make` raises has no other error before it
+    made = make()
+    return owner.__dict__.setdefault("kept", {}).setdefault(name, made)
 
 
 def reduced(struct: msgspec.Struct) -> tuple[Any, ...]:

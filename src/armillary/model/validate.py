@@ -122,6 +122,8 @@ def _reached(links: Sequence[Link]) -> Iterator[Problem]:
 
 
 def _couplings(links: Sequence[Link]) -> Iterator[Problem]:
+    if all(link.coupling is None for link in links):
+        return
     moving = _coordinates(links)
     followed = (link.coupling.of if link.coupling else "" for link in links)
     circling = endless([moving.get(name, -1) for name in followed])
@@ -147,11 +149,12 @@ def _couplings(links: Sequence[Link]) -> Iterator[Problem]:
 
 def _inputs(links: Sequence[Link]) -> Iterator[Problem]:
     """Compare what mechanisms take with what they are given."""
-    known = _coordinates(links)
-    for link in links:
+    takers = [k for k in links if k.inputs or isinstance(k.joint, Mechanism)]
+    known = _coordinates(links) if takers else {}
+    for link in takers:
         name, joint = link.coordinate, link.joint
         if not isinstance(joint, Mechanism):
-            if link.inputs and not isinstance(joint, OpaqueJoint):
+            if not isinstance(joint, OpaqueJoint):
                 kind = type(joint).__name__
                 text = f"Joint {quote(name)} has inputs, but a {kind} takes none."
                 yield Problem("inputs", name, text)

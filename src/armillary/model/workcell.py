@@ -392,14 +392,15 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         if name == WORLD:
             return FrameRef(WORLD_LINK, IDENTITY)
-        owners = self._bare.get(name, [])
+        owners = self._bare.get(name, ())
         if len(owners) > 1:
             choices = ", ".join(f"'{self.manipulators[k].name}/{name}'" for k in owners)
             raise ModelError(f"Frame {quote(name)} is not unique; say {choices}.")
+        if owners:
+            place = self.manipulators[owners[0]].places[name]
+            return FrameRef(self.starts[owners[0]] + place.link, place.pose)
         owner, _, bare = str(name).partition("/")
         k = self.index.get(owner)
-        if owners:
-            k, bare = owners[0], name
         if k is None or not bare:
             raise unknown("frame", str(name), (WORLD, *self._bare), owner=self._owner)
         places = self.manipulators[k].places
