@@ -55,7 +55,10 @@ def _refuse(pose: Pose, name: str, error: float) -> NoReturn:
             f"The rotation of {name} is sheared or scaled, R R' differs from 1 by "
             f"{error:.3g}. Take the nearest rotation with Pose.normalised()."
         )
-    raise ModelError(f"The rotation of {name} is a reflection (determinant -1).")
+    raise ModelError(
+        f"The rotation of {name} is a reflection (determinant -1). Frames are "
+        "right-handed: reverse one of the axes."
+    )
 
 
 def _distortion(pose: Pose) -> tuple[float, float]:
