@@ -79,6 +79,34 @@ def test_scripts_with_other_line_ends(tmp_path, capsys):
     assert capsys.readouterr().out.split()[-1] == digest(source)
 
 
+def test_a_script_is_shown_as_it_is_read(tmp_path, capsys):
+    path = tmp_path / "c.py"
+    path.write_text("def f():\n\u00a0\u00a0pass\n\tx = '\u202e'\n", "utf-8")
+    main(["trust", "show", str(path)])
+    lines = capsys.readouterr().out.splitlines()[-3:]
+    assert lines == ["    def f():", "      pass", "            x = '\\u202e'"]
+
+
+def test_the_command_line_says_how_scripts_are_read(tmp_path, capsys):
+    path = tmp_path / "c.py"
+    path.write_bytes((EXAMPLES / "scara.py").read_bytes())
+    assert main(["info", str(path)]) == 2
+    assert "with --component FILE" in capsys.readouterr().err
+    with pytest.raises(arm.errors.FormatError, match=r"arm\.scripted\(path"):
+        arm.load(path)
+
+
+@pytest.mark.parametrize("option", [(), ("--isolated-scripts",)])
+def test_the_first_kernel_of_a_script_is_measured(tmp_path, option, monkeypatch):
+    path = stranger(tmp_path, extra="# measured")
+    monkeypatch.setattr("armillary.cli.bench.BATCH", 10)
+    monkeypatch.setattr("armillary.cli.bench.DURATION", 0.001)
+    command = ["bench", str(path), "--frame", "flange", *option]
+    assert main(command) == (0 if option else 2)
+    main(["trust", "approve", str(path)])
+    assert main(command) == 0
+
+
 def test_approval_is_of_the_text(tmp_path, capsys):
     path = stranger(tmp_path)
     assert main(["trust", "show", str(path)]) == 1

@@ -24,6 +24,7 @@ OPTIONS: Final = {
     r"Name a format with format=\.\.\.": "Name a format with --to NAME",
     r"format='(\w+)'": r"--format \1",
     r"format=\.\.\.": "--format NAME",
+    r"by arm\.scripted\(path, component=\.\.\.\)": "with --component FILE",
     r"lenient=True": "--lenient",
     r"strict=True": "--strict",
     r"joints=\[\.\.\.\]": "joints=[...], in Python only",

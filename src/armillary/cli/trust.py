@@ -11,7 +11,7 @@ from armillary.errors import ScriptError, printable, quote
 from armillary.formats import registry
 from armillary.scripts import trust
 from armillary.scripts.mechanism import scripts_of
-from armillary.scripts.source import digest, script_text
+from armillary.scripts.source import digest, readable, script_text
 
 FOUND, NOT_APPROVED = 0, 1
 SUFFIX = ".py"
@@ -61,7 +61,7 @@ def _show(name: str, source: str) -> int:
     is_approved = digest(source) in trust.approved()
     state = "approved" if is_approved else "not approved"
     print(f"{printable(name)}: {state}, {digest(source)}")
-    for line in source.splitlines():
+    for line in readable(source):
         print(f"    {printable(line)}".rstrip())
     return FOUND if is_approved else NOT_APPROVED
 

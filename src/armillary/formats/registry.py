@@ -252,11 +252,14 @@ def _recognised(path: str, data: bytes) -> Format:
             hint=f"Rename the file, or say format={seen.name!r}.",
         )
     if named is None and seen is None:
+        hint = f"Name it with format=...; known are {_endings()}."
+        if path.endswith(".py"):
+            hint = "A kinematics script is read by arm.scripted(path, component=...)."
         raise fault(
             path,
             "unknown-format",
             "neither the ending nor the contents of this file are of a known format",
-            hint=f"Name it with format=...; known are {_endings()}.",
+            hint=hint,
         )
     # If the contents look like no format, the reader of the named one explains why.
     found = named or seen

@@ -17,6 +17,7 @@ NO_BREAK_SPACE: Final = "\N{NO-BREAK SPACE}"
 BYTE_ORDER_MARK: Final = "\N{ZERO WIDTH NO-BREAK SPACE}"
 MOST_REPAIRS: Final = 10_000
 PRINT: Final = "print"
+TAB: Final = 8
 LARGEST: Final = 1 << 20
 TRIED: Final = "__tried__"
 """What the body of each `try` in a function calls first, with the line."""
@@ -87,6 +88,12 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def readable(text: str) -> list[str]:
+    """Return the lines of a script with blanks for no-break spaces and tabs."""
+    plain = text.removeprefix(BYTE_ORDER_MARK).replace(NO_BREAK_SPACE, " ")
+    return [line.expandtabs(TAB) for line in plain.splitlines()]
+
+
 def prepared(text: str, name: str) -> Source:
     """Return a script ready to run; line numbers remain as they are.
 
@@ -133,7 +140,7 @@ def _parsed(lines: list[str], name: str, found: list[Diagnostic]) -> ast.Module:
             place = error.lineno or 1
             message = "tabs are read as steps of 8 columns, as Python 2 reads them"
             found.append(Diagnostic("tabs", place, message))
-            lines[:] = [line.expandtabs(8) for line in lines]
+            lines[:] = [line.expandtabs(TAB) for line in lines]
         except SyntaxError as error:
             if not _repair_print(lines, error):
                 raise _wrong(error, name) from error
