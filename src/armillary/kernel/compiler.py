@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from armillary.errors import KernelError
 from armillary.kernel import cache
@@ -18,13 +19,14 @@ from armillary.kernel.fastcall_entry import fastcall_entry
 from armillary.kernel.jit import Code, to_assembly, to_object
 from armillary.kernel.module_text import module_text
 from armillary.kernel.partition import LENGTH
-from armillary.kernel.pipeline import Pipeline
-from armillary.kernel.pipeline_code import pipeline_code
 from armillary.kernel.signature import MAX_DIMENSIONS
 from armillary.kernel.target import Target, host
 from armillary.kernel.ufunc_entry import ufunc_entry
 from armillary.kernel.vector_builder import LaneType
 from armillary.trace import Port, Program
+
+if TYPE_CHECKING:
+    from armillary.kernel.pipeline import Pipeline
 
 MAX_ARRAYS = 63  # NumPy's bound on the operands of a ufunc, less one of our own
 
@@ -37,12 +39,14 @@ MAX_ROW_BYTES = 2**19
 def kernel_text(program: Program | Pipeline, shape: LaneType) -> str:
     """Return the LLVM IR of a kernel: its block and its entries."""
     functions: list[Function] = []
-    if isinstance(program, Pipeline):
+    has_tables = not isinstance(program, Program)
+    if isinstance(program, Program):
+        called, scratch = emit_block(program, shape)
+    else:
+        from armillary.kernel.pipeline_code import pipeline_code  # few need it
+
         block, called, scratch = pipeline_code(program, shape)
         functions.append(block)
-    else:
-        called, scratch = emit_block(program, shape)
-    has_tables = isinstance(program, Pipeline)
     functions += ufunc_entry(program, shape, scratch, has_tables=has_tables)
     if len(program.outputs) == 1:
         entry = fastcall_entry(program, shape, scratch, has_tables=has_tables)
@@ -62,7 +66,7 @@ def native_shape(bits: int, lanes: int = 0) -> LaneType:
 
 def level_of(program: Program | Pipeline) -> int:
     """Return how hard code generation tries: long programs would take too long."""
-    parts = program.programs if isinstance(program, Pipeline) else [program]
+    parts = [program] if isinstance(program, Program) else program.programs
     length = sum(len(part.instructions) for part in parts)
     return 2 if length <= 2 * LENGTH else 1
 
@@ -96,7 +100,7 @@ def compiled(
         target,
         lambda: kernel_text(program, shape),
         level_of(program),
-        variables=isinstance(program, Pipeline),
+        variables=not isinstance(program, Program),
     )
     return code, shape
 
