@@ -30,7 +30,7 @@ from armillary.spatial import (
 from armillary.spatial import quaternion as quat
 from armillary.spatial import rotation as rot
 from armillary.spatial.inertia import SpatialInertia
-from armillary.spatial.pose import Pose
+from armillary.spatial.pose import Pose, pose_from, pose_of_entries
 from armillary.trace import evaluate, jvp, trace
 from programs import verify
 
@@ -88,6 +88,11 @@ def flat6(x: Any) -> twist.Vector6:
 # Name: size of the input, and the function of a tuple of that many numbers.
 TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "vector.vector": (3, vector.vector),
+    "vector.three": (3, lambda x: vector.three(list(x))),
+    "vector.without_negative_zeros": (
+        3,
+        lambda x: vector.without_negative_zeros((x[0], -x[0] * 0.0, x[2])),
+    ),
     "vector.rows": (9, lambda x: vector.rows([x[:3], x[3:6], x[6:]])),
     "vector.add": (6, lambda x: vector.add(x[:3], x[3:])),
     "vector.subtract": (6, lambda x: vector.subtract(x[:3], x[3:])),
@@ -175,6 +180,8 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
         lambda x: Pose.from_rotation_position(rot.exp(x[:3]), x[3:]).matrix(),
     ),
     "pose.Pose.from_matrix": (6, lambda x: Pose.from_matrix(pose6(x).matrix()).entries),
+    "pose.pose_from": (6, lambda x: pose_from(pose6(x).matrix()).entries),
+    "pose.pose_of_entries": (12, lambda x: pose_of_entries(list(x)).entries),
     "pose.Pose.from_quaternion": (
         7,
         lambda x: Pose.from_quaternion(unit4(x[:4]), x[4:]).matrix(),

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.device_selection import chosen
-from armillary.errors import ModelError, StateError, quote, unknown
+from armillary.errors import StateError, quote, unknown
 from armillary.kinematics import questions
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.joint_vector import with_numbers
-from armillary.kinematics.kernels import Joints
+from armillary.kinematics.kernels import Joints, listed_joints
 from armillary.kinematics.payload import carried
 from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
@@ -63,9 +63,7 @@ def device(
     bound = home(cell) if state is None else bound_state(cell, state)
     listed = (names,) if isinstance(names, str) else tuple(names)
     tips = (ends,) if isinstance(ends, str) else tuple(ends)
-    if isinstance(joints, str):
-        raise ModelError(f"joints= takes a list of names, not the text '{joints}'.")
-    choice = chosen(bound, listed, joints, base, tips)
+    choice = chosen(bound, listed, listed_joints(joints), base, tips)
     return Device(cell=cell, state=bound, **choice._asdict())
 
 

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.wheel_geometry import Axle, axle_of, wheels_of
-from armillary.errors import ModelError, StateError
+from armillary.errors import StateError
 from armillary.kinematics.bound_state import home
 from armillary.kinematics.joint_vector import with_numbers
+from armillary.kinematics.kernels import listed_joints
 from armillary.kinematics.placement import placed_frame
 from armillary.kinematics.poses import poses_of
 from armillary.kinematics.state import State
@@ -193,9 +194,9 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ModelError: `joints` is a text.
             StateError: The state is not one of this cell, or the base is attached.
         """
-        if isinstance(joints, str):
-            raise ModelError(f"joints= takes a list of names, not the text '{joints}'.")
-        names = self.joint_names if joints is None else joints
+        names = listed_joints(joints)
+        if names is None:
+            names = self.joint_names
         twist = named_twist(self.cell, frame, relative_to, point, axes)
         still = State(q=state.q, placements=state.placements).bound(self.cell)
         columns = np.empty((6, len(names)))

@@ -11,7 +11,7 @@ from armillary.ik.mechanism_form import mechanism_form
 from armillary.ik.problem import Goal, Problem, chosen_axes
 from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.kernels import Joints, joints_key, selection_of
+from armillary.kinematics.kernels import Joints, listed_joints, selection_of
 from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import frame_list
 from armillary.model.closed_form import ClosedForm
@@ -53,7 +53,7 @@ def solver_of(  # noqa: PLR0913
     ]
     selection = selection_of(cell, joints)
     tree = Tree.of(cell)
-    key: tuple[Any, ...] = tuple(goals), joints_key(joints), id(closed)
+    key: tuple[Any, ...] = tuple(goals), listed_joints(joints), id(closed)
     known: dict[Any, InverseKinematics] = vars(cell).setdefault("solvers", {})
     if state is not None:
         bound = bound_state(cell, state)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from armillary.ik.problem import Problem
+from armillary.kinematics.joint_vector import with_numbers
 from armillary.kinematics.poses import poses_of
 from armillary.model.closed_form import ClosedForm, OutOfReach
 from armillary.model.frame import FrameRef
@@ -58,10 +59,7 @@ class MechanismForm(ClosedForm):
             return None
         if isinstance(q, OutOfReach):
             return OutOfReach(self._whole(q.q))
-        whole: list[Any] = list(self._rest)
-        for place, number in zip(self._order, q, strict=True):
-            whole[place] = number
-        return whole
+        return with_numbers(self._rest, self._order, q)
 
 
 def mechanism_form(problem: Problem) -> MechanismForm | None:

@@ -36,6 +36,7 @@ from armillary.spatial.vector import (
     dot,
     scale,
     subtract,
+    three,
     transpose,
 )
 from armillary.trace import Program, trace
@@ -215,8 +216,8 @@ def _residual(
     angular, aligned = _rotation_error(X.rotation, target.rotation, goal)
     turn: Rows = transpose(target.rotation) if goal.in_target else IDENTITY.rotation
     parts = (
-        (goal.position, linear, [_three(column[:3]) for column in chosen]),
-        (goal.rotation, angular, [_three(column[3:]) for column in chosen]),
+        (goal.position, linear, [three(column[:3]) for column in chosen]),
+        (goal.rotation, angular, [three(column[3:]) for column in chosen]),
     )
     errors: list[Number] = []
     rows: list[list[Number]] = []
@@ -271,8 +272,3 @@ def _change(J: list[list[Number]], e: list[Number], g: list[Number]) -> list[Num
         right = [inner(column, wanted) for column in columns]
         step = LDLFactor.of(shifted(gram(columns), damping), LEAST_PIVOT).solve(right)
     return [a + b for a, b in zip(step, g, strict=True)]
-
-
-def _three(values: Sequence[Number]) -> Vector3:
-    a, b, c = values
-    return (a, b, c)

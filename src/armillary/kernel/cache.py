@@ -22,6 +22,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from armillary.user_folder import user_folder
+
 MAGIC = b"armillary code 2\n"
 SIZE_LIMIT = 512 * 2**20
 
@@ -43,24 +45,11 @@ def folder() -> Path | None:
     value = os.environ.get("ARMILLARY_CACHE")
     if value:
         return None if value.lower() == "off" else Path(os.path.expanduser(value))
-    if sys.platform == "win32":
-        base = _folder_of("LOCALAPPDATA", "AppData", "Local")
-    elif sys.platform == "darwin":
-        base = _home("Library", "Caches")
-    else:
-        base = _folder_of("XDG_CACHE_HOME", ".cache")
-    return base and base / "armillary"
-
-
-def _folder_of(variable: str, *default: str) -> Path | None:
-    """Return what an environment variable says, if it is absolute, or a default."""
-    named = os.environ.get(variable, "")
-    return Path(named) if os.path.isabs(named) else _home(*default)
-
-
-def _home(*parts: str) -> Path | None:
-    home = os.path.expanduser("~")
-    return Path(home, *parts) if os.path.isabs(home) else None
+    return user_folder(
+        windows=("LOCALAPPDATA", "AppData", "Local"),
+        mac=("Library", "Caches"),
+        other=("XDG_CACHE_HOME", ".cache"),
+    )
 
 
 def load(key: str) -> bytes | None:

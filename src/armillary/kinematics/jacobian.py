@@ -18,6 +18,7 @@ from armillary.spatial.vector import (
     apply,
     cross,
     subtract,
+    three,
     transpose,
 )
 from armillary.trace import Program, Scalar, jvp
@@ -88,12 +89,12 @@ def acceleration_program(
         if not bias:
             steady = velocity(now, q, at_origin, zip(joints, qdd, strict=True))
             total = [a + b for a, b in zip(total, steady, strict=True)]
-        linear, angular = _three(total[:3]), _three(total[3:])
+        linear, angular = three(total[:3]), three(total[3:])
         if twist.point != twist.frame:
             frame, point = twist.frame, twist.point
             ends = poses_of(now, q, [frame, point], twist.relative_to)
             r = subtract(ends[1].position, ends[0].position)
-            w = _three(v[3:])
+            w = three(v[3:])
             linear = add(linear, add(cross(angular, r), cross(w, cross(w, r))))
         if twist.axes == twist.relative_to:
             return [*linear, *angular]
@@ -169,8 +170,3 @@ def _turn_to_axes(tree: Tree, q: Sequence[Number], twist: Twist) -> Rows:
     """Return the rotation from the axes of `relative_to` to those asked for."""
     (X_EA,) = poses_of(tree, q, [twist.relative_to], twist.axes)
     return X_EA.rotation
-
-
-def _three(values: Sequence[Number]) -> Vector3:
-    a, b, c = values
-    return (a, b, c)

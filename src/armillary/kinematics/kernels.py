@@ -19,7 +19,13 @@ from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 from armillary.trace import Program
 
-__all__ = ["Joints", "joints_key", "kernel_of", "kernel_of_state", "selection_of"]
+__all__ = [
+    "Joints",
+    "kernel_of",
+    "kernel_of_state",
+    "listed_joints",
+    "selection_of",
+]
 
 Joints = Sequence[str] | None
 Frames = Callable[[], Sequence[FrameRef]]
@@ -56,7 +62,7 @@ def kernel_of(
         state = bound_state(cell, state)
         selection = selection_of(cell, joints, state, frames())
         return kernel_of_state(state, question, selection, make, dtype)
-    key = "kernel", question, joints_key(joints), _type_key(dtype)
+    key = "kernel", question, listed_joints(joints), _type_key(dtype)
 
     def made() -> Kernel:
         program = make(Tree.of(cell), selection_of(cell, joints))
@@ -113,18 +119,16 @@ def selection_of(
 
 
 def _indices(cell: Workcell, joints: Joints) -> tuple[int, ...]:
-    if isinstance(joints, str):
-        raise ModelError(f"joints= takes a list of names, not the text '{joints}'.")
-    key = "joints", joints_key(joints)
-    return kept(cell, key, lambda: _found(cell, joints))
+    names = listed_joints(joints)
+    return kept(cell, ("joints", names), lambda: _found(cell, names))
 
 
-def _found(cell: Workcell, joints: Joints) -> tuple[int, ...]:
-    if joints is None:
+def _found(cell: Workcell, names: tuple[str, ...] | None) -> tuple[int, ...]:
+    if names is None:
         return tuple(range(len(cell.joint_names)))
-    indices = tuple(cell.joint(name) for name in joints)
+    indices = tuple(map(cell.joint, names))
     if len(set(indices)) < len(indices):
-        raise ModelError(f"joints= names a joint twice: {list(joints)}.")
+        raise ModelError(f"joints= names a joint twice: {list(names)}.")
     return indices
 
 
@@ -132,6 +136,12 @@ def _type_key(dtype: npt.DTypeLike) -> str:
     return "d" if dtype is np.float64 else np.dtype(dtype).char
 
 
-def joints_key(joints: Joints) -> tuple[str, ...] | str | None:
-    """Return names of joints as a part of the key of a question."""
-    return joints if joints is None or isinstance(joints, str) else tuple(joints)
+def listed_joints(joints: Joints) -> tuple[str, ...] | None:
+    """Return names of joints as a tuple, which can be a part of a key; None for all.
+
+    Raises:
+        ModelError: They are a text, whose letters would be taken for names.
+    """
+    if isinstance(joints, str):
+        raise ModelError(f"joints= takes a list of names, not the text '{joints}'.")
+    return None if joints is None else tuple(joints)

@@ -18,7 +18,7 @@ from armillary.model.parents import endless
 from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
-from armillary.spatial.vector import Vector3
+from armillary.spatial.vector import without_negative_zeros
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,8 +44,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             given = rigid(self.pose, quote(self.manipulator))
         except ModelError as error:
             raise StateError(str(error)) from error
-        x, y, z = given.rotation
-        pose = Pose((_plain(x), _plain(y), _plain(z)), _plain(given.position))
+        x, y, z = map(without_negative_zeros, given.rotation)
+        pose = Pose((x, y, z), without_negative_zeros(given.position))
         msgspec.structs.force_setattr(self, "pose", pose)
 
 
@@ -161,7 +161,3 @@ def placed_frame(cell: Workcell, manipulator: str) -> FrameRef:
     k = cell.index[manipulator]
     base = cell.starts[k] + cell.manipulators[k].base
     return FrameRef(base, cell.links[base].joint.precursor.inverse())
-
-
-def _plain(v: Vector3) -> Vector3:
-    return (v[0] + 0.0, v[1] + 0.0, v[2] + 0.0)

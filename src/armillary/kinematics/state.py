@@ -36,7 +36,7 @@ from armillary.model.fields import EMPTY, Floats, TupleOf, reduced
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Base, Tree
 from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
-from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.pose import IDENTITY, Pose, pose_from
 from armillary.spatial.vector import ZERO
 
 Array = npt.NDArray[np.float64]
@@ -209,7 +209,7 @@ class State(
                 "move it."
             )
         X_WF = self._pose(self.cell.frame(relative_to))
-        return self._placed(Placement(manipulator=name, pose=X_WF @ _pose(pose)))
+        return self._placed(Placement(manipulator=name, pose=X_WF @ pose_from(pose)))
 
     def with_velocity(
         self, name: str, *, linear: Any = ZERO, angular: Any = ZERO
@@ -254,7 +254,7 @@ class State(
             UnknownName: The part or the frame does not exist.
         """
         self._check_attachable(part, to, replace)
-        X = self._base(part).pose if pose is None else _pose(pose)
+        X = self._base(part).pose if pose is None else pose_from(pose)
         return self._placed(
             Placement(manipulator=part, on=self.cell.qualified(to), pose=X)
         )
@@ -442,7 +442,3 @@ class State(
                 "first, or pass replace=True."
             )
         check_not_carried(self.tree, part, to, at)
-
-
-def _pose(value: Any) -> Pose:
-    return value if isinstance(value, Pose) else Pose.from_matrix(value)

@@ -21,7 +21,7 @@ from armillary.model.scaling import scaled_parameters
 from armillary.model.unit import Unit
 from armillary.spatial import twist
 from armillary.spatial.inertia import SpatialInertia
-from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.pose import IDENTITY, Pose, pose_from
 from armillary.spatial.vector import Number
 from armillary.trace import Traced
 
@@ -292,14 +292,16 @@ class Joint(
 
         X: A `Pose` or a 4x4 array.
         """
-        return msgspec.structs.replace(self, precursor=_pose(X) @ self.precursor)
+        return msgspec.structs.replace(self, precursor=pose_from(X) @ self.precursor)
 
     def offset_inboard(self, offset: Pose) -> Self:
         """Return the joint with precursor precursor @ offset, a corrected inner frame.
 
         offset: A `Pose` or a 4x4 array.
         """
-        return msgspec.structs.replace(self, precursor=self.precursor @ _pose(offset))
+        return msgspec.structs.replace(
+            self, precursor=self.precursor @ pose_from(offset)
+        )
 
     def scaled(self, factor: float) -> Self:
         """Return the joint with all its lengths `factor` times as long.
@@ -385,10 +387,6 @@ def _one_number(value: Any) -> float:
             f"One number was expected, not {given}. For many coordinates at once use "
             "the functions of a cell, such as cell.fk(frame)(Q)."
         ) from error
-
-
-def _pose(X: Any) -> Pose:
-    return X if isinstance(X, Pose) else Pose.from_matrix(X)
 
 
 def _inertia_matrix(inertia: SpatialInertia | npt.ArrayLike) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, JointError
-from armillary.spatial.pose import Pose
+from armillary.spatial.pose import Pose, pose_of_entries
 from armillary.spatial.twist import Vector6, vector6
 from armillary.spatial.vector import Number, Rows, apply, transpose
 from armillary.trace import Op, Program, Scalar, Traced, evaluate, jvp, trace
@@ -64,7 +64,7 @@ class Motion:
 
     def pose(self, *q: Number) -> Pose:
         """Return the pose at the coordinates `q`."""
-        return _pose_of_entries(evaluate(self._pose, q))
+        return pose_of_entries(evaluate(self._pose, q))
 
     def columns(self, *q: Number) -> list[Vector6]:
         """Return for each coordinate the twist of M in F at unit rate, written in M."""
@@ -225,7 +225,7 @@ def _twist_of(X: Pose, q: Scalar) -> list[Number]:
     """Return S = (R^T dp/dq, vee(R^T dR/dq))."""
     rates = jvp(list(X.entries), [(q, 1.0)])
     inverse = transpose(X.rotation)
-    spin = _pose_of_entries(rates).rotation
+    spin = pose_of_entries(rates).rotation
     v = apply(inverse, (rates[9], rates[10], rates[11]))
     w = (
         _row_product(inverse, spin, 2, 1),
@@ -237,11 +237,6 @@ def _twist_of(X: Pose, q: Scalar) -> list[Number]:
 
 def _row_product(a: Rows, b: Rows, row: int, column: int) -> Number:
     return sum(a[row][k] * b[k][column] for k in range(3))
-
-
-def _pose_of_entries(e: Sequence[Number]) -> Pose:
-    rotation = ((e[0], e[1], e[2]), (e[3], e[4], e[5]), (e[6], e[7], e[8]))
-    return Pose(rotation, (e[9], e[10], e[11]))
 
 
 def _six(values: Sequence[Number]) -> Vector6:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from armillary.errors import PluginError, nearest, quote
+from armillary.user_folder import user_folder
 
 __all__ = ["config_path", "configured", "own_content"]
 
@@ -34,13 +35,12 @@ def config_path() -> Path | None:
             f"{VARIABLE} is {quote(value)}; it can only be 'off', which allows no "
             "plug-in. To allow one, name it in the configuration file, or in the call."
         )
-    if sys.platform == "win32":
-        base = _folder_of("APPDATA", "AppData", "Roaming")
-    elif sys.platform == "darwin":
-        base = _home("Library", "Application Support")
-    else:
-        base = _folder_of("XDG_CONFIG_HOME", ".config")
-    return base and base / "armillary" / FILE
+    folder = user_folder(
+        windows=("APPDATA", "AppData", "Roaming"),
+        mac=("Library", "Application Support"),
+        other=("XDG_CONFIG_HOME", ".config"),
+    )
+    return folder and folder / FILE
 
 
 def configured() -> tuple[str, ...]:
@@ -100,14 +100,3 @@ def own_content(path: Path) -> bytes:
 
 def _wrong(path: Path | None, what: str) -> PluginError:
     return PluginError(f"The configuration file {path} {what}.")
-
-
-def _folder_of(variable: str, *default: str) -> Path | None:
-    """Return what an environment variable says, if it is absolute, or a default."""
-    named = os.environ.get(variable, "")
-    return Path(named) if os.path.isabs(named) else _home(*default)
-
-
-def _home(*parts: str) -> Path | None:
-    home = os.path.expanduser("~")
-    return Path(home, *parts) if os.path.isabs(home) else None

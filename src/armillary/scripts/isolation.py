@@ -20,7 +20,7 @@ from armillary.errors import NotCompiled, ScriptError, printable
 from armillary.scripts.component import JointData
 from armillary.scripts.host import Solution
 from armillary.scripts.source import Diagnostic
-from armillary.spatial.pose import Pose
+from armillary.spatial.pose import Pose, pose_of_entries
 from armillary.trace import Traced
 
 __all__ = ["Description", "IsolatedHost", "Reply", "Request"]
@@ -118,7 +118,7 @@ class IsolatedHost:
         _refuse_traced(values)
         e = self._ask(Request(values=[float(x) for x in values])).entries
         assert e is not None
-        return _pose([float("nan") if x is None else x for x in e])
+        return pose_of_entries([float("nan") if x is None else x for x in e])
 
     def solutions(self, pose: Pose) -> list[Solution | None]:
         """Return what the script gives for each configuration; see `Host.solutions`.
@@ -155,11 +155,6 @@ class IsolatedHost:
         if reply.fault:
             raise ScriptError(printable(reply.fault))
         return reply
-
-
-def _pose(e: Sequence[float]) -> Pose:
-    rows = ((e[0], e[1], e[2]), (e[3], e[4], e[5]), (e[6], e[7], e[8]))
-    return Pose(rows, (e[9], e[10], e[11]))
 
 
 def _refuse_traced(values: Sequence[Any]) -> None:

@@ -232,6 +232,24 @@ class Pose(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 IDENTITY: Final = Pose(EYE, ZERO)
 
 
+def pose_from(X: Any) -> Pose:
+    """Return a pose as it is, a matrix as the pose that it is.
+
+    X: A `Pose`, or shape (4, 4) or (3, 4).
+
+    Raises:
+        ShapeError: The shape differs, or an entry is not a number.
+        ModelError: It is not finite, sheared, scaled or reflected.
+    """
+    return X if isinstance(X, Pose) else Pose.from_matrix(X)
+
+
+def pose_of_entries(entries: Sequence[Number]) -> Pose:
+    """Return the pose of the twelve numbers in `Pose.entries`, not checked."""
+    a, b, c, d, e, f, g, h, i, x, y, z = entries
+    return Pose(((a, b, c), (d, e, f), (g, h, i)), (x, y, z))
+
+
 def _check(pose: Pose, last: list[Number], tolerance: float) -> None:
     """Refuse floats that are not a pose."""
     for value in (*pose.entries, *last):

@@ -6,7 +6,7 @@ Constants are Python floats, so that the tracer folds their zeros and ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -58,6 +58,17 @@ def vector(values: Any) -> Vector3:
     if array.shape != (3,):
         raise ShapeError(f"A vector has shape (3,), not {array.shape}.")
     return number(array[0]), number(array[1]), number(array[2])
+
+
+def three(values: Sequence[Number]) -> Vector3:
+    """Return a sequence of three numbers, not checked, as a tuple."""
+    x, y, z = values
+    return x, y, z
+
+
+def without_negative_zeros(a: Vector3) -> Vector3:
+    """Return `a` with 0.0 for -0.0."""
+    return a[0] + 0.0, a[1] + 0.0, a[2] + 0.0
 
 
 def rows(values: Any) -> Rows:

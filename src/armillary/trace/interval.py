@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Concatenate, ParamSpec
 
+from armillary.trace import floats
+
 TAU = 2.0 * math.pi
 ROUNDING = 8.0 * 2.0**-52  # relative, of a few operations
 UNDERFLOW = 2.0**-1070  # absolute, of a few operations
@@ -274,7 +276,7 @@ def hypot(x: Interval, y: Interval) -> Interval:
 @_carrying
 def floor(x: Interval) -> Interval:
     """Enclose the largest whole number that is not above x."""
-    return Interval(_floor(x.low), _floor(x.high))
+    return Interval(floats.floor(x.low), floats.floor(x.high))
 
 
 @_carrying
@@ -291,10 +293,6 @@ def cosh(x: Interval) -> Interval:
     return outward(
         _overflowing(math.cosh, size.low), _overflowing(math.cosh, size.high)
     )
-
-
-def _floor(x: float) -> float:
-    return float(math.floor(x)) if math.isfinite(x) else x
 
 
 @_carrying

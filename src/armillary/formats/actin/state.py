@@ -18,7 +18,6 @@ from armillary.formats.actin.values import (
     flag,
     number,
     pose_elements,
-    pose_of_entries,
     read_pose,
     text,
     text_element,
@@ -29,7 +28,7 @@ from armillary.formats.xml import Element
 from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
 from armillary.model.workcell import WORLD, Mount, Workcell
-from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.pose import IDENTITY, Pose, pose_of_entries
 
 STATE: Final = "state"
 BASE_INDEX: Final = 0xFFFFFFFE

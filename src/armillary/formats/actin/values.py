@@ -14,7 +14,7 @@ from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.numbers import WHITE_SPACE, has_direction, number_text
 from armillary.formats.xml import Element, report_unused
 from armillary.formats.xml.write import Value
-from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.pose import IDENTITY, Pose, pose_of_entries
 from armillary.spatial.vector import EYE, ZERO, Rows
 
 T = TypeVar("T")
@@ -182,9 +182,3 @@ def pose_elements(pose: Pose) -> tuple[Element, Element]:
 def entries(pose: Pose) -> tuple[float, ...]:
     """Return the nine numbers of the rotation, row by row, and those of the origin."""
     return tuple(float(number) + 0.0 for number in pose.entries)
-
-
-def pose_of_entries(numbers: tuple[float, ...]) -> Pose:
-    """Return the pose of the numbers that `entries` returns."""
-    a, b, c, d, e, f, g, h, i, x, y, z = numbers
-    return Pose(((a, b, c), (d, e, f), (g, h, i)), (x, y, z))

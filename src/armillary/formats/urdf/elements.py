@@ -12,7 +12,7 @@ from armillary.model.shape import Shape
 from armillary.model.shapes import Box, Capsule, Cylinder, Sphere
 from armillary.spatial.euler import fixed_xyz, rows_from_fixed_xyz
 from armillary.spatial.pose import IDENTITY, Pose
-from armillary.spatial.vector import EYE, ZERO, Vector3
+from armillary.spatial.vector import EYE, ZERO, without_negative_zeros
 
 __all__ = ["SHAPES", "origin_element", "read_pose"]
 
@@ -73,7 +73,7 @@ def origin_element(pose: Pose, what: str, report: Report) -> list[Element]:
         return []
     rpy = ZERO
     if pose.rotation != EYE:
-        rpy = _without_negative_zeros(fixed_xyz(pose.normalised().rotation))
+        rpy = without_negative_zeros(fixed_xyz(pose.normalised().rotation))
         written = Pose(rows_from_fixed_xyz(*rpy), pose.position)
         if not written.approx_equal(pose, ROTATION_TOLERANCE):
             report.warning(
@@ -81,9 +81,5 @@ def origin_element(pose: Pose, what: str, report: Report) -> list[Element]:
                 "rounded",
                 f"the rotation of {what} is sheared; the nearest true one is written",
             )
-    xyz = _without_negative_zeros(pose.position)
+    xyz = without_negative_zeros(pose.position)
     return [tag("origin", {"xyz": xyz, "rpy": None if rpy == ZERO else rpy})]
-
-
-def _without_negative_zeros(a: Vector3) -> Vector3:
-    return a[0] + 0.0, a[1] + 0.0, a[2] + 0.0

@@ -20,7 +20,16 @@ from armillary.model.rotation_minimizing_frame import rolling
 from armillary.model.spline import Spline, spline_through
 from armillary.model.unit import Unit
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Number, Vector3, add, cross, scale, transpose, unit
+from armillary.spatial.vector import (
+    Number,
+    Vector3,
+    add,
+    cross,
+    scale,
+    three,
+    transpose,
+    unit,
+)
 from armillary.trace.functions import floor, maximum, minimum, select
 
 Array = npt.NDArray[np.float64]
@@ -147,13 +156,13 @@ class _Track:
             _polynomial((linear, 2.0 * square, 3.0 * cube), w)
             for linear, square, cube in zip(b, c, d, strict=True)
         ]
-        return _three(point), _three(slope)
+        return three(point), three(slope)
 
     def direction_up(self, s: Number) -> Vector3:
         """Return the direction up at arc length `s`, perhaps with a part along x."""
         middle, *_ = _chosen(s, self.starts, self.parameters)
         field = _chosen(s, self.starts, self.fields)
-        return _three([_polynomial(field[k::3], s - middle) for k in range(3)])
+        return three([_polynomial(field[k::3], s - middle) for k in range(3)])
 
 
 def _chosen(
@@ -181,11 +190,6 @@ def _polynomial(coefficients: Sequence[Number], x: Number) -> Number:
     for coefficient in reversed(rest):
         total = total * x + coefficient
     return total
-
-
-def _three(values: Sequence[Number]) -> Vector3:
-    x, y, z = values
-    return x, y, z
 
 
 @lru_cache(maxsize=256)
