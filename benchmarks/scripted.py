@@ -79,7 +79,7 @@ def figures() -> Iterator[Figure]:
     yield cheaper(f"{what}, beside a class", script / BATCH, peer / BATCH, at_most=1.2)
     what = "the same, both configurations"
     yield faster(f"{what}, beside Python", kernel / BATCH, solve, at_least=200)
-    yield faster(f"{what}, verified (ik.all)", every / BATCH, solve, at_least=10)
+    yield faster(f"{what}, verified (ik.all)", every / BATCH, solve, at_least=200)
     yield within("the host of scripts, one event", _idle(), at_most=30e-6)
 
 

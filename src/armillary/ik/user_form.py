@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,20 +11,34 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, printable
+from armillary.ik.closed_forms.branch import chord_square
+from armillary.ik.closed_forms.coordinate import clipped
+from armillary.ik.closed_forms.program import (
+    INVALID,
+    LIMITS,
+    NOT_FOUND,
+    OUT_OF_REACH,
+    SOLVED,
+)
 from armillary.ik.method import Candidates, residual_of, squares_of
 from armillary.ik.problem import Problem
 from armillary.ik.query import Query
 from armillary.ik.reason import Reason
-from armillary.ik.targets import POSE_SIZE, rigid_program
+from armillary.ik.targets import POSE_SIZE, is_rigid, rigid_program
 from armillary.ik.whole_turns import nearest_turns
 from armillary.kernel import shared_kernel
+from armillary.kinematics.bound_kernel import AnyKernel, bind
+from armillary.kinematics.inputs import program_of
+from armillary.kinematics.joint_vector import with_numbers
+from armillary.kinematics.poses import poses_of
 from armillary.model.closed_form import ClosedForm, OutOfReach
+from armillary.model.tree import Tree
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Number, number
-from armillary.trace import Program, trace
+from armillary.spatial.vector import Number, dot, number, subtract
+from armillary.trace import Program, evaluate, trace
+from armillary.trace.functions import absolute, select
 
 Array = npt.NDArray[np.float64]
-Truths = npt.NDArray[np.bool_]
 
 COMPARED = 8  # poses at which traced and plain answers are compared
 AGREEMENT = 1e-6  # of their numbers
@@ -97,19 +112,30 @@ class UserForm:
         problem, n = self._problem, len(self._problem.joints)
         q = np.random.default_rng(0).uniform(*problem.start_range, (COMPARED, n))
         targets = problem.fk(q)[:, 0]
-        traced = np.array(shared_kernel(program)(targets))
-        for X, found in zip(targets, traced, strict=True):
+        for X in targets:
             try:
                 plain = branch_numbers(self.form, Pose.from_matrix(X), n)
             except Exception:  # there is no pose, or no answer in plain Python
                 continue
-            expected = np.array(plain, dtype=np.float64)
+            found = evaluate(program, X.ravel().tolist())
+            expected = np.array(plain, dtype=np.float64).ravel()
             if not np.allclose(found, expected, 0.0, AGREEMENT, equal_nan=True):
                 return (
                     f"traced and run as Python, {self.family}.inverse differs; it "
                     "keeps something from call to call"
                 )
         return ""
+
+    @cached_property
+    def _verified(self) -> AnyKernel:
+        problem = self._problem
+        program = verified_program(problem, self.form, traced=self._is_whole)
+        return bind(shared_kernel(program), problem.selection.values(problem.tree))
+
+    @property
+    def _is_whole(self) -> bool:
+        """Return whether one program computes the branches and verifies them."""
+        return self.compiled and self._problem.can_search
 
     def candidates(self, query: Query, *, every: bool = False) -> Candidates:
         """Return every branch for each target, verified on the model.
@@ -121,43 +147,30 @@ class UserForm:
             ModelError: The user's code fails.
         """
         targets, problem = query.targets[:, 0], self._problem
-        rows = targets.reshape(len(targets), POSE_SIZE)
-        rigid = np.asarray(shared_kernel(rigid_program(1))(rows) > 0.0)
-        found = self._branches(np.where(rigid[:, None, None], targets, np.nan), rigid)
-        q, is_reached = found[..., :-1], found[..., -1] == 1.0
-        exists = np.isfinite(q).all(axis=2) & is_reached
+        n = len(problem.joints)
         near = query.near if every else query.wanted
-        near = np.zeros(len(problem.joints)) if near is None else near
-        near = np.clip(near, *problem.finite_limits)[..., None, :]
-        q = nearest_turns(q, near, problem.limits, problem.turning)
-        allowed, targets = squares_of(query.tolerance), targets[:, None]
-        squares = problem.squares(q, targets)
-        met = np.asarray((squares <= allowed).all(axis=2))
-        inside = problem.within(q)
-        within = np.asarray((inside == q).all(axis=2))
-        if (met & ~within).any():  # at the limits it may be met as well
-            there = problem.squares(inside, targets)
-            kept = met & (there <= allowed).all(axis=2)
-            q = np.where(kept[..., None], inside, q)
-            squares = np.where(kept[..., None], there, squares)
-            within = within | kept
-        reason = np.where(within, Reason.SOLVED, Reason.LIMITS)
-        reason = np.where(met, reason, Reason.NOT_FOUND)
-        reason = np.where(exists, reason, Reason.OUT_OF_REACH)
-        reason = np.where(rigid[:, None], reason, Reason.INVALID_TARGET)
-        shown = met | ~is_reached
+        near = np.clip(np.zeros(n) if near is None else near, *problem.finite_limits)
+        found = () if self._is_whole else (self._branches(targets),)
+        allowed = np.array(squares_of(query.tolerance))
+        answer = self._verified(near, targets, allowed, *found)
+        q, squares = np.ascontiguousarray(answer[..., :n]), answer[..., n : n + 2]
+        reason = answer[..., n + 2].astype(np.int8)
+        if every:
+            q[reason == Reason.NOT_FOUND] = np.nan
         return Candidates(
-            q=np.where(shown[..., None], q, np.nan) if every else q,
-            reason=reason.astype(np.int8),
-            residual=residual_of(squares),
+            q=q,
+            reason=reason,
+            residual=lambda: residual_of(squares),
             complete=True,
         )
 
-    def _branches(self, targets: Array, rigid: Truths) -> Array:
+    def _branches(self, targets: Array) -> Array:
         """Return what `branch_numbers` does, shape (count, b, n + 1)."""
         if isinstance(self._traced, Program):
             return np.array(shared_kernel(self._traced)(targets))
         n = len(self._problem.joints)
+        rows = targets.reshape(len(targets), POSE_SIZE)
+        rigid = np.asarray(shared_kernel(rigid_program(1))(rows))
         q = np.full((len(targets), len(self.branches), n + 1), np.nan)
         for k in np.flatnonzero(rigid):
             pose = Pose.from_matrix(targets[k])
@@ -188,6 +201,81 @@ def inverse_program(form: ClosedForm, n: int) -> Program:
         return branch_numbers(form, Pose.from_matrix(matrix), n)
 
     return trace(equations, name="own_inverse", outputs=("q",), target=(4, 4))
+
+
+def verified_program(problem: Problem, form: ClosedForm, *, traced: bool) -> Program:
+    """Return the program of every branch, verified by the kinematics of the model.
+
+    Where q is beyond limits and reaches the target as well at them, it is put there.
+
+    Returns:
+        Inputs those of `selection.shapes`; `q` (n,), within limits, near which turns of
+        joints bring each branch; `target` (4, 4); `allowed` (2,), largest squares of
+        the distance [m^2] and of twice the sine of half the angle; and, unless
+        `inverse` is traced as well, what `branch_numbers` returns, `found` (b, n + 1).
+        One output `branches` (b, n + 3): q, NaN where there is none; what remains, two
+        such squares; the reason. For a target that is not a pose the numbers are NaN.
+    """
+    goal, inputs = problem.goals[0], problem.selection.inputs
+    limits = list(zip(*(each.tolist() for each in problem.limits), strict=True))
+    turning = problem.turning.tolist()
+
+    def equations(
+        tree: Tree, near: Any, matrix: Any, allowed: Any, *found: Any
+    ) -> list[list[Number]]:
+        # unchecked: the reason tells whether it is rigid
+        position = [row[3] for row in matrix[:3]]
+        target = Pose.from_rotation_position([row[:3] for row in matrix[:3]], position)
+        rigid = is_rigid(target, matrix[3])
+
+        def squares(q: list[Number]) -> list[Number]:
+            whole = with_numbers(near, inputs, q)
+            (X,) = poses_of(tree, whole, [goal.frame], goal.relative_to)
+            apart = subtract(X.position, target.position)
+            return [dot(apart, apart), chord_square(X, target)]
+
+        def is_met(squares: list[Number]) -> Any:
+            return (squares[0] <= allowed[0]) & (squares[1] <= allowed[1])
+
+        def verified(numbers: Sequence[Number]) -> list[Number]:
+            *q, is_reached = numbers
+            for k, (ends, turns) in enumerate(zip(limits, turning, strict=True)):
+                if turns:
+                    q[k] = nearest_turns(q[k], near[inputs[k]], ends, True)
+            inside = [clipped(x, *ends) for x, ends in zip(q, limits, strict=True)]
+            miss = squares(q)
+            is_same = all(x is y for x, y in zip(inside, q, strict=True))
+            there = miss if is_same else squares(inside)
+            met = is_met(miss)
+            kept = met & is_met(there)
+            exists: Any = is_reached == 1.0
+            is_finite: Any = rigid
+            for x in q:
+                is_finite = is_finite & (absolute(x) < math.inf)
+            reason = select(kept, SOLVED, select(met, LIMITS, NOT_FOUND))
+            reason = select(exists & is_finite, reason, OUT_OF_REACH)
+            q = [select(kept, x, y) for x, y in zip(inside, q, strict=True)]
+            miss = [select(kept, x, y) for x, y in zip(there, miss, strict=True)]
+            return [
+                *(select(is_finite, x, math.nan) for x in q),
+                *(select(rigid, x, math.nan) for x in miss),
+                select(rigid, reason, INVALID),
+            ]
+
+        rows = found[0] if found else branch_numbers(form, target, len(inputs))
+        return [verified(row) for row in rows]
+
+    given = {} if traced else {"found": (len(form.names), len(inputs) + 1)}
+    return program_of(
+        equations,
+        problem.tree,
+        problem.selection,
+        name="own_closed",
+        output="branches",
+        target=(4, 4),
+        allowed=(2,),
+        **given,
+    )
 
 
 def branch_numbers(form: ClosedForm, pose: Pose, n: int) -> list[list[Number]]:

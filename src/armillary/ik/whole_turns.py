@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -38,23 +39,19 @@ def finite_limits(least: npt.ArrayLike, most: npt.ArrayLike) -> tuple[Array, Arr
     return np.maximum(least, -FARTHEST), np.minimum(most, FARTHEST)
 
 
-def nearest_turns(
-    q: Array, near: Array, limits: tuple[Array, Array], turning: Truths
-) -> Array:
+def nearest_turns(q: Any, near: Any, limits: tuple[Any, Any], turning: Any) -> Any:
     """Return q with whole turns added: within limits if they can be, and near a vector.
 
     Args:
-        q: Joint positions [m or rad], shape (..., n).
+        q: Joint positions [m or rad], shape (..., n), or one of them, also traced.
         near: What they are brought near, broadcast with q.
         limits: Least and greatest q, each of shape (n,).
         turning: Which joints may turn, shape (n,).
     """
-    turns = np.round((near - q) / math.tau)
-    least, most = (
-        rounded((limit - q + slack) / math.tau)
-        for rounded, limit, slack in zip(
-            (np.ceil, np.floor), limits, (-SLACK, SLACK), strict=True
-        )
-    )
-    turns = np.where(least <= most, np.clip(turns, least, most), turns)
-    return np.asarray(q + math.tau * np.where(turning, turns, 0.0))
+    low, high = limits
+    turns = np.rint((near - q) / math.tau)
+    least = np.ceil((low - q - SLACK) / math.tau)
+    most = np.floor((high - q + SLACK) / math.tau)
+    within = np.minimum(np.maximum(turns, least), most)
+    turns = cast("Any", np.where(least <= most, within, turns))
+    return q + math.tau * np.where(turning, turns, 0.0)

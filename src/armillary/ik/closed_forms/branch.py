@@ -215,7 +215,7 @@ def _branch(
     X = _reached(problem, answer, q)
     apart = subtract(X.position, target.position)
     distance: Number = dot(apart, apart)
-    chord = 0.0 if closed.point else _chord(X, target)
+    chord = 0.0 if closed.point else chord_square(X, target)
     met = (distance <= allowed.distance) & (chord <= allowed.chord)
     far = (distance > 100.0 * allowed.distance + (DOUBT * closed.arm.size) ** 2) | (
         chord > 100.0 * allowed.chord + DOUBT**2
@@ -248,7 +248,7 @@ def _reached_inside(problem: ArmProblem, answer: Answer, q: list[Number]) -> Pos
     return X
 
 
-def _chord(X: Pose, Y: Pose) -> Number:
+def chord_square(X: Pose, Y: Pose) -> Number:
     """Return (2 sin(angle/2))^2 of two rotations: half the squares of differences."""
     total: Number = 0.0
     for a, b in zip(X.rotation, Y.rotation, strict=True):
