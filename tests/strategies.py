@@ -172,7 +172,7 @@ def cells(draw: st.DrawFn, kinds: Sequence[str] = KINDS, most: int = 4) -> Cell:
                     bolted=draw(st.booleans()),
                 )
             )
-        places += [f"{member.name}/{frame}" for frame in member.places]
+        places += [f"{member.name}/{frame}" for frame in member.frame_refs]
     cell = Cell(
         name=draw(st.sampled_from(["cell", "lab"])),
         manipulators=draw(st.permutations(members)),

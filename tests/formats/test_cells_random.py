@@ -92,7 +92,7 @@ def test_other_files_of_cells_keep_the_kinematics(
     q = dict(zip(cell.joint_names, data.draw(vectors(cell)), strict=True))
     frames = [name for name in cell.frame_names if name in back.frame_names]
     devices = [m for m in cell.manipulators if m.joint_names]  # parts may be renamed
-    assert {f"{m.name}/{name}" for m in devices for name in m.places} <= set(frames)
+    assert {f"{m.name}/{name}" for m in devices for name in m.frame_refs} <= set(frames)
     expected = poses(cell, q, frames)
     np.testing.assert_allclose(poses(back, q, frames), expected, rtol=0, atol=1e-12)
 

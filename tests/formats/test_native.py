@@ -316,7 +316,9 @@ def any_manipulator(draw: st.DrawFn, name: str) -> Manipulator:
         bare,
         postures=tuple(postures),
         home=draw(st.sampled_from(["", *(posture.name for posture in postures)])),
-        properties=tuple(draw(st.lists(properties(["", *bare.places]), max_size=2))),
+        properties=tuple(
+            draw(st.lists(properties(["", *bare.frame_refs]), max_size=2))
+        ),
         wheels=draw(wheels(bare.joint_names)),
     )
 

@@ -694,7 +694,7 @@ def test_frames_that_may_move_are_parts():
         )
     )
     assert [m.name for m in cell.manipulators] == ["m", "p", "q"]
-    assert cell.manipulators[0].places.keys() == {"m", "n"}
+    assert cell.manipulators[0].frame_refs.keys() == {"m", "n"}
     assert {m.manipulator: (m.on, m.bolted) for m in cell.mounts} == {
         "m": ("world", False),
         "p": ("m/m", False),
@@ -721,7 +721,7 @@ def test_frames_on_devices_are_fixed_parts():
         )
     )  # fmt: skip
     assert [m.name for m in cell.manipulators] == ["environment", "d", "plate"]
-    assert cell.manipulators[2].places.keys() == {"plate", "edge"}
+    assert cell.manipulators[2].frame_refs.keys() == {"plate", "edge"}
     mount = next(m for m in cell.mounts if m.manipulator == "plate")
     assert (mount.on, mount.bolted) == ("d/J", True)
 

@@ -200,7 +200,7 @@ def test_pair_that_something_else_hangs_on_stays_two_links():
     more = '<Frame name="x"/><Frame name="camera" refframe="arm.L_joint"/>'
     again = read(text.replace("</WorkCell>", f"{more}</WorkCell>"))
     assert again.joint_names == ("arm/L",)
-    assert {"L_joint", "L"} <= set(again.manipulators[1].places)
+    assert {"L_joint", "L"} <= set(again.manipulators[1].frame_refs)
 
 
 def test_joint_with_a_name_of_its_own_keeps_it():

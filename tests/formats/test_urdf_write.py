@@ -92,7 +92,7 @@ def poses(cell: Workcell, q: Mapping[str, float]) -> dict[str, Pose]:
                 value = drive.multiplier * own + drive.offset
             links[cell.starts[number] + k] = before @ link.joint.transform(value)
         prefix = f"{manipulator.name}/" if len(cell.manipulators) > 1 else ""
-        for name, place in manipulator.places.items():
+        for name, place in manipulator.frame_refs.items():
             found[prefix + name] = links[cell.starts[number] + place.link] @ place.pose
     return found
 

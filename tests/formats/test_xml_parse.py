@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Report
-from armillary.formats.xml import Element, Limits, first_tag, parse
+from armillary.formats.xml import Element, ParseLimits, first_tag, parse
 
 MEBIBYTE = 1 << 20
 
 
-def refusal(data: bytes, limits: Limits | None = None, **options) -> str:
+def refusal(data: bytes, limits: ParseLimits | None = None, **options) -> str:
     with pytest.raises(FormatError) as caught:
-        parse(data, "f.xml", limits or Limits(), **options)
+        parse(data, "f.xml", limits or ParseLimits(), **options)
     assert len(caught.value.diagnostics) == 1
     return str(caught.value)
 
@@ -325,12 +325,27 @@ def test_damaged_documents_give_a_tree_or_our_error(at, cut, put, namespaces):
 @pytest.mark.parametrize(
     ("limits", "fits", "beyond", "words"),
     [
-        (Limits(size=8), b"<abcde/>", b"<abcdef/>", "9 bytes, more than 8"),
-        (Limits(depth=2), b"<a><b/></a>", b"<a><b><c/></b></a>", "more than 2 deep"),
-        (Limits(elements=2), b"<a><b/></a>", b"<a><b/><b/></a>", "than 2 elements"),
-        (Limits(attributes=1), b"<a b=''/>", b"<a b='' c=''/>", "than 1 attributes"),
+        (ParseLimits(size=8), b"<abcde/>", b"<abcdef/>", "9 bytes, more than 8"),
         (
-            Limits(attribute_length=3),
+            ParseLimits(depth=2),
+            b"<a><b/></a>",
+            b"<a><b><c/></b></a>",
+            "more than 2 deep",
+        ),
+        (
+            ParseLimits(elements=2),
+            b"<a><b/></a>",
+            b"<a><b/><b/></a>",
+            "than 2 elements",
+        ),
+        (
+            ParseLimits(attributes=1),
+            b"<a b=''/>",
+            b"<a b='' c=''/>",
+            "than 1 attributes",
+        ),
+        (
+            ParseLimits(attribute_length=3),
             b"<a b='123'/>",
             b"<a b='1234'/>",
             "attribute 'b' has 4 characters, more than 3",
@@ -355,7 +370,7 @@ def test_a_deep_document_is_refused_with_a_message():
 
 
 def test_a_deep_document_is_loaded_and_freed_when_it_is_allowed():
-    root = parse(DEEP, "f.xml", Limits(depth=100_000))
+    root = parse(DEEP, "f.xml", ParseLimits(depth=100_000))
     assert sum(1 for _ in root.walk()) == 100_000
     assert repr(root) == "<Element <a> at f.xml:1:1>"
     del root

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Report
-from armillary.formats.xml import Element, Limits, parse, tag, to_text
+from armillary.formats.xml import Element, ParseLimits, parse, tag, to_text
 
 HEADER = '<?xml version="1.0" encoding="utf-8"?>\n'
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.:-]{0,8}", fullmatch=True)
@@ -164,5 +164,5 @@ def test_a_deep_tree_is_written_in_linear_space():
         tree = Element("a", children=(tree,))
     text = to_text(tree)
     assert len(text) < depth * 150
-    again = parse(text.encode(), "f.xml", Limits(depth=depth))
+    again = parse(text.encode(), "f.xml", ParseLimits(depth=depth))
     assert sum(1 for _ in again.walk()) == depth

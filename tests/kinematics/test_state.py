@@ -314,7 +314,7 @@ def test_which_bases_may_be_moved_can_be_asked(random_cell: Any) -> None:
     for manipulator in cell.manipulators:
         name = manipulator.name
         movable = name in cell.movable_bases
-        for frame in manipulator.places:
+        for frame in manipulator.frame_refs:
             assert cell.is_movable(f"{name}/{frame}") == movable
         if movable:
             cell.home.place(name, Pose.translation(1, 0, 0))

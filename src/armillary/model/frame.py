@@ -36,9 +36,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FrameRef(NamedTuple):
-    """A frame of a cell, by the number of its link there and its pose in that link.
+    """Where a frame is fixed: to a link, at a pose in its outer frame.
 
-    Links are numbered through all manipulators, as in `cell.links`; -1 is the world.
+    link: Its number in the manipulator; in the cell through the links of all
+        manipulators in turn, where -1 is the world.
     """
 
     link: int

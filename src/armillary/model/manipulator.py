@@ -16,6 +16,7 @@ from armillary.model.annotations import note_faults
 from armillary.model.coupling import Coupling
 from armillary.model.display import sized
 from armillary.model.fields import EMPTY, TupleOf, reduced, replaced, store_tuples
+from armillary.model.frame import FrameRef
 from armillary.model.group import Group, members
 from armillary.model.link import Link
 from armillary.model.parameters import approx_equal
@@ -25,15 +26,9 @@ from armillary.model.validate import check_manipulator
 from armillary.model.wheels import Wheels
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import Number
 
 Array = npt.NDArray[np.float64]
-
-
-class Place(NamedTuple):
-    """Where a frame is fixed: to a link, at a pose in its outer frame."""
-
-    link: int
-    pose: Pose
 
 
 class Drive(NamedTuple):
@@ -42,6 +37,10 @@ class Drive(NamedTuple):
     of: int
     multiplier: float
     offset: float
+
+    def at(self, q: Sequence[Number]) -> Number:
+        """Return where the joint is at coordinates `q`."""
+        return self.multiplier * q[self.of] + self.offset
 
 
 class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -83,7 +82,7 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         faults = note_faults(
             self.links,
             self.joint_names,
-            self.places,
+            self.frame_refs,
             postures=self.postures,
             home=self.home,
             groups=self.groups,
@@ -194,12 +193,12 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             found[follower] = drive
 
     @cached_property
-    def places(self) -> dict[str, Place]:
+    def frame_refs(self) -> dict[str, FrameRef]:
         """Return where each named frame and each link's outer frame is fixed."""
-        found = {link.name: Place(k, IDENTITY) for k, link in enumerate(self.links)}
+        found = {link.name: FrameRef(k, IDENTITY) for k, link in enumerate(self.links)}
         for k, link in enumerate(self.links):
             for frame in link.frames:
-                found[frame.name] = Place(k, link.primary @ frame.pose)
+                found[frame.name] = FrameRef(k, link.primary @ frame.pose)
         return found
 
     def posture(self, name: str) -> Posture:

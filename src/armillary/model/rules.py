@@ -11,7 +11,7 @@ from armillary.errors import FormatError, ModelError, quote, unknown
 from armillary.model.fields import EMPTY, TupleOf, reduced, store_tuples
 from armillary.model.link_pattern import check_side, is_exact
 
-__all__ = ["Reason", "Rule", "Rules", "Touch", "Where"]
+__all__ = ["Rule", "RuleReason", "Rules", "Touch", "Where"]
 
 MOST_RULES: Final = 1_000_000
 MOST_PATTERNS: Final = 10_000
@@ -30,7 +30,7 @@ Where = Literal["any", "apart", "rigid", "adjacent", "kin"]
 """
 
 
-class Reason:
+class RuleReason:
     """Words that rules give as their reason; any other will do as well."""
 
     USER: Final = "user"
@@ -59,7 +59,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     b: str
     tested: bool = False
     where: Where = "any"
-    reason: str = Reason.USER
+    reason: str = RuleReason.USER
 
     def __post_init__(self) -> None:
         """Check both sides.
@@ -108,8 +108,8 @@ class Touch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return self.held_by, self.part, *self.links
 
 
-RIGID: Final = Rule(a="*", b="*", where="rigid", reason=Reason.RIGID)
-ADJACENT: Final = Rule(a="*", b="*", where="adjacent", reason=Reason.ADJACENT)
+RIGID: Final = Rule(a="*", b="*", where="rigid", reason=RuleReason.RIGID)
+ADJACENT: Final = Rule(a="*", b="*", where="adjacent", reason=RuleReason.ADJACENT)
 
 BY_DEFAULT: Final[Any] = (RIGID, ADJACENT)
 
@@ -164,8 +164,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         has_setup: Whether a setup follows. Without any, RobWork also leaves out
             children, and children of siblings.
         """
-        static = Rule(a="*", b="*", where="rigid", reason=Reason.RIGID)
-        kin = Rule(a="*", b="*", where="kin", reason=Reason.ROBWORK)
+        static = Rule(a="*", b="*", where="rigid", reason=RuleReason.RIGID)
+        kin = Rule(a="*", b="*", where="kin", reason=RuleReason.ROBWORK)
         return cls(within=True, rules=(static,) if has_setup else (static, kin))
 
     @classmethod
@@ -181,7 +181,12 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     # further rules
 
     def include(
-        self, a: str, b: str, *, where: Where | None = None, reason: str = Reason.USER
+        self,
+        a: str,
+        b: str,
+        *,
+        where: Where | None = None,
+        reason: str = RuleReason.USER,
     ) -> Self:
         """Return the rules with pairs that are tested from now on.
 
@@ -200,7 +205,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return self.extended([Rule(a=a, b=b, tested=True, where=where, reason=reason)])
 
     def exclude(
-        self, a: str, b: str, *, where: Where = "any", reason: str = Reason.USER
+        self, a: str, b: str, *, where: Where = "any", reason: str = RuleReason.USER
     ) -> Self:
         """Return the rules with pairs that are not tested from now on.
 

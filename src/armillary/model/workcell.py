@@ -372,14 +372,17 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def frame_names(self) -> tuple[str, ...]:
         """Return the names of all frames as `manipulator/frame`, the world's first."""
-        return (WORLD, *(f"{m.name}/{f}" for m in self.manipulators for f in m.places))
+        return (
+            WORLD,
+            *(f"{m.name}/{f}" for m in self.manipulators for f in m.frame_refs),
+        )
 
     @cached_property
     def _bare(self) -> dict[str, list[int]]:
         """Return the manipulators that have a frame of each bare name."""
         found: dict[str, list[int]] = {}
         for k, manipulator in enumerate(self.manipulators):
-            for name in manipulator.places:
+            for name in manipulator.frame_refs:
                 found.setdefault(name, []).append(k)
         return found
 
@@ -403,10 +406,10 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         k = self.index.get(owner)
         if k is None or not bare:
             raise unknown("frame", str(name), (WORLD, *self._bare), owner=self._owner)
-        places = self.manipulators[k].places
-        if bare not in places:
-            raise unknown("frame", bare, places, owner=f"manipulator '{owner}'")
-        return FrameRef(self.starts[k] + places[bare].link, places[bare].pose)
+        frames = self.manipulators[k].frame_refs
+        if bare not in frames:
+            raise unknown("frame", bare, frames, owner=f"manipulator '{owner}'")
+        return FrameRef(self.starts[k] + frames[bare].link, frames[bare].pose)
 
     def qualified(self, name: str) -> str:
         """Return the unique name `manipulator/frame` of a frame; `world` stays.
@@ -419,7 +422,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if at.link < 0:
             return WORLD
         owner = self.manipulators[self.owners[at.link]]
-        bare = name if name in owner.places else name.partition("/")[2]
+        bare = name if name in owner.frame_refs else name.partition("/")[2]
         return f"{owner.name}/{bare}"
 
     @cached_property

@@ -27,7 +27,7 @@ from armillary.formats.actin.values import built, text, text_element
 from armillary.formats.diagnostic import NOWHERE, Report, Severity
 from armillary.formats.format import ReadOptions
 from armillary.formats.names import broken_rules
-from armillary.formats.xml import Element, Limits, parse, report_unused, to_text
+from armillary.formats.xml import Element, ParseLimits, parse, report_unused, to_text
 from armillary.model.joint import Joint
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
@@ -39,7 +39,7 @@ LIBRARY: Final = "actin.library"
 ALONE: Final = "actin.alone"
 BASE: Final = "base"
 # Each link is an element inside `childLinks`, and there is more around and inside.
-DEEPEST: Final = (Limits().depth - 32) // 2
+DEEPEST: Final = (ParseLimits().depth - 32) // 2
 
 
 def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workcell:

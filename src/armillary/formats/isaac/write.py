@@ -84,7 +84,7 @@ class _Tree:
         self._manipulator = manipulator
         self._report = report
         self._records: list[Record] = []
-        self._names = FreeNames(set(manipulator.places))
+        self._names = FreeNames(set(manipulator.frame_refs))
 
     def links(self, support: Pose) -> list[Record]:
         """Return the records of all links, the base at `support`."""

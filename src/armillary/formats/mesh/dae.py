@@ -15,7 +15,7 @@ from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Place, fault
 from armillary.formats.mesh.library import library
 from armillary.formats.mesh.surface import Surface
-from armillary.formats.xml import Element, Limits, parse
+from armillary.formats.xml import Element, ParseLimits, parse
 
 __all__ = ["read_dae"]
 
@@ -59,7 +59,7 @@ def read_dae(data: bytes, surface: Surface) -> None:
         FormatError: The file is faulty, or needs what is not read.
     """
     place = Place(surface.path)
-    root = parse(data, surface.path, Limits(depth=DEEPEST, elements=MOST_ELEMENTS))
+    root = parse(data, surface.path, ParseLimits(depth=DEEPEST, elements=MOST_ELEMENTS))
     if root.name != "COLLADA":
         message = f"{root.label} is not the root of COLLADA"
         raise fault(root.place, "wrong-content", message)

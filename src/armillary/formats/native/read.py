@@ -242,7 +242,7 @@ def _manipulator_faults(values: dict[str, Any]) -> Faults:
     except ArmillaryError:
         return
     notes = {name: values[name] for name in _NOTES if name in values}
-    for fault in note_faults(links, bare.joint_names, bare.places, **notes):
+    for fault in note_faults(links, bare.joint_names, bare.frame_refs, **notes):
         at = [] if fault.place is None else [fault.place]
         yield (fault.field, *at), f"bad-{_NOTES[fault.field]}", fault.message
 

@@ -25,7 +25,7 @@ __all__ = [
     "ELEMENTS",
     "FRAMES",
     "GEOMETRY",
-    "JOINT_TYPES",
+    "JOINTS_BY_TYPE",
     "LIMITS",
     "MODELS",
     "PARTS",
@@ -150,7 +150,7 @@ _TURN_X, _TURN_Y = Revolute(axis=X), Revolute(axis=Y)
 _TURN_Z, _SLIDE_Z = Revolute(axis=Z), Prismatic(axis=Z)
 
 SIMPLE_JOINTS: Final = {"Revolute": _TURN_Z, "Prismatic": _SLIDE_Z}
-JOINT_TYPES: Final[Mapping[str, tuple[tuple[str, Joint], ...]]] = {
+JOINTS_BY_TYPE: Final[Mapping[str, tuple[tuple[str, Joint], ...]]] = {
     "Revolute": (("", _TURN_Z),),
     "Prismatic": (("", _SLIDE_Z),),
     "Universal": (("_x", _TURN_X), ("", _TURN_Y)),
@@ -224,7 +224,7 @@ ELEMENTS: Final[Mapping[str, ElementType]] = {
         type=one_of("Fixed", "Movable", "EndEffector", *SIMPLE_JOINTS),
         daf=one_of("false", "true"),
     ),
-    "Joint": _joint(type=one_of(*JOINT_TYPES, is_required=True)),
+    "Joint": _joint(type=one_of(*JOINTS_BY_TYPE, is_required=True)),
     "DHJoint": _joint(
         type=optional,
         **dict.fromkeys(("alpha", "a", "offset"), number),

@@ -143,7 +143,7 @@ class FrameExport:
         self.joints: dict[str, str] = {}
         self._home = home
         self._report = report
-        self._names = FreeNames(set(manipulator.places))
+        self._names = FreeNames(set(manipulator.frame_refs))
         self._axes = {
             link.coordinate: axis
             for link in manipulator.links

@@ -332,7 +332,7 @@ def frame_names(cell: Workcell) -> dict[str, str]:
     for manipulator in cell.manipulators:
         is_device = any(each.name == DEVICE for each in manipulator.properties)
         scope = (manipulator.name,) if is_device else ()
-        for frame in manipulator.places:
+        for frame in manipulator.frame_refs:
             full = SEPARATOR.join((*scope, frame))
             names.setdefault(full, f"{manipulator.name}/{frame}")
     return names

@@ -20,7 +20,7 @@ from armillary.formats.diagnostic import Diagnostic, Place, Report
 from armillary.formats.files import SIZE_CAP, read_bytes
 from armillary.formats.numbers import WHITE_SPACE
 from armillary.formats.paths import Roots
-from armillary.formats.xml import Element, Limits, parse
+from armillary.formats.xml import Element, ParseLimits, parse
 from armillary.formats.xml.repair import UTF_16_STARTS, with_blank_comments
 
 __all__ = ["DEEPEST", "FileFinder", "expand", "parse_fragment"]
@@ -28,7 +28,7 @@ __all__ = ["DEEPEST", "FileFinder", "expand", "parse_fragment"]
 DEEPEST: Final = 64
 MOST_ELEMENTS: Final = 50_000
 # Reading takes far longer than parsing; no real workcell has so many elements.
-LIMITS: Final = Limits(elements=MOST_ELEMENTS, depth=DEEPEST)
+LIMITS: Final = ParseLimits(elements=MOST_ELEMENTS, depth=DEEPEST)
 MOST_FILES: Final = 1000
 DEEPEST_INCLUDE: Final = 16
 MISSING: Final = "reference-missing"

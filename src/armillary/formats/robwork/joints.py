@@ -15,7 +15,7 @@ import msgspec
 from armillary.errors import quote, suggestion
 from armillary.formats.diagnostic import Report
 from armillary.formats.robwork.elements import (
-    JOINT_TYPES,
+    JOINTS_BY_TYPE,
     LIMITS,
     SIMPLE_JOINTS,
     TRANSFORM,
@@ -51,7 +51,7 @@ def joint_steps(kind: str, pose: Pose) -> tuple[tuple[str, Joint], ...]:
     """Return the coordinates of a joint behind a constant pose; none of a frame."""
     return tuple(
         (suffix, motion if k else motion.prepend(pose))
-        for k, (suffix, motion) in enumerate(JOINT_TYPES.get(kind, ()))
+        for k, (suffix, motion) in enumerate(JOINTS_BY_TYPE.get(kind, ()))
     )
 
 

@@ -37,10 +37,10 @@ from armillary.formats.robwork.elements import (
 )
 from armillary.formats.robwork.frames import PREFIX, SEPARATOR, Body, Part
 from armillary.formats.robwork.patterns import Patterns, is_name
-from armillary.formats.xml import Element, Limits, parse, tag, to_text
+from armillary.formats.xml import Element, ParseLimits, parse, tag, to_text
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.property import Property
-from armillary.model.rules import Reason, Rule, Rules
+from armillary.model.rules import Rule, RuleReason, Rules
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
@@ -151,7 +151,7 @@ def _open_all(
         shown = context.finder.shown(file, element.place.path, path)
         try:
             data = read_bytes(path, size)
-            root = parse(data, shown, Limits(elements=count), report=report)
+            root = parse(data, shown, ParseLimits(elements=count), report=report)
         except FormatError as error:
             for found in error.diagnostics:
                 report.add(found)
@@ -231,7 +231,7 @@ class _RuleReader:
     def _product(self, a: str, b: str, place: Place, *, tested: bool) -> Iterator[Rule]:
         """Yield the rules of two patterns."""
         for left, right in product(self._side(a, place), self._side(b, place)):
-            yield Rule(a=left, b=right, tested=tested, reason=Reason.ROBWORK)
+            yield Rule(a=left, b=right, tested=tested, reason=RuleReason.ROBWORK)
 
     def _side(self, pattern: str, place: Place) -> tuple[str, ...]:
         """Return the sides of rules that a pattern means."""
@@ -325,7 +325,10 @@ def setup_text(cell: Workcell, patterns: Patterns, report: Report) -> str | None
         report.unsupported.add("what may touch an attached part")
     usual = [rule for default in _DEFAULTS for rule in default.rules]
     for rule in rules.rules:
-        if rule.reason not in {Reason.ROBWORK, Reason.USER} and rule not in usual:
+        if (
+            rule.reason not in {RuleReason.ROBWORK, RuleReason.USER}
+            and rule not in usual
+        ):
             report.unsupported.add("the reason of a rule of collisions")
     return to_text(tag(PROXIMITY, FLAGS, *elements))
 

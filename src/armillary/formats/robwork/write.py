@@ -91,7 +91,7 @@ class _WorkcellWriter:
         self._last = WORLD_FRAME
         self._devices = [m for m in cell.manipulators if self._is_device(m)]
         for device in self._devices:
-            for frame in device.places:
+            for frame in device.frame_refs:
                 self.names[f"{device.name}/{frame}"] = (
                     f"{device.name}{SEPARATOR}{frame}"
                 )
@@ -174,7 +174,7 @@ class _WorkcellWriter:
         """Name the frames of a manipulator that become frames of the workcell."""
         base = manipulator.links[manipulator.base].name
         named: list[tuple[str, str]] = []
-        for frame in manipulator.places:
+        for frame in manipulator.frame_refs:
             own = f"{manipulator.name}/{frame}"
             if frame == WORLD_FRAME and self._is_environment(manipulator):
                 self.names[own] = WORLD_FRAME

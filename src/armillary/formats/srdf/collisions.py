@@ -13,7 +13,7 @@ from armillary.formats.xml import Element, tag
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pairs import PairDecision
 from armillary.model.link_pattern import is_exact
-from armillary.model.rules import Reason, Rule
+from armillary.model.rules import Rule, RuleReason
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
@@ -21,12 +21,12 @@ __all__ = ["read_rules", "untested_pairs"]
 
 MOST_PAIRS: Final = 100_000
 REASONS: Final = {
-    "Adjacent": Reason.ADJACENT,
-    "Never": Reason.NEVER,
-    "Always": Reason.ALWAYS,
-    "Default": Reason.DEFAULT,
-    "User": Reason.USER,
-    "Rigid": Reason.RIGID,
+    "Adjacent": RuleReason.ADJACENT,
+    "Never": RuleReason.NEVER,
+    "Always": RuleReason.ALWAYS,
+    "Default": RuleReason.DEFAULT,
+    "User": RuleReason.USER,
+    "Rigid": RuleReason.RIGID,
 }
 """Reasons as MoveIt's assistant writes them; others are kept as they are."""
 
@@ -47,13 +47,13 @@ def read_rules(robot: Element, names: Names) -> list[Rule]:
         return []
     own = f"{name}/*"
     found = [
-        Rule(a=own, b=own, tested=True, reason=Reason.SRDF),
-        Rule(a=own, b=own, where="rigid", reason=Reason.RIGID),
+        Rule(a=own, b=own, tested=True, reason=RuleReason.SRDF),
+        Rule(a=own, b=own, where="rigid", reason=RuleReason.RIGID),
     ]
     for element in defaults:
         link = names.link(element, "link")
         if link is not None:
-            found.append(Rule(a=f"{name}/{link}", b="*", reason=Reason.DEFAULT))
+            found.append(Rule(a=f"{name}/{link}", b="*", reason=RuleReason.DEFAULT))
     for kind, elements in pairs.items():
         found += _read_pairs(elements, names, tested=kind == "enable_collisions")
     return found
@@ -74,7 +74,7 @@ def _read_pairs(
             message = f"<{element.name}> names {quote(a)} twice; it has no effect"
             warning(element.place, "one-link", message)
             continue
-        reason = REASONS.get(given, given) or Reason.SRDF
+        reason = REASONS.get(given, given) or RuleReason.SRDF
         rule = Rule(a=f"{name}/{a}", b=f"{name}/{b}", tested=tested, reason=reason)
         first, place = found.setdefault(frozenset((a, b)), (rule, element.place))
         if first.reason != rule.reason:
@@ -119,7 +119,7 @@ def untested_pairs(cell: Workcell, report: Report) -> Iterator[Element]:
 def _reason(decision: PairDecision) -> str:
     if decision.rule is not None:
         return WORDS.get(decision.reason, decision.reason)
-    return WORDS[Reason.ADJACENT if decision.is_carried else Reason.USER]
+    return WORDS[RuleReason.ADJACENT if decision.is_carried else RuleReason.USER]
 
 
 def _report_rules(cell: Workcell, report: Report) -> None:

@@ -21,7 +21,7 @@ from armillary.formats.srdf.extensions import (
 from armillary.formats.srdf.groups import read_groups
 from armillary.formats.srdf.names import Names, VirtualJoint
 from armillary.formats.srdf.states import read_states
-from armillary.formats.xml import Element, Limits, parse, report_unused
+from armillary.formats.xml import Element, ParseLimits, parse, report_unused
 from armillary.model.group import Group
 from armillary.model.posture import Posture
 from armillary.model.workcell import WORLD, Mount, Workcell
@@ -31,7 +31,7 @@ __all__ = ["read_onto"]
 Named = TypeVar("Named", Group, Posture)
 
 # Reading takes longer than parsing; 400 links have at most 80 000 pairs.
-LIMITS: Final = Limits(elements=200_000)
+LIMITS: Final = ParseLimits(elements=200_000)
 # Of other programs, in SRDFs that people have.
 FOREIGN: Final = {"robot": ("gripper", "rotor_params", "specificities")}
 

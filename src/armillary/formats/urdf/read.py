@@ -17,7 +17,7 @@ from armillary.formats.urdf.links import ShapeReader, read_link
 from armillary.formats.urdf.tree import check_mimics, check_names, root_of
 from armillary.formats.xml import (
     Element,
-    Limits,
+    ParseLimits,
     first_tag,
     parse,
     report_unused,
@@ -48,7 +48,7 @@ DEFINITIONS: Final = ("xacro:property", "xacro:arg", "xacro:macro")
 # No pose of a link depends on what is inside these.
 ASIDE: Final = (*FOREIGN["robot"], "material", "visual", "collision", "inertial")
 # Reading takes far longer than parsing, and no robot has so many.
-LIMITS: Final = Limits(elements=150_000)
+LIMITS: Final = ParseLimits(elements=150_000)
 VERSIONS: Final = ("1.0", "1.1", "1.2")
 OF_SRDF: Final = {"group", "disable_collisions", "end_effector", "virtual_joint"}
 

@@ -71,7 +71,9 @@ class _Export:
         self.cell = cell
         self.report = report
         self.is_single = len(cell.manipulators) == 1
-        links = {self.name(m, frame) for m in cell.manipulators for frame in m.places}
+        links = {
+            self.name(m, frame) for m in cell.manipulators for frame in m.frame_refs
+        }
         joints = {
             self.name(m, link.coordinate)
             for m in cell.manipulators

@@ -8,13 +8,13 @@ from armillary.formats.xml.element import (
     report_unused,
     unused,
 )
-from armillary.formats.xml.parse import Limits, first_tag, parse
+from armillary.formats.xml.parse import ParseLimits, first_tag, parse
 from armillary.formats.xml.write import tag, to_text
 
 __all__ = [
     "Element",
     "Leftover",
-    "Limits",
+    "ParseLimits",
     "first_tag",
     "parse",
     "report_unused",

@@ -20,7 +20,7 @@ from armillary.formats.xml.repair import (
     repaired,
 )
 
-__all__ = ["Limits", "first_tag", "parse"]
+__all__ = ["ParseLimits", "first_tag", "parse"]
 
 MEBIBYTE: Final = 1 << 20
 MOST_INSTRUCTIONS: Final = 1000
@@ -38,7 +38,7 @@ _HEAD, _TAIL = b"<fragment>", b"</fragment>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ParseLimits:
     """What one document may hold before it is refused.
 
     size: Bytes of the whole document.
@@ -57,13 +57,13 @@ class Limits:
     markup: int = 8 * MEBIBYTE
 
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = ParseLimits()
 
 
 def parse(
     data: bytes,
     path: str,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: ParseLimits = DEFAULT_LIMITS,
     *,
     namespaces: bool = False,
     several: bool = False,
@@ -148,7 +148,7 @@ class _Parse:
         self,
         data: bytes,
         path: str,
-        limits: Limits,
+        limits: ParseLimits,
         namespaces: bool,
         report: Report | None,
     ) -> None:

@@ -199,7 +199,7 @@ def _branch(
     within: Any = True
     inside: Any = True
     for turn, drive in zip(answer.turns, closed.arm.drives, strict=True):
-        k = drive.place
+        k = drive.of
         ends = limits[0][k], limits[1][k]
         preferred = None if near is None else near[k]
         q[k] = coordinate(turn, drive, ends, preferred, allowed.slack)
@@ -207,8 +207,8 @@ def _branch(
             within = within & is_within(q[k], *ends, allowed.excess)
             inside = inside & is_within(q[k], *ends, 0.0)
     for shift, drive in zip(answer.shifts, closed.arm.rails, strict=True):
-        k = drive.place
-        q[k] = (shift - drive.offset) / drive.gain
+        k = drive.of
+        q[k] = (shift - drive.offset) / drive.multiplier
         ends = limits[0][k], limits[1][k]
         within = within & is_within(q[k], *ends, allowed.excess)
         inside = inside & is_within(q[k], *ends, 0.0)

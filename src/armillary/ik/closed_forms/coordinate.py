@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from armillary.ik.closed_forms.dh_from_axes import Drive
 from armillary.ik.closed_forms.subproblems import Turn
+from armillary.model.manipulator import Drive
 from armillary.spatial.vector import Number
 from armillary.trace.functions import floor, maximum, minimum, select
 
@@ -32,10 +32,10 @@ def coordinate(
         slack: What is beyond a limit by less gets no whole turn; at most MOST_SLACK.
     """
     low, high = limits
-    q = (turn.angle - drive.offset) / drive.gain
+    q = (turn.angle - drive.offset) / drive.multiplier
     if near is None:
         return _near_zero(q, drive, low, high)
-    period = 2.0 * math.pi / abs(drive.gain)
+    period = 2.0 * math.pi / abs(drive.multiplier)
     q = q - period * floor((q - near) / period + 0.5)
     # a turn that leads beyond the other limit is not taken
     most, least = low + period - SLACK, high - period + SLACK
@@ -65,7 +65,7 @@ def _near_zero(q: Number, drive: Drive, low: float, high: float) -> Number:
 
     Limits less than a turn apart lie in the middle of that range.
     """
-    period = 2.0 * math.pi / abs(drive.gain)
+    period = 2.0 * math.pi / abs(drive.multiplier)
     half = 0.5 * period
     start = -half
     if high - low < period:
@@ -74,7 +74,7 @@ def _near_zero(q: Number, drive: Drive, low: float, high: float) -> Number:
         start = low - SLACK
     elif high < half and low <= -half:
         start = high + SLACK - period
-    least = -drive.offset / drive.gain - half  # of q as it is
+    least = -drive.offset / drive.multiplier - half  # of q as it is
     on = math.ceil((start - least) / period - SLACK)
     q = q + period * on
     if least + period * on <= start + SLACK:
@@ -84,7 +84,7 @@ def _near_zero(q: Number, drive: Drive, low: float, high: float) -> Number:
 
 def never_leaves(drive: Drive, low: float, high: float) -> bool:
     """Return whether every angle near zero is within the limits, for certain."""
-    half = math.pi / abs(drive.gain)
-    plain = drive.offset == 0.0 and abs(drive.gain) == 1.0
+    half = math.pi / abs(drive.multiplier)
+    plain = drive.offset == 0.0 and abs(drive.multiplier) == 1.0
     slack = 0.0 if plain else SLACK
     return low <= -half - slack and high >= half + slack

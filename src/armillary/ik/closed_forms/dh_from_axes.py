@@ -23,6 +23,7 @@ import numpy.typing as npt
 from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.screw_axes import Chain, Screw
 from armillary.ik.closed_forms.subproblems import Turn
+from armillary.model.manipulator import Drive
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number, Vector3
 
@@ -31,7 +32,7 @@ Array = npt.NDArray[np.float64]
 TOLERANCE = 1e-8  # of angles [rad], and of lengths as a part of the arm's size
 
 
-class Link(NamedTuple):
+class DHLink(NamedTuple):
     """What lies between two axes: K = Tz(d) Tx(a) Rx(alpha).
 
     Attributes:
@@ -74,24 +75,6 @@ class Link(NamedTuple):
         return Pose(rows, self.origin)
 
 
-class Drive(NamedTuple):
-    """How q moves a joint: by gain q + offset [rad or m].
-
-    Attributes:
-        place: Which input of the problem it is.
-        gain: Angle or length per unit of q.
-        offset: That at q = 0.
-    """
-
-    place: int
-    gain: float
-    offset: float
-
-    def at(self, q: Sequence[Number]) -> Number:
-        """Return the angle or length at q."""
-        return self.gain * q[self.place] + self.offset
-
-
 class Arm(NamedTuple):
     """An arm of revolute joints.
 
@@ -106,7 +89,7 @@ class Arm(NamedTuple):
     """
 
     base: Pose
-    links: tuple[Link, ...]
+    links: tuple[DHLink, ...]
     tool: Pose
     drives: tuple[Drive, ...]
     numbers: tuple[int, ...]
@@ -134,7 +117,7 @@ def arm_of(chain: Chain) -> Arm:
         for before, after in itertools.pairwise(normals)
     )
     size = size or 1.0
-    links: list[Link] = []
+    links: list[DHLink] = []
     drives: list[Drive] = []
     end, x = normals[0].start, normals[0].x
     base = _frame(end, x, screws[0].axis)
@@ -147,7 +130,7 @@ def arm_of(chain: Chain) -> Arm:
         drives.append(Drive(screw.place, screw.gain, offset))
         d = _snapped(float((normal.start - end) @ z), size)
         a = _snapped(normal.a, size)
-        links.append(Link(d, a, _snapped(normal.cos), _snapped(normal.sin)))
+        links.append(DHLink(d, a, _snapped(normal.cos), _snapped(normal.sin)))
         end, x = normal.end, normal.x
     last = _frame(end, x, screws[-1].axis)
     tool = last.inverse() @ Pose.from_matrix(chain.home)

@@ -20,9 +20,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.closed_forms.dh_from_axes import TOLERANCE, Drive, Link, aligned
+from armillary.ik.closed_forms.dh_from_axes import TOLERANCE, DHLink, aligned
 from armillary.ik.closed_forms.screw_axes import Chain, Screw
 from armillary.ik.closed_forms.subproblems import Turn
+from armillary.model.manipulator import Drive
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import ZERO, Number, Vector3, add, scale, vector
 
@@ -53,13 +54,13 @@ class PrismaticArm(NamedTuple):
         spans: l_0 to l_k [m].
         slides: What slides.
         drives: For each joint that turns.
-        rails: For each joint that slides; its gain is a length per unit of q.
+        rails: For each joint that slides; its multiplier is a length per unit of q.
         numbers: What to call each joint that turns in messages.
         size: Sum of all lengths [m].
     """
 
     base: Pose
-    links: tuple[Link, ...]
+    links: tuple[DHLink, ...]
     tool: Pose
     spans: tuple[Vector3, ...]
     slides: tuple[Slide, ...]
@@ -132,7 +133,7 @@ def prismatic_arm_of(chain: Chain) -> PrismaticArm:
 
 def _frames(
     screws: Sequence[Screw],
-) -> tuple[list[Array], list[Link], list[Drive]]:
+) -> tuple[list[Array], list[DHLink], list[Drive]]:
     """Return F_0 to F_k at q = 0, the links between them, and what drives them."""
     if not screws:
         return [np.eye(3)], [], []
@@ -142,7 +143,7 @@ def _frames(
     x = next((n for n in normals if n.any()), _across(axes[0]))
     x = x / np.linalg.norm(x)
     homes = [_columns(x, axes[0])]
-    links: list[Link] = []
+    links: list[DHLink] = []
     drives: list[Drive] = []
     for k, (screw, z) in enumerate(zip(screws, axes, strict=True)):
         before, sin = x, 0.0
@@ -151,7 +152,7 @@ def _frames(
             x = normals[k] / sin if sin else x
             cos = float(z @ axes[k + 1]) if sin else 1.0
             cos = 0.0 if abs(cos) <= TOLERANCE else cos
-            links.append(Link(0.0, 0.0, cos, 1.0 if cos == 0.0 else sin))
+            links.append(DHLink(0.0, 0.0, cos, 1.0 if cos == 0.0 else sin))
         offset = math.atan2(np.cross(before, x) @ z, before @ x)
         drives.append(Drive(screw.place, screw.gain, offset))
         homes.append(_columns(x, z))

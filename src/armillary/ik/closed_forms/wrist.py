@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from armillary.ik.closed_forms.dh_from_axes import Link
+from armillary.ik.closed_forms.dh_from_axes import DHLink
 from armillary.ik.closed_forms.subproblems import (
     TINY,
     ZERO_TURN,
@@ -34,7 +34,7 @@ class Lean(NamedTuple):
     free: Any
 
 
-def is_right_angled(first: Link, second: Link) -> bool:
+def is_right_angled(first: DHLink, second: DHLink) -> bool:
     """Return whether both links turn by a right angle.
 
     Then half a turn more of the first and the last joint and the opposite bend between
@@ -44,7 +44,7 @@ def is_right_angled(first: Link, second: Link) -> bool:
 
 
 def wrist_turns(
-    x: Vector3, z: Vector3, first: Link, second: Link, preferred: Turn = ZERO_TURN
+    x: Vector3, z: Vector3, first: DHLink, second: DHLink, preferred: Turn = ZERO_TURN
 ) -> list[WristTurns]:
     """Return both triples of turns that lead to a rotation with columns x and z.
 
@@ -62,7 +62,7 @@ def wrist_turns(
 
 
 def lean(
-    m: Vector3, first: Link, second: Link, preferred: Turn = ZERO_TURN
+    m: Vector3, first: DHLink, second: DHLink, preferred: Turn = ZERO_TURN
 ) -> tuple[Lean, Lean]:
     """Return both pairs of turns that lead z to the unit vector m through two links.
 
