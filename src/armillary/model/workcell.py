@@ -400,8 +400,8 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             choices = ", ".join(f"'{self.manipulators[k].name}/{name}'" for k in owners)
             raise ModelError(f"Frame {quote(name)} is not unique; say {choices}.")
         if owners:
-            place = self.manipulators[owners[0]].places[name]
-            return FrameRef(self.starts[owners[0]] + place.link, place.pose)
+            frame = self.manipulators[owners[0]].frame_refs[name]
+            return FrameRef(self.starts[owners[0]] + frame.link, frame.pose)
         owner, _, bare = str(name).partition("/")
         k = self.index.get(owner)
         if k is None or not bare:
