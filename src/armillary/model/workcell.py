@@ -372,10 +372,8 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def frame_names(self) -> tuple[str, ...]:
         """Return the names of all frames as `manipulator/frame`, the world's first."""
-        return (
-            WORLD,
-            *(f"{m.name}/{f}" for m in self.manipulators for f in m.frame_refs),
-        )
+        names = (f"{m.name}/{f}" for m in self.manipulators for f in m.frame_refs)
+        return (WORLD, *names)
 
     @cached_property
     def _bare(self) -> dict[str, list[int]]:
