@@ -402,7 +402,7 @@ def test_step_values_refuse_others():
 
 
 COMPONENTS = {
-    '{"joints": [{"name": "J1"}]}': "has a joint 'J2', but joints of its component has none",
+    '{"joints": [{"name": "J1"}]}': "has a joint 'J2', but the joints of its component have none",
     '{"joints": [{"name": "J1"}, {"name": "j2"}]}': "Did you mean 'j2'",
     '{"joints": [{"name": "J1"}, {"name": "J2"}, {"name": "J3"}]}': "not in the script: 'J3'",
     '{"joints": [{"name": "J1", "kind": "turning"}]}': "is not a component: Invalid enum value 'turning'",

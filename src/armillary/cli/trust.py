@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from armillary.errors import ScriptError, printable, quote
+from armillary.errors import ScriptError, printable
 from armillary.formats import registry
 from armillary.scripts import trust
 from armillary.scripts.mechanism import scripts_of
@@ -73,5 +73,5 @@ def _approve(name: str, source: str) -> int:
 
 def _revoke(name: str, source: str) -> int:
     was = trust.revoke(digest(source))
-    print(f"{quote(name)}: {'no longer approved' if was else 'was not approved'}")
+    print(f"{printable(name)}: {'no longer approved' if was else 'was not approved'}")
     return FOUND

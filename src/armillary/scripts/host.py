@@ -323,8 +323,8 @@ class Host:
                 likely = nearest(name, known)
                 guess = f" Did you mean {quote(likely)}?" if likely else ""
                 raise ScriptError(
-                    f"{self.source.name} has a joint {quote(name)}, but {field} of its "
-                    f"component has none of this name.{guess} The component lists "
+                    f"{self.source.name} has a joint {quote(name)}, but the {field} of "
+                    f"its component have none of that name.{guess} The component lists "
                     f"{', '.join(map(quote, known)) or 'no joints'}; the script "
                     f"{', '.join(map(repr, names))}. Give each joint a name, a kind, "
                     "min and max."
