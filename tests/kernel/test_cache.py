@@ -7,7 +7,6 @@ import os
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -265,7 +264,7 @@ def failing(code: int) -> Callable[..., Any]:
 
 def test_a_disk_that_cannot_be_written(place: Path, monkeypatch: pytest.MonkeyPatch):
     cache.store(KEY, CODE)
-    monkeypatch.setattr(tempfile, "mkstemp", failing(errno.EROFS))
+    monkeypatch.setattr(cache, "replacing", failing(errno.EROFS))
     monkeypatch.setattr(os, "utime", failing(errno.EROFS))
     cache.store(OTHER, CODE)
     assert cache.load(KEY) == CODE

@@ -17,7 +17,7 @@ PACKAGE = ROOT / "src" / "armillary"
 
 # From the bottom up; names in one row do not see each other.
 LAYERS = (
-    ("errors", "user_folder"),
+    ("errors", "replaced_file", "user_folder"),
     ("trace", "plugins"),
     ("spatial", "kernel"),
     ("model",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import BinaryIO
@@ -10,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from armillary.formats.files import replacing
+from armillary.replaced_file import replacing
 
 Append = Callable[[npt.NDArray[np.float64]], None]
 
@@ -28,7 +29,7 @@ def npy_file(path: str, shape: tuple[int, ...]) -> Generator[Append, None, None]
         OSError: The file cannot be written.
     """
     size = 0
-    with replacing(path) as file:
+    with replacing(os.path.realpath(path)) as file:
         _write_header(file, shape)
         start = file.tell()
 

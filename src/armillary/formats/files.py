@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
-import secrets
 import stat
-from collections.abc import Generator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from armillary.errors import FormatError, nearest, quote
 from armillary.formats.diagnostic import fault
+from armillary.replaced_file import replacing
 
-__all__ = ["SIZE_CAP", "likely_file", "read_bytes", "replacing", "write_bytes"]
+__all__ = ["SIZE_CAP", "likely_file", "read_bytes", "write_bytes"]
 
 SIZE_CAP: Final = 64 << 20
 MOST_NEIGHBOURS: Final = 1000
@@ -24,13 +22,6 @@ _OPEN_FLAGS: Final = (
     os.O_RDONLY
     | getattr(os, "O_NONBLOCK", 0)
     | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
-_NEW_FILE: Final = (
-    os.O_WRONLY
-    | os.O_CREAT
-    | os.O_EXCL
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
 )
@@ -102,31 +93,6 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
         raise fault(
             name, "unwritable-file", f"the file cannot be written: {reason}"
         ) from error
-
-
-@contextlib.contextmanager
-def replacing(path: str) -> Generator[BinaryIO, None, None]:
-    """Open a new file that replaces another at once when the block ends.
-
-    The permissions of a replaced file are kept. After an error in the block nothing has
-    changed.
-
-    Raises:
-        OSError: The system refuses.
-    """
-    target = os.path.realpath(path)
-    draft = os.path.join(os.path.dirname(target), f".{secrets.token_hex(8)}.part")
-    descriptor = os.open(draft, _NEW_FILE, 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-        with contextlib.suppress(FileNotFoundError):
-            os.chmod(draft, os.stat(target).st_mode & 0o7777)
-        os.replace(draft, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(draft)
-        raise
 
 
 def likely_file(path: str | os.PathLike[str]) -> str | None:

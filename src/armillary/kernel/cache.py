@@ -18,10 +18,10 @@ import itertools
 import os
 import stat
 import sys
-import tempfile
 import time
 from pathlib import Path
 
+from armillary.replaced_file import replacing
 from armillary.user_folder import user_folder
 
 MAGIC = b"armillary code 2\n"
@@ -76,7 +76,9 @@ def store(key: str, code: bytes) -> None:
     if place is None:
         return
     with contextlib.suppress(OSError):
-        _write(_entry(place, key), _header(key, code) + code)
+        entry = _entry(place, key)
+        with replacing(entry, draft=UNFINISHED, mode=0o600) as file:
+            file.write(_header(key, code) + code)
     _unpruned[0] += HEADER_SIZE + len(code)
     if next(_stores) % STORES_PER_PRUNING == 0 or _unpruned[0] > SIZE_PER_PRUNING:
         _unpruned[0] = 0
@@ -102,18 +104,6 @@ def _read(path: Path) -> bytes:
         if not stat.S_ISREG(status.st_mode) or status.st_size > SIZE_LIMIT:
             raise OSError(errno.EINVAL, "no entry of the cache")
         return file.read()
-
-
-def _write(path: Path, content: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=UNFINISHED)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
 
 
 def _trusted_folder() -> Path | None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Final
 
 from armillary.errors import ScriptError
 from armillary.plugins import config_path, own_content
+from armillary.replaced_file import replacing
 from armillary.scripts.source import digest
 
 __all__ = ["approve", "approved", "consent", "is_isolated", "isolate", "revoke"]
@@ -117,11 +117,5 @@ def _write(known: dict[str, str]) -> None:
     path = _store()
     assert path is not None  # known is not empty
     text = "".join(f"{key}  {file}\n" for key, file in sorted(known.items()))
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=STORE)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, path)
-    except OSError:
-        os.unlink(name)
-        raise
+    with replacing(path, draft=STORE, mode=0o600) as file:
+        file.write(text.encode())
