@@ -56,3 +56,17 @@ def arm_of_axes(
 def turned_apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the largest difference of joint vectors, whole turns left out."""
     return np.abs((a - b + np.pi) % TAU - np.pi).max(axis=-1)
+
+
+class ScaraForward(arm.Mechanism):
+    """A SCARA as a mechanism of four coordinates, without an inverse."""
+
+    upper: float
+    fore: float
+    units = (arm.RADIAN, arm.RADIAN, arm.METRE, arm.RADIAN)
+    branches = ("left", "right")
+
+    def forward(self, q):
+        elbow = arm.Pose.rotation_z(q[0]) @ arm.Pose.translation(self.upper, 0, 0)
+        wrist = arm.Pose.rotation_z(q[1]) @ arm.Pose.translation(self.fore, 0, q[2])
+        return elbow @ wrist @ arm.Pose.rotation_z(q[3])

@@ -7,23 +7,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 import armillary as arm
+from arms import ScaraForward
 
 ANGLE, LENGTH = arm.joints.AngleCoordinate(), arm.joints.LengthCoordinate()
 TURN = arm.Limits(lower=-2.8, upper=2.8)
 NAMES = ("J1", "J2", "J3", "J4")
 
 
-class Scara(arm.Mechanism):
-    upper: float
-    fore: float
-    units = (arm.RADIAN, arm.RADIAN, arm.METRE, arm.RADIAN)
-    branches = ("left", "right")
-
-    def forward(self, q):
-        elbow = arm.Pose.rotation_z(q[0]) @ arm.Pose.translation(self.upper, 0, 0)
-        wrist = arm.Pose.rotation_z(q[1]) @ arm.Pose.translation(self.fore, 0, q[2])
-        return elbow @ wrist @ arm.Pose.rotation_z(q[3])
-
+class Scara(ScaraForward):
     def inverse(self, pose):
         x, y, z = pose.position
         a, b = self.upper, self.fore

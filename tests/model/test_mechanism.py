@@ -12,19 +12,10 @@ from numpy.testing import assert_allclose
 import armillary as arm
 from armillary.errors import JointError, ModelError
 from armillary.trace.functions import atan2
+from arms import ScaraForward
 
 
-class Scara(arm.Mechanism):
-    upper: float
-    fore: float
-    units = (arm.RADIAN, arm.RADIAN, arm.METRE, arm.RADIAN)
-    branches = ("left", "right")
-
-    def forward(self, q):
-        elbow = arm.Pose.rotation_z(q[0]) @ arm.Pose.translation(self.upper, 0, 0)
-        wrist = arm.Pose.rotation_z(q[1]) @ arm.Pose.translation(self.fore, 0, q[2])
-        return elbow @ wrist @ arm.Pose.rotation_z(q[3])
-
+class Scara(ScaraForward):
     def inverse(self, pose):
         x, y, z = pose.position
         a, b = self.upper, self.fore

@@ -6,7 +6,8 @@ methods.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from armillary.errors import unknown
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import (
+    Twist,
     acceleration_program,
     jacobian_program,
     velocity_program,
@@ -154,12 +156,7 @@ def velocity(
         A kernel (..., n), (..., n) -> (..., 6): linear [m/s], angular [rad/s].
     """
     twist = named_twist(cell, frame, relative_to, point, axes)
-
-    def make(tree: Tree, selection: Inputs) -> Program:
-        return velocity_program(tree, twist, selection)
-
-    question = "velocity", twist
-    return kernel_of(cell, question, lambda: twist, make, joints, state)
+    return _of_twist("velocity", velocity_program, cell, twist, joints, state)
 
 
 def acceleration(
@@ -181,12 +178,8 @@ def acceleration(
         A kernel of three (..., n) -> (..., 6): linear [m/s^2], angular [rad/s^2].
     """
     twist = named_twist(cell, frame, relative_to, point, axes)
-
-    def make(tree: Tree, selection: Inputs) -> Program:
-        return acceleration_program(tree, twist, selection, bias=False)
-
-    question = "acceleration", twist
-    return kernel_of(cell, question, lambda: twist, make, joints, state)
+    program = partial(acceleration_program, bias=False)
+    return _of_twist("acceleration", program, cell, twist, joints, state)
 
 
 def bias_acceleration(
@@ -207,12 +200,8 @@ def bias_acceleration(
         A kernel (..., n), (..., n) -> (..., 6): linear [m/s^2], angular [rad/s^2].
     """
     twist = named_twist(cell, frame, relative_to, point, axes)
-
-    def make(tree: Tree, selection: Inputs) -> Program:
-        return acceleration_program(tree, twist, selection, bias=True)
-
-    question = "bias_acceleration", twist
-    return kernel_of(cell, question, lambda: twist, make, joints, state)
+    program = partial(acceleration_program, bias=True)
+    return _of_twist("bias_acceleration", program, cell, twist, joints, state)
 
 
 def pose_error(
@@ -254,6 +243,22 @@ def pose_error(
 
     question = "pose_error", at, form
     return kernel_of(cell, question, lambda: at, make, joints, state)
+
+
+def _of_twist(
+    name: str,
+    program: Callable[[Tree, Twist, Inputs], Program],
+    cell: Workcell,
+    twist: Twist,
+    joints: Joints,
+    state: State | None,
+) -> AnyKernel:
+    """Return the kernel of a program of a twist; `name` identifies the question."""
+
+    def make(tree: Tree, selection: Inputs) -> Program:
+        return program(tree, twist, selection)
+
+    return kernel_of(cell, (name, twist), lambda: twist, make, joints, state)
 
 
 def _check_form(form: str) -> None:
