@@ -16,6 +16,7 @@ import msgspec
 
 from armillary.errors import ScriptError, nearest, quote
 from armillary.scripts.matrix import DEGREE, MILLIMETRE
+from armillary.scripts.source import file_content
 from armillary.scripts.vector import ScriptVector
 
 __all__ = ["ComponentData", "ComponentInScript", "JointData", "component_of"]
@@ -181,13 +182,7 @@ def component_of(given: Any) -> tuple[ComponentData, str]:
         )
     path = Path(cast("str | os.PathLike[str]", given))
     name = str(path)
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise ScriptError(f"{name}: cannot be read: {error.strerror}.") from error
-    if len(content) > LARGEST_FILE:
-        raise ScriptError(f"{name}: has more than {LARGEST_FILE} bytes.")
+    content = file_content(path, LARGEST_FILE)
     try:
         record = msgspec.json.decode(content.removeprefix(BOM_UTF8))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

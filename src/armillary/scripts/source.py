@@ -11,7 +11,15 @@ from typing import Final
 
 from armillary.errors import ScriptError
 
-__all__ = ["TRIED", "Diagnostic", "Source", "digest", "prepared", "script_text"]
+__all__ = [
+    "TRIED",
+    "Diagnostic",
+    "Source",
+    "digest",
+    "file_content",
+    "prepared",
+    "script_text",
+]
 
 NO_BREAK_SPACE: Final = "\N{NO-BREAK SPACE}"
 BYTE_ORDER_MARK: Final = "\N{ZERO WIDTH NO-BREAK SPACE}"
@@ -64,19 +72,29 @@ class Source:
         return lines[number - 1].replace(NO_BREAK_SPACE, " ").strip()
 
 
+def file_content(path: Path, largest: int) -> bytes:
+    """Return the bytes of a file, of which there are at most `largest`.
+
+    Raises:
+        ScriptError: It cannot be read, or has more.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(largest + 1)
+    except OSError as error:
+        raise ScriptError(f"{path}: cannot be read: {error.strerror}.") from error
+    if len(content) > largest:
+        raise ScriptError(f"{path}: has more than {largest} bytes.")
+    return content
+
+
 def script_text(path: Path) -> str:
     """Return the text of a script's file.
 
     Raises:
         ScriptError: It cannot be read.
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
-    except OSError as error:
-        raise ScriptError(f"{path}: cannot be read: {error.strerror}.") from error
-    if len(content) > LARGEST:
-        raise ScriptError(f"{path}: has more than {LARGEST} bytes.")
+    content = file_content(path, LARGEST)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
