@@ -17,7 +17,7 @@ from armillary.formats.format import Format, ReadOptions
 from armillary.formats.native import FORMAT as NATIVE
 from armillary.formats.robwork import FORMAT as ROBWORK
 from armillary.formats.urdf import FORMAT as URDF
-from armillary.kinematics.poses import poses_of
+from armillary.model.link_poses import poses_of
 from armillary.model.workcell import WORLD, Workcell
 from strategies import TURNING_OR_SLIDING, cells, laws, manipulators, vectors
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from armillary import Cell, Link, Pose, State
 from armillary.errors import StateError
 from armillary.kernel.interpret import interpret
-from armillary.kinematics.poses import poses_of
+from armillary.model.link_poses import poses_of
 from armillary.model.workcell import WORLD
 from strategies import (
     carriers,

@@ -15,9 +15,9 @@ from armillary.kinematics.bound_state import home
 from armillary.kinematics.joint_vector import with_numbers
 from armillary.kinematics.kernels import listed_joints
 from armillary.kinematics.placement import placed_frame
-from armillary.kinematics.poses import poses_of
 from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import named_twist, twist_in
+from armillary.model.link_poses import poses_of
 from armillary.model.workcell import WORLD, Workcell
 from armillary.spatial.pose import Pose
 from armillary.spatial.twist import exp, vector6

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from armillary.errors import JointError, printable
 from armillary.kinematics.bound_state import bound_state, home
-from armillary.kinematics.poses import LinkPoses
 from armillary.kinematics.state import State
 from armillary.model.link import Link
+from armillary.model.link_poses import LinkPoses
 from armillary.model.tree import Base, Tree
 from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
 

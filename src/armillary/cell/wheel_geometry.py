@@ -9,8 +9,8 @@ import msgspec
 
 from armillary.errors import ModelError, quote
 from armillary.kinematics.jacobian import Twist, jacobian
-from armillary.kinematics.poses import poses_of
 from armillary.model.frame import FrameRef
+from armillary.model.link_poses import poses_of
 from armillary.model.tree import Tree
 from armillary.model.wheels import Wheels
 from armillary.model.workcell import Workcell

@@ -7,9 +7,9 @@ from typing import Any
 
 from armillary.ik.problem import Problem
 from armillary.kinematics.joint_vector import with_numbers
-from armillary.kinematics.poses import poses_of
 from armillary.model.closed_form import ClosedForm, OutOfReach
 from armillary.model.frame import FrameRef
+from armillary.model.link_poses import poses_of
 from armillary.model.mechanism import Mechanism
 from armillary.spatial.pose import IDENTITY, Pose
 

@@ -22,7 +22,7 @@ from armillary.ik.problem import Goal, Problem
 from armillary.ik.targets import POSE_SIZE, pose_at
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist, jacobian
-from armillary.kinematics.poses import poses_of
+from armillary.model.link_poses import poses_of
 from armillary.model.tree import Tree
 from armillary.spatial.ldl import LDLFactor, gram, inner, shifted
 from armillary.spatial.pose import IDENTITY, Pose

@@ -30,8 +30,8 @@ from armillary.kernel import shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.inputs import program_of
 from armillary.kinematics.joint_vector import with_numbers
-from armillary.kinematics.poses import poses_of
 from armillary.model.closed_form import ClosedForm, OutOfReach
+from armillary.model.link_poses import poses_of
 from armillary.model.tree import Tree
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number, dot, number, subtract

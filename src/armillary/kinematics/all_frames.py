@@ -15,10 +15,11 @@ from armillary.kernel import shared_kernel
 from armillary.kernel.arguments import as_inputs
 from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.poses import poses_of, poses_program
+from armillary.kinematics.poses import poses_program
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
+from armillary.model.link_poses import poses_of
 from armillary.model.parents import nearest
 from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD, WORLD_LINK, Workcell

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from armillary.kinematics.inputs import Inputs, program_of
-from armillary.kinematics.poses import LinkPoses, poses_of
 from armillary.model.frame import FrameRef
+from armillary.model.link_poses import LinkPoses, poses_of
 from armillary.model.tree import Tree
 from armillary.spatial.twist import Vector6, halves
 from armillary.spatial.vector import (

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from armillary.errors import ModelError
 from armillary.kinematics.bound_state import bound_state
-from armillary.kinematics.poses import LinkPoses
 from armillary.kinematics.state import State
+from armillary.model.link_poses import LinkPoses
 from armillary.model.workcell import WORLD_LINK, Workcell
 from armillary.spatial.inertia import SpatialInertia
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.model.frame import FrameRef
+from armillary.model.link_poses import poses_of
 from armillary.model.tree import Tree
 from armillary.spatial import dual_quaternion
-from armillary.spatial.pose import IDENTITY, Pose
-from armillary.spatial.twist import Vector6
+from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
 from armillary.trace import Program
 
@@ -97,89 +97,3 @@ def pose_error_program(
         output="twist",
         target=SHAPES[form],
     )
-
-
-def poses_of(
-    tree: Tree,
-    q: Sequence[Number],
-    frames: Sequence[FrameRef],
-    relative_to: FrameRef,
-) -> list[Pose]:
-    """Return the poses of `frames` in `relative_to` at the whole vector q."""
-    root = tree.common_ancestor([at.link for at in (relative_to, *frames)])
-    links = LinkPoses(tree, q, root)
-    if relative_to.link == root and relative_to.pose.is_identity:
-        return [links.pose(at) for at in frames]
-    X_AR = links.pose(relative_to).inverse()
-    return [X_AR @ links.pose(at) for at in frames]
-
-
-class _Factors(NamedTuple):
-    """A link's pose as that of the joint that moves it, and a constant behind it."""
-
-    moving: Pose
-    constant: Pose
-
-
-class LinkPoses:
-    """The poses of links in one frame of reference, at one whole vector q.
-
-    Each is computed once. Constant poses are multiplied with each other before they
-    meet moving ones, so that fixed joints cost nothing.
-    """
-
-    def __init__(self, tree: Tree, q: Sequence[Number], root: int) -> None:
-        """Start with the link `root`, whose outer frame is the frame of reference."""
-        self._tree = tree
-        self._q = q
-        self._known: dict[int, _Factors] = {root: _Factors(IDENTITY, IDENTITY)}
-
-    def pose(self, at: FrameRef) -> Pose:
-        """Return the pose of a frame fixed to `root` or to what it carries."""
-        moving, constant = self._factors(at.link)
-        return moving @ (constant @ at.pose)
-
-    def link_pose(self, link: int) -> Pose:
-        """Return the pose of a link's outer frame."""
-        moving, constant = self._factors(link)
-        return moving @ constant
-
-    def _factors(self, link: int) -> _Factors:
-        known, parents = self._known, self._tree.parents
-        path: list[int] = []
-        while link not in known:
-            path.append(link)
-            link = parents[link]
-        factors = known[link]
-        for step in reversed(path):
-            factors = known[step] = self._next(step, factors)
-        return factors
-
-    def _next(self, link: int, parent: _Factors) -> _Factors:
-        """Return the pose of a link from that of its parent."""
-        tree = self._tree
-        joint = tree.cell.links[link].joint
-        moving, constant = parent
-        base = tree.base_of[link]
-        if base >= 0:
-            constant = constant @ tree.bases[base].frame.pose
-        constant = constant @ joint.precursor
-        q = self.joint_positions(link)
-        if not q:
-            return _Factors(moving, constant)
-        return _Factors(moving @ constant @ joint.motion.pose(*q), IDENTITY)
-
-    def joint_positions(self, link: int) -> list[Number]:
-        """Return the coordinates of a link's joint, none where it is fixed."""
-        return [
-            drive.multiplier * self._q[drive.of] + drive.offset
-            for drive in self._tree.drives[link]
-        ]
-
-    def columns(self, link: int) -> list[Vector6]:
-        """Return the twists of a link per unit rate of each coordinate of its joint.
-
-        They are written in the link's frame.
-        """
-        joint = self._tree.cell.links[link].joint
-        return joint.motion.columns(*self.joint_positions(link))

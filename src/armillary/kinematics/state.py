@@ -23,7 +23,6 @@ from armillary.kinematics.placement import (
     name_of,
     placed_frame,
 )
-from armillary.kinematics.poses import poses_of
 from armillary.kinematics.state_text import (
     Contents,
     differences,
@@ -34,6 +33,7 @@ from armillary.kinematics.state_text import (
 from armillary.kinematics.violations import refuse_violations
 from armillary.model.fields import EMPTY, Floats, TupleOf, reduced
 from armillary.model.frame import FrameRef
+from armillary.model.link_poses import poses_of
 from armillary.model.tree import Base, Tree
 from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
 from armillary.spatial.pose import IDENTITY, Pose, pose_from

@@ -11,9 +11,9 @@ from armillary.errors import ModelError, quote
 from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.jacobian import Twist, velocity
 from armillary.kinematics.placement import placed_frame
-from armillary.kinematics.poses import LinkPoses
 from armillary.kinematics.state import State
 from armillary.model.frame import FrameRef
+from armillary.model.link_poses import LinkPoses
 from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
 from armillary.spatial.twist import move_twist, turn

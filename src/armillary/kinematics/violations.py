@@ -8,9 +8,10 @@ from functools import partial
 from typing import NamedTuple
 
 from armillary.errors import StateError, quote
+from armillary.model.drive import Drive
 from armillary.model.fields import kept
 from armillary.model.link import Link
-from armillary.model.manipulator import Drive, Manipulator
+from armillary.model.manipulator import Manipulator
 from armillary.model.unit import Unit
 from armillary.model.workcell import Workcell
 

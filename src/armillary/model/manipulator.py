@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,6 +15,7 @@ from armillary.errors import ModelError, quote, unknown
 from armillary.model.annotations import note_faults
 from armillary.model.coupling import Coupling
 from armillary.model.display import sized
+from armillary.model.drive import Drive
 from armillary.model.fields import EMPTY, TupleOf, reduced, replaced, store_tuples
 from armillary.model.frame import FrameRef
 from armillary.model.group import Group, members
@@ -26,21 +27,8 @@ from armillary.model.validate import check_manipulator
 from armillary.model.wheels import Wheels
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
-from armillary.spatial.vector import Number
 
 Array = npt.NDArray[np.float64]
-
-
-class Drive(NamedTuple):
-    """What moves a joint: coordinate number `of`, as q = multiplier q_of + offset."""
-
-    of: int
-    multiplier: float
-    offset: float
-
-    def at(self, q: Sequence[Number]) -> Number:
-        """Return where the joint is at coordinates `q`."""
-        return self.multiplier * q[self.of] + self.offset
 
 
 class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, Self
 
+from armillary.model.drive import Drive
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
-from armillary.model.manipulator import Drive
+from armillary.model.link import Link
+from armillary.model.link_poses import common_ancestor
 from armillary.model.parents import ancestors, nearest, nearest_shared
 from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
@@ -115,6 +117,16 @@ class Tree:
         """Return the link that is the base of a manipulator."""
         return self.cell.starts[manipulator] + self.cell.manipulators[manipulator].base
 
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """Return the links of the cell."""
+        return self.cell.links
+
+    def placement(self, link: int) -> Pose:
+        """Return the pose of a base in the link that carries it."""
+        base = self.base_of[link]
+        return self.bases[base].frame.pose if base >= 0 else IDENTITY
+
     def name(self, link: int) -> str:
         """Return the qualified name of a link."""
         if link < 0:
@@ -141,7 +153,7 @@ class Tree:
 
     def common_ancestor(self, links: Sequence[int]) -> int:
         """Return the nearest link that is or carries each of `links`, one at least."""
-        return nearest_shared([self.ancestors(link) for link in links])
+        return common_ancestor(self, links)
 
     def path(self, root: int, link: int) -> list[int]:
         """Return the links from `link` up to `root`, that one left out."""

@@ -23,8 +23,9 @@ from armillary.formats.robwork.joints import limit_elements
 from armillary.formats.robwork.shapes import shape_elements
 from armillary.formats.robwork.transform import number_text, transform_elements
 from armillary.formats.xml import Element, tag
+from armillary.model.drive import Drive
 from armillary.model.link import Link
-from armillary.model.manipulator import Drive, Manipulator
+from armillary.model.manipulator import Manipulator
 from armillary.model.property import Property
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (

@@ -17,7 +17,7 @@ from armillary.ik.closed_forms.subproblems import ZERO_TURN
 from armillary.ik.problem import Goal
 from armillary.ik.whole_turns import FARTHEST
 from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.poses import poses_of
+from armillary.model.link_poses import poses_of
 from armillary.model.tree import Tree
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from armillary.ik.closed_forms.subproblems import Turn
-from armillary.model.manipulator import Drive
+from armillary.model.drive import Drive
 from armillary.spatial.vector import Number
 from armillary.trace.functions import floor, maximum, minimum, select
 

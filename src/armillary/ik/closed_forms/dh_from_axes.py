@@ -23,7 +23,7 @@ import numpy.typing as npt
 from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.screw_axes import Chain, Screw
 from armillary.ik.closed_forms.subproblems import Turn
-from armillary.model.manipulator import Drive
+from armillary.model.drive import Drive
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number, Vector3
 

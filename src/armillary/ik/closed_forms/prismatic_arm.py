@@ -23,7 +23,7 @@ import numpy.typing as npt
 from armillary.ik.closed_forms.dh_from_axes import TOLERANCE, DHLink, aligned
 from armillary.ik.closed_forms.screw_axes import Chain, Screw
 from armillary.ik.closed_forms.subproblems import Turn
-from armillary.model.manipulator import Drive
+from armillary.model.drive import Drive
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import ZERO, Number, Vector3, add, scale, vector
 

@@ -29,7 +29,7 @@ from armillary.ik.closed_forms.subproblems import Turn
 from armillary.ik.closed_forms.three_parallel import THREE_PARALLEL
 from armillary.ik.problem import Goal
 from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.poses import poses_of
+from armillary.model.link_poses import poses_of
 from armillary.model.tree import Tree
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number

@@ -16,8 +16,8 @@ from armillary.ik.closed_forms.family import NotApplicable, require
 from armillary.ik.problem import Goal
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist, jacobian
-from armillary.kinematics.poses import poses_of
 from armillary.model.frame import FrameRef
+from armillary.model.link_poses import poses_of
 from armillary.model.tree import Tree
 from armillary.spatial.pose import IDENTITY
 
