@@ -64,7 +64,7 @@ class Native:
         """Return the function of arrays that computes rows that machine code flags."""
         if isinstance(self.core, Program):
             return partial(vectorize, self.core)
-        from armillary.kernel.pipeline import evaluate
+        from armillary.kernel.pipeline_reference import evaluate
 
         return partial(evaluate, self.core, self.tables)
 

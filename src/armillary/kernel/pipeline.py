@@ -2,18 +2,20 @@
 
 A `Pipeline` works on columns: arrays with a name, of which each row of a batch has its
 own. A `Program` in it reads columns with the names of its inputs and writes those of
-its outputs. Around programs there are three kinds of regions: `Each` runs once for
-each record of a table, `While` as long as a column is above 0, `When` where one is. A
-row for which a region does not run keeps its columns, whatever its neighbours do.
+its outputs. Around programs there are four kinds of regions: `Each` runs once for
+each record of a table, `At` for the record that a row chooses, `While` as long as a
+column is above 0, `When` where one is. A row for which a region does not run keeps its
+columns, whatever its neighbours do.
 
 A `Table` is shared by all rows of a call, and has as many records as the call says. Its
 fields are numbers, positions in a column (`index`) or ranges of another table (`span`);
-programs inside of an `Each` read them like columns, so their names are unique.
+programs inside of an `Each` or `At` read them like columns, so their names are unique.
 
     pairs = Table("pairs", (index("a", "centres"), index("b", "centres"), reals("r")))
     Pipeline("gap", inputs, (pairs,), (fk, Each("pairs", (gap,))), ("least",))
 
-`evaluate` is the reference, `pipeline_code.py` writes the machine code.
+`pipeline_reference.py` computes it with NumPy, `pipeline_code.py` writes the machine
+code.
 """
 
 from __future__ import annotations
@@ -23,20 +25,21 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias, final
-
-import numpy as np
-import numpy.typing as npt
+from typing import TypeAlias, final
 
 from armillary.errors import KernelError, unknown
-from armillary.kernel.arguments import broadcast
-from armillary.kernel.tables import Field, Table
-from armillary.kernel.vectorize import vectorize
+from armillary.kernel.tables import Table
 from armillary.trace import Port, Program
 
-__all__ = ["Each", "Pipeline", "Stage", "When", "While", "evaluate", "programs_in"]
-
-Array = npt.NDArray[Any]
+__all__ = [
+    "At",
+    "Each",
+    "Pipeline",
+    "Stage",
+    "When",
+    "While",
+    "programs_in",
+]
 
 
 @final
@@ -56,6 +59,25 @@ class Each:
     stages: tuple[Stage, ...]
     within: str = ""
     going: str = ""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class At:
+    """Stages that run once for every row, with the record of a table that it chooses.
+
+    A number before or behind the records chooses the first or the last one. Where it
+    is NaN, or the table is empty, fields are NaN.
+
+    Attributes:
+        table: Its name; its fields are numbers.
+        stages: What runs.
+        record: A column, the position of the record; rounded down.
+    """
+
+    table: str
+    stages: tuple[Stage, ...]
+    record: str
 
 
 @final
@@ -88,7 +110,7 @@ class When:
     stages: tuple[Stage, ...]
 
 
-Region: TypeAlias = Each | While | When
+Region: TypeAlias = Each | At | While | When
 Stage: TypeAlias = Program | Region
 
 
@@ -188,6 +210,8 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
                 continue
             case Each():
                 yield f"each {stage.table!r} {stage.within!r} {stage.going!r} ("
+            case At():
+                yield f"at {stage.table!r} {stage.record!r} ("
             case While():
                 yield f"while {stage.going!r} {stage.limit} ("
             case When():
@@ -209,6 +233,9 @@ class _Check:
         self.spans = {one.name: one.of for one in fields if one.kind == "span"}
         for table in self.spans.values():
             pipeline.table(table)
+        for name in self.shapes:
+            if name in self.fields:
+                raise self.fault(f"'{name}' is a field and cannot be an input")
 
     def stages(
         self,
@@ -227,14 +254,18 @@ class _Check:
             if isinstance(stage, Program):
                 self.program(stage, known, fields)
                 continue
-            inner = fields
-            if isinstance(stage, Each):
-                inner = {**fields, **self.record(stage, known, fields)}
-            if not isinstance(stage, Each) or stage.going:
-                self.known(stage.going, known, "the end of a region")
-                if self.shapes[stage.going]:
-                    raise self.fault(f"the column '{stage.going}' is not one number")
-            self.stages(stage.stages, set(known), inner)
+            inner, made = fields, set(known)
+            match stage:
+                case At():
+                    inner, made = {**fields, **self.numbers(stage.table)}, known
+                    self.number(stage.record, known, "the position of a record")
+                case Each():
+                    inner = {**fields, **self.record(stage, known, fields)}
+                    if stage.going:
+                        self.number(stage.going, known, "the end of a region")
+                case While() | When():
+                    self.number(stage.going, known, "the end of a region")
+            self.stages(stage.stages, made, inner)
 
     def program(
         self,
@@ -272,6 +303,24 @@ class _Check:
                 found[one.name] = self.shapes[one.of][1:]
         return found
 
+    def numbers(self, table: str) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the fields of a table that has only numbers."""
+        found: dict[str, tuple[int, ...]] = {}
+        for one in self.pipeline.table(table).fields:
+            if one.kind != "real":
+                raise self.fault(
+                    f"an `At` reads '{table}', whose field '{one.name}' is no number "
+                    f"but of the kind '{one.kind}'; read it in an `Each`, or move it "
+                    "to another table"
+                )
+            found[one.name] = one.shape
+        return found
+
+    def number(self, name: str, known: set[str], role: str) -> None:
+        self.known(name, known, role)
+        if self.shapes[name]:
+            raise self.fault(f"the column '{name}' is not one number")
+
     def known(self, name: str, known: set[str], role: str) -> None:
         if name not in known:
             listed = ", ".join(sorted(known))
@@ -285,118 +334,3 @@ class _Check:
 
     def fault(self, message: str) -> KernelError:
         return KernelError(f"In the pipeline '{self.pipeline.name}' {message}.")
-
-
-def evaluate(
-    pipeline: Pipeline, tables: Mapping[str, Array], *inputs: Any
-) -> tuple[Array, ...]:
-    """Compute the outputs of a pipeline with NumPy: the reference.
-
-    Args:
-        pipeline: What to compute.
-        tables: The records of each table.
-        inputs: An array for each input, shape (..., *input shape), broadcast together.
-
-    Returns:
-        An array of float64 for each output, shape (..., *output shape).
-    """
-    arrays, batch = broadcast(pipeline, inputs)
-    count = math.prod(batch)
-    columns = {
-        port.name: array.reshape(count, *port.shape).copy()
-        for port, array in zip(pipeline.inputs, arrays, strict=True)
-    }
-    run = _Run(pipeline, tables, count, columns, {})
-    run.stages(pipeline.stages, np.arange(count))
-    return tuple(
-        run.column(port).reshape(*batch, *port.shape) for port in pipeline.outputs
-    )
-
-
-@dataclass(slots=True)
-class _Run:
-    """A run of a pipeline.
-
-    Attributes:
-        pipeline: What runs.
-        tables: The records of each table.
-        count: Rows.
-        columns: What has been computed, shape (count, *column shape).
-        fields: Of the records around what runs: what each is, and its value.
-    """
-
-    pipeline: Pipeline
-    tables: Mapping[str, Array]
-    count: int
-    columns: dict[str, Array]
-    fields: Mapping[str, tuple[Field, Any]]
-
-    def column(self, port: Port) -> Array:
-        """Return a column, made of NaN if there is none yet."""
-        if port.name not in self.columns:
-            self.columns[port.name] = np.full((self.count, *port.shape), np.nan)
-        return self.columns[port.name]
-
-    def stages(self, stages: Sequence[Stage], rows: Array) -> None:
-        """Run stages for some rows."""
-        for stage in stages:
-            if not rows.size:
-                return
-            match stage:
-                case Program():
-                    self.program(stage, rows)
-                case Each():
-                    self.each(stage, rows)
-                case When():
-                    self.stages(stage.stages, self.going(stage.going, rows))
-                case While():
-                    for _ in range(stage.limit):
-                        rows_left = self.going(stage.going, rows)
-                        if not rows_left.size:
-                            break
-                        self.stages(stage.stages, rows_left)
-
-    def going(self, name: str, rows: Array) -> Array:
-        return rows[self.columns[name][rows] > 0.0]
-
-    def each(self, each: Each, rows: Array) -> None:
-        table, records = self.pipeline.table(each.table), self.tables[each.table]
-        around = self.fields
-        first, count = around[each.within][1] if each.within else (0, len(records))
-        for record in records[first : first + count]:
-            left = self.going(each.going, rows) if each.going else rows
-            if not left.size:
-                break
-            own = {one.name: (one, record[one.name]) for one in table.fields}
-            self.fields = {**around, **own}
-            self.stages(each.stages, left)
-        self.fields = around
-
-    def program(self, program: Program, rows: Array) -> None:
-        given = [self.value(port, rows) for port in program.inputs]
-        if not given:
-            given, program = [np.zeros(len(rows))], _with_an_input(program)
-        found = vectorize(program, *given)
-        values = found if isinstance(found, tuple) else (found,)
-        for port, value in zip(program.outputs, values, strict=True):
-            self.column(port)[rows] = value
-
-    def value(self, port: Port, rows: Array) -> Array:
-        if port.name not in self.fields:
-            return self.columns[port.name][rows]
-        one, value = self.fields[port.name]
-        if one.kind == "index":
-            return self.columns[one.of][rows, int(value)]
-        shared: Array = np.asarray(value, np.float64)
-        return np.broadcast_to(shared, (len(rows), *port.shape))
-
-
-def _with_an_input(program: Program) -> Program:
-    """Return a program of constants with an input, which tells how many rows it has."""
-    return Program(
-        program.name,
-        (Port("rows", ()),),
-        program.outputs,
-        program.instructions,
-        program.results,
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from armillary.kernel.builder import Function, Value
@@ -17,6 +17,7 @@ from armillary.kernel.emit import emit_column_function, emit_values
 from armillary.kernel.machine_type import I64, PTR, Type
 from armillary.kernel.memory import copy_bytes
 from armillary.kernel.pipeline import (
+    At,
     Each,
     Pipeline,
     Stage,
@@ -25,8 +26,13 @@ from armillary.kernel.pipeline import (
     programs_in,
 )
 from armillary.kernel.structure import Struct
-from armillary.kernel.tables import Field
-from armillary.kernel.transpose import load_rows, squares_of, store_square
+from armillary.kernel.tables import Field, Table
+from armillary.kernel.transpose import (
+    load_rows,
+    load_scattered_rows,
+    squares_of,
+    store_square,
+)
 from armillary.kernel.vector_builder import LaneType, VectorBuilder
 from armillary.trace import Program
 
@@ -42,6 +48,9 @@ IN_REGISTERS: Final = 64
 """Numbers of a column that may be in registers; LLVM decides."""
 
 ALIGNMENT: Final = 64
+
+FARTHEST: Final = 2.0**62
+"""A position beyond all records that is an integer of 64 bits."""
 
 
 def pipeline_code(pipeline: Pipeline, shape: LaneType) -> tuple[Function, str, int]:
@@ -84,10 +93,17 @@ class _Code:
         self.scratch = 0
         self.count = 0  # of programs
         self.fields: dict[str, tuple[Field, Struct, Value]] = {}
-        kept = _in_memory(pipeline)
-        self.columns = {
-            name: self.memory(math.prod(column), in_registers=name not in kept)
-            for name, column in pipeline.columns.items()
+        self.kept = _in_memory(pipeline)
+        self.columns = self.memories(pipeline.columns)
+
+    def memories(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Value]:
+        """Return memory for columns."""
+        sizes = {name: math.prod(shape) for name, shape in shapes.items()}
+        return {
+            name: self.memory(
+                size, in_registers=size <= IN_REGISTERS and name not in self.kept
+            )
+            for name, size in sizes.items()
         }
 
     def memory(self, size: int, *, in_registers: bool = False) -> Value:
@@ -143,6 +159,8 @@ class _Code:
                     self.program(stage, active)
                 case Each():
                     self.each(stage, active)
+                case At():
+                    self.at(stage, active)
                 case While():
                     self.while_(stage, active)
                 case When():
@@ -185,12 +203,10 @@ class _Code:
             turns.set(turns.get() + 1)
 
     def each(self, stage: Each, active: Mask) -> None:
-        f, names = self.f, [table.name for table in self.pipeline.tables]
-        table = self.pipeline.table(stage.table)
+        f, table = self.f, self.pipeline.table(stage.table)
         layout = table.layout(self.shape.bits)
-        entry = f.address(f["tables"], names.index(table.name) * TABLE.bytes)
-        records = TABLE.load(entry, "records")
-        first, end = f.constant(I64, 0), TABLE.load(entry, "count")
+        records, end = self.records(table)
+        first = f.constant(I64, 0)
         if stage.within:
             _, outer, record = self.fields[stage.within]
             first, count = (
@@ -211,6 +227,61 @@ class _Code:
                 self.stages(stage.stages, active)
             k.set(k.get() + 1)
         self.fields = around
+
+    def records(self, table: Table) -> tuple[Value, Value]:
+        """Return where the records of a table lie, and how many there are."""
+        number = self.pipeline.tables.index(table)
+        entry = self.f.address(self.f["tables"], number * TABLE.bytes)
+        return TABLE.load(entry, "records"), TABLE.load(entry, "count")
+
+    def at(self, stage: At, active: Mask) -> None:
+        """Write stages; the fields that rows choose are columns meanwhile."""
+        around, columns = self.fields, self.columns
+        table = self.pipeline.table(stage.table)
+        read = {
+            port.name
+            for program in programs_in(stage.stages)
+            for port in program.inputs
+        }
+        fields = {one.name: one.shape for one in table.fields if one.name in read}
+        own = self.memories(fields)
+        self.load_records(table, self.load(columns[stage.record], 0), own)
+        self.fields = {name: of for name, of in around.items() if name not in own}
+        self.columns = {**columns, **own}
+        self.stages(stage.stages, active)
+        self.fields, self.columns = around, columns
+
+    def load_records(self, table: Table, at: Value, own: Mapping[str, Value]) -> None:
+        """Fill the memory of fields with those of the record at a position per lane."""
+        f, lanes = self.f, self.shape.lanes
+        layout = table.layout(self.shape.bits)
+        targets = {
+            layout.offsets[field.name] // self.scalar.bytes + k: (own[field.name], k)
+            for field in table.fields
+            if field.name in own
+            for k in range(math.prod(field.shape))
+        }
+        nothing = f.constant(self.real, math.nan)
+        for base, k in targets.values():
+            self.store(nothing, base, k)
+        records, count = self.records(table)
+        with f.when(count > 0):
+            zero, most = f.constant(self.real, 0.0), f.constant(self.real, FARTHEST)
+            near = (at > 0.0).select(at, zero)
+            position = (
+                (near < FARTHEST).select(near, most).to(I64.wide(lanes), "fptosi")
+            )
+            last = (count - 1).splat(lanes)
+            start = (position < last).select(position, last) * layout.bytes
+            rows = [(f.address(records, one).text, 0) for one in _lanes_of(start)]
+            b = self.block()
+            size = layout.bytes // self.scalar.bytes
+            texts = load_scattered_rows(b, rows, size, set(targets))
+            f.splice(b.lines, b.declared)
+            is_nan = at.is_nan()
+            for element, (base, k) in targets.items():
+                value = Value(f, texts[element], self.real)
+                self.store(is_nan.select(nothing, value), base, k)
 
     # programs
 
@@ -293,14 +364,22 @@ class _Code:
         return shared
 
 
+def _lanes_of(vector: Value) -> list[Value]:
+    """Return the number of each lane."""
+    kind = vector.type
+    if kind.lanes == 1:
+        return [vector]
+    texts = (f"{kind.text} {vector.text}, i32 {k}" for k in range(kind.lanes))
+    return [vector.function.emit(f"extractelement {x}", kind.wide(1)) for x in texts]
+
+
 def _in_memory(pipeline: Pipeline) -> set[str]:
-    """Return the columns that must have addresses, or are too many numbers."""
+    """Return the columns and fields that must have addresses."""
     found = {field.of for table in pipeline.tables for field in table.fields}
     for program in pipeline.programs:
         if len(program.instructions) > INLINE:
             found.update(port.name for port in (*program.inputs, *program.outputs))
-    shapes = pipeline.columns.items()
-    return found | {name for name, shape in shapes if math.prod(shape) > IN_REGISTERS}
+    return found
 
 
 def _known_outside(pipeline: Pipeline, stages: Sequence[Stage]) -> list[str]:

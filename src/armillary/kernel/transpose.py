@@ -16,18 +16,26 @@ def load_rows(
     b: VectorBuilder, pointer: Value, size: int, needed: set[int]
 ) -> list[Value]:
     """Return a value for each element of the rows at `pointer`; "" where not needed."""
+    rows = [(pointer, lane * size) for lane in range(b.shape.lanes)]
+    return load_scattered_rows(b, rows, size, needed)
+
+
+def load_scattered_rows(
+    b: VectorBuilder, rows: Sequence[tuple[Value, int]], size: int, needed: set[int]
+) -> list[Value]:
+    """Return the same for rows that each start some reals behind a pointer."""
     lanes = b.shape.lanes
     values: list[Value] = [""] * size
     for start in _squares(size, lanes):
         span = range(start, start + lanes)
         if sum(k in needed and not values[k] for k in span) * 2 < lanes or lanes == 1:
             continue
-        rows = [_load(b, pointer, lane * size + start) for lane in range(lanes)]
-        for k, value in zip(span, transposed(b, rows), strict=True):
+        square = [_load(b, pointer, first + start) for pointer, first in rows]
+        for k, value in zip(span, transposed(b, square), strict=True):
             values[k] = value
     for k in sorted(needed):
         if not values[k]:
-            values[k] = _gather(b, pointer, size, k)
+            values[k] = _gather(b, rows, k)
     return values
 
 
@@ -105,11 +113,11 @@ def _store(b: VectorBuilder, pointer: Value, element: int, value: Value) -> None
     )
 
 
-def _gather(b: VectorBuilder, pointer: Value, size: int, element: int) -> Value:
+def _gather(b: VectorBuilder, rows: Sequence[tuple[Value, int]], k: int) -> Value:
     scalar, real = b.shape.scalar, b.shape.real
     value = "poison"
-    for lane in range(b.shape.lanes):
-        address = _address(b, pointer, lane * size + element)
+    for lane, (pointer, first) in enumerate(rows):
+        address = _address(b, pointer, first + k)
         single = b.emit(f"load {scalar}, ptr {address}, align {b.shape.bytes}")
         if b.shape.lanes == 1:
             return single

@@ -1,0 +1,163 @@
+"""Pipelines computed with NumPy: the reference for the machine code.
+
+All rows that a region runs for go through its stages together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.kernel.arguments import broadcast
+from armillary.kernel.pipeline import At, Each, Pipeline, Stage, When, While
+from armillary.kernel.tables import Field
+from armillary.kernel.vectorize import vectorize
+from armillary.trace import Port, Program
+
+__all__ = ["evaluate"]
+
+Array = npt.NDArray[Any]
+
+
+def evaluate(
+    pipeline: Pipeline, tables: Mapping[str, Array], *inputs: Any
+) -> tuple[Array, ...]:
+    """Compute the outputs of a pipeline with NumPy: the reference.
+
+    Args:
+        pipeline: What to compute.
+        tables: The records of each table.
+        inputs: An array for each input, shape (..., *input shape), broadcast together.
+
+    Returns:
+        An array of float64 for each output, shape (..., *output shape).
+    """
+    arrays, batch = broadcast(pipeline, inputs)
+    count = math.prod(batch)
+    columns = {
+        port.name: array.reshape(count, *port.shape).copy()
+        for port, array in zip(pipeline.inputs, arrays, strict=True)
+    }
+    run = _Run(pipeline, tables, count, columns, {})
+    run.stages(pipeline.stages, np.arange(count))
+    return tuple(
+        run.column(port).reshape(*batch, *port.shape) for port in pipeline.outputs
+    )
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run of a pipeline.
+
+    Attributes:
+        pipeline: What runs.
+        tables: The records of each table.
+        count: Rows.
+        columns: What has been computed, shape (count, *column shape).
+        fields: Of the records around what runs: what each is, and its value for each
+            row, shape (count, *field shape).
+    """
+
+    pipeline: Pipeline
+    tables: Mapping[str, Array]
+    count: int
+    columns: dict[str, Array]
+    fields: Mapping[str, tuple[Field, Array]]
+
+    def column(self, port: Port) -> Array:
+        """Return a column, made of NaN if there is none yet."""
+        if port.name not in self.columns:
+            self.columns[port.name] = np.full((self.count, *port.shape), np.nan)
+        return self.columns[port.name]
+
+    def stages(self, stages: Sequence[Stage], rows: Array) -> None:
+        """Run stages for some rows."""
+        for stage in stages:
+            if not rows.size:
+                return
+            match stage:
+                case Program():
+                    self.program(stage, rows)
+                case Each():
+                    self.each(stage, rows)
+                case At():
+                    self.at(stage, rows)
+                case When():
+                    self.stages(stage.stages, self.going(stage.going, rows))
+                case While():
+                    for _ in range(stage.limit):
+                        rows_left = self.going(stage.going, rows)
+                        if not rows_left.size:
+                            break
+                        self.stages(stage.stages, rows_left)
+
+    def going(self, name: str, rows: Array) -> Array:
+        return rows[self.columns[name][rows] > 0.0]
+
+    def each(self, each: Each, rows: Array) -> None:
+        table, records = self.pipeline.table(each.table), self.tables[each.table]
+        around = self.fields
+        first, count = 0, len(records)
+        if each.within:  # the same for all rows
+            first, count = around[each.within][1][0]
+        for record in records[first : first + count]:
+            left = self.going(each.going, rows) if each.going else rows
+            if not left.size:
+                break
+            own = {
+                one.name: (
+                    one,
+                    np.broadcast_to(record[one.name], (self.count, *one.shape)),
+                )
+                for one in table.fields
+            }
+            self.fields = {**around, **own}
+            self.stages(each.stages, left)
+        self.fields = around
+
+    def at(self, at: At, rows: Array) -> None:
+        """Run stages once, for each row with the record that it chooses."""
+        records, where = self.tables[at.table], self.columns[at.record]
+        there = ~np.isnan(where) & (len(records) > 0)
+        chosen = records[np.clip(where[there], 0, len(records) - 1).astype(np.int64)]
+        around, own = self.fields, dict[str, tuple[Field, Array]]()
+        for one in self.pipeline.table(at.table).fields:
+            values = np.full((self.count, *one.shape), np.nan)
+            values[there] = chosen[one.name]
+            own[one.name] = one, values
+        self.fields = {**around, **own}
+        self.stages(at.stages, rows)
+        self.fields = around
+
+    def program(self, program: Program, rows: Array) -> None:
+        given = [self.value(port, rows) for port in program.inputs]
+        if not given:
+            given, program = [np.zeros(len(rows))], _with_an_input(program)
+        found = vectorize(program, *given)
+        values = found if isinstance(found, tuple) else (found,)
+        for port, value in zip(program.outputs, values, strict=True):
+            self.column(port)[rows] = value
+
+    def value(self, port: Port, rows: Array) -> Array:
+        if port.name not in self.fields:
+            return self.columns[port.name][rows]
+        one, values = self.fields[port.name]
+        if one.kind == "index":
+            return self.columns[one.of][rows, values[rows]]
+        return values[rows].astype(np.float64)
+
+
+def _with_an_input(program: Program) -> Program:
+    """Return a program of constants with an input, which tells how many rows it has."""
+    return Program(
+        program.name,
+        (Port("rows", ()),),
+        program.outputs,
+        program.instructions,
+        program.results,
+    )
