@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from armillary.kernel import compile
-from armillary.kernel.pipeline import Each, Pipeline, When, While
+from armillary.kernel.pipeline import At, Each, Pipeline, When, While
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.tables import Table, index, reals, span
 from armillary.spatial.dh import craig
@@ -34,6 +34,8 @@ from benchmarks.measure import Figure, best_times, cheaper, faster, within
 
 BATCH = 20_000
 HULL_SIZES = (8, 32, 100)
+RECORDS = 4096
+RECORD_SIZES = (3, 9, 48)
 TURN = math.pi / 2
 PANDA = (  # alpha, a, d of Craig's order
     (0.0, 0.0, 0.333),
@@ -396,6 +398,8 @@ def figures() -> Iterator[Figure]:
         what = f"Panda of 59 spheres, {count} obstacles, float32: free or not"
         yield within(what, ours / len(Q), at_most=at_most)
     yield closure_figure()
+    for size in RECORD_SIZES:
+        yield lookup_figure(size)
 
 
 REALS = ("float64", "float32")
@@ -468,6 +472,26 @@ def four_bar_by_hand() -> Program:
         return [coupler, rocker]
 
     return trace(angles, name="by_hand", outputs=("p",), q=())
+
+
+def lookup_figure(size: int) -> Figure:
+    """Return the line for the sum of a record that each row chooses, beside NumPy."""
+    total = trace(
+        lambda x: sum(x[1:], x[0]), name="total", outputs=("y",), **{"x": (size,)}
+    )
+    records = Table("records", (reals("x", (size,)),))
+    stages = (At("records", (total,), "where"),)
+    pipeline = Pipeline("lookup", (Port("where", ()),), (records,), stages, ("y",))
+    rng = np.random.default_rng(size)
+    x, where = rng.normal(size=(RECORDS, size)), rng.uniform(0.0, RECORDS, BATCH)
+    kernel, out = compile_pipeline(pipeline)({"records": {"x": x}}), np.empty(BATCH)
+    ours, theirs = best_times(
+        lambda: kernel(where, out=out, threads=1),
+        lambda: x[where.astype(np.int64)].sum(axis=1),
+    )
+    assert np.abs(out - x[where.astype(np.int64)].sum(axis=1)).max() < 1e-12
+    what = f"sum of the {size} numbers of the record that each row chooses"
+    return faster(what, ours / BATCH, theirs / BATCH, at_least=2.0)
 
 
 def hull(rng: np.random.Generator, count: int) -> np.ndarray:

@@ -12,7 +12,7 @@ import pytest
 from armillary.errors import KernelError, ShapeError, UnknownName
 from armillary.kernel import pipeline_code, vectorize
 from armillary.kernel.kernel import Kernel
-from armillary.kernel.pipeline import Each, Pipeline, Stage, When, While
+from armillary.kernel.pipeline import At, Each, Pipeline, Stage, When, While
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.pipeline_reference import evaluate
 from armillary.kernel.tables import Table, index, reals, span
@@ -29,6 +29,7 @@ def agree(kernel: Kernel, *inputs: Array) -> None:
     """Compare machine code with NumPy, for a batch and for single calls."""
     native, kind = kernel._native, kernel.dtype.name
     given = [np.asarray(x, kind) for x in inputs]
+    assert isinstance(native.core, Pipeline)
     wanted = evaluate(native.core, native.tables, *given)
     found = kernel(*given)
     found = found if isinstance(found, tuple) else (found,)
@@ -220,7 +221,7 @@ class _Maker:
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.count = 0
-        self.shapes: dict[str, tuple[int, ...]] = {"q": (3,), "s": ()}
+        self.shapes: dict[str, tuple[int, ...]] = {"q": (3,), "s": (), "where": ()}
 
     def program(self, readable: dict[str, tuple[int, ...]], known: set[str]) -> Program:
         names = list(self.rng.permutation(sorted(readable))[:4])
@@ -262,7 +263,7 @@ class _Maker:
         for _ in range(self.rng.integers(2, 5)):
             readable = {**{name: self.shapes[name] for name in known}, **fields}
             scalars = [name for name in sorted(known) if self.shapes[name] == ()]
-            choice = self.rng.integers(0, 5) if depth else 4
+            choice = self.rng.integers(0, 7) if depth else 6
             inner = set(known)
             going = str(self.rng.choice(scalars))
             if choice == 0:
@@ -278,6 +279,14 @@ class _Maker:
             elif choice == 3 and "x" in fields:
                 body = self.stages(inner, {**fields, "y": ()}, depth - 1)
                 found.append(Each("inner", body, within="some"))
+            elif choice in {4, 5}:
+                if choice == 4:
+                    more = {**fields, "u": (2,), "v": (9,), "w": ()}
+                else:
+                    more = {**fields, "further": (3,)}
+                at = going if self.rng.random() < 0.5 else "where"
+                body = self.stages(known, more, depth - 1)
+                found.append(At("chosen" if choice == 4 else "others", body, at))
             else:
                 program = self.program(readable, known)
                 known.update(port.name for port in program.outputs)
@@ -291,6 +300,8 @@ def random_pipeline(seed: int) -> tuple[Pipeline, dict[str, Any]]:
         "outer", (reals("x", (2,)), index("entry", "bank"), span("some", "inner"))
     )
     inner = Table("inner", (reals("y"),))
+    chosen = Table("chosen", (reals("u", (2,)), reals("v", (9,)), reals("w")))
+    others = Table("others", (reals("further", (3,)),))
     bank = trace(
         lambda q, s: [[np.sin(q[k] * (j + s)) for k in range(3)] for j in range(4)],
         name="bank",
@@ -298,10 +309,11 @@ def random_pipeline(seed: int) -> tuple[Pipeline, dict[str, Any]]:
         **{"q": (3,), "s": ()},
     )
     maker.shapes["bank"] = (4, 3)
-    known = {"q", "s", "bank"}
+    known = {"q", "s", "where", "bank"}
     stages = (bank, *maker.stages(known, {}, 3))
     results = tuple(sorted(known))
-    inputs = (Port("q", (3,)), Port("s", ()))
+    inputs = (Port("q", (3,)), Port("s", ()), Port("where", ()))
+    all_tables = (outer, inner, chosen, others)
     rng = np.random.default_rng(seed)
     first = rng.integers(0, 3, 5)
     tables = {
@@ -311,12 +323,30 @@ def random_pipeline(seed: int) -> tuple[Pipeline, dict[str, Any]]:
             "some": np.stack([first, rng.integers(0, 3, 5)], 1),
         },
         "inner": {"y": rng.uniform(-1, 1, 5)},
+        "chosen": {
+            "u": rng.uniform(-1, 1, (6, 2)),
+            "v": rng.uniform(-1, 1, (6, 9)),
+            "w": rng.uniform(-1, 1, 6),
+        },
+        "others": {"further": rng.uniform(-1, 1, (seed % 4, 3))},  # may be empty
     }
-    return Pipeline("random", inputs, (outer, inner), stages, results), tables
+    return Pipeline("random", inputs, all_tables, stages, results), tables
+
+
+def random_rows(seed: int, count: int) -> tuple[Array, Array, Array]:
+    """Return inputs of random pipelines; `where` leaves the tables, and is NaN once."""
+    rng = np.random.default_rng(seed)
+    q, s = rng.uniform(-2.0, 2.0, (count, 3)), rng.uniform(-2.0, 2.0, count)
+    where = rng.uniform(-3.0, 9.0, count)
+    where[count // 2] = np.nan
+    return q, s, where
+
+
+SEEDS = range(24)
 
 
 @pytest.mark.parametrize("called", [False, True])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_machine_code_agrees_with_numpy(
     seed: int, called: bool, monkeypatch: pytest.MonkeyPatch
 ):
@@ -324,10 +354,22 @@ def test_machine_code_agrees_with_numpy(
         monkeypatch.setenv("ARMILLARY_CACHE", "off")
         monkeypatch.setattr(pipeline_code, "INLINE", -1)
     pipeline, tables = random_pipeline(seed)
-    rng = np.random.default_rng(seed)
     kernel = compile_pipeline(pipeline, lanes=(1, 2, 4, 8, 16)[seed % 5])(tables)
-    q, s = rng.uniform(-2.0, 2.0, (43, 3)), rng.uniform(-2.0, 2.0, 43)
-    agree(kernel, q, s)
+    agree(kernel, *random_rows(seed, 43))
+
+
+def test_random_pipelines_nest_all_regions():
+    def pairs(around: str, stages: tuple[Stage, ...]) -> set[tuple[str, str]]:
+        found: set[tuple[str, str]] = set()
+        for stage in stages:
+            found.add((around, type(stage).__name__))
+            if not isinstance(stage, Program):
+                found |= pairs(type(stage).__name__, stage.stages)
+        return found
+
+    nested = set().union(*(pairs("", random_pipeline(k)[0].stages) for k in SEEDS))
+    regions = "Each", "At", "While", "When"
+    assert nested >= {(a, b) for a in regions for b in (*regions, "Program")}
 
 
 # What holds for every kernel.
@@ -336,10 +378,9 @@ def test_machine_code_agrees_with_numpy(
 def test_rows_do_not_depend_on_their_neighbours():
     pipeline, tables = random_pipeline(4)
     kernel = compile_pipeline(pipeline)(tables)
-    rng = np.random.default_rng(0)
-    q, s = rng.uniform(-2.0, 2.0, (64, 3)), rng.uniform(-2.0, 2.0, 64)
-    order = rng.permutation(64)
-    for a, b in zip(kernel(q, s), kernel(q[order], s[order]), strict=True):
+    rows, order = random_rows(0, 64), np.random.default_rng(0).permutation(64)
+    moved = kernel(*(each[order] for each in rows))
+    for a, b in zip(kernel(*rows), moved, strict=True):
         np.testing.assert_array_equal(a[order], b)
 
 
@@ -419,10 +460,15 @@ TWICE = trace(lambda q: 2.0 * q, name="twice", outputs=("y",), q=())
 LONG = trace(lambda q: [q, q], name="long", outputs=("y",), q=())
 OF_Y = trace(lambda y: y, name="of_y", outputs=("z",), y=())
 ONLY = Table("t", (reals("r"), span("some", "t")))
+NUMBERS = Table("n", (reals("r"),))
 FAULTS: dict[str, tuple[tuple[Table, ...], tuple[Stage, ...], str]] = {
     "no column 'y', an input of 'of_y'": ((), (OF_Y,), "z"),
     "'y' has the shape \\(\\), in 'long' \\(2,\\)": ((), (TWICE, LONG), "y"),
     "no column 'y', an output": ((), (When("q", (TWICE,)),), "y"),
+    "no column 'z', the position of a record": ((NUMBERS,), (At("n", (), "z"),), "y"),
+    "an `At` reads 't', whose field 'some'": ((ONLY,), (At("t", (), "q"),), "y"),
+    "'q' is a field and cannot be an input": ((Table("t", (reals("q"),)),), (), "y"),
+    "no table named 'm'": ((NUMBERS,), (At("m", (), "q"),), "y"),
     "no column 'z', the end of a region": ((), (When("z", (TWICE,)),), "y"),
     "'y' is not one number": ((), (LONG, When("y", ())), "y"),
     "no table named 't'": ((), (TWICE, Each("t", ())), "y"),
