@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -217,7 +218,7 @@ class SphereArm:
     def tables(self, obstacles: np.ndarray) -> dict[str, dict[str, Any]]:
         """Return the records of `free`, for spheres (count, 4) in the way."""
         links = [(i, j) for i in range(8) for j in range(i + 2, 8) if (i, j) != (5, 7)]
-        pairs: list[tuple[int, int]] = []
+        pairs: list[tuple[Any, Any]] = []
         ranges: list[tuple[int, int]] = []
         for i, j in links:
             a, b = (np.flatnonzero(self.link == k) for k in (i, j))
@@ -407,8 +408,7 @@ REALS = ("float64", "float32")
 
 def hull_figure(code: dict[str, CompiledPipeline], size: int) -> Figure:
     """Return the line for the distance of two hulls, beside coal in a Python loop."""
-    import coal
-
+    coal: Any = import_module("coal")
     rng = np.random.default_rng(size)
     vertices = [hull(rng, size) for _ in range(2)]
     X = poses(rng, BATCH, 0.6)
