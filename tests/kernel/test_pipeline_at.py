@@ -80,7 +80,7 @@ def test_a_field_that_is_not_read_costs_nothing():
 @LANES
 @TYPES
 def test_rows_follow_chains_of_different_length(lanes: int, kind: str, inline: None):
-    """Lanes whose chain has ended are at -1, which is no position."""
+    """Lanes whose chain has ended are at -1, before all records."""
     chain = Table("chain", (reals("following"), reals("weight")))
     begin = trace(
         lambda q: (q, 0.0, select(q < 0.0, 0.0, 1.0)),

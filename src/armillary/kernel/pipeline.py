@@ -309,9 +309,9 @@ class _Check:
         for one in self.pipeline.table(table).fields:
             if one.kind != "real":
                 raise self.fault(
-                    f"an `At` reads '{table}', whose field '{one.name}' is no number "
-                    f"but of the kind '{one.kind}'; read it in an `Each`, or move it "
-                    "to another table"
+                    f"an `At` reads '{table}', whose field '{one.name}' is of the kind "
+                    f"'{one.kind}', not 'real'; read it in an `Each`, or move it to "
+                    "another table"
                 )
             found[one.name] = one.shape
         return found
