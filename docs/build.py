@@ -27,7 +27,7 @@ REFERENCE: Final[dict[str, tuple[str, ...] | None]] = {
     "armillary": None,
     "armillary.errors": None,
     "armillary.model.joints": None,
-    "armillary.model.shapes": None,
+    "armillary.shapes": None,
     "armillary.testing": None,
     "armillary.cell.device": ("Device",),
     "armillary.cell.differential_drive": ("DifferentialDrive",),

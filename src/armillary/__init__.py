@@ -22,11 +22,11 @@ from importlib import import_module
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any
 
-from armillary import errors
+from armillary import errors, shapes
 from armillary.cell.cell import Cell
 from armillary.errors import ArmillaryError, unknown
 from armillary.kinematics.state import State
-from armillary.model import joints, shapes
+from armillary.model import joints
 from armillary.model.closed_form import ClosedForm, OutOfReach
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame

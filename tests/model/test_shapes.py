@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from scipy.spatial import Delaunay
 from scipy.special import elliprg
 
 from armillary.errors import ModelError, ShapeError
@@ -35,26 +34,9 @@ from armillary.model.shapes import (
     TriangularLozenge,
 )
 from armillary.spatial.pose import IDENTITY, Pose
+from solids import BEYOND, CORNERS, SOLIDS, beyond
 
 DENSITY = 3.0
-CORNERS = ((0.1, 0.2, 0.3), (1.1, 0.2, 0.4), (0.3, 1.4, 0.3), (0.2, 0.3, 1.6))
-CLOUD = np.random.default_rng(7).normal((0.5, 0.0, -0.3), size=(40, 3))
-
-SOLIDS: dict[str, Primitive] = {
-    "box": Box(size=(0.4, 1.0, 1.7)),
-    "sphere": Sphere(radius=0.7),
-    "cylinder": Cylinder(radius=0.4, length=1.5),
-    "capsule": Capsule(radius=0.3, length=1.1),
-    "lozenge": Lozenge(size=(0.8, 1.3), radius=0.25),
-    "narrow lozenge": Lozenge(size=(0.0, 1.3), radius=0.25),
-    "circular lozenge": CircularLozenge(disc=0.6, radius=0.2),
-    "triangular lozenge": TriangularLozenge(corners=CORNERS[:3], radius=0.2),
-    "ellipsoid": Ellipsoid(radii=(0.3, 0.8, 1.2)),
-    "cone": Cone(bottom=0.7, length=1.3),
-    "truncated cone": Cone(bottom=0.3, top=0.9, length=0.5),
-    "tetrahedron": Tetrahedron(corners=CORNERS),
-    "polyhedron": ConvexPolyhedron.around(CLOUD),
-}
 CURVED = [name for name in SOLIDS if "hedron" not in name and name != "box"]
 each_solid = pytest.mark.parametrize("name", SOLIDS)
 
@@ -62,69 +44,6 @@ each_solid = pytest.mark.parametrize("name", SOLIDS)
 def box_of_all(shape: Primitive) -> tuple[np.ndarray, np.ndarray]:
     lower, upper = shape.bounding_box()
     return np.array(lower), np.array(upper)
-
-
-# What a shape is, said again: how far points are from it, at most 0 inside.
-
-
-def beyond(shape: Shape, points: np.ndarray) -> np.ndarray:
-    """Return numbers that are below 0 inside, above 0 outside."""
-    return BEYOND[type(shape)](shape, points)
-
-
-def from_segment(points: np.ndarray, a: Any, b: Any) -> np.ndarray:
-    a, step = np.asarray(a), np.subtract(b, a)
-    t = np.clip((points - a) @ step / (step @ step), 0.0, 1.0)
-    return np.linalg.norm(points - a - t[:, np.newaxis] * step, axis=1)
-
-
-def from_triangle(points: np.ndarray, corners: Any) -> np.ndarray:
-    a, b, c = np.array(corners)
-    edges = np.column_stack([b - a, c - a])
-    st = np.linalg.lstsq(edges, (points - a).T, rcond=None)[0]
-    is_over = (st >= 0.0).all(axis=0) & (st.sum(axis=0) <= 1.0)
-    height = np.linalg.norm((points - a).T - edges @ st, axis=0)
-    outline = np.min(
-        [from_segment(points, p, q) for p, q in ((a, b), (b, c), (c, a))], axis=0
-    )
-    return np.where(is_over, height, outline)
-
-
-def from_slab(points: np.ndarray, half: Any) -> np.ndarray:
-    return np.linalg.norm(np.maximum(np.abs(points) - half, 0.0), axis=1)
-
-
-def about_z(points: np.ndarray) -> np.ndarray:
-    return np.hypot(points[:, 0], points[:, 1])
-
-
-def out_of_cone(s: Cone, points: np.ndarray) -> np.ndarray:
-    along = points[:, 2] / s.length + 0.5
-    radius = s.bottom + (s.top - s.bottom) * along
-    return np.maximum(about_z(points) - radius, np.abs(along - 0.5) - 0.5)
-
-
-def out_of_hull(vertices: Any, points: np.ndarray) -> np.ndarray:
-    return np.where(Delaunay(vertices).find_simplex(points, tol=1e-9) < 0, 1.0, -1.0)
-
-
-BEYOND: dict[type[Shape], Callable[[Any, np.ndarray], np.ndarray]] = {
-    Box: lambda s, p: (np.abs(p) - 0.5 * np.array(s.size)).max(axis=1),
-    Sphere: lambda s, p: np.linalg.norm(p, axis=1) - s.radius,
-    Cylinder: lambda s, p: np.maximum(
-        about_z(p) - s.radius, np.abs(p[:, 2]) - 0.5 * s.length
-    ),
-    Capsule: lambda s, p: from_slab(p, (0.0, 0.0, 0.5 * s.length)) - s.radius,
-    Lozenge: lambda s, p: from_slab(p, (*np.multiply(0.5, s.size), 0.0)) - s.radius,
-    CircularLozenge: lambda s, p: (
-        np.hypot(np.maximum(about_z(p) - s.disc, 0.0), p[:, 2]) - s.radius
-    ),
-    TriangularLozenge: lambda s, p: from_triangle(p, s.corners) - s.radius,
-    Ellipsoid: lambda s, p: np.linalg.norm(p / s.radii, axis=1) - 1.0,
-    Cone: out_of_cone,
-    Tetrahedron: lambda s, p: out_of_hull(s.corners, p),
-    ConvexPolyhedron: lambda s, p: out_of_hull(s.vertices, p),
-}
 
 
 def integrals(points: np.ndarray) -> np.ndarray:
@@ -542,7 +461,9 @@ def test_every_kind_is_tried():
 
 
 def test_numbers_of_any_kind_are_stored_as_floats():
-    box = Box(size=[1, np.float32(2.0), np.int64(3)], pose=np.eye(4), colour=[1] * 4)
+    mixed: Any = [1, np.float32(2.0), np.int64(3)]
+    X: Any = np.eye(4)
+    box = Box(size=mixed, pose=X, colour=[1] * 4)
     assert repr(box) == repr(Box(size=(1.0, 2.0, 3.0), colour=(1.0, 1.0, 1.0, 1.0)))
     assert hash(box) == hash(Box(size=(1.0, 2.0, 3.0), colour=(1.0,) * 4))
     assert box.pose == IDENTITY

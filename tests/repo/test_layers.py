@@ -23,7 +23,7 @@ LAYERS = (
     ("model",),
     ("kinematics", "scripts"),
     ("ik", "collision"),
-    ("cell", "formats"),
+    ("cell", "formats", "shapes"),
     ("testing",),
     ("cli",),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,6 +14,8 @@ from armillary.model.geometry.triangles import Triangles
 from armillary.model.shape import Shape
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import Vector3, three
+from armillary.trace import Op, evaluate, trace
 
 Array = npt.NDArray[np.float64]
 
@@ -63,9 +67,30 @@ class Primitive(Shape, frozen=True, kw_only=True):
         """
         raise NotImplementedError
 
+    @property
+    def rounding(self) -> float:
+        """Return the radius [m] of the ball that rounds its core; 0 without one."""
+        return 0.0
+
+    def farthest(self, direction: Vector3) -> Vector3:
+        """Return a point of its core that is farthest in a direction.
+
+        It is traced: `direction`, of any length but 0, and the parameters of `self` may
+        be traced scalars. The shape is all within `rounding` of its core.
+        """
+        raise NotImplementedError
+
     def _support(self, directions: Array) -> Array:
         """Return a farthest point in each unit direction, shapes (n, 3)."""
-        raise NotImplementedError
+        program = trace(self._farthest, name="farthest", direction=(3,))
+        core = evaluate(program, list(directions.T), _on_arrays)
+        points = np.empty_like(directions)
+        for k in range(3):
+            points[:, k] = core[k]
+        return points + self.rounding * directions
+
+    def _farthest(self, direction: Any) -> Vector3:
+        return self.farthest(three(direction))
 
     def _reach(self, directions: Array) -> Array:
         """Return how far it reaches in each unit direction [m], shape (n,)."""
@@ -139,3 +164,7 @@ def _units(directions: Array) -> Array:
         raise ModelError(f"The direction {bad} is zero or not finite.")
     scaled = directions / size
     return scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+
+
+def _on_arrays(meaning: Any) -> Any:
+    return meaning.on_arrays if isinstance(meaning, Op) else meaning

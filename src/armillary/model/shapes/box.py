@@ -13,7 +13,8 @@ from armillary.model.geometry.moments import Moments
 from armillary.model.geometry.tessellation import check_tolerance
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
-from armillary.spatial.vector import ZERO
+from armillary.spatial.vector import ZERO, Vector3
+from armillary.trace.functions import select
 
 Array = npt.NDArray[np.float64]
 
@@ -69,5 +70,10 @@ class Box(Primitive, frozen=True, kw_only=True, tag="box"):
         check_tolerance(tolerance)
         return Triangles(CORNERS * self.size, FACES)
 
-    def _support(self, directions: Array) -> Array:
-        return np.where(directions < 0.0, -0.5, 0.5) * self.size
+    def farthest(self, direction: Vector3) -> Vector3:
+        """Return a corner."""
+        x, y, z = (
+            select(d < 0.0, -0.5 * length, 0.5 * length)
+            for d, length in zip(direction, self.size, strict=True)
+        )
+        return x, y, z

@@ -14,7 +14,8 @@ from armillary.model.geometry.tessellation import half_circle, revolved, steps_a
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
 from armillary.model.shapes.segment import along
-from armillary.spatial.vector import ZERO
+from armillary.spatial.vector import ZERO, Vector3
+from armillary.trace.functions import select
 
 Array = npt.NDArray[np.float64]
 
@@ -84,7 +85,12 @@ class Capsule(Primitive, frozen=True, kw_only=True, tag="capsule"):
         up += np.where(np.arange(len(up)) <= middle, -half, half)
         return revolved((out, up), steps, tolerance)
 
-    def _support(self, directions: Array) -> Array:
-        points = self.radius * directions
-        points[:, 2] += np.where(directions[:, 2] < 0.0, -0.5, 0.5) * self.length
-        return points
+    @property
+    def rounding(self) -> float:
+        """Return the radius that its core is rounded by [m]."""
+        return self.radius
+
+    def farthest(self, direction: Vector3) -> Vector3:
+        """Return an end of the segment."""
+        half = 0.5 * self.length
+        return 0.0, 0.0, select(direction[2] < 0.0, -half, half)

@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.geometry.moments import Moments
+from armillary.model.geometry.support import on_circle
 from armillary.model.geometry.swept import OUTER_SLICES, SLICES
 from armillary.model.geometry.tessellation import half_circle, revolved, steps_around
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
-from armillary.model.shapes.cylinder import on_circle
-from armillary.spatial.vector import ZERO
+from armillary.spatial.vector import ZERO, Vector3
 
 Array = npt.NDArray[np.float64]
 
@@ -71,7 +71,12 @@ class CircularLozenge(Primitive, frozen=True, kw_only=True, tag="circular_lozeng
         profile = np.r_[0.0, self.disc + out, 0.0], np.r_[up[0], up, up[-1]]
         return revolved(profile, steps, tolerance)
 
-    def _support(self, directions: Array) -> Array:
-        points = self.radius * directions
-        points[:, :2] += on_circle(directions, self.disc)
-        return points
+    @property
+    def rounding(self) -> float:
+        """Return the radius that its core is rounded by [m]."""
+        return self.radius
+
+    def farthest(self, direction: Vector3) -> Vector3:
+        """Return a point of the rim of the disc."""
+        x, y = on_circle(direction, self.disc)
+        return x, y, 0.0

@@ -10,11 +10,13 @@ import numpy.typing as npt
 
 from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.geometry.moments import Moments
+from armillary.model.geometry.support import on_circle
 from armillary.model.geometry.tessellation import revolved, steps_around
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
-from armillary.model.shapes.cylinder import on_circle
 from armillary.model.shapes.segment import along
+from armillary.spatial.vector import Vector3
+from armillary.trace.functions import select, sqrt
 
 Array = npt.NDArray[np.float64]
 
@@ -103,10 +105,11 @@ class Cone(Primitive, frozen=True, kw_only=True, tag="cone"):
         out, up = np.array([0.0, a, b, 0.0]), np.array([-half, -half, half, half])
         return revolved((out, up), steps, tolerance)
 
-    def _support(self, directions: Array) -> Array:
-        flat = np.hypot(directions[:, 0], directions[:, 1])
-        rise = self.length * directions[:, 2]
-        is_top = self.top * flat + rise >= self.bottom * flat
-        radius = np.where(is_top, self.top, self.bottom)[:, np.newaxis]
-        z = np.where(is_top, 0.5, -0.5) * self.length
-        return np.column_stack([radius * on_circle(directions, 1.0), z])
+    def farthest(self, direction: Vector3) -> Vector3:
+        """Return a point of the rim that reaches farther."""
+        flat = sqrt(direction[0] * direction[0] + direction[1] * direction[1])
+        half = 0.5 * self.length
+        rise = half * direction[2]
+        is_top = self.top * flat + rise >= self.bottom * flat - rise
+        x, y = on_circle(direction, select(is_top, self.top, self.bottom))
+        return x, y, select(is_top, half, -half)

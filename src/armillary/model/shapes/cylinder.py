@@ -10,11 +10,13 @@ import numpy.typing as npt
 
 from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.geometry.moments import Moments
+from armillary.model.geometry.support import on_circle
 from armillary.model.geometry.tessellation import revolved, steps_around
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
 from armillary.model.shapes.segment import along
-from armillary.spatial.vector import ZERO
+from armillary.spatial.vector import ZERO, Vector3
+from armillary.trace.functions import select
 
 Array = npt.NDArray[np.float64]
 
@@ -76,18 +78,8 @@ class Cylinder(Primitive, frozen=True, kw_only=True, tag="cylinder"):
         out, up = np.array([0.0, r, r, 0.0]), np.array([-half, -half, half, half])
         return revolved((out, up), steps, tolerance)
 
-    def _support(self, directions: Array) -> Array:
-        return np.column_stack(
-            [
-                on_circle(directions, self.radius),
-                np.where(directions[:, 2] < 0.0, -0.5, 0.5) * self.length,
-            ]
-        )
-
-
-def on_circle(directions: Array, radius: float) -> Array:
-    """Return the points x, y of a disc about z that are farthest, shape (n, 2)."""
-    flat = directions[:, :2]
-    length = np.hypot(flat[:, 0], flat[:, 1])[:, np.newaxis]
-    zeros = np.zeros_like(flat)
-    return radius * np.divide(flat, length, out=zeros, where=length > 0.0)
+    def farthest(self, direction: Vector3) -> Vector3:
+        """Return a point of a rim."""
+        x, y = on_circle(direction, self.radius)
+        half = 0.5 * self.length
+        return x, y, select(direction[2] < 0.0, -half, half)

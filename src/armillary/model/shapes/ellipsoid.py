@@ -13,7 +13,8 @@ from armillary.model.geometry.moments import Moments
 from armillary.model.geometry.tessellation import half_circle, revolved, steps_around
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
-from armillary.spatial.vector import ZERO
+from armillary.spatial.vector import ZERO, Vector3
+from armillary.trace.functions import select, sqrt
 
 Array = npt.NDArray[np.float64]
 
@@ -70,12 +71,14 @@ class Ellipsoid(Primitive, frozen=True, kw_only=True, tag="ellipsoid"):
         ball = revolved(half_circle(steps, 1.0), steps, tolerance)
         return Triangles(ball.vertices * self.radii, ball.faces)
 
-    def _support(self, directions: Array) -> Array:
-        stretched = directions * self.radii
-        length = np.linalg.norm(stretched, axis=1, keepdims=True)
-        zeros = np.zeros_like(stretched)
-        unit = np.divide(stretched, length, out=zeros, where=length > 0.0)
-        return unit * self.radii
+    def farthest(self, direction: Vector3) -> Vector3:
+        """Return r r d / |r d|, with products by component."""
+        a, b, c = self.radii
+        x, y, z = a * direction[0], b * direction[1], c * direction[2]
+        square = x * x + y * y + z * z
+        is_long = square > 0.0
+        factor = select(is_long, 1.0 / sqrt(select(is_long, square, 1.0)), 0.0)
+        return a * factor * x, b * factor * y, c * factor * z
 
 
 def _carlson(x: float, y: float, z: float) -> tuple[float, float]:

@@ -18,7 +18,8 @@ from armillary.model.geometry.swept import (
 )
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
-from armillary.spatial.vector import ZERO
+from armillary.spatial.vector import ZERO, Vector3
+from armillary.trace.functions import select
 
 Array = npt.NDArray[np.float64]
 
@@ -70,7 +71,15 @@ class Lozenge(Primitive, frozen=True, kw_only=True, tag="lozenge"):
         """Return triangles between outlines about z."""
         return swept_triangles(self._core, self.radius, tolerance)
 
-    def _support(self, directions: Array) -> Array:
-        points = self.radius * directions
-        points[:, :2] += np.where(directions[:, :2] < 0.0, -0.5, 0.5) * self.size
-        return points
+    @property
+    def rounding(self) -> float:
+        """Return the radius that its core is rounded by [m]."""
+        return self.radius
+
+    def farthest(self, direction: Vector3) -> Vector3:
+        """Return a corner of the rectangle."""
+        x, y = (
+            select(d < 0.0, -0.5 * length, 0.5 * length)
+            for d, length in zip(direction[:2], self.size, strict=True)
+        )
+        return x, y, 0.0

@@ -12,7 +12,7 @@ from armillary.model.geometry.moments import Moments
 from armillary.model.geometry.tessellation import half_circle, revolved, steps_around
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
-from armillary.spatial.vector import ZERO
+from armillary.spatial.vector import ZERO, Vector3
 
 Array = npt.NDArray[np.float64]
 
@@ -53,5 +53,11 @@ class Sphere(Primitive, frozen=True, kw_only=True, tag="sphere"):
         steps = steps_around(self.radius, 0.5 * tolerance)  # it bends both ways
         return revolved(half_circle(steps, self.radius), steps, tolerance)
 
-    def _support(self, directions: Array) -> Array:
-        return self.radius * directions
+    @property
+    def rounding(self) -> float:
+        """Return the radius that its core is rounded by [m]."""
+        return self.radius
+
+    def farthest(self, direction: Vector3) -> Vector3:
+        """Return the centre."""
+        return ZERO

@@ -8,9 +8,11 @@ import numpy.typing as npt
 from armillary.model.fields import FourPoints
 from armillary.model.geometry.bounding import BoundingSphere, sphere_around
 from armillary.model.geometry.moments import Moments
+from armillary.model.geometry.support import farthest_of
 from armillary.model.geometry.tessellation import check_tolerance
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
+from armillary.spatial.vector import Vector3
 
 Array = npt.NDArray[np.float64]
 
@@ -63,6 +65,6 @@ class Tetrahedron(Primitive, frozen=True, kw_only=True, tag="tetrahedron"):
         check_tolerance(tolerance)
         return self._surface
 
-    def _support(self, directions: Array) -> Array:
-        corners = np.array(self.corners)
-        return corners[np.argmax(directions @ corners.T, axis=1)]
+    def farthest(self, direction: Vector3) -> Vector3:
+        """Return a corner."""
+        return farthest_of(self.corners, direction)

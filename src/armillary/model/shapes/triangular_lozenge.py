@@ -8,6 +8,7 @@ import numpy.typing as npt
 from armillary.model.fields import ThreePoints
 from armillary.model.geometry.bounding import BoundingSphere, sphere_around
 from armillary.model.geometry.moments import Moments
+from armillary.model.geometry.support import farthest_of
 from armillary.model.geometry.swept import (
     Polygon,
     swept_area,
@@ -16,6 +17,7 @@ from armillary.model.geometry.swept import (
 )
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
+from armillary.spatial.vector import Vector3
 
 Array = npt.NDArray[np.float64]
 
@@ -71,7 +73,11 @@ class TriangularLozenge(Primitive, frozen=True, kw_only=True, tag="triangular_lo
         """Return triangles between outlines about the triangle's normal."""
         return swept_triangles(self._core, self.radius, tolerance)
 
-    def _support(self, directions: Array) -> Array:
-        corners = np.array(self.corners)
-        farthest = np.argmax(directions @ corners.T, axis=1)
-        return corners[farthest] + self.radius * directions
+    @property
+    def rounding(self) -> float:
+        """Return the radius that its core is rounded by [m]."""
+        return self.radius
+
+    def farthest(self, direction: Vector3) -> Vector3:
+        """Return a corner of the triangle."""
+        return farthest_of(self.corners, direction)

@@ -1,0 +1,1 @@
+"""Distance of two shapes: formulas of pairs, iterations for the others."""

@@ -1,0 +1,98 @@
+"""Distance of two shapes: the public functions and their result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError
+from armillary.model.primitive import Primitive
+from armillary.model.shape import Shape
+
+if TYPE_CHECKING:
+    from armillary.kernel.kernel import Kernel
+
+__all__ = ["Distance", "distance", "distance_kernel"]
+
+Array = npt.NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """How far apart two shapes are; `points[1] - points[0] = value normal`.
+
+    Attributes:
+        value: Distance [m], shape (...); below 0 where they overlap: minus the length
+            of a translation of b along `normal` that separates them.
+        points: The nearest points of a and b [m], or the deepest, shape (..., 2, 3).
+        normal: Unit vector from a to b, shape (..., 3).
+        gap: The exact value differs from `value` by at most this [m] and rounding,
+            shape (...). It is 0 for closed forms.
+    """
+
+    value: Array
+    points: Array
+    normal: Array
+    gap: Array
+
+
+def distance(a: Shape, X_A: Any, b: Shape, X_B: Any) -> Distance:
+    """Return the distance of two shapes.
+
+    The depth of overlapping spheres, capsules, lozenges, boxes and half spaces is
+    exact. For other convex shapes it is that of a true separating translation, an upper
+    bound of the least one, and the least one where it is small against the shapes.
+
+    Args:
+        a: A primitive.
+        X_A: Poses of the frame that `a.pose` is in, a link's primary frame, in some
+            frame: shape (..., 4, 4), or a `Pose`.
+        b: Another primitive.
+        X_B: The same for `b`; batches broadcast.
+
+    Returns:
+        Arrays in the frame that the poses are in; NaN where a pose has NaN.
+
+    Raises:
+        ModelError: Both are half spaces, or one is a mesh.
+        ShapeError: A pose has another shape.
+    """
+    kernel = _kernel(a, b, True, np.float64)
+    value, gap, points, normal = kernel(np.asarray(X_A), np.asarray(X_B))
+    return Distance(value, points, normal, gap)
+
+
+def distance_kernel(a: Shape, b: Shape, *, dtype: npt.DTypeLike = np.float64) -> Kernel:
+    """Return the kernel from the pose of b in a to their distance.
+
+    It takes X_AB, shape (..., 4, 4), between the frames that `a.pose` and `b.pose` are
+    in, and returns `distance(...).value` [m], shape (...). It is compiled once for two
+    kinds of shapes; other sizes compile nothing.
+
+    Raises:
+        ModelError: Both are half spaces, or one is a mesh.
+        KernelError: `dtype` is not float64 or float32.
+    """
+    return _kernel(a, b, False, dtype)
+
+
+def _kernel(a: Shape, b: Shape, is_full: bool, dtype: npt.DTypeLike) -> Kernel:
+    from armillary.collision.distance.pair_kernel import pair_kernel
+
+    return pair_kernel(_primitive(a), _primitive(b), is_full, np.dtype(dtype))
+
+
+def _primitive(shape: Any) -> Primitive:
+    if isinstance(shape, Primitive):
+        return shape
+    kind = type(shape).__name__
+    if isinstance(shape, Shape):
+        raise ModelError(
+            f"A {kind} has no distance; take its hull, "
+            "ConvexPolyhedron.around(vertices), or primitives around it."
+        )
+    raise ModelError(f"The distance is of two shapes, such as a Box, not of {kind}.")

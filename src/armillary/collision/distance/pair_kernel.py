@@ -1,0 +1,179 @@
+"""Kernels of pairs of shapes: compiled for two kinds, then given the sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, final
+
+import numpy as np
+
+from armillary.collision.distance.depth import RAY_TABLE, RAYS
+from armillary.collision.distance.separation import COLUMNS, Separation
+from armillary.collision.distance.sizes import form_of, numbers_of, with_numbers
+from armillary.collision.distance.support import hull_records, hull_table, sizes_of
+from armillary.collision.distance.table import is_listed, stages_of
+from armillary.kernel.kernel import Kernel
+from armillary.kernel.pipeline import Each, Pipeline
+from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
+from armillary.kernel.tables import Table, reals
+from armillary.model.primitive import Primitive
+from armillary.model.shapes import ConvexPolyhedron
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import apply, multiply, negate, subtract, three, transpose
+from armillary.trace import Port, trace
+
+RESULTS: Final = {"value": (), "gap": (), "points": (2, 3), "normal": (3,)}
+
+
+@lru_cache(maxsize=1024)
+def pair_kernel(
+    a: Primitive, b: Primitive, is_full: bool, dtype: np.dtype[Any]
+) -> Kernel:
+    """Return the kernel of two shapes.
+
+    Args:
+        a: The first.
+        b: The second.
+        is_full: Whether it takes the poses of both, shape (4, 4), and returns value,
+            gap, points and normal; else it takes that of `b` in `a` and returns the
+            value.
+        dtype: float64 or float32.
+
+    Raises:
+        ModelError: Both are half spaces.
+    """
+    is_turned = not is_listed(a, b)
+    if is_turned:
+        a, b = b, a
+    code = _compiled(form_of(a), form_of(b), is_full, is_turned, dtype)
+    sizes: dict[str, Any] = {"pose_a": [_rows(a.pose)], "pose_b": [_rows(b.pose)]}
+    tables: dict[str, Any] = {"sizes": sizes, "rays": RAYS}
+    for side, shape in (("a", a), ("b", b)):
+        if sizes_of(shape, side):
+            sizes[side] = [numbers_of(shape)]
+        if isinstance(shape, ConvexPolyhedron):
+            tables[f"hull_{side}"] = hull_records(shape, side)
+    return code({table.name: tables[table.name] for table in code.pipeline.tables})
+
+
+@lru_cache(maxsize=256)
+def _compiled(
+    a: Primitive, b: Primitive, is_full: bool, is_turned: bool, dtype: np.dtype[Any]
+) -> CompiledPipeline:
+    """Return the code for two shapes of any sizes, each of one kind."""
+    poses = {"X_A": (4, 4), "X_B": (4, 4)} if is_full else {"X_AB": (4, 4)}
+    results = RESULTS if is_full else {"value": ()}
+    own = {"pose_a": (3, 4), "pose_b": (3, 4)}
+    sizes = {**sizes_of(a, "a"), **sizes_of(b, "b")}
+    begin = trace(
+        _zeros(list(results.values())),
+        name="begin",
+        outputs=tuple(results),
+        **{next(iter(poses)): (4, 4)},
+    )
+    relative = trace(
+        _relative(is_turned), name="relative", outputs=("X",), **poses, **own
+    )
+    given = {**COLUMNS, **poses, **own, **sizes} if is_full else {"value": (), **sizes}
+    given.pop("gap", None)
+    radii = _Radii(a, b, tuple(sizes))
+    last = trace(
+        radii.separation(is_turned) if is_full else radii.value,
+        name="rounded",
+        outputs=tuple(name for name in results if name != "gap"),
+        **given,
+    )
+    fields = {**own, **sizes}
+    tables = [Table("sizes", tuple(reals(name, fields[name]) for name in fields))]
+    for side, shape in (("a", a), ("b", b)):
+        if isinstance(shape, ConvexPolyhedron):
+            tables.append(hull_table(side))
+    stages = (relative, *stages_of(a, b, is_full=is_full), last)
+    pipeline = Pipeline(
+        f"distance_{type(a).__name__}_{type(b).__name__}".lower(),
+        tuple(Port(name, shape) for name, shape in poses.items()),
+        (*tables, RAY_TABLE),
+        (begin, Each("sizes", stages)),
+        tuple(results),
+    )
+    return compile_pipeline(pipeline, dtype=dtype)
+
+
+def _zeros(shapes: Sequence[tuple[int, ...]]) -> Any:
+    def zeros(_: Any) -> Any:
+        made = [np.zeros(shape) for shape in shapes]
+        return made[0] if len(made) == 1 else made
+
+    return zeros
+
+
+def _relative(is_turned: bool) -> Any:
+    """Return the function from poses of two shapes to that of the second in the first.
+
+    Positions are subtracted first, so that no digits are lost far from the origin.
+    """
+
+    def relative(*poses: Any) -> Any:
+        *given, own_a, own_b = (Pose.from_matrix(X[:3]) for X in poses)
+        if is_turned:
+            given.reverse()
+        if len(given) == 1:
+            between = given[0].inverse() if is_turned else given[0]
+        else:
+            back = transpose(given[0].rotation)
+            between = Pose(
+                multiply(back, given[1].rotation),
+                apply(back, subtract(given[1].position, given[0].position)),
+            )
+        return (own_a.inverse() @ between @ own_b).matrix()[:3]
+
+    return relative
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Radii:
+    """Two shapes, of which radii are added to the separation of their cores.
+
+    Attributes:
+        a: The first.
+        b: The second.
+        sides: Which of them have numbers, `a` and `b`.
+    """
+
+    a: Primitive
+    b: Primitive
+    sides: tuple[str, ...]
+
+    def of(self, sizes: Sequence[Any]) -> tuple[Any, Any]:
+        """Return both radii from the numbers of those shapes that have some."""
+        given = dict(zip(self.sides, sizes, strict=True))
+        a = with_numbers(self.a, given.get("a", ()))
+        b = with_numbers(self.b, given.get("b", ()))
+        return a.rounding, b.rounding
+
+    def value(self, value: Any, *sizes: Any) -> Any:
+        """Return the distance of the shapes from that of their cores."""
+        return value - sum(self.of(sizes), 0.0)
+
+    def separation(self, is_turned: bool) -> Any:
+        """Return the function from the separation of cores to that of the shapes."""
+
+        def rounded(value: Any, on_a: Any, on_b: Any, normal: Any, *given: Any) -> Any:
+            X_A, X_B, own, _, *sizes = given
+            core = Separation(value, three(on_a), three(on_b), three(normal))
+            found = core.rounded(*self.of(sizes))
+            X_WA = Pose.from_matrix(X_B if is_turned else X_A) @ Pose.from_matrix(own)
+            points = [X_WA @ found.on_a, X_WA @ found.on_b]
+            normal = X_WA.rotate(found.normal)
+            if is_turned:
+                points, normal = points[::-1], negate(normal)
+            return found.value, points, normal
+
+        return rounded
+
+
+def _rows(pose: Pose) -> Any:
+    return pose.matrix()[:3]

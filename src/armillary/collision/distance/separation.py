@@ -1,0 +1,76 @@
+"""What the formula of a pair of shapes returns, and the vectors that formulas share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import Number, Vector3, add, dot, scale
+from armillary.trace.functions import by_precision, maximum, minimum, select, sqrt
+
+
+class Separation(NamedTuple):
+    """How far apart two bodies A and B are, in the frame of A.
+
+    on_b - on_a = value normal.
+
+    Attributes:
+        value: Distance [m]; below 0 where they overlap, minus the depth.
+        on_a: The point of A that is nearest to B, or deepest in it.
+        on_b: The same of B.
+        normal: Unit vector from A to B: B moved by -value along it touches A.
+    """
+
+    value: Number
+    on_a: Vector3
+    on_b: Vector3
+    normal: Vector3
+
+    def rounded(self, radius_a: Number, radius_b: Number) -> Separation:
+        """Return the separation of both bodies grown by radii [m].
+
+        The depth of convex bodies grows by the radii, too: it is the distance of the
+        origin from the boundary of A - B, which moves outwards by their sum.
+        """
+        return Separation(
+            self.value - (radius_a + radius_b),
+            add(self.on_a, scale(radius_a, self.normal)),
+            add(self.on_b, scale(0.0 - radius_b, self.normal)),
+            self.normal,
+        )
+
+
+Formula: TypeAlias = Callable[[Any, Any, Pose], Separation]
+"""Separation of the cores of shapes a and b, with the pose of b in a; the sizes of the
+shapes and the pose are traced."""
+
+
+COLUMNS: Final = {"value": (), "gap": (), "on_a": (3,), "on_b": (3,), "normal": (3,)}
+"""What the stages of a pair write: a separation, and how exact its value is [m]."""
+
+
+def clamp(x: Number, half: Number) -> Number:
+    """Return the number in [-half, half] that is nearest to `x`."""
+    return minimum(maximum(x, 0.0 - half), half)
+
+
+def choose(truth: Any, a: Sequence[Number], b: Sequence[Number]) -> Any:
+    """Return the numbers `a` where `truth` holds and `b` elsewhere."""
+    return tuple(select(truth, x, y) for x, y in zip(a, b, strict=True))
+
+
+def direction(d: Vector3, extent: Number, otherwise: Vector3) -> Vector3:
+    """Return d / |d|, or another direction if `d` is only rounding.
+
+    Args:
+        d: Of any length.
+        extent: Size of the numbers that `d` is a difference of.
+        otherwise: A unit vector.
+    """
+    square = dot(d, d)
+    least = by_precision(square, double=1e-12, single=1e-5) * extent
+    smallest = by_precision(square, double=1e-280, single=1e-36)
+    is_far = square > maximum(least * least, smallest)
+    factor = 1.0 / sqrt(select(is_far, square, 1.0))
+    return choose(is_far, scale(factor, d), otherwise)

@@ -1,0 +1,70 @@
+"""The numbers of shapes, which are inputs of kernels: one fits all sizes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from armillary.model.primitive import Primitive
+from armillary.model.shape import SHARED_FIELDS
+from armillary.model.shapes import ConvexPolyhedron
+from armillary.spatial.pose import IDENTITY
+
+__all__ = ["form_of", "numbers_of", "with_numbers"]
+
+
+def numbers_of(shape: Primitive) -> list[Any]:
+    """Return all numbers of a shape; not those of a polyhedron, which are a table."""
+    if isinstance(shape, ConvexPolyhedron):
+        return []
+    return [
+        number
+        for name in shape.__struct_fields__
+        if name not in SHARED_FIELDS
+        for number in _flat(getattr(shape, name))
+    ]
+
+
+def with_numbers(shape: Primitive, numbers: Sequence[Any]) -> Any:
+    """Return a shape with other numbers, floats or traced; they are not checked."""
+    made, rest = copy.copy(shape), iter(numbers)
+    if not isinstance(shape, ConvexPolyhedron):
+        for name in shape.__struct_fields__:
+            if name not in SHARED_FIELDS:
+                value = _filled(getattr(shape, name), rest)
+                msgspec.structs.force_setattr(made, name, value)
+    return made
+
+
+def form_of(shape: Primitive) -> Primitive:
+    """Return the same shape for all of a kind that a kernel is compiled for."""
+    made = with_numbers(shape, [0.0] * len(numbers_of(shape)))
+    shared: dict[str, Any] = {"name": "", "pose": IDENTITY, "colour": None}
+    if isinstance(shape, ConvexPolyhedron):
+        shared["vertices"] = ()
+    for name, value in shared.items():
+        msgspec.structs.force_setattr(made, name, value)
+    return made
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple):
+        for item in cast("tuple[Any, ...]", value):
+            yield from _flat(item)
+    elif _is_number(value):
+        yield value
+
+
+def _filled(value: Any, numbers: Iterator[Any]) -> Any:
+    """Return a value with its floats replaced in order."""
+    if isinstance(value, tuple):
+        items = cast("tuple[Any, ...]", value)
+        return tuple(_filled(item, numbers) for item in items)
+    return next(numbers) if _is_number(value) else value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

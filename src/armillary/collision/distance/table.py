@@ -1,0 +1,110 @@
+"""Which pair of shapes is done how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from armillary.collision.distance.capsule import (
+    box_capsule,
+    capsule_capsule,
+    lozenge_capsule,
+)
+from armillary.collision.distance.convex import convex_stages
+from armillary.collision.distance.half_space import half_space_stages
+from armillary.collision.distance.separation import COLUMNS, Formula
+from armillary.collision.distance.sizes import with_numbers
+from armillary.collision.distance.sphere import (
+    box_sphere,
+    capsule_sphere,
+    circular_lozenge_sphere,
+    cone_sphere,
+    cylinder_sphere,
+    lozenge_sphere,
+    sphere_sphere,
+    tetrahedron_sphere,
+    triangular_lozenge_sphere,
+)
+from armillary.collision.distance.support import sizes_of
+from armillary.errors import ModelError
+from armillary.kernel.pipeline import Stage
+from armillary.model.primitive import Primitive
+from armillary.model.shapes import (
+    Box,
+    Capsule,
+    CircularLozenge,
+    Cone,
+    Cylinder,
+    HalfSpace,
+    Lozenge,
+    Sphere,
+    Tetrahedron,
+    TriangularLozenge,
+)
+from armillary.spatial.pose import Pose
+from armillary.trace import Program, trace
+
+FORMULAS: Final[Mapping[tuple[type[Primitive], type[Primitive]], Formula]] = {
+    (Sphere, Sphere): sphere_sphere,
+    (Capsule, Sphere): capsule_sphere,
+    (Lozenge, Sphere): lozenge_sphere,
+    (CircularLozenge, Sphere): circular_lozenge_sphere,
+    (TriangularLozenge, Sphere): triangular_lozenge_sphere,
+    (Box, Sphere): box_sphere,
+    (Cylinder, Sphere): cylinder_sphere,
+    (Cone, Sphere): cone_sphere,
+    (Tetrahedron, Sphere): tetrahedron_sphere,
+    (Capsule, Capsule): capsule_capsule,
+    (Box, Capsule): box_capsule,
+    (Lozenge, Capsule): lozenge_capsule,
+}
+"""Pairs in closed form, in one of both orders."""
+
+
+def is_listed(a: Primitive, b: Primitive) -> bool:
+    """Return whether a pair is done in this order."""
+    is_turned = (type(b), type(a)) in FORMULAS or isinstance(b, HalfSpace)
+    return (type(a), type(b)) in FORMULAS or not is_turned
+
+
+def stages_of(a: Primitive, b: Primitive, *, is_full: bool) -> tuple[Stage, ...]:
+    """Return stages from the pose X of `b` in `a` to the separation of their cores.
+
+    They read the numbers of the shapes from fields or columns `a` and `b`, and corners
+    of polyhedra from tables, so that they fit shapes of any sizes.
+
+    Args:
+        a: The first shape.
+        b: The second, in an order that is listed.
+        is_full: Whether points and the normal are asked for, besides the value.
+
+    Raises:
+        ModelError: Both are half spaces.
+    """
+    formula = FORMULAS.get((type(a), type(b)))
+    if formula:
+        return (_program(formula, a, b),)
+    if isinstance(b, HalfSpace):
+        raise ModelError(
+            "Two half spaces overlap without end, unless they are exactly opposite; "
+            "they have no distance. Leave this pair out."
+        )
+    if isinstance(a, HalfSpace):
+        return half_space_stages(b)
+    return convex_stages(a, b, is_full=is_full)
+
+
+def _program(formula: Formula, a: Primitive, b: Primitive) -> Program:
+    sizes = {**sizes_of(a, "a"), **sizes_of(b, "b")}
+
+    def separation(X: Any, *numbers: Any) -> Any:
+        given = dict(zip(sizes, numbers, strict=True))
+        first, second = (
+            with_numbers(shape, given.get(side, ()))
+            for shape, side in ((a, "a"), (b, "b"))
+        )
+        found = formula(first, second, Pose.from_matrix(X))
+        return found.value, 0.0, found.on_a, found.on_b, found.normal
+
+    name = f"{type(a).__name__}_{type(b).__name__}".lower()
+    return trace(separation, name=name, outputs=tuple(COLUMNS), X=(3, 4), **sizes)

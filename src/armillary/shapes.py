@@ -1,0 +1,16 @@
+"""Shapes, and the distance of two of them.
+
+`distance(a, X_A, b, X_B)` gives value, points and normal for one pair of poses or many;
+`distance_kernel(a, b)` the value alone, faster. A subclass of `Primitive` with a method
+`farthest(direction)` is a convex shape of your own.
+"""
+
+from __future__ import annotations
+
+from armillary.collision.distance.pair import Distance, distance, distance_kernel
+from armillary.model import shapes
+from armillary.model.primitive import Primitive
+from armillary.model.shapes import *  # noqa: F403
+
+__all__ = ["Distance", "Primitive", "distance", "distance_kernel"]
+__all__ += shapes.__all__
