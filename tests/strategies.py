@@ -27,12 +27,12 @@ from armillary import (
 from armillary.errors import StateError
 from armillary.model.group import Group
 from armillary.model.joints import JOINT_TYPES
+from armillary.model.mount import WORLD
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.rules import Rules
 from armillary.model.shape import Shape
 from armillary.model.shapes import Box, Capsule, Cylinder, Mesh, Sphere
-from armillary.model.workcell import WORLD
 from armillary.spatial.inertia import SpatialInertia
 from armillary.testing.samples import Random, random_joint, random_pose
 

@@ -33,11 +33,13 @@ from armillary.model.frame import Frame
 from armillary.model.joint import Joint
 from armillary.model.limits import Limits
 from armillary.model.link import Link
+from armillary.model.loops.loop import Closure, Rod
 from armillary.model.manipulator import Manipulator
 from armillary.model.mechanism import Mechanism
+from armillary.model.mount import Mount
+from armillary.model.posture import Posture
 from armillary.model.rules import Rules
 from armillary.model.unit import Unit
-from armillary.model.workcell import Mount
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 
@@ -61,6 +63,7 @@ __all__ = [
     "ArmillaryError",
     "Cell",
     "ClosedForm",
+    "Closure",
     "Coupling",
     "Frame",
     "Joint",
@@ -71,8 +74,10 @@ __all__ = [
     "Mount",
     "OutOfReach",
     "Pose",
+    "Posture",
     "RateReason",
     "Reason",
+    "Rod",
     "Rules",
     "SearchOptions",
     "SpatialInertia",

@@ -40,6 +40,7 @@ from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.mechanism import Mechanism
+from armillary.model.mount import Mount
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.rules import Rules
@@ -54,7 +55,7 @@ from armillary.model.shapes import (
     Tetrahedron,
 )
 from armillary.model.unit import Unit
-from armillary.model.workcell import Mount, Workcell
+from armillary.model.workcell import Workcell
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import EYE

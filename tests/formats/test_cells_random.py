@@ -18,7 +18,8 @@ from armillary.formats.native import FORMAT as NATIVE
 from armillary.formats.robwork import FORMAT as ROBWORK
 from armillary.formats.urdf import FORMAT as URDF
 from armillary.model.link_poses import poses_of
-from armillary.model.workcell import WORLD, Workcell
+from armillary.model.mount import WORLD
+from armillary.model.workcell import Workcell
 from strategies import TURNING_OR_SLIDING, cells, laws, manipulators, vectors
 
 

@@ -26,13 +26,14 @@ from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.mount import Mount
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.rules import Rules
 from armillary.model.shapes import Sphere
 from armillary.model.unit import Unit
 from armillary.model.wheels import Wheels
-from armillary.model.workcell import Mount, Workcell
+from armillary.model.workcell import Workcell
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
 

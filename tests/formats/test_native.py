@@ -29,6 +29,7 @@ from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.mount import WORLD, Mount
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.shape import Shape
@@ -50,7 +51,7 @@ from armillary.model.shapes import (
 )
 from armillary.model.unit import Unit
 from armillary.model.wheels import Wheels
-from armillary.model.workcell import WORLD, Mount, Workcell
+from armillary.model.workcell import Workcell
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.rotation import orthonormality_error

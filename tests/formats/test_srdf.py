@@ -18,9 +18,10 @@ from armillary.model.group import Group
 from armillary.model.joints.revolute import Revolute
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.mount import Mount
 from armillary.model.posture import Posture
 from armillary.model.rules import Rules
-from armillary.model.workcell import Mount, Workcell
+from armillary.model.workcell import Workcell
 
 BALL = '<collision><geometry><sphere radius="1"/></geometry></collision>'
 BODIES = ("base", "upper", "fore", "hand", "left", "right")

@@ -14,11 +14,12 @@ from armillary.model.group import Group
 from armillary.model.joints.revolute import Revolute
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.mount import Mount
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.rules import Rules
 from armillary.model.shapes.sphere import Sphere
-from armillary.model.workcell import Mount, Workcell
+from armillary.model.workcell import Workcell
 
 BALL = (Sphere(radius=1.0),)
 Z = (0.0, 0.0, 1.0)

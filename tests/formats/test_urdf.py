@@ -21,8 +21,9 @@ from armillary.model.joints.fixed import Fixed
 from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
 from armillary.model.link import Link
+from armillary.model.mount import Mount
 from armillary.model.shapes import Box, Capsule, Cylinder, HalfSpace, Mesh, Sphere
-from armillary.model.workcell import Mount, Workcell
+from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
 
 

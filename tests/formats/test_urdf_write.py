@@ -33,11 +33,12 @@ from armillary.model.joints.screw import Screw
 from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.mount import Mount
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.shape import Shape
 from armillary.model.shapes import Box, Capsule, Cylinder, Mesh, Sphere
-from armillary.model.workcell import Mount, Workcell
+from armillary.model.workcell import Workcell
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
 
@@ -88,8 +89,12 @@ def poses(cell: Workcell, q: Mapping[str, float]) -> dict[str, Pose]:
             )
             value = 0.0
             for drive in manipulator.drives[k]:
-                own = positions[cell.offsets[number] + drive.of]
-                value = drive.multiplier * own + drive.offset
+                own = [
+                    i
+                    for i, k in enumerate(cell.joints.links)
+                    if cell.owners[k] == number
+                ]
+                value = drive.at([positions[i] for i in own])
             links[cell.starts[number] + k] = before @ link.joint.transform(value)
         prefix = f"{manipulator.name}/" if len(cell.manipulators) > 1 else ""
         for name, place in manipulator.frame_refs.items():

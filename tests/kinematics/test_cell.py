@@ -32,10 +32,13 @@ def walk(cell: Cell, frame: str, q: np.ndarray) -> np.ndarray:
             joint = manipulator.links[k].joint
             value = 0.0
             for drive in manipulator.drives[k]:
-                value = (
-                    drive.multiplier * q[cell.workcell.offsets[m] + drive.of]
-                    + drive.offset
-                )
+                joints = cell.workcell.joints.links
+                own = [
+                    i
+                    for i, link in enumerate(joints)
+                    if cell.workcell.owners[link] == m
+                ]
+                value = drive.multiplier * q[own[drive.of]] + drive.offset
             X = joint.transform(value).matrix() @ X
             k = manipulator.parents[k]
         support = cell.workcell.base_frames[m]

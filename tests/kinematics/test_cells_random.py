@@ -18,7 +18,7 @@ from armillary import Cell, Link, Pose, State
 from armillary.errors import StateError
 from armillary.kernel.interpret import interpret
 from armillary.model.link_poses import poses_of
-from armillary.model.workcell import WORLD
+from armillary.model.mount import WORLD
 from strategies import (
     carriers,
     cells,

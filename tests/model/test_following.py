@@ -11,8 +11,9 @@ from armillary.model.coupling import Coupling
 from armillary.model.joints import Revolute
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.mount import Mount
 from armillary.model.parents import endless
-from armillary.model.workcell import Mount, Workcell
+from armillary.model.workcell import Workcell
 
 LONG = 20_000  # what takes as many steps as its square takes minutes
 

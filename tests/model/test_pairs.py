@@ -18,12 +18,13 @@ from armillary.model.joints.revolute import Revolute
 from armillary.model.link import Link
 from armillary.model.link_pairs import Pairs
 from armillary.model.manipulator import Manipulator
+from armillary.model.mount import WORLD, Mount
 from armillary.model.rules import Rule, Rules
 from armillary.model.shapes.box import Box
 from armillary.model.shapes.mesh import Mesh
 from armillary.model.shapes.sphere import Sphere
 from armillary.model.tree import Base, Tree
-from armillary.model.workcell import WORLD, Mount, Workcell
+from armillary.model.workcell import Workcell
 from armillary.spatial.pose import IDENTITY
 
 BOX = Box(size=(1.0, 1.0, 1.0))

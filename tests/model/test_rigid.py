@@ -14,7 +14,7 @@ from armillary.kinematics.placement import Placement
 from armillary.model.frame import Frame
 from armillary.model.joints import Revolute
 from armillary.model.link import Link
-from armillary.model.workcell import Mount
+from armillary.model.mount import Mount
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import EYE
 from armillary.testing.samples import random_pose

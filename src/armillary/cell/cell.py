@@ -20,15 +20,18 @@ from armillary.kinematics import (
     relative_pose,
     state_twist,
 )
+from armillary.kinematics import loops as loop_questions
 from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.kernels import Joints
 from armillary.kinematics.state import State
 from armillary.kinematics.violations import Violation, violations_of
 from armillary.model.display import table
+from armillary.model.loops.loop import Closure, Rod
 from armillary.model.manipulator import Manipulator
+from armillary.model.mount import WORLD, Mount
 from armillary.model.property import Property
 from armillary.model.rules import Rules
-from armillary.model.workcell import DEFAULT_RULES, WORLD, Mount, Workcell
+from armillary.model.workcell import DEFAULT_RULES, Workcell
 
 if TYPE_CHECKING:
     from armillary.ik.differential import DifferentialSolver
@@ -105,6 +108,7 @@ class Cell:
         mounts: Sequence[Mount] = (),
         properties: Sequence[Property] = (),
         rules: Rules = DEFAULT_RULES,
+        loops: Sequence[Closure | Rod] = (),
     ) -> None:
         """Make the workcell; see `Workcell` for its fields and errors."""
         workcell = Workcell(
@@ -113,6 +117,7 @@ class Cell:
             mounts=mounts,
             properties=properties,
             rules=rules,
+            loops=loops,
         )
         object.__setattr__(self, "workcell", workcell)
 
@@ -180,6 +185,16 @@ class Cell:
         They are `manipulator/joint` where the cell has more than one manipulator.
         """
         return self.workcell.joint_names
+
+    @property
+    def passive_names(self) -> tuple[str, ...]:
+        """Return the names of the joints that loops determine, as in `joint_names`."""
+        return self.workcell.passive_names
+
+    @property
+    def loops(self) -> tuple[Closure | Rod, ...]:
+        """Return what closes loops between manipulators."""
+        return self.workcell.loops
 
     @property
     def frame_names(self) -> tuple[str, ...]:
@@ -354,7 +369,7 @@ class Cell:
             StateError: The state is not one of this cell.
         """
         given = self.bind(state)
-        return tuple(violations_of(self.workcell, given.q, given.qd, tolerance))
+        return tuple(violations_of(self.workcell, given.positions, given.qd, tolerance))
 
     pose = _asks(all_frames.pose)
     poses = _asks(all_frames.poses)
@@ -362,6 +377,12 @@ class Cell:
     twist = _asks(state_twist.twist)
     carried = _asks(payload.carried)
     pairs = _asks(pairs.pairs)
+
+    # closed loops
+
+    close_loops = _asks(loop_questions.close_loops)
+    branches = _asks(loop_questions.branches)
+    mobility = _asks(loop_questions.mobility)
 
     # the tree of frames
 

@@ -177,9 +177,9 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         found: dict[int, float] = {}
         known: dict[str, None] = {}
-        for m, start in zip(self.cell.manipulators, self.cell.offsets, strict=True):
+        for m in self.cell.manipulators:
             for posture in m.postures:
-                places = [start + m.joint_names.index(j) for j in posture.joints]
+                places = [self.cell.joint(f"{m.name}/{j}") for j in posture.joints]
                 if set(places) & set(self.joints):
                     known[posture.name] = None
                     if posture.name == name:

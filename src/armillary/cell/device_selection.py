@@ -9,9 +9,10 @@ from armillary.errors import ModelError, quote, unknown
 from armillary.kinematics.state import State
 from armillary.model.group import Group
 from armillary.model.manipulator import Manipulator
+from armillary.model.mount import WORLD
 from armillary.model.parents import nearest
 from armillary.model.tree import Tree
-from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
+from armillary.model.workcell import WORLD_LINK, Workcell
 
 __all__ = ["Choice", "chosen"]
 
@@ -84,14 +85,14 @@ def _part(state: State, name: str) -> Choice:
     cell = state.cell
     if name in cell.index:
         k = cell.index[name]
-        places = range(len(cell.manipulators[k].coordinates))
-        active = _active(state.tree, (cell.offsets[k] + i for i in places))
+        links = cell.joints.links[: cell.loop_system.count]
+        own = (place for place, link in enumerate(links) if cell.owners[link] == k)
+        active = _active(state.tree, own)
         manipulator = cell.manipulators[k]
         return Choice(tuple(active), _base_of(manipulator), _ends_of(manipulator))
     manipulator, group = _find_group(cell, name)
-    start = cell.offsets[cell.index[manipulator.name]]
     named = manipulator.group_joints(group.name)
-    places = [start + manipulator.joint_names.index(joint) for joint in named]
+    places = [cell.joint(f"{manipulator.name}/{joint}") for joint in named]
     part = _of_joints(state, list(_active(state.tree, places)))
     if not group.chains:
         return part

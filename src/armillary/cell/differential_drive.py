@@ -14,11 +14,12 @@ from armillary.errors import StateError
 from armillary.kinematics.bound_state import home
 from armillary.kinematics.joint_vector import with_numbers
 from armillary.kinematics.kernels import listed_joints
-from armillary.kinematics.placement import placed_frame
+from armillary.kinematics.placement import check_free, placed_frame
 from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import named_twist, twist_in
 from armillary.model.link_poses import poses_of
-from armillary.model.workcell import WORLD, Workcell
+from armillary.model.mount import WORLD
+from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
 from armillary.spatial.twist import exp, vector6
 
@@ -56,7 +57,7 @@ def differential_drive(
             the base.
         StateError: The base is fixed, or carried by another.
     """
-    home(cell).check_free(name)
+    check_free(home(cell).tree, name)
     base = placed_frame(cell, name)
     wheels = wheels_of(cell, name, (left, right), (radius, travel, track_width))
     axle = axle_of(cell, base, wheels)
@@ -135,7 +136,7 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         change = _two(dq)
         state = state.bound(self.cell)
-        state.check_free(self.manipulator)
+        check_free(state.tree, self.manipulator)
         rolled = (self.q(state) + change).tolist()
         q = with_numbers(state.q, self.axle.joints, rolled)
         X_WB = self._base(state) @ exp(vector6(self.base_jacobian @ change))
@@ -211,7 +212,7 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def _base(self, state: State) -> Pose:
         at = [placed_frame(self.cell, self.manipulator)]
-        (X_WB,) = poses_of(state.tree, state.q, at, self.cell.frame(WORLD))
+        (X_WB,) = poses_of(state.tree, state.positions, at, self.cell.frame(WORLD))
         return X_WB
 
 

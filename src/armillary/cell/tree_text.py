@@ -10,8 +10,9 @@ from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.state import State
 from armillary.model.link import Link
 from armillary.model.link_poses import LinkPoses
+from armillary.model.mount import WORLD
 from armillary.model.tree import Base, Tree
-from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
+from armillary.model.workcell import WORLD_LINK, Workcell
 
 __all__ = ["DEEPEST_INDENT", "Row", "tree", "tree_lines", "tree_rows"]
 
@@ -67,7 +68,7 @@ def tree_lines(state: State, *, depth: int | None = None) -> Iterator[str]:
     depth: The level of the deepest frames that are shown, the world's being 0.
     """
     cell, tree = state.cell, state.tree
-    poses = LinkPoses(tree, state.q, WORLD_LINK)
+    poses = LinkPoses(tree, state.positions, WORLD_LINK)
     rows: list[tuple[str, ...]] = [(*HEADER, *NUMBERS)]
     for name, row in _rows(tree, depth):
         at = cell.frame(name)

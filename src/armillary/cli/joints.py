@@ -17,7 +17,7 @@ DEGREES_PER_RADIAN = 180.0 / math.pi
 
 def moving_links(cell: Workcell) -> list[Link]:
     """Return the link that each coordinate of q moves, in the order of q."""
-    return [m.links[k] for m in cell.manipulators for k in m.coordinates]
+    return [cell.links[k] for k in cell.joints.links[: cell.loop_system.count]]
 
 
 def si_factors(cell: Workcell, joints: Sequence[str]) -> npt.NDArray[np.float64]:

@@ -19,7 +19,7 @@ from armillary.errors import (
 )
 from armillary.formats.files import read_bytes
 from armillary.kinematics.state import State
-from armillary.model.workcell import WORLD
+from armillary.model.mount import WORLD
 
 
 def add_frame(parser: argparse.ArgumentParser) -> None:

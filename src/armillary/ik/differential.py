@@ -24,8 +24,9 @@ from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import named_twist
+from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
-from armillary.model.workcell import WORLD, Workcell
+from armillary.model.workcell import Workcell
 
 Array = npt.NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from armillary.errors import ShapeError
 from armillary.ik.method import Candidates
 from armillary.ik.query import Query
 from armillary.ik.reason import Reason
-from armillary.ik.solution import distinct
+from armillary.kinematics.joint_vector import distinct
 
 Array = npt.NDArray[np.float64]
 

@@ -59,9 +59,11 @@ def solver_of(  # noqa: PLR0913
         bound = bound_state(cell, state)
         ends = [to, *(goal.frame for goal in goals)]
         moved = selection_of(cell, joints, bound, ends)
-        if moved.bases or any(bound.q[k] != selection.rest[k] for k in moved.others):
+        if moved.bases or any(
+            bound.positions[k] != selection.rest[k] for k in moved.others
+        ):
             tree = bound.tree
-            selection = moved._replace(rest=_at_home(selection, bound.q))
+            selection = moved._replace(rest=_at_home(selection, bound.positions))
             key = *key, *_decisive(tree, selection)
             known = vars(cell).setdefault("solvers_of_states", {})
             if key not in known and len(known) >= MOST_KEPT:

@@ -66,7 +66,7 @@ def negative_manipulability(problem: Problem) -> Purpose:
     kept = [*range(3)] * goal.has_position + [*range(3, 6)] * goal.has_rotation
 
     def purpose(q: Sequence[Number]) -> Number:
-        columns = jacobian(problem.tree, problem.selection.expand(q), twist)
+        columns = jacobian(problem.tree, problem.selection.vector(q), twist)
         chosen = [[columns[i][k] for k in kept] for i in inputs]
         if len(chosen) < len(kept):
             return 0.0 - manipulability(chosen)

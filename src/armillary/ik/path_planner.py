@@ -18,9 +18,10 @@ from armillary.ik.path_graph import Turns, through
 from armillary.ik.query import Query
 from armillary.ik.reason import Reason
 from armillary.ik.recognised_form import RecognisedForm, has_free_elbow
-from armillary.ik.solution import SAME, distinct
+from armillary.ik.solution import SAME
 from armillary.ik.user_form import UserForm
 from armillary.kernel.search import SearchOptions
+from armillary.kinematics.joint_vector import distinct
 
 Array = npt.NDArray[np.float64]
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from armillary.ik.method import Candidates
 from armillary.ik.reason import Reason
+from armillary.kinematics.joint_vector import distinct
 from armillary.model.display import table
 
 Array = npt.NDArray[np.float64]
@@ -144,18 +145,6 @@ class Answers:
 
     def __repr__(self) -> str:
         return f"<Answers: {int(self.success.sum())} to {self.count.size} targets>"
-
-
-def distinct(q: Array, apart: float) -> list[int]:
-    """Return the indices of vectors that differ from all before, shape (k, n).
-
-    apart: By how much a joint differs at least [m or rad].
-    """
-    kept: list[int] = []
-    for k, one in enumerate(q):
-        if not kept or np.abs(q[kept] - one).max(axis=1).min() > apart:
-            kept.append(k)
-    return kept
 
 
 def _closed(array: Any) -> Any:

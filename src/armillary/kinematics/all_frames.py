@@ -13,16 +13,19 @@ import numpy.typing as npt
 from armillary.errors import NotCompiled
 from armillary.kernel import shared_kernel
 from armillary.kernel.arguments import as_inputs
-from armillary.kinematics.bound_state import bound_state
+from armillary.kinematics.bound_state import bound_state, branch_of
+from armillary.kinematics.closing.branch import Branch, home_branch
+from armillary.kinematics.closing.kernel import closed_kernel
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.poses import poses_program
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import poses_of
+from armillary.model.mount import WORLD
 from armillary.model.parents import nearest
 from armillary.model.tree import Tree
-from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
+from armillary.model.workcell import WORLD_LINK, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.trace import Port, Program, trace
 
@@ -51,7 +54,7 @@ def pose(
         StateError: The state is not one of this cell.
     """
     bound, to = bound_state(cell, state), cell.frame(relative_to)
-    (X,) = poses_of(bound.tree, bound.q, [cell.frame(frame)], to)
+    (X,) = poses_of(bound.tree, bound.positions, [cell.frame(frame)], to)
     return X.matrix()
 
 
@@ -68,7 +71,10 @@ def poses(cell: Workcell, state: State, *, q: npt.ArrayLike | None = None) -> Po
     bound = bound_state(cell, state)
     bases = base_poses(bound.tree)
     frames = bases.frames
-    matrices = frames.one(bound.q, bases) if q is None else frames.many(q, bases)
+    if q is None:
+        matrices = frames.one(bound.positions, bases)
+    else:
+        matrices = frames.many(q, bases, branch_of(bound))
     return Poses(cell, frames.rows, matrices)
 
 
@@ -141,25 +147,37 @@ class AllFrames:
         found = nearest(tree.parents, bases, movable.__contains__)
         self.carriers = [cell.owners[base] for base in found]
         self._tree = tree.released()
-        every = tuple(range(len(cell.joint_names)))
-        self._selection = Inputs(every, cell.home_q, bases=tree.movable)
+        n, every = cell.loop_system.count, range(len(cell.joints.home))
+        self._selection = Inputs(
+            tuple(every[:n]), cell.joints.home, (), tree.movable, tuple(every[n:])
+        )
 
-    def one(self, q: tuple[float, ...], bases: BasePoses) -> Array:
-        """Return the poses of all frames in the world, shape (k, 4, 4)."""
-        return self._settled(self._of_one, np.matmul, np.array(q), bases)
+    def one(self, positions: tuple[float, ...], bases: BasePoses) -> Array:
+        """Return the poses of all frames in the world, shape (k, 4, 4).
 
-    def many(self, q: Any, bases: BasePoses) -> Array:
-        """Return the poses at many q, (..., n) -> (..., k, 4, 4)."""
-        return self._settled(self._of_many, self._product, q, bases)
+        positions: Of all joints, passive ones last.
+        """
+        n = len(self._selection.inputs)
+        solved = [np.array(positions[n:])] if self._selection.passive else []
+        q = np.array(positions[:n])
+        return self._settled(self._of_one, np.matmul, [*solved, q], bases)
+
+    def many(self, q: Any, bases: BasePoses, branch: Branch | None) -> Array:
+        """Return the poses at many q, (..., n) -> (..., k, 4, 4).
+
+        branch: On which loops are closed; that of home by default.
+        """
+        return self._settled(self._of_many(branch), self._product, [q], bases)
 
     def _settled(
         self,
         compute: Callable[..., Array],
         multiply: Callable[[Array, Array], Array],
-        q: Any,
+        given: list[Any],
         bases: BasePoses,
     ) -> Array:
-        poses = compute(bases.matrices, q) if self._tree.movable else compute(q)
+        moved = [bases.matrices] if self._tree.movable else []
+        poses = compute(*moved, *given)
         bases.settle(poses, multiply)
         poses.flags.writeable = False
         return poses
@@ -169,9 +187,16 @@ class AllFrames:
         # A block of several lanes would compute the same row in each of them.
         return self._kernel(lanes=1)
 
-    @cached_property
-    def _of_many(self) -> Callable[..., Array]:
-        return self._kernel(lanes=None)
+    def _of_many(self, branch: Branch | None) -> Callable[..., Array]:
+        if not self._selection.passive:
+            return kept(self, "many", lambda: self._kernel(lanes=None))
+
+        def made() -> Callable[..., Array]:
+            return closed_kernel(
+                self._cell, self._selection, self._program, branch=branch
+            )
+
+        return kept(branch or home_branch(self._cell), ("many", id(self)), made)
 
     @cached_property
     def _product(self) -> Callable[[Array, Array], Array]:
@@ -197,11 +222,17 @@ class AllFrames:
     def _interpreted(self, *given: Any) -> Array:
         """Return what a kernel would, row by row."""
         *bases, q = given
+        solved = bases[len(self._selection.shapes) :]
         port, count = Port("q", (len(self._cell.joint_names),)), len(self._frames)
         (Q,) = as_inputs(Program("fk", (port,), (), (), ()), [q])
         poses = np.empty((*Q.shape[:-1], count, 4, 4))
         for row in np.ndindex(Q.shape[:-1]):
-            tree, whole = self._selection.applied(self._tree, Q[row].tolist(), bases)
+            tree, whole = self._selection.applied(
+                self._tree,
+                Q[row].tolist(),
+                bases[: len(self._selection.shapes)],
+                *solved,
+            )
             found = poses_of(tree, whole, self._frames, IN_WORLD)
             poses[row] = np.reshape([X.matrix() for X in found], (count, 4, 4))
         return poses

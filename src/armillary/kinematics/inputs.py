@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -17,7 +17,10 @@ from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
 from armillary.trace import Port, Program, trace
 
-__all__ = ["Inputs", "program_of"]
+__all__ = ["PASSIVE", "Inputs", "program_of"]
+
+PASSIVE: Final = "passive"
+"""The input of programs that holds the passive joints of loops: it is solved for."""
 
 
 class Inputs(NamedTuple):
@@ -29,15 +32,34 @@ class Inputs(NamedTuple):
 
     Attributes:
         inputs: The joints that are q, as indices into the cell's q.
-        rest: A whole q, from which the other joints take their positions [m or rad].
+        rest: Where all joints are, passive ones last, from which the others take their
+            positions [m or rad].
         others: Joints besides `inputs` whose positions are inputs.
         bases: Manipulators whose base poses are inputs.
+        passive: Joints that loops determine and that are solved for.
     """
 
     inputs: tuple[int, ...]
     rest: tuple[float, ...]
     others: tuple[int, ...] = ()
     bases: tuple[int, ...] = ()
+    passive: tuple[int, ...] = ()
+
+    @classmethod
+    def at_home(
+        cls, tree: Tree, frames: Sequence[FrameRef], inputs: tuple[int, ...]
+    ) -> Self:
+        """Return the selection in which all but q is constant, as at home.
+
+        Args:
+            tree: Of the cell as it was built.
+            frames: Whose poses relative to each other are asked for.
+            inputs: The joints that are q.
+        """
+        home = tree.cell.joints.home
+        if not tree.cell.loop_system.blocks:
+            return cls(inputs, home)
+        return cls(inputs, home, passive=tree.passive_joints(tree.between(frames)))
 
     @classmethod
     def between(
@@ -53,13 +75,13 @@ class Inputs(NamedTuple):
             tree: Of the state.
             frames: Whose poses relative to each other are asked for.
             inputs: The joints that are q.
-            rest: The q of the state.
+            rest: Where all joints are in the state, passive ones last.
         """
         links = tuple(frame.link for frame in frames)
-        others, bases = kept(
+        decisive = kept(
             tree, ("inputs", links, inputs), lambda: _decisive(tree, frames, inputs)
         )
-        return cls(inputs, rest, others, bases)
+        return cls(inputs, rest, *decisive)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -80,19 +102,31 @@ class Inputs(NamedTuple):
             values.append([tree.bases[m].frame.pose.matrix() for m in self.bases])
         return values
 
-    def expand(self, q: Sequence[Number]) -> list[Number]:
-        """Return the whole q, the positions of `others` among the constants."""
-        return with_numbers(self.rest, self.inputs, q)
+    def vector(
+        self,
+        q: Sequence[Number],
+        others: Sequence[Number] = (),
+        passive: Sequence[Number] = (),
+    ) -> list[Number]:
+        """Return where all joints are, passive ones last; constants where not given."""
+        whole = with_numbers(self.rest, self.inputs, q)
+        if len(others):
+            whole = with_numbers(whole, self.others, others)
+        return with_numbers(whole, self.passive, passive) if len(passive) else whole
 
     def applied(
-        self, tree: Tree, q: Sequence[Number], values: Sequence[Any]
+        self,
+        tree: Tree,
+        q: Sequence[Number],
+        values: Sequence[Any],
+        passive: Sequence[Number] = (),
     ) -> tuple[Tree, list[Number]]:
-        """Return the tree and the whole q that the inputs of a program describe.
+        """Return the tree and the positions of all joints that inputs describe.
 
         values: As from `values`, of floats or traced.
         """
         given = dict(zip(self.shapes, values, strict=True))
-        whole = with_numbers(self.expand(q), self.others, given.get("others", ()))
+        whole = self.vector(q, given.get("others", ()), passive)
         if not self.bases:
             return tree, whole
         changes: dict[int, Base] = {}
@@ -105,13 +139,14 @@ class Inputs(NamedTuple):
 
 def _decisive(
     tree: Tree, frames: Sequence[FrameRef], inputs: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the other joints and the moved bases that decide the poses of frames."""
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Return other joints, moved bases and passive joints that decide poses."""
     path, built = tree.between(frames), tree.cell.base_frames
     moved = set(tree.moving_joints(path))
     bases = sorted(tree.bases_among(path))
     placed = (m for m in bases if tree.bases[m].frame != built[m])
-    return tuple(sorted(moved - {*inputs})), tuple(placed)
+    others = tuple(sorted(moved - {*inputs}))
+    return others, tuple(placed), tree.passive_joints(path)
 
 
 def program_of(
@@ -123,14 +158,15 @@ def program_of(
     output: str,
     **more: tuple[int, ...],
 ) -> Program:
-    """Return the program of equations of a tree and the whole q.
+    """Return the program of equations of a tree and the positions of all joints.
 
     Where a script cannot be compiled, the program runs as Python.
 
-    Its inputs are those of `selection.shapes`, q, and `more`.
+    Its inputs are those of `selection.shapes`, passive joints of loops if there are
+    any, q, and `more`.
 
     Args:
-        equations: Takes a tree, the whole q, and what is given for `more`.
+        equations: Takes a tree, where all joints are, and what is given for `more`.
         tree: What moves.
         selection: Which joints are q, and what else is an input.
         name: Of the program.
@@ -138,22 +174,28 @@ def program_of(
         more: Shapes of the further inputs.
     """
     bound = selection.shapes
+    passive = {PASSIVE: (len(selection.passive),)} if selection.passive else {}
 
     def of_inputs(*given: Any) -> Any:
-        q, *rest = given[len(bound) :]
-        now, whole = selection.applied(tree, q, given[: len(bound)])
+        solved, (q, *rest) = _split(given[len(bound) :], len(passive))
+        now, whole = selection.applied(tree, q, given[: len(bound)], *solved)
         return equations(now, whole, *rest)
 
-    shapes = {**bound, "q": (len(selection.inputs),), **more}
+    shapes = {**bound, **passive, "q": (len(selection.inputs),), **more}
     try:
         return trace(of_inputs, name=name, outputs=(output,), **shapes)
     except NotCompiled as reason:  # a script moves something
         rest = [selection.rest[k] for k in selection.inputs]
+        solved = [[selection.rest[k] for k in selection.passive]] if passive else []
         zeros = (np.zeros(shape) for shape in more.values())
         try:
-            found = of_inputs(*selection.values(tree), rest, *zeros)
+            found = of_inputs(*selection.values(tree), *solved, rest, *zeros)
         except AttributeError:  # it takes derivatives of traced scalars
             raise reason from None
         ports = tuple(Port(*each) for each in shapes.items())
         result = Port(output, np.shape(found))
         return PythonProgram(name, ports, (result,), (), (), of_inputs)
+
+
+def _split(values: Sequence[Any], count: int) -> tuple[Sequence[Any], Sequence[Any]]:
+    return values[:count], values[count:]

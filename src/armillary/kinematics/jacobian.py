@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from armillary.kinematics.closing.rates import independent_columns, passive_rates
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import LinkPoses, poses_of
@@ -84,8 +85,11 @@ def acceleration_program(
         now: Tree, q: list[Any], qd: Sequence[Number], qdd: Sequence[Number] = ()
     ) -> Any:
         v = velocity(now, q, at_origin, zip(joints, qd, strict=True))
-        own: list[Scalar] = [q[k] for k in joints]
-        total: list[Number] = jvp(v, zip(own, qd, strict=True))
+        moving: list[tuple[Scalar, Number]] = [
+            (q[k], rate)
+            for k, rate in _all_rates(now, q, joints, qd, selection.passive)
+        ]
+        total: list[Number] = jvp(v, moving)
         if not bias:
             steady = velocity(now, q, at_origin, zip(joints, qdd, strict=True))
             total = [a + b for a, b in zip(total, steady, strict=True)]
@@ -109,14 +113,33 @@ def acceleration_program(
     )
 
 
+def _all_rates(
+    tree: Tree,
+    q: Sequence[Number],
+    joints: Sequence[int],
+    qd: Sequence[Number],
+    passive: Sequence[int],
+) -> Iterator[tuple[int, Number]]:
+    """Yield the rates of joints, and of the passive ones that follow them."""
+    rates = dict(zip(joints, qd, strict=True))
+    yield from rates.items()
+    follow = passive_rates(tree.cell, q, passive)
+    for k in passive:
+        parts = [
+            rate * rates[joint] for joint, rate in follow[k].items() if joint in rates
+        ]
+        yield k, sum(parts[1:], parts[0]) if parts else 0.0
+
+
 def velocity(
     tree: Tree,
     q: Sequence[Number],
     twist: Twist,
     rates: Iterable[tuple[int, Number]],
 ) -> list[Number]:
-    """Return the twist J qd, six numbers, at the whole vector q.
+    """Return the twist J qd, six numbers.
 
+    q: Where all joints are, passive ones last.
     rates: Of joints that move, each with its index in q.
     """
     columns = jacobian(tree, q, twist)
@@ -127,7 +150,7 @@ def velocity(
 
 
 def jacobian(tree: Tree, q: Sequence[Number], twist: Twist) -> list[tuple[Number, ...]]:
-    """Return the column of each joint of the cell.
+    """Return the column of each joint of q.
 
     With L the nearest link that carries both frames, joint j of the path L to `frame`
     adds the twist (R_Lj v_j + w x (p - p_Lj), w), w = R_Lj w_j, at the point p; joints
@@ -138,7 +161,7 @@ def jacobian(tree: Tree, q: Sequence[Number], twist: Twist) -> list[tuple[Number
     poses = LinkPoses(tree, q, root)
     point = poses.pose(twist.point).position
     turn = transpose(poses.pose(twist.axes).rotation)
-    columns: list[list[Number]] = [[0.0] * 6 for _ in tree.cell.joint_names]
+    columns: list[list[Number]] = [[0.0] * 6 for _ in tree.joint_links]
     forward = tree.path(root, twist.frame.link)
     backward = tree.path(root, twist.relative_to.link)
     for path, other, sign in ((forward, backward, 1.0), (backward, forward, -1.0)):
@@ -152,7 +175,8 @@ def jacobian(tree: Tree, q: Sequence[Number], twist: Twist) -> list[tuple[Number
                 column, factor = columns[drive.of], sign * drive.multiplier
                 for row, number in enumerate((*linear, *angular)):
                     column[row] = column[row] + factor * number
-    return [tuple(column) for column in columns]
+    found = [tuple(column) for column in columns]
+    return independent_columns(tree.cell, q, found)
 
 
 def _at_point(poses: LinkPoses, link: int, point: Vector3) -> list[Vector6]:

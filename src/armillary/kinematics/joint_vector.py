@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from armillary.errors import StateError, quote
 from armillary.model.workcell import Workcell
 
-__all__ = ["check_joints", "numbers_of", "with_numbers"]
+__all__ = ["check_joints", "distinct", "numbers_of", "with_numbers"]
 
 T = TypeVar("T")
 
@@ -82,4 +83,18 @@ def check_joints(count: int, own: Workcell | None, cell: Workcell) -> None:
 
 
 def _joints(cell: Workcell) -> list[str]:
-    return [f"{m.name}/{name}" for m in cell.manipulators for name in m.joint_names]
+    if len(cell.manipulators) != 1:
+        return list(cell.joint_names)
+    return [f"{cell.manipulators[0].name}/{name}" for name in cell.joint_names]
+
+
+def distinct(q: npt.NDArray[np.float64], apart: float) -> list[int]:
+    """Return the indices of vectors that differ from all before, shape (k, n).
+
+    apart: By how much a joint differs at least [m or rad].
+    """
+    kept: list[int] = []
+    for k, one in enumerate(q):
+        if not kept or np.abs(q[kept] - one).max(axis=1).min() > apart:
+            kept.append(k)
+    return kept

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError
-from armillary.kernel import Kernel, shared_kernel
+from armillary.kernel import Kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
-from armillary.kinematics.bound_state import bound_state
+from armillary.kinematics.bound_state import bound_state, branch_of
+from armillary.kinematics.closing.kernel import closed_kernel
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
@@ -65,8 +66,9 @@ def kernel_of(
     key = "kernel", question, listed_joints(joints), _type_key(dtype)
 
     def made() -> Kernel:
-        program = make(Tree.of(cell), selection_of(cell, joints))
-        return shared_kernel(program, dtype=dtype)
+        selection = selection_of(cell, joints, None, frames())
+        program = make(Tree.of(cell), selection)
+        return closed_kernel(cell, selection, program, dtype=dtype)
 
     return kept(cell, key, made)
 
@@ -87,10 +89,16 @@ def kernel_of_state(
     chosen = selection.inputs, selection.others, selection.bases
     key = "kernel of a state", question, chosen, holders, _type_key(dtype)
 
-    def made() -> Kernel:
-        return shared_kernel(make(tree, selection), dtype=dtype)
+    def program() -> Program:
+        return make(tree, selection)
 
-    return bind(kept(state.cell, key, made), selection.values(tree))
+    def made() -> Kernel:
+        found = kept(state.cell, (*key, "program"), program)
+        return closed_kernel(state.cell, selection, found, branch=branch, dtype=dtype)
+
+    branch = branch_of(state) if selection.passive else None
+    kernel = kept(branch or state.cell, key, made)
+    return bind(kernel, selection.values(tree))
 
 
 def selection_of(
@@ -114,8 +122,8 @@ def selection_of(
     """
     inputs = _indices(cell, joints)
     if state is None:
-        return Inputs(inputs, cell.home_q)
-    return Inputs.between(state.tree, frames, inputs, state.q)
+        return Inputs.at_home(Tree.of(cell), frames, inputs)
+    return Inputs.between(state.tree, frames, inputs, state.positions)
 
 
 def _indices(cell: Workcell, joints: Joints) -> tuple[int, ...]:

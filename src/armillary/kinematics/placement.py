@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from operator import lt
 from typing import Any
@@ -14,9 +14,10 @@ from armillary.errors import ModelError, StateError, quote
 from armillary.model.check_pose import rigid
 from armillary.model.fields import ThreeFloats, default
 from armillary.model.frame import FrameRef
+from armillary.model.mount import WORLD
 from armillary.model.parents import endless
 from armillary.model.tree import Tree
-from armillary.model.workcell import WORLD, Workcell
+from armillary.model.workcell import Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import without_negative_zeros
 
@@ -114,12 +115,27 @@ def check_movable(cell: Workcell, name: str) -> None:
         UnknownName: No manipulator has that name.
     """
     cell.number(name)
+    for loop in cell.loops:
+        sides = [set(_carriers(cell, end)) for end in (loop.a, loop.b)]
+        if cell.index[name] in sides[0] ^ sides[1]:
+            raise StateError(
+                f"The base of {quote(name)} cannot be moved by a state: {loop.label} "
+                "holds it, which was closed with the base where the cell was built."
+            )
     mount = cell.mounted.get(name)
     if mount is not None and mount.bolted:
         raise StateError(
             f"{quote(name)} is fixed to {quote(mount.on)}; a mount with bolted=False "
             "would let it move."
         )
+
+
+def _carriers(cell: Workcell, frame: str) -> Iterator[int]:
+    """Yield the manipulators that carry a frame, its own first."""
+    k = cell.owners[cell.frame(frame).link]
+    while k >= 0:
+        yield k
+        k = cell.owners[cell.base_frames[k].link]
 
 
 def check_carried(tree: Tree, names: Iterable[str]) -> None:
@@ -137,18 +153,49 @@ def check_carried(tree: Tree, names: Iterable[str]) -> None:
             )
 
 
-def check_not_carried(tree: Tree, part: str, to: str, at: FrameRef) -> None:
-    """Refuse to attach a manipulator to a frame that it carries.
+def holder_of(tree: Tree, name: str) -> str | None:
+    """Return the frame that a manipulator is attached to, None where it is not."""
+    base = tree.bases[tree.cell.number(name)]
+    return base.on if base.manner == "attached" else None
+
+
+def check_free(tree: Tree, name: str) -> None:
+    """Refuse to move a base that is not free in the world.
+
+    Raises:
+        StateError: It is attached to another, mounted on another or fixed.
+        UnknownName: The manipulator does not exist.
+    """
+    check_movable(tree.cell, name)
+    on = tree.bases[tree.cell.number(name)].on
+    if on != WORLD:
+        raise StateError(
+            f"{quote(name)} is carried by {quote(on)} and moves with it; only a base "
+            "on the world has a velocity of its own."
+        )
+
+
+def check_attachable(tree: Tree, part: str, to: str, *, replace: bool) -> None:
+    """Refuse to attach a manipulator to a frame that it carries, or a second time.
 
     Args:
         tree: Where all else stands.
         part: The manipulator.
         to: Name of the frame.
-        at: The frame.
+        replace: Whether it may be taken from what holds it.
 
     Raises:
-        StateError: The part carries it.
+        StateError: The part carries the frame, is fixed, or attached already.
+        UnknownName: There is no such manipulator or frame.
     """
+    check_movable(tree.cell, part)
+    at = tree.cell.frame(to)
+    present = holder_of(tree, part)
+    if present is not None and not replace:
+        raise StateError(
+            f"{quote(part)} is attached to {quote(present)} already; release it first, "
+            "or pass replace=True."
+        )
     if tree.cell.index[part] in tree.bases_among(tree.ancestors(at.link)):
         raise StateError(
             f"{quote(part)} cannot be attached to {quote(to)}: that frame is carried "

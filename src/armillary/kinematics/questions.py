@@ -26,8 +26,9 @@ from armillary.kinematics.poses import FORMS, pose_error_program, poses_program
 from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import frame_list, named_twist
 from armillary.model.frame import FrameRef
+from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
-from armillary.model.workcell import WORLD, Workcell
+from armillary.model.workcell import Workcell
 from armillary.trace import Program
 
 __all__ = [

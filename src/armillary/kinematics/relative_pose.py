@@ -8,14 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import StateError, quote
-from armillary.kernel import shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
-from armillary.kinematics.bound_state import bound_state
+from armillary.kinematics.bound_state import bound_state, branch_of
+from armillary.kinematics.closing.kernel import closed_kernel
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.poses import poses_program
 from armillary.kinematics.state import State
+from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
-from armillary.model.workcell import WORLD, Workcell
+from armillary.model.workcell import Workcell
 
 Array = npt.NDArray[np.float64]
 
@@ -60,7 +61,10 @@ class Between:
         self._path = self._path_in(state.tree)
         n = len(cell.joint_names)
         bases = tuple(m for m in self._path if m in state.tree.movable)
-        self._selection = Inputs(tuple(range(n)), state.q, bases=bases)
+        passive = state.tree.passive_joints(state.tree.between(self._ends))
+        self._selection = Inputs(
+            tuple(range(n)), state.positions, bases=bases, passive=passive
+        )
         program = poses_program(
             state.tree,
             [self._ends[0]],
@@ -69,7 +73,9 @@ class Between:
             form="matrix",
             selection=self._selection,
         )
-        self._kernel = shared_kernel(program)
+        self._kernel = closed_kernel(
+            cell, self._selection, program, branch=branch_of(state)
+        )
         values = self._selection.values(state.tree)
         self.kernel: AnyKernel = bind(self._kernel, values)
 

@@ -12,13 +12,21 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import FormatError, StateError, quote
+from armillary.kinematics.closing.branches import Branches
+from armillary.kinematics.closing.of_state import (
+    bound_passive,
+    checked_passive,
+    moved_passive,
+)
 from armillary.kinematics.joint_vector import check_joints, numbers_of
 from armillary.kinematics.placement import (
     BaseVelocity,
     Placement,
+    check_attachable,
     check_carried,
+    check_free,
     check_movable,
-    check_not_carried,
+    holder_of,
     in_order,
     name_of,
     placed_frame,
@@ -34,8 +42,9 @@ from armillary.kinematics.violations import refuse_violations
 from armillary.model.fields import EMPTY, Floats, TupleOf, reduced
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import poses_of
+from armillary.model.mount import WORLD
 from armillary.model.tree import Base, Tree
-from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
+from armillary.model.workcell import WORLD_LINK, Workcell
 from armillary.spatial.pose import IDENTITY, Pose, pose_from
 from armillary.spatial.vector import ZERO
 
@@ -58,6 +67,8 @@ class State(
 
     Attributes:
         q: Joint positions [m or rad], in the order of the cell's `joint_names`.
+        passive: Positions of the joints that loops determine [m or rad], in the order
+            of the cell's `passive_names`.
         qd: Joint rates [m/s or rad/s]; empty where nothing moves.
         placements: The bases that do not stand where the cell was built, by name.
         base_velocities: Of bases that move freely in the world, by name.
@@ -65,6 +76,7 @@ class State(
 
     q: Floats = EMPTY
     qd: Floats = EMPTY
+    passive: Floats = EMPTY
     placements: TupleOf[Placement] = EMPTY
     base_velocities: TupleOf[BaseVelocity] = EMPTY
 
@@ -75,7 +87,7 @@ class State(
             StateError: A number is not finite, rates and positions differ in number, or
                 a manipulator stands in two places.
         """
-        for name in ("q", "qd"):
+        for name in ("q", "qd", "passive"):
             numbers = numbers_of(getattr(self, name), name)
             msgspec.structs.force_setattr(self, name, numbers)
         if self.qd and len(self.qd) != len(self.q):
@@ -101,12 +113,26 @@ class State(
         for placement in self.placements:
             check_movable(cell, placement.manipulator)
             cell.frame(placement.on)
-        copy = msgspec.structs.replace(self)
+        passive = bound_passive(cell, self.q, self.passive)
+        copy = msgspec.structs.replace(self, passive=passive)
         vars(copy)["cell"] = cell
         check_carried(copy.tree, map(name_of, copy.placements))
         for velocity in self.base_velocities:
-            copy.check_free(velocity.manipulator)
+            check_free(copy.tree, velocity.manipulator)
         return copy
+
+    @property
+    def positions(self) -> tuple[float, ...]:
+        """Return the positions of all joints, those of q first, then passive ones."""
+        return (*self.q, *self.passive)
+
+    @property
+    def branch(self) -> str:
+        """Return the name of the branch on which its loops are closed: `home`, 2, 3.
+
+        See `Cell.branches`.
+        """
+        return Branches.of(self.cell).named(self.positions)[0]
 
     @property
     def cell(self) -> Workcell:
@@ -142,27 +168,42 @@ class State(
     # joints
 
     def replace(
-        self, *, q: Any = None, qd: Any = None, check_limits: bool = False
+        self,
+        *,
+        q: Any = None,
+        qd: Any = None,
+        passive: Any = None,
+        check_limits: bool = False,
     ) -> Self:
         """Return the state with other joint positions or rates.
 
         Args:
             q: Joint positions [m or rad], shape (n,).
             qd: Joint rates [m/s or rad/s], shape (n,).
+            passive: Positions of the joints that loops determine, shape (m,); by
+                default they follow q on the straight way, on the same branch.
             check_limits: Whether positions and rates beyond limits are refused.
 
         Raises:
-            StateError: The number of joints changes, a number is not finite, or with
-                `check_limits` one breaks a limit.
+            StateError: The number of joints changes, a number is not finite, loops
+                cannot be closed, or with `check_limits` one breaks a limit.
         """
         positions = self.q if q is None else numbers_of(q, "q")
         if len(positions) != len(self.q):
             raise StateError(
                 f"q has {len(positions)} numbers; this state has {len(self.q)} joints."
             )
-        changed = self._with(q=positions, qd=self.qd if qd is None else qd)
+        follow = self.passive
+        if passive is not None:
+            follow = checked_passive(
+                self.cell, positions, numbers_of(passive, "passive")
+            )
+        elif follow:
+            follow = moved_passive(self.cell, positions, self.positions)
+        rates = self.qd if qd is None else qd
+        changed = self._with(q=positions, qd=rates, passive=follow)
         if check_limits:
-            refuse_violations(self.cell, changed.q, changed.qd)
+            refuse_violations(self.cell, changed.positions, changed.qd)
         return changed
 
     def joints(
@@ -203,7 +244,7 @@ class State(
             UnknownName: The manipulator or the frame does not exist.
         """
         check_movable(self.cell, name)
-        if (holder := self._holder(name)) is not None:
+        if (holder := holder_of(self.tree, name)) is not None:
             raise StateError(
                 f"{quote(name)} is attached to {quote(holder)}; release it before you "
                 "move it."
@@ -229,7 +270,7 @@ class State(
                 number is not finite.
             UnknownName: The manipulator does not exist.
         """
-        self.check_free(name)
+        check_free(self.tree, name)
         V = BaseVelocity(manipulator=name, linear=linear, angular=angular)
         others = self._velocities_but(name)
         moves = any((*V.linear, *V.angular))
@@ -253,7 +294,7 @@ class State(
             StateError: The part is fixed or attached already, or would carry itself.
             UnknownName: The part or the frame does not exist.
         """
-        self._check_attachable(part, to, replace)
+        check_attachable(self.tree, part, to, replace=replace)
         X = self._base(part).pose if pose is None else pose_from(pose)
         return self._placed(
             Placement(manipulator=part, on=self.cell.qualified(to), pose=X)
@@ -271,9 +312,9 @@ class State(
             StateError: The part is fixed or attached already, or would carry itself.
             UnknownName: The part or the frame does not exist.
         """
-        self._check_attachable(part, by, replace)
+        check_attachable(self.tree, part, by, replace=replace)
         base = placed_frame(self.cell, part)
-        (X,) = poses_of(self.tree, self.q, [base], self.cell.frame(by))
+        (X,) = poses_of(self.tree, self.positions, [base], self.cell.frame(by))
         on = self.cell.qualified(by)
         return self._placed(Placement(manipulator=part, on=on, pose=X.normalised()))
 
@@ -403,11 +444,6 @@ class State(
         found = self.placements[k : k + 1]
         return found[0] if found and found[0].manipulator == name else None
 
-    def _holder(self, name: str) -> str | None:
-        """Return the frame that a manipulator is attached to, None where it is not."""
-        base = self._base(name)
-        return base.on if base.manner == "attached" else None
-
     def _base(self, name: str) -> Base:
         return self.tree.bases[self.cell.number(name)]
 
@@ -415,30 +451,5 @@ class State(
         return tuple(V for V in self.base_velocities if V.manipulator != name)
 
     def _pose(self, at: FrameRef) -> Pose:
-        (X,) = poses_of(self.tree, self.q, [at], FrameRef(WORLD_LINK, IDENTITY))
+        (X,) = poses_of(self.tree, self.positions, [at], FrameRef(WORLD_LINK, IDENTITY))
         return X
-
-    def check_free(self, name: str) -> None:
-        """Refuse to move a base that is not free in the world.
-
-        Raises:
-            StateError: It is attached to another, mounted on another or fixed.
-            UnknownName: The manipulator does not exist.
-        """
-        check_movable(self.cell, name)
-        if (on := self.parent(name)) != WORLD:
-            raise StateError(
-                f"{quote(name)} is carried by {quote(on)} and moves with it; only a "
-                "base on the world has a velocity of its own."
-            )
-
-    def _check_attachable(self, part: str, to: str, replace: bool) -> None:
-        check_movable(self.cell, part)
-        at = self.cell.frame(to)
-        present = self._holder(part)
-        if present is not None and not replace:
-            raise StateError(
-                f"{quote(part)} is attached to {quote(present)} already; release it "
-                "first, or pass replace=True."
-            )
-        check_not_carried(self.tree, part, to, at)

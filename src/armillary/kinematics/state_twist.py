@@ -14,8 +14,9 @@ from armillary.kinematics.placement import placed_frame
 from armillary.kinematics.state import State
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import LinkPoses
+from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
-from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
+from armillary.model.workcell import WORLD_LINK, Workcell
 from armillary.spatial.twist import move_twist, turn
 from armillary.spatial.vector import subtract, transpose
 
@@ -114,7 +115,8 @@ def twist_in(state: State, twist: Twist) -> Array:
     """
     total = np.zeros(6)
     if any(state.qd):
-        total += velocity(state.tree, state.q, twist, enumerate(state.qd))
+        rates = enumerate(state.qd)
+        total += velocity(state.tree, state.positions, twist, rates)
     bases = [_root(state.tree, at) for at in (twist.frame, twist.relative_to)]
     if state.base_velocities and bases[0] != bases[1]:
         total += _of_base(state, bases[0], twist) - _of_base(state, bases[1], twist)
@@ -132,7 +134,7 @@ def _of_base(state: State, k: int, twist: Twist) -> Array:
     name = cell.manipulators[k].name if k >= 0 else ""
     for V in state.base_velocities:
         if V.manipulator == name:
-            poses = LinkPoses(state.tree, state.q, WORLD_LINK)
+            poses = LinkPoses(state.tree, state.positions, WORLD_LINK)
             base = placed_frame(cell, name)
             to_point = subtract(
                 poses.pose(twist.point).position, poses.pose(base).position

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from armillary.errors import StateError, quote
+from armillary.kinematics.closing.rates import followed_rates
 from armillary.model.drive import Drive
 from armillary.model.fields import kept
 from armillary.model.link import Link
@@ -42,23 +42,25 @@ class Violation(NamedTuple):
 def violations_of(
     cell: Workcell, q: Sequence[float], qd: Sequence[float], tolerance: float
 ) -> Iterator[Violation]:
-    """Yield what of q and qd breaks a limit, joints that follow others included.
+    """Yield what breaks a limit, joints that follow others included.
 
-    qd: Empty where nothing moves.
+    q: Positions of all joints, passive ones last.
+    qd: Rates of the independent joints; empty where nothing moves.
     """
-    for manipulator, start in zip(cell.manipulators, cell.offsets, strict=True):
-        make = partial(_limited, manipulator)
-        for link, drive in kept(manipulator, "limited joints", make):
-            position = drive.multiplier * q[start + drive.of] + drive.offset
-            rate = drive.multiplier * qd[start + drive.of] if qd else 0.0
-            for kind, value, limit in _broken(link, position, rate, tolerance):
-                subject = f"{manipulator.name}/{link.coordinate}"
-                message = _sentence(kind, subject, value, limit, link, manipulator)
-                yield Violation(kind, subject, value, limit, message)
+    if qd and cell.passive_names:
+        qd = [*qd, *followed_rates(cell, q, qd)]
+    limited = kept(cell, "limited joints", lambda: _limited(cell))
+    for manipulator, link, drive in limited:
+        position = drive.at(q)
+        rate = drive.multiplier * qd[drive.of] if qd else 0.0
+        for kind, value, limit in _broken(link, position, rate, tolerance):
+            subject = f"{manipulator.name}/{link.coordinate}"
+            message = _sentence(kind, subject, value, limit, link, manipulator)
+            yield Violation(kind, subject, value, limit, message)
 
 
 def refuse_violations(cell: Workcell, q: Sequence[float], qd: Sequence[float]) -> None:
-    """Refuse q and qd that break a limit.
+    """Refuse positions and rates that break a limit.
 
     Raises:
         StateError: They do; the message names all that they break.
@@ -68,13 +70,14 @@ def refuse_violations(cell: Workcell, q: Sequence[float], qd: Sequence[float]) -
         raise StateError(" ".join(map(str, broken)))
 
 
-def _limited(manipulator: Manipulator) -> tuple[tuple[Link, Drive], ...]:
+def _limited(cell: Workcell) -> tuple[tuple[Manipulator, Link, Drive], ...]:
     """Return the links whose joints have limits, depth first, and what moves them.
 
     A mechanism has none; those of the coordinates that it takes hold for it.
     """
     return tuple(
-        (manipulator.links[k], manipulator.drives[k][0])
+        (manipulator, manipulator.links[k], cell.joints.drives[start + k][0])
+        for start, manipulator in zip(cell.starts, cell.manipulators, strict=False)
         for k in manipulator.order
         if manipulator.links[k].has_coordinate
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from armillary.model.drive import Drive
@@ -13,7 +14,7 @@ from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.twist import Vector6
 from armillary.spatial.vector import Number
 
-__all__ = ["LinkPoses", "LinkTree", "common_ancestor", "poses_of"]
+__all__ = ["BareTree", "LinkPoses", "LinkTree", "common_ancestor", "poses_of"]
 
 
 class LinkTree(Protocol):
@@ -37,6 +38,27 @@ class LinkTree(Protocol):
     def placement(self, link: int) -> Pose:
         """Return the pose in its parent of a link before its joint: that of a base."""
         ...
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BareTree:
+    """A tree of links as plain data.
+
+    Attributes:
+        links: The links.
+        parents: The link that carries each, -1 for the world.
+        drives: What moves the joint of each.
+        placements: The pose in its parent of each link that is a base.
+    """
+
+    links: Sequence[Link]
+    parents: Sequence[int]
+    drives: Sequence[Sequence[Drive]]
+    placements: Mapping[int, Pose]
+
+    def placement(self, link: int) -> Pose:
+        """Return the pose in its parent of a link before its joint: that of a base."""
+        return self.placements.get(link, IDENTITY)
 
 
 def common_ancestor(tree: LinkTree, links: Sequence[int]) -> int:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,13 +12,24 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, quote, unknown
 from armillary.model.annotations import note_faults
-from armillary.model.coupling import Coupling
 from armillary.model.display import sized
 from armillary.model.drive import Drive
 from armillary.model.fields import EMPTY, TupleOf, reduced, replaced, store_tuples
 from armillary.model.frame import FrameRef
 from armillary.model.group import Group, members
+from armillary.model.joint_drives import (
+    Ranges,
+    joint_drives,
+    joint_ranges,
+    read_only,
+    renumbered,
+)
 from armillary.model.link import Link
+from armillary.model.link_poses import BareTree
+from armillary.model.loops.equations import PlacedLoop
+from armillary.model.loops.loop import Closure, Rod
+from armillary.model.loops.loop_joint import loop_joints
+from armillary.model.loops.system import LoopSystem, loop_system
 from armillary.model.parameters import approx_equal
 from armillary.model.posture import Posture
 from armillary.model.property import Property
@@ -43,6 +53,7 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         groups: Named groups of joints.
         properties: What else files say of it, or of its links and frames.
         wheels: On which it drives; see `Cell.differential_drive`.
+        loops: What closes loops of its links; passive joints follow the others then.
     """
 
     name: str
@@ -52,6 +63,7 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     groups: TupleOf[Group] = EMPTY
     properties: TupleOf[Property] = EMPTY
     wheels: Wheels | None = None
+    loops: TupleOf[Closure | Rod] = EMPTY
 
     def __post_init__(self) -> None:
         """Check every rule of a legal tree.
@@ -59,17 +71,19 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             ModelError: One or more are broken; the message lists all.
         """
-        store_tuples(self, "links", "postures", "groups", "properties")
+        store_tuples(self, "links", "postures", "groups", "properties", "loops")
         check_manipulator(self.name, self.links)
         notes = self.postures, self.home, self.groups, self.properties, self.wheels
         if any(notes):
             self._check_notes()
+        if self.loops:
+            self._check_loops()
 
     def _check_notes(self) -> None:
         """Refuse postures, groups, properties and wheels of what does not exist."""
         faults = note_faults(
             self.links,
-            self.joint_names,
+            [self.links[k].coordinate for k in self.joint_links],
             self.frame_refs,
             postures=self.postures,
             home=self.home,
@@ -80,6 +94,17 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         faulty = " ".join(fault.message for fault in faults)
         if faulty:
             raise ModelError(f"Manipulator {quote(self.name)}: {faulty}")
+
+    def _check_loops(self) -> None:
+        """Close the loops.
+
+        Raises:
+            ModelError: They cannot be; or a name of a loop is not known.
+        """
+        try:
+            self.loop_system  # noqa: B018
+        except ModelError as error:
+            raise ModelError(f"Manipulator {quote(self.name)}: {error}") from error
 
     def __repr__(self) -> str:
         sizes = sized(link=len(self.links), joint=len(self.coordinates))
@@ -127,8 +152,8 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.parents.index(-1)
 
     @cached_property
-    def coordinates(self) -> tuple[int, ...]:
-        """Return the links whose joints have a place in q, in the order of q."""
+    def joint_links(self) -> tuple[int, ...]:
+        """Return the links whose joints have a number, depth first."""
         return tuple(
             k
             for k in self.order
@@ -136,49 +161,97 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     @cached_property
+    def loop_system(self) -> LoopSystem:
+        """Return which of those joints its loops determine."""
+        links = self.joint_links
+        if not self.loops:
+            return LoopSystem(order=tuple(range(len(links))), count=len(links))
+        joints = loop_joints([self.links[k] for k in links], self.ranges, self._start)
+        tree = BareTree(self.links, self.parents, self.joint_drives, {})
+        return loop_system(tree, self.placed_loops, joints)
+
+    @cached_property
+    def placed_loops(self) -> list[PlacedLoop]:
+        """Return its loops with their frames looked up, joints as in `joint_links`."""
+        return [self._placed(loop) for loop in self.loops]
+
+    def _placed(self, loop: Closure | Rod) -> PlacedLoop:
+        """Return a loop with its frames looked up."""
+        for name in (loop.a, loop.b):
+            if name not in self.frame_refs:
+                known = unknown("frame", name, self.frame_refs)
+                raise ModelError(f"In {loop.label}: {known}")
+        a, b = self.frame_refs[loop.a], self.frame_refs[loop.b]
+        if not loop.joint:
+            return PlacedLoop(loop, a, b)
+        moving = [k for k, link in enumerate(self.links) if link.has_coordinate]
+        names = [self.links[k].coordinate for k in moving]
+        if loop.joint not in names:
+            known = unknown("joint", loop.joint, names)
+            raise ModelError(f"In {loop.label}: {known}")
+        (drive,) = self.joint_drives[moving[names.index(loop.joint)]]
+        return PlacedLoop(loop, a, b, drive)
+
+    @cached_property
+    def _start(self) -> tuple[float, ...]:
+        """Return where joints start, by `joint_links`, before loops are closed."""
+        q: list[float] = np.clip(0.0, *self.ranges[:2]).tolist()
+        for posture in self.postures:
+            if posture.name == self.home:
+                names = [self.links[k].coordinate for k in self.joint_links]
+                for name, position in zip(posture.joints, posture.q, strict=True):
+                    q[names.index(name)] = position
+        return tuple(q)
+
+    @cached_property
+    def home_vector(self) -> tuple[float, ...]:
+        """Return where all joints are at home, by `joint_links` [m or rad].
+
+        That is the posture `home`, else zero or the limit nearest to it; loops closed.
+        """
+        system = self.loop_system
+        if not system.equations:
+            return self._start
+        return tuple(q for _, q in sorted(zip(system.order, system.home, strict=True)))
+
+    @property
+    def home_q(self) -> tuple[float, ...]:
+        """Return where all joints are at home, those of q first, then passive ones."""
+        return tuple(self.home_vector[k] for k in self.loop_system.order)
+
+    @cached_property
+    def coordinates(self) -> tuple[int, ...]:
+        """Return the links whose joints have a place in q, in the order of q."""
+        system = self.loop_system
+        return tuple(self.joint_links[k] for k in system.order[: system.count])
+
+    @cached_property
     def joint_names(self) -> tuple[str, ...]:
         """Return the names of the joints that have a place in q."""
         return tuple(self.links[k].coordinate for k in self.coordinates)
 
     @cached_property
+    def passive_names(self) -> tuple[str, ...]:
+        """Return the names of the joints that its loops determine."""
+        links = self.joint_links
+        return tuple(self.links[links[k]].coordinate for k in self.loop_system.passive)
+
+    @cached_property
+    def joint_drives(self) -> tuple[tuple[Drive, ...], ...]:
+        """Return what moves the joint of each link, by the numbers of `joint_links`.
+
+        It is nothing where the joint is fixed, one joint's coordinate, or several where
+        it is a mechanism.
+        """
+        return joint_drives(self.links, self.joint_links)
+
+    @cached_property
     def drives(self) -> tuple[tuple[Drive, ...], ...]:
         """Return what moves the joint of each link: nothing where it is fixed.
 
-        It is one coordinate, or several where the joint is a mechanism.
+        Coordinates are numbered as in q, then follow the passive joints of loops.
         """
-        place = {k: i for i, k in enumerate(self.coordinates)}
-        by_joint = {
-            link.coordinate: k
-            for k, link in enumerate(self.links)
-            if link.has_coordinate
-        }
-        found: dict[int, Drive] = {k: Drive(i, 1.0, 0.0) for k, i in place.items()}
-        for k in by_joint.values():
-            self._follow(k, by_joint, found)
-        drives: list[tuple[Drive, ...]] = []
-        for k, link in enumerate(self.links):
-            sources = [by_joint[name] for name in link.inputs]
-            if link.has_coordinate:
-                sources = [k]
-            drives.append(tuple(found[source] for source in sources))
-        return tuple(drives)
-
-    def _follow(
-        self, k: int, by_joint: dict[str, int], found: dict[int, Drive]
-    ) -> None:
-        """Find what moves a joint, and all that it follows on the way there."""
-        followers: list[tuple[int, Coupling]] = []
-        while k not in found:
-            coupling = self.links[k].coupling
-            assert coupling is not None
-            followers.append((k, coupling))
-            k = by_joint[coupling.of]
-        drive = found[k]
-        for follower, coupling in reversed(followers):
-            factor = coupling.multiplier
-            offset = factor * drive.offset + coupling.offset
-            drive = Drive(drive.of, factor * drive.multiplier, offset)
-            found[follower] = drive
+        return renumbered(self.joint_drives, self.loop_system.order)
 
     @cached_property
     def frame_refs(self) -> dict[str, FrameRef]:
@@ -257,7 +330,11 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if wheels is not None:
             wheels = wheels.scaled(factor, rate=rates[wheels.left])
         return msgspec.structs.replace(
-            self, links=tuple(links), postures=postures, wheels=wheels
+            self,
+            links=tuple(links),
+            postures=postures,
+            wheels=wheels,
+            loops=tuple(loop.scaled(factor) for loop in self.loops),
         )
 
     def approx_equal(self, other: object, tolerance: float) -> bool:
@@ -323,23 +400,29 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.links[self.index[name]]
 
     @cached_property
+    def ranges(self) -> Ranges:
+        """Return limits and greatest rates of all joints, by `joint_links`.
+
+        Raises:
+            ModelError: They leave a joint nothing.
+        """
+        ranges = joint_ranges(self.links, self.joint_drives, len(self.joint_links))
+        for k, lower, upper in zip(self.joint_links, *ranges[:2], strict=True):
+            if lower > upper:
+                name = self.links[k].coordinate
+                raise ModelError(
+                    f"Joint '{name}' of '{self.name}' has no coordinate left: the "
+                    "limits of the joints that follow it exclude its own."
+                )
+        return ranges
+
+    @cached_property
     def velocity_limits(self) -> Array:
         """Return the greatest rate of each coordinate, shape (n,) [m/s or rad/s].
 
         Those of joints that follow another narrow that of the followed one.
         """
-        greatest = np.full(len(self.coordinates), math.inf)
-        for link, drive in self._own_drives():
-            rate = link.limits.velocity / abs(drive.multiplier)
-            greatest[drive.of] = min(greatest[drive.of], rate)
-        greatest.flags.writeable = False
-        return greatest
-
-    def _own_drives(self) -> Iterator[tuple[Link, Drive]]:
-        """Yield the links whose limits narrow those of what moves them, and that."""
-        for link, drives in zip(self.links, self.drives, strict=True):
-            if link.has_coordinate and drives[0].multiplier != 0.0:
-                yield link, drives[0]
+        return read_only(self.ranges.velocity[self._independent])
 
     @cached_property
     def limits(self) -> tuple[Array, Array]:
@@ -350,20 +433,10 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             ModelError: They leave a joint nothing.
         """
-        count = len(self.coordinates)
-        lower, upper = np.full(count, -math.inf), np.full(count, math.inf)
-        for link, drive in self._own_drives():
-            ends = [
-                (limit - drive.offset) / drive.multiplier
-                for limit in (link.limits.lower, link.limits.upper)
-            ]
-            lower[drive.of] = max(lower[drive.of], min(ends))
-            upper[drive.of] = min(upper[drive.of], max(ends))
-        for k, name in enumerate(self.joint_names):
-            if lower[k] > upper[k]:
-                raise ModelError(
-                    f"Joint '{name}' of '{self.name}' has no coordinate left: the "
-                    "limits of the joints that follow it exclude its own."
-                )
-        lower.flags.writeable = upper.flags.writeable = False
-        return lower, upper
+        lower, upper, _ = self.ranges
+        return read_only(lower[self._independent]), read_only(upper[self._independent])
+
+    @property
+    def _independent(self) -> list[int]:
+        system = self.loop_system
+        return list(system.order[: system.count])

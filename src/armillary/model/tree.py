@@ -12,8 +12,9 @@ from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.link import Link
 from armillary.model.link_poses import common_ancestor
+from armillary.model.mount import WORLD
 from armillary.model.parents import ancestors, nearest, nearest_shared
-from armillary.model.workcell import WORLD, WORLD_LINK, Workcell
+from armillary.model.workcell import WORLD_LINK, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 
 __all__ = ["Base", "Tree"]
@@ -68,8 +69,6 @@ class Tree:
     @classmethod
     def _built(cls, cell: Workcell) -> Self:
         bases: list[Base] = []
-        parents: list[int] = []
-        drives: list[tuple[Drive, ...]] = []
         base_of = [-1] * (len(cell.links) + 1)
         for k, manipulator in enumerate(cell.manipulators):
             frame, mount = cell.base_frames[k], cell.mounted.get(manipulator.name)
@@ -78,17 +77,9 @@ class Tree:
             else:
                 manner = "fixed" if mount.bolted else "loose"
                 bases.append(Base(frame, mount.on, mount.pose, manner))
-            start, offset = cell.starts[k], cell.offsets[k]
-            base_of[start + manipulator.base] = k
-            parents += (
-                frame.link if parent < 0 else start + parent
-                for parent in manipulator.parents
-            )
-            drives += (
-                tuple(drive._replace(of=offset + drive.of) for drive in several)
-                for several in manipulator.drives
-            )
-        return cls(cell, tuple(bases), tuple(parents), tuple(drives), tuple(base_of))
+            base_of[cell.starts[k] + manipulator.base] = k
+        parents = tuple(cell.joints.bare_tree.parents)
+        return cls(cell, tuple(bases), parents, cell.joints.drives, tuple(base_of))
 
     def attached(self, changes: Mapping[int, Base]) -> Self:
         """Return the tree with the bases of some manipulators attached elsewhere."""
@@ -136,14 +127,26 @@ class Tree:
 
     @cached_property
     def joint_links(self) -> tuple[int, ...]:
-        """Return the link behind each joint of the cell's q."""
-        cell = self.cell
-        pairs = zip(cell.starts, cell.manipulators, strict=False)
-        return tuple(start + k for start, m in pairs for k in m.coordinates)
+        """Return the link behind each joint of the cell's q, then each passive one."""
+        return self.cell.joints.links
 
     def moving_joints(self, links: Iterable[int]) -> dict[int, None]:
-        """Return the joints of the cell's q that move any of the links, in order."""
-        return {drive.of: None for link in links for drive in self.drives[link]}
+        """Return the joints of the cell's q that move any of the links, in order.
+
+        Where a passive joint does, they are those that decide where it is.
+        """
+        found = {drive.of: None for link in links for drive in self.drives[link]}
+        system = self.cell.loop_system
+        return system.deciding(found) if system.blocks else found
+
+    def passive_joints(self, links: Iterable[int]) -> tuple[int, ...]:
+        """Return the passive joints that must be known to know where links are."""
+        system = self.cell.loop_system
+        if not system.blocks:
+            return ()
+        moving = {drive.of for link in links for drive in self.drives[link]}
+        needed = system.needed(moving)
+        return tuple(k for b in needed for k in system.blocks[b].unknowns)
 
     # towards the world
 

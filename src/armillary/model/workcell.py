@@ -11,49 +11,26 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, ModelError, quote, unknown
-from armillary.model.check_pose import rigid
+from armillary.model.cell_joints import CellJoints
 from armillary.model.display import sized
 from armillary.model.fields import EMPTY, TupleOf, reduced, replaced, store_tuples
 from armillary.model.frame import FrameRef
 from armillary.model.link import Link
 from armillary.model.link_pattern import is_exact
+from armillary.model.loops.loop import Closure, Rod
+from armillary.model.loops.system import LoopSystem
 from armillary.model.manipulator import Manipulator
+from armillary.model.mount import WORLD, Mount
 from armillary.model.parameters import approx_equal
 from armillary.model.parents import endless
 from armillary.model.property import Property
 from armillary.model.rules import Rules
 from armillary.spatial.pose import IDENTITY, Pose
 
-WORLD = "world"
+Array = npt.NDArray[np.float64]
+
 WORLD_LINK: Final = -1  # the number of the world among links
 DEFAULT_RULES = Rules()
-
-
-class Mount(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the base of a manipulator stands.
-
-    Attributes:
-        manipulator: Name of what stands.
-        on: A frame of another manipulator, or `world`; a bare name is stored qualified
-            by its cell.
-        pose: Of the base in that frame; a precursor of its fixed joint comes after it.
-        bolted: Whether it stays there in every state; parts that are gripped do not.
-    """
-
-    manipulator: str
-    on: str = WORLD
-    pose: Pose = IDENTITY
-    bolted: bool = True
-
-    def __post_init__(self) -> None:
-        """Store a 4x4 array as the pose that it is.
-
-        Raises:
-            ModelError: It does not hold finite numbers.
-        """
-        if self.pose is not IDENTITY:
-            pose = rigid(self.pose, f"the mount of {quote(self.manipulator)}")
-            msgspec.structs.force_setattr(self, "pose", pose)
 
 
 class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -65,6 +42,8 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         mounts: Of manipulators that do not stand at the origin of the world.
         properties: What else files say of the cell as a whole.
         rules: Which pairs of links are tested for collision.
+        loops: What closes loops between manipulators, with frames as
+            `manipulator/frame`; those within one are its own.
     """
 
     name: str = "cell"
@@ -72,6 +51,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     mounts: TupleOf[Mount] = EMPTY
     properties: TupleOf[Property] = EMPTY
     rules: Rules = DEFAULT_RULES
+    loops: TupleOf[Closure | Rod] = EMPTY
 
     def __post_init__(self) -> None:
         """Check names and mounts.
@@ -80,7 +60,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ModelError: Two manipulators share a name, or a mount is not possible.
             UnknownName: A mount, a property or a rule names what does not exist.
         """
-        store_tuples(self, "manipulators", "mounts", "properties")
+        store_tuples(self, "manipulators", "mounts", "properties", "loops")
         taken = {WORLD}
         for manipulator in self.manipulators:
             if manipulator.name in taken:
@@ -95,6 +75,8 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 self.frame(each.of)
         if self.rules is not DEFAULT_RULES:
             self.check_rules(self.rules)
+        if self.loops:
+            self.loop_system  # noqa: B018
 
     def __repr__(self) -> str:
         sizes = sized(manipulator=len(self.manipulators), joint=len(self.joint_names))
@@ -248,6 +230,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 msgspec.structs.replace(mount, pose=mount.pose.scaled(factor))
                 for mount in self.mounts
             ),
+            loops=tuple(loop.scaled(factor) for loop in self.loops),
         )
 
     def approx_equal(self, other: object, tolerance: float) -> bool:
@@ -323,10 +306,15 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(found)
 
     @cached_property
-    def offsets(self) -> tuple[int, ...]:
-        """Return where the joints of each manipulator start in q."""
-        counts = (len(m.coordinates) for m in self.manipulators)
-        return tuple(accumulate(counts, initial=0))[:-1]
+    def joints(self) -> CellJoints:
+        """Return the joints of the cell, which loops divide in two."""
+        loops = [(each, self.frame(each.a), self.frame(each.b)) for each in self.loops]
+        return CellJoints(self.manipulators, self.base_frames, loops)
+
+    @property
+    def loop_system(self) -> LoopSystem:
+        """Return what loops say about the joints."""
+        return self.joints.system
 
     @cached_property
     def joint_names(self) -> tuple[str, ...]:
@@ -334,40 +322,44 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         They are `manipulator/joint` where the cell has more than one manipulator.
         """
-        if len(self.manipulators) == 1:
-            return self.manipulators[0].joint_names
-        return tuple(f"{m.name}/{j}" for m in self.manipulators for j in m.joint_names)
+        return self.joints.all_names[: self.loop_system.count]
 
     @cached_property
-    def limits(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def passive_names(self) -> tuple[str, ...]:
+        """Return the names of the joints that loops determine, as in `joint_names`."""
+        return self.joints.all_names[self.loop_system.count :]
+
+    @cached_property
+    def limits(self) -> tuple[Array, Array]:
         """Return the least and the greatest q, each of shape (n,) [m or rad]."""
-        pairs = [manipulator.limits for manipulator in self.manipulators]
-        lower = np.concatenate([pair[0] for pair in pairs] or [np.empty(0)])
-        upper = np.concatenate([pair[1] for pair in pairs] or [np.empty(0)])
-        lower.flags.writeable = upper.flags.writeable = False
-        return lower, upper
+        lower, upper, _ = self.joints.ranges
+        count = self.loop_system.count
+        return lower[:count], upper[:count]
 
     @cached_property
+    def passive_limits(self) -> tuple[Array, Array]:
+        """Return the limits of passive joints, each of shape (m,) [m or rad]."""
+        lower, upper, _ = self.joints.ranges
+        count = self.loop_system.count
+        return lower[count:], upper[count:]
+
+    @property
     def home_q(self) -> tuple[float, ...]:
         """Return where the cell starts, n numbers [m or rad]: home postures, else zero.
 
         Where limits exclude zero, it is the limit nearest to zero.
         """
-        q: list[float] = np.clip(0.0, *self.limits).tolist()
-        for manipulator, start in zip(self.manipulators, self.offsets, strict=True):
-            if manipulator.home:
-                posture = manipulator.posture(manipulator.home)
-                for name, position in zip(posture.joints, posture.q, strict=True):
-                    q[start + manipulator.joint_names.index(name)] = position
-        return tuple(q)
+        return self.joints.home[: self.loop_system.count]
+
+    @property
+    def home_passive(self) -> tuple[float, ...]:
+        """Return where passive joints are at home, m numbers [m or rad]."""
+        return self.joints.home[self.loop_system.count :]
 
     @cached_property
-    def velocity_limits(self) -> npt.NDArray[np.float64]:
+    def velocity_limits(self) -> Array:
         """Return the greatest rates, shape (n,) [m/s or rad/s]."""
-        parts = [manipulator.velocity_limits for manipulator in self.manipulators]
-        greatest = np.concatenate(parts or [np.empty(0)])
-        greatest.flags.writeable = False
-        return greatest
+        return self.joints.ranges.velocity[: self.loop_system.count]
 
     @cached_property
     def frame_names(self) -> tuple[str, ...]:
@@ -427,10 +419,11 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _joints(self) -> dict[str, list[int]]:
         """Return the places in q of the joints of each name, bare or qualified."""
         found: dict[str, list[int]] = {}
-        for manipulator, start in zip(self.manipulators, self.offsets, strict=True):
-            for place, joint in enumerate(manipulator.joint_names, start):
-                for name in {joint, f"{manipulator.name}/{joint}"}:
-                    found.setdefault(name, []).append(place)
+        for place, link in enumerate(self.joints.links[: self.loop_system.count]):
+            joint = self.links[link].coordinate
+            owner = self.manipulators[self.owners[link]].name
+            for name in {joint, f"{owner}/{joint}"}:
+                found.setdefault(name, []).append(place)
         return found
 
     def joint(self, name: str) -> int:
@@ -441,6 +434,11 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ModelError: The bare name is not unique; qualify it.
         """
         found = self._joints.get(name, [])
+        if not found and name in self.passive_names:
+            raise ModelError(
+                f"Joint {quote(name)} is passive: loops determine it, so it has no "
+                "place in q. cell.close_loops(q) returns where it is."
+            )
         if not found:
             raise unknown("joint", name, self.joint_names, owner=self._owner)
         if len(found) > 1:

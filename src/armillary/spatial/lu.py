@@ -8,7 +8,7 @@ from typing import Self
 from armillary.spatial.ldl import Rows, apply_rows
 from armillary.spatial.vector import Number
 from armillary.trace import Scalar
-from armillary.trace.functions import absolute, select
+from armillary.trace.functions import absolute, select, sign
 from armillary.trace.ops import DIV
 
 
@@ -80,6 +80,16 @@ class LU:
                 x[k] = x[k] - row[c] * x[c]
             x[k] = x[k] * self._inverse[k]
         return x
+
+    @property
+    def orientation(self) -> Number:
+        """Return the sign of the determinant: 1, -1, or 0 where it is 0."""
+        found: Number = 1.0
+        for exchanged, inverse in zip(self._exchanges, self._inverse, strict=True):
+            found = found * sign(inverse)
+            for truth in exchanged.values():
+                found = select(truth, 0.0 - found, found)
+        return found
 
     def solve_rate(
         self, x: Sequence[Number], dA: Rows, db: Sequence[Number]

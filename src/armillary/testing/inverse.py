@@ -13,7 +13,7 @@ from armillary.errors import ModelError
 from armillary.ik.user_form import branch_numbers, inverse_program
 from armillary.kernel import vectorize
 from armillary.model.closed_form import ClosedForm
-from armillary.model.workcell import WORLD
+from armillary.model.mount import WORLD
 from armillary.spatial.pose import Pose
 from armillary.testing.laws import broken_laws, row
 

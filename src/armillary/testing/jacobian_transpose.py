@@ -10,7 +10,7 @@ import numpy.typing as npt
 from armillary.cell.cell import Cell
 from armillary.errors import ShapeError
 from armillary.ik.targets import as_matrices
-from armillary.model.workcell import WORLD
+from armillary.model.mount import WORLD
 from armillary.spatial import dual_quaternion
 from armillary.spatial.pose import Pose
 

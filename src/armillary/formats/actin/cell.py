@@ -31,8 +31,9 @@ from armillary.formats.xml import Element, ParseLimits, parse, report_unused, to
 from armillary.model.joint import Joint
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.mount import WORLD
 from armillary.model.property import Property
-from armillary.model.workcell import WORLD, Workcell
+from armillary.model.workcell import Workcell
 
 ENDING: Final = ".actin.xml"
 LIBRARY: Final = "actin.library"

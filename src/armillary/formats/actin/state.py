@@ -26,8 +26,9 @@ from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.numbers import number_text
 from armillary.formats.xml import Element
 from armillary.model.manipulator import Manipulator
+from armillary.model.mount import WORLD, Mount
 from armillary.model.posture import Posture
-from armillary.model.workcell import WORLD, Mount, Workcell
+from armillary.model.workcell import Workcell
 from armillary.spatial.pose import IDENTITY, Pose, pose_of_entries
 
 STATE: Final = "state"

@@ -22,7 +22,8 @@ from armillary.model.joints import Fixed, Prismatic, Revolute
 from armillary.model.limits import INFINITE, UNLIMITED, Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
-from armillary.model.workcell import WORLD, Workcell
+from armillary.model.mount import WORLD
+from armillary.model.workcell import Workcell
 
 __all__ = ["read"]
 

@@ -20,7 +20,8 @@ from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
-from armillary.model.workcell import Mount, Workcell
+from armillary.model.mount import Mount
+from armillary.model.workcell import Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 
 __all__ = ["write"]

@@ -25,10 +25,11 @@ from armillary.formats.xml import Element
 from armillary.model.coupling import Coupling
 from armillary.model.joint import Joint
 from armillary.model.limits import UNLIMITED, Limits
+from armillary.model.mount import WORLD
 from armillary.model.parents import cycles
 from armillary.model.property import Property
 from armillary.model.shape import Shape
-from armillary.model.workcell import WORLD, Workcell
+from armillary.model.workcell import Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 
 __all__ = [

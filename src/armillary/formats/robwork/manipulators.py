@@ -39,9 +39,10 @@ from armillary.model.joints.revolute import Revolute
 from armillary.model.limits import UNLIMITED
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.mount import WORLD, Mount
 from armillary.model.property import Property
 from armillary.model.wheels import Wheels
-from armillary.model.workcell import WORLD, Mount, Workcell
+from armillary.model.workcell import Workcell
 from armillary.spatial.pose import IDENTITY
 from armillary.spatial.vector import ZERO
 

@@ -32,7 +32,8 @@ from armillary.formats.robwork.setups import are_default, setup_elements, setup_
 from armillary.formats.xml import Element, tag, to_text
 from armillary.model.limits import UNLIMITED
 from armillary.model.manipulator import Manipulator
-from armillary.model.workcell import WORLD, Mount, Workcell
+from armillary.model.mount import WORLD, Mount
+from armillary.model.workcell import Workcell
 
 __all__ = ["SUFFIX", "write", "write_files"]
 
@@ -82,8 +83,6 @@ class _WorkcellWriter:
         self._cell = cell
         self._report = report
         self._mounts = {mount.manipulator: mount for mount in cell.mounts}
-        starts = zip(cell.manipulators, cell.offsets, strict=True)
-        self._homes = {m.name: cell.home_q[start:] for m, start in starts}
         self.names: dict[str, str] = {}
         # Frames of the workcell that are not declared yet, and their parents.
         self._waiting: dict[str, tuple[ExportedFrame, str]] = {}
@@ -142,8 +141,7 @@ class _WorkcellWriter:
         return self._mounts.get(manipulator.name, Mount(manipulator=manipulator.name))
 
     def _export(self, manipulator: Manipulator) -> FrameExport:
-        home = self._homes[manipulator.name]
-        return FrameExport(manipulator, home, self._report)
+        return FrameExport(manipulator, manipulator.home_q, self._report)
 
     def _is_environment(self, manipulator: Manipulator) -> bool:
         base = manipulator.links[manipulator.base]

@@ -23,8 +23,9 @@ from armillary.formats.srdf.names import Names, VirtualJoint
 from armillary.formats.srdf.states import read_states
 from armillary.formats.xml import Element, ParseLimits, parse, report_unused
 from armillary.model.group import Group
+from armillary.model.mount import WORLD, Mount
 from armillary.model.posture import Posture
-from armillary.model.workcell import WORLD, Mount, Workcell
+from armillary.model.workcell import Workcell
 
 __all__ = ["read_onto"]
 

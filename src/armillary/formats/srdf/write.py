@@ -26,9 +26,10 @@ from armillary.formats.srdf.states import ROOT_JOINT
 from armillary.formats.xml import Element, tag, to_text
 from armillary.model.group import Group
 from armillary.model.manipulator import Manipulator
+from armillary.model.mount import WORLD
 from armillary.model.posture import Posture
 from armillary.model.property import Property
-from armillary.model.workcell import WORLD, Workcell
+from armillary.model.workcell import Workcell
 
 __all__ = ["write"]
 

@@ -18,8 +18,9 @@ from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
+from armillary.model.mount import Mount
 from armillary.model.property import Property
-from armillary.model.workcell import Mount, Workcell
+from armillary.model.workcell import Workcell
 from armillary.spatial.vector import cross, unit
 
 __all__ = ["PARTS", "cell_of"]

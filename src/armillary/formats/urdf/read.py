@@ -23,7 +23,8 @@ from armillary.formats.xml import (
     report_unused,
 )
 from armillary.model.limits import INFINITE
-from armillary.model.workcell import WORLD, Workcell
+from armillary.model.mount import WORLD
+from armillary.model.workcell import Workcell
 
 __all__ = ["read", "sniff"]
 

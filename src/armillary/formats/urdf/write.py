@@ -22,7 +22,8 @@ from armillary.model.frame import Frame, FrameRef
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
-from armillary.model.workcell import WORLD, Workcell
+from armillary.model.mount import WORLD
+from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
 
 __all__ = ["write"]

@@ -243,7 +243,7 @@ def _reached_inside(problem: ArmProblem, answer: Answer, q: list[Number]) -> Pos
     goal, closed = problem.goal, problem.closed
     if closed.exact:
         return closed.pose(answer.turns, answer.shifts)
-    whole = problem.selection.expand(q)
+    whole = problem.selection.vector(q)
     (X,) = poses_of(problem.tree, whole, [goal.frame], goal.relative_to)
     return X
 

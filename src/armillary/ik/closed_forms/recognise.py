@@ -161,7 +161,7 @@ def _error(tree: Tree, goal: Goal, selection: Inputs, closed: Closed) -> float:
     worst = 0.0
     n = len(selection.inputs)
     for q in np.random.default_rng(0).uniform(-3.0, 3.0, (CHECKS, n)).tolist():
-        (X,) = poses_of(tree, selection.expand(q), [goal.frame], goal.relative_to)
+        (X,) = poses_of(tree, selection.vector(q), [goal.frame], goal.relative_to)
         apart = X.matrix() - closed.pose(*closed.parts(q)).matrix()
         worst = max(worst, float(np.abs(apart).max()))
     return worst

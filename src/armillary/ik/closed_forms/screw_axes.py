@@ -83,7 +83,7 @@ def chain_of(
         NotApplicable: A joint is neither revolute nor prismatic, or one drives two
             links of the path.
     """
-    zero = selection.expand([0.0] * len(selection.inputs))
+    zero = selection.vector([0.0] * len(selection.inputs))
     (home,) = poses_of(tree, zero, [frame], relative_to)
     twist = Twist(frame, relative_to, relative_to, relative_to)
     columns = np.array(jacobian(tree, zero, twist), dtype=np.float64)

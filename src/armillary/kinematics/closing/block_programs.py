@@ -1,0 +1,243 @@
+"""The programs that solve for the passive joints of a block.
+
+Newton's method starts at a stored assembly near the inputs u: positions p0 at u0, and
+their rates there. Where its steps do not shrink, or the determinant of the closure
+equations changes its sign, the way from u0 to u is walked in parts, so that the
+solution stays on the branch of the assembly (numerical continuation: Allgower and
+Georg, Introduction to Numerical Continuation Methods, chapter 2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from armillary.kernel.pipeline import While
+from armillary.model.loops.system import Block, LoopSystem
+from armillary.spatial.lu import LU
+from armillary.spatial.vector import Number
+from armillary.trace import Program, trace
+from armillary.trace.functions import absolute, by_precision, maximum, minimum, select
+
+__all__ = ["BlockPrograms"]
+
+MOST_STEPS: Final = 80
+SHRINKING: Final = 0.8  # of a step, compared with the one before
+LARGEST: Final = 1.0  # first step [rad, or of the size of a loop]
+LEAST_PART: Final = 1e-4  # of a way
+
+CONVERGED: Final = {"double": 1e-7, "single": 5e-4}
+"""Steps after which the next would be below rounding: convergence is quadratic."""
+CLOSED: Final = {"double": 1e-9, "single": 1e-4}
+"""Rows at a solution, of the size of a loop."""
+CONSISTENT: Final = {"double": 1e-5, "single": 1e-3}
+"""Rows that are not solved for, of the size of a loop: files round directions."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockPrograms:
+    """The programs of a block, whose columns have its number in their names.
+
+    Attributes:
+        system: All loops.
+        number: Of the block.
+    """
+
+    system: LoopSystem
+    number: int
+
+    @property
+    def block(self) -> Block:
+        """Return the block."""
+        return self.system.blocks[self.number]
+
+    def column(self, name: str) -> str:
+        """Return the name that a column of this block has in a pipeline."""
+        return f"{name}_{self.number}"
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Return the numbers of inputs and of unknowns."""
+        return len(self.block.inputs), len(self.block.unknowns)
+
+    def _traced(
+        self,
+        function: Any,
+        name: str,
+        outputs: Sequence[str],
+        shapes: Mapping[str, tuple[int, ...]],
+    ) -> Program:
+        ports = {self.column(key): shape for key, shape in shapes.items()}
+        named = [self.column(output) for output in outputs]
+        return trace(function, name=self.column(name), outputs=named, **ports)
+
+    def _vector(self, u: Sequence[Number], p: Sequence[Number]) -> dict[int, Number]:
+        """Return the positions of the joints of the block by their places."""
+        joints = (*self.block.inputs, *self.block.unknowns)
+        return dict(zip(joints, (*u, *p), strict=True))
+
+    def rows(
+        self, u: Sequence[Number], p: Sequence[Number]
+    ) -> tuple[list[Number], list[dict[int, Number]]]:
+        """Return the rows that are solved for, and the rates of each by place."""
+        q: Any = self._vector(u, p)
+        equations = self.system.equations
+        found = {k: equations[k].rows(q) for k in {loop for loop, _ in self.block.rows}}
+        values = [found[loop].values[row] for loop, row in self.block.rows]
+        rates = [
+            dict(zip(equations[loop].joints, found[loop].rates[row], strict=True))
+            for loop, row in self.block.rows
+        ]
+        return values, rates
+
+    def _factored(self, rates: Sequence[Mapping[int, Number]]) -> LU:
+        return LU.of([[row.get(k, 0.0) for k in self.block.unknowns] for row in rates])
+
+    def rates(self, u: Sequence[Number], p: Sequence[Number]) -> list[list[Number]]:
+        """Return dp/du at a solution, shape (k, d), by the implicit function."""
+        _, rates = self.rows(u, p)
+        factored = self._factored(rates)
+        columns = [
+            factored.solve([0.0 - row.get(k, 0.0) for row in rates])
+            for k in self.block.inputs
+        ]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    @cached_property
+    def start(self) -> Program:
+        """Return the program that starts at an assembly: u0, p0, rates, sign."""
+        d, k = self.sizes
+
+        def start(u: Any, u0: Any, p0: Any, j0: Any, orientation: Any) -> Any:
+            change = [a - b for a, b in zip(u, u0, strict=True)]
+            p = [
+                x + sum(rate * du for rate, du in zip(row, change, strict=True))
+                for x, row in zip(p0, j0, strict=True)
+            ]
+            return p, u0 * 1.0, p0 * 1.0, orientation * 1.0, 1.0, math.inf, 1.0
+
+        return self._traced(
+            start,
+            "start",
+            ("p", "u_good", "p_good", "sign", "part", "last", "going"),
+            {"u": (d,), "u0": (d,), "p0": (k,), "j0": (k, d), "orientation": ()},
+        )
+
+    @cached_property
+    def near(self) -> Program:
+        """Return the program that starts at given positions, on whatever branch."""
+        d, k = self.sizes
+
+        def near(u: Any, given: Any) -> Any:
+            return given * 1.0, u * 1.0, given * 1.0, 0.0, 1.0, math.inf, 1.0
+
+        return self._traced(
+            near,
+            "near",
+            ("p", "u_good", "p_good", "sign", "part", "last", "going"),
+            {"u": (d,), "given": (k,)},
+        )
+
+    @property
+    def solve(self) -> While:
+        """Return the loop that walks to a solution."""
+        return While(self.column("going"), (self._step,), MOST_STEPS)
+
+    @cached_property
+    def _step(self) -> Program:
+        d, k = self.sizes
+        shapes = {"u": (d,), "p": (k,), "u_good": (d,), "p_good": (k,)}
+        shapes |= {"sign": (), "part": (), "last": ()}
+        outputs = ("p", "u_good", "p_good", "part", "last", "going")
+        return self._traced(self._step_of, "step", outputs, shapes)
+
+    def _step_of(
+        self, u: Any, p: Any, u_good: Any, p_good: Any, sign: Any, part: Any, last: Any
+    ) -> Any:
+        """Return the columns after one step of Newton's method."""
+        goal = [a + part * (b - a) for a, b in zip(u_good, u, strict=True)]
+        values, rates = self.rows(goal, p)
+        factored = self._factored(rates)
+        change = factored.solve(values)
+        units = (self.system.units[j] for j in self.block.unknowns)
+        size: Number = 0.0
+        for x, unit in zip(change, units, strict=True):
+            size = maximum(size, absolute(x) * (1.0 / unit))
+        is_shrinking = size < minimum(SHRINKING * last, LARGEST)
+        is_shrinking = select(sign * factored.orientation < 0.0, 0.0, 1.0) * select(
+            is_shrinking, 1.0, 0.0
+        )
+        after = [x - dx for x, dx in zip(p, change, strict=True)]
+        arrived = size < by_precision(size, **CONVERGED)
+        is_end = part >= 1.0
+        lost = is_shrinking < 0.5
+
+        def chosen(on_arrival: Any, while_walking: Any, when_lost: Any) -> Any:
+            return select(lost, when_lost, select(arrived, on_arrival, while_walking))
+
+        wider = minimum(2.0 * part / maximum(1.0 - part, 1e-9), 1.0)
+        narrower = 0.3 * part
+        return (
+            [chosen(a, a, b) for a, b in zip(after, p_good, strict=True)],
+            [chosen(a, b, b) for a, b in zip(goal, u_good, strict=True)],
+            [chosen(a, b, b) for a, b in zip(after, p_good, strict=True)],
+            chosen(wider, part, narrower),
+            chosen(math.inf, size, math.inf),
+            chosen(
+                select(is_end, 0.0, 1.0), 1.0, select(narrower < LEAST_PART, -1.0, 1.0)
+            ),
+        )
+
+    @cached_property
+    def check(self) -> Program:
+        """Return the program that makes positions NaN where loops are not closed."""
+        d, k = self.sizes
+        shapes: dict[str, tuple[int, ...]] = {"u": (d,), "p": (k,), "going": ()}
+        if self.block.more:
+            shapes["more"] = (len(self.block.more),)
+        return self._traced(self._check_of, "check", ("p", "residual"), shapes)
+
+    def _check_of(self, u: Any, p: Any, going: Any, more: Any = ()) -> Any:
+        q: Any = self._vector(u, p) | dict(zip(self.block.more, more, strict=True))
+        solved = set(self.block.rows)
+        residual: Number = 0.0
+        is_closed: Number = select(absolute(going) < 0.5, 1.0, 0.0)
+        for loop in self.block.loops:
+            equations, size = self.system.equations[loop], self.system.sizes[loop]
+            for row, value in enumerate(equations.rows(q).values):
+                error = absolute(value) * (
+                    1.0 / size if row < equations.lengths else 1.0
+                )
+                bounds = CLOSED if (loop, row) in solved else CONSISTENT
+                is_closed = select(
+                    error < by_precision(error, **bounds), is_closed, 0.0
+                )
+                residual = maximum(residual, absolute(value))
+        lost = is_closed < 0.5
+        return [select(lost, math.nan, x) for x in p], residual
+
+    @cached_property
+    def arrived(self) -> Program:
+        """Return the program that makes positions NaN where the way was blocked."""
+
+        def arrived(p: Any, going: Any) -> Any:
+            return [select(absolute(going) < 0.5, x, math.nan) for x in p]
+
+        _, k = self.sizes
+        return self._traced(arrived, "arrived", ("p",), {"p": (k,), "going": ()})
+
+    @cached_property
+    def implicit(self) -> Program:
+        """Return the program of dp/du at a solution, and the determinant's sign."""
+        d, k = self.sizes
+
+        def implicit(u: Any, p: Any) -> Any:
+            _, rates = self.rows(u, p)
+            return self.rates(u, p), self._factored(rates).orientation
+
+        return self._traced(
+            implicit, "implicit", ("j0", "orientation"), {"u0": (d,), "p0": (k,)}
+        )

@@ -1,0 +1,159 @@
+"""A branch: the assemblies that joints lead to from one, without a singularity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.kernel import Kernel, shared_kernel
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kinematics.closing.grid import Grid
+from armillary.kinematics.closing.stages import block_programs, grid_of
+from armillary.model.fields import kept
+from armillary.model.workcell import Workcell
+from armillary.trace import Port
+
+__all__ = ["Branch", "home_branch"]
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+Fields = dict[str, Array]
+
+
+class Branch:
+    """The assemblies of a cell that are connected with one, stored on grids.
+
+    Each block has a table over the cells of the grid of its inputs. An assembly there
+    is the one to which the straight way from the given one leads, or where that is
+    blocked, the way from a neighbouring cell. Cells where loops cannot be closed have
+    the assembly of the nearest one where they can.
+
+    Attributes:
+        cell: Whose loops.
+        seed: The assembly: positions of all joints, passive ones last.
+    """
+
+    def __init__(self, cell: Workcell, seed: Sequence[float]) -> None:
+        """Begin at an assembly."""
+        self.cell = cell
+        self.seed = np.array(seed, dtype=np.float64)
+
+    def tables(self, blocks: Sequence[int]) -> dict[str, Fields]:
+        """Return the tables of some blocks, by name."""
+        return {
+            block_programs(self.cell, b).column("assemblies"): kept(
+                self, ("table", b), lambda b=b: self._table(b)
+            )
+            for b in blocks
+        }
+
+    def _table(self, number: int) -> Fields:
+        programs, grid = block_programs(self.cell, number), grid_of(self.cell, number)
+        block = programs.block
+        seed_u = np.array(
+            [
+                axis.reduced(self.seed[k])
+                for axis, k in zip(grid.axes, block.inputs, strict=True)
+            ]
+        )
+        seed_p = self.seed[list(block.unknowns)]
+        implicit = shared_kernel(programs.implicit)
+        follow = _follower(self.cell, number)
+        filled = _Filling(grid, seed_u, seed_p)
+        filled.spread(follow)
+        u0, p0 = filled.u0[filled.source], filled.p0[filled.source]
+        with np.errstate(all="ignore"):
+            j0, orientation = implicit(u0, p0)
+        steep = ~np.isfinite(j0).all(axis=(1, 2))
+        j0[steep] = 0.0
+        fields = {"u0": u0, "p0": p0, "j0": j0, "orientation": orientation}
+        return {programs.column(name): values for name, values in fields.items()}
+
+
+class _Filling:
+    """Assemblies at the centres of the cells of a grid, found from one to the next.
+
+    Attributes:
+        u0: Where each assembly is that may be stored; the last is the seed.
+        p0: Its passive joints.
+        source: For each cell the number of the assembly that it uses, -1 for none.
+    """
+
+    def __init__(self, grid: Grid, u: Array, p: Array) -> None:
+        centres = grid.centres()
+        cells = len(centres)
+        self.u0: Array = np.vstack([centres, u])
+        self.p0: Array = np.vstack([np.full((cells, len(p)), np.nan), p])
+        self.source: Indices = np.full(cells, -1, np.int64)
+        self._first = int(grid.place(u.tolist()))
+        self._after = _next_cells(grid.shape)
+
+    def spread(self, follow: Kernel) -> None:
+        """Fill cells on the straight way from the seed, else from their neighbours."""
+        seed = len(self.source)
+        to: Indices = np.arange(seed)
+        by: Indices = np.full(seed, seed)
+        while to.size and seed > 1:
+            found: Array = follow(self.u0[to], self.u0[by], self.p0[by])
+            closed = np.isfinite(found).all(axis=1)
+            to, found = to[closed], found[closed]
+            to, first = np.unique(to, return_index=True)
+            self.p0[to], self.source[to] = found[first], to
+            by, to = self._neighbours(to)
+            left = self.source[to] != to
+            by, to = by[left], to[left]
+        if self.source[self._first] < 0:
+            self.source[self._first] = seed
+        self._share()
+
+    def _share(self) -> None:
+        """Give cells without an assembly that of the nearest one, cell by cell."""
+        given = np.flatnonzero(self.source >= 0)
+        while given.size:
+            by, to = self._neighbours(given)
+            fresh = self.source[to] < 0
+            self.source[to[fresh]] = self.source[by[fresh]]
+            given = np.unique(to[fresh])
+
+    def _neighbours(self, cells: Indices) -> tuple[Indices, Indices]:
+        """Return cells, as often as they have neighbours, and those."""
+        by = np.tile(cells, len(self._after))
+        to = self._after[:, cells].ravel()
+        return by[to >= 0], to[to >= 0]
+
+
+def _next_cells(shape: tuple[int, ...]) -> Indices:
+    """Return the next cell of each in each direction, -1 at the ends, (2 d, cells)."""
+    numbers: Indices = np.arange(int(np.prod(shape))).reshape(shape)
+    found: list[Indices] = []
+    for axis in range(len(shape)):
+        for step in (1, -1):
+            moved = np.roll(numbers, -step, axis)
+            end = [slice(None)] * len(shape)
+            end[axis] = slice(-1, None) if step > 0 else slice(0, 1)
+            moved[tuple(end)] = -1
+            found.append(moved.ravel())
+    return np.array(found, dtype=np.int64)
+
+
+def _follower(cell: Workcell, number: int) -> Kernel:
+    """Return the kernel u, u0, p0 -> p of a block, NaN where the way is blocked."""
+
+    def made() -> Kernel:
+        programs = block_programs(cell, number)
+        d, k = programs.sizes
+        shapes = {"u": (d,), "u0": (d,), "p0": (k,)}
+        inputs = [Port(programs.column(name), size) for name, size in shapes.items()]
+        stages = (programs.implicit, programs.start, programs.solve, programs.arrived)
+        name, results = programs.column("follow"), (programs.column("p"),)
+        return compile_pipeline(Pipeline(name, tuple(inputs), (), stages, results))()
+
+    return kept(cell, ("follower", number), made)
+
+
+def home_branch(cell: Workcell) -> Branch:
+    """Return the branch of a cell's assembly at home, which the cell keeps."""
+    return kept(cell, "home branch", lambda: Branch(cell, cell.joints.home))

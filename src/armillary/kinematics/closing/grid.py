@@ -1,0 +1,121 @@
+"""Where assemblies of a block are stored: the cells of a grid over its inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.model.loops.system import Block
+from armillary.model.unit import Unit
+from armillary.model.workcell import Workcell
+from armillary.spatial.vector import Number
+from armillary.trace.functions import floor, maximum, minimum
+
+__all__ = ["Axis", "Grid"]
+
+Array = npt.NDArray[np.float64]
+
+CELLS: Final = {1: 64, 2: 24, 3: 12, 4: 7}
+"""Cells along each input, by how many inputs there are.
+
+For more of them there is one alone: with few cells along an input, ways from their
+centres meet more singularities than those from the assembly that all began with.
+"""
+
+
+class Axis(NamedTuple):
+    """The cells along one input.
+
+    Attributes:
+        lower: Where the first begins [m or rad].
+        step: The length of each.
+        cells: How many there are.
+        period: After which poses repeat, 0 if they do not.
+    """
+
+    lower: float
+    step: float
+    cells: int
+    period: float
+
+    def reduced(self, u: Number) -> Number:
+        """Return the position that poses repeat, nearest to the middle of the axis."""
+        return self.nearest(u, self.lower + 0.5 * self.step * self.cells)
+
+    def nearest(self, u: Number, to: Number) -> Number:
+        """Return the position that poses repeat, nearest to another one."""
+        if not self.period:
+            return u
+        turns = floor((u - to) * (1.0 / self.period) + 0.5)
+        return u - self.period * turns
+
+    def place(self, u: Number) -> Number:
+        """Return the number of the cell in which a position is, or the nearest one."""
+        cell = floor((u - self.lower) * (1.0 / self.step))
+        return minimum(maximum(cell, 0.0), self.cells - 1.0)
+
+
+class Grid(NamedTuple):
+    """The cells over all inputs of a block, numbered with the last input fastest."""
+
+    axes: tuple[Axis, ...]
+
+    @classmethod
+    def of(cls, cell: Workcell, block: Block) -> Grid:
+        """Return cells over the ranges of the inputs of a block."""
+        count = CELLS.get(len(block.inputs), 1)
+        return cls(tuple(_axis(cell, k, count) for k in block.inputs))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the number of cells along each input."""
+        return tuple(axis.cells for axis in self.axes)
+
+    def place(self, u: Sequence[Number]) -> Number:
+        """Return the number of the cell in which inputs are."""
+        total: Number = 0.0
+        for axis, x in zip(self.axes, u, strict=True):
+            total = total * float(axis.cells) + axis.place(x)
+        return total
+
+    def centres(self) -> Array:
+        """Return the middle of each cell, shape (cells, inputs)."""
+        axes = [a.lower + a.step * (np.arange(a.cells) + 0.5) for a in self.axes]
+        mesh: Array = np.stack(np.meshgrid(*axes, indexing="ij"), -1).astype(np.float64)
+        return mesh.reshape(-1, len(axes))
+
+
+def _axis(cell: Workcell, joint: int, count: int) -> Axis:
+    """Return the cells along a joint, over its limits or a turn."""
+    joints = cell.joints
+    period = _period(cell, joint)
+    home, unit = joints.home[joint], joints.system.units[joint]
+    lower, upper = (float(each[joint]) for each in joints.ranges[:2])
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        turns = cell.links[joints.links[joint]].joint.unit is Unit.RADIAN
+        reach = math.pi if turns else 2.0 * unit
+        lower, upper = home - reach, home + reach
+    if period and upper - lower > period:
+        middle = 0.5 * (lower + upper)
+        lower, upper = middle - 0.5 * period, middle + 0.5 * period
+    if not upper > lower:
+        lower, upper, count = lower - 0.5 * unit, lower + 0.5 * unit, 1
+    return Axis(lower, (upper - lower) / count, count, period)
+
+
+def _period(cell: Workcell, joint: int) -> float:
+    """Return after which change of a joint all that it moves is where it was, or 0."""
+    periods = {0.0}
+    for link, several in zip(cell.links, cell.joints.drives, strict=True):
+        for drive in several:
+            if drive.of == joint:
+                whole = drive.multiplier.is_integer() and len(several) == 1
+                periods.add((whole and link.joint.period) or math.inf)
+    found = periods - {0.0}
+    if len(found) != 1 or math.inf in found:
+        return 0.0
+    return found.pop()

@@ -1,0 +1,85 @@
+"""The passive joints of states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from armillary.errors import StateError, quote
+from armillary.kinematics.closing.solver import followed, solved_near
+from armillary.model.workcell import Workcell
+
+__all__ = ["bound_passive", "checked_passive", "moved_passive"]
+
+CLOSE: float = 1e-6
+"""How far given passive joints may be from closed loops [rad, or of their size]."""
+
+
+def bound_passive(
+    cell: Workcell, q: Sequence[float], passive: Sequence[float]
+) -> tuple[float, ...]:
+    """Return given passive joints, or without any those on the branch of home.
+
+    Raises:
+        StateError: Loops are not closed there, or cannot be.
+    """
+    if len(passive):
+        return checked_passive(cell, q, passive)
+    return moved_passive(cell, q, cell.joints.home)
+
+
+def moved_passive(
+    cell: Workcell, q: Sequence[float], start: Sequence[float]
+) -> tuple[float, ...]:
+    """Return passive joints where a straight way from closed positions leads.
+
+    Args:
+        cell: Whose loops.
+        q: Positions of the independent joints, shape (n,).
+        start: Positions of all joints, loops closed, shape (n + m,).
+
+    Raises:
+        StateError: The way meets a singularity, or loops cannot be closed at q.
+    """
+    system = cell.loop_system
+    if not system.blocks or tuple(q) == tuple(start[: system.count]):
+        return tuple(start[system.count :])
+    found, _ = followed(cell, q, start)
+    if not np.isfinite(found).all():
+        names = ", ".join(map(quote, cell.joint_names[:8]))
+        raise StateError(
+            f"The loops cannot be closed on the way to q = {tuple(q)} ({names}): it "
+            "leaves the range in which they close, or meets a singularity. "
+            "cell.close_loops(q) says which; cell.branches(state) has the other "
+            "assemblies."
+        )
+    return tuple(found.tolist())
+
+
+def checked_passive(
+    cell: Workcell, q: Sequence[float], passive: Sequence[float]
+) -> tuple[float, ...]:
+    """Return given passive joints with loops closed exactly.
+
+    Raises:
+        StateError: There are too many or too few, or loops are not closed.
+    """
+    names = cell.passive_names
+    if len(passive) != len(names):
+        raise StateError(
+            f"passive has {len(passive)} numbers; the loops of cell {quote(cell.name)} "
+            f"determine {len(names)} joints: {', '.join(map(quote, names[:8]))}."
+        )
+    if not names:
+        return ()
+    found, _ = solved_near(cell, q, passive)
+    units = np.array(cell.loop_system.units[cell.loop_system.count :])
+    apart = np.abs(found - np.array(passive)) / units
+    if not (apart < CLOSE).all():
+        raise StateError(
+            "The loops are not closed at these passive joints: passive = "
+            f"{tuple(passive)}. Leave passive= out to have them follow q, or begin at "
+            "one of cell.branches(state)."
+        )
+    return tuple(found.tolist())

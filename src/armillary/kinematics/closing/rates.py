@@ -1,0 +1,91 @@
+"""How passive joints move with independent ones: the implicit function of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from armillary.kinematics.closing.stages import block_programs
+from armillary.model.workcell import Workcell
+from armillary.spatial.vector import Number
+
+__all__ = ["followed_rates", "independent_columns", "passive_rates"]
+
+Column = tuple[Number, ...]
+
+
+def passive_rates(
+    cell: Workcell, q: Sequence[Number], passive: Sequence[int]
+) -> dict[int, dict[int, Number]]:
+    """Return for passive joints the rate of each independent one that moves it.
+
+    Differentiating r(u, p) = 0 gives dp/du = -(dr/dp)^-1 dr/du for each block, whose
+    inputs u may be passive joints of earlier ones.
+
+    Args:
+        cell: Whose loops.
+        q: Where all joints are, loops closed.
+        passive: Which passive joints.
+    """
+    system = cell.loop_system
+    found: dict[int, dict[int, Number]] = {}
+    for number in system.needed(passive):
+        programs = block_programs(cell, number)
+        block = programs.block
+        rates = programs.rates(
+            [q[k] for k in block.inputs], [q[k] for k in block.unknowns]
+        )
+        for unknown, row in zip(block.unknowns, rates, strict=True):
+            own: dict[int, Number] = {}
+            for k, rate in zip(block.inputs, row, strict=True):
+                through = found[k] if k >= system.count else {k: 1.0}
+                for independent, inner in through.items():
+                    own[independent] = own.get(independent, 0.0) + rate * inner
+            found[unknown] = own
+    return found
+
+
+def followed_rates(
+    cell: Workcell, q: Sequence[Number], qd: Sequence[Number]
+) -> list[Number]:
+    """Return the rates of all passive joints.
+
+    Args:
+        cell: Whose loops.
+        q: Where all joints are, loops closed.
+        qd: The rates of independent joints.
+    """
+    system = cell.loop_system
+    passive = range(system.count, len(system.order))
+    found: list[Number] = []
+    for rates in passive_rates(cell, q, passive).values():
+        total: Number = 0.0
+        for k, rate in rates.items():
+            total = total + rate * qd[k]
+        found.append(total)
+    return found
+
+
+def independent_columns(
+    cell: Workcell, q: Sequence[Number], columns: Sequence[Column]
+) -> list[Column]:
+    """Return the columns of a Jacobian by independent joints.
+
+    Args:
+        cell: Whose loops.
+        q: Where all joints are, loops closed.
+        columns: By all joints, as if no loop were closed, passive ones last.
+    """
+    count = cell.loop_system.count
+    moving = [
+        k
+        for k, column in enumerate(columns[count:], count)
+        if any(not (isinstance(x, float) and x == 0.0) for x in column)
+    ]
+    found = [list(column) for column in columns[:count]]
+    rates = passive_rates(cell, q, moving)
+    for k in moving:
+        for independent, rate in rates[k].items():
+            own = found[independent]
+            for row, x in enumerate(columns[k]):
+                own[row] = own[row] + x * rate
+    return [tuple(column) for column in found]

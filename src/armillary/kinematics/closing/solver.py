@@ -1,0 +1,126 @@
+"""Kernels that solve for all passive joints of a cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.kernel import Kernel
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
+from armillary.kinematics.closing.branch import Branch
+from armillary.kinematics.closing.kernel import passive_program
+from armillary.kinematics.closing.stages import (
+    Beginning,
+    block_programs,
+    closing_stages,
+    table_of,
+)
+from armillary.model.fields import kept
+from armillary.model.workcell import Workcell
+from armillary.spatial.vector import Number
+from armillary.trace import Port, Program, trace
+from armillary.trace.functions import maximum
+
+__all__ = ["followed", "solved_near", "solved_on"]
+
+Array = npt.NDArray[np.float64]
+
+
+def solved_on(cell: Workcell, branch: Branch, q: Any) -> tuple[Array, Array]:
+    """Return passive joints on a branch, and how far loops stay open.
+
+    q: Positions of the independent joints, shape (..., n) [m or rad].
+
+    Returns:
+        Passive joints, shape (..., m), NaN where loops cannot be closed, and the
+        largest row [m or rad], shape (...).
+    """
+    blocks = range(len(cell.loop_system.blocks))
+    kernel = kept(
+        branch, "solver", lambda: _compiled(cell, "stored")(branch.tables(blocks))
+    )
+    return _pair(kernel(q))
+
+
+def followed(cell: Workcell, q: Any, start: Any) -> tuple[Array, Array]:
+    """Return passive joints where straight ways from closed positions lead.
+
+    q: Positions of the independent joints, shape (..., n) [m or rad].
+    start: Positions of all joints, loops closed, shape (..., n + m).
+
+    Returns:
+        As of `solved_on`; NaN where a singularity or the edge is on the way.
+    """
+    return _pair(_untabled(cell, "known")(q, start))
+
+
+def solved_near(cell: Workcell, q: Any, guess: Any) -> tuple[Array, Array]:
+    """Return passive joints to which Newton's method leads from given ones.
+
+    q: Positions of the independent joints, shape (..., n) [m or rad].
+    guess: Of the passive joints, shape (..., m).
+
+    Returns:
+        As of `solved_on`, on whatever branch.
+    """
+    return _pair(_untabled(cell, "guessed")(q, guess))
+
+
+def _pair(found: Any) -> tuple[Array, Array]:
+    passive, residual = found
+    return np.asarray(passive), np.asarray(residual)
+
+
+def _untabled(cell: Workcell, beginning: Beginning) -> Kernel:
+    """Return the kernel of a solver that needs no table."""
+    compiled = _compiled(cell, beginning)
+    return kept(cell, ("loops without a table", beginning), compiled)
+
+
+def _compiled(cell: Workcell, beginning: Beginning) -> CompiledPipeline:
+    return kept(cell, ("loops", beginning), lambda: _pipeline(cell, beginning))
+
+
+def _pipeline(cell: Workcell, beginning: Beginning) -> CompiledPipeline:
+    system = cell.loop_system
+    blocks = range(len(system.blocks))
+    passive = range(system.count, len(system.order))
+    starts: dict[Beginning, list[Port]] = {
+        "stored": [],
+        "known": [Port("x0", (len(system.order),))],
+        "guessed": [Port("guess", (len(passive),))],
+    }
+    stages = [
+        *closing_stages(cell, blocks, beginning),
+        passive_program(cell, passive, blocks),
+        _residual_program(cell),
+    ]
+    tables = [table_of(block_programs(cell, b)) for b in blocks]
+    pipeline = Pipeline(
+        "close_loops",
+        (Port("independent", (system.count,)), *starts[beginning]),
+        tuple(tables) if beginning == "stored" else (),
+        tuple(stages),
+        ("passive", "residual"),
+    )
+    return compile_pipeline(pipeline)
+
+
+def _residual_program(cell: Workcell) -> Program:
+    """Return the program of the largest row of all blocks."""
+    names = [
+        block_programs(cell, b).column("residual")
+        for b in range(len(cell.loop_system.blocks))
+    ]
+
+    def largest(*rows: Number) -> Number:
+        total = rows[0]
+        for row in rows[1:]:
+            total = maximum(total, row)
+        return total
+
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(names, ())
+    return trace(largest, name="residual", outputs=("residual",), **shapes)

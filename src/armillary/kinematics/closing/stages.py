@@ -1,0 +1,134 @@
+"""The stages of a pipeline that solve for passive joints before a program runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from armillary.kernel.pipeline import At, Stage
+from armillary.kernel.tables import Table, reals
+from armillary.kinematics.closing.block_programs import BlockPrograms
+from armillary.kinematics.closing.grid import Grid
+from armillary.model.fields import kept
+from armillary.model.workcell import Workcell
+from armillary.spatial.vector import Number
+from armillary.trace import Program, trace
+
+__all__ = ["Beginning", "block_programs", "closing_stages", "grid_of", "table_of"]
+
+Beginning = Literal["stored", "known", "guessed"]
+"""From where passive joints are solved for: the assembly stored nearest to the inputs,
+an assembly `x0` of all joints that is followed to them, or just positions `guess`."""
+
+
+def block_programs(cell: Workcell, number: int) -> BlockPrograms:
+    """Return the programs of a block, which the cell keeps."""
+    make = lambda: BlockPrograms(cell.loop_system, number)  # noqa: E731
+    return kept(cell, ("block", number), make)
+
+
+def grid_of(cell: Workcell, number: int) -> Grid:
+    """Return the grid over the inputs of a block, which the cell keeps."""
+    block = cell.loop_system.blocks[number]
+    return kept(cell, ("grid", number), lambda: Grid.of(cell, block))
+
+
+def table_of(programs: BlockPrograms) -> Table:
+    """Return the table of the assemblies of a block."""
+    d, k = programs.sizes
+    shapes = {"u0": (d,), "p0": (k,), "j0": (k, d), "orientation": ()}
+    fields = [reals(programs.column(name), shape) for name, shape in shapes.items()]
+    return Table(programs.column("assemblies"), tuple(fields))
+
+
+def closing_stages(
+    cell: Workcell, blocks: Sequence[int], beginning: Beginning
+) -> list[Stage]:
+    """Return stages that make columns p_0, p_1, ... of passive joints, one a block.
+
+    They read the column `independent` of the positions of all independent joints, and
+    with `known` the column `x0`, with `guessed` the column `guess` of passive joints.
+
+    Args:
+        cell: Whose loops.
+        blocks: Which of them to solve for, in order, with all that they need.
+        beginning: From where they are solved for.
+    """
+    stages: list[Stage] = []
+    system = cell.loop_system
+    size = len(system.order)
+    for number in blocks:
+        programs, grid = block_programs(cell, number), grid_of(cell, number)
+        stages.append(_inputs(cell, number, blocks))
+        if beginning == "stored":
+            at = At(
+                programs.column("assemblies"), (programs.start,), programs.column("at")
+            )
+            stages.append(at)
+        elif beginning == "known":
+            block = programs.block
+
+            def known(u: Any, x0: Any, block: Any = block, grid: Grid = grid) -> Any:
+                u0 = [x0[k] for k in block.inputs]
+                near = [
+                    axis.nearest(x, to)
+                    for axis, x, to in zip(grid.axes, u, u0, strict=True)
+                ]
+                return near, u0, [x0[k] for k in block.unknowns]
+
+            names = [programs.column(name) for name in ("u", "u0", "p0")]
+            shapes = {programs.column("u"): (len(block.inputs),), "x0": (size,)}
+            stages.append(
+                trace(known, name=programs.column("known"), outputs=names, **shapes)
+            )
+            stages += [programs.implicit, programs.start]
+        else:
+            unknowns = [k - system.count for k in programs.block.unknowns]
+
+            def guessed(guess: Any, unknowns: Any = unknowns) -> Any:
+                return [guess[k] for k in unknowns]
+
+            stages.append(
+                trace(
+                    guessed,
+                    name=programs.column("guessed"),
+                    outputs=[programs.column("given")],
+                    guess=(size - system.count,),
+                )
+            )
+            stages.append(programs.near)
+        stages += [programs.solve, programs.check]
+    return stages
+
+
+def _inputs(cell: Workcell, number: int, blocks: Sequence[int]) -> Program:
+    """Return the program of a block's inputs, and of their cell in its grid."""
+    programs, grid = block_programs(cell, number), grid_of(cell, number)
+    block, system = programs.block, programs.system
+    needed = {
+        system.block_of[k] for k in (*block.inputs, *block.more) if k >= system.count
+    }
+    needed.discard(number)
+    earlier = [block_programs(cell, b) for b in blocks if b in needed]
+
+    def inputs(independent: Sequence[Number], *solved: Any) -> Any:
+        q: dict[int, Number] = dict(enumerate(independent))
+        for other, p in zip(earlier, solved, strict=True):
+            q |= dict(zip(other.block.unknowns, p, strict=True))
+        u = [
+            axis.reduced(q[k]) for k, axis in zip(block.inputs, grid.axes, strict=True)
+        ]
+        found = [u, grid.place(u)]
+        if block.more:
+            found.append([q.get(k, 0.0) for k in block.more])
+        return found
+
+    outputs = ["u", "at", "more"] if block.more else ["u", "at"]
+    shapes = {other.column("p"): (other.sizes[1],) for other in earlier}
+    return trace(
+        inputs,
+        name=programs.column("inputs"),
+        outputs=list(map(programs.column, outputs)),
+        independent=(system.count,),
+        **shapes,
+    )

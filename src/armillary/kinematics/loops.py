@@ -1,0 +1,248 @@
+"""Questions about the closed loops of a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError
+from armillary.kernel.arguments import as_inputs
+from armillary.kinematics.bound_state import bound_state, branch_of, home
+from armillary.kinematics.closing.branch import home_branch
+from armillary.kinematics.closing.branches import Branches, assemblies
+from armillary.kinematics.closing.solver import solved_near, solved_on
+from armillary.kinematics.ending import Ending
+from armillary.kinematics.state import State
+from armillary.model.workcell import Workcell
+from armillary.trace import Port, Program
+
+__all__ = [
+    "ClosedLoops",
+    "LoopReason",
+    "Mobility",
+    "branches",
+    "close_loops",
+    "mobility",
+]
+
+Array = npt.NDArray[np.float64]
+
+TRIES: Final = 32
+"""Places from which other assemblies are looked for, where a branch has none."""
+TIGHT: Final = 1e-3
+"""How far from closed loops are at least that are not said to be singular."""
+
+
+class LoopReason(Ending):
+    """How the loops of a row were closed, or why they were not."""
+
+    CLOSED = 0, "closed"
+    CANNOT_CLOSE = 1, "cannot close: no assembly was found at these positions"
+    OTHER_BRANCH = 2, "closed on another branch only: a singularity is between"
+    SINGULAR = 3, "singular: at the edge of where loops close"
+    INVALID = 4, "a position is not a finite number"
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedLoops:
+    """Passive joints of many rows; arrays are read-only.
+
+    Attributes:
+        passive: Positions of passive joints, in the order of `passive_names`, shape
+            (..., m) [m or rad]; NaN where loops are not closed.
+        residual: The largest of the equations of loops, shape (...) [m or rad].
+        reason: Why, as numbers of `LoopReason`, shape (...).
+    """
+
+    passive: Array
+    residual: Array
+    reason: npt.NDArray[np.int8]
+
+    @cached_property
+    def success(self) -> npt.NDArray[np.bool_]:
+        """Return where loops are closed, shape (...)."""
+        return np.asarray(self.reason == LoopReason.CLOSED)
+
+    def summary(self) -> dict[str, int]:
+        """Return how many rows ended how, most frequent first."""
+        return LoopReason.summary(self.reason)
+
+    def __repr__(self) -> str:
+        return f"<ClosedLoops: {LoopReason.text(self.reason, self.success)}>"
+
+
+def close_loops(
+    cell: Workcell,
+    q: npt.ArrayLike,
+    *,
+    near: npt.ArrayLike | None = None,
+    state: State | None = None,
+) -> ClosedLoops:
+    """Return where passive joints are at joint positions, and why they are not.
+
+    Args:
+        cell: Whose loops.
+        q: Joint positions, shape (..., n) [m or rad].
+        near: Passive joints near the wanted ones, shape (..., m): loops are closed
+            from there, on whatever branch that is.
+        state: On whose branch they are closed; on that of home by default.
+
+    Raises:
+        ShapeError: `q` or `near` has another number of joints.
+        StateError: The state is not one of this cell.
+        ModelError: The cell has no loops, or both `near` and `state` are given.
+    """
+    _check_loops(cell)
+    if near is not None and state is not None:
+        raise ModelError("close_loops takes near= or state=, not both.")
+    port = Port("q", (cell.loop_system.count,))
+    (Q,) = as_inputs(Program("close_loops", (port,), (), (), ()), [q])
+    if near is not None:
+        passive, residual = solved_near(cell, Q, near)
+    else:
+        branch = None if state is None else branch_of(bound_state(cell, state))
+        passive, residual = solved_on(cell, branch or home_branch(cell), Q)
+    passive, residual = np.asarray(passive), np.asarray(residual)
+    failed = ~np.isfinite(passive).all(axis=-1)
+    reason = np.zeros(failed.shape, np.int8)
+    if failed.any():
+        rows = np.broadcast_to(Q, (*failed.shape, Q.shape[-1]))[failed]
+        reason[failed] = _reasons(cell, rows, residual[failed])
+    for array in (passive, residual, reason):
+        array.flags.writeable = False
+    return ClosedLoops(passive, residual, reason)
+
+
+def _reasons(cell: Workcell, q: Array, residual: Array) -> npt.NDArray[np.int8]:
+    """Return why loops are not closed at rows of q, shape (rows,)."""
+    rng = np.random.default_rng(0)
+    home_passive = np.array(cell.home_passive)
+    reach = np.pi * np.array(cell.loop_system.units[cell.loop_system.count :])
+    shape = len(q), TRIES, len(home_passive)
+    guesses = home_passive + reach * rng.uniform(-1.0, 1.0, shape)
+    found, _ = solved_near(cell, q[:, None], guesses)
+    other = np.isfinite(found).all(axis=-1).any(axis=-1)
+    size = max(cell.loop_system.sizes)
+    reason = np.full(len(q), LoopReason.CANNOT_CLOSE, np.int8)
+    reason[residual < TIGHT * size] = LoopReason.SINGULAR
+    reason[other] = LoopReason.OTHER_BRANCH
+    reason[~np.isfinite(q).all(axis=-1)] = LoopReason.INVALID
+    return reason
+
+
+def branches(
+    cell: Workcell, at: State | npt.ArrayLike | None = None
+) -> Mapping[str, State]:
+    """Return the assemblies of loops at joint positions, each as a state.
+
+    At one q there are often several ways to assemble a linkage. They belong to
+    branches, which joints can only change at a singularity; `home` is that of the cell
+    at home, and the others have numbers in the order in which they were found.
+
+    Args:
+        cell: Whose loops.
+        at: A state, or joint positions, shape (n,) [m or rad]; home by default.
+
+    Raises:
+        StateError: The state is not one of this cell.
+        ModelError: The cell has no loops, or there are too many assemblies.
+    """
+    _check_loops(cell)
+    if at is None or isinstance(at, State):
+        state = home(cell) if at is None else bound_state(cell, at)
+        q, passive = state.q, state.passive
+    else:
+        (Q,) = as_inputs(
+            Program("branches", (Port("q", (cell.loop_system.count,)),), (), (), ()),
+            [at],
+        )
+        if Q.ndim != 1:
+            raise ModelError(f"branches takes one q, not an array of shape {Q.shape}.")
+        state, q, passive = home(cell), tuple(Q.tolist()), cell.home_passive
+    known = Branches.of(cell)
+    found: dict[str, State] = {}
+    for each in assemblies(cell, (*q, *passive)):
+        positions = (*q, *each.tolist())
+        name, _ = known.named(positions)
+        found[name] = state.replace(q=q, passive=each)
+    return MappingProxyType(found)
+
+
+@dataclass(frozen=True)
+class Mobility:
+    """What loops leave free, and what follows.
+
+    Attributes:
+        independent: The joints of loops that have a place in q.
+        passive: The joints that loops determine.
+        found: Those of them that nothing marks as passive.
+        free: Joints marked as passive that loops do not determine: they stay in q.
+        equations: How many equations the loops have.
+        redundant: How many of those hold because the others do.
+    """
+
+    independent: tuple[str, ...]
+    passive: tuple[str, ...]
+    found: tuple[str, ...]
+    free: tuple[str, ...]
+    equations: int
+    redundant: int
+
+    @property
+    def count(self) -> int:
+        """Return the number of joints that can be moved independently in loops."""
+        return len(self.independent)
+
+    def __str__(self) -> str:
+        parts = [
+            f"loops leave {self.count} of {self.count + len(self.passive)} joints free"
+            f" ({', '.join(self.independent)}); {', '.join(self.passive)} follow"
+        ]
+        if self.found:
+            parts.append(f"not marked as passive: {', '.join(self.found)}")
+        if self.free:
+            parts.append(f"passive, but not determined: {', '.join(self.free)}")
+        if self.redundant:
+            parts.append(
+                f"{self.redundant} of {self.equations} equations are redundant"
+            )
+        return "; ".join(parts)
+
+
+def mobility(cell: Workcell) -> Mobility:
+    """Return which joints of loops are free, which follow, and why.
+
+    Raises:
+        ModelError: The cell has no loops.
+    """
+    _check_loops(cell)
+    system, names = cell.loop_system, cell.joints.all_names
+    in_loops = sorted({k for each in system.equations for k in each.joints})
+    independent = [k for k in in_loops if k < system.count]
+    links = cell.joints.links
+
+    def named(places: Sequence[int]) -> tuple[str, ...]:
+        return tuple(names[k] for k in places)
+
+    return Mobility(
+        independent=named(independent),
+        passive=named(range(system.count, len(names))),
+        found=named(system.found),
+        free=named([k for k in independent if cell.links[links[k]].passive]),
+        equations=sum(each.size for each in system.equations),
+        redundant=system.redundant,
+    )
+
+
+def _check_loops(cell: Workcell) -> None:
+    if not cell.loop_system.blocks:
+        raise ModelError(
+            "This cell has no closed loops: give Manipulator(loops=[...]) a Closure "
+            "or a Rod."
+        )

@@ -1,0 +1,1 @@
+"""Closed loops of links: what closes them, and which joints they determine."""

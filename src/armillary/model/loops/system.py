@@ -1,0 +1,291 @@
+"""The loops of a manipulator or a cell: which joints follow, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, chain
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError, quote
+from armillary.model.link_poses import LinkTree
+from armillary.model.loops.blocks import matched, solving_order
+from armillary.model.loops.elimination import eliminated
+from armillary.model.loops.equations import LoopEquations, PlacedLoop, loop_equations
+from armillary.model.loops.home import closed_near, opening
+from armillary.model.loops.loop_joint import LoopJoint
+from armillary.model.loops.scaled_rows import ScaledRows
+
+__all__ = ["Block", "LoopSystem", "combined", "loop_system"]
+
+Array = npt.NDArray[np.float64]
+
+MOST_AT_ONCE: Final = 64
+CONSISTENT: Final = 1e-5
+"""How far rows that need not be solved for may open, of the size of a loop: files
+round directions."""
+
+
+class Block(NamedTuple):
+    """Passive joints that are solved for together.
+
+    Attributes:
+        unknowns: Them, places in the vector of all joints.
+        inputs: The joints that decide them: independent ones, and passive ones of
+            earlier blocks.
+        rows: As many as unknowns: the number of a loop, and of a row of that.
+        loops: All loops that are closed with these unknowns, or follow from that.
+        more: Joints of loops that follow, besides inputs and unknowns.
+    """
+
+    unknowns: tuple[int, ...]
+    inputs: tuple[int, ...]
+    rows: tuple[tuple[int, int], ...]
+    loops: tuple[int, ...]
+    more: tuple[int, ...] = ()
+
+    def renumbered(self, joints: Sequence[int], first_loop: int) -> Block:
+        """Return it with other numbers of joints, and of loops."""
+        return Block(
+            unknowns=tuple(joints[k] for k in self.unknowns),
+            inputs=tuple(joints[k] for k in self.inputs),
+            rows=tuple((first_loop + loop, row) for loop, row in self.rows),
+            loops=tuple(first_loop + loop for loop in self.loops),
+            more=tuple(joints[k] for k in self.more),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LoopSystem:
+    """What loops say about joints, which are numbered independent ones first.
+
+    Attributes:
+        order: The joints as they were given, independent ones first, then passive ones.
+        count: Of independent joints.
+        equations: Of each loop.
+        home: The position of every joint at home, closed, in the new order.
+        blocks: How passive joints are solved for, one block after another.
+        sizes: Of the loop [m], for each: what lengths in it are compared with.
+        units: Of each joint, what its changes are compared with: 1, or for lengths the
+            size of its loop.
+        found: Passive joints that nobody said are passive, places in the new order.
+        redundant: Rows that hold because the others do.
+    """
+
+    order: tuple[int, ...] = ()
+    count: int = 0
+    equations: tuple[LoopEquations, ...] = ()
+    home: tuple[float, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    sizes: tuple[float, ...] = ()
+    units: tuple[float, ...] = ()
+    found: tuple[int, ...] = ()
+    redundant: int = 0
+
+    @property
+    def passive(self) -> tuple[int, ...]:
+        """Return the passive joints as they were given."""
+        return self.order[self.count :]
+
+    @cached_property
+    def block_of(self) -> dict[int, int]:
+        """Return the number of the block that solves for each passive joint."""
+        return {k: b for b, block in enumerate(self.blocks) for k in block.unknowns}
+
+    def deciding(self, joints: Iterable[int]) -> dict[int, None]:
+        """Return the independent joints that decide where joints are, in order."""
+        given = list(joints)
+        needed = (self.blocks[b].inputs for b in self.needed(given))
+        every = dict.fromkeys(chain(given, *needed))
+        return {k: None for k in every if k < self.count}
+
+    def needed(self, joints: Iterable[int]) -> tuple[int, ...]:
+        """Return the blocks that must be solved to know where joints are, in order."""
+        found: set[int] = set()
+        waiting = list(joints)
+        while waiting:
+            b = self.block_of.get(waiting.pop(), -1)
+            if b >= 0 and b not in found:
+                found.add(b)
+                waiting += (*self.blocks[b].inputs, *self.blocks[b].more)
+        return tuple(sorted(found))
+
+
+def loop_system(
+    tree: LinkTree, placed: Sequence[PlacedLoop], joints: Sequence[LoopJoint]
+) -> LoopSystem:
+    """Find which joints loops determine, and where they stand at home.
+
+    A joint is passive that loops determine once the independent ones are given. Among
+    those that could be, it is the one of higher rank, else the later one.
+
+    Args:
+        tree: Links, moved by all joints.
+        placed: The loops.
+        joints: All joints that have a number, as in the drives of the tree.
+
+    Raises:
+        ModelError: Nothing moves in a loop, it cannot close at home, home is singular,
+            or loops leave nothing to move.
+    """
+    equations = [loop_equations(tree, each) for each in placed]
+    scaled = ScaledRows(equations, joints)
+    used = sorted({k for each in equations for k in each.joints})
+    order = sorted(used, key=lambda k: (joints[k].rank, k), reverse=True)
+    start = np.array([joint.start for joint in joints])
+    generic = eliminated(scaled.rates(scaled.nearby(start)), order)
+    home = closed_near(scaled, start, generic.columns)
+    found = eliminated(scaled.rates(home), order)
+    free = [k for k in used if k not in found.columns]
+    _check_mobility(scaled, used, found.columns)
+    opened, worst = opening(scaled, home, free, found)
+    if not opened < CONSISTENT:
+        ranks = len(found.columns), len(generic.columns)
+        raise _cannot_move(ranks, opened, equations[worst].loop.label)
+    passive = sorted(found.columns)
+    independent = [k for k in range(len(joints)) if k not in found.columns]
+    new_order = (*independent, *passive)
+    place = {k: new for new, k in enumerate(new_order)}
+    renumbered = tuple(
+        each._replace(joints=tuple(place[k] for k in each.joints)) for each in equations
+    )
+    rows = [scaled.addresses[row] for row in found.rows]
+    return LoopSystem(
+        order=new_order,
+        count=len(independent),
+        equations=renumbered,
+        home=tuple(home[list(new_order)].tolist()),
+        blocks=tuple(_blocks(renumbered, rows, len(independent), len(passive))),
+        sizes=tuple(scaled.sizes),
+        units=tuple(scaled.units[list(new_order)].tolist()),
+        found=tuple(place[k] for k in passive if joints[k].rank == 0),
+        redundant=len(scaled.addresses) - len(rows),
+    )
+
+
+def combined(systems: Sequence[LoopSystem]) -> LoopSystem:
+    """Return the loops of several manipulators, whose joints come in turn."""
+    independent: list[int] = []
+    passive: list[int] = []
+    starts = list(accumulate((len(each.order) for each in systems), initial=0))
+    for start, each in zip(starts, systems, strict=False):
+        independent += (start + k for k in each.order[: each.count])
+        passive += (start + k for k in each.passive)
+    order = (*independent, *passive)
+    place = {old: new for new, old in enumerate(order)}
+    home = [0.0] * len(order)
+    units = [1.0] * len(order)
+    equations: list[LoopEquations] = []
+    blocks: list[Block] = []
+    found: list[int] = []
+    for start, each in zip(starts, systems, strict=False):
+        new = [place[start + old] for old in each.order]
+        for k, position, unit in zip(new, each.home, each.units, strict=False):
+            home[k], units[k] = position, unit
+        first = len(equations)
+        equations += (
+            one._replace(joints=tuple(new[k] for k in one.joints))
+            for one in each.equations
+        )
+        blocks += (block.renumbered(new, first) for block in each.blocks)
+        found += (new[k] for k in each.found)
+    return LoopSystem(
+        order=order,
+        count=len(independent),
+        equations=tuple(equations),
+        home=tuple(home),
+        blocks=tuple(blocks),
+        sizes=tuple(size for each in systems for size in each.sizes),
+        units=tuple(units),
+        found=tuple(found),
+        redundant=sum(each.redundant for each in systems),
+    )
+
+
+def _check_mobility(
+    scaled: ScaledRows, used: Sequence[int], passive: Sequence[int]
+) -> None:
+    """Refuse loops that leave none of their joints free."""
+    if len(passive) < len(used):
+        return
+    names = ", ".join(quote(scaled.joints[k].name) for k in used[:8])
+    more = f" and {len(used) - 8} more" if len(used) > 8 else ""
+    raise ModelError(
+        f"The loops leave nothing to move: {len(scaled.addresses)} equations determine "
+        f"all {len(used)} joints in them ({names}{more}). Close fewer directions, such "
+        "as position='xy' of a planar loop whose axes are not parallel enough, or add "
+        "a joint."
+    )
+
+
+def _cannot_move(ranks: tuple[int, int], opened: float, worst: str) -> ModelError:
+    here, near = ranks
+    if here < near:
+        return ModelError(
+            f"The loops are singular at home: {here} of {near} passive joints are "
+            "determined there, so that they could move either way. Let it start "
+            "elsewhere: a posture that is `home`, passive joints included."
+        )
+    return ModelError(
+        "The loops are over-constrained: they close at home, but as soon as a joint "
+        f"moves, {worst} opens by {opened:.3g} of its size. Check that axes are "
+        "parallel and lengths right, or close fewer directions."
+    )
+
+
+def _blocks(
+    equations: Sequence[LoopEquations],
+    rows: Sequence[tuple[int, int]],
+    count: int,
+    unknowns: int,
+) -> list[Block]:
+    """Return the blocks of passive joints, in an order in which they can be solved.
+
+    Args:
+        equations: Of each loop.
+        rows: That are solved, as many as unknowns.
+        count: Of independent joints, before the passive ones.
+        unknowns: Of passive joints.
+    """
+    joints = [equations[loop].joints for loop, _ in rows]
+    incidence = [[k - count for k in each if k >= count] for each in joints]
+    owner = matched(incidence, unknowns)
+    found: list[Block] = []
+    for members in solving_order([incidence[row] for row in owner]):
+        if len(members) > MOST_AT_ONCE:
+            raise ModelError(
+                f"Loops couple {len(members)} passive joints, which have to be solved "
+                f"for at once; at most {MOST_AT_ONCE} can be."
+            )
+        own = {count + k for k in members}
+        around = {k for m in members for k in joints[owner[m]]}
+        found.append(
+            Block(
+                unknowns=tuple(sorted(own)),
+                inputs=tuple(sorted(around - own)),
+                rows=tuple(sorted(rows[owner[m]] for m in members)),
+                loops=tuple(sorted({rows[owner[m]][0] for m in members})),
+            )
+        )
+    _add_followers(found, equations)
+    return found
+
+
+def _add_followers(blocks: list[Block], equations: Sequence[LoopEquations]) -> None:
+    """Have loops that hold because others do checked by their last block."""
+    block_of = {k: b for b, block in enumerate(blocks) for k in block.unknowns}
+    solved = {loop for block in blocks for loop in block.loops}
+    for loop, each in enumerate(equations):
+        last = max((block_of.get(k, -1) for k in each.joints), default=-1)
+        if loop in solved or last < 0:
+            continue
+        block = blocks[last]
+        own = {*block.inputs, *block.unknowns, *block.more}
+        blocks[last] = block._replace(
+            loops=(*block.loops, loop),
+            more=(*block.more, *(k for k in each.joints if k not in own)),
+        )
