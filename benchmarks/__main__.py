@@ -21,6 +21,7 @@ from benchmarks import (
     inverse,
     joints,
     kinematics,
+    loops,
     pipelines,
     scripted,
 )
@@ -33,6 +34,7 @@ GROUPS = {
     "inverse": inverse,
     "closed": closed,
     "cells": cells,
+    "loops": loops,
     "pipelines": pipelines,
     "scripted": scripted,
 }

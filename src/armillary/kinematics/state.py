@@ -15,8 +15,7 @@ from armillary.errors import FormatError, StateError, quote
 from armillary.kinematics.closing.branches import Branches
 from armillary.kinematics.closing.of_state import (
     bound_passive,
-    checked_passive,
-    moved_passive,
+    replaced_passive,
 )
 from armillary.kinematics.joint_vector import check_joints, numbers_of
 from armillary.kinematics.placement import (
@@ -194,12 +193,8 @@ class State(
                 f"q has {len(positions)} numbers; this state has {len(self.q)} joints."
             )
         follow = self.passive
-        if passive is not None:
-            follow = checked_passive(
-                self.cell, positions, numbers_of(passive, "passive")
-            )
-        elif follow:
-            follow = moved_passive(self.cell, positions, self.positions)
+        if passive is not None or follow:
+            follow = replaced_passive(self.cell, positions, self.positions, passive)
         rates = self.qd if qd is None else qd
         changed = self._with(q=positions, qd=rates, passive=follow)
         if check_limits:

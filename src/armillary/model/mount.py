@@ -1,4 +1,4 @@
-"""What manipulators stand on."""
+"""Where manipulators are mounted."""
 
 from __future__ import annotations
 

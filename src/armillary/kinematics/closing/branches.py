@@ -1,4 +1,4 @@
-"""The branches of a cell's loops: enumerated, named, and told apart."""
+"""The branches of a cell's loops: enumerated and named."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ __all__ = ["Axis", "Grid"]
 
 Array = npt.NDArray[np.float64]
 
-CELLS: Final = {1: 64, 2: 24, 3: 12, 4: 7}
+CELLS: Final = {1: 256, 2: 32, 3: 12, 4: 7}
 """Cells along each input, by how many inputs there are.
 
 For more of them there is one alone: with few cells along an input, ways from their

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from armillary.errors import StateError, quote
 from armillary.kinematics.closing.solver import followed, solved_near
+from armillary.kinematics.joint_vector import numbers_of
 from armillary.model.workcell import Workcell
 
-__all__ = ["bound_passive", "checked_passive", "moved_passive"]
+__all__ = ["bound_passive", "replaced_passive"]
 
 CLOSE: float = 1e-6
 """How far given passive joints may be from closed loops [rad, or of their size]."""
@@ -27,6 +29,25 @@ def bound_passive(
     if len(passive):
         return checked_passive(cell, q, passive)
     return moved_passive(cell, q, cell.joints.home)
+
+
+def replaced_passive(
+    cell: Workcell, q: Sequence[float], before: Sequence[float], given: Any
+) -> tuple[float, ...]:
+    """Return the passive joints of a state whose joints are moved.
+
+    Args:
+        cell: Whose loops.
+        q: Positions of the independent joints, shape (n,).
+        before: Positions of all joints before that, shape (n + m,).
+        given: Those of passive joints, shape (m,); None to follow from before.
+
+    Raises:
+        StateError: Loops are not closed there, or cannot be.
+    """
+    if given is not None:
+        return checked_passive(cell, q, numbers_of(given, "passive"))
+    return moved_passive(cell, q, before)
 
 
 def moved_passive(
