@@ -39,24 +39,21 @@ CONSISTENT: Final = {"double": 1e-5, "single": 1e-3}
 
 @dataclass(frozen=True, eq=False)
 class BlockPrograms:
-    """The programs of a block, whose columns have its number in their names.
+    """The programs of a block.
 
     Attributes:
         system: All loops.
-        number: Of the block.
+        block: The block.
+        suffix: What names of its columns in a pipeline end with.
     """
 
     system: LoopSystem
-    number: int
-
-    @property
-    def block(self) -> Block:
-        """Return the block."""
-        return self.system.blocks[self.number]
+    block: Block
+    suffix: str = ""
 
     def column(self, name: str) -> str:
         """Return the name that a column of this block has in a pipeline."""
-        return f"{name}_{self.number}"
+        return name + self.suffix
 
     @property
     def sizes(self) -> tuple[int, int]:

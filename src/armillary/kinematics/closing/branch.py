@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel import Kernel, shared_kernel
+from armillary.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kernel.vectorize import vectorize
+from armillary.kinematics.closing.block_programs import BlockPrograms
 from armillary.kinematics.closing.grid import Grid
 from armillary.kinematics.closing.stages import block_programs, grid_of
 from armillary.model.fields import kept
@@ -60,13 +62,12 @@ class Branch:
             ]
         )
         seed_p = self.seed[list(block.unknowns)]
-        implicit = shared_kernel(programs.implicit)
         follow = _follower(self.cell, number)
         filled = _Filling(grid, seed_u, seed_p)
         filled.spread(follow)
         u0, p0 = filled.u0[filled.source], filled.p0[filled.source]
         with np.errstate(all="ignore"):
-            j0, orientation = implicit(u0, p0)
+            j0, orientation = vectorize(programs.implicit, u0, p0)
         steep = ~np.isfinite(j0).all(axis=(1, 2))
         j0[steep] = 0.0
         fields = {"u0": u0, "p0": p0, "j0": j0, "orientation": orientation}
@@ -143,7 +144,8 @@ def _follower(cell: Workcell, number: int) -> Kernel:
     """Return the kernel u, u0, p0 -> p of a block, NaN where the way is blocked."""
 
     def made() -> Kernel:
-        programs = block_programs(cell, number)
+        system = cell.loop_system
+        programs = BlockPrograms(system, system.blocks[number])  # equal ones share code
         d, k = programs.sizes
         shapes = {"u": (d,), "u0": (d,), "p0": (k,)}
         inputs = [Port(programs.column(name), size) for name, size in shapes.items()]

@@ -23,8 +23,12 @@ an assembly `x0` of all joints that is followed to them, or just positions `gues
 
 def block_programs(cell: Workcell, number: int) -> BlockPrograms:
     """Return the programs of a block, which the cell keeps."""
-    make = lambda: BlockPrograms(cell.loop_system, number)  # noqa: E731
-    return kept(cell, ("block", number), make)
+    system = cell.loop_system
+    return kept(
+        cell,
+        ("block", number),
+        lambda: BlockPrograms(system, system.blocks[number], f"_{number}"),
+    )
 
 
 def grid_of(cell: Workcell, number: int) -> Grid:
