@@ -15,19 +15,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from armillary.kernel.pipeline import While
+from armillary.kernel.pipeline import Stage, While
 from armillary.model.loops.system import Block, LoopSystem
 from armillary.spatial.lu import LU
 from armillary.spatial.vector import Number
 from armillary.trace import Program, trace
 from armillary.trace.functions import absolute, by_precision, maximum, minimum, select
+from armillary.trace.staging import staged
 
 __all__ = ["BlockPrograms"]
 
+MOST_QUICK: Final = 8
 MOST_STEPS: Final = 80
 SHRINKING: Final = 0.8  # of a step, compared with the one before
 LARGEST: Final = 1.0  # first step [rad, or of the size of a loop]
-LEAST_PART: Final = 1e-4  # of a way
+FIRST_PART: Final = 0.3  # of a way
+LEAST_PART: Final = 1e-4
 
 CONVERGED: Final = {"double": 1e-7, "single": 5e-4}
 """Steps after which the next would be below rounding: convergence is quadratic."""
@@ -138,10 +141,68 @@ class BlockPrograms:
             {"u": (d,), "given": (k,)},
         )
 
-    @property
-    def solve(self) -> While:
-        """Return the loop that walks to a solution."""
-        return While(self.column("going"), (self._step,), MOST_STEPS)
+    @cached_property
+    def solve(self) -> tuple[Stage, ...]:
+        """Return the stages that lead to a solution.
+
+        The first loop takes Newton's steps at u itself, for which much is computed once
+        before it; the second walks there in parts, for rows in which that failed.
+        """
+        *before, quick = staged(self._quick, [self.column("u")], self.column("known"))
+        going = self.column("going")
+        return (
+            *before,
+            While(going, (quick,), MOST_QUICK),
+            self._again,
+            While(going, (self._step,), MOST_STEPS),
+        )
+
+    @cached_property
+    def _quick(self) -> Program:
+        """Return the program of a step of Newton's method at u itself."""
+
+        def quick(u: Any, p: Any, sign: Any, last: Any) -> Any:
+            after, size, is_shrinking = self._newton(u, p, sign, last)
+            arrived = size < by_precision(size, **CONVERGED)
+            going = select(arrived, 0.0, 1.0)
+            return after, size, select(is_shrinking, going, -1.0)
+
+        d, k = self.sizes
+        shapes = {"u": (d,), "p": (k,), "sign": (), "last": ()}
+        return self._traced(quick, "quick", ("p", "last", "going"), shapes)
+
+    @cached_property
+    def _again(self) -> Program:
+        """Return the program that starts the walk where the quick steps failed."""
+
+        def again(p: Any, p_good: Any, going: Any) -> Any:
+            failed = absolute(going) > 0.5
+            start = [select(failed, a, b) for a, b in zip(p_good, p, strict=True)]
+            part = select(failed, FIRST_PART, 1.0)
+            return start, select(failed, 1.0, 0.0), math.inf, part
+
+        _, k = self.sizes
+        shapes = {"p": (k,), "p_good": (k,), "going": ()}
+        return self._traced(again, "again", ("p", "going", "last", "part"), shapes)
+
+    def _newton(
+        self, u: Sequence[Number], p: Sequence[Number], sign: Number, last: Number
+    ) -> tuple[list[Number], Number, Number]:
+        """Return positions after a step, its size, and whether steps shrink.
+
+        A step across a change of the determinant's sign does not count as shrinking.
+        """
+        values, rates = self.rows(u, p)
+        factored = self._factored(rates)
+        change = factored.solve(values)
+        units = (self.system.units[j] for j in self.block.unknowns)
+        size: Number = 0.0
+        for x, unit in zip(change, units, strict=True):
+            size = maximum(size, absolute(x) * (1.0 / unit))
+        shrinks = select(size < minimum(SHRINKING * last, LARGEST), 1.0, 0.0)
+        stays = select(sign * factored.orientation < 0.0, 0.0, 1.0)
+        after = [x - dx for x, dx in zip(p, change, strict=True)]
+        return after, size, shrinks * stays > 0.5
 
     @cached_property
     def _step(self) -> Program:
@@ -156,27 +217,16 @@ class BlockPrograms:
     ) -> Any:
         """Return the columns after one step of Newton's method."""
         goal = [a + part * (b - a) for a, b in zip(u_good, u, strict=True)]
-        values, rates = self.rows(goal, p)
-        factored = self._factored(rates)
-        change = factored.solve(values)
-        units = (self.system.units[j] for j in self.block.unknowns)
-        size: Number = 0.0
-        for x, unit in zip(change, units, strict=True):
-            size = maximum(size, absolute(x) * (1.0 / unit))
-        is_shrinking = size < minimum(SHRINKING * last, LARGEST)
-        is_shrinking = select(sign * factored.orientation < 0.0, 0.0, 1.0) * select(
-            is_shrinking, 1.0, 0.0
-        )
-        after = [x - dx for x, dx in zip(p, change, strict=True)]
+        after, size, is_shrinking = self._newton(goal, p, sign, last)
         arrived = size < by_precision(size, **CONVERGED)
         is_end = part >= 1.0
-        lost = is_shrinking < 0.5
+        lost = select(is_shrinking, 0.0, 1.0) > 0.5
 
         def chosen(on_arrival: Any, while_walking: Any, when_lost: Any) -> Any:
             return select(lost, when_lost, select(arrived, on_arrival, while_walking))
 
         wider = minimum(2.0 * part / maximum(1.0 - part, 1e-9), 1.0)
-        narrower = 0.3 * part
+        narrower = FIRST_PART * part
         return (
             [chosen(a, a, b) for a, b in zip(after, p_good, strict=True)],
             [chosen(a, b, b) for a, b in zip(goal, u_good, strict=True)],

@@ -149,7 +149,12 @@ def _follower(cell: Workcell, number: int) -> Kernel:
         d, k = programs.sizes
         shapes = {"u": (d,), "u0": (d,), "p0": (k,)}
         inputs = [Port(programs.column(name), size) for name, size in shapes.items()]
-        stages = (programs.implicit, programs.start, programs.solve, programs.arrived)
+        stages = (
+            programs.implicit,
+            programs.start,
+            *programs.solve,
+            programs.arrived,
+        )
         name, results = programs.column("follow"), (programs.column("p"),)
         return compile_pipeline(Pipeline(name, tuple(inputs), (), stages, results))()
 

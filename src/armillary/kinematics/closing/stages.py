@@ -101,7 +101,7 @@ def closing_stages(
                 )
             )
             stages.append(programs.near)
-        stages += [programs.solve, programs.check]
+        stages += [*programs.solve, programs.check]
     return stages
 
 

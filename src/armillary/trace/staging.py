@@ -1,0 +1,114 @@
+"""A program in two: what some of its inputs decide alone, and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from armillary.trace.ops import OPS, type_real
+from armillary.trace.program import Instruction, Port, Program
+
+__all__ = ["staged"]
+
+
+def staged(program: Program, known: Collection[str], name: str) -> list[Program]:
+    """Return programs that compute the same in turn, the first from `known` alone.
+
+    A loop that runs `program` again and again with the same known inputs can run the
+    first of them once before it.
+
+    Args:
+        program: What to compute.
+        known: Names of inputs.
+        name: Of the column by which the first hands numbers to the second.
+
+    Returns:
+        Two programs, or `program` alone where known inputs decide nothing of it.
+    """
+    first = _decided(program, known)
+    needed: dict[int, int] = {}
+    for k, step in enumerate(program.instructions):
+        if k not in first:
+            for arg in step.args:
+                if arg in first and _is_worth(program.instructions[arg]):
+                    needed.setdefault(arg, len(needed))
+    if not needed:
+        return [program]
+    ports = [port for port in program.inputs if port.name in known]
+    handed = Port(name, (len(needed),))
+    before = _rebuilt(program, ports, {}, (handed,), list(needed))
+    after = _rebuilt(
+        program, [*program.inputs, handed], needed, program.outputs, program.results
+    )
+    return [before, after]
+
+
+def _decided(program: Program, known: Collection[str]) -> set[int]:
+    """Return the instructions that depend on known inputs and constants alone."""
+    owners = [port.name for port in program.inputs for _ in range(port.size)]
+    found: set[int] = set()
+    for k, step in enumerate(program.instructions):
+        if step.name == "input":
+            is_known = owners[int(step.value)] in known
+        else:
+            is_known = all(arg in found for arg in step.args)
+        if is_known:
+            found.add(k)
+    return found
+
+
+def _is_worth(step: Instruction) -> bool:
+    """Return whether a number is computed: inputs and constants are there anyway."""
+    return step.name in OPS and step.kind == type_real
+
+
+def _rebuilt(
+    program: Program,
+    inputs: list[Port],
+    handed: dict[int, int],
+    outputs: tuple[Port, ...],
+    results: list[int] | tuple[int, ...],
+) -> Program:
+    """Return the instructions that lead to results, some of them read from an input.
+
+    Args:
+        program: Whose instructions.
+        inputs: Those of the new program; the last holds what is handed over, if any.
+        handed: The position in it of instructions that are read.
+        outputs: Of the new program.
+        results: The instructions that are its output scalars.
+    """
+    starts: dict[str, int] = {}
+    total = 0
+    for port in inputs:
+        starts[port.name] = total
+        total += port.size
+    offsets = [(port.name, k) for port in program.inputs for k in range(port.size)]
+    live: set[int] = set()
+    waiting = list(results)
+    while waiting:
+        k = waiting.pop()
+        if k not in live:
+            live.add(k)
+            if k not in handed:
+                waiting += program.instructions[k].args
+    place: dict[int, int] = {}
+    steps: list[Instruction] = []
+    for k in sorted(live):
+        step = program.instructions[k]
+        if k in handed:
+            step = Instruction("input", (), float(starts[inputs[-1].name] + handed[k]))
+        elif step.name == "input":
+            name, own = offsets[int(step.value)]
+            step = Instruction("input", (), float(starts[name] + own))
+        else:
+            args = tuple(place[arg] for arg in step.args)
+            step = Instruction(step.name, args, step.value, step.kind)
+        place[k] = len(steps)
+        steps.append(step)
+    return Program(
+        program.name,
+        tuple(inputs),
+        outputs,
+        tuple(steps),
+        tuple(place[k] for k in results),
+    )
