@@ -98,13 +98,20 @@ class BlockPrograms:
 
     def rates(self, u: Sequence[Number], p: Sequence[Number]) -> list[list[Number]]:
         """Return dp/du at a solution, shape (k, d), by the implicit function."""
+        return self._implicit_of(u, p)[0]
+
+    def _implicit_of(
+        self, u: Sequence[Number], p: Sequence[Number]
+    ) -> tuple[list[list[Number]], Number]:
+        """Return dp/du, and the sign of the determinant of the rates by p."""
         _, rates = self.rows(u, p)
         factored = self._factored(rates)
         columns = [
             factored.solve([0.0 - row.get(k, 0.0) for row in rates])
             for k in self.block.inputs
         ]
-        return [list(row) for row in zip(*columns, strict=True)]
+        rows = [list(row) for row in zip(*columns, strict=True)]
+        return rows, factored.orientation
 
     @cached_property
     def start(self) -> Program:
@@ -280,11 +287,9 @@ class BlockPrograms:
     def implicit(self) -> Program:
         """Return the program of dp/du at a solution, and the determinant's sign."""
         d, k = self.sizes
-
-        def implicit(u: Any, p: Any) -> Any:
-            _, rates = self.rows(u, p)
-            return self.rates(u, p), self._factored(rates).orientation
-
         return self._traced(
-            implicit, "implicit", ("j0", "orientation"), {"u0": (d,), "p0": (k,)}
+            self._implicit_of,
+            "implicit",
+            ("j0", "orientation"),
+            {"u0": (d,), "p0": (k,)},
         )

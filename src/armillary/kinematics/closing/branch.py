@@ -62,9 +62,9 @@ class Branch:
             ]
         )
         seed_p = self.seed[list(block.unknowns)]
-        follow = _follower(self.cell, number)
         filled = _Filling(grid, seed_u, seed_p)
-        filled.spread(follow)
+        if len(filled.source) > 1:
+            filled.spread(_follower(self.cell, number))
         u0, p0 = filled.u0[filled.source], filled.p0[filled.source]
         with np.errstate(all="ignore"):
             j0, orientation = vectorize(programs.implicit, u0, p0)
@@ -88,7 +88,7 @@ class _Filling:
         cells = len(centres)
         self.u0: Array = np.vstack([centres, u])
         self.p0: Array = np.vstack([np.full((cells, len(p)), np.nan), p])
-        self.source: Indices = np.full(cells, -1, np.int64)
+        self.source: Indices = np.full(cells, -1 if cells > 1 else cells, np.int64)
         self._first = int(grid.place(u.tolist()))
         self._after = _next_cells(grid.shape)
 
@@ -97,7 +97,7 @@ class _Filling:
         seed = len(self.source)
         to: Indices = np.arange(seed)
         by: Indices = np.full(seed, seed)
-        while to.size and seed > 1:
+        while to.size:
             found: Array = follow(self.u0[to], self.u0[by], self.p0[by])
             closed = np.isfinite(found).all(axis=1)
             to, found = to[closed], found[closed]
