@@ -372,14 +372,11 @@ class State(
     def difference(self, other: State) -> dict[str, tuple[Any, Any]]:
         """Return what differs: name to the value here and there.
 
-        Keys are joints (by name, or by place in q for a state that knows no cell),
+        Keys are joints (by name, or by number for a state that knows no cell),
         `rate of <joint>`, `base of <manipulator>` and `velocity of <manipulator>`.
         """
         cell = self.__dict__.get("cell")
-        joints = (
-            [str(k) for k in range(len(self.q))] if cell is None else cell.joint_names
-        )
-        return dict(differences(self._contents, other._contents, joints))
+        return dict(differences(self._contents, other._contents, cell))
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         """Refuse to be an array: kernels of q would leave out attachments in silence.
@@ -409,7 +406,9 @@ class State(
 
     @property
     def _contents(self) -> Contents:
-        return self.q, self.qd, self.placements, self.base_velocities
+        return Contents(
+            self.q, self.qd, self.passive, self.placements, self.base_velocities
+        )
 
     # inside
 

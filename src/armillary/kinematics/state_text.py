@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from armillary.errors import FormatError, quote
 from armillary.kinematics.placement import BaseVelocity, Placement
@@ -11,19 +11,27 @@ from armillary.model.display import MOST_NUMBERS, numbers, table
 from armillary.model.workcell import Workcell
 
 Numbers: TypeAlias = tuple[float, ...]
-Contents: TypeAlias = tuple[
-    Numbers, Numbers, tuple[Placement, ...], tuple[BaseVelocity, ...]
-]
-"""Of a state: joint positions, joint rates, placements, velocities of bases."""
+
+
+class Contents(NamedTuple):
+    """What a state holds, see `State`."""
+
+    q: Numbers
+    qd: Numbers
+    passive: Numbers
+    placements: tuple[Placement, ...]
+    base_velocities: tuple[BaseVelocity, ...]
 
 
 def state_line(contents: Contents, cell: Workcell | None) -> str:
     """Return the cell, numbers and moved bases of a state in a line."""
-    q, qd, placements, _ = contents
+    q, qd, passive, placements, _ = contents
     of = "" if cell is None else f" of {quote(cell.name)}"
     parts = [f"<State{of}: q={numbers(q)}"]
     if any(qd):
         parts.append(f"qd={numbers(qd)}")
+    if passive:
+        parts.append(f"passive={numbers(passive)}")
     for each in placements[:MOST_NUMBERS]:
         parts.append(f"{quote(each.manipulator)} on {quote(each.on)}")
     if len(placements) > MOST_NUMBERS:
@@ -33,12 +41,17 @@ def state_line(contents: Contents, cell: Workcell | None) -> str:
 
 def state_tables(contents: Contents, cell: Workcell | None) -> str:
     """Return the joints and moved bases of a state as HTML."""
-    q, qd, placements, _ = contents
+    q, qd, passive, placements, _ = contents
     names = range(len(q)) if cell is None else cell.joint_names
-    joints = (
+    joints = [
         (name, f"{position:.6g}", f"{rate:.6g}")
         for name, position, rate in zip(names, q, qd or [0.0] * len(q), strict=True)
-    )
+    ]
+    followers = range(len(passive)) if cell is None else cell.passive_names
+    joints += [
+        (f"{name} (passive)", f"{position:.6g}", "")
+        for name, position in zip(followers, passive, strict=True)
+    ]
     shown = table("State", ("joint", "q", "qd"), joints)
     if placements:
         bases = ((each.manipulator, each.on) for each in placements)
@@ -59,22 +72,34 @@ def without_repeats(pairs: list[tuple[str, Any]]) -> None:
 
 
 def differences(
-    a: Contents, b: Contents, joints: Sequence[str]
+    a: Contents, b: Contents, cell: Workcell | None
 ) -> Iterator[tuple[str, tuple[Any, Any]]]:
     """Yield the name of what differs between two states, and its value in each.
 
-    joints: Names of the joints.
+    cell: That of the first, if it is known; else joints are called by number.
     """
-    for what, here, there in (("", a[0], b[0]), ("rate of ", a[1], b[1])):
-        if len(here) != len(there) or len(here) > len(joints):
-            yield f"{what}q".strip(), (here, there)
+    n, m = len(a.q), len(a.passive)
+    joints: Sequence[str] = list(map(str, range(n)))
+    passive: Sequence[str] = [f"passive {k}" for k in range(m)]
+    if cell is not None:
+        joints, passive = cell.joint_names, cell.passive_names
+    for what, whole, names, here, there in (
+        ("", "q", joints, a.q, b.q),
+        ("rate of ", "q", joints, a.qd, b.qd),
+        ("", "passive", passive, a.passive, b.passive),
+    ):
+        if len(here) != len(there) or len(here) > len(names):
+            yield f"{what}{whole}", (here, there)
             continue
-        for name, x, y in zip(joints, here, there, strict=False):
+        for name, x, y in zip(names, here, there, strict=False):
             if x != y:
                 yield f"{what}{name}", (x, y)
-    for what, here, there in (("base of ", a[2], b[2]), ("velocity of ", a[3], b[3])):
-        left = {each.manipulator: each for each in here}
-        right = {each.manipulator: each for each in there}
+    for what, before, after in (
+        ("base of ", a.placements, b.placements),
+        ("velocity of ", a.base_velocities, b.base_velocities),
+    ):
+        left = {each.manipulator: each for each in before}
+        right = {each.manipulator: each for each in after}
         for name in sorted({*left, *right}):
             if left.get(name) != right.get(name):
                 yield f"{what}{name}", (left.get(name), right.get(name))

@@ -10,7 +10,7 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, unknown
+from armillary.errors import ModelError, quote, unknown
 from armillary.model.drive import Drive
 from armillary.model.frame import FrameRef
 from armillary.model.joint_drives import Drives, Ranges, read_only, renumbered
@@ -77,13 +77,32 @@ class CellJoints:
             if not loop.joint:
                 found.append(PlacedLoop(loop, a, b))
                 continue
-            matches = [k for name, k in drives.items() if _is_called(name, loop.joint)]
-            if len(matches) != 1:
+            names = [name for name in drives if _is_called(name, loop.joint)]
+            matches = [drives[name] for name in names]
+            if not matches:
                 known = unknown("joint", loop.joint, drives)
                 raise ModelError(f"In {loop.label}: {known}")
+            if len(matches) > 1:
+                raise ModelError(
+                    f"In {loop.label}: joint {quote(loop.joint)} is not unique; say "
+                    f"{', '.join(map(quote, names))}."
+                )
             (drive,) = self.bare_tree.drives[matches[0]]
             found.append(PlacedLoop(loop, a, b, drive))
         return found
+
+    def loops_without(self, k: int) -> list[Closure | Rod]:
+        """Return the loops that name no frame and no joint of a manipulator."""
+        links = range(self._starts[k], self._starts[k + 1])
+        manipulator = self.manipulators[k]
+        joints = {link.coordinate for link in manipulator.links}
+        return [
+            loop
+            for loop, a, b in self.loops
+            if a.link not in links
+            and b.link not in links
+            and loop.joint.removeprefix(f"{manipulator.name}/") not in joints
+        ]
 
     @cached_property
     def _links(self) -> tuple[Link, ...]:

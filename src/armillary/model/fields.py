@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import unknown
+from armillary.errors import ArmillaryError, quote, unknown
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
@@ -82,6 +82,29 @@ def replaced(struct: S, fields: Mapping[str, Any], kind: str = "field") -> S:
         if name not in known:
             raise unknown(kind, name, known, owner=type(struct).__name__)
     return msgspec.structs.replace(struct, **fields)
+
+
+def renamed(struct: S, where: str, full: Callable[[str], str], *fields: str) -> S:
+    """Return a struct whose fields hold the full names of what they name.
+
+    Args:
+        struct: A struct.
+        where: The begin of messages about a name.
+        full: Returns the full name of a name.
+        fields: The fields that hold one name each.
+
+    Raises:
+        ArmillaryError: `full` refuses a name.
+    """
+    for field in fields:
+        given = getattr(struct, field)
+        try:
+            name = full(given)
+        except ArmillaryError as error:
+            raise type(error)(f"{where} {quote(given)}: {error}") from error
+        if name != given:
+            struct = msgspec.structs.replace(struct, **{field: name})
+    return struct
 
 
 def kept(owner: object, name: Hashable, make: Callable[[], T]) -> T:

@@ -13,7 +13,14 @@ import numpy.typing as npt
 from armillary.errors import ArmillaryError, ModelError, quote, unknown
 from armillary.model.cell_joints import CellJoints
 from armillary.model.display import sized
-from armillary.model.fields import EMPTY, TupleOf, reduced, replaced, store_tuples
+from armillary.model.fields import (
+    EMPTY,
+    TupleOf,
+    reduced,
+    renamed,
+    replaced,
+    store_tuples,
+)
 from armillary.model.frame import FrameRef
 from armillary.model.link import Link
 from armillary.model.link_pattern import is_exact
@@ -94,7 +101,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                     f"Manipulator {quote(mount.manipulator)} is mounted twice."
                 )
             mounted.add(mount.manipulator)
-        self._qualify_mounts()
+        self._qualify()
         falling = endless([self.owners[at.link] for at in self.base_frames])
         if falling:
             name = self.manipulators[min(falling)].name
@@ -103,20 +110,16 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 "form a cycle."
             )
 
-    def _qualify_mounts(self) -> None:
-        """Store the frames of mounts as `manipulator/frame`, unique after edits too."""
-        found: list[Mount] = []
-        for mount in self.mounts:
-            try:
-                on = self.qualified(mount.on)
-            except ArmillaryError as error:
-                raise type(error)(
-                    f"{quote(mount.manipulator)} cannot be mounted on "
-                    f"{quote(mount.on)}: {error}"
-                ) from error
-            is_same = on == mount.on
-            found.append(mount if is_same else msgspec.structs.replace(mount, on=on))
-        msgspec.structs.force_setattr(self, "mounts", tuple(found))
+    def _qualify(self) -> None:
+        """Store the frames of mounts and loops qualified: unique after edits too."""
+        full = self.qualified
+        mounts = (
+            renamed(m, f"{quote(m.manipulator)} cannot be mounted on", full, "on")
+            for m in self.mounts
+        )
+        loops = (renamed(m, f"In {m.label},", full, "a", "b") for m in self.loops)
+        msgspec.structs.force_setattr(self, "mounts", tuple(mounts))
+        msgspec.structs.force_setattr(self, "loops", tuple(loops))
 
     # editing: each gives a new cell that shares what did not change
 
@@ -148,7 +151,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def remove(self, name: str) -> Self:
-        """Return the cell without a manipulator, and without the rules that name it.
+        """Return the cell without a manipulator, and the loops and rules that name it.
 
         Raises:
             UnknownName: No manipulator has that name.
@@ -167,8 +170,8 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             )
         kept = (*self.manipulators[:k], *self.manipulators[k + 1 :])
         mounts = [m for m in self.mounts if m.manipulator != name]
-        rules = self.rules.without(name)
-        return self.replace(manipulators=kept, mounts=mounts, rules=rules)
+        rules, loops = self.rules.without(name), self.joints.loops_without(k)
+        return self.replace(manipulators=kept, mounts=mounts, rules=rules, loops=loops)
 
     def exchange(self, manipulator: Manipulator) -> Self:
         """Return the cell with another manipulator of the same name; mounts stay.

@@ -41,6 +41,8 @@ from armillary.spatial.pose import Pose
 
 __all__ = ["read"]
 
+MOST_LOOP_FAULTS: Final = 10
+
 
 def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workcell:
     """Return the cell in a native file.
@@ -242,9 +244,39 @@ def _manipulator_faults(values: dict[str, Any]) -> Faults:
     except ArmillaryError:
         return
     notes = {name: values[name] for name in _NOTES if name in values}
-    for fault in note_faults(links, bare.joint_names, bare.frame_refs, **notes):
+    faults = list(note_faults(links, bare.joint_names, bare.frame_refs, **notes))
+    for fault in faults:
         at = [] if fault.place is None else [fault.place]
         yield (fault.field, *at), f"bad-{_NOTES[fault.field]}", fault.message
+    if not faults:
+        yield from _loop_faults(values)
+
+
+def _loop_faults(values: dict[str, Any]) -> Faults:
+    """Yield the loops that cannot be closed together with those before them."""
+    given: tuple[Any, ...] = values.get("loops", ())
+    waiting = list(enumerate(given))
+    for _ in range(MOST_LOOP_FAULTS):
+
+        def error_of(count: int) -> str:
+            loops = tuple(loop for _, loop in waiting[:count])
+            changed: dict[str, Any] = {**values, "loops": loops}
+            try:
+                Manipulator(**changed)
+            except ArmillaryError as error:
+                return str(error)
+            return ""
+
+        count = _first_fault(len(waiting), error_of)
+        if count > len(waiting):
+            return
+        yield ("loops", waiting[count - 1][0]), "bad-loop", error_of(count)
+        del waiting[count - 1]
+
+
+def _first_fault(most: int, error_of: Callable[[int], str]) -> int:
+    """Return how many parts are the first too many, more than `most` if none are."""
+    return bisect_left(range(most + 1), True, key=lambda n: error_of(n) > "")
 
 
 def _cell_faults(values: dict[str, Any]) -> Faults:
@@ -253,19 +285,19 @@ def _cell_faults(values: dict[str, Any]) -> Faults:
     for name, part in _PARTS.items():
         items = values.get(name, ())
 
-        def error_of(count: int, name: str = name) -> str:
+        def error_of(count: int, name: str = name, items: Any = items) -> str:
             try:
-                Workcell(**{**bare, name: values[name][:count]})
+                Workcell(**{**bare, name: items[:count]})
             except ArmillaryError as error:
                 return str(error)
             return ""
 
-        count = bisect_left(range(len(items) + 1), True, key=lambda n: error_of(n) > "")
+        count = _first_fault(len(items), error_of)
         if count <= len(items):
             yield (name, count - 1), f"bad-{part}", error_of(count)
             return
         bare[name] = items
-    cell, rules = Workcell(**bare), values["rules"]
+    cell, rules = Workcell(**bare), values.get("rules", Rules())
     wholes = {
         "rules": [Rules(rules=(rule,)) for rule in rules.rules],
         "touches": [Rules(touches=(touch,)) for touch in rules.touches],
@@ -291,6 +323,7 @@ _PARTS: Final = {
     "manipulators": "manipulator",
     "mounts": "mount",
     "properties": "property",
+    "loops": "loop",
 }
 
 _FAULTS: Final[dict[type, Callable[[dict[str, Any]], Faults]]] = {

@@ -16,6 +16,8 @@ __all__ = ["bound_passive", "replaced_passive"]
 
 CLOSE: float = 1e-6
 """How far given passive joints may be from closed loops [rad, or of their size]."""
+CLOSED: float = 1e-12
+"""How near they are kept as they are, in the same units: states come back equal."""
 
 
 def bound_passive(
@@ -103,4 +105,6 @@ def checked_passive(
             f"{tuple(passive)}. Leave passive= out to have them follow q, or begin at "
             "one of cell.branches(state)."
         )
+    if (apart < CLOSED).all():
+        return tuple(passive)
     return tuple(found.tolist())
