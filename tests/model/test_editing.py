@@ -5,15 +5,19 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 
+from armillary import Closure, Rod
 from armillary.errors import ModelError, UnknownName
-from armillary.model.joints import Revolute
+from armillary.model.joints import Prismatic, Revolute
 from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
+from four_bar import four_bar, linked_arms
 
 
 def chain(name: str, size: int = 3) -> Manipulator:
@@ -120,3 +124,63 @@ def test_thousands_of_edits_of_a_large_cell_stay_fast() -> None:
     elapsed = time.process_time() - start
     assert elapsed < 10.0, f"{elapsed:.1f} s for 2000 edits"
     assert [m.name for m in cell.manipulators] == ["big"]
+
+
+def test_loops_follow_edits() -> None:
+    cell = linked_arms()
+    assert cell.loops[0].a == "drive/tip"
+    # Frames of loops are qualified, so that they stay unique.
+    more = cell.add(four_bar("more"))
+    assert more.loops == cell.loops
+    assert more.passive_names == (*cell.passive_names, "more/coupler", "more/rocker")
+    assert more.remove("more") == cell
+    # What is removed takes its loops along; the rest moves freely.
+    alone = cell.remove("swing")
+    assert alone.loops == ()
+    assert alone.joint_names == ("crank", "coupler")
+
+
+def test_a_rod_goes_with_the_joint_that_it_is_driven_by() -> None:
+    rod = Rod("tip", "swing/end", by="out", length=0.2)
+    slide = Link(name="out", parent="at", joint=Prismatic())
+    driver = Manipulator(name="driver", links=[Link(name="at"), slide])
+    cell = linked_arms(loops=()).add(driver).replace(loops=[rod])
+    assert len(cell.joint_names) == 3
+    assert len(cell.passive_names) == 1
+    assert cell.remove("driver") == linked_arms(loops=())
+    with pytest.raises(ModelError, match="joint 'out' is not unique; say 'driver/out'"):
+        cell.add(msgspec.structs.replace(driver, name="other"))
+
+
+def test_edits_that_break_a_loop_are_refused() -> None:
+    cell = linked_arms()
+    with pytest.raises(UnknownName, match=r"In the Closure of 'drive/tip' .*no frame"):
+        cell.exchange(cell.manipulators[1].replace(links=[Link(name="ground")]))
+    with pytest.raises(ModelError, match="The loops cannot close"):
+        cell.mount("swing", pose=Pose.translation(3.0, 0.0, 0.0))
+    near = cell.mount("swing", pose=Pose.translation(0.02, 0.0, 0.0))
+    assert near.home.passive != cell.home.passive
+    with pytest.raises(UnknownName, match="no frame named 'x'"):
+        cell.replace(loops=[Closure("x", "tip")])
+    assert cell.replace(loops=[]).joint_names == (
+        "drive/crank",
+        "drive/coupler",
+        "swing/rocker",
+    )
+
+
+def test_loops_scale_and_compare() -> None:
+    cell = linked_arms().add(four_bar("more", loops=[Rod("tip", "end", length=0.2)]))
+    for factor in (1e-3, 2.5, 1e3):
+        scaled = cell.scaled(factor)
+        assert scaled.manipulators[2].loops[0].length == 0.2 * factor
+        state, large = cell.home.replace(q=[0.4, 0.3, 0.2]), scaled.home
+        large = large.replace(q=[0.4, 0.3, 0.2])
+        np.testing.assert_allclose(large.passive, state.passive, atol=1e-9)
+        X = cell.pose("more/tip", state)[:3, 3]
+        np.testing.assert_allclose(
+            scaled.pose("more/tip", large)[:3, 3], X * factor, atol=1e-9 * factor
+        )
+    assert cell.scaled(1.0 + 1e-9).approx_equal(cell, 1e-6)
+    assert not cell.scaled(1.1).approx_equal(cell, 1e-6)
+    assert not cell.replace(loops=[]).approx_equal(cell, 1e-6)
