@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from armillary.collision.distance.box import box_box, box_lozenge, lozenge_lozenge
 from armillary.collision.distance.capsule import (
     box_capsule,
     capsule_capsule,
@@ -57,6 +58,9 @@ FORMULAS: Final[Mapping[tuple[type[Primitive], type[Primitive]], Formula]] = {
     (Capsule, Capsule): capsule_capsule,
     (Box, Capsule): box_capsule,
     (Lozenge, Capsule): lozenge_capsule,
+    (Box, Box): box_box,
+    (Box, Lozenge): box_lozenge,
+    (Lozenge, Lozenge): lozenge_lozenge,
 }
 """Pairs in closed form, in one of both orders."""
 
