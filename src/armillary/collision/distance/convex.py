@@ -1,8 +1,14 @@
-"""Separation of any two convex bodies, known only by their farthest points."""
+"""Separation of any two convex bodies, known only by their farthest points.
+
+Most pairs are apart, and the first search proves it. If it finds the origin inside of
+A - B, the depth follows. If it ends on the origin, that may be on the boundary or
+inside: B is nudged by a ten millionth of the size in a general direction, and the
+search is repeated, which tells.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from armillary.collision.distance.depth import depth_stages
 from armillary.collision.distance.gjk import STATE, gjk_stages
@@ -10,8 +16,8 @@ from armillary.collision.distance.separation import choose, direction
 from armillary.kernel.pipeline import Stage, When
 from armillary.model.primitive import Primitive
 from armillary.spatial.vector import (
+    Vector3,
     add,
-    cross,
     dot,
     negate,
     norm,
@@ -24,80 +30,104 @@ from armillary.trace.functions import by_precision, maximum, select
 
 __all__ = ["convex_stages"]
 
+GENERAL: Final[Vector3] = (0.5377, -0.3188, 0.7804)
+ANOTHER: Final[Vector3] = (0.2673, 0.9134, 0.3071)
+"""Directions that no edge or face of a model is likely to have."""
+
+VECTOR: Final = (3,)
+PLACE: Final = {"X": (3, 4), "first": VECTOR}
+MEETING: Final = {"meets": (), "touching": (), "deep": (), "depth": (), "axis": VECTOR}
+RESULT: Final = {"value": (), "gap": (), "normal": VECTOR}
+
 
 def convex_stages(a: Primitive, b: Primitive, *, is_full: bool) -> tuple[Stage, ...]:
     """Return stages from the pose X of `b` in `a` to the separation of their cores."""
     search = gjk_stages(a, b, is_full=is_full)
-    apart = trace(
-        _apart,
-        name="apart",
-        outputs=("value", "gap", "normal"),
-        **{name: STATE[name] for name in ("v", "simplex", "last", "lower", "extent")},
+    first = trace(_first, name="first", outputs=("first",), X=(3, 4))
+    left = {name: STATE[name] for name in ("v", "lower", "extent", "inside")}
+    proven = {name: STATE[name] for name in ("proof", "lower", "inside")}
+    apart = trace(_apart, name="apart", outputs=(*RESULT, *MEETING, "nudge"), **left)
+    nudge = trace(
+        _nudge, name="nudge", outputs=("X", "first", "nudge"), X=(3, 4), extent=()
     )
-    deep = trace(
-        _deep,
-        name="deep",
-        outputs=("value", "gap", "normal"),
-        depth=(),
-        axis=(3,),
+    nudged = trace(_nudged, name="nudged", outputs=("deep", "depth", "axis"), **proven)
+    meeting = {"depth": (), "axis": VECTOR, "nudge": VECTOR}
+    meet = trace(_meet, name="meet", outputs=tuple(RESULT), **meeting)
+    overlap: tuple[Stage, ...] = (
+        When("touching", (nudge, *search, nudged)),
+        When("deep", depth_stages(a, b)),
+        meet,
     )
-    overlap: tuple[Stage, ...] = (*depth_stages(a, b), deep)
-    if is_full:  # the nearest points after B is moved out
-        out = trace(
-            _moved_out,
-            name="moved_out",
-            outputs=("X",),
-            X=(3, 4),
-            depth=(),
-            axis=(3,),
-            extent=(),
-        )
-        overlap = (*overlap, out, *search)
-    stages: tuple[Stage, ...] = (*search, apart, When("inside", overlap))
     if not is_full:
-        return stages
-    other = trace(
-        _other,
-        name="other",
-        outputs=("on_b",),
-        on_a=(3,),
-        value=(),
-        normal=(3,),
+        return first, *search, apart, When("meets", overlap)
+    out = trace(
+        _moved_out,
+        name="moved_out",
+        outputs=("X", "first"),
+        X=(3, 4),
+        **meeting,
+        extent=(),
     )
-    return *stages, other
+    other = trace(
+        _other, name="other", outputs=("on_b",), on_a=VECTOR, value=(), normal=VECTOR
+    )
+    return first, *search, apart, When("meets", (*overlap, out, *search)), other
 
 
-def _apart(v: Any, simplex: Any, last: Any, lower: Any, extent: Any) -> Any:
-    """Return distance, what is not proven of it, and the normal.
+def _first(X: Any) -> Any:
+    """Return about the position of A from B, in a general direction."""
+    back = negate(three(X[:, 3]))
+    aside = add(back, scale(0.01 * norm(back), ANOTHER))
+    return choose(dot(aside, aside) > 0.0, aside, ANOTHER)
 
-    Where v is only rounding, the bodies touch: the normal is that of the simplex.
-    """
-    v, last = three(v), three(last)
+
+def _apart(v: Any, lower: Any, extent: Any, inside: Any) -> Any:
+    """Return distance, what is not proven of it, and the normal; and if bodies meet."""
+    v = three(v)
     distance = norm(v)
-    p, q, r = (three(point) for point in simplex)
-    across = cross(subtract(q, p), subtract(r, p))
-    across = scale(select(dot(across, last) > 0.0, -1.0, 1.0), across)
-    before = direction(negate(last), 0.0, (0.0, 0.0, 1.0))
-    is_there = dot(across, across) > 0.0  # not where a corner is absent
-    face = choose(is_there, direction(across, 0.0, before), before)
-    normal = direction(negate(v), extent, face)
+    normal = direction(negate(v), 0.0, (0.0, 0.0, 1.0))
     gap = maximum(distance - maximum(lower, 0.0), 0.0)
-    return distance, gap, normal
+    rounding = by_precision(distance, double=1e-9, single=1e-5) * extent
+    touching = select(distance <= rounding, 1.0 - inside, 0.0)
+    meeting = maximum(inside, touching), touching, inside, 0.0, normal
+    return distance, gap, normal, *meeting, (0.0, 0.0, 0.0)
 
 
-def _deep(depth: Any, axis: Any) -> Any:
-    return 0.0 - depth, depth, axis
+def _nudge(X: Any, extent: Any) -> Any:
+    size = by_precision(extent, double=1e-7, single=1e-3) * extent
+    step = scale(size, GENERAL)
+    return _moved(X, step), ANOTHER, step
+
+
+def _nudged(proof: Any, lower: Any, inside: Any) -> Any:
+    """Return whether the origin is inside; if not, minus the distance and the normal.
+
+    The width of A - B along the normal differs from that by the nudge.
+    """
+    axis = direction(negate(three(proof)), 0.0, (0.0, 0.0, 1.0))
+    return inside, 0.0 - lower, axis
+
+
+def _meet(depth: Any, axis: Any, nudge: Any) -> Any:
+    width = depth + dot(three(nudge), three(axis))
+    return 0.0 - width, abs(width), axis
+
+
+def _moved_out(X: Any, depth: Any, axis: Any, nudge: Any, extent: Any) -> Any:
+    """Return the pose of B moved along the axis until it is just free of A."""
+    just = by_precision(depth, double=1e-9, single=1e-4) * extent
+    nudge, axis = three(nudge), three(axis)
+    width = depth + dot(nudge, axis)
+    step = subtract(scale(width + just, axis), nudge)
+    return _moved(X, step), negate(axis)
+
+
+def _moved(X: Any, step: Vector3) -> Any:
+    rows = [list(X[k]) for k in range(3)]
+    for row, distance in zip(rows, step, strict=True):
+        row[3] = row[3] + distance
+    return rows
 
 
 def _other(on_a: Any, value: Any, normal: Any) -> Any:
     return add(three(on_a), scale(value, three(normal)))
-
-
-def _moved_out(X: Any, depth: Any, axis: Any, extent: Any) -> Any:
-    """Return the pose of B moved along the axis until it is just free of A."""
-    just = by_precision(depth, double=1e-9, single=1e-4) * extent
-    step = scale(depth + just, three(axis))
-    rows = [list(X[k]) for k in range(3)]
-    for k in range(3):
-        rows[k][3] = rows[k][3] + step[k]
-    return rows

@@ -42,7 +42,8 @@ STATE: Final = {
     "simplex": (3, 3),  # points of A - B around v
     "tip": (3,),  # the last point; with the simplex around the origin if inside
     "last": (3,),  # v before, which is longer
-    "lower": (),  # the distance is proven not to be below
+    "lower": (),  # the distance is proven not to be below,
+    "proof": (3,),  # by the plane across this
     "extent": (),  # size of the numbers that v is a difference of
     "open": (),  # above 0 as long as it goes on; 1 before the first step
     "inside": (),  # 1 where the origin is inside the simplex with the tip
@@ -56,10 +57,11 @@ SOURCES: Final = {
 def gjk_stages(a: Primitive, b: Primitive, *, is_full: bool) -> tuple[Stage, ...]:
     """Return stages from the pose X of `b` in `a` to the columns of `STATE`.
 
-    They take v as what the first direction is against; `is_full` adds the points on A.
+    The column `first` is what the first direction is against, any but 0; `is_full` adds
+    the points on A.
     """
     state = {**STATE, **SOURCES} if is_full else STATE
-    begin = trace(_begin(is_full), name="begin", outputs=tuple(state), X=(3, 4))
+    begin = trace(_begin(is_full), name="begin", outputs=tuple(state), first=(3,))
     step = trace(
         _step(is_full),
         name="step",
@@ -89,13 +91,11 @@ def difference(X: Any, point_a: Any, point_b: Any) -> Vector3:
 
 
 def _begin(is_full: bool) -> Any:
-    def begin(X: Any) -> Any:
-        position = three(X[:, 3])
-        is_zero = dot(position, position) == 0.0
-        first = choose(is_zero, (1.0, 0.0, 0.0), negate(position))
+    def begin(first: Any) -> Any:
+        first = three(first)
         nothing = [[math.nan] * 3] * 3
         zeros = (0.0, 0.0, 0.0)
-        found = first, nothing, zeros, first, -math.inf, 0.0, 1.0, 0.0
+        found = first, nothing, zeros, first, -math.inf, first, 0.0, 1.0, 0.0
         return (*found, nothing, zeros) if is_full else found
 
     return begin
@@ -103,11 +103,13 @@ def _begin(is_full: bool) -> Any:
 
 def _step(is_full: bool) -> Any:
     def step(X: Any, point_a: Any, point_b: Any, v: Any, *state: Any) -> Any:
-        simplex, _tip, last, lower, _, is_open, _, *sources = state
+        simplex, _tip, last, lower, proof, extent, is_open, _, *sources = state
         v, point_a = three(v), three(point_a)
         w = difference(X, point_a, point_b)
         square, along = dot(v, v), dot(v, w)
-        lower = maximum(lower, along / sqrt(square))
+        bound = along / sqrt(square)
+        proof = choose(bound > lower, v, proof)
+        lower = maximum(lower, bound)
         is_first = is_open == 1.0
         near = by_precision(square, double=1e-11, single=1e-5)
         is_near = ~is_first & (square - along <= near * square)
@@ -115,7 +117,7 @@ def _step(is_full: bool) -> Any:
         found = nearest_of(w, old)
         # Below this, v is the rounding of the points that it is a difference of.
         noise = by_precision(square, double=1e-14, single=1e-6)
-        extent = norm(point_a) + norm(w)
+        extent = maximum(extent, norm(point_a) + norm(w))
         rounding = noise * extent
         is_touching = ~found.is_inside & (found.square <= rounding * rounding)
         is_better = is_first | (found.square < square)
@@ -131,6 +133,7 @@ def _step(is_full: bool) -> Any:
             w,
             choose(is_new, v, last),
             lower,
+            proof,
             extent,
             select(goes_on, 0.5, 0.0),
             select(found.is_inside & ~is_near, 1.0, 0.0),

@@ -123,7 +123,8 @@ def cone_sphere(a: Any, b: Any, X: Pose) -> Separation:
     slope = select(is_long, rise * across, 1.0), select(is_long, -lean * across, 0.0)
     beyond = slope[0] * (out - a.bottom) + slope[1] * (z + half)
     below, above = -half - z, z - half
-    inside = maximum(maximum(below, above), beyond)
+    rim = out - maximum(a.bottom, a.top)  # for a cone without length
+    inside = maximum(maximum(below, above), maximum(beyond, rim))
     # The nearest point of the outline: on the slope, or at one of its ends.
     t = (lean * (out - a.bottom) + rise * (z + half)) * across * across
     t = minimum(maximum(select(is_long, t, 0.0), 0.0), 1.0)
