@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from armillary.collision.distance.separation import choose
 from armillary.spatial.vector import Number, Vector3, add, cross, dot, scale, subtract
-from armillary.trace.functions import by_precision, select
+from armillary.trace.functions import by_precision, minimum, select
 
 
 class Nearest(NamedTuple):
@@ -18,8 +18,8 @@ class Nearest(NamedTuple):
         square: Of its distance.
         weights: Of the three old corners; the new one has the rest of 1.
         kept: For each old corner, whether the face of `point` has it.
-        is_inside: Whether the origin is inside the tetrahedron; nothing else counts
-            then.
+        is_inside: Whether the origin is well inside the tetrahedron; nothing else
+            counts then.
     """
 
     point: Vector3
@@ -70,7 +70,11 @@ def nearest_of(w: Vector3, corners: Sequence[Vector3]) -> Nearest:
     volume = dot(edges[2], normals[0])
     sign = select(volume < 0.0, -1.0, 1.0)
     a, b, c = (-sign * dot(w, normal) for normal in normals)
-    is_inside = (a > 0.0) & (b > 0.0) & (c > 0.0) & (a + b + c < sign * volume)
+    volume = sign * volume
+    least_part = by_precision(volume, double=1e-12, single=1e-5) * volume
+    rest = volume - (a + b + c)
+    part = minimum(minimum(a, b), minimum(c, rest))
+    is_inside = part > least_part
     size = squares[0] * squares[1] * squares[2]
     is_inside &= volume * volume > flat * size
     x, y, z = weights
