@@ -88,7 +88,9 @@ def _apart(v: Any, lower: Any, extent: Any, inside: Any) -> Any:
     normal = direction(negate(v), 0.0, (0.0, 0.0, 1.0))
     gap = maximum(distance - maximum(lower, 0.0), 0.0)
     rounding = by_precision(distance, double=1e-9, single=1e-5) * extent
-    touching = select(distance <= rounding, 1.0 - inside, 0.0)
+    is_unproven = (distance >= 0.0) & (lower <= 0.0)
+    is_doubtful = (distance <= rounding) | is_unproven
+    touching = select(is_doubtful, 1.0 - inside, 0.0)
     meeting = maximum(inside, touching), touching, inside, 0.0, normal
     return distance, gap, normal, *meeting, (0.0, 0.0, 0.0)
 

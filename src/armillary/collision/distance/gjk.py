@@ -45,7 +45,7 @@ STATE: Final = {
     "lower": (),  # the distance is proven not to be below,
     "proof": (3,),  # by the plane across this
     "extent": (),  # size of the numbers that v is a difference of
-    "open": (),  # above 0 as long as it goes on; 1 before the first step
+    "open": (),  # above 0 as long as it goes on: patience; 1 before the first step
     "inside": (),  # 1 where the origin is inside the simplex with the tip
 }
 SOURCES: Final = {
@@ -121,8 +121,10 @@ def _step(is_full: bool) -> Any:
         rounding = noise * extent
         is_touching = ~found.is_inside & (found.square <= rounding * rounding)
         is_better = is_first | (found.square < square)
-        goes_on = is_better & ~(is_near | is_touching | found.is_inside)
-        is_new = (is_better & ~is_near) & ~found.is_inside
+        ends = is_near | is_touching | found.is_inside
+        patience = select(is_better, 0.5, is_open - 0.125)  # of four steps
+        equal = by_precision(square, double=1.0 + 1e-15, single=1.0 + 5e-7) * square
+        is_new = (is_first | (found.square <= equal)) & ~(is_near | found.is_inside)
         simplex = [
             choose(is_new & ~kept, w, point)
             for kept, point in zip(found.kept, old, strict=True)
@@ -135,7 +137,7 @@ def _step(is_full: bool) -> Any:
             lower,
             proof,
             extent,
-            select(goes_on, 0.5, 0.0),
+            select(ends, 0.0, patience),
             select(found.is_inside & ~is_near, 1.0, 0.0),
         )
         if not is_full:

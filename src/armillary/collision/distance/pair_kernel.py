@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,8 +22,17 @@ from armillary.kernel.tables import Table, reals
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import ConvexPolyhedron
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import apply, multiply, negate, subtract, three, transpose
+from armillary.spatial.vector import (
+    add,
+    apply,
+    multiply,
+    negate,
+    subtract,
+    three,
+    transpose,
+)
 from armillary.trace import Port, trace
+from armillary.trace.functions import absolute, select
 
 RESULTS: Final = {"value": (), "gap": (), "points": (2, 3), "normal": (3,)}
 
@@ -166,8 +176,10 @@ class _Radii:
             core = Separation(value, three(on_a), three(on_b), three(normal))
             found = core.rounded(*self.of(sizes))
             X_WA = Pose.from_matrix(X_B if is_turned else X_A) @ Pose.from_matrix(own)
-            points = [X_WA @ found.on_a, X_WA @ found.on_b]
-            normal = X_WA.rotate(found.normal)
+            is_number = absolute(found.value) < math.inf
+            nothing = (select(is_number, 0.0, math.nan),) * 3
+            points = [add(X_WA @ p, nothing) for p in (found.on_a, found.on_b)]
+            normal = add(X_WA.rotate(found.normal), nothing)
             if is_turned:
                 points, normal = points[::-1], negate(normal)
             return found.value, points, normal
