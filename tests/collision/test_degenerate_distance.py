@@ -300,7 +300,7 @@ def test_a_shape_of_the_user_takes_part():
         (Sphere(radius=1.0), Revolute(), "of two shapes, such as a Box, not of Revol"),
     ],
 )
-def test_what_has_no_distance_is_told(a: Any, b: Any, message: str):
+def test_pairs_without_a_distance_raise_an_error(a: Any, b: Any, message: str):
     with pytest.raises(ModelError, match=message):
         distance(a, np.eye(4), b, np.eye(4))
 

@@ -45,7 +45,7 @@ STATE: Final = {
     "lower": (),  # the distance is proven not to be below,
     "proof": (3,),  # by the plane across this
     "extent": (),  # size of the numbers that v is a difference of
-    "open": (),  # above 0 as long as it goes on: patience; 1 before the first step
+    "open": (),  # above 0 as long as it goes on, 1 before the first step
     "inside": (),  # 1 where the origin is inside the simplex with the tip
 }
 SOURCES: Final = {
@@ -122,7 +122,8 @@ def _step(is_full: bool) -> Any:
         is_touching = ~found.is_inside & (found.square <= rounding * rounding)
         is_better = is_first | (found.square < square)
         ends = is_near | is_touching | found.is_inside
-        patience = select(is_better, 0.5, is_open - 0.125)  # of four steps
+        # Four steps in a row may gain nothing: rounding hides what the last ones will.
+        open_next = select(is_better, 0.5, is_open - 0.125)
         equal = by_precision(square, double=1.0 + 1e-15, single=1.0 + 5e-7) * square
         is_new = (is_first | (found.square <= equal)) & ~(is_near | found.is_inside)
         simplex = [
@@ -137,7 +138,7 @@ def _step(is_full: bool) -> Any:
             lower,
             proof,
             extent,
-            select(ends, 0.0, patience),
+            select(ends, 0.0, open_next),
             select(found.is_inside & ~is_near, 1.0, 0.0),
         )
         if not is_full:
