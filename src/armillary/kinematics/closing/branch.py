@@ -13,7 +13,12 @@ from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.vectorize import vectorize
 from armillary.kinematics.closing.block_programs import BlockPrograms
 from armillary.kinematics.closing.grid import Grid
-from armillary.kinematics.closing.stages import block_programs, grid_of
+from armillary.kinematics.closing.stages import (
+    block_programs,
+    earlier_blocks,
+    grid_of,
+    inputs_program,
+)
 from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
 from armillary.trace import Port
@@ -22,6 +27,7 @@ __all__ = ["Branch", "home_branch"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
+Truths = npt.NDArray[np.bool_]
 Fields = dict[str, Array]
 
 
@@ -53,25 +59,72 @@ class Branch:
         }
 
     def _table(self, number: int) -> Fields:
-        programs, grid = block_programs(self.cell, number), grid_of(self.cell, number)
-        block = programs.block
-        seed_u = np.array(
-            [
-                axis.reduced(self.seed[k])
-                for axis, k in zip(grid.axes, block.inputs, strict=True)
-            ]
-        )
-        seed_p = self.seed[list(block.unknowns)]
-        filled = _Filling(grid, seed_u, seed_p)
-        if len(filled.source) > 1:
-            filled.spread(_follower(self.cell, number))
+        programs, filled = block_programs(self.cell, number), self._filled(number)
         u0, p0 = filled.u0[filled.source], filled.p0[filled.source]
         with np.errstate(all="ignore"):
             j0, orientation = vectorize(programs.implicit, u0, p0)
-        steep = ~np.isfinite(j0).all(axis=(1, 2))
-        j0[steep] = 0.0
+        j0[~np.isfinite(j0).all(axis=(1, 2))] = 0.0  # singular: no use as a start
         fields = {"u0": u0, "p0": p0, "j0": j0, "orientation": orientation}
         return {programs.column(name): values for name, values in fields.items()}
+
+    def _filled(self, number: int) -> _Filling:
+        """Return the assemblies of a block over its grid, which this keeps."""
+        return kept(self, ("filled", number), lambda: self._fill(number))
+
+    def _fill(self, number: int) -> _Filling:
+        cell, grid = self.cell, grid_of(self.cell, number)
+        system = cell.loop_system
+        block = system.blocks[number]
+        centres = grid.centres()
+        on_inputs = grid.joints == block.inputs
+        if on_inputs:
+            u = centres
+        else:
+            independent = np.tile(self.seed[: system.count], (len(centres), 1))
+            independent[:, list(grid.joints)] = centres
+            u = self._inputs(number, independent, grid)[0]
+        seed = np.array(
+            [
+                axis.reduced(self.seed[k])
+                for k, axis in zip(grid.joints, grid.axes, strict=True)
+            ]
+        )
+        seed_u = seed if on_inputs else self.seed[list(block.inputs)]
+        first = int(grid.place(seed.tolist()))
+        filled = _Filling(
+            grid.shape, first, np.vstack([u, seed_u]), self.seed[list(block.unknowns)]
+        )
+        if len(centres) > 1:
+            straight = all(k < system.count for k in block.inputs)
+            filled.spread(_follower(cell, number), straight=straight)
+        return filled
+
+    def _inputs(
+        self, number: int, independent: Array, grid: Grid
+    ) -> tuple[Array, Array]:
+        """Return the inputs of a block, and their cells, at independent joints.
+
+        grid: Whose centres the joints are.
+        """
+        earlier = earlier_blocks(self.cell, number)
+        solved = [self._solved(b, independent, grid) for b in earlier]
+        with np.errstate(all="ignore"):
+            u, at, *_ = vectorize(
+                inputs_program(self.cell, number), independent, *solved
+            )
+        return u, at
+
+    def _solved(self, number: int, independent: Array, grid: Grid) -> Array:
+        """Return the unknowns of a block at independent joints, NaN where open."""
+        filled, own = self._filled(number), grid_of(self.cell, number)
+        if own.joints == grid.joints and own.axes == grid.axes:
+            return np.where(filled.is_own[:, None], filled.p0[:-1], np.nan)
+        u, at = self._inputs(number, independent, grid)
+        is_known = np.isfinite(at)
+        source = filled.source[np.where(is_known, at, 0.0).astype(np.int64)]
+        follow = _follower(self.cell, number)
+        found: Array = follow(u, filled.u0[source], filled.p0[source])
+        return np.where(is_known[:, None], found, np.nan)
 
 
 class _Filling:
@@ -83,20 +136,35 @@ class _Filling:
         source: For each cell the number of the assembly that it uses, -1 for none.
     """
 
-    def __init__(self, grid: Grid, u: Array, p: Array) -> None:
-        centres = grid.centres()
-        cells = len(centres)
-        self.u0: Array = np.vstack([centres, u])
+    def __init__(self, shape: tuple[int, ...], first: int, u: Array, p: Array) -> None:
+        """Begin with a seed alone.
+
+        Args:
+            shape: Cells along each axis of the grid.
+            first: The cell in which the seed is.
+            u: The inputs at the centre of each cell, then at the seed.
+            p: Passive joints at the seed.
+        """
+        cells = len(u) - 1
+        self.u0 = u
         self.p0: Array = np.vstack([np.full((cells, len(p)), np.nan), p])
         self.source: Indices = np.full(cells, -1 if cells > 1 else cells, np.int64)
-        self._first = int(grid.place(u.tolist()))
-        self._after = _next_cells(grid.shape)
+        self._first = first
+        self._after = _next_cells(shape)
 
-    def spread(self, follow: Kernel) -> None:
-        """Fill cells on the straight way from the seed, else from their neighbours."""
+    @property
+    def is_own(self) -> Truths:
+        """Return which cells have an assembly at their own centre."""
+        return self.source == np.arange(len(self.source))
+
+    def spread(self, follow: Kernel, *, straight: bool) -> None:
+        """Fill cells from their neighbours, first the nearest to the seed.
+
+        straight: Whether all are tried on the straight way from the seed before.
+        """
         seed = len(self.source)
-        to: Indices = np.arange(seed)
-        by: Indices = np.full(seed, seed)
+        to: Indices = np.arange(seed) if straight else np.array([self._first])
+        by: Indices = np.full(len(to), seed)
         while to.size:
             found: Array = follow(self.u0[to], self.u0[by], self.p0[by])
             closed = np.isfinite(found).all(axis=1)

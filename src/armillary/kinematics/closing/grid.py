@@ -1,4 +1,4 @@
-"""Where assemblies of a block are stored: the cells of a grid over its inputs."""
+"""Where assemblies of a block are stored: the cells of a grid over joints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from armillary.model.workcell import Workcell
 from armillary.spatial.vector import Number
 from armillary.trace.functions import floor, maximum, minimum
 
-__all__ = ["Axis", "Grid"]
+__all__ = ["Axis", "Grid", "nearest"]
 
 Array = npt.NDArray[np.float64]
 
@@ -44,14 +44,7 @@ class Axis(NamedTuple):
 
     def reduced(self, u: Number) -> Number:
         """Return the position that poses repeat, nearest to the middle of the axis."""
-        return self.nearest(u, self.lower + 0.5 * self.step * self.cells)
-
-    def nearest(self, u: Number, to: Number) -> Number:
-        """Return the position that poses repeat, nearest to another one."""
-        if not self.period:
-            return u
-        turns = floor((u - to) * (1.0 / self.period) + 0.5)
-        return u - self.period * turns
+        return nearest(u, self.lower + 0.5 * self.step * self.cells, self.period)
 
     def place(self, u: Number) -> Number:
         """Return the number of the cell in which a position is, or the nearest one."""
@@ -60,15 +53,31 @@ class Axis(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """The cells over all inputs of a block, numbered with the last input fastest."""
+    """The cells over what decides a block, numbered with the last axis fastest.
 
+    Attributes:
+        joints: Its axes: the independent joints that decide the inputs of the block, or
+            those inputs themselves where they are fewer.
+        axes: The cells along each.
+        periods: After which each input of the block repeats poses, 0 if it does not.
+    """
+
+    joints: tuple[int, ...]
     axes: tuple[Axis, ...]
+    periods: tuple[float, ...]
 
     @classmethod
     def of(cls, cell: Workcell, block: Block) -> Grid:
-        """Return cells over the ranges of the inputs of a block."""
-        count = CELLS.get(len(block.inputs), 1)
-        return cls(tuple(_axis(cell, k, count) for k in block.inputs))
+        """Return cells over the ranges of the joints that decide a block."""
+        joints = tuple(cell.loop_system.deciding(block.inputs))
+        if len(joints) > len(block.inputs):
+            joints = block.inputs
+        count = CELLS.get(len(joints), 1)
+        return cls(
+            joints,
+            tuple(_axis(cell, k, count) for k in joints),
+            tuple(_period(cell, k) for k in block.inputs),
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -76,17 +85,27 @@ class Grid(NamedTuple):
         return tuple(axis.cells for axis in self.axes)
 
     def place(self, u: Sequence[Number]) -> Number:
-        """Return the number of the cell in which inputs are."""
+        """Return the number of the cell in which positions of `joints` are."""
         total: Number = 0.0
         for axis, x in zip(self.axes, u, strict=True):
             total = total * float(axis.cells) + axis.place(x)
         return total
 
     def centres(self) -> Array:
-        """Return the middle of each cell, shape (cells, inputs)."""
+        """Return the middle of each cell, shape (cells, axes)."""
         axes = [a.lower + a.step * (np.arange(a.cells) + 0.5) for a in self.axes]
         mesh: Array = np.stack(np.meshgrid(*axes, indexing="ij"), -1).astype(np.float64)
         return mesh.reshape(-1, len(axes))
+
+
+def nearest(u: Number, to: Number, period: float) -> Number:
+    """Return the position that repeats the pose at u and is nearest to another one.
+
+    period: After which poses repeat, 0 if they do not.
+    """
+    if not period:
+        return u
+    return u - period * floor((u - to) * (1.0 / period) + 0.5)
 
 
 def _axis(cell: Workcell, joint: int, count: int) -> Axis:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from armillary.errors import StateError, quote
 from armillary.kinematics.closing.solver import followed, solved_near
@@ -14,7 +15,10 @@ from armillary.model.workcell import Workcell
 
 __all__ = ["bound_passive", "replaced_passive"]
 
-CLOSE: float = 1e-6
+Array = npt.NDArray[np.float64]
+
+PARTS: Final = (1, 8, 64)
+CLOSE: Final = 1e-6
 """How far given passive joints may be from closed loops [rad, or of their size]."""
 CLOSED: float = 1e-12
 """How near they are kept as they are, in the same units: states come back equal."""
@@ -68,7 +72,7 @@ def moved_passive(
     system = cell.loop_system
     if not system.blocks or tuple(q) == tuple(start[: system.count]):
         return tuple(start[system.count :])
-    found, _ = followed(cell, q, start)
+    found = _walked(cell, np.array(q), np.array(start))
     if not np.isfinite(found).all():
         names = ", ".join(map(quote, cell.joint_names[:8]))
         raise StateError(
@@ -78,6 +82,28 @@ def moved_passive(
             "assemblies."
         )
     return tuple(found.tolist())
+
+
+def _walked(cell: Workcell, q: Array, start: Array) -> Array:
+    """Return passive joints at the end of a straight way, in parts where it must be.
+
+    Blocks follow their own inputs on straight ways, which those that depend on each
+    other only do if the parts are short.
+    """
+    count = cell.loop_system.count
+    passive = np.full(len(start) - count, np.nan)
+    for parts in PARTS:
+        passive = start[count:]
+        before = start[:count]
+        for part in np.arange(1, parts + 1) / parts:
+            to = start[:count] + part * (q - start[:count])
+            passive, _ = followed(cell, to, np.concatenate([before, passive]))
+            before = to
+            if not np.isfinite(passive).all():
+                break
+        else:
+            return passive
+    return passive
 
 
 def checked_passive(

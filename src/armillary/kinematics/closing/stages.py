@@ -8,13 +8,21 @@ from typing import Any, Literal
 from armillary.kernel.pipeline import At, Stage
 from armillary.kernel.tables import Table, reals
 from armillary.kinematics.closing.block_programs import BlockPrograms
-from armillary.kinematics.closing.grid import Grid
+from armillary.kinematics.closing.grid import Grid, nearest
 from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
 from armillary.spatial.vector import Number
 from armillary.trace import Program, trace
 
-__all__ = ["Beginning", "block_programs", "closing_stages", "grid_of", "table_of"]
+__all__ = [
+    "Beginning",
+    "block_programs",
+    "closing_stages",
+    "earlier_blocks",
+    "grid_of",
+    "inputs_program",
+    "table_of",
+]
 
 Beginning = Literal["stored", "known", "guessed"]
 """From where passive joints are solved for: the assembly stored nearest to the inputs,
@@ -63,22 +71,19 @@ def closing_stages(
     size = len(system.order)
     for number in blocks:
         programs, grid = block_programs(cell, number), grid_of(cell, number)
-        stages.append(_inputs(cell, number, blocks))
+        stages.append(inputs_program(cell, number))
         if beginning == "stored":
-            at = At(
-                programs.column("assemblies"), (programs.start,), programs.column("at")
-            )
-            stages.append(at)
+            inner = [programs.start]
+            if any(_turning(cell, number)):
+                inner.insert(0, _turned(cell, number))
+            table, at = programs.column("assemblies"), programs.column("at")
+            stages.append(At(table, tuple(inner), at))
         elif beginning == "known":
             block = programs.block
 
             def known(u: Any, x0: Any, block: Any = block, grid: Grid = grid) -> Any:
                 u0 = [x0[k] for k in block.inputs]
-                near = [
-                    axis.nearest(x, to)
-                    for axis, x, to in zip(grid.axes, u, u0, strict=True)
-                ]
-                return near, u0, [x0[k] for k in block.unknowns]
+                return _nearest(u, u0, grid), u0, [x0[k] for k in block.unknowns]
 
             names = [programs.column(name) for name in ("u", "u0", "p0")]
             shapes = {programs.column("u"): (len(block.inputs),), "x0": (size,)}
@@ -105,26 +110,60 @@ def closing_stages(
     return stages
 
 
-def _inputs(cell: Workcell, number: int, blocks: Sequence[int]) -> Program:
-    """Return the program of a block's inputs, and of their cell in its grid."""
+def _nearest(u: Sequence[Number], u0: Sequence[Number], grid: Grid) -> list[Number]:
+    return [nearest(*each) for each in zip(u, u0, grid.periods, strict=True)]
+
+
+def _turning(cell: Workcell, number: int) -> list[bool]:
+    """Return which inputs of a block may be whole turns away from what is stored."""
+    block, grid = cell.loop_system.blocks[number], grid_of(cell, number)
+    return [
+        period > 0.0 and k not in grid.joints
+        for k, period in zip(block.inputs, grid.periods, strict=True)
+    ]
+
+
+def _turned(cell: Workcell, number: int) -> Program:
+    """Return the program that brings inputs next to those of a stored assembly."""
+    programs, grid = block_programs(cell, number), grid_of(cell, number)
+
+    def turned(u: Any, u0: Any) -> Any:
+        return _nearest(u, u0, grid)
+
+    d, _ = programs.sizes
+    shapes = {programs.column("u"): (d,), programs.column("u0"): (d,)}
+    name = programs.column("u")
+    return trace(turned, name=f"turned {name}", outputs=(name,), **shapes)
+
+
+def earlier_blocks(cell: Workcell, number: int) -> list[int]:
+    """Return the blocks whose unknowns a block takes as they are, in order."""
+    system = cell.loop_system
+    block = system.blocks[number]
+    taken = (*block.inputs, *block.more)
+    needed = {system.block_of[k] for k in taken if k >= system.count}
+    return sorted(needed - {number})
+
+
+def inputs_program(cell: Workcell, number: int) -> Program:
+    """Return the program of a block's inputs, and of their cell in its grid.
+
+    It takes all independent joints, and the unknowns of `earlier_blocks`.
+    """
     programs, grid = block_programs(cell, number), grid_of(cell, number)
     block, system = programs.block, programs.system
-    needed = {
-        system.block_of[k] for k in (*block.inputs, *block.more) if k >= system.count
-    }
-    needed.discard(number)
-    earlier = [block_programs(cell, b) for b in blocks if b in needed]
+    earlier = [block_programs(cell, b) for b in earlier_blocks(cell, number)]
 
     def inputs(independent: Sequence[Number], *solved: Any) -> Any:
         q: dict[int, Number] = dict(enumerate(independent))
         for other, p in zip(earlier, solved, strict=True):
             q |= dict(zip(other.block.unknowns, p, strict=True))
-        u = [
-            axis.reduced(q[k]) for k, axis in zip(block.inputs, grid.axes, strict=True)
-        ]
-        found = [u, grid.place(u)]
+        for k, axis in zip(grid.joints, grid.axes, strict=True):
+            q[k] = axis.reduced(q[k])
+        place = grid.place([q[k] for k in grid.joints])
+        found: list[Any] = [[q[k] for k in block.inputs], place]
         if block.more:
-            found.append([q.get(k, 0.0) for k in block.more])
+            found.append([q[k] for k in block.more])
         return found
 
     outputs = ["u", "at", "more"] if block.more else ["u", "at"]
