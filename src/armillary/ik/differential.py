@@ -12,14 +12,19 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError
 from armillary.ik.objective import Purpose, check_purpose, limit_distance
-from armillary.ik.problem import chosen_axes
-from armillary.ik.rates_program import Options, Task, rates_program
+from armillary.ik.problem import chosen_axes, with_moved_loops
+from armillary.ik.rates_program import (
+    Options,
+    Task,
+    passive_share_program,
+    rates_program,
+)
 from armillary.ik.reason import RateReason
 from armillary.ik.targets import as_joints, as_reals
 from armillary.ik.task_priority import Progress
-from armillary.kernel import shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
-from armillary.kinematics.bound_state import bound_state
+from armillary.kinematics.bound_state import bound_state, branch_of
+from armillary.kinematics.closing.kernel import closed_kernel
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.state import State
@@ -27,6 +32,7 @@ from armillary.kinematics.state_twist import named_twist
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
+from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
 
@@ -189,6 +195,26 @@ class DifferentialSolver:
 
     # inside
 
+    def _slow_down(self, rows: Array, ends: Array, given: dict[str, Array]) -> None:
+        """Slow all rates down as far as passive joints need it."""
+        assert self._passive_share is not None
+        n, k = len(self.joints), len(self.tasks)
+        numbers = given["numbers"]
+        qd = np.ascontiguousarray(rows[..., :n])
+        share = np.asarray(self._passive_share(given["q"], qd, numbers[1]))
+        slowed = share < 1.0
+        if not slowed.any():
+            return
+        rows[..., :n] *= share[..., None]
+        rows[..., n + 2 : n + 2 + k] *= share[..., None]
+        rows[..., -6 * k :] *= share[..., None]
+        twist = rows[..., -6 * k :].reshape(*rows.shape[:-1], k, 6)
+        missing = np.where(self._counting, given["twists"] - twist, 0.0)
+        halves = np.linalg.norm(missing.reshape(*missing.shape[:-1], 2, 3), axis=-1)
+        over = (halves > numbers[4:]).any(axis=-1) & slowed[..., None]
+        ends[..., :2] = np.where(slowed[..., None, None], halves, ends[..., :2])
+        ends[..., 2] = np.where(over, float(RateReason.LIMITS), ends[..., 2])
+
     @cached_property
     def _tree(self) -> Tree:
         return Tree.of(self.cell) if self.state is None else self.state.tree
@@ -196,7 +222,8 @@ class DifferentialSolver:
     @cached_property
     def _selection(self) -> Inputs:
         frames = [frame for task in self.tasks for frame in task.twist]
-        return selection_of(self.cell, self.joints, self.state, frames)
+        selection = selection_of(self.cell, self.joints, self.state, frames)
+        return with_moved_loops(self._tree, selection, frames)
 
     @cached_property
     def _rates(self) -> Array:
@@ -249,9 +276,23 @@ class DifferentialSolver:
                 else purpose,
             )
             program = rates_program(tree, self.tasks, selection, options)
-            kernel = bind(shared_kernel(program), selection.values(tree))
-            self._kernels[null] = kernel
+            self._kernels[null] = self._closed(program)
         return self._kernels[null]
+
+    def _closed(self, program: Program) -> AnyKernel:
+        """Return the kernel of a program, its loops closed."""
+        branch = None if self.state is None else branch_of(self.state)
+        kernel = closed_kernel(self.cell, self._selection, program, branch=branch)
+        return bind(kernel, self._selection.values(self._tree))
+
+    @cached_property
+    def _passive_share(self) -> AnyKernel | None:
+        """Return the kernel of what passive joints allow, None where they allow all."""
+        passive = list(self._selection.passive)
+        lower, upper, greatest = (x[passive] for x in self.cell.joints.ranges)
+        if not (self.limited and np.isfinite([-lower, upper, greatest]).any()):
+            return None
+        return self._closed(passive_share_program(self._tree, self._selection))
 
     def _run(self, given: dict[str, Array]) -> Array:
         """Call the kernel until every row has come to its end."""
@@ -291,6 +332,8 @@ class DifferentialSolver:
         """Return what the rows of the kernel say, in the caller's terms."""
         n, k, batch = len(self.joints), len(self.tasks), rows.shape[:-1]
         ends = rows[..., -9 * k : -6 * k].reshape(*batch, k, 3)
+        if self._passive_share is not None:
+            self._slow_down(rows, ends, given)
         finite = _finite(given)
         if not finite.all():
             bad = ~np.broadcast_to(finite, batch)

@@ -8,8 +8,9 @@ from typing import Any, Final
 from armillary.errors import unknown
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.mechanism_form import mechanism_form
-from armillary.ik.problem import Goal, Problem, chosen_axes
-from armillary.kinematics.bound_state import bound_state
+from armillary.ik.problem import Goal, Problem, chosen_axes, with_moved_loops
+from armillary.kinematics.bound_state import bound_state, branch_of
+from armillary.kinematics.closing.branch import Branch, home_branch
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.kernels import Joints, listed_joints, selection_of
 from armillary.kinematics.state import State
@@ -51,29 +52,40 @@ def solver_of(  # noqa: PLR0913
         )
         for name in names
     ]
-    selection = selection_of(cell, joints)
+    ends = [to, *(goal.frame for goal in goals)]
+    selection = selection_of(cell, joints, None, ends)
     tree = Tree.of(cell)
     key: tuple[Any, ...] = tuple(goals), listed_joints(joints), id(closed)
     known: dict[Any, InverseKinematics] = vars(cell).setdefault("solvers", {})
+    branch = None
     if state is not None:
         bound = bound_state(cell, state)
-        ends = [to, *(goal.frame for goal in goals)]
         moved = selection_of(cell, joints, bound, ends)
-        if moved.bases or any(
-            bound.positions[k] != selection.rest[k] for k in moved.others
+        branch = _other_branch(bound)
+        if (
+            branch is not None
+            or moved.bases
+            or any(bound.positions[k] != selection.rest[k] for k in moved.others)
         ):
             tree = bound.tree
             selection = moved._replace(rest=_at_home(selection, bound.positions))
-            key = *key, *_decisive(tree, selection)
+            key = *key, *_decisive(tree, selection), id(branch)
             known = vars(cell).setdefault("solvers_of_states", {})
             if key not in known and len(known) >= MOST_KEPT:
                 known.pop(next(iter(known)), None)
     solver = known.get(key)
     if solver is None:
-        problem = Problem(tree, tuple(goals), selection)
+        selection = with_moved_loops(tree, selection, ends)
+        problem = Problem(tree, tuple(goals), selection, branch)
         solver = InverseKinematics(problem, closed or mechanism_form(problem))
         solver = known.setdefault(key, solver)
     return solver
+
+
+def _other_branch(state: State) -> Branch | None:
+    """Return the branch of a state's loops, None for that of home."""
+    branch = branch_of(state)
+    return None if branch is home_branch(state.cell) else branch
 
 
 def _at_home(selection: Inputs, q: tuple[float, ...]) -> tuple[float, ...]:

@@ -11,6 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.enumerate import search_all
+from armillary.ik.loop_search import (
+    ClosedSamples,
+    LoopSearch,
+    loop_constants,
+    loop_tolerances,
+)
 from armillary.ik.method import Candidates
 from armillary.ik.nearest import LOCAL, nearest_found, turn_near
 from armillary.ik.problem import Problem
@@ -69,7 +75,7 @@ class NumericSearch:
         self._bound = [
             np.ravel(each) for each in problem.selection.values(problem.tree)
         ]
-        self._searches: dict[bool, Search] = {}
+        self._searches: dict[bool, Search | LoopSearch] = {}
         self._plans: dict[Any, Plan] = {}
 
     def __call__(self, targets: Any, **options: Any) -> Solution:
@@ -168,13 +174,25 @@ class NumericSearch:
         np.maximum(query.wanted, lower, out=vectors)
         return np.minimum(vectors, upper, out=vectors)
 
-    def _search(self, near: bool) -> Search:
-        if near not in self._searches:
+    def _search(self, near: bool) -> Search | LoopSearch:
+        found = self._searches.get(near)
+        if found is None:
             step = step_program(self.problem, near=near)
             guard = rigid_program(len(self.problem.goals))
             scales = tuple(self._scales.tolist())
-            self._searches[near] = shared_search(step, guard, scales)
-        return self._searches[near]
+            found = shared_search(step, guard, scales)
+            if self._closed is not None:
+                found = LoopSearch(self.problem, found, self._closed)
+            self._searches[near] = found
+        return found
+
+    @cached_property
+    def _closed(self) -> ClosedSamples | None:
+        """Return samples of closed loops, None where the joints move none."""
+        if not self.problem.selection.passive:
+            return None
+        rng = np.random.default_rng(TABLE_SEED)
+        return ClosedSamples(self.problem, rng, TABLE_SIZE)
 
     def _plan(
         self, query: Query, options: SearchOptions | None, *, limited: bool = True
@@ -185,12 +203,22 @@ class NumericSearch:
             if len(self._plans) >= MOST_PLANS:
                 self._plans.clear()
             (lower, upper), ends = self.problem.start_range, self.problem.limits
+            tolerances = _squares(query.tolerance, len(self.problem.goals))
             if not limited:
                 turn = np.full(len(lower), math.pi)
                 (lower, upper), ends = (-turn, turn), (-4.0 * turn, 4.0 * turn)
+            if self._closed is not None:
+                span, exact = self._closed.passive_range, min(query.tolerance)
+                passive = self.problem.passive_limits
+                if not limited:
+                    turn = np.full(len(passive[0]), 4.0 * math.pi)
+                    passive = -turn, turn
+                lower, upper = map(np.append, (lower, upper), span)
+                ends = [*map(np.append, ends, passive), loop_constants(self.problem)]
+                tolerances = loop_tolerances(self.problem, tolerances, exact)
             plan = self._plans[key] = make_plan(
                 table=self._table,
-                tolerances=_squares(query.tolerance, len(self.problem.goals)),
+                tolerances=tolerances,
                 lower=lower,
                 upper=upper,
                 search_options=options or BRIEF,
@@ -203,9 +231,13 @@ class NumericSearch:
     def _table(self) -> SeedTable:
         """Return the table of sampled poses."""
         lower, upper = self.problem.start_range
-        rng = np.random.default_rng(TABLE_SEED)
-        q = rng.uniform(lower, upper, (TABLE_SIZE, len(lower)))
-        rows = self.problem.fk(q).reshape(TABLE_SIZE, -1)
+        n = len(lower)
+        if self._closed is None:
+            rng = np.random.default_rng(TABLE_SEED)
+            q = rng.uniform(lower, upper, (TABLE_SIZE, n))
+        else:
+            q = self._closed.vectors
+        rows = self.problem.fk(q[:, :n]).reshape(len(q), -1)
         return make_seed_table(rows, q, (3, 7, 11), self._scales, PER_CELL)
 
     @cached_property

@@ -15,13 +15,15 @@ from armillary.errors import ModelError, quote
 from armillary.ik.reach_bound import reach_of
 from armillary.ik.targets import POSE_SIZE
 from armillary.ik.whole_turns import finite_limits, turning_joints
-from armillary.kernel import shared_kernel
 from armillary.kernel.python_kernel import PythonProgram
 from armillary.kinematics.bound_kernel import AnyKernel, bind
+from armillary.kinematics.closing.branch import Branch
+from armillary.kinematics.closing.kernel import closed_kernel
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.poses import poses_program
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
+from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -92,6 +94,33 @@ def chosen_axes(text: str, what: str) -> tuple[bool, bool, bool]:
     return "x" in text, "y" in text, "z" in text
 
 
+def with_moved_loops(
+    tree: Tree, selection: Inputs, frames: Sequence[FrameRef]
+) -> Inputs:
+    """Return a selection with the passive joints of all loops that it moves.
+
+    Loops that do not decide where frames are must be closed as well, and their passive
+    joints keep their limits.
+
+    Args:
+        tree: What moves.
+        selection: The joints that are q.
+        frames: Those of the question: joints that do not move them stay.
+    """
+    system = tree.cell.loop_system
+    if not system.blocks:
+        return selection
+    moved = set(tree.moving_joints(tree.between(frames))) & set(selection.inputs)
+    followers: list[int] = []
+    for block in system.blocks:
+        if not moved.isdisjoint((*block.inputs, *block.more)):
+            moved.update(block.unknowns)
+            followers += block.unknowns
+    needed = system.needed((*selection.passive, *followers))
+    passive = tuple(k for b in needed for k in system.blocks[b].unknowns)
+    return selection._replace(passive=passive)
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Goals that joints are to reach all at once: what every method is made of.
@@ -99,12 +128,15 @@ class Problem:
     Attributes:
         tree: What moves.
         goals: What is reached.
-        selection: Which joints may move, n of them, and what else is an input.
+        selection: Which joints may move, n of them, and what else is an input; its
+            passive joints, m of them, are those of all loops that they move.
+        branch: On which loops are closed; by default that of the assembly at home.
     """
 
     tree: Tree
     goals: tuple[Goal, ...]
     selection: Inputs
+    branch: Branch | None = None
 
     def __post_init__(self) -> None:
         """Check that joints can do something for each goal.
@@ -126,7 +158,7 @@ class Problem:
                 )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.tree, self.goals, self.selection)
+        return type(self), (self.tree, self.goals, self.selection, self.branch)
 
     @cached_property
     def joints(self) -> tuple[str, ...]:
@@ -139,6 +171,14 @@ class Problem:
         """Return least and greatest q, each of shape (n,)."""
         chosen = list(self.selection.inputs)
         lower, upper = self.tree.cell.limits
+        return lower[chosen], upper[chosen]
+
+    @cached_property
+    def passive_limits(self) -> Limits:
+        """Return the limits of the passive joints of moved loops, each of (m,)."""
+        cell = self.tree.cell
+        chosen = [k - cell.loop_system.count for k in self.selection.passive]
+        lower, upper = cell.passive_limits
         return lower[chosen], upper[chosen]
 
     @cached_property
@@ -176,7 +216,14 @@ class Problem:
             form="matrix",
             selection=self.selection,
         )
-        return bind(shared_kernel(program), self.selection.values(self.tree))
+        return self.closed(program)
+
+    def closed(self, program: Program) -> AnyKernel:
+        """Return the kernel of a program of the selection, its loops closed."""
+        kernel = closed_kernel(
+            self.tree.cell, self.selection, program, branch=self.branch
+        )
+        return bind(kernel, self.selection.values(self.tree))
 
     @cached_property
     def can_search(self) -> bool:

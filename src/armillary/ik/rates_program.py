@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from armillary.ik.objective import Purpose, gradient, manipulability
 from armillary.ik.reason import RateReason
 from armillary.ik.task_priority import Follower, Hierarchy, Progress
-from armillary.kinematics.inputs import Inputs
+from armillary.kinematics.closing.rates import passive_rates
+from armillary.kinematics.inputs import PASSIVE, Inputs, program_of
 from armillary.kinematics.jacobian import Twist, jacobian
 from armillary.model.tree import Tree
 from armillary.spatial.ldl import Rows, inner
@@ -73,8 +74,10 @@ def rates_program(
     n = len(selection.inputs)
     sizes = tuple(len(task.kept) for task in tasks)
     bound = selection.shapes
+    passive = {PASSIVE: (len(selection.passive),)} if selection.passive else {}
     shapes: dict[str, tuple[int, ...]] = {
         **bound,
+        **passive,
         "q": (n,),
         "twists": (len(tasks), 6),
         "weights": (n,),
@@ -87,7 +90,8 @@ def rates_program(
 
     def equations(*arrays: Any) -> Any:
         given = dict(zip(shapes, arrays, strict=True))
-        now, whole = selection.applied(tree, given["q"], arrays[: len(bound)])
+        solved = given.get(PASSIVE, ())
+        now, whole = selection.applied(tree, given["q"], arrays[: len(bound)], solved)
         columns = _columns(now, whole, tasks, selection.inputs)
         hierarchy = _hierarchy(tasks, columns, options, given)
         follower = Follower(hierarchy)
@@ -106,7 +110,48 @@ def rates_program(
         ]
         return [*at.numbers, *chain.from_iterable(ends + achieved)]
 
-    return trace(equations, name="differential_ik", outputs=("rates",), **shapes)
+    return trace(equations, name="differential_ik", outputs=("answer",), **shapes)
+
+
+def passive_share_program(tree: Tree, selection: Inputs) -> Program:
+    """Return the program of how much of given rates the limits of loops allow.
+
+    Inputs are those of the selection, q (n,), `qd` (n,) and `step` [s]. The output is
+    the greatest factor, from 0 to 1, with which no passive joint exceeds its greatest
+    rate, or leaves its limits within a step if it keeps its rate.
+    """
+    cell = tree.cell
+    lower, upper, greatest = (each.tolist() for each in cell.joints.ranges)
+
+    def share(now: Tree, q: Any, qd: Sequence[Number], step: Number) -> Number:
+        given = dict(zip(selection.inputs, qd, strict=True))
+        found: Number = 1.0
+        rates = passive_rates(now.cell, q, selection.passive)
+        for k in selection.passive:
+            parts = [rate * given.get(j, 0.0) for j, rate in rates[k].items()]
+            total = sum(parts, 0.0)
+            limits = [lower[k]], [upper[k]]
+            (low,), (high,) = _bounds([q[k]], limits, [greatest[k]], step)
+            found = minimum(found, _share(total, high))
+            found = minimum(found, _share(0.0 - total, 0.0 - low))
+        return found
+
+    return program_of(
+        share,
+        tree,
+        selection,
+        name="passive_share",
+        output="share",
+        qd=(len(selection.inputs),),
+        step=(),
+    )
+
+
+def _share(rate: Number, most: Number) -> Number:
+    """Return the part of a rate that is not above a bound."""
+    if isinstance(most, float) and most == math.inf:
+        return 1.0
+    return select(rate > most, most / select(rate > most, rate, 1.0), 1.0)
 
 
 def _columns(

@@ -57,7 +57,7 @@ def reach_of(
         ranges = [
             [
                 drive.multiplier * q + drive.offset
-                for q in _range(drive.of, selection, limits)
+                for q in _range(drive.of, tree, selection, limits)
             ]
             for drive in drives
         ]
@@ -77,9 +77,13 @@ def reach_of(
 
 
 def _range(
-    place: int, selection: Inputs, limits: tuple[Array, Array]
+    place: int, tree: Tree, selection: Inputs, limits: tuple[Array, Array]
 ) -> tuple[float, float]:
     """Return between which values a joint of the cell may be."""
+    if place in selection.passive:
+        k = place - tree.cell.loop_system.count
+        lower, upper = tree.cell.passive_limits
+        return float(lower[k]), float(upper[k])
     if place in selection.inputs:
         k = selection.inputs.index(place)
         return float(limits[0][k]), float(limits[1][k])

@@ -65,6 +65,7 @@ class RecognisedForm:
         """
         require(len(problem.goals) == 1, "several frames are placed at once")
         tree, selection, goal = problem.tree, problem.selection, problem.goals[0]
+        require(not selection.passive, "its joints move closed loops of links")
         outer, inner = None, None
         if selection.shapes and goal.is_whole:
             inner = inner_goal(tree, goal, selection)

@@ -20,8 +20,9 @@ import numpy as np
 
 from armillary.ik.problem import Goal, Problem
 from armillary.ik.targets import POSE_SIZE, pose_at
-from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.jacobian import Twist, jacobian
+from armillary.kinematics.closing.stages import block_programs
+from armillary.kinematics.inputs import Inputs, program_of
+from armillary.kinematics.jacobian import Twist, open_jacobian
 from armillary.model.link_poses import poses_of
 from armillary.model.tree import Tree
 from armillary.spatial.ldl import LDLFactor, gram, inner, shifted
@@ -46,6 +47,7 @@ DAMPING, LEAST_DAMPING = 0.01, 1e-9
 LEAST_PIVOT = 1e-14
 LARGEST_CHANGE = 1.0
 GAIN = 0.5
+LIMIT_SLACK = 1e-9  # of passive joints, which rounding may lead beyond limits
 PULLED = 1e-7  # errors below which the pull to a given vector fades
 
 
@@ -65,44 +67,55 @@ def step_program(problem: Problem, *, near: bool = False) -> Program:
     so that a search with other limits is the same program.
 
     Args:
-        problem: What is to be reached, all at once, by n joints.
+        problem: What is to be reached, all at once, by n joints; the passive joints of
+            loops that they move, m of them, are found with them.
         near: Whether the answer is to stay near a given vector.
 
     Returns:
-        Inputs q (n,) and `target`: for each goal the sixteen numbers of its pose, row
-        by row, then with `near` that vector (n,); `constants`, the least coordinates,
-        the greatest, and what else the selection has as inputs. Outputs q (n,) and for
-        each goal its squared distance [m^2] and squared sine of its angle, 4 more
-        beyond a right angle.
+        Inputs q (n + m,), passive joints last, and `target`: for each goal the sixteen
+        numbers of its pose, row by row, then with `near` that vector (n,); `constants`,
+        the least coordinates, the greatest, for each block of loops the orientation of
+        its branch, and what else the selection has as inputs. Outputs q (n + m,) and
+        for each goal its squared distance [m^2] and squared sine of its angle, 4 more
+        beyond a right angle, then with loops how far they are open.
     """
     goals, selection = problem.goals, problem.selection
-    limits = [limit.tolist() for limit in problem.limits]
-    n = len(selection.inputs)
+    unknowns = (*selection.inputs, *selection.passive)
+    limits = [
+        [*own.tolist(), *passive.tolist()]
+        for own, passive in zip(problem.limits, problem.passive_limits, strict=True)
+    ]
+    n, count = len(selection.inputs), len(unknowns)
+    blocks = problem.tree.cell.loop_system.needed(selection.passive)
     size = POSE_SIZE * len(goals) + (n if near else 0)
 
     def equations(
         q: Sequence[Number], target: Sequence[Number], constants: Sequence[Number]
     ) -> Any:
-        ends = constants[: 2 * n]
-        now, whole = selection.applied(
-            problem.tree, q, _shaped(selection, constants[2 * n :])
-        )
+        ends, signs = constants[: 2 * count], constants[2 * count :][: len(blocks)]
+        others = _shaped(selection, constants[2 * count + len(blocks) :])
+        now, whole = selection.applied(problem.tree, q[:n], others, q[n:])
         bounds = [
             (
                 ends[k] if low > -math.inf else low,
-                ends[n + k] if high < math.inf else high,
+                ends[count + k] if high < math.inf else high,
             )
             for k, (low, high) in enumerate(zip(*limits, strict=True))
         ]
         residuals = [
-            _residual(now, whole, selection.inputs, goal, pose_at(target, k)[0])
+            _residual(now, whole, unknowns, goal, pose_at(target, k)[0])
             for k, goal in enumerate(goals)
         ]
+        squares = [x for r in residuals for x in (r.position, r.rotation)]
+        if blocks:
+            residuals.append(_of_loops(now, whole, unknowns, blocks, signs))
+            squares.append(residuals[-1].position)
         errors = [e for r in residuals for e in r.errors]
         rows = [row for r in residuals for row in r.jacobian]
         if near:
             there = target[POSE_SIZE * len(goals) :]
-            way = [b - a for a, b in zip(q, there, strict=True)]
+            way = [b - a for a, b in zip(q[:n], there, strict=True)]
+            way += [0.0] * (count - n)
             # at most GAIN in all: where answers lie on curves, more overshoots for ever
             gain = GAIN / sqrt(1.0 + inner(way, way))
             # damped, the pull moves the frames a little: it ends before the errors do
@@ -113,23 +126,100 @@ def step_program(problem: Problem, *, near: bool = False) -> Program:
         else:
             free = _free(q, rows, errors, bounds)
             rows = [_products(row, free) for row in rows]
-            change = _change(rows, errors, [0.0] * n)
+            change = _change(rows, errors, [0.0] * count)
         after = [
             _limited(
                 q[k] + _limited(change[k], -LARGEST_CHANGE, LARGEST_CHANGE), *bound
             )
             for k, bound in enumerate(bounds)
         ]
-        return after, [x for r in residuals for x in (r.position, r.rotation)]
+        return after, squares
 
     return trace(
         equations,
         name="ik_step",
         outputs=("q", "errors"),
-        q=(n,),
+        q=(count,),
         target=(size,),
-        constants=(2 * n + sum(map(math.prod, selection.shapes.values())),),
+        constants=(
+            2 * count + len(blocks) + sum(map(math.prod, selection.shapes.values())),
+        ),
     )
+
+
+def check_program(problem: Problem) -> Program:
+    """Return the program that verifies q with loops closed.
+
+    Returns:
+        Inputs those of the selection, q (n,), `target` as of `step_program`, `allowed`,
+        the largest errors of goals, and `ends` (2, m), the limits of passive joints.
+        One output `checked`: for each goal the two numbers of `step_program`, then 1
+        where all is kept, else 0.
+    """
+    goals, selection = problem.goals, problem.selection
+
+    def equations(
+        tree: Tree,
+        q: Sequence[Number],
+        target: Sequence[Number],
+        allowed: Sequence[Number],
+        ends: Sequence[Sequence[Number]],
+    ) -> Any:
+        residuals = [
+            _residual(tree, q, (), goal, pose_at(target, k)[0])
+            for k, goal in enumerate(goals)
+        ]
+        squares = [x for r in residuals for x in (r.position, r.rotation)]
+        kept: Number = 1.0
+        for square, largest in zip(squares, allowed, strict=True):
+            kept = select(square <= largest, kept, 0.0)
+        for k, low, high in zip(selection.passive, *ends, strict=True):
+            kept = select(q[k] >= low - LIMIT_SLACK, kept, 0.0)
+            kept = select(q[k] <= high + LIMIT_SLACK, kept, 0.0)
+        return [*squares, kept]
+
+    return program_of(
+        equations,
+        problem.tree,
+        selection,
+        name="ik_check",
+        output="checked",
+        target=(POSE_SIZE * len(goals),),
+        allowed=(2 * len(goals),),
+        ends=(2, len(selection.passive)),
+    )
+
+
+def _of_loops(
+    tree: Tree,
+    q: Sequence[Number],
+    unknowns: Sequence[int],
+    blocks: Sequence[int],
+    signs: Sequence[Number],
+) -> Residual:
+    """Return the rows of loops, lengths as parts of their sizes.
+
+    Their size counts 4 more for each block that is not on the branch, as far as the
+    sign of its determinant tells.
+    """
+    system = tree.cell.loop_system
+    errors: list[Number] = []
+    jacobian: list[list[Number]] = []
+    wrong: Number = 0.0
+    for number, sign in zip(blocks, signs, strict=True):
+        programs = block_programs(tree.cell, number)
+        block = programs.block
+        values, rates = programs.rows(
+            [q[k] for k in block.inputs], [q[k] for k in block.unknowns]
+        )
+        for (loop, row), value, by_joint in zip(block.rows, values, rates, strict=True):
+            is_length = row < system.equations[loop].lengths
+            unit = 1.0 / system.sizes[loop] if is_length else 1.0
+            errors.append(0.0 - unit * value)
+            jacobian.append([unit * by_joint.get(k, 0.0) for k in unknowns])
+        turned = sign * programs.factored(rates).orientation
+        wrong = wrong + select(turned < 0.0, 4.0, 0.0)
+    return Residual(errors, jacobian, inner(errors, errors) + wrong, 0.0)
 
 
 def _shaped(selection: Inputs, numbers: Sequence[Number]) -> list[Any]:
@@ -210,7 +300,7 @@ def _residual(
     """Return the rows of one goal, written in the axes that its choices are about."""
     (X,) = poses_of(tree, q, [goal.frame], goal.relative_to)
     twist = Twist(goal.frame, goal.relative_to, goal.frame, goal.relative_to)
-    columns = jacobian(tree, q, twist)
+    columns = open_jacobian(tree, q, twist)
     chosen = [columns[i] for i in inputs]
     linear = subtract(target.position, X.position)
     angular, aligned = _rotation_error(X.rotation, target.rotation, goal)

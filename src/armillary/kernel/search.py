@@ -102,11 +102,15 @@ class Plan:
         words: What the loop reads: numbers, and addresses of `parts`.
         parts: The arrays at those addresses.
         starts: Most starts for a problem.
+        tolerances: Largest error of each kind, shape (k,).
+        constants: The third input of the step; one zero where it has none.
     """
 
     words: npt.NDArray[np.int64]
     parts: tuple[npt.NDArray[Any], ...]
     starts: int
+    tolerances: Array
+    constants: Array
 
     @cached_property
     def address(self) -> int:
@@ -150,7 +154,9 @@ def make_plan(
         address_of(reals),
     ]
     parts = (*known, *placing, *ranges, shared, reals)
-    return Plan(np.array(words, np.int64), parts, search_options.starts)
+    return Plan(
+        np.array(words, np.int64), parts, search_options.starts, tolerances, shared
+    )
 
 
 Arrays = tuple[Array, Array, npt.NDArray[np.int64]]

@@ -53,11 +53,12 @@ class Inputs(NamedTuple):
 
         Args:
             tree: Of the cell as it was built.
-            frames: Whose poses relative to each other are asked for.
+            frames: Whose poses relative to each other are asked for; none where only
+                `inputs` are.
             inputs: The joints that are q.
         """
         home = tree.cell.joints.home
-        if not tree.cell.loop_system.blocks:
+        if not frames or not tree.cell.loop_system.blocks:
             return cls(inputs, home)
         return cls(inputs, home, passive=tree.passive_joints(tree.between(frames)))
 

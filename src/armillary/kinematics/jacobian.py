@@ -150,7 +150,14 @@ def velocity(
 
 
 def jacobian(tree: Tree, q: Sequence[Number], twist: Twist) -> list[tuple[Number, ...]]:
-    """Return the column of each joint of q.
+    """Return the column of each joint of q; passive joints count in their columns."""
+    return independent_columns(tree.cell, q, open_jacobian(tree, q, twist))
+
+
+def open_jacobian(
+    tree: Tree, q: Sequence[Number], twist: Twist
+) -> list[tuple[Number, ...]]:
+    """Return the column of each joint as if no loop were closed, passive ones last.
 
     With L the nearest link that carries both frames, joint j of the path L to `frame`
     adds the twist (R_Lj v_j + w x (p - p_Lj), w), w = R_Lj w_j, at the point p; joints
@@ -175,8 +182,7 @@ def jacobian(tree: Tree, q: Sequence[Number], twist: Twist) -> list[tuple[Number
                 column, factor = columns[drive.of], sign * drive.multiplier
                 for row, number in enumerate((*linear, *angular)):
                     column[row] = column[row] + factor * number
-    found = [tuple(column) for column in columns]
-    return independent_columns(tree.cell, q, found)
+    return [tuple(column) for column in columns]
 
 
 def _at_point(poses: LinkPoses, link: int, point: Vector3) -> list[Vector6]:

@@ -93,7 +93,8 @@ class BlockPrograms:
         ]
         return values, rates
 
-    def _factored(self, rates: Sequence[Mapping[int, Number]]) -> LU:
+    def factored(self, rates: Sequence[Mapping[int, Number]]) -> LU:
+        """Return the elimination of the rates of rows by the unknowns."""
         return LU.of([[row.get(k, 0.0) for k in self.block.unknowns] for row in rates])
 
     def rates(self, u: Sequence[Number], p: Sequence[Number]) -> list[list[Number]]:
@@ -105,7 +106,7 @@ class BlockPrograms:
     ) -> tuple[list[list[Number]], Number]:
         """Return dp/du, and the sign of the determinant of the rates by p."""
         _, rates = self.rows(u, p)
-        factored = self._factored(rates)
+        factored = self.factored(rates)
         columns = [
             factored.solve([0.0 - row.get(k, 0.0) for row in rates])
             for k in self.block.inputs
@@ -200,7 +201,7 @@ class BlockPrograms:
         A step across a change of the determinant's sign does not count as shrinking.
         """
         values, rates = self.rows(u, p)
-        factored = self._factored(rates)
+        factored = self.factored(rates)
         change = factored.solve(values)
         units = (self.system.units[j] for j in self.block.unknowns)
         size: Number = 0.0

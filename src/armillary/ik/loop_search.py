@@ -1,0 +1,209 @@
+"""A search for cells with closed loops: passive joints are unknowns beside q."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.ik.problem import Limits, Problem
+from armillary.ik.search_step import LIMIT_SLACK, check_program
+from armillary.ik.targets import POSE_SIZE
+from armillary.kernel.search import Plan, Search, SearchResult
+from armillary.kernel.search_layout import SOLVED, UNSOLVED
+from armillary.kinematics.bound_kernel import AnyKernel
+from armillary.kinematics.closing.branch import home_branch
+from armillary.kinematics.closing.stages import block_programs
+from armillary.kinematics.inputs import program_of
+from armillary.trace import evaluate
+
+__all__ = ["ClosedSamples", "LoopSearch", "loop_constants", "loop_tolerances"]
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+
+TIGHTER: Final = 0.5
+"""How exact the search is, compared with what is asked for once loops are closed."""
+CLOSED: Final = 0.1  # how exact loops are closed, compared with the goals
+DRAWS: Final = 8
+ROUNDS: Final = 6
+"""How often what was found on another branch is sought again."""
+
+
+def loop_tolerances(problem: Problem, squares: Array, exactness: float) -> Array:
+    """Return the largest errors of a search: tighter ones of goals, then of loops.
+
+    Args:
+        problem: What is reached.
+        squares: The largest errors of goals.
+        exactness: What may remain of a goal [m or rad].
+    """
+    longest = max(1.0, *problem.tree.cell.loop_system.sizes)
+    closed = CLOSED * exactness / longest
+    return np.append(TIGHTER**2 * squares, closed**2)
+
+
+def loop_constants(problem: Problem) -> Array:
+    """Return the orientation of the branch in each block of moved loops."""
+    cell, branch = problem.tree.cell, problem.branch
+    seed = (branch or home_branch(cell)).seed
+    signs: list[float] = []
+    for number in cell.loop_system.needed(problem.selection.passive):
+        programs = block_programs(cell, number)
+        block = programs.block
+        given = seed[[*block.inputs, *block.unknowns]]
+        signs.append(float(evaluate(programs.implicit, given.tolist())[-1]))
+    return np.array(signs)
+
+
+class ClosedSamples:
+    """Positions at which loops are closed: q, then passive joints.
+
+    Attributes:
+        vectors: Shape (count, n + m) [m or rad].
+        closing: The kernel q (..., n) -> passive joints (..., m), NaN where loops
+            cannot be closed.
+    """
+
+    def __init__(self, problem: Problem, rng: np.random.Generator, count: int) -> None:
+        """Draw about so many, at least one."""
+        self.closing = problem.closed(_passive_program(problem))
+        self._rest = np.array([problem.selection.rest[k] for k in _passive(problem)])
+        lower, upper = problem.start_range
+        found: list[Array] = []
+        total = 0
+        for _ in range(DRAWS):
+            q = rng.uniform(lower, upper, (count, len(lower)))
+            p = np.asarray(self.closing(q))
+            kept = np.isfinite(p).all(axis=1) & _within(p, problem.passive_limits)
+            found.append(np.hstack([q, p])[kept])
+            total += int(kept.sum())
+            if total >= count // 2:
+                break
+        if not total:
+            found.append(np.concatenate([problem.home, self._rest])[np.newaxis])
+        self.vectors: Array = np.concatenate(found)[:count]
+
+    @cached_property
+    def passive_range(self) -> Limits:
+        """Return the least and the greatest passive joints, each of shape (m,)."""
+        passive = self.vectors[:, -len(self._rest) :]
+        return passive.min(axis=0), passive.max(axis=0)
+
+    def assembled(self, q: Array) -> Array:
+        """Return q, shape (count, n), with passive joints; at rest where none close."""
+        passive = np.asarray(self.closing(q))
+        passive = np.where(np.isfinite(passive), passive, self._rest)
+        return np.ascontiguousarray(np.hstack([q, passive]))
+
+
+class LoopSearch:
+    """A search whose answers are q, verified on the branch of the loops.
+
+    It is called as `Search` is, with starts of q alone.
+    """
+
+    def __init__(self, problem: Problem, search: Search, samples: ClosedSamples) -> None:
+        """Prepare to verify what a search for q and passive joints finds."""
+        self._problem, self._search, self._samples = problem, search, samples
+        self._n = len(problem.joints)
+        self._errors = 2 * len(problem.goals)
+
+    @cached_property
+    def _check(self) -> AnyKernel:
+        return self._problem.closed(check_program(self._problem))
+
+    def __call__(
+        self,
+        problems: Array,
+        plan: Plan,
+        *,
+        seeds: Array | None = None,
+        threads: int = 1,
+        deadline: int = 0,
+    ) -> SearchResult:
+        """Solve problems; see `Search`.
+
+        What is found on another branch, or with passive joints beyond their limits, is
+        sought again: from the right assembly at the q that was found, then from others.
+        """
+        first = None if seeds is None else self._samples.assembled(seeds)
+        found = self._search(
+            problems, plan, seeds=first, threads=threads, deadline=deadline
+        )
+        left, starts = self._refuse(problems, plan, found, threads)
+        rng = np.random.default_rng(0)
+        for _ in range(ROUNDS):
+            if not left.size:
+                break
+            rows = np.ascontiguousarray(problems[left])
+            again = self._search(
+                rows, plan, seeds=starts, threads=threads, deadline=deadline
+            )
+            refused, _ = self._refuse(rows, plan, again, threads)
+            good = np.flatnonzero(again.endings[:, 0] == SOLVED)
+            found.take(left[good], again.at(good))
+            left = left[np.isin(np.arange(len(left)), good, invert=True)]
+            known = self._samples.vectors
+            starts = known[rng.integers(len(known), size=len(left))]
+        return self._of_q(found)
+
+    def chain(
+        self, problems: Array, plan: Plan, first: Array, *, deadline: int = 0
+    ) -> SearchResult:
+        """Solve problems one after the other; see `Search.chain`."""
+        (start,) = self._samples.assembled(first[np.newaxis])
+        found = self._search.chain(problems, plan, start, deadline=deadline)
+        self._refuse(problems, plan, found, 1)
+        return self._of_q(found)
+
+    def _refuse(
+        self, problems: Array, plan: Plan, found: SearchResult, threads: int
+    ) -> tuple[npt.NDArray[np.int64], Array]:
+        """Mark what is not an answer on the branch; return which, and new starts."""
+        n, k, count = self._n, self._errors, self._search.n
+        allowed = plan.tolerances[:k] / TIGHTER**2
+        ends = plan.constants[: 2 * count].reshape(2, count)[:, n:]
+        targets = problems[:, : POSE_SIZE * len(self._problem.goals)]
+        q = found.unknowns[:, :n]
+        checked = self._check(q, targets, allowed, ends, threads=threads)
+        solved = found.endings[:, 0] == SOLVED
+        bad = np.flatnonzero(solved & ~(checked[:, k] > 0.0))
+        if found.failures:
+            found.errors[solved, :k] = checked[solved, :k]
+        else:
+            found.errors[:, :k] = checked[:, :k]
+        found.endings[bad, 0] = UNSOLVED
+        return bad, self._samples.assembled(q[bad])
+
+    def _of_q(self, found: SearchResult) -> SearchResult:
+        """Return what was found without passive joints."""
+        return SearchResult(
+            np.ascontiguousarray(found.unknowns[:, : self._n]),
+            np.ascontiguousarray(found.errors[:, : self._errors]),
+            found.endings,
+            int((found.endings[:, 0] != SOLVED).sum()),
+        )
+
+
+def _passive(problem: Problem) -> tuple[int, ...]:
+    return problem.selection.passive
+
+
+def _passive_program(problem: Problem) -> Any:
+    def passive(_: Any, q: Any) -> Any:
+        return [q[k] for k in _passive(problem)]
+
+    return program_of(
+        passive, problem.tree, problem.selection, name="passive_of_q", output="found"
+    )
+
+
+def _within(passive: Array, limits: Limits) -> Truths:
+    """Return which rows are within limits, shape (count,)."""
+    lower, upper = limits
+    return np.asarray(
+        ((passive >= lower - LIMIT_SLACK) & (passive <= upper + LIMIT_SLACK)).all(axis=-1)
+    )
