@@ -105,7 +105,9 @@ class LoopSearch:
     It is called as `Search` is, with starts of q alone.
     """
 
-    def __init__(self, problem: Problem, search: Search, samples: ClosedSamples) -> None:
+    def __init__(
+        self, problem: Problem, search: Search, samples: ClosedSamples
+    ) -> None:
         """Prepare to verify what a search for q and passive joints finds."""
         self._problem, self._search, self._samples = problem, search, samples
         self._n = len(problem.joints)
@@ -142,7 +144,7 @@ class LoopSearch:
             again = self._search(
                 rows, plan, seeds=starts, threads=threads, deadline=deadline
             )
-            refused, _ = self._refuse(rows, plan, again, threads)
+            self._refuse(rows, plan, again, threads)
             good = np.flatnonzero(again.endings[:, 0] == SOLVED)
             found.take(left[good], again.at(good))
             left = left[np.isin(np.arange(len(left)), good, invert=True)]
@@ -205,5 +207,7 @@ def _within(passive: Array, limits: Limits) -> Truths:
     """Return which rows are within limits, shape (count,)."""
     lower, upper = limits
     return np.asarray(
-        ((passive >= lower - LIMIT_SLACK) & (passive <= upper + LIMIT_SLACK)).all(axis=-1)
+        ((passive >= lower - LIMIT_SLACK) & (passive <= upper + LIMIT_SLACK)).all(
+            axis=-1
+        )
     )
