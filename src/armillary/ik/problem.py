@@ -121,6 +121,14 @@ def with_moved_loops(
     return selection._replace(passive=passive)
 
 
+def _restored(
+    tree: Tree, goals: tuple[Goal, ...], selection: Inputs, seed: Array | None
+) -> Problem:
+    """Return a problem that was pickled, the branch of its loops known by `seed`."""
+    branch = None if seed is None else Branch(tree.cell, seed.tolist())
+    return Problem(tree, goals, selection, branch)
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Goals that joints are to reach all at once: what every method is made of.
@@ -158,7 +166,8 @@ class Problem:
                 )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.tree, self.goals, self.selection, self.branch)
+        seed = None if self.branch is None else self.branch.seed
+        return _restored, (self.tree, self.goals, self.selection, seed)
 
     @cached_property
     def joints(self) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,9 +48,6 @@ class Branch:
         """Begin at an assembly."""
         self.cell = cell
         self.seed = np.array(seed, dtype=np.float64)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.cell, self.seed)
 
     def tables(self, blocks: Sequence[int]) -> dict[str, Fields]:
         """Return the tables of some blocks, by name."""
