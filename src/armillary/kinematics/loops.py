@@ -33,7 +33,7 @@ __all__ = [
 
 Array = npt.NDArray[np.float64]
 
-TRIES: Final = 32
+TRIES: Final = 200
 """Places from which other assemblies are looked for, where a branch has none."""
 TIGHT: Final = 1e-3
 """How far from closed loops are at least that are not said to be singular."""
@@ -124,10 +124,12 @@ def _reasons(cell: Workcell, q: Array, residual: Array) -> npt.NDArray[np.int8]:
     rng = np.random.default_rng(0)
     home_passive = np.array(cell.home_passive)
     reach = np.pi * np.array(cell.loop_system.units[cell.loop_system.count :])
-    shape = len(q), TRIES, len(home_passive)
-    guesses = home_passive + reach * rng.uniform(-1.0, 1.0, shape)
-    found, _ = solved_near(cell, q[:, None], guesses)
-    other = np.isfinite(found).all(axis=-1).any(axis=-1)
+    other = np.zeros(len(q), np.bool_)
+    for _ in range(TRIES):
+        left = np.flatnonzero(~other)
+        noise = rng.uniform(-1.0, 1.0, (len(left), len(home_passive)))
+        found, _ = solved_near(cell, q[left], home_passive + reach * noise)
+        other[left] = np.isfinite(found).all(axis=-1)
     size = max(cell.loop_system.sizes)
     reason = np.full(len(q), LoopReason.CANNOT_CLOSE, np.int8)
     reason[residual < TIGHT * size] = LoopReason.SINGULAR

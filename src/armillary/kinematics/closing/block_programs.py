@@ -26,11 +26,11 @@ from armillary.trace.staging import staged
 __all__ = ["BlockPrograms"]
 
 MOST_QUICK: Final = 8
-MOST_STEPS: Final = 80
+MOST_STEPS: Final = 400
 SHRINKING: Final = 0.8  # of a step, compared with the one before
 LARGEST: Final = 1.0  # first step [rad, or of the size of a loop]
 FIRST_PART: Final = 0.3  # of a way
-LEAST_PART: Final = 1e-4
+LEAST_PART: Final = 1e-7
 
 CONVERGED: Final = {"double": 1e-7, "single": 5e-4}
 """Steps after which the next would be below rounding: convergence is quadratic."""
