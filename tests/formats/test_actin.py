@@ -28,6 +28,7 @@ from armillary.model.joints import (
     CraigRevolute,
     Curve,
     Fixed,
+    FourBarSlider,
     OvalTrack,
     PaulPrismatic,
     PaulRevolute,
@@ -246,6 +247,8 @@ JOINTS = [
     CircleTrack(radius=2.0, precursor=TURN),
     CircleTrack(radius=2.0, inward=True),
     OvalTrack(straight=3.0, radius=1.0),
+    FourBarSlider(nominal=0.4, lever=0.3, opposite=0.35, offset=0.02),
+    FourBarSlider(nominal=0.4, lever=0.3, opposite=0.35, pivoted=False),
     Crank(arm=0.5),
     Crank(arm=0.5, offset=(1.0, 2.0), is_left=True, precursor=TURN),
 ]

@@ -168,6 +168,10 @@ BUILT_IN: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         {"points": st.just(((0, 0, 0), (1, 0, 0.5), (1, 2, 0)))},
         optional={"up": st.none() | st.just((-1.0, 0.5, 2.0)), "closed": st.booleans()},
     ),
+    "FourBarSlider": st.fixed_dictionaries(
+        {"nominal": st.just(0.4), "lever": st.just(0.3), "opposite": st.just(0.35)},
+        optional={"offset": st.floats(-0.1, 0.1), "pivoted": st.booleans()},
+    ),
 }
 wobbles = st.builds(
     Wobble,

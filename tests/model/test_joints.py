@@ -15,6 +15,7 @@ from armillary.model.joints import (
     CraigPrismatic,
     CraigRevolute,
     Fixed,
+    FourBarSlider,
     OvalTrack,
     PaulPrismatic,
     PaulRevolute,
@@ -240,3 +241,54 @@ def test_a_fixed_joint_holds():
     assert joint.transform(5.0) == X
     assert (joint.velocity(1.0, 1.0) == 0.0).all()
     assert joint.origin_bound(-math.inf, math.inf) == pytest.approx(math.sqrt(14.0))
+
+
+RANGES = {  # of q, by the triangle inequality of nominal=0.4, lever=0.3, opposite=0.35
+    (True, 0.0): (0.05 - 0.4, 0.65 - 0.4),
+    (True, 0.12): (0.37 - 0.3 - 0.4, 0.37 + 0.3 - 0.4),
+    (False, 0.0): (0.05 - 0.4, 0.65 - 0.4),
+    (False, 0.12): (
+        (0.65**2 - 0.12**2) ** 0.5 * -1 - 0.4,
+        (0.65**2 - 0.12**2) ** 0.5 - 0.4,
+    ),
+}
+
+
+@pytest.mark.parametrize(("pivoted", "offset"), RANGES)
+def test_a_slider_turns_the_lever_of_a_four_bar(pivoted: bool, offset: float):
+    """The tip is as far from the other end of the slider, or of the rod, as they are
+    long, on the left; and outside of the range there is no pose."""
+    joint = FourBarSlider(
+        nominal=0.4, lever=0.3, opposite=0.35, offset=offset, pivoted=pivoted
+    )
+    low, high = RANGES[pivoted, offset]
+    for q in np.linspace(low + 1e-9, high - 1e-9, 101).tolist():
+        x, y, _ = joint.transform(q).rotate((0.3, 0.0, 0.0))
+        foot, side = (0.35, 0.4 + q) if pivoted else (0.4 + q, 0.35)
+        assert math.hypot(x - foot, y - offset) == pytest.approx(side, abs=1e-12)
+        assert foot * y - offset * x >= -1e-12
+    for q in (low - 1e-6, high + 1e-6):
+        assert math.isnan(joint.transform(q).rotation[0][0])
+
+
+def test_a_slider_moves_a_lever_by_the_principle_of_virtual_work():
+    """Speed of the slider is the lever's rate times its distance from the pivot."""
+    joint = FourBarSlider(nominal=0.4, lever=0.3, opposite=0.35, offset=0.12)
+    x, y, _ = joint.transform(0.05).rotate((0.3, 0.0, 0.0))
+    arm_of_force = (x * 0.12 - y * 0.35) / 0.45  # foot x tip, over the slider's length
+    assert joint.velocity(0.05, 1.0)[5] == pytest.approx(-1.0 / arm_of_force, rel=1e-12)
+
+
+@pytest.mark.parametrize("nominal", [0.04, 0.66, 2.0])
+def test_a_linkage_that_does_not_close_is_refused(nominal: float):
+    with pytest.raises(
+        JointError, match=r"must close at q = 0: its foot is 0\.35 m from"
+    ):
+        FourBarSlider(nominal=nominal, lever=0.3, opposite=0.35)
+
+
+@pytest.mark.parametrize("name", ["nominal", "lever", "opposite"])
+def test_sides_are_longer_than_zero(name: str):
+    lengths = {"nominal": 0.4, "lever": 0.3, "opposite": 0.35, name: 0.0}
+    with pytest.raises(JointError, match="needs nominal, lever and opposite > 0"):
+        FourBarSlider(**lengths)

@@ -40,14 +40,14 @@ def random_joint(
 
     Args:
         random: Where the numbers come from.
-        kind: Tag of a built-in joint; any but `Fixed` if None.
+        kind: Tag of a built-in joint; if None, any that moves at every q.
         with_precursor: Whether it has a random precursor.
 
     Raises:
         KeyError: There is no built-in joint with that tag.
     """
     if kind is None:
-        movable = sorted(set(PARAMETERS) - {"Fixed"})
+        movable = sorted(set(PARAMETERS) - {"Fixed", "FourBarSlider"})
         kind = movable[int(random.integers(len(movable)))]
     parameters = PARAMETERS[kind](random)
     if with_precursor:
@@ -83,6 +83,18 @@ def _curve(random: Random) -> Parameters:
     }
 
 
+def _four_bar_slider(random: Random) -> Parameters:
+    """Return sides that leave the slider more than a metre of travel each way."""
+    lever, opposite = random.uniform(2.0, 2.2, 2).tolist()
+    return {
+        "nominal": float(random.uniform(1.5, 2.0)),
+        "lever": lever,
+        "opposite": opposite,
+        "offset": float(random.uniform(-0.1, 0.1)),
+        "pivoted": bool(random.integers(2)),
+    }
+
+
 PARAMETERS: Final[dict[str, Callable[[Random], Parameters]]] = {
     "AngleCoordinate": lambda random: {},
     "LengthCoordinate": lambda random: {},
@@ -106,5 +118,6 @@ PARAMETERS: Final[dict[str, Callable[[Random], Parameters]]] = {
         "radius": float(random.uniform(0.1, 2.0)),
     },
     "Curve": _curve,
+    "FourBarSlider": _four_bar_slider,
 }
 """Random parameters of every built-in joint, by its tag."""

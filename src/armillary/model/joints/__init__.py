@@ -8,6 +8,7 @@ from armillary.model.joints.coordinate import AngleCoordinate, LengthCoordinate
 from armillary.model.joints.craig import CraigPrismatic, CraigRevolute
 from armillary.model.joints.curve import Curve
 from armillary.model.joints.fixed import Fixed
+from armillary.model.joints.four_bar_slider import FourBarSlider
 from armillary.model.joints.oval_track import OvalTrack
 from armillary.model.joints.paul import PaulPrismatic, PaulRevolute
 from armillary.model.joints.prismatic import Prismatic
@@ -22,6 +23,7 @@ __all__ = [
     "CraigRevolute",
     "Curve",
     "Fixed",
+    "FourBarSlider",
     "LengthCoordinate",
     "OvalTrack",
     "PaulPrismatic",
@@ -45,6 +47,7 @@ JOINT_TYPES: dict[str, type[Joint]] = {
         CircleTrack,
         OvalTrack,
         Curve,
+        FourBarSlider,
         AngleCoordinate,
         LengthCoordinate,
     )
