@@ -16,7 +16,15 @@ from armillary.model.primitive import Primitive
 
 Array = npt.NDArray[np.float64]
 
-DESCRIBED = [name for name in arm.example_names() if name != "ur5e_on_oval"]
+LOOPED = {  # with how many of the joints of their loops are free
+    "delta": 3,
+    "five_bar": 2,
+    "palletiser": 2,
+    "stewart": 6,
+    "two_finger_gripper": 1,
+}
+PLAIN = ("ur5e_on_oval", *LOOPED)  # kinematics alone
+DESCRIBED = [name for name in arm.example_names() if name not in PLAIN]
 QUARTER = math.pi / 2
 
 
@@ -69,6 +77,30 @@ def test_sources_and_postures_are_reported(name: str):
                 assert math.isfinite(link.limits.velocity + link.limits.effort)
                 assert link.inertia is not None
     assert [link for m in cell.manipulators for link in m.links if ends(link)]
+
+
+@pytest.mark.parametrize("name", LOOPED)
+def test_cells_with_loops_report_their_sources(name: str):
+    cell = arm.example(name)
+    assert [each.name for each in cell.properties] == ["description"]
+    (manipulator,) = cell.manipulators
+    told = [each.name for each in manipulator.properties]
+    assert {"source"} <= set(told) <= {"source", "choice"}
+    assert any(map(ends, manipulator.links))
+    assert cell.mobility().count == LOOPED[name]
+    assert not cell.mobility().redundant
+    assert cell.violations(cell.home) == ()
+
+
+@pytest.mark.parametrize("name", LOOPED)
+def test_loops_are_closed_within_the_limits(name: str):
+    """Or at least often: legs of any length do not carry a platform."""
+    cell = arm.example(name)
+    found = cell.close_loops(vectors(cell, 200)[:1])
+    assert found.success.all()
+    found = cell.close_loops(vectors(cell, 200)[2:])
+    assert found.success.mean() > {"stewart": 0.3, "five_bar": 0.85}.get(name, 0.999)
+    assert found.residual[found.success].max() < 1e-12
 
 
 def ends(link: arm.Link) -> bool:
