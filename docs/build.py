@@ -38,6 +38,7 @@ REFERENCE: Final[dict[str, tuple[str, ...] | None]] = {
     "armillary.ik.solution": ("Answers", "Solution"),
     "armillary.kernel.kernel": ("Kernel",),
     "armillary.kinematics.all_frames": ("Poses",),
+    "armillary.kinematics.loops": ("ClosedLoops", "LoopReason", "Mobility"),
     "armillary.kinematics.relative_pose": ("Between",),
     "armillary.kinematics.violations": ("Violation",),
     "armillary.model.group": ("Group",),

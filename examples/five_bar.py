@@ -16,7 +16,7 @@ import armillary as arm
 from armillary.model.property import Property
 
 APART, UPPER, FORE = 0.2, 0.25, 0.3  # [m]
-REACH = np.radians(150)
+RIGHT, LEFT = np.radians([-30, 110]), np.radians([70, 210])  # ranges
 SOURCE = "made up: two motors 0.2 m apart, upper arms of 0.25 m, forearms of 0.3 m"
 
 
@@ -27,15 +27,15 @@ def hinge(x):
 
 def five_bar() -> arm.Manipulator:
     """Return a five-bar: four links on two motors, closed at the tool."""
-    turns = arm.Limits(lower=-REACH, upper=REACH)
+    ranges = [arm.Limits(lower=low, upper=high) for low, high in (RIGHT, LEFT)]
     end = arm.Pose.translation(FORE, 0, 0)
     tool = arm.Frame(name="tool", pose=end, end_effector=True)
     tip = arm.Frame(name="tip", pose=end)
     right, left = hinge(APART / 2), hinge(-APART / 2)
     links = [
         arm.Link(name="base"),
-        arm.Link(name="right", parent="base", joint=right, limits=turns),
-        arm.Link(name="left", parent="base", joint=left, limits=turns),
+        arm.Link(name="right", parent="base", joint=right, limits=ranges[0]),
+        arm.Link(name="left", parent="base", joint=left, limits=ranges[1]),
         arm.Link(
             name="fore_right",
             parent="right",
