@@ -61,9 +61,10 @@ class CellJoints:
             joint._replace(name=name, rank=2 if k in followers else joint.rank)
             for k, (joint, name) in enumerate(zip(joints, self._all_names, strict=True))
         ]
-        return loop_system(self.bare_tree, self._placed_loops(), ranked)
+        return loop_system(self.bare_tree, self.placed_loops, ranked)
 
-    def _placed_loops(self) -> list[PlacedLoop]:
+    @cached_property
+    def placed_loops(self) -> list[PlacedLoop]:
         """Return the loops of manipulators, and those between them."""
         found: list[PlacedLoop] = []
         starts = zip(self._starts, self._offsets, self.manipulators, strict=False)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from armillary.errors import ModelError, quote
 from armillary.model.link_pairs import PairDecision, Pairs
 from armillary.model.link_pattern import REGEX, LinkName, is_exact, matches, steps
+from armillary.model.loops.loop import Closure
 from armillary.model.rigid_groups import Indices, RigidGroups
 from armillary.model.rules import Rule, Rules, Where
 from armillary.model.tree import Tree
@@ -286,7 +287,7 @@ class CollisionPairs:
 
         The first value has their codes, with the manipulator that is carried, the
         second the codes of the other pairs that are adjacent because one link, or what
-        carries it, is carried by the other.
+        carries it, is carried by the other, or because a closure joins them.
         """
         found: dict[int, int] = {}
         adjacent: set[int] = set()
@@ -302,10 +303,19 @@ class CollisionPairs:
             adjacent.update(nearest)
             if is_rigid:
                 found.update(dict.fromkeys(rigid, k))
+        for loop, a, b, _ in tree.cell.joints.placed_loops:
+            if isinstance(loop, Closure):
+                adjacent.update(self._joined(a.link, b.link))
         for k in tree.carried_bases:
             for i, j in self._let_touch(k, tree.bases[k].frame.link):
                 found.setdefault(self._code(i, j), k)
         return found, frozenset(adjacent - found.keys())
+
+    def _joined(self, a: int, b: int) -> Iterator[int]:
+        """Yield the code of two links, if both have shapes."""
+        i, j = self._places.get(a), self._places.get(b)
+        if i is not None and j is not None:
+            yield self._code(i, j)
 
     def _let_touch(self, k: int, holder: int) -> Iterator[tuple[int, int]]:
         """Yield the pairs that may touch while a link holds manipulator k."""

@@ -23,7 +23,8 @@ Where = Literal["any", "apart", "rigid", "adjacent", "kin"]
 - `any`: all of them.
 - `rigid`: those that never move in each other, being joined by fixed joints and fixed
   mounts.
-- `adjacent`: a link and the next one below it, towards the world, that has shapes.
+- `adjacent`: a link and the next one below it, towards the world, that has shapes, or
+  two links that a closure joins.
 - `apart`: those that are neither rigid nor adjacent.
 - `kin`: parent and child, or a link and a child of one of its siblings, where frames of
   mounts count as links; what RobWork leaves out by default.
