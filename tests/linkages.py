@@ -178,8 +178,11 @@ def followed(
             p = p - np.where(
                 ok[:, None], np.linalg.solve(J, r[..., None])[..., 0], np.nan
             )
+        r, J = _rates(linkage, at, passive, p, rows)
+        det = np.linalg.det(J)
         sign = np.sign(det) if sign is None else sign
         lost = (np.sign(det) != sign) | (np.abs(p - before).max(axis=1) > 0.5)
+        lost |= np.abs(r).max(axis=1) > 1e-12
         p[lost] = np.nan
     return p
 
@@ -249,7 +252,7 @@ def slider_crank(rng: np.random.Generator) -> Linkage:
         [
             Part("crank", GROUND, "R", frame(A)),
             Part("rod", "crank", "R", frame(B)),
-            Part("slider", GROUND, "P", frame(C, way + [0.05, 0.02, 0])),
+            Part("slider", GROUND, "P", frame(C, [*way, 0.05, 0.02, 0])),
         ],
         [Gap("rod", "slider", frame(C), "xy")],
         ["crank"],
@@ -289,7 +292,8 @@ def planar_3rrr(rng: np.random.Generator) -> Linkage:
 
 def rssr(rng: np.random.Generator) -> Linkage:
     """Return two cranks with skew axes and a rod between them."""
-    A, B, C, D = rng.uniform(-0.3, 0.3, (4, 3)) + [
+    A, B, C, D = [
+        *rng.uniform(-0.3, 0.3, (4, 3)),
         [0, 0, 0],
         [0, 0, 0.2],
         [1, 0, 0.2],
@@ -308,7 +312,8 @@ def rssr(rng: np.random.Generator) -> Linkage:
 
 def rscr(rng: np.random.Generator) -> Linkage:
     """Return a crank, a ball, a cylindrical joint and a hinge."""
-    A, B, C, D = rng.uniform(-0.3, 0.3, (4, 3)) + [
+    A, B, C, D = [
+        *rng.uniform(-0.3, 0.3, (4, 3)),
         [0, 0, 0],
         [0, 0, 0.2],
         [1, 0, 0.2],
@@ -393,7 +398,7 @@ def chain(rng: np.random.Generator, count: int = 4) -> Linkage:
 
 def delta(rng: np.random.Generator) -> Linkage:
     """Return a delta: three arms and three rods to a platform that does not turn."""
-    rb, rp, la, lr = rng.uniform([0.15, 0.02, 0.18, 0.38], [0.2, 0.05, 0.22, 0.45])
+    rb, rp, la, _lr = rng.uniform([0.15, 0.02, 0.18, 0.38], [0.2, 0.05, 0.22, 0.45])
     parts, gaps = [], []
     height = -0.32
     for name, parent, z in (

@@ -13,7 +13,10 @@ from armillary.trace.ops import DIV
 
 
 class LU:
-    """The elimination of a square matrix A, for any number of A x = b.
+    """The elimination of a matrix A, for any number of A x = b.
+
+    A has as many rows as columns, or more: then b must be such that A x = b has a
+    solution, which the rows that become pivots' rows decide.
 
     Rows are exchanged by selects, so that the largest entry of a column becomes its
     pivot (partial pivoting: Golub and Van Loan, Matrix Computations, algorithm 3.4.1).
@@ -43,15 +46,15 @@ class LU:
 
     @classmethod
     def of(cls, A: Rows) -> Self:
-        """Eliminate a matrix, shape (n, n)."""
+        """Eliminate a matrix, shape (m, n), m >= n."""
         rows = [list(row) for row in A]
-        size = len(rows)
+        size = len(rows[0]) if rows else 0
         inverse: list[Number] = []
         exchanges: list[dict[int, Number]] = []
         factors: list[dict[int, Number]] = []
         for k in range(size):
             exchanged: dict[int, Number] = {}
-            below = [i for i in range(k + 1, size) if not _is_zero(rows[i][k])]
+            below = [i for i in range(k + 1, len(rows)) if not _is_zero(rows[i][k])]
             for i in below:
                 exchanged[i] = truth = _is_larger(rows[i][k], rows[k][k])
                 rows[k], rows[i] = _exchanged(truth, rows[k], rows[i])
@@ -65,7 +68,7 @@ class LU:
         return cls(rows, inverse, exchanges, factors)
 
     def solve(self, b: Sequence[Number]) -> list[Number]:
-        """Return x with A x = b, shape (n,)."""
+        """Return x with A x = b, shape (n,), for b of shape (m,)."""
         x = list(b)
         for k, (exchanged, lost) in enumerate(
             zip(self._exchanges, self._factors, strict=True)
@@ -74,16 +77,19 @@ class LU:
                 (x[k],), (x[i],) = _exchanged(truth, [x[k]], [x[i]])
             for i, factor in lost.items():
                 x[i] = x[i] - factor * x[k]
-        for k in reversed(range(len(x))):
+        size = len(self._inverse)
+        for k in reversed(range(size)):
             row = self._upper[k]
-            for c in range(k + 1, len(x)):
+            for c in range(k + 1, size):
                 x[k] = x[k] - row[c] * x[c]
             x[k] = x[k] * self._inverse[k]
-        return x
+        return x[:size]
 
     @property
     def orientation(self) -> Number:
-        """Return the sign of the determinant: 1, -1, or 0 where it is 0."""
+        """Return the sign of the determinant of A: 1, -1, or 0 where it has none."""
+        if len(self._upper) > len(self._inverse):
+            return 0.0
         found: Number = 1.0
         for exchanged, inverse in zip(self._exchanges, self._inverse, strict=True):
             found = found * sign(inverse)

@@ -4,7 +4,8 @@ Newton's method starts at a stored assembly near the inputs u: positions p0 at u
 their rates there. Where its steps do not shrink, or the determinant of the closure
 equations changes its sign, the way from u0 to u is walked in parts, so that the
 solution stays on the branch of the assembly (numerical continuation: Allgower and
-Georg, Introduction to Numerical Continuation Methods, chapter 2).
+Georg, Introduction to Numerical Continuation Methods, chapter 2). Each part begins on
+the tangent, which leads across a singularity, where the way has a corner.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ SHRINKING: Final = 0.8  # of a step, compared with the one before
 LARGEST: Final = 1.0  # first step [rad, or of the size of a loop]
 FIRST_PART: Final = 0.3  # of a way
 LEAST_PART: Final = 1e-7
+STARTED: Final = ("p", "u_good", "p_good", "way", "sign", "part", "last", "going")
 
 CONVERGED: Final = {"double": 1e-7, "single": 5e-4}
 """Steps after which the next would be below rounding: convergence is quadratic."""
@@ -121,16 +123,17 @@ class BlockPrograms:
 
         def start(u: Any, u0: Any, p0: Any, j0: Any, orientation: Any) -> Any:
             change = [a - b for a, b in zip(u, u0, strict=True)]
-            p = [
-                x + sum(rate * du for rate, du in zip(row, change, strict=True))
-                for x, row in zip(p0, j0, strict=True)
+            way = [
+                sum(rate * du for rate, du in zip(row, change, strict=True))
+                for row in j0
             ]
-            return p, u0 * 1.0, p0 * 1.0, orientation * 1.0, 1.0, math.inf, 1.0
+            p = [x + dx for x, dx in zip(p0, way, strict=True)]
+            return p, u0 * 1.0, p0 * 1.0, way, orientation * 1.0, 1.0, math.inf, 1.0
 
         return self._traced(
             start,
             "start",
-            ("p", "u_good", "p_good", "sign", "part", "last", "going"),
+            STARTED,
             {"u": (d,), "u0": (d,), "p0": (k,), "j0": (k, d), "orientation": ()},
         )
 
@@ -140,12 +143,13 @@ class BlockPrograms:
         d, k = self.sizes
 
         def near(u: Any, given: Any) -> Any:
-            return given * 1.0, u * 1.0, given * 1.0, 0.0, 1.0, math.inf, 1.0
+            at_rest = [0.0] * k
+            return given * 1.0, u * 1.0, given * 1.0, at_rest, 0.0, 1.0, math.inf, 1.0
 
         return self._traced(
             near,
             "near",
-            ("p", "u_good", "p_good", "sign", "part", "last", "going"),
+            STARTED,
             {"u": (d,), "given": (k,)},
         )
 
@@ -170,7 +174,7 @@ class BlockPrograms:
         """Return the program of a step of Newton's method at u itself."""
 
         def quick(u: Any, p: Any, sign: Any, last: Any) -> Any:
-            after, size, is_shrinking = self._newton(u, p, sign, last)
+            after, size, is_shrinking, _ = self._newton(u, p, sign, last)
             arrived = size < by_precision(size, **CONVERGED)
             going = select(arrived, 0.0, 1.0)
             return after, size, select(is_shrinking, going, -1.0)
@@ -183,26 +187,40 @@ class BlockPrograms:
     def _again(self) -> Program:
         """Return the program that starts the walk where the quick steps failed."""
 
-        def again(p: Any, p_good: Any, going: Any) -> Any:
+        def again(p: Any, p_good: Any, way: Any, going: Any) -> Any:
             failed = absolute(going) > 0.5
-            start = [select(failed, a, b) for a, b in zip(p_good, p, strict=True)]
+            start = [
+                select(failed, a + FIRST_PART * dx, b)
+                for a, dx, b in zip(p_good, way, p, strict=True)
+            ]
             part = select(failed, FIRST_PART, 1.0)
             return start, select(failed, 1.0, 0.0), math.inf, part
 
         _, k = self.sizes
-        shapes = {"p": (k,), "p_good": (k,), "going": ()}
+        shapes = {"p": (k,), "p_good": (k,), "way": (k,), "going": ()}
         return self._traced(again, "again", ("p", "going", "last", "part"), shapes)
 
     def _newton(
-        self, u: Sequence[Number], p: Sequence[Number], sign: Number, last: Number
-    ) -> tuple[list[Number], Number, Number]:
-        """Return positions after a step, its size, and whether steps shrink.
+        self,
+        u: Sequence[Number],
+        p: Sequence[Number],
+        sign: Number,
+        last: Number,
+        ahead: Sequence[Number] = (),
+    ) -> tuple[list[Number], Number, Number, list[Number]]:
+        """Return positions after a step, its size, whether steps shrink, and the way.
 
         A step across a change of the determinant's sign does not count as shrinking.
+        The way is the change of p with `ahead`, that of u, along the tangent.
         """
         values, rates = self.rows(u, p)
         factored = self.factored(rates)
         change = factored.solve(values)
+        way: list[Number] = []
+        if ahead:
+            changes = list(zip(self.block.inputs, ahead, strict=True))
+            moved = [sum(row.get(k, 0.0) * du for k, du in changes) for row in rates]
+            way = [0.0 - x for x in factored.solve(moved)]
         units = (self.system.units[j] for j in self.block.unknowns)
         size: Number = 0.0
         for x, unit in zip(change, units, strict=True):
@@ -210,22 +228,31 @@ class BlockPrograms:
         shrinks = select(size < minimum(SHRINKING * last, LARGEST), 1.0, 0.0)
         stays = select(sign * factored.orientation < 0.0, 0.0, 1.0)
         after = [x - dx for x, dx in zip(p, change, strict=True)]
-        return after, size, shrinks * stays > 0.5
+        return after, size, shrinks * stays > 0.5, way
 
     @cached_property
     def _step(self) -> Program:
         d, k = self.sizes
         shapes = {"u": (d,), "p": (k,), "u_good": (d,), "p_good": (k,)}
-        shapes |= {"sign": (), "part": (), "last": ()}
-        outputs = ("p", "u_good", "p_good", "part", "last", "going")
+        shapes |= {"way": (k,), "sign": (), "part": (), "last": ()}
+        outputs = ("p", "u_good", "p_good", "way", "part", "last", "going")
         return self._traced(self._step_of, "step", outputs, shapes)
 
     def _step_of(
-        self, u: Any, p: Any, u_good: Any, p_good: Any, sign: Any, part: Any, last: Any
+        self,
+        u: Any,
+        p: Any,
+        u_good: Any,
+        p_good: Any,
+        way: Any,
+        sign: Any,
+        part: Any,
+        last: Any,
     ) -> Any:
         """Return the columns after one step of Newton's method."""
         goal = [a + part * (b - a) for a, b in zip(u_good, u, strict=True)]
-        after, size, is_shrinking = self._newton(goal, p, sign, last)
+        ahead = [b - a for a, b in zip(goal, u, strict=True)]
+        after, size, is_shrinking, next_way = self._newton(goal, p, sign, last, ahead)
         arrived = size < by_precision(size, **CONVERGED)
         is_end = part >= 1.0
         lost = select(is_shrinking, 0.0, 1.0) > 0.5
@@ -235,10 +262,16 @@ class BlockPrograms:
 
         wider = minimum(2.0 * part / maximum(1.0 - part, 1e-9), 1.0)
         narrower = FIRST_PART * part
+        on_tangent = [x + wider * dx for x, dx in zip(after, next_way, strict=True)]
+        arriving = [
+            select(is_end, a, b) for a, b in zip(after, on_tangent, strict=True)
+        ]
+        back = [x + narrower * dx for x, dx in zip(p_good, way, strict=True)]
         return (
-            [chosen(a, a, b) for a, b in zip(after, p_good, strict=True)],
+            [chosen(*each) for each in zip(arriving, after, back, strict=True)],
             [chosen(a, b, b) for a, b in zip(goal, u_good, strict=True)],
             [chosen(a, b, b) for a, b in zip(after, p_good, strict=True)],
+            [chosen(a, b, b) for a, b in zip(next_way, way, strict=True)],
             chosen(wider, part, narrower),
             chosen(math.inf, size, math.inf),
             chosen(
@@ -257,7 +290,8 @@ class BlockPrograms:
 
     def _check_of(self, u: Any, p: Any, going: Any, more: Any = ()) -> Any:
         q: Any = self._vector(u, p) | dict(zip(self.block.more, more, strict=True))
-        solved = set(self.block.rows)
+        is_square = len(self.block.rows) == len(self.block.unknowns)
+        solved = set(self.block.rows) if is_square else set[tuple[int, int]]()
         residual: Number = 0.0
         is_closed: Number = select(absolute(going) < 0.5, 1.0, 0.0)
         for loop in self.block.loops:

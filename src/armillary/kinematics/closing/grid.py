@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
+from math import gcd, lcm
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,6 +27,10 @@ CELLS: Final = {1: 256, 2: 32, 3: 12, 4: 7}
 For more of them there is one alone: with few cells along an input, ways from their
 centres meet more singularities than those from the assembly that all began with.
 """
+
+
+MOST_TEETH: Final = 1000
+EXACT: Final = 1e-15
 
 
 class Axis(NamedTuple):
@@ -128,13 +134,18 @@ def _axis(cell: Workcell, joint: int, count: int) -> Axis:
 
 def _period(cell: Workcell, joint: int) -> float:
     """Return after which change of a joint all that it moves is where it was, or 0."""
-    periods = {0.0}
+    periods: set[float] = set()
+    turns: list[Fraction] = []  # of the joint in a turn of each link that it drives
     for link, several in zip(cell.links, cell.joints.drives, strict=True):
         for drive in several:
-            if drive.of == joint:
-                whole = drive.multiplier.is_integer() and len(several) == 1
-                periods.add((whole and link.joint.period) or math.inf)
-    found = periods - {0.0}
-    if len(found) != 1 or math.inf in found:
+            ratio = Fraction(drive.multiplier).limit_denominator(MOST_TEETH)
+            if drive.of != joint or not drive.multiplier:
+                continue
+            if len(several) > 1 or abs(float(ratio) / drive.multiplier - 1.0) > EXACT:
+                return 0.0
+            periods.add(link.joint.period or 0.0)
+            turns.append(1 / abs(ratio))
+    if len(periods) != 1:
         return 0.0
-    return found.pop()
+    common = lcm(*(each.numerator for each in turns))
+    return periods.pop() * common / gcd(*(each.denominator for each in turns))

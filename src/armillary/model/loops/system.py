@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from armillary.errors import ModelError, quote
 from armillary.model.link_poses import LinkTree
 from armillary.model.loops.blocks import matched, solving_order
-from armillary.model.loops.elimination import eliminated
+from armillary.model.loops.elimination import Eliminated, eliminated
 from armillary.model.loops.equations import LoopEquations, PlacedLoop, loop_equations
 from armillary.model.loops.home import closed_near, opening
 from armillary.model.loops.loop_joint import LoopJoint
@@ -25,6 +26,7 @@ __all__ = ["Block", "LoopSystem", "combined", "loop_system"]
 Array = npt.NDArray[np.float64]
 
 MOST_AT_ONCE: Final = 64
+SAMPLES: Final = 4
 CONSISTENT: Final = 1e-5
 """How far rows that need not be solved for may open, of the size of a loop: files
 round directions."""
@@ -37,7 +39,8 @@ class Block(NamedTuple):
         unknowns: Them, places in the vector of all joints.
         inputs: The joints that decide them: independent ones, and passive ones of
             earlier blocks.
-        rows: As many as unknowns: the number of a loop, and of a row of that.
+        rows: The number of a loop, and of a row of that: as many as unknowns, and more
+            where some follow from the others.
         loops: All loops that are closed with these unknowns, or follow from that.
         more: Joints of loops that follow, besides inputs and unknowns.
     """
@@ -154,17 +157,36 @@ def loop_system(
         each._replace(joints=tuple(place[k] for k in each.joints)) for each in equations
     )
     rows = [scaled.addresses[row] for row in found.rows]
+    spare = [scaled.addresses[row] for row in _spare_rows(scaled, start, found)]
     return LoopSystem(
         order=new_order,
         count=len(independent),
         equations=renumbered,
         home=tuple(home[list(new_order)].tolist()),
-        blocks=tuple(_blocks(renumbered, rows, len(independent), len(passive))),
+        blocks=tuple(_blocks(renumbered, rows, spare, len(independent))),
         sizes=tuple(scaled.sizes),
         units=tuple(scaled.units[list(new_order)].tolist()),
         found=tuple(place[k] for k in passive if joints[k].rank == 0),
         redundant=len(scaled.addresses) - len(rows),
     )
+
+
+def _spare_rows(scaled: ScaledRows, start: Array, found: Eliminated) -> list[int]:
+    """Return rows that follow from the others, but not since nothing changes them.
+
+    Those of a planar loop that are across its plane are left out. The others help where
+    the ones that are enough at home are not enough elsewhere.
+    """
+    changes = np.zeros(len(scaled.addresses))
+    for seed in range(SAMPLES):
+        noise = np.random.default_rng(seed).uniform(-math.pi, math.pi, len(start))
+        rates = scaled.rates(start + scaled.units * noise)[:, list(found.columns)]
+        changes = np.maximum(changes, np.abs(rates).max(axis=1, initial=0.0))
+    return [
+        row
+        for row, change in enumerate(changes)
+        if change > CONSISTENT and row not in found.rows
+    ]
 
 
 def combined(systems: Sequence[LoopSystem]) -> LoopSystem:
@@ -240,35 +262,46 @@ def _cannot_move(ranks: tuple[int, int], opened: float, worst: str) -> ModelErro
 def _blocks(
     equations: Sequence[LoopEquations],
     rows: Sequence[tuple[int, int]],
+    spare: Sequence[tuple[int, int]],
     count: int,
-    unknowns: int,
 ) -> list[Block]:
     """Return the blocks of passive joints, in an order in which they can be solved.
 
     Args:
         equations: Of each loop.
-        rows: That are solved, as many as unknowns.
+        rows: That are enough, as many as passive joints.
+        spare: That follow from them, but are solved along with them.
         count: Of independent joints, before the passive ones.
-        unknowns: Of passive joints.
     """
-    joints = [equations[loop].joints for loop, _ in rows]
+    joints = [equations[loop].joints for loop, _ in (*rows, *spare)]
     incidence = [[k - count for k in each if k >= count] for each in joints]
-    owner = matched(incidence, unknowns)
+    owner = matched(incidence[: len(rows)], len(rows))
+    needs = [incidence[row] for row in owner]
+    for together in incidence[len(rows) :]:
+        for one, other in pairwise((*together, *together[:1])):
+            needs[one] = [*needs[one], other]
     found: list[Block] = []
-    for members in solving_order([incidence[row] for row in owner]):
+    for members in solving_order(needs):
         if len(members) > MOST_AT_ONCE:
             raise ModelError(
                 f"Loops couple {len(members)} passive joints, which have to be solved "
                 f"for at once; at most {MOST_AT_ONCE} can be."
             )
         own = {count + k for k in members}
-        around = {k for m in members for k in joints[owner[m]]}
+        solved = [owner[m] for m in members]
+        solved += (
+            row
+            for row in range(len(rows), len(joints))
+            if not own.isdisjoint(joints[row])
+        )
+        around = {k for row in solved for k in joints[row]}
+        addresses = sorted((*rows, *spare)[row] for row in solved)
         found.append(
             Block(
                 unknowns=tuple(sorted(own)),
                 inputs=tuple(sorted(around - own)),
-                rows=tuple(sorted(rows[owner[m]] for m in members)),
-                loops=tuple(sorted({rows[owner[m]][0] for m in members})),
+                rows=tuple(addresses),
+                loops=tuple(sorted({loop for loop, _ in addresses})),
             )
         )
     _add_followers(found, equations)
