@@ -18,6 +18,7 @@ from armillary import Cell, Closure, Frame, Link, Manipulator, Pose, Rod
 Array = npt.NDArray[np.float64]
 GROUND = "ground"
 UP = (0.0, 0.0, 1.0)
+SKEW = np.array([[0, 0, 0], [0, 0, 0.2], [1, 0, 0.2], [1, 0, 0]])
 
 
 @dataclass(frozen=True)
@@ -292,13 +293,7 @@ def planar_3rrr(rng: np.random.Generator) -> Linkage:
 
 def rssr(rng: np.random.Generator) -> Linkage:
     """Return two cranks with skew axes and a rod between them."""
-    A, B, C, D = [
-        *rng.uniform(-0.3, 0.3, (4, 3)),
-        [0, 0, 0],
-        [0, 0, 0.2],
-        [1, 0, 0.2],
-        [1, 0, 0],
-    ]
+    A, B, C, D = SKEW + rng.uniform(-0.3, 0.3, (4, 3))
     axes = rng.normal(size=(2, 3))
     return Linkage(
         [
@@ -312,13 +307,7 @@ def rssr(rng: np.random.Generator) -> Linkage:
 
 def rscr(rng: np.random.Generator) -> Linkage:
     """Return a crank, a ball, a cylindrical joint and a hinge."""
-    A, B, C, D = [
-        *rng.uniform(-0.3, 0.3, (4, 3)),
-        [0, 0, 0],
-        [0, 0, 0.2],
-        [1, 0, 0.2],
-        [1, 0, 0],
-    ]
+    A, B, C, D = SKEW + rng.uniform(-0.3, 0.3, (4, 3))
     axes = rng.normal(size=(3, 3))
     return Linkage(
         [
@@ -336,8 +325,8 @@ def bennett(rng: np.random.Generator) -> Linkage:
     """Return a Bennett linkage: four skew hinges, which only its proportions let move.
 
     Links a, alpha and b, beta alternate, with a / sin(alpha) = b / sin(beta); then
-    tan(theta_1 / 2) tan(theta_2 / 2) = sin((beta + alpha) / 2) / sin((beta - alpha) / 2)
-    and opposite angles are opposite (Bennett 1903; Hunt, Kinematic Geometry, 13.7).
+    tan(theta_1 / 2) tan(theta_2 / 2) = sin((beta + alpha) / 2) / sin((beta - alpha) /
+    2), and opposite angles are opposite (Bennett 1903; Hunt, Kinematic Geometry, 13.7).
     """
     alpha, beta = rng.uniform(0.4, 0.8), rng.uniform(1.0, 1.4)
     a = rng.uniform(0.2, 0.4)
