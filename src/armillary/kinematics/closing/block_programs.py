@@ -210,7 +210,8 @@ class BlockPrograms:
     ) -> tuple[list[Number], Number, Number, list[Number]]:
         """Return positions after a step, its size, whether steps shrink, and the way.
 
-        A step across a change of the determinant's sign does not count as shrinking.
+        A step across a change of the determinant's sign does not count as shrinking,
+        nor does the last one where rows besides those of the pivots are not zero.
         The way is the change of p with `ahead`, that of u, along the tangent.
         """
         values, rates = self.rows(u, p)
@@ -227,8 +228,21 @@ class BlockPrograms:
             size = maximum(size, absolute(x) * (1.0 / unit))
         shrinks = select(size < minimum(SHRINKING * last, LARGEST), 1.0, 0.0)
         stays = select(sign * factored.orientation < 0.0, 0.0, 1.0)
+        if len(values) > len(change):
+            near = by_precision(size, **CONVERGED), by_precision(size, **CONSISTENT)
+            is_false = select(size < near[0], self._open(values), 0.0) > near[1]
+            stays = select(is_false, 0.0, stays)
         after = [x - dx for x, dx in zip(p, change, strict=True)]
         return after, size, shrinks * stays > 0.5, way
+
+    def _open(self, values: Sequence[Number]) -> Number:
+        """Return the largest of the rows that are solved for, of the size of loops."""
+        largest: Number = 0.0
+        for (loop, row), value in zip(self.block.rows, values, strict=True):
+            is_length = row < self.system.equations[loop].lengths
+            unit = 1.0 / self.system.sizes[loop] if is_length else 1.0
+            largest = maximum(largest, unit * absolute(value))
+        return largest
 
     @cached_property
     def _step(self) -> Program:
