@@ -17,6 +17,7 @@ from benchmarks import (
     cells,
     closed,
     costs,
+    distances,
     files,
     inverse,
     joints,
@@ -35,6 +36,7 @@ GROUPS = {
     "closed": closed,
     "cells": cells,
     "loops": loops,
+    "distances": distances,
     "pipelines": pipelines,
     "scripted": scripted,
 }

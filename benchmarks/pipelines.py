@@ -1,4 +1,4 @@
-"""Several programs in one kernel: distances of hulls, spheres of an arm, closures.
+"""Several programs in one kernel: spheres of an arm, closures.
 
 The formulas are examples of pipelines; tests compare them with brute force.
 """
@@ -7,34 +7,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from armillary.kernel import compile
 from armillary.kernel.pipeline import At, Each, Pipeline, When, While
-from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
+from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.tables import Table, index, reals, span
 from armillary.spatial.dh import craig
 from armillary.spatial.lu import LU
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
-    add,
-    apply,
-    cross,
     dot,
-    norm,
-    scale,
     subtract,
-    transpose,
 )
 from armillary.trace import Port, Program, jvp, trace
 from armillary.trace.functions import by_precision, maximum, select
 from benchmarks.measure import Figure, best_times, cheaper, faster, within
 
 BATCH = 20_000
-HULL_SIZES = (8, 32, 100)
 RECORDS = 4096
 RECORD_SIZES = (3, 9, 48)
 TURN = math.pi / 2
@@ -48,129 +40,6 @@ PANDA = (  # alpha, a, d of Craig's order
     (TURN, 0.088, 0.107),
 )
 SPHERES = (6, 6, 8, 8, 8, 10, 6, 7)  # of each link, 59 in all
-
-
-# Distance of two hulls by the method of Gilbert, Johnson and Keerthi (1988).
-
-
-def hulls() -> Pipeline:
-    """Return the distance of two hulls of vertices, for poses of B in A, (3, 4)."""
-    tables = (
-        Table("hull_a", (reals("vertex_a", (3,)),)),
-        Table("hull_b", (reals("vertex_b", (3,)),)),
-    )
-    vector = {"v": (3,)}
-    begin = trace(
-        lambda X: (scale(-1.0, X[:, 3]), [[math.nan] * 3] * 3, 1.0),  # no vertices
-        name="begin",
-        outputs=("v", "simplex", "open"),
-        X=(3, 4),
-    )
-    aim = trace(
-        _aim,
-        name="aim",
-        outputs=("to_a", "best_a", "point_a", "to_b", "best_b", "point_b"),
-        X=(3, 4),
-        **vector,
-    )
-    step = trace(
-        _gjk_step,
-        name="step",
-        outputs=("v", "simplex", "open"),
-        X=(3, 4),
-        **vector,
-        **{"simplex": (3, 3), "point_a": (3,), "point_b": (3,), "open": ()},
-    )
-    length = trace(
-        lambda v: norm(tuple(v)), name="length", outputs=("distance",), **vector
-    )
-    both = (Each("hull_a", (_support("a"),)), Each("hull_b", (_support("b"),)))
-    stages = (begin, While("open", (aim, *both, step), 40), length)
-    return Pipeline("gjk", (Port("X", (3, 4)),), tables, stages, ("distance",))
-
-
-def _aim(X: Any, v: Any) -> Any:
-    """Return the directions in which A and B are searched, and nothing found yet."""
-    rotation = Pose.from_matrix(X).rotation
-    nothing = -1e30, (0.0, 0.0, 0.0)
-    to_b = apply(transpose(rotation), tuple(v))
-    return scale(-1.0, tuple(v)), *nothing, to_b, *nothing
-
-
-def _support(side: str) -> Program:
-    """Return the farther of a vertex and the best one so far."""
-
-    def farther(vertex: Any, direction: Any, best: Any, point: Any) -> Any:
-        along = dot(tuple(vertex), tuple(direction))
-        return select(along > best, along, best), _pick(along > best, vertex, point)
-
-    names = f"vertex_{side}", f"to_{side}", f"best_{side}", f"point_{side}"
-    shapes = dict(zip(names, ((3,), (3,), (), (3,)), strict=True))
-    return trace(farther, name=f"support_{side}", outputs=names[2:], **shapes)
-
-
-def _pick(truth: Any, x: Any, y: Any) -> Any:
-    return tuple(select(truth, a, b) for a, b in zip(x, y, strict=True))
-
-
-def _gjk_step(X: Any, v: Any, simplex: Any, point_a: Any, point_b: Any, open_: Any):
-    """Return the nearest point of a larger simplex, what is kept, and whether to go on.
-
-    `open` is 1 before the first step, whose v is not a point of A - B.
-    """
-    v, w = tuple(v), subtract(tuple(point_a), Pose.from_matrix(X) @ tuple(point_b))
-    gap = dot(v, v) - dot(v, w)
-    is_near = (gap <= by_precision(gap, double=1e-9, single=1e-5) * dot(v, v)) & (
-        open_ < 1.0
-    )
-    old = [tuple(point) for point in simplex]
-    nearest, kept, is_inside = _nearest(w, old)
-    simplex = [_pick(truth, point, w) for truth, point in zip(kept, old, strict=True)]
-    nearest = _pick(is_inside, (0.0, 0.0, 0.0), nearest)
-    return nearest, simplex, select(is_inside | is_near, 0.0, 0.5)
-
-
-def _nearest(w: Any, simplex: list[Any]) -> tuple[Any, list[Any], Any]:
-    """Return the point nearest to 0 of those faces of a simplex that contain w.
-
-    Returns:
-        The point, which of the other vertices its face has, and whether 0 is inside.
-    """
-    flat = by_precision(w[0], double=1e-20, single=1e-9)  # relative area and volume
-    edges = [subtract(point, w) for point in simplex]
-    along = [dot(w, edge) for edge in edges]
-    squares = [dot(edge, edge) for edge in edges]
-    least, nearest = dot(w, w), w
-    kept: list[Any] = [w[0] != w[0]] * 3
-
-    def offer(truth: Any, square: Any, point: Any, members: tuple[int, ...]) -> None:
-        nonlocal least, nearest
-        truth = truth & (square < least)
-        least, nearest = select(truth, square, least), _pick(truth, point, nearest)
-        for k in range(3):
-            kept[k] = (kept[k] | truth) if k in members else (kept[k] & ~truth)
-
-    for i in range(3):
-        t = -along[i] / squares[i]
-        point = add(w, scale(t, edges[i]))
-        offer((t > 0.0) & (t < 1.0), dot(point, point), point, (i,))
-    normals = []
-    for i, j in ((0, 1), (1, 2), (2, 0)):
-        normal = cross(edges[i], edges[j])
-        area = dot(normal, normal)
-        across = cross(normal, w)
-        a, b = -dot(across, edges[j]), dot(across, edges[i])
-        height = dot(w, normal) / area
-        is_over = (a > 0.0) & (b > 0.0) & (a + b < area)
-        is_face = is_over & (area > flat * squares[i] * squares[j])
-        offer(is_face, height * dot(w, normal), scale(height, normal), (i, j))
-        normals.append(normal)
-    volume = dot(edges[2], normals[0])
-    sign = select(volume < 0.0, -1.0, 1.0)
-    a, b, c = (-sign * dot(w, normal) for normal in normals)
-    is_inside = (a > 0.0) & (b > 0.0) & (c > 0.0) & (a + b + c < sign * volume)
-    size = squares[0] * squares[1] * squares[2]
-    return nearest, kept, is_inside & (volume * volume > flat * size)
 
 
 # Spheres of an arm: pairs of links by a ball around each, then pairs of spheres.
@@ -382,9 +251,6 @@ def _rates(q: Any, p: Any) -> Any:
 
 def figures() -> Iterator[Figure]:
     """Yield the figures of pipelines."""
-    code = {kind: compile_pipeline(hulls(), dtype=kind) for kind in REALS}
-    for size in HULL_SIZES:
-        yield hull_figure(code, size)
     arm = SphereArm()
     kernel = compile_pipeline(free(arm), dtype="float32")
     rng = np.random.default_rng(2)
@@ -401,45 +267,6 @@ def figures() -> Iterator[Figure]:
     yield closure_figure()
     for size in RECORD_SIZES:
         yield lookup_figure(size)
-
-
-REALS = ("float64", "float32")
-
-
-def hull_figure(code: dict[str, CompiledPipeline], size: int) -> Figure:
-    """Return the line for the distance of two hulls, beside coal in a Python loop."""
-    coal: Any = import_module("coal")
-    rng = np.random.default_rng(size)
-    vertices = [hull(rng, size) for _ in range(2)]
-    X = poses(rng, BATCH, 0.6)
-    tables = {
-        f"hull_{s}": {f"vertex_{s}": v} for s, v in zip("ab", vertices, strict=True)
-    }
-    fast = code["float64"](tables)
-    shapes = []
-    for points in vertices:
-        listed = coal.StdVec_Vec3s()
-        listed.extend(points)
-        shapes.append(coal.Convex.convexHull(listed, True, "Qt"))
-    few = X[:2000]
-    at = [coal.Transform3s(x[:, :3].copy(), x[:, 3].copy()) for x in few]
-    here, request = coal.Transform3s(), coal.DistanceRequest()
-    found = np.empty(len(few))
-
-    def peer() -> None:
-        for k, there in enumerate(at):
-            result = coal.DistanceResult()
-            found[k] = coal.distance(*_pair(shapes, here, there), request, result)
-
-    out = np.empty(BATCH)
-    ours, theirs = best_times(lambda: fast(X, out=out, threads=1), peer, turns=6)
-    assert np.abs(np.maximum(found, 0.0) - out[: len(few)]).max() < 1e-5
-    what = f"distance of two hulls of {size} vertices"
-    return faster(what, ours / BATCH, theirs / len(few), at_least=2.0)
-
-
-def _pair(shapes: list[Any], here: Any, there: Any) -> tuple[Any, ...]:
-    return shapes[0], here, shapes[1], there
 
 
 def closure_figure() -> Figure:
@@ -492,18 +319,3 @@ def lookup_figure(size: int) -> Figure:
     assert np.abs(out - x[where.astype(np.int64)].sum(axis=1)).max() < 1e-12
     what = f"sum of the {size} numbers of the record that each row chooses"
     return faster(what, ours / BATCH, theirs / BATCH, at_least=2.0)
-
-
-def hull(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Return points of an ellipsoid [m], shape (count, 3)."""
-    points = rng.normal(size=(count, 3))
-    unit = points / np.linalg.norm(points, axis=1, keepdims=True)
-    return unit * [0.3, 0.2, 0.15]
-
-
-def poses(rng: np.random.Generator, count: int, spread: float) -> np.ndarray:
-    """Return random poses, shape (count, 3, 4)."""
-    q, _ = np.linalg.qr(rng.normal(size=(count, 3, 3)))
-    rotation = q * np.linalg.det(q)[:, None, None]
-    position = rng.uniform(-spread, spread, (count, 3))
-    return np.concatenate([rotation, position[..., None]], axis=2)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 from scipy.spatial import ConvexHull
 
 from armillary.collision.distance.table import FORMULAS
@@ -14,6 +15,7 @@ from armillary.model.primitive import Primitive
 from armillary.model.shapes import (
     Box,
     Capsule,
+    ConvexPolyhedron,
     HalfSpace,
     Lozenge,
     Tetrahedron,
@@ -210,3 +212,37 @@ def test_the_depth_of_polytopes_is_that_of_their_difference(first: str, second: 
         same = np.abs(ours - exact) < 1e-8
         assert same[is_shallow].all()
         assert same.mean() > 0.6
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32"])
+@pytest.mark.parametrize("size", [4, 8, 32])
+def test_hulls_are_as_far_apart_as_the_nearest_convex_combinations(
+    kind: Any, size: int
+):
+    """Nonnegative least squares: the least |A s - B t| for weights of sum 1."""
+    rng = np.random.default_rng(size)
+    a, b = (rng.normal(size=(size, 3)) * (0.3, 0.2, 0.1) for _ in range(2))
+    X = poses(rng, 100, 0.8).astype(kind)
+    hulls = ConvexPolyhedron.around(a), ConvexPolyhedron.around(b)
+    found = distance_kernel(*hulls, depth=False, dtype=kind)(X)
+    exact = {"float64": 1e-7, "float32": 1e-4}[kind]
+    assert 0.05 < (found > 0.0).mean() < 0.95
+    for value, pose in zip(found, X, strict=True):
+        moved = b @ pose[:3, :3].T + pose[:3, 3]
+        difference = (a[:, None] - moved[None]).reshape(-1, 3)
+        convex = np.vstack([difference.T, 1e4 * np.ones(len(difference))])
+        weights, _ = nnls(convex, np.array([0.0, 0.0, 0.0, 1e4]))
+        nearest = np.linalg.norm(difference.T @ weights / weights.sum())
+        assert value == pytest.approx(nearest, abs=exact)
+
+
+@each_pair
+def test_without_depth_it_is_the_same_where_shapes_are_apart(first: str, second: str):
+    X_A, X_B = two_poses(first, second)
+    a, b = ALL[first], ALL[second]
+    X = np.linalg.inv(X_A) @ X_B
+    found = distance_kernel(a, b, depth=False)(X)
+    value = distance(a, X_A, b, X_B).value
+    is_free = value > 1e-7
+    np.testing.assert_allclose(found[is_free], value[is_free], atol=1e-8)
+    assert (found[value < -1e-7] <= 0.0).all()

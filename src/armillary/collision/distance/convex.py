@@ -40,11 +40,19 @@ MEETING: Final = {"meets": (), "touching": (), "deep": (), "depth": (), "axis": 
 RESULT: Final = {"value": (), "gap": (), "normal": VECTOR}
 
 
-def convex_stages(a: Primitive, b: Primitive, *, is_full: bool) -> tuple[Stage, ...]:
-    """Return stages from the pose X of `b` in `a` to the separation of their cores."""
+def convex_stages(
+    a: Primitive, b: Primitive, *, is_full: bool, has_depth: bool
+) -> tuple[Stage, ...]:
+    """Return stages from the pose X of `b` in `a` to the separation of their cores.
+
+    Without depth the value is 0 unless the bodies are proven to be apart.
+    """
     search = gjk_stages(a, b, is_full=is_full)
     first = trace(_first, name="first", outputs=("first",), X=(3, 4))
     left = {name: STATE[name] for name in ("v", "lower", "extent", "inside")}
+    if not has_depth:
+        value = trace(_proven, name="proven", outputs=("value",), **left)
+        return first, *search, value
     proven = {name: STATE[name] for name in ("proof", "lower", "inside")}
     apart = trace(_apart, name="apart", outputs=(*RESULT, *MEETING, "nudge"), **left)
     nudge = trace(
@@ -93,6 +101,14 @@ def _apart(v: Any, lower: Any, extent: Any, inside: Any) -> Any:
     touching = select(is_doubtful, 1.0 - inside, 0.0)
     meeting = maximum(inside, touching), touching, inside, 0.0, normal
     return distance, gap, normal, *meeting, (0.0, 0.0, 0.0)
+
+
+def _proven(v: Any, lower: Any, extent: Any, inside: Any) -> Any:
+    """Return the distance, 0 where the bodies may touch."""
+    rounding = by_precision(lower, double=1e-15, single=1e-6) * extent
+    distance = norm(three(v))
+    at_most = select(distance >= 0.0, 0.0, distance)  # or NaN
+    return select(lower > rounding, distance, at_most)
 
 
 def _nudge(X: Any, extent: Any) -> Any:

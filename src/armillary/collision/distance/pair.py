@@ -13,6 +13,7 @@ from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
 
 if TYPE_CHECKING:
+    from armillary.collision.distance.pair_kernel import Asked
     from armillary.kernel.kernel import Kernel
 
 __all__ = ["Distance", "distance", "distance_kernel"]
@@ -61,29 +62,38 @@ def distance(a: Shape, X_A: Any, b: Shape, X_B: Any) -> Distance:
         ModelError: Both are half spaces, or one is a mesh.
         ShapeError: A pose has another shape.
     """
-    kernel = _kernel(a, b, True, np.float64)
+    kernel = _kernel(a, b, "all", np.float64)
     value, gap, points, normal = kernel(np.asarray(X_A), np.asarray(X_B))
     return Distance(value, points, normal, gap)
 
 
-def distance_kernel(a: Shape, b: Shape, *, dtype: npt.DTypeLike = np.float64) -> Kernel:
+def distance_kernel(
+    a: Shape, b: Shape, *, depth: bool = True, dtype: npt.DTypeLike = np.float64
+) -> Kernel:
     """Return the kernel from the pose of b in a to their distance.
 
     It takes X_AB, shape (..., 4, 4), between the frames that `a.pose` and `b.pose` are
     in, and returns `distance(...).value` [m], shape (...). It is compiled once for two
     kinds of shapes; other sizes compile nothing.
 
+    Args:
+        a: A primitive.
+        b: Another primitive.
+        depth: Whether overlaps are measured. If not, the result is a number not above 0
+            where the shapes overlap, for pairs without a closed form in less time.
+        dtype: float64 or float32, the type that it computes in.
+
     Raises:
         ModelError: Both are half spaces, or one is a mesh.
         KernelError: `dtype` is not float64 or float32.
     """
-    return _kernel(a, b, False, dtype)
+    return _kernel(a, b, "value" if depth else "free", dtype)
 
 
-def _kernel(a: Shape, b: Shape, is_full: bool, dtype: npt.DTypeLike) -> Kernel:
+def _kernel(a: Shape, b: Shape, asked: Asked, dtype: npt.DTypeLike) -> Kernel:
     from armillary.collision.distance.pair_kernel import pair_kernel
 
-    return pair_kernel(_primitive(a), _primitive(b), is_full, np.dtype(dtype))
+    return pair_kernel(_primitive(a), _primitive(b), asked, np.dtype(dtype))
 
 
 def _primitive(shape: Any) -> Primitive:

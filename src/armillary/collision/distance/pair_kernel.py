@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, final
+from typing import Any, Final, Literal, TypeAlias, final
 
 import numpy as np
 
@@ -34,21 +34,23 @@ from armillary.spatial.vector import (
 from armillary.trace import Port, trace
 from armillary.trace.functions import absolute, select
 
+Asked: TypeAlias = Literal["all", "value", "free"]
+
 RESULTS: Final = {"value": (), "gap": (), "points": (2, 3), "normal": (3,)}
 
 
 @lru_cache(maxsize=1024)
 def pair_kernel(
-    a: Primitive, b: Primitive, is_full: bool, dtype: np.dtype[Any]
+    a: Primitive, b: Primitive, asked: Asked, dtype: np.dtype[Any]
 ) -> Kernel:
     """Return the kernel of two shapes.
 
     Args:
         a: The first.
         b: The second.
-        is_full: Whether it takes the poses of both, shape (4, 4), and returns value,
-            gap, points and normal; else it takes that of `b` in `a` and returns the
-            value.
+        asked: `all`, then it takes the poses of both, shape (4, 4), and returns value,
+            gap, points and normal; else `value` or `free`, then it takes that of `b` in
+            `a` and returns the value, for `free` without depth.
         dtype: float64 or float32.
 
     Raises:
@@ -57,7 +59,7 @@ def pair_kernel(
     is_turned = not is_listed(a, b)
     if is_turned:
         a, b = b, a
-    code = _compiled(form_of(a), form_of(b), is_full, is_turned, dtype)
+    code = _compiled(form_of(a), form_of(b), asked, is_turned, dtype)
     sizes: dict[str, Any] = {"pose_a": [_rows(a.pose)], "pose_b": [_rows(b.pose)]}
     tables: dict[str, Any] = {"sizes": sizes, "rays": RAYS}
     for side, shape in (("a", a), ("b", b)):
@@ -70,9 +72,10 @@ def pair_kernel(
 
 @lru_cache(maxsize=256)
 def _compiled(
-    a: Primitive, b: Primitive, is_full: bool, is_turned: bool, dtype: np.dtype[Any]
+    a: Primitive, b: Primitive, asked: Asked, is_turned: bool, dtype: np.dtype[Any]
 ) -> CompiledPipeline:
     """Return the code for two shapes of any sizes, each of one kind."""
+    is_full = asked == "all"
     poses = {"X_A": (4, 4), "X_B": (4, 4)} if is_full else {"X_AB": (4, 4)}
     results = RESULTS if is_full else {"value": ()}
     own = {"pose_a": (3, 4), "pose_b": (3, 4)}
@@ -100,7 +103,8 @@ def _compiled(
     for side, shape in (("a", a), ("b", b)):
         if isinstance(shape, ConvexPolyhedron):
             tables.append(hull_table(side))
-    stages = (relative, *stages_of(a, b, is_full=is_full), last)
+    core = stages_of(a, b, is_full=is_full, has_depth=asked != "free")
+    stages = (relative, *core, last)
     pipeline = Pipeline(
         f"distance_{type(a).__name__}_{type(b).__name__}".lower(),
         tuple(Port(name, shape) for name, shape in poses.items()),

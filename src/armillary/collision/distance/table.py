@@ -71,7 +71,9 @@ def is_listed(a: Primitive, b: Primitive) -> bool:
     return (type(a), type(b)) in FORMULAS or not is_turned
 
 
-def stages_of(a: Primitive, b: Primitive, *, is_full: bool) -> tuple[Stage, ...]:
+def stages_of(
+    a: Primitive, b: Primitive, *, is_full: bool, has_depth: bool
+) -> tuple[Stage, ...]:
     """Return stages from the pose X of `b` in `a` to the separation of their cores.
 
     They read the numbers of the shapes from fields or columns `a` and `b`, and corners
@@ -81,6 +83,8 @@ def stages_of(a: Primitive, b: Primitive, *, is_full: bool) -> tuple[Stage, ...]
         a: The first shape.
         b: The second, in an order that is listed.
         is_full: Whether points and the normal are asked for, besides the value.
+        has_depth: Whether the depth is asked for; else any value that is not above 0
+            will do where cores overlap.
 
     Raises:
         ModelError: Both are half spaces.
@@ -95,7 +99,7 @@ def stages_of(a: Primitive, b: Primitive, *, is_full: bool) -> tuple[Stage, ...]
         )
     if isinstance(a, HalfSpace):
         return half_space_stages(b)
-    return convex_stages(a, b, is_full=is_full)
+    return convex_stages(a, b, is_full=is_full, has_depth=has_depth)
 
 
 def _program(formula: Formula, a: Primitive, b: Primitive) -> Program:
