@@ -31,7 +31,7 @@ def scissor_lift(stages: int) -> arm.Manipulator:
             name="foot",
             parent="ground",
             joint=arm.joints.Prismatic(axis=(1, 0, 0)),
-            limits=arm.Limits(lower=0.3, upper=0.95),
+            limits=arm.Limits(lower=0.1, upper=0.95),
         ),
     ]
     loops, names, q = [], [], []
@@ -79,7 +79,7 @@ cell = arm.Cell(manipulators=[scissor_lift(STAGES)])
 print(cell.mobility())
 assert cell.joint_names == ("foot",)
 
-q = np.linspace(0.3, 0.95, 100_001)
+q = np.linspace(0.1, 0.95, 100_001)
 X = cell.fk("table")(q[:, None])
 rate = cell.jacobian("table")(q[:, None])[:, 2, 0]
 print(f"{X[0, 2, 3]:.3f} m high at {q[0]} m, {X[-1, 2, 3]:.3f} m at {q[-1]} m")

@@ -9,9 +9,10 @@
 
 `Cell` has the questions, `State` what moves. `Manipulator`, `Link` and the joints in
 `joints` make a model by hand; a subclass of `Joint` with a method `pose(q)` is a joint
-of your own, and `armillary.testing.check_joint` checks it. `SearchOptions` says how
-long inverse kinematics searches, `Reason` and `RateReason` why an answer is what it is.
-All errors are in `errors` and derive from `ArmillaryError`.
+of your own, and `armillary.testing.check_joint` checks it. `Closure` and `Rod` close
+loops of links. `SearchOptions` says how long inverse kinematics searches, `Reason` and
+`RateReason` why an answer is what it is. All errors are in `errors` and derive from
+`ArmillaryError`.
 """
 
 from __future__ import annotations
