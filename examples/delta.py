@@ -196,5 +196,12 @@ if __name__ == "__main__":
         )
         assert np.array_equal(np.isnan(X[:, 0, 3]), ~meet)
         assert np.abs(X[meet, :3, 3] - expected[meet]).max() < 1e-9
+
+    # And back: inverse kinematics places the flange, which cannot be turned.
+    X = cell.fk("flange")(Q[:1000])
+    answers = cell.ik("flange", rotation="")(X)
+    print(answers)
+    assert answers.success.all()
+    assert np.abs(cell.fk("flange")(answers.q) - X).max() < 2e-6
     assert cell == arm.example("delta")
     print("the cell that was built is the cell that comes with armillary")
