@@ -25,7 +25,6 @@ from armillary.formats.robwork.elements import (
     values,
 )
 from armillary.formats.robwork.frames import (
-    JUNCTION,
     SEPARATOR,
     WORLD_FRAME,
     Body,
@@ -43,7 +42,6 @@ from armillary.spatial.pose import Pose
 
 __all__ = [
     "read_bodies",
-    "read_junctions",
     "read_parts",
     "wheel_poses",
 ]
@@ -153,40 +151,6 @@ def wheel_poses(width: float) -> tuple[Pose, Pose]:
     """Return the poses of left and right wheel in the base: axles along y."""
     left, right = (Pose.translation(0.0, y, 0.0) for y in (0.5 * width, -0.5 * width))
     return left @ _AXLE, right @ _AXLE
-
-
-def read_junctions(device: Body, report: Report) -> list[Property]:
-    """Return the junctions of a parallel device; report that they are open."""
-    element = device.element
-    chains = {SEPARATOR.join(node.scope[1:]) for node in device.nodes}
-    junctions: list[list[str]] = []
-    for junction in element.children_named("Junction"):
-        ends = [chain.read_text() for chain in junction.children_named("Chains")]
-        paths = [" ".join(end.split()) for end in ends]
-        junctions.append(paths)
-        if len(paths) < 2:
-            report.error(
-                junction.place,
-                "bad-junction",
-                f"a <Junction> of {element.label} has {len(paths)} <Chains>; at least "
-                "two must meet",
-            )
-        for name in {name for path in paths for name in path.split()} - chains:
-            report.error(
-                junction.place,
-                "unknown-chain",
-                f"{element.label} has no chain named {quote(name)} for its junction",
-                hint=report.hint(name, filter(None, chains)),
-            )
-    what = "; ".join(" and ".join(map(quote, paths)) for paths in junctions)
-    report.warning(
-        element.place,
-        "open-loop",
-        f"{element.label} is read as an open tree: nothing joins "
-        f"{what or 'the ends of its legs'}",
-        hint="Its passive joints are part of q, and no state of them is closed.",
-    )
-    return [Property(name=JUNCTION, text=" | ".join(paths)) for paths in junctions]
 
 
 # What is about frames

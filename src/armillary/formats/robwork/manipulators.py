@@ -19,7 +19,6 @@ import msgspec
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.names import FreeNames, depth_first
-from armillary.formats.robwork.devices import read_junctions
 from armillary.formats.robwork.frames import (
     COORDINATE,
     DEVICE,
@@ -30,6 +29,7 @@ from armillary.formats.robwork.frames import (
     Node,
 )
 from armillary.formats.robwork.joints import HOME, read_postures
+from armillary.formats.robwork.junctions import read_junctions, with_loops
 from armillary.model.axis import Z
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint
@@ -38,6 +38,7 @@ from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
 from armillary.model.limits import UNLIMITED
 from armillary.model.link import Link
+from armillary.model.loops.loop import Closure
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD, Mount
 from armillary.model.property import Property
@@ -145,8 +146,14 @@ class CellBuilder:
         builder = _LinkBuilder(body, self._children, self._report)
         links, properties = builder.links(), builder.properties
         is_device = bool(first.scope)
+        loops: list[Closure] = []
         if is_device:
-            properties = [*self._device_properties(body), *properties]
+            junctions: list[Property] = []
+            if body.element.name == "ParallelDevice":
+                loops, junctions = read_junctions(body, report)
+            kind = Property(name=DEVICE, text=body.element.name)
+            own = (*body.properties.values(), *body.unread)
+            properties = [kind, *junctions, *own, *properties]
         elif first.is_movable and not (first.daf and first.type == "Movable"):
             kept = Property(name=TYPE, of=first.local_name, text=first.type)
             properties.append(kept)
@@ -171,16 +178,8 @@ class CellBuilder:
             links = [_without_limits(link) if link.coupling else link for link in links]
             made = msgspec.structs.replace(made, links=tuple(links))
         if is_device:
-            return self._with_postures(made, body, builder.joint_names)
-        return made
-
-    def _device_properties(self, device: Body) -> list[Property]:
-        """Return the properties of a device as a whole."""
-        kind = device.element.name
-        found = [Property(name=DEVICE, text=kind)]
-        if kind == "ParallelDevice":
-            found += read_junctions(device, self._report)
-        return [*found, *device.properties.values(), *device.unread]
+            made = self._with_postures(made, body, builder.joint_names)
+        return with_loops(made, loops, body, report) if loops else made
 
     def _with_postures(
         self, made: Manipulator, device: Body, names: Mapping[str, tuple[str, ...]]
