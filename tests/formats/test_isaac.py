@@ -576,8 +576,8 @@ def test_every_field_of_the_model_is_written_or_reported():
         Mount: {"manipulator", "on", "pose"},
     }
     told_of = {
-        Workcell: {"properties", "rules"},
-        Manipulator: {"postures", "groups", "properties", "wheels"},
+        Workcell: {"properties", "rules", "loops"},
+        Manipulator: {"loops", "postures", "groups", "properties", "wheels"},
         Link: {"inertia", "visuals", "collisions", "passive", "coupling", "inputs"},
         Limits: {"velocity", "acceleration", "effort"},
         Frame: {"end_effector"},

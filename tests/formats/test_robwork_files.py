@@ -92,7 +92,7 @@ def test_every_file_loads_or_is_refused_with_a_right_reason(robwork: Path):
 def test_loading_a_scene_takes_a_moment(robwork: Path):
     """Every file is small; none may take long."""
     cell = load(robwork, "testfiles/devices/Robotiq-2-finger-85/robotiq.wc.xml")
-    assert len(cell.joint_names) == 21
+    assert len(cell.joint_names) == 6
 
 
 # UR5e
@@ -276,26 +276,67 @@ def test_two_fingers_of_the_schunk_hand_are_mirror_images(robwork: Path):
         assert two[1] > 0
 
 
-def test_robotiq_gripper_is_an_open_tree(robwork: Path):
-    name = "testfiles/devices/Robotiq-2-finger-85/robotiq_finger_control.xml"
-    cell, report = registry.read(robwork / name)
-    (found,) = [d for d in report.diagnostics if d.code == "open-loop"]
-    assert "'LeftMotor' and 'LeftPassive'; 'RightMotor' and 'RightPassive'" in str(
-        found
-    )
-    manipulator = cell.manipulators[0]
-    passive = {link.name for link in manipulator.links if link.passive}
-    assert {"LeftMotor.OuterLink", "LeftMotor.Finger"} <= passive
-    assert manipulator.posture("Home").joints == (
-        "LeftMotor.MotorJoint", "LeftPassive.PassiveJoint", "RightPassive.PassiveJoint"
-    )  # fmt: skip
-    # At home the open legs meet, as a parallel device's must.
+ROBOTIQ = "testfiles/devices/Robotiq-2-finger-85/robotiq_{}_control.xml"
+FINGER = (
+    "LeftMotor.MotorJoint",
+    "LeftPassive.PassiveJoint",
+    "RightPassive.PassiveJoint",
+)
+DISTANCE = tuple(
+    f"Distance.{name}"
+    for name in ("DistanceAngle1", "FingerDistance", "DistanceAngle2")
+)
+
+
+@pytest.mark.parametrize(
+    ("control", "active", "rows"), [("finger", FINGER, 12), ("distance", DISTANCE, 18)]
+)
+def test_loops_of_the_robotiq_gripper_are_closed(
+    robwork: Path, control: str, active: tuple[str, ...], rows: int
+):
+    cell, report = registry.read(robwork / ROBOTIQ.format(control))
+    assert {d.code for d in report.diagnostics} <= {"missing-mesh"}
     whole = Cell.of(cell)
-    for side in ("Left", "Right"):
-        a, b = (
-            whole.pose(f"{side}{leg}End", whole.home) for leg in ("Motor", "Passive")
-        )
-        np.testing.assert_allclose(a, b, atol=1e-4)
+    assert cell.joint_names == active  # RobWork's q: the joints that are active
+    links = cell.manipulators[0].links
+    assert set(cell.passive_names) == {
+        link.coordinate for link in links if link.passive and link.coupling is None
+    }
+    mobility = whole.mobility()
+    assert (mobility.found, mobility.free) == ((), ())
+    # The loops are planar: half of their equations follow from the other half.
+    assert (mobility.equations, mobility.redundant) == (rows, rows // 2)
+    for limits, names in (
+        (cell.limits, cell.joint_names),
+        (cell.passive_limits, cell.passive_names),
+    ):
+        for name, lower, upper in zip(names, *limits, strict=True):
+            own = cell.manipulators[0].link(name).limits
+            assert lower >= own.lower
+            assert upper <= own.upper
+    Q = np.random.default_rng(0).uniform(*cell.limits, (1000, 3))
+    Q[0] = cell.home_q
+    closed = whole.close_loops(Q).success
+    assert closed[0]
+    assert closed.sum() > 300
+    pairs = [(f"{side}MotorEnd", f"{side}PassiveEnd") for side in ("Left", "Right")]
+    if control == "distance":
+        pairs.append(("DistanceEnd", "RightPassiveEnd"))
+    X = whole.fk([name for pair in pairs for name in pair])(Q)
+    np.testing.assert_allclose(X[:, ::2], X[:, 1::2], atol=1e-9)
+    # Nothing that a loop moves has a pose where that loop is open.
+    assert (np.isfinite(X).all(axis=(1, 2, 3)) == closed).all()
+
+
+def test_fingers_of_the_robotiq_gripper_close_to_the_distance(robwork: Path):
+    cell = load(robwork, ROBOTIQ.format("distance"))
+    for distance in (0.085, 0.05, 0.0):
+        state = cell.home.replace(q=[0.0, distance, 0.0])
+        left, right = (cell.pose(f"{s}MotorEnd", state) for s in ("Left", "Right"))
+        assert np.linalg.norm(left[:3, 3] - right[:3, 3]) == pytest.approx(distance)
+        # The fingers stay parallel, and the gripper symmetric.
+        np.testing.assert_allclose(left[:3, 1], right[:3, 1], atol=1e-9)
+        np.testing.assert_allclose(left[0, 3], -right[0, 3], atol=1e-9)
 
 
 # Scenes

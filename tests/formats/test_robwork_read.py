@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from armillary import Cell, Coupling
+from armillary import Cell, Closure, Coupling
 from armillary.errors import FormatError
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
@@ -959,26 +959,65 @@ LEGS = (
 )
 
 
-def test_parallel_device_is_an_open_tree():
-    text = (
-        f'<ParallelDevice name="x">{LEGS}<Junction><Chains>l</Chains><Chains>r'
-        '</Chains></Junction><Q name="Home">1 2</Q></ParallelDevice>'
-    )
-    cell, report = read(text)
-    (found,) = report.diagnostics
-    assert (found.code, found.severity) == ("open-loop", Severity.WARNING)
-    assert "nothing joins 'l' and 'r'" in found.message
-    assert cell.joint_names == ("l.a", "l.p", "r.b")
-    assert cell.home.q == (1, 0, 2)
+def parallel(body: str = LEGS, rest: str = "") -> str:
+    return f'<ParallelDevice name="x">{body}{rest}</ParallelDevice>'
+
+
+def test_legs_of_a_parallel_device_meet_at_junctions():
+    junction = "<Junction><Chains>l</Chains><Chains>r</Chains></Junction>"
+    cell, report = read(parallel(rest=f'{junction}<Q name="Home">1 2</Q>'))
+    assert report.diagnostics == ()
+    assert (cell.joint_names, cell.passive_names) == (("l.a", "r.b"), ("l.p",))
+    assert cell.home.q == (1, 2)
+    assert cell.home.passive == pytest.approx((1.0,))
+    assert cell.manipulators[0].loops == (Closure("l.p", "r.b", "xyz", "xyz"),)
     assert [(n.name, n.text) for n in cell.manipulators[0].properties] == [
         ("robwork.device", "ParallelDevice"),
         ("robwork.junction", "l | r"),
     ]
 
 
-def test_parallel_device_without_junction_says_so_too():
-    found = diagnostics(f'<ParallelDevice name="x">{LEGS}</ParallelDevice>')
-    assert "nothing joins the ends of its legs" in found["open-loop"]
+def test_without_junctions_all_legs_meet():
+    third = (
+        '<Frame name="s0" refframe="B"/><SerialChain name="s"><Joint name="c" '
+        'type="Revolute" state="Passive"/></SerialChain><Frame name="end"/>'
+    )
+    cell, report = read(parallel(LEGS + third))
+    assert report.diagnostics == ()
+    assert [(loop.a, loop.b) for loop in cell.manipulators[0].loops] == [
+        ("l.p", "r.b"),
+        ("l.p", "end"),
+    ]
+    assert (cell.joint_names, cell.passive_names) == (("l.a", "r.b"), ("l.p", "s.c"))
+    state = cell.home.replace(q=[0.3, 0.5])
+    assert state.passive == pytest.approx((0.2, 0.5))
+
+
+def test_a_chain_goes_on_where_another_ends():
+    """A leg begins where several frames stand on one, and where the chain changes."""
+    body = (
+        '<Frame name="B"/><SerialChain name="a"><Joint name="j" type="Revolute"/>'
+        '</SerialChain><Frame name="e"/><SerialChain name="b"><Joint name="j" '
+        'type="Revolute" state="Passive"/><Frame name="k"/></SerialChain>'
+        '<Frame name="c0" refframe="B"/><SerialChain name="c"><Joint name="j" '
+        'type="Revolute" state="Passive"/></SerialChain><Frame name="f"/>'
+        '<Frame name="d0" refframe="B"/><SerialChain name="d"><Joint name="j" '
+        'type="Revolute"/></SerialChain>'
+    )
+    junctions = [("a", "c"), ("a b", "d")]
+    rest = "".join(
+        f"<Junction><Chains>{one}</Chains><Chains>{other}</Chains></Junction>"
+        for one, other in junctions
+    )
+    cell = read(parallel(body, rest))[0]
+    assert [(loop.a, loop.b) for loop in cell.manipulators[0].loops] == [
+        ("a.j", "f"),
+        ("b.k", "d.j"),
+    ]
+    state = cell.home.replace(q=[0.4, 1.0])
+    assert dict(zip(cell.passive_names, state.passive, strict=True)) == pytest.approx(
+        {"b.j": 0.6, "c.j": 0.4}
+    )
 
 
 @pytest.mark.parametrize(
@@ -986,11 +1025,47 @@ def test_parallel_device_without_junction_says_so_too():
     [
         ("<Junction><Chains>l</Chains></Junction>", "bad-junction"),
         ("<Junction><Chains>l</Chains><Chains>rr</Chains></Junction>", "unknown-chain"),
+        ("<Junction><Chains>l r</Chains><Chains>r</Chains></Junction>", "bad-junction"),
     ],
 )
 def test_bad_junctions_are_refused(junction: str, code: str):
-    text = f'<ParallelDevice name="x">{LEGS}{junction}</ParallelDevice>'
-    assert code in faults(text)
+    assert code in faults(parallel(rest=junction))
+
+
+def test_a_leg_that_does_not_begin_at_the_base_is_refused():
+    body = f'{LEGS}<Frame name="s" refframe="l.a"/>'
+    message = faults(parallel(body))["bad-junction"]
+    assert "the leg to 's' begins at 'l.a', not at the base 'B'" in message
+    assert "With lenient=True, it is read as an open tree" in message
+
+
+def test_loops_that_cannot_be_closed_are_refused_or_left_open():
+    text = parallel(
+        LEGS.replace(
+            '"r0" refframe="B"/>', '"r0" refframe="B"><RPY/><Pos>1 0 0</Pos></Frame>'
+        )
+    )
+    assert "The loops cannot close at home" in faults(text)["bad-loop"]
+    report = Report(lenient=True)
+    cell = FORMAT.read(text.encode(), "x.wc.xml", ReadOptions(), report)
+    assert cell.joint_names == ("l.a", "l.p", "r.b")
+    (found,) = report.diagnostics
+    assert (found.code, found.severity) == ("bad-loop", Severity.WARNING)
+    assert found.message.endswith("it is read as an open tree")
+
+
+def test_one_leg_has_no_loop():
+    found = diagnostics(parallel(LEGS.partition('<Frame name="r0')[0]))
+    assert "has one leg" in found["open-loop"]
+
+
+def test_joints_that_loops_determine_otherwise_than_marked_are_reported():
+    active = diagnostics(parallel(LEGS.replace('state="Passive"', "")))
+    assert "also determine 'r.b'" in active["loop-joints"]
+    passive = LEGS.replace(
+        'type="Revolute"/></Serial', 'type="Revolute" state="Passive"/></Serial'
+    )
+    assert "leave 'l.p' free" in diagnostics(parallel(passive))["loop-joints"]
 
 
 def test_mobile_device():

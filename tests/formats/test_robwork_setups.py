@@ -468,6 +468,8 @@ def test_files_of_robwork_agree_with_its_way(name: str, robwork: Path):
     loose = {m.manipulator for m in cell.mounts if not m.bolted}
     lower, upper = (np.clip(each, -1.0, 1.0) for each in cell.limits)
     drawn = np.random.default_rng(3).uniform(lower, upper, (2, len(lower)))
+    if cell.passive_names:  # near home, where loops can be closed
+        drawn = np.array(cell.home.q) * 0.9 + 0.1 * drawn
     states = [dict(cell.poses(cell.home.replace(q=q)).items()) for q in drawn]
     pairs = cell.pairs(cell.home)
     for a, b in combinations(pairs.links, 2):

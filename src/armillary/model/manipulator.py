@@ -236,6 +236,11 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         links = self.joint_links
         return tuple(self.links[links[k]].coordinate for k in self.loop_system.passive)
 
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """Return the names of the joints of q, then of the passive ones."""
+        return (*self.joint_names, *self.passive_names)
+
     @cached_property
     def joint_drives(self) -> tuple[tuple[Drive, ...], ...]:
         """Return what moves the joint of each link, by the numbers of `joint_links`.

@@ -27,6 +27,7 @@ from armillary.formats.actin.values import built, text, text_element
 from armillary.formats.diagnostic import NOWHERE, Report, Severity
 from armillary.formats.format import ReadOptions
 from armillary.formats.names import broken_rules
+from armillary.formats.open_loops import report_open_loops
 from armillary.formats.xml import Element, ParseLimits, parse, report_unused, to_text
 from armillary.model.joint import Joint
 from armillary.model.link import Link
@@ -252,6 +253,7 @@ def _manipulator_element(manipulator: Manipulator, report: Report) -> Element:
 def _report_losses(cell: Workcell, report: Report) -> None:
     """Warn of what a file cannot hold, once for each kind."""
     losses = report.unsupported
+    report_open_loops(cell, report)
     for _ in cell.properties:
         losses.add("a property of the cell")
     if cell.rules != Workcell().rules:

@@ -12,6 +12,7 @@ from armillary.formats.diagnostic import NOWHERE, Report, Written
 from armillary.formats.isaac.poses import pose_record
 from armillary.formats.json import Record, to_text
 from armillary.formats.names import FreeNames
+from armillary.formats.open_loops import report_open_loops
 from armillary.formats.records import TYPE, joint_record
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint
@@ -32,9 +33,9 @@ LARGEST: Final = sys.float_info.max
 
 # The fields that are written; any other must be at its default.
 WRITTEN: Final[Written] = {
-    Workcell: ("cell", frozenset({"name", "manipulators", "mounts"})),
+    Workcell: ("cell", frozenset({"name", "manipulators", "mounts", "loops"})),
     Mount: ("mount", frozenset({"manipulator", "on", "pose"})),
-    Manipulator: ("manipulator", frozenset({"name", "links", "home"})),
+    Manipulator: ("manipulator", frozenset({"name", "links", "home", "loops"})),
     Link: (
         "link",
         frozenset(
@@ -73,6 +74,7 @@ def write(cell: Workcell, report: Report) -> bytes:
     (manipulator,) = cell.manipulators
     links = _Tree(manipulator, report).links(cell.base_frames[0].pose)
     report.unsupported.add_fields(cell, WRITTEN)
+    report_open_loops(cell, report)
     report.raise_if_errors()
     report.note(NOWHERE, "name", "the cell is named after the file")
     return to_text({"links": links}, depth=DEPTH)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -239,7 +239,7 @@ class FrameExport:
         )
         if link.coupling is not None:
             # In RobWork it never depends on a dependent joint.
-            owner = self.joints.get(self.manipulator.joint_names[drive.of])
+            owner = self.joints.get(self.manipulator.all_names[drive.of])
             if owner is not None:
                 joint.depend = owner, drive.multiplier, drive.offset
             else:
@@ -252,6 +252,22 @@ class FrameExport:
             return [joint]
         pose = X_BZ.inverse() @ axis.after
         return [joint, ExportedFrame(name=link.name, parent=name, pose=pose)]
+
+    def set_passive(self, opened: Collection[str], *, closed: bool) -> None:
+        """Mark the joints of loops as RobWork's q has them.
+
+        Args:
+            opened: Joints that followed and are active in the file, loops being open.
+            closed: Whether the file closes the loops of the manipulator.
+        """
+        passive = {self.joints.get(name): False for name in opened}
+        if closed:
+            system = self.manipulator.loop_system
+            for k in {k for each in system.equations for k in each.joints}:
+                name = self.manipulator.all_names[k]
+                passive[self.joints.get(name)] = k >= system.count
+        for frame in self.frames:
+            frame.passive = passive.get(frame.name, frame.passive)
 
     def _report_late_owners(self) -> None:
         """Warn of joints that depend on one that is declared after them."""

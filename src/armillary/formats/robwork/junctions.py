@@ -227,7 +227,7 @@ def with_loops(
         report.guessing(OPEN).error(place, "bad-loop", message)
         return made
     system, links = closed.loop_system, closed.links
-    names = (*closed.joint_names, *closed.passive_names)
+    names = closed.all_names
     passive = {link.coordinate for link in links if link.passive}
     in_loops = {names[k] for each in system.equations for k in each.joints}
     found = [names[k] for k in system.found]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -11,8 +9,9 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.names import FreeNames
-from armillary.formats.robwork.devices import wheel_poses
-from armillary.formats.robwork.elements import PROXIMITY, WHEELS, WORKCELL
+from armillary.formats.open_loops import report_open_loops
+from armillary.formats.robwork.device_export import device_element, junctions_of
+from armillary.formats.robwork.elements import PROXIMITY, WORKCELL
 from armillary.formats.robwork.frame_export import (
     ExportedFrame,
     FrameExport,
@@ -21,11 +20,9 @@ from armillary.formats.robwork.frame_export import (
 )
 from armillary.formats.robwork.frames import (
     DEVICE,
-    JUNCTION,
     SEPARATOR,
     WORLD_FRAME,
 )
-from armillary.formats.robwork.joints import HOME
 from armillary.formats.robwork.manipulators import ENVIRONMENT
 from armillary.formats.robwork.patterns import Patterns
 from armillary.formats.robwork.setups import are_default, setup_elements, setup_text
@@ -39,7 +36,6 @@ __all__ = ["SUFFIX", "write", "write_files"]
 
 SUFFIX: Final = ".wc.xml"
 SETUP_SUFFIX: Final = ".prox.xml"
-TOLERANCE: Final = 1e-12
 
 
 def write(cell: Workcell, report: Report) -> bytes:
@@ -87,6 +83,7 @@ class _WorkcellWriter:
         # Frames of the workcell that are not declared yet, and their parents.
         self._waiting: dict[str, tuple[ExportedFrame, str]] = {}
         self._children: list[Element] = []
+        self._closed: list[str] = []
         self._last = WORLD_FRAME
         self._devices = [m for m in cell.manipulators if self._is_device(m)]
         for device in self._devices:
@@ -111,6 +108,7 @@ class _WorkcellWriter:
                 self._report.unsupported.add("a group of joints")
         for device in self._devices:
             self._add_device(device)
+        report_open_loops(self._cell, self._report, closed=self._closed)
         for name in list(self._waiting):
             self._declare(name)
         if WORLD_FRAME in self._waiting:
@@ -158,7 +156,7 @@ class _WorkcellWriter:
         The environment, parts that may be moved, and parts that would be read back as
         the same part are frames. What moves there is neither active nor limited.
         """
-        if _is_robot(manipulator):
+        if _is_robot(manipulator) or self._passive(manipulator):
             return True
         mount = self._mount(manipulator)
         if self._is_environment(manipulator) or not mount.bolted:
@@ -254,174 +252,46 @@ class _WorkcellWriter:
                 "declared before it",
             )
         export = self._export(manipulator)
-        self._children.append(_device_element(export, mount, self._report))
+        junctions = junctions_of(export) if manipulator.loops else None
+        if junctions is not None:
+            self._closed.append(manipulator.name)
+        opened = self._passive(manipulator)
+        if junctions is not None:
+            opened -= set(manipulator.passive_names)
+        export.set_passive(opened, closed=junctions is not None)
+        start = self._start(manipulator) if opened else {}
+        self._children.append(
+            device_element(export, mount, junctions, start, self._report)
+        )
+
+    def _passive(self, manipulator: Manipulator) -> set[str]:
+        """Return the joints of a manipulator that loops determine."""
+        cell, number = self._cell, self._cell.index[manipulator.name]
+        links = cell.joints.links[cell.loop_system.count :]
+        return {cell.links[k].coordinate for k in links if cell.owners[k] == number}
+
+    def _start(self, manipulator: Manipulator) -> dict[str, float]:
+        """Return where all joints of a manipulator are at home, loops closed."""
+        cell, number = self._cell, self._cell.index[manipulator.name]
+        return {
+            cell.links[k].coordinate: q
+            for k, q in zip(cell.joints.links, cell.joints.home, strict=True)
+            if cell.owners[k] == number
+        }
 
 
 def _is_robot(manipulator: Manipulator) -> bool:
     """Return whether a manipulator was a device, or moves like one."""
-    return any(each.name == DEVICE for each in manipulator.properties) or any(
-        link.moves
-        and not (link.passive and link.coupling is None and link.limits == UNLIMITED)
-        for link in manipulator.links
-    )
-
-
-# Devices
-
-
-def _device_element(export: FrameExport, mount: Mount, report: Report) -> Element:
-    """Return the device for a manipulator: of its own kind, or the simplest one.
-
-    mount: How its base is mounted on the frame that is declared last before it.
-    """
-    manipulator, frames = export.manipulator, export.frames
-    wheels = _wheels(export)
-    was = {each.text for each in manipulator.properties if each.name == DEVICE}
-    is_chain = all(b.parent == a.name for a, b in pairwise(frames))
-    kind = "SerialDevice" if is_chain else "TreeDevice"
-    if "ParallelDevice" in was:
-        kind = "ParallelDevice"
-    elif "TreeDevice" in was:
-        kind = "TreeDevice"
-    elif wheels and mount.pose.is_identity and not mount.bolted:
-        kind = "MobileDevice"
-    if kind == "TreeDevice" and kind not in was:
-        export.mark_ends()
-    if manipulator.wheels is not None and kind != "MobileDevice":
-        report.unsupported.add("that a base drives on two wheels")
-    marked = [frame for frame in frames if frame.type == "EndEffector"]
-    if kind == "SerialDevice" and marked == frames[-1:]:
-        marked[0].type = "Fixed"  # the last frame is the end without being marked
-    base = frames[0]
-    base.pose = mount.pose
-    base.type = "Fixed" if mount.bolted else "Movable"
-    attributes = {"name": manipulator.name}
-    junctions = [
-        [path.strip() for path in each.text.split("|")]
-        for each in manipulator.properties
-        if each.name == JUNCTION and kind == "ParallelDevice"
-    ]
-    if kind == "MobileDevice":
-        attributes["basename"] = base.name
-        body = _mobile_body(frames, wheels)
-    else:
-        chains = {chain for paths in junctions for p in paths for chain in p.split()}
-        body = _grouped(frames, kind, chains)
-    return tag(
-        kind,
-        attributes,
-        *body,
-        *property_elements(manipulator.properties, report),
-        *setup_elements(manipulator.properties),
-        *(
-            tag("Junction", {}, *(tag("Chains", text=path) for path in paths))
-            for paths in junctions
-        ),
-        *_postures(export, kind, report),
-    )
-
-
-def _wheels(export: FrameExport) -> list[ExportedFrame]:
-    """Return the left and the right wheel, if they are like RobWork's."""
-    wheels = export.manipulator.wheels
-    if wheels is None or wheels.travel != 1.0:
-        return []
-    names = [export.joints.get(name) for name in (wheels.left, wheels.right)]
-    by_name = {frame.name: frame for frame in export.frames}
-    found = [by_name[name] for name in names if name is not None]
-    if len(found) < len(WHEELS):
-        return []
-    width = _axle_width(found)
-    is_usual = width > 0.0 and wheels.track_width in {None, width}
-    is_usual = is_usual and all(
-        frame.type == "Revolute"
-        and frame.parent == export.frames[0].name
-        and not frame.passive
-        and frame.pose.approx_equal(pose, TOLERANCE)
-        for frame, pose in zip(found, wheel_poses(width), strict=True)
-    )
-    return found if is_usual else []
-
-
-def _axle_width(wheels: Sequence[ExportedFrame]) -> float:
-    left, right = (float(wheel.pose.position[1]) for wheel in wheels)
-    return left - right
-
-
-def _mobile_body(
-    frames: Sequence[ExportedFrame], wheels: Sequence[ExportedFrame]
-) -> list[Element]:
-    own = [frames[0], *wheels]
-    names = {frame.name for frame in own}
-    return [
-        tag("AxelWidth", text=repr(_axle_width(wheels))),
-        *(tag(k, {"name": f.name}) for k, f in zip(WHEELS, wheels, strict=True)),
-        *(part for frame in own for part in frame.outer_parts(frame.name)),
-        *(
-            frame.element(name=frame.name, refframe=frame.parent)
-            for frame in frames
-            if frame.name not in names
-        ),
-    ]
-
-
-def _grouped(
-    frames: Sequence[ExportedFrame], kind: str, chains: set[str]
-) -> list[Element]:
-    """Return frames as elements; those of a needed chain are inside of it."""
-    groups: list[tuple[str, list[Element]]] = [("", [])]
-    before = ""
-    for frame in frames:
-        around = [c for c in chains if frame.name.startswith(f"{c}{SEPARATOR}")]
-        chain = max(around, key=len, default="")
-        if chain != groups[-1][0]:
-            groups.append((chain, []))
-        is_next = frame.parent == before
-        refframe = None if is_next or kind == "SerialDevice" else frame.parent or None
-        name = frame.name.removeprefix(f"{chain}{SEPARATOR}") if chain else frame.name
-        groups[-1][1].append(frame.element(name=name, refframe=refframe))
-        before = frame.name
-    body: list[Element] = []
-    for chain, inside in groups:
-        body += [tag("SerialChain", {"name": chain}, *inside)] if chain else inside
-    return body
-
-
-def _postures(export: FrameExport, kind: str, report: Report) -> list[Element]:
-    """Return the postures as vectors of RobWork's q, in which a device starts at Home.
-
-    kind: Of the device.
-    """
-    manipulator, lost = export.manipulator, report.unsupported
-    named = {each.name: each for each in manipulator.postures}
-    if kind == "MobileDevice":
-        if named:
-            lost.add("a posture of a mobile device")
-        return []
-    home, of = manipulator.home, f"of {quote(manipulator.name)}"
-    if home != HOME and HOME in named:
-        other = f"{HOME}_2"
-        named = {other if name == HOME else name: q for name, q in named.items()}
-        message = (
-            f"the posture {quote(HOME)} {of} is not where it starts, and becomes "
-            f"{quote(other)}"
+    has_loops = bool(manipulator.loops)
+    is_device = any(each.name == DEVICE for each in manipulator.properties)
+    return (
+        has_loops
+        or is_device
+        or any(
+            link.moves
+            and not (
+                link.passive and link.coupling is None and link.limits == UNLIMITED
+            )
+            for link in manipulator.links
         )
-        report.warning(NOWHERE, "renamed", message)
-    if home not in {"", HOME}:
-        named[HOME] = manipulator.posture(home)
-        message = (
-            f"the posture {quote(home)} {of}, in which it starts, is written as "
-            f"{quote(HOME)} too"
-        )
-        report.note(NOWHERE, "home", message)
-    joints = export.joints_of_q(kind)
-    found: list[Element] = []
-    for name, posture in named.items():
-        given = dict(zip(posture.joints, posture.q, strict=True))
-        if not given.keys() <= set(joints):
-            lost.add("the position of a joint that RobWork's q does not hold")
-        if not given.keys() >= set(joints):
-            lost.add("that a posture leaves a joint where it is (0 is written)")
-        text = " ".join(repr(given.get(joint, 0.0)) for joint in joints)
-        found.append(tag("Q", {"name": name}, text=text))
-    return found
+    )

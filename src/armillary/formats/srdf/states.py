@@ -111,7 +111,7 @@ def _read_joints(
                     "repeated-name",
                     f"{element.label} gives joint {quote(part)} two positions",
                 )
-            elif part in names.manipulator.joint_names:
+            elif part in names.manipulator.all_names:
                 positions[part] = value
             else:
                 followers.append((child, part, value))
@@ -195,7 +195,7 @@ def _check_follower(
     """Warn of a position that contradicts the joint that this one follows."""
     manipulator = names.manipulator
     (drive,) = manipulator.drives[names.link_behind[joint]]
-    leader = manipulator.joint_names[drive.of]
+    leader = manipulator.all_names[drive.of]
     where = "is not in this posture"
     if leader in positions:
         expected = drive.multiplier * positions[leader] + drive.offset

@@ -10,6 +10,7 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report, Written
 from armillary.formats.joint_axis import JointAxis, joint_axis_of
 from armillary.formats.names import FreeNames, depth_first
+from armillary.formats.open_loops import report_open_loops
 from armillary.formats.urdf.elements import origin_element
 from armillary.formats.urdf.joints import DAMPED, DYNAMICS
 from armillary.formats.urdf.write_links import (
@@ -39,8 +40,8 @@ DEFAULT_NAME: Final = Workcell().name
 
 # The fields that are written; any other must be at its default.
 WRITTEN: Final[Written] = {
-    Workcell: ("cell", frozenset({"name", "manipulators", "mounts"})),
-    Manipulator: ("manipulator", frozenset({"name", "links", "properties"})),
+    Workcell: ("cell", frozenset({"name", "manipulators", "mounts", "loops"})),
+    Manipulator: ("manipulator", frozenset({"name", "links", "properties", "loops"})),
     Link: ("link", frozenset(Link.__struct_fields__) - {"inputs", "passive"}),
     Frame: ("frame", frozenset({"name", "pose"})),
     **dict.fromkeys(SHAPE_TYPES, ("shape", SHAPE_FIELDS)),
@@ -84,6 +85,7 @@ class _Export:
         self.link_names, self.joint_names = FreeNames(links), FreeNames(joints)
         self.unsupported = report.unsupported
         self.unsupported.add_fields(cell, WRITTEN)
+        report_open_loops(cell, report)
         self.link_writer = LinkWriter(report)
         self.unbounded: Counter[str] = Counter()
         self.has_accelerations = False
