@@ -113,7 +113,9 @@ def _row(tree: Tree, name: str) -> Row:
         return Row(bare, "end effector" if is_end else "frame", "")
     if link.parent is None:
         return Row(name, "base", _where(tree.bases[tree.base_of[number]]))
-    return Row(bare, link.joint.tag, _moved_by(link))
+    passive = tree.cell.joints.links[tree.cell.loop_system.count :]
+    mark = " (passive)" if number in passive else ""
+    return Row(bare, link.joint.tag, _moved_by(link) + mark)
 
 
 def _moved_by(link: Link) -> str:

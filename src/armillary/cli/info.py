@@ -9,7 +9,7 @@ from typing import Any
 from armillary.cell.cell import Cell
 from armillary.cell.tree_text import tree_rows
 from armillary.cli.input import add_file, open_cell
-from armillary.cli.joints import DEGREES_PER_RADIAN, moving_links
+from armillary.cli.joints import DEGREES_PER_RADIAN
 from armillary.cli.table import number, table
 from armillary.errors import printable
 from armillary.model.display import sized
@@ -47,9 +47,12 @@ def described(cell: Cell, *, in_degrees: bool = False) -> Iterator[str]:
     yield f"{printable(cell.name)}: {_counts(cell)}"
     yield ""
     yield from table(TREE, tree_rows(cell.workcell))
-    if cell.joint_names:
+    if cell.joint_names or cell.passive_names:
         yield ""
         yield from table(JOINTS, _joint_rows(cell, in_degrees=in_degrees))
+    if cell.passive_names:
+        yield ""
+        yield printable(str(cell.mobility()))
 
 
 def _counts(cell: Cell) -> str:
@@ -60,16 +63,19 @@ def _counts(cell: Cell) -> str:
 
 
 def _joint_rows(cell: Cell, *, in_degrees: bool) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of the joints; those that follow a joint narrow its limits."""
-    lower, upper = cell.limits
-    for k, (name, link) in enumerate(
-        zip(cell.joint_names, moving_links(cell.workcell), strict=True)
-    ):
+    """Yield the rows of the joints, passive ones last, without a place in q.
+
+    Joints that follow a joint narrow its limits.
+    """
+    joints = cell.workcell.joints
+    lower, upper, _ = joints.ranges
+    for k, (name, place) in enumerate(zip(joints.all_names, joints.links, strict=True)):
+        link = cell.workcell.links[place]
         turned = in_degrees and link.joint.unit is Unit.RADIAN
         factor = DEGREES_PER_RADIAN if turned else 1.0
         bounds = float(lower[k]), float(upper[k]), link.limits.velocity
         yield (
-            str(k),
+            str(k) if k < len(cell.joint_names) else "passive",
             name,
             "deg" if turned else link.joint.unit.value or "-",
             *(number(bound * factor) for bound in bounds),

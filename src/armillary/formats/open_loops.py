@@ -24,7 +24,7 @@ def report_open_loops(
     """
     for each in cell.manipulators:
         if each.loops and each.name not in closed:
-            _warn(
+            _report(
                 f"manipulator {quote(each.name)}",
                 each.loops,
                 each.passive_names,
@@ -33,10 +33,10 @@ def report_open_loops(
     if cell.loops:
         own = {f"{m.name}/{n}" for m in cell.manipulators for n in m.passive_names}
         free = [name for name in cell.passive_names if name not in own]
-        _warn(f"cell {quote(cell.name)}", cell.loops, free, report)
+        _report(f"cell {quote(cell.name)}", cell.loops, free, report)
 
 
-def _warn(
+def _report(
     whose: str, loops: Sequence[Closure | Rod], passive: Sequence[str], report: Report
 ) -> None:
     what = _listed([loop.label for loop in loops])
