@@ -366,8 +366,8 @@ def test_parameters_that_differ_by_case_alone_are_not_written():
 
 def test_every_field_of_the_model_is_written_or_reported():
     written = {
-        Workcell: "name manipulators mounts properties rules",
-        Manipulator: "name links postures home groups properties wheels",
+        Workcell: "name manipulators mounts properties rules loops",
+        Manipulator: "name links postures home groups properties wheels loops",
         Link: "name parent joint joint_name limits coupling inputs passive primary "
         "inertia frames visuals collisions",
         Frame: "name pose end_effector",
