@@ -19,6 +19,7 @@ from armillary.ik.path_planner import Planner
 from armillary.ik.problem import Problem
 from armillary.ik.query import TOLERANCE, Tolerance, joint_vectors, query_of
 from armillary.ik.recognised_form import RecognisedForm, has_free_elbow
+from armillary.ik.rod_form import rod_form
 from armillary.ik.solution import Answers, Solution
 from armillary.ik.user_form import UserForm
 from armillary.kernel import Kernel
@@ -51,6 +52,10 @@ class InverseKinematics:
         """
         self._problem = problem
         self._own = own
+        if own is not None and not (
+            len(problem.goals) == 1 and problem.goals[0].is_whole
+        ):
+            raise ModelError("A closed form places one frame, with its full pose.")
         self._user_form = None if own is None else UserForm(problem, own)
         self._purposes: dict[str, Kernel] = {}
         self.joints = problem.joints
@@ -80,8 +85,11 @@ class InverseKinematics:
     def _form(self) -> RecognisedForm | UserForm | str:
         if self._user_form is not None:
             return self._user_form
+        problem = self._problem
         try:
-            return RecognisedForm(self._problem)
+            if problem.selection.passive:
+                return UserForm(problem, rod_form(problem))
+            return RecognisedForm(problem)
         except NotApplicable as unfit:
             return str(unfit)
 

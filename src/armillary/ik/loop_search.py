@@ -8,12 +8,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.ik.loop_check import LoopCheck
 from armillary.ik.problem import Limits, Problem
-from armillary.ik.search_step import LIMIT_SLACK, check_program
-from armillary.ik.targets import POSE_SIZE
+from armillary.ik.search_step import LIMIT_SLACK
 from armillary.kernel.search import Plan, Search, SearchResult
 from armillary.kernel.search_layout import SOLVED, UNSOLVED
-from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.closing.branch import home_branch
 from armillary.kinematics.closing.stages import block_programs
 from armillary.kinematics.inputs import program_of
@@ -109,13 +108,10 @@ class LoopSearch:
         self, problem: Problem, search: Search, samples: ClosedSamples
     ) -> None:
         """Prepare to verify what a search for q and passive joints finds."""
-        self._problem, self._search, self._samples = problem, search, samples
+        self._search, self._samples = search, samples
+        self._check = LoopCheck(problem)
         self._n = len(problem.joints)
         self._errors = 2 * len(problem.goals)
-
-    @cached_property
-    def _check(self) -> AnyKernel:
-        return self._problem.closed(check_program(self._problem))
 
     def __call__(
         self,
@@ -168,9 +164,8 @@ class LoopSearch:
         n, k, count = self._n, self._errors, self._search.n
         allowed = plan.tolerances[:k] / TIGHTER**2
         ends = plan.constants[: 2 * count].reshape(2, count)[:, n:]
-        targets = problems[:, : POSE_SIZE * len(self._problem.goals)]
         q = found.unknowns[:, :n]
-        checked = self._check(q, targets, allowed, ends, threads=threads)
+        checked = self._check(q, problems, allowed, ends, threads)
         solved = found.endings[:, 0] == SOLVED
         bad = np.flatnonzero(solved & ~(checked[:, k] > 0.0))
         if found.failures:

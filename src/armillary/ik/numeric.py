@@ -20,9 +20,13 @@ from armillary.ik.loop_search import (
 from armillary.ik.method import Candidates
 from armillary.ik.nearest import LOCAL, nearest_found, turn_near
 from armillary.ik.problem import Problem
-from armillary.ik.query import Query, Tolerance, query_of
+from armillary.ik.query import Query, query_of
 from armillary.ik.reason import Reason
-from armillary.ik.search_step import step_program
+from armillary.ik.search_step import (
+    largest_errors,
+    residual_of_errors,
+    step_program,
+)
 from armillary.ik.solution import Solution
 from armillary.ik.targets import POSE_SIZE, rigid_program
 from armillary.ik.whole_turns import nearest_turns
@@ -203,7 +207,7 @@ class NumericSearch:
             if len(self._plans) >= MOST_PLANS:
                 self._plans.clear()
             (lower, upper), ends = self.problem.start_range, self.problem.limits
-            tolerances = _squares(query.tolerance, len(self.problem.goals))
+            tolerances = largest_errors(query.tolerance, len(self.problem.goals))
             if not limited:
                 turn = np.full(len(lower), math.pi)
                 (lower, upper), ends = (-turn, turn), (-4.0 * turn, 4.0 * turn)
@@ -310,24 +314,8 @@ def _candidates(
     return Candidates(
         q=found.unknowns[:, np.newaxis],
         reason=plain if reasons is None else reasons,
-        residual=lambda: _residual(found.errors),
+        residual=lambda: residual_of_errors(found.errors),
         steps=lambda: endings[:, 1],
         starts=lambda: endings[:, 2],
         settled=True,
     )
-
-
-def _squares(tolerance: Tolerance, goals: int) -> Array:
-    """Return the largest squares of distance and sine for each of so many goals."""
-    distance, angle = tolerance
-    return np.array([distance**2, math.sin(min(angle, 1.5)) ** 2] * goals)
-
-
-def _residual(errors: Array) -> Array:
-    """Return distance and angle of the worst goal from the squares of the search."""
-    distance: Array = np.sqrt(errors[:, 0::2].max(axis=1))
-    square: Array = errors[:, 1::2].max(axis=1)
-    beyond = square >= 4.0
-    below: Array = np.arcsin(np.sqrt(np.clip(square - 4.0 * beyond, 0.0, 1.0)))
-    angle: Array = np.where(beyond, math.pi - below, below)
-    return np.stack([distance, angle], axis=1)

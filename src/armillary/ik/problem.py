@@ -237,6 +237,8 @@ class Problem:
     @cached_property
     def can_search(self) -> bool:
         """Return whether a search can be compiled: no script runs as Python."""
+        if self.selection.passive:  # loops are closed in compiled code only
+            return True
         return not isinstance(self.fk.program, PythonProgram)
 
     @cached_property

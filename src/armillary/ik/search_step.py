@@ -17,8 +17,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from armillary.ik.problem import Goal, Problem
+from armillary.ik.query import Tolerance
 from armillary.ik.targets import POSE_SIZE, pose_at
 from armillary.kinematics.closing.stages import block_programs
 from armillary.kinematics.inputs import Inputs, program_of
@@ -42,6 +44,8 @@ from armillary.spatial.vector import (
 )
 from armillary.trace import Program, trace
 from armillary.trace.functions import maximum, minimum, select, sqrt
+
+Array = npt.NDArray[np.float64]
 
 DAMPING, LEAST_DAMPING = 0.01, 1e-9
 LEAST_PIVOT = 1e-14
@@ -188,6 +192,22 @@ def check_program(problem: Problem) -> Program:
         allowed=(2 * len(goals),),
         ends=(2, len(selection.passive)),
     )
+
+
+def largest_errors(tolerance: Tolerance, goals: int) -> Array:
+    """Return the largest errors of so many goals that a tolerance allows."""
+    distance, angle = tolerance
+    return np.array([distance**2, math.sin(min(angle, 1.5)) ** 2] * goals)
+
+
+def residual_of_errors(errors: Array) -> Array:
+    """Return distance [m] and angle [rad] of the worst goal, shape (count, 2)."""
+    distance: Array = np.sqrt(errors[:, 0::2].max(axis=1))
+    square: Array = errors[:, 1::2].max(axis=1)
+    beyond = square >= 4.0
+    below: Array = np.arcsin(np.sqrt(np.clip(square - 4.0 * beyond, 0.0, 1.0)))
+    angle: Array = np.where(beyond, math.pi - below, below)
+    return np.stack([distance, angle], axis=1)
 
 
 def _of_loops(

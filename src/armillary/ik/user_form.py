@@ -20,13 +20,19 @@ from armillary.ik.closed_forms.program import (
     OUT_OF_REACH,
     SOLVED,
 )
+from armillary.ik.loop_check import (
+    BEYOND_LIMITS,
+    LoopCheck,
+    candidates_of_branches,
+)
 from armillary.ik.method import Candidates, residual_of, squares_of
 from armillary.ik.problem import Problem
 from armillary.ik.query import Query
 from armillary.ik.reason import Reason
+from armillary.ik.search_step import largest_errors, residual_of_errors
 from armillary.ik.targets import POSE_SIZE, is_rigid, rigid_program
 from armillary.ik.whole_turns import nearest_turns
-from armillary.kernel import shared_kernel
+from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.inputs import program_of
 from armillary.kinematics.joint_vector import with_numbers
@@ -64,15 +70,12 @@ class UserForm:
         """Take over a user's closed form for a problem.
 
         Raises:
-            ModelError: `form` is not a `ClosedForm`, or the problem is anything but to
-                place one frame.
+            ModelError: `form` is not a `ClosedForm`.
         """
         given: Any = form
         if not isinstance(given, ClosedForm):
             shown = printable(repr(given))
             raise ModelError(f"closed= takes an instance of a ClosedForm, not {shown}.")
-        if not (len(problem.goals) == 1 and problem.goals[0].is_whole):
-            raise ModelError("A closed form places one frame, with its full pose.")
         self.form = form
         self.family = type(form).__name__
         self.branches = form.names
@@ -135,7 +138,9 @@ class UserForm:
     @property
     def _is_whole(self) -> bool:
         """Return whether one program computes the branches and verifies them."""
-        return self.compiled and self._problem.can_search
+        problem = self._problem
+        has_loops = bool(problem.selection.passive)
+        return self.compiled and problem.can_search and not has_loops
 
     def candidates(self, query: Query, *, every: bool = False) -> Candidates:
         """Return every branch for each target, verified on the model.
@@ -147,6 +152,8 @@ class UserForm:
             ModelError: The user's code fails.
         """
         targets, problem = query.targets[:, 0], self._problem
+        if problem.selection.passive:
+            return self._with_loops(query, every)
         n = len(problem.joints)
         near = query.near if every else query.wanted
         near = np.clip(np.zeros(n) if near is None else near, *problem.finite_limits)
@@ -163,6 +170,44 @@ class UserForm:
             residual=lambda: residual_of(squares),
             complete=True,
         )
+
+    @cached_property
+    def _check(self) -> LoopCheck:
+        return LoopCheck(self._problem)
+
+    @cached_property
+    def _picked(self) -> Kernel:
+        return shared_kernel(picked_program(self._problem, self.form))
+
+    def _with_loops(self, query: Query, every: bool) -> Candidates:
+        """Return every branch, or the nearest, verified with loops closed.
+
+        The nearest is nearly always an answer; where it is not, all others are tried.
+        """
+        targets, n = query.targets[:, 0], len(self._problem.joints)
+        if every or not self.compiled:
+            found = self._branches(targets)
+            return candidates_of_branches(self._check, found, query, every=every)
+        near = np.clip(query.wanted, *self._problem.finite_limits)
+        threads = query.threads
+        q = np.asarray(self._picked(near, targets, threads=threads))
+        rows = targets.reshape(len(targets), POSE_SIZE)
+        allowed = largest_errors(query.tolerance, 1)
+        checked = self._check(q[:, :n], rows, allowed, threads=threads)
+        reason = np.full(len(q), Reason.SOLVED, np.int8)
+        first = Candidates(
+            q=q[:, np.newaxis, :n],
+            reason=reason,
+            residual=lambda: residual_of_errors(checked[:, :2]),
+            complete=True,
+        )
+        left = np.flatnonzero(~((checked[:, 2] > 0.0) & (q[:, n] > 0.0)))
+        if left.size:
+            rest = query.at(left)
+            found = self._branches(rest.targets[:, 0])
+            others = candidates_of_branches(self._check, found, rest, every=False)
+            first.take(left, others)
+        return first
 
     def _branches(self, targets: Array) -> Array:
         """Return what `branch_numbers` does, shape (count, b, n + 1)."""
@@ -275,6 +320,48 @@ def verified_program(problem: Problem, form: ClosedForm, *, traced: bool) -> Pro
         target=(4, 4),
         allowed=(2,),
         **given,
+    )
+
+
+def picked_program(problem: Problem, form: ClosedForm) -> Program:
+    """Return the program of the branch nearest to a vector, not yet verified.
+
+    Those within limits come first.
+
+    Returns:
+        Inputs `near` (n,), within limits, and `target` (4, 4). One output `picked`
+        (n + 1,): q, put at limits; 1 where there is one and the target is rigid.
+    """
+    limits = list(zip(*(each.tolist() for each in problem.limits), strict=True))
+    turning = problem.turning.tolist()
+
+    def equations(near: Any, matrix: Any) -> list[Number]:
+        position = [row[3] for row in matrix[:3]]
+        target = Pose.from_rotation_position([row[:3] for row in matrix[:3]], position)
+        least: Number = math.inf
+        best: list[Number] = [*near, 0.0]
+        for *q, is_reached in branch_numbers(form, target, len(limits)):
+            steps: Number = 0.0
+            inside: list[Number] = []
+            for k, (x, ends, turns) in enumerate(zip(q, limits, turning, strict=True)):
+                turned = nearest_turns(x, near[k], ends, True) if turns else x
+                inside.append(clipped(turned, *ends))
+                beyond = select(inside[k] == turned, 0.0, BEYOND_LIMITS)
+                steps = steps + (turned - near[k]) * (turned - near[k]) + beyond
+            steps = select(is_reached == 1.0, steps, math.inf)
+            better = steps < least
+            least = select(better, steps, least)
+            row = [*inside, 1.0]
+            best = [select(better, x, y) for x, y in zip(row, best, strict=True)]
+        best[-1] = select(is_rigid(target, matrix[3]), best[-1], 0.0)
+        return best
+
+    return trace(
+        equations,
+        name="picked_branch",
+        outputs=("picked",),
+        near=(len(limits),),
+        target=(4, 4),
     )
 
 
