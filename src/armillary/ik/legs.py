@@ -136,7 +136,7 @@ def legs_of(problem: Problem, *, turns: bool) -> Iterator[Leg]:
     """
     search = _Search(problem, turns)
     yield from search.of_path()
-    for loop in problem.tree.cell.joints.placed_loops:
+    for loop in problem.tree.cell.joints.loops_in_order:
         yield from search.of_loop(loop)
 
 

@@ -106,14 +106,14 @@ class CellJoints:
         ]
 
     @cached_property
-    def placed_loops(self) -> tuple[PlacedLoop, ...]:
-        """Return the loops, drives of their own joints by places in vectors."""
+    def loops_in_order(self) -> tuple[PlacedLoop, ...]:
+        """Return `placed_loops`, drives of their own joints by places in vectors."""
         place = {old: new for new, old in enumerate(self.system.order)}
         return tuple(
             each
             if each.drive is None
             else each._replace(drive=each.drive._replace(of=place[each.drive.of]))
-            for each in self._placed_loops()
+            for each in self.placed_loops
         )
 
     @cached_property
