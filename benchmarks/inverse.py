@@ -12,6 +12,7 @@ import armillary as arm
 from armillary.cli.bench import first_seconds
 from armillary.ik.reason import Reason
 from benchmarks.arms import random_arms
+from benchmarks.linkages import delta
 from benchmarks.measure import Figure, best_times, faster, within
 from benchmarks.robots import Robot, panda, ur5
 
@@ -39,6 +40,7 @@ def figures() -> Iterator[Figure]:
     yield from single_figures("Panda", panda())
     yield from failing_figures("Panda", panda())
     yield path_figure()
+    yield from loop_figures()
     yield from compile_figures("Panda", panda())
     yield arms_figure()
 
@@ -115,6 +117,21 @@ def path_figure() -> Figure:
     assert not way.jumps.size, way.jumps
     (took,) = best_times(lambda: ik.path(path, start=start))
     return within(f"UR5e on the oval track, path of {COUNT}", took, at_most=30e-3)
+
+
+def loop_figures() -> Iterator[Figure]:
+    """Yield the share of targets of a delta solved, and the mean time."""
+    cell = delta()
+    targets = cell.fk("platform")(
+        np.random.default_rng(0).uniform(-0.6, 1.2, (COUNT, 3))
+    )
+    ik = cell.ik("platform", rotation="")
+    for method, at_most in (("closed", 150e-9), ("numeric", 300e-9)):
+        solve = functools.partial(ik, targets, method=method, threads=1)
+        name = f"Delta IK {method}"
+        yield solved(f"{name}, of {COUNT}", solve().success, at_least=1.0)
+        (took,) = best_times(solve, turns=TURNS)
+        yield within(f"{name}, batch", took / COUNT, at_most=at_most)
 
 
 def compile_figures(name: str, robot: Robot) -> Iterator[Figure]:

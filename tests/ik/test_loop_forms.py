@@ -140,7 +140,7 @@ def test_a_tilted_target_is_not_reached_by_a_platform_that_cannot_tilt() -> None
     assert cell.ik("platform", rotation="")(tilted).success
 
 
-def test_poses_that_are_none_are_told_apart() -> None:
+def test_targets_that_are_not_poses_are_invalid() -> None:
     """A shorn matrix among good ones is invalid; the others are solved."""
     cell = delta()
     _, X = samples(cell, "platform", 20)
