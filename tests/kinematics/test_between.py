@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import armillary as arm
 from armillary.errors import StateError
 from armillary.testing.samples import random_pose
+from four_bar import four_bar
 
 
 def test_many_states_are_the_single_poses(random_cell: Any) -> None:
@@ -80,3 +82,16 @@ def test_rigid_groups_follow_attachments(random_cell: Any) -> None:
             cell.pose(name, held, relative_to="arm5"),
             atol=1e-11,
         )
+
+
+def test_states_of_all_branches_are_taken() -> None:
+    cell = arm.Cell(manipulators=[four_bar()])
+    rng = np.random.default_rng(2)
+    states = [
+        state
+        for q in rng.uniform(-1.0, 1.0, (5, 1))
+        for state in cell.branches(q).values()
+    ]
+    pair = cell.between("rocker", states[0])
+    expected = [cell.pose("rocker", state) for state in states]
+    np.testing.assert_allclose(pair.many(states), expected, atol=1e-9)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import StateError, quote
+from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.bound_state import bound_state, branch_of
 from armillary.kinematics.closing.kernel import closed_kernel
@@ -43,12 +45,12 @@ class Between:
     """The pose of one frame in another, for all states that hold things alike.
 
     It is made by `cell.between`, which compiles the path between the two once. Bases
-    on that path may stand anywhere; a state in which another link holds one of them is
-    refused, because the path is another.
+    on that path may stand anywhere, and loops be closed on any branch; a state in which
+    another link holds one of the bases is refused, because the path is another.
 
     Attributes:
         kernel: From q to the pose, (..., n) -> (..., 4, 4), with the bases where they
-            are in the state that it was made of.
+            are, and loops closed on the branch, of the state that it was made of.
     """
 
     def __init__(
@@ -65,7 +67,7 @@ class Between:
         self._selection = Inputs(
             tuple(range(n)), state.positions, bases=bases, passive=passive
         )
-        program = poses_program(
+        self._program = poses_program(
             state.tree,
             [self._ends[0]],
             self._ends[1],
@@ -73,11 +75,11 @@ class Between:
             form="matrix",
             selection=self._selection,
         )
-        self._kernel = closed_kernel(
-            cell, self._selection, program, branch=branch_of(state)
+        kernel = closed_kernel(
+            cell, self._selection, self._program, branch=branch_of(state)
         )
         values = self._selection.values(state.tree)
-        self.kernel: AnyKernel = bind(self._kernel, values)
+        self.kernel: AnyKernel = bind(kernel, values)
 
     def __repr__(self) -> str:
         frame, relative_to = map(quote, self._names)
@@ -99,6 +101,7 @@ class Between:
         """
         rows: list[tuple[float, ...]] = []
         bases: list[Array] = []
+        passive = list(self._selection.passive)
         for number, state in enumerate(states):
             bound = state.bound(self._cell)
             tree = bound.tree
@@ -108,11 +111,18 @@ class Between:
                     f"the same in state {number}: something on it was gripped or "
                     "released. Ask the cell again with that state."
                 )
-            rows.append(bound.q)
+            rows.append(bound.positions)
             bases += self._selection.values(tree)
-        q = np.array(rows, dtype=np.float64)
-        q = q.reshape(len(rows), len(self._cell.joint_names))
-        return self._kernel(np.array(bases), q) if bases else self._kernel(q)
+        n, m = len(self._cell.joint_names), len(self._cell.passive_names)
+        x = np.array(rows, dtype=np.float64).reshape(len(rows), n + m)
+        given = [np.array(bases)] if bases else []
+        solved = [x[:, passive]] if passive else []
+        return self._of_all_joints(*given, *solved, x[:, :n])
+
+    @cached_property
+    def _of_all_joints(self) -> Kernel:
+        """Return the kernel of moved bases, passive joints and q, (...) -> (4, 4)."""
+        return shared_kernel(self._program)
 
     def _path_in(self, tree: Tree) -> dict[int, int]:
         """Return the link that carries each base on the path, in order."""

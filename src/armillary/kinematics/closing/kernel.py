@@ -59,7 +59,9 @@ def closed_kernel(
             "are solved for in compiled code only."
         )
     blocks = cell.loop_system.needed(selection.passive)
-    key = "closed pipeline", program.fingerprint, np.dtype(dtype).char
+    independent = independent_program(cell, selection).fingerprint
+    parts = independent, selection.passive, program.fingerprint
+    key = "closed pipeline", *parts, np.dtype(dtype).char
 
     def compiled() -> CompiledPipeline:
         return compile_pipeline(

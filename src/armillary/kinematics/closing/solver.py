@@ -57,16 +57,16 @@ def followed(cell: Workcell, q: Any, start: Any) -> tuple[Array, Array]:
     return _pair(_untabled(cell, "known")(q, start))
 
 
-def solved_near(cell: Workcell, q: Any, guess: Any) -> tuple[Array, Array]:
+def solved_near(cell: Workcell, q: Any, near: Any) -> tuple[Array, Array]:
     """Return passive joints to which Newton's method leads from given ones.
 
     q: Positions of the independent joints, shape (..., n) [m or rad].
-    guess: Of the passive joints, shape (..., m).
+    near: Of the passive joints, shape (..., m).
 
     Returns:
         As of `solved_on`, on whatever branch.
     """
-    return _pair(_untabled(cell, "guessed")(q, guess))
+    return _pair(_untabled(cell, "near")(q, near))
 
 
 def _pair(found: Any) -> tuple[Array, Array]:
@@ -91,7 +91,7 @@ def _pipeline(cell: Workcell, beginning: Beginning) -> CompiledPipeline:
     starts: dict[Beginning, list[Port]] = {
         "stored": [],
         "known": [Port("x0", (len(system.order),))],
-        "guessed": [Port("guess", (len(passive),))],
+        "near": [Port("near", (len(passive),))],
     }
     stages = [
         *closing_stages(cell, blocks, beginning),

@@ -24,9 +24,9 @@ __all__ = [
     "table_of",
 ]
 
-Beginning = Literal["stored", "known", "guessed"]
+Beginning = Literal["stored", "known", "near"]
 """From where passive joints are solved for: the assembly stored nearest to the inputs,
-an assembly `x0` of all joints that is followed to them, or just positions `guess`."""
+an assembly `x0` of all joints that is followed to them, or just positions `near`."""
 
 
 def block_programs(cell: Workcell, number: int) -> BlockPrograms:
@@ -59,7 +59,7 @@ def closing_stages(
     """Return stages that make columns p_0, p_1, ... of passive joints, one a block.
 
     They read the column `independent` of the positions of all independent joints, and
-    with `known` the column `x0`, with `guessed` the column `guess` of passive joints.
+    with `known` the column `x0`, with `near` the column `near` of passive joints.
 
     Args:
         cell: Whose loops.
@@ -94,15 +94,15 @@ def closing_stages(
         else:
             unknowns = [k - system.count for k in programs.block.unknowns]
 
-            def guessed(guess: Any, unknowns: Any = unknowns) -> Any:
-                return [guess[k] for k in unknowns]
+            def given(near: Any, unknowns: Any = unknowns) -> Any:
+                return [near[k] for k in unknowns]
 
             stages.append(
                 trace(
-                    guessed,
-                    name=programs.column("guessed"),
+                    given,
+                    name=programs.column("given"),
                     outputs=[programs.column("given")],
-                    guess=(size - system.count,),
+                    near=(size - system.count,),
                 )
             )
             stages.append(programs.near)
