@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +15,14 @@ from armillary.kernel.arguments import as_inputs
 from armillary.kinematics.bound_state import bound_state, branch_of, home
 from armillary.kinematics.closing.branch import home_branch
 from armillary.kinematics.closing.branches import Branches, assemblies
+from armillary.kinematics.closing.reasons import LoopReason, loop_reasons
 from armillary.kinematics.closing.solver import solved_near, solved_on
-from armillary.kinematics.ending import Ending
 from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program
 
 __all__ = [
     "ClosedLoops",
-    "LoopReason",
     "Mobility",
     "branches",
     "close_loops",
@@ -32,21 +30,6 @@ __all__ = [
 ]
 
 Array = npt.NDArray[np.float64]
-
-TRIES: Final = 200
-"""Places from which other assemblies are looked for, where a branch has none."""
-TIGHT: Final = 1e-3
-"""How far from closed loops are at least that are not said to be singular."""
-
-
-class LoopReason(Ending):
-    """How the loops of a row were closed, or why they were not."""
-
-    CLOSED = 0, "closed"
-    CANNOT_CLOSE = 1, "cannot close: no assembly was found at these positions"
-    OTHER_BRANCH = 2, "closed on another branch only: a singularity is between"
-    SINGULAR = 3, "singular: at the edge of where loops close"
-    INVALID = 4, "a position is not a finite number"
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,29 +96,10 @@ def close_loops(
     reason = np.zeros(failed.shape, np.int8)
     if failed.any():
         rows = np.broadcast_to(Q, (*failed.shape, Q.shape[-1]))[failed]
-        reason[failed] = _reasons(cell, rows, residual[failed])
+        reason[failed] = loop_reasons(cell, rows, residual[failed])
     for array in (passive, residual, reason):
         array.flags.writeable = False
     return ClosedLoops(passive, residual, reason)
-
-
-def _reasons(cell: Workcell, q: Array, residual: Array) -> npt.NDArray[np.int8]:
-    """Return why loops are not closed at rows of q, shape (rows,)."""
-    rng = np.random.default_rng(0)
-    home_passive = np.array(cell.home_passive)
-    reach = np.pi * np.array(cell.loop_system.units[cell.loop_system.count :])
-    other = np.zeros(len(q), np.bool_)
-    for _ in range(TRIES):
-        left = np.flatnonzero(~other)
-        noise = rng.uniform(-1.0, 1.0, (len(left), len(home_passive)))
-        found, _ = solved_near(cell, q[left], home_passive + reach * noise)
-        other[left] = np.isfinite(found).all(axis=-1)
-    size = max(cell.loop_system.sizes)
-    reason = np.full(len(q), LoopReason.CANNOT_CLOSE, np.int8)
-    reason[residual < TIGHT * size] = LoopReason.SINGULAR
-    reason[other] = LoopReason.OTHER_BRANCH
-    reason[~np.isfinite(q).all(axis=-1)] = LoopReason.INVALID
-    return reason
 
 
 def branches(

@@ -27,7 +27,7 @@ from armillary.model.joint_drives import (
 from armillary.model.link import Link
 from armillary.model.link_poses import BareTree
 from armillary.model.loops.equations import PlacedLoop
-from armillary.model.loops.loop import Closure, Rod
+from armillary.model.loops.loop import Closure, Rod, store_loops
 from armillary.model.loops.loop_joint import loop_joints
 from armillary.model.loops.system import LoopSystem, loop_system
 from armillary.model.parameters import approx_equal
@@ -71,7 +71,8 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             ModelError: One or more are broken; the message lists all.
         """
-        store_tuples(self, "links", "postures", "groups", "properties", "loops")
+        store_tuples(self, "links", "postures", "groups", "properties")
+        store_loops(self)
         check_manipulator(self.name, self.links)
         notes = self.postures, self.home, self.groups, self.properties, self.wheels
         if any(notes):

@@ -24,7 +24,7 @@ from armillary.model.fields import (
 from armillary.model.frame import FrameRef
 from armillary.model.link import Link
 from armillary.model.link_pattern import is_exact
-from armillary.model.loops.loop import Closure, Rod
+from armillary.model.loops.loop import Closure, Rod, store_loops
 from armillary.model.loops.system import LoopSystem
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD, Mount
@@ -67,7 +67,8 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ModelError: Two manipulators share a name, or a mount is not possible.
             UnknownName: A mount, a property or a rule names what does not exist.
         """
-        store_tuples(self, "manipulators", "mounts", "properties", "loops")
+        store_tuples(self, "manipulators", "mounts", "properties")
+        store_loops(self)
         taken = {WORLD}
         for manipulator in self.manipulators:
             if manipulator.name in taken:

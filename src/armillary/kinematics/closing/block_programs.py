@@ -27,6 +27,8 @@ from armillary.trace.staging import staged
 __all__ = ["BlockPrograms"]
 
 MOST_QUICK: Final = 8
+MOST_CUT: Final = 60
+LONGEST: Final = 0.5  # step of a search [rad, or of the size of a loop]
 MOST_STEPS: Final = 400
 SHRINKING: Final = 0.8  # of a step, compared with the one before
 LARGEST: Final = 1.0  # first step [rad, or of the size of a loop]
@@ -138,20 +140,34 @@ class BlockPrograms:
         )
 
     @cached_property
-    def near(self) -> Program:
-        """Return the program that starts at given positions, on whatever branch."""
+    def search(self) -> tuple[Stage, ...]:
+        """Return the stages that lead from any p to a solution, on whatever branch.
+
+        They are Newton's steps, the long ones cut, as many as it takes.
+        """
+        *before, cut = staged(self._cut, [self.column("u")], self.column("known"))
+        return (*before, While(self.column("going"), (cut,), MOST_CUT))
+
+    @cached_property
+    def _cut(self) -> Program:
+        def cut(u: Any, p: Any) -> Any:
+            values, rates = self.rows(u, p)
+            change = self.factored(rates).solve(values)
+            size = self._size(change)
+            part = minimum(LONGEST / maximum(size, LONGEST), 1.0)
+            arrived = size < by_precision(size, **CONVERGED)
+            going = select(size >= 0.0, select(arrived, 0.0, 1.0), -1.0)  # -1 for NaN
+            return [x - part * dx for x, dx in zip(p, change, strict=True)], going
+
         d, k = self.sizes
+        return self._traced(cut, "cut", ("p", "going"), {"u": (d,), "p": (k,)})
 
-        def near(u: Any, given: Any) -> Any:
-            at_rest = [0.0] * k
-            return given * 1.0, u * 1.0, given * 1.0, at_rest, 0.0, 1.0, math.inf, 1.0
-
-        return self._traced(
-            near,
-            "near",
-            STARTED,
-            {"u": (d,), "given": (k,)},
-        )
+    def _size(self, change: Sequence[Number]) -> Number:
+        """Return the largest change of passive joints, of the size of loops."""
+        size: Number = 0.0
+        for k, x in zip(self.block.unknowns, change, strict=True):
+            size = maximum(size, absolute(x) * (1.0 / self.system.units[k]))
+        return size
 
     @cached_property
     def solve(self) -> tuple[Stage, ...]:
@@ -222,10 +238,7 @@ class BlockPrograms:
             changes = list(zip(self.block.inputs, ahead, strict=True))
             moved = [sum(row.get(k, 0.0) * du for k, du in changes) for row in rates]
             way = [0.0 - x for x in factored.solve(moved)]
-        units = (self.system.units[j] for j in self.block.unknowns)
-        size: Number = 0.0
-        for x, unit in zip(change, units, strict=True):
-            size = maximum(size, absolute(x) * (1.0 / unit))
+        size = self._size(change)
         shrinks = select(size < minimum(SHRINKING * last, LARGEST), 1.0, 0.0)
         stays = select(sign * factored.orientation < 0.0, 0.0, 1.0)
         if len(values) > len(change):

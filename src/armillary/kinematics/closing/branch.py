@@ -92,7 +92,7 @@ class Branch:
         seed_u = seed if on_inputs else self.seed[list(block.inputs)]
         first = int(grid.place(seed.tolist()))
         filled = _Filling(
-            grid.shape, first, np.vstack([u, seed_u]), self.seed[list(block.unknowns)]
+            grid, first, np.vstack([u, seed_u]), self.seed[list(block.unknowns)]
         )
         if len(centres) > 1:
             straight = all(k < system.count for k in block.inputs)
@@ -136,11 +136,11 @@ class _Filling:
         source: For each cell the number of the assembly that it uses, -1 for none.
     """
 
-    def __init__(self, shape: tuple[int, ...], first: int, u: Array, p: Array) -> None:
+    def __init__(self, grid: Grid, first: int, u: Array, p: Array) -> None:
         """Begin with a seed alone.
 
         Args:
-            shape: Cells along each axis of the grid.
+            grid: The cells.
             first: The cell in which the seed is.
             u: The inputs at the centre of each cell, then at the seed.
             p: Passive joints at the seed.
@@ -150,7 +150,8 @@ class _Filling:
         self.p0: Array = np.vstack([np.full((cells, len(p)), np.nan), p])
         self.source: Indices = np.full(cells, -1 if cells > 1 else cells, np.int64)
         self._first = first
-        self._after = _next_cells(shape)
+        self._periods = np.array(grid.periods)
+        self._after = _next_cells(grid)
 
     @property
     def is_own(self) -> Truths:
@@ -166,17 +167,26 @@ class _Filling:
         to: Indices = np.arange(seed) if straight else np.array([self._first])
         by: Indices = np.full(len(to), seed)
         while to.size:
-            found: Array = follow(self.u0[to], self.u0[by], self.p0[by])
+            u = self._nearest(to, by)
+            found: Array = follow(u, self.u0[by], self.p0[by])
             closed = np.isfinite(found).all(axis=1)
-            to, found = to[closed], found[closed]
-            to, first = np.unique(to, return_index=True)
-            self.p0[to], self.source[to] = found[first], to
+            to, first = np.unique(to[closed], return_index=True)
+            self.u0[to], self.p0[to] = u[closed][first], found[closed][first]
+            self.source[to] = to
             by, to = self._neighbours(to)
             left = self.source[to] != to
             by, to = by[left], to[left]
         if self.source[self._first] < 0:
             self.source[self._first] = seed
         self._share()
+
+    def _nearest(self, to: Indices, by: Indices) -> Array:
+        """Return the inputs of cells, whole turns nearer to those of others."""
+        change = self.u0[to] - self.u0[by]
+        with np.errstate(all="ignore"):
+            turns = np.floor(change / self._periods + 0.5)
+        whole = np.where(self._periods > 0.0, turns * self._periods, 0.0)
+        return self.u0[to] - whole
 
     def _share(self) -> None:
         """Give cells without an assembly that of the nearest one, cell by cell."""
@@ -194,16 +204,18 @@ class _Filling:
         return by[to >= 0], to[to >= 0]
 
 
-def _next_cells(shape: tuple[int, ...]) -> Indices:
+def _next_cells(grid: Grid) -> Indices:
     """Return the next cell of each in each direction, -1 at the ends, (2 d, cells)."""
+    shape = grid.shape
     numbers: Indices = np.arange(int(np.prod(shape))).reshape(shape)
     found: list[Indices] = []
-    for axis in range(len(shape)):
+    for axis, is_round in enumerate(grid.is_round):
         for step in (1, -1):
             moved = np.roll(numbers, -step, axis)
-            end = [slice(None)] * len(shape)
-            end[axis] = slice(-1, None) if step > 0 else slice(0, 1)
-            moved[tuple(end)] = -1
+            if not is_round:
+                end = [slice(None)] * len(shape)
+                end[axis] = slice(-1, None) if step > 0 else slice(0, 1)
+                moved[tuple(end)] = -1
             found.append(moved.ravel())
     return np.array(found, dtype=np.int64)
 

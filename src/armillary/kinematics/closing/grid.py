@@ -86,6 +86,13 @@ class Grid(NamedTuple):
         )
 
     @property
+    def is_round(self) -> tuple[bool, ...]:
+        """Return along which axes the last cell is followed by the first."""
+        return tuple(
+            math.isclose(axis.period, axis.step * axis.cells) for axis in self.axes
+        )
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Return the number of cells along each input."""
         return tuple(axis.cells for axis in self.axes)

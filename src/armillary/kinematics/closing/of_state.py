@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import StateError, quote
+from armillary.kinematics.closing.reasons import LoopReason, loop_reasons
 from armillary.kinematics.closing.solver import followed, solved_near
 from armillary.kinematics.joint_vector import numbers_of
 from armillary.model.workcell import Workcell
@@ -75,11 +76,10 @@ def moved_passive(
     found = _walked(cell, np.array(q), np.array(start))
     if not np.isfinite(found).all():
         names = ", ".join(map(quote, cell.joint_names[:8]))
+        (number,) = loop_reasons(cell, np.array([q]), np.array([np.inf]))
         raise StateError(
-            f"The loops cannot be closed on the way to q = {tuple(q)} ({names}): it "
-            "leaves the range in which they close, or meets a singularity. "
-            "cell.close_loops(q) says which; cell.branches(state) has the other "
-            "assemblies."
+            f"The loops cannot be closed on the way to q = {tuple(q)} ({names}). At q "
+            f"the answer is: {LoopReason(int(number)).sentence}."
         )
     return tuple(found.tolist())
 

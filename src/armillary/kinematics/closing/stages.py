@@ -95,18 +95,18 @@ def closing_stages(
             unknowns = [k - system.count for k in programs.block.unknowns]
 
             def given(near: Any, unknowns: Any = unknowns) -> Any:
-                return [near[k] for k in unknowns]
+                return [near[k] for k in unknowns], 1.0
 
             stages.append(
                 trace(
                     given,
                     name=programs.column("given"),
-                    outputs=[programs.column("given")],
+                    outputs=[programs.column("p"), programs.column("going")],
                     near=(size - system.count,),
                 )
             )
-            stages.append(programs.near)
-        stages += [*programs.solve, programs.check]
+        solve = programs.search if beginning == "near" else programs.solve
+        stages += [*solve, programs.check]
     return stages
 
 
@@ -116,11 +116,7 @@ def _nearest(u: Sequence[Number], u0: Sequence[Number], grid: Grid) -> list[Numb
 
 def _turning(cell: Workcell, number: int) -> list[bool]:
     """Return which inputs of a block may be whole turns away from what is stored."""
-    block, grid = cell.loop_system.blocks[number], grid_of(cell, number)
-    return [
-        period > 0.0 and k not in grid.joints
-        for k, period in zip(block.inputs, grid.periods, strict=True)
-    ]
+    return [period > 0.0 for period in grid_of(cell, number).periods]
 
 
 def _turned(cell: Workcell, number: int) -> Program:

@@ -9,7 +9,7 @@ import msgspec
 
 from armillary.errors import ModelError, quote
 
-__all__ = ["LOOP_KINDS", "Closure", "Loop", "Rod"]
+__all__ = ["LOOP_KINDS", "Closure", "Loop", "Rod", "store_loops"]
 
 
 class Loop(msgspec.Struct, frozen=True, tag_field="loop"):
@@ -135,3 +135,20 @@ class Rod(Loop, frozen=True, tag="rod"):
 
 
 LOOP_KINDS: Final = (Closure, Rod)
+
+
+def store_loops(struct: Any) -> None:
+    """Store the field `loops` of a struct that is being made as a tuple.
+
+    Raises:
+        ModelError: It is not a list of closures and rods.
+    """
+    given: Any = struct.loops
+    loops: list[Any] = list(given) if isinstance(given, (list, tuple)) else [None]
+    if all(isinstance(each, Loop) for each in loops):
+        msgspec.structs.force_setattr(struct, "loops", tuple(loops))
+        return
+    raise ModelError(
+        "loops= takes a list of loops, such as [Closure('tip', 'end')] or "
+        f"[Rod('a', 'b', length=0.5)]; not {given!r}."
+    )
