@@ -86,16 +86,21 @@ class LU:
         return x[:size]
 
     @property
-    def orientation(self) -> Number:
-        """Return the sign of the determinant of A: 1, -1, or 0 where it has none."""
+    def determinant(self) -> Number:
+        """Return the determinant of A, 0 where it has none."""
         if len(self._upper) > len(self._inverse):
             return 0.0
         found: Number = 1.0
-        for exchanged, inverse in zip(self._exchanges, self._inverse, strict=True):
-            found = found * sign(inverse)
+        for k, exchanged in enumerate(self._exchanges):
+            found = found * self._upper[k][k]
             for truth in exchanged.values():
                 found = select(truth, 0.0 - found, found)
         return found
+
+    @property
+    def orientation(self) -> Number:
+        """Return the sign of the determinant: 1, -1, or 0."""
+        return sign(self.determinant)
 
     def solve_rate(
         self, x: Sequence[Number], dA: Rows, db: Sequence[Number]

@@ -22,6 +22,7 @@ from armillary.spatial.lu import LU
 from armillary.spatial.vector import Number
 from armillary.trace import Program, trace
 from armillary.trace.functions import absolute, by_precision, maximum, minimum, select
+from armillary.trace.ops import DIV
 from armillary.trace.staging import staged
 
 __all__ = ["BlockPrograms"]
@@ -36,6 +37,8 @@ FIRST_PART: Final = 0.3  # of a way
 LEAST_PART: Final = 1e-7
 STARTED: Final = ("p", "u_good", "p_good", "way", "sign", "part", "last", "going")
 
+SINGULAR: Final = {"double": 1e-3, "single": 3e-2}
+"""Determinants, of that of the assembly at which a way begins."""
 CONVERGED: Final = {"double": 1e-7, "single": 5e-4}
 """Steps after which the next would be below rounding: convergence is quadratic."""
 CLOSED: Final = {"double": 1e-9, "single": 1e-4}
@@ -108,7 +111,7 @@ class BlockPrograms:
     def _implicit_of(
         self, u: Sequence[Number], p: Sequence[Number]
     ) -> tuple[list[list[Number]], Number]:
-        """Return dp/du, and the sign of the determinant of the rates by p."""
+        """Return dp/du, and one over the determinant of the rates by p, or 0."""
         _, rates = self.rows(u, p)
         factored = self.factored(rates)
         columns = [
@@ -116,11 +119,13 @@ class BlockPrograms:
             for k in self.block.inputs
         ]
         rows = [list(row) for row in zip(*columns, strict=True)]
-        return rows, factored.orientation
+        if len(self.block.rows) > len(self.block.unknowns):
+            return rows, 0.0
+        return rows, DIV(1.0, factored.determinant)
 
     @cached_property
     def start(self) -> Program:
-        """Return the program that starts at an assembly: u0, p0, rates, sign."""
+        """Return the program that starts at an assembly, with its `implicit`."""
         d, k = self.sizes
 
         def start(u: Any, u0: Any, p0: Any, j0: Any, orientation: Any) -> Any:
@@ -226,8 +231,9 @@ class BlockPrograms:
     ) -> tuple[list[Number], Number, Number, list[Number]]:
         """Return positions after a step, its size, whether steps shrink, and the way.
 
-        A step across a change of the determinant's sign does not count as shrinking,
-        nor does the last one where rows besides those of the pivots are not zero.
+        A step does not count as shrinking where the determinant vanishes, compared with
+        the one at the start, of which `sign` is the inverse; nor does the last one
+        where rows besides those of the pivots are not zero.
         The way is the change of p with `ahead`, that of u, along the tangent.
         """
         values, rates = self.rows(u, p)
@@ -240,7 +246,8 @@ class BlockPrograms:
             way = [0.0 - x for x in factored.solve(moved)]
         size = self._size(change)
         shrinks = select(size < minimum(SHRINKING * last, LARGEST), 1.0, 0.0)
-        stays = select(sign * factored.orientation < 0.0, 0.0, 1.0)
+        least = select(absolute(sign) > 0.0, by_precision(size, **SINGULAR), 0.0)
+        stays = select(sign * factored.determinant < least, 0.0, 1.0)
         if len(values) > len(change):
             near = by_precision(size, **CONVERGED), by_precision(size, **CONSISTENT)
             is_false = select(size < near[0], self._open(values), 0.0) > near[1]
@@ -347,7 +354,7 @@ class BlockPrograms:
 
     @cached_property
     def implicit(self) -> Program:
-        """Return the program of dp/du at a solution, and the determinant's sign."""
+        """Return the program of dp/du at a solution, and one over the determinant."""
         d, k = self.sizes
         return self._traced(
             self._implicit_of,
