@@ -84,7 +84,9 @@ class Linkage:
                     joint=make(axis=UP, precursor=precursor),
                     frames=frames[part.name],
                     passive=part.name not in self.driven,
-                    limits=arm.Limits(*self.limits[part.name])
+                    limits=arm.Limits(
+                        lower=self.limits[part.name][0], upper=self.limits[part.name][1]
+                    )
                     if part.name in self.limits
                     else arm.Limits(),
                 )
@@ -253,7 +255,7 @@ def slider_crank(rng: np.random.Generator) -> Linkage:
         [
             Part("crank", GROUND, "R", frame(A)),
             Part("rod", "crank", "R", frame(B)),
-            Part("slider", GROUND, "P", frame(C, [*way, 0.05, 0.02, 0])),
+            Part("slider", GROUND, "P", frame(C, way + np.array([0.05, 0.02, 0.0]))),
         ],
         [Gap("rod", "slider", frame(C), "xy")],
         ["crank"],
