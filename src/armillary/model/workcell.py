@@ -49,8 +49,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         mounts: Of manipulators that do not stand at the origin of the world.
         properties: What else files say of the cell as a whole.
         rules: Which pairs of links are tested for collision.
-        loops: What closes loops between manipulators, with frames as
-            `manipulator/frame`; those within one are its own.
+        loops: Those between manipulators, of frames as `manipulator/frame`.
     """
 
     name: str = "cell"

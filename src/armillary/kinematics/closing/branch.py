@@ -182,11 +182,9 @@ class _Filling:
 
     def _nearest(self, to: Indices, by: Indices) -> Array:
         """Return the inputs of cells, whole turns nearer to those of others."""
-        change = self.u0[to] - self.u0[by]
-        with np.errstate(all="ignore"):
-            turns = np.floor(change / self._periods + 0.5)
-        whole = np.where(self._periods > 0.0, turns * self._periods, 0.0)
-        return self.u0[to] - whole
+        period = np.where(self._periods > 0.0, self._periods, np.inf)
+        turns = np.floor((self.u0[to] - self.u0[by]) / period + 0.5)
+        return self.u0[to] - turns * self._periods
 
     def _share(self) -> None:
         """Give cells without an assembly that of the nearest one, cell by cell."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -144,9 +144,10 @@ def store_loops(struct: Any) -> None:
         ModelError: It is not a list of closures and rods.
     """
     given: Any = struct.loops
-    loops: list[Any] = list(given) if isinstance(given, (list, tuple)) else [None]
+    is_list = isinstance(given, (list, tuple))
+    loops: tuple[Any, ...] = tuple(cast(Any, given)) if is_list else (None,)
     if all(isinstance(each, Loop) for each in loops):
-        msgspec.structs.force_setattr(struct, "loops", tuple(loops))
+        msgspec.structs.force_setattr(struct, "loops", loops)
         return
     raise ModelError(
         "loops= takes a list of loops, such as [Closure('tip', 'end')] or "
