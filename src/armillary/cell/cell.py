@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell import device, differential_drive, tree_text
-from armillary.collision import pairs
+from armillary.collision import check, pairs
 from armillary.kinematics import (
     all_frames,
     frame_tree,
@@ -47,8 +47,6 @@ R = TypeVar("R")
 INSTEAD: Final = {
     "dynamics": "dynamics are not computed yet; link.inertia has the masses, and "
     "cell.carried(frame, state) the inertia of a payload",
-    "collision": "collisions are not computed yet; cell.pairs(state) has the pairs of "
-    "links to test, and link.collision_shapes their shapes",
     "plot": "there is no viewer yet; print(cell.tree()) shows the frames, and "
     "cell.poses(state) has their poses",
     "forward_kinematics": "use cell.fk(frame)(q)",
@@ -377,6 +375,7 @@ class Cell:
     twist = _asks(state_twist.twist)
     carried = _asks(payload.carried)
     pairs = _asks(pairs.pairs)
+    collision = _asks(check.collision)
 
     # closed loops
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias, final
@@ -16,7 +16,7 @@ from armillary.collision.distance.sizes import form_of, numbers_of, with_numbers
 from armillary.collision.distance.support import hull_records, hull_table, sizes_of
 from armillary.collision.distance.table import is_listed, stages_of
 from armillary.kernel.kernel import Kernel
-from armillary.kernel.pipeline import Each, Pipeline
+from armillary.kernel.pipeline import Each, Pipeline, Stage
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.tables import Table, reals
 from armillary.model.primitive import Primitive
@@ -33,6 +33,8 @@ from armillary.spatial.vector import (
 )
 from armillary.trace import Port, trace
 from armillary.trace.functions import absolute, select
+
+__all__ = ["Asked", "pair_kernel", "rows_kernel"]
 
 Asked: TypeAlias = Literal["all", "value", "free"]
 
@@ -59,12 +61,40 @@ def pair_kernel(
     is_turned = not is_listed(a, b)
     if is_turned:
         a, b = b, a
-    code = _compiled(form_of(a), form_of(b), asked, is_turned, dtype)
+    code = _compiled(form_of(a), form_of(b), asked, is_turned, False, dtype)
     sizes: dict[str, Any] = {"pose_a": [_rows(a.pose)], "pose_b": [_rows(b.pose)]}
-    tables: dict[str, Any] = {"sizes": sizes, "rays": RAYS}
     for side, shape in (("a", a), ("b", b)):
         if sizes_of(shape, side):
             sizes[side] = [numbers_of(shape)]
+    return _with_tables(code, a, b, sizes)
+
+
+@lru_cache(maxsize=1024)
+def rows_kernel(a: Primitive, b: Primitive, asked: Literal["value", "free"]) -> Kernel:
+    """Return the kernel of many pairs of shapes like two, each row with its own pair.
+
+    It takes the poses of both links, shape (4, 4), those of the shapes in their links,
+    shape (3, 4), and `numbers_of` those shapes that have some; it returns the value.
+
+    Args:
+        a: The first, in an order that is listed; only the corners of a polyhedron
+            matter, not other numbers.
+        b: The second.
+        asked: As for `pair_kernel`.
+
+    Raises:
+        ModelError: Both are half spaces.
+    """
+    dtype = np.dtype(np.float64)
+    code = _compiled(form_of(a), form_of(b), asked, False, True, dtype)
+    return _with_tables(code, a, b, {})
+
+
+def _with_tables(
+    code: CompiledPipeline, a: Primitive, b: Primitive, sizes: Mapping[str, Any]
+) -> Kernel:
+    tables: dict[str, Any] = {"sizes": sizes, "rays": RAYS}
+    for side, shape in (("a", a), ("b", b)):
         if isinstance(shape, ConvexPolyhedron):
             tables[f"hull_{side}"] = hull_records(shape, side)
     return code({table.name: tables[table.name] for table in code.pipeline.tables})
@@ -72,20 +102,24 @@ def pair_kernel(
 
 @lru_cache(maxsize=256)
 def _compiled(
-    a: Primitive, b: Primitive, asked: Asked, is_turned: bool, dtype: np.dtype[Any]
+    a: Primitive,
+    b: Primitive,
+    asked: Asked,
+    is_turned: bool,
+    has_rows: bool,
+    dtype: np.dtype[Any],
 ) -> CompiledPipeline:
-    """Return the code for two shapes of any sizes, each of one kind."""
+    """Return the code for two shapes of any sizes, each of one kind.
+
+    has_rows: Whether poses and numbers of the shapes are inputs, of which each row has
+        its own, rather than a table.
+    """
     is_full = asked == "all"
-    poses = {"X_A": (4, 4), "X_B": (4, 4)} if is_full else {"X_AB": (4, 4)}
+    has_both = is_full or has_rows
+    poses = {"X_A": (4, 4), "X_B": (4, 4)} if has_both else {"X_AB": (4, 4)}
     results = RESULTS if is_full else {"value": ()}
     own = {"pose_a": (3, 4), "pose_b": (3, 4)}
     sizes = {**sizes_of(a, "a"), **sizes_of(b, "b")}
-    begin = trace(
-        _zeros(list(results.values())),
-        name="begin",
-        outputs=tuple(results),
-        **{next(iter(poses)): (4, 4)},
-    )
     relative = trace(
         _relative(is_turned), name="relative", outputs=("X",), **poses, **own
     )
@@ -98,18 +132,29 @@ def _compiled(
         outputs=tuple(name for name in results if name != "gap"),
         **given,
     )
-    fields = {**own, **sizes}
-    tables = [Table("sizes", tuple(reals(name, fields[name]) for name in fields))]
+    core = stages_of(a, b, is_full=is_full, has_depth=asked != "free")
+    stages: tuple[Stage, ...] = (relative, *core, last)
+    fields, tables = {**own, **sizes}, [RAY_TABLE]
+    if has_rows:
+        poses |= fields
+    else:
+        begin = trace(
+            _zeros(list(results.values())),
+            name="begin",
+            outputs=tuple(results),
+            **{next(iter(poses)): (4, 4)},
+        )
+        stages = begin, Each("sizes", stages)
+        record = tuple(reals(name, shape) for name, shape in fields.items())
+        tables.append(Table("sizes", record))
     for side, shape in (("a", a), ("b", b)):
         if isinstance(shape, ConvexPolyhedron):
             tables.append(hull_table(side))
-    core = stages_of(a, b, is_full=is_full, has_depth=asked != "free")
-    stages = (relative, *core, last)
     pipeline = Pipeline(
         f"distance_{type(a).__name__}_{type(b).__name__}".lower(),
         tuple(Port(name, shape) for name, shape in poses.items()),
-        (*tables, RAY_TABLE),
-        (begin, Each("sizes", stages)),
+        tuple(tables),
+        stages,
         tuple(results),
     )
     return compile_pipeline(pipeline, dtype=dtype)

@@ -1,0 +1,312 @@
+"""Tests of a cell for collision: yes or no, clearance, distances and contacts."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.distance.pair import distance
+from armillary.collision.pairs import pairs
+from armillary.collision.shape_pairs import PlacedShape, ShapePairs
+from armillary.errors import ModelError, ShapeError
+from armillary.kernel.arguments import as_inputs
+from armillary.kinematics.all_frames import BasePoses, base_poses
+from armillary.kinematics.bound_state import bound_state, branch_of, home
+from armillary.kinematics.closing.branch import Branch
+from armillary.kinematics.state import State
+from armillary.model.link_pairs import Pairs
+from armillary.model.primitive import Primitive
+from armillary.model.rules import Rules
+from armillary.model.workcell import Workcell
+from armillary.trace import Port, Program
+
+__all__ = ["CollisionCheck", "Contact", "collision"]
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+
+BLOCK: Final = 1 << 17
+"""Pairs of shapes, or frames, of the rows that are computed at once."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """Two links, and where they are nearest or overlap; arrays are read-only.
+
+    Attributes:
+        links: Their qualified names, in the order of `check.pairs`.
+        distance: [m], below 0 where they overlap; as in `armillary.shapes.distance`.
+        points: The nearest points of both in the world [m], shape (2, 3).
+        normal: Unit vector from the first link to the second, in the world, shape (3,).
+        shapes: Names of the two shapes, which may be empty.
+    """
+
+    links: tuple[str, str]
+    distance: float
+    points: Array
+    normal: Array
+    shapes: tuple[str, str]
+
+    def __str__(self) -> str:
+        return f"{self.links[0]} and {self.links[1]}: {self.distance:.6g} m"
+
+
+def collision(
+    cell: Workcell,
+    state: State | None = None,
+    *,
+    rules: Rules | None = None,
+    margin: float = 0.0,
+) -> CollisionCheck:
+    """Return the test for collision of the links of a cell.
+
+    Call it with joint positions; it compiles one kernel for the cell, whatever is
+    attached to what, and one for every two kinds of shapes.
+
+    Args:
+        cell: What has the links.
+        state: Whose attachments, moved bases and branch of closed loops count; by
+            default as the cell was built.
+        rules: Which pairs are tested, in place of the cell's own.
+        margin: Links nearer than this count as touching [m], at least 0.
+
+    Raises:
+        StateError: The state is not one of this cell.
+        UnknownName: The rules name a link that does not exist.
+        ModelError: A link that is tested has a mesh as a collision shape, two half
+            spaces are to be tested, there are too many pairs, or the margin is invalid.
+    """
+    if not 0.0 <= margin < np.inf:
+        raise ModelError(f"The margin must be finite and at least 0, not {margin!r}.")
+    bound = home(cell) if state is None else bound_state(cell, state)
+    tested = pairs(cell, bound, rules=rules)
+    bases = base_poses(bound.tree)
+    shapes, owners = _shapes(cell, tested, bases)
+    found = [
+        (k, a, b)
+        for k, (i, j) in enumerate(tested.indices.tolist())
+        for a, b in itertools.product(owners[i], owners[j])
+    ]
+    table = np.array(found, np.int64).reshape(-1, 3)
+    starts = np.searchsorted(table[:, 0], np.arange(len(tested)))
+    return CollisionCheck(
+        tested,
+        float(margin),
+        len(cell.joint_names),
+        ShapePairs.of(shapes, np.ascontiguousarray(table[:, 1:])),
+        starts,
+        bases,
+        branch_of(bound),
+    )
+
+
+def _shapes(
+    cell: Workcell, tested: Pairs, bases: BasePoses
+) -> tuple[list[PlacedShape], dict[int, range]]:
+    """Return the shapes of all links that are tested, and which ones each has."""
+    shapes: list[PlacedShape] = []
+    owners: dict[int, range] = {}
+    meshes: list[str] = []
+    places: list[int] = np.unique(tested.indices).tolist()
+    for place in places:
+        name, first = tested.links[place], len(shapes)
+        link = cell.links[cell.frame(name).link]
+        for shape in link.collision_shapes:
+            if isinstance(shape, Primitive):
+                row = bases.frames.rows[name]
+                shapes.append(PlacedShape(shape, row, link.primary, name))
+            elif name not in meshes:
+                meshes.append(name)
+        owners[place] = range(first, len(shapes))
+    if meshes:
+        named = ", ".join(f"'{name}'" for name in meshes[:3])
+        more = f" and {len(meshes) - 3} more" if len(meshes) > 3 else ""
+        raise ModelError(
+            f"Collision shapes of {named}{more} are meshes, which have no distance. "
+            "Give these links hulls, link.replace(collisions=[ConvexPolyhedron.around("
+            "vertices)]), or primitives; or leave them out: rules.exclude(link, '*')."
+        )
+    return shapes, owners
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CollisionCheck:
+    """A test of a cell for collision, see `Cell.collision`; threads may share it.
+
+    Attributes:
+        pairs: The pairs of links that are tested.
+        margin: Links nearer than this count as touching [m].
+    """
+
+    pairs: Pairs
+    margin: float
+    _joints: int
+    _shape_pairs: ShapePairs
+    _starts: npt.NDArray[np.int64]  # the first pair of shapes of each pair of links
+    _bases: BasePoses
+    _branch: Branch | None
+
+    def __repr__(self) -> str:
+        return f"<collision check of {len(self.pairs)} pairs, margin {self.margin} m>"
+
+    def __call__(self, q: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Return whether links touch or are nearer than the margin.
+
+        It is True where the pose of a tested link is NaN, which is not known to be
+        free: where `q` has NaN, or a loop cannot be closed.
+
+        Args:
+            q: Joint positions [m or rad], shape (..., n).
+
+        Returns:
+            Truths, shape (...).
+
+        Raises:
+            ShapeError: `q` has another shape.
+        """
+        Q, batch = self._rows(q)
+        touching = np.zeros(len(Q), np.bool_)
+        for rows, X in self._blocks(Q):
+            touching[rows] = self._touching(X)
+        return touching.reshape(batch)
+
+    def clearance(self, q: npt.ArrayLike) -> Array:
+        """Return the least distance of all pairs.
+
+        Args:
+            q: Joint positions [m or rad], shape (..., n).
+
+        Returns:
+            Distances [m], shape (...): below 0 where links overlap, infinite if no pair
+            is tested, NaN where the pose of a tested link is NaN.
+
+        Raises:
+            ShapeError: `q` has another shape.
+        """
+        Q, batch = self._rows(q)
+        least = np.full(len(Q), np.inf)
+        for rows, X in self._blocks(Q):
+            least[rows] = self._least(X)
+        return least.reshape(batch)
+
+    def distances(self, q: npt.ArrayLike) -> Array:
+        """Return the distance of each pair.
+
+        Args:
+            q: Joint positions [m or rad], shape (..., n).
+
+        Returns:
+            Distances [m] in the order of `pairs`, shape (..., k), below 0 where links
+            overlap; NaN where the pose of a link is NaN.
+
+        Raises:
+            ShapeError: `q` has another shape.
+        """
+        Q, batch = self._rows(q)
+        found = np.full((len(Q), len(self.pairs)), np.inf)
+        for rows, X in self._blocks(Q):
+            values = self._all_values(X)
+            found[rows] = np.minimum.reduceat(values, self._starts, axis=1)
+        return found.reshape(*batch, len(self.pairs))
+
+    def contacts(self, q: npt.ArrayLike) -> list[Contact]:
+        """Return the pairs that touch or are nearer than the margin, nearest first.
+
+        Pairs whose poses are NaN come last, with NaN as distance.
+
+        q: Joint positions [m or rad], shape (n,).
+
+        Raises:
+            ShapeError: `q` has another shape.
+        """
+        Q, batch = self._rows(q)
+        if batch:
+            raise ShapeError(
+                f"contacts are of one q of shape ({self._joints},), not of "
+                f"{(*batch, self._joints)}; check.distances takes many."
+            )
+        found: list[Contact] = []
+        for _, X in self._blocks(Q):
+            values = self._all_values(X)[0]
+            for k, span in enumerate(np.split(values, self._starts[1:])):
+                at = int(np.argmin(span))  # a NaN, if there is one
+                if not span[at] > self.margin:
+                    found.append(self._contact(k, int(self._starts[k]) + at, X[0]))
+        return sorted(found, key=_nearest_first)
+
+    def _contact(self, pair: int, at: int, X: Array) -> Contact:
+        """Return the contact of a pair of shapes at poses X of all frames."""
+        numbers: list[int] = self._shape_pairs.pairs[at].tolist()
+        a, b = both = [self._shape_pairs.shapes[k] for k in numbers]
+        X_A, X_B = (X[each.frame] @ each.pose.matrix() for each in both)
+        found = distance(a.shape, X_A, b.shape, X_B)
+        for array in (found.points, found.normal):
+            array.flags.writeable = False
+        names = a.shape.name, b.shape.name
+        value = float(found.value)
+        return Contact(self.pairs[pair], value, found.points, found.normal, names)
+
+    def _touching(self, X: Array) -> Truths:
+        """Return whether anything touches at poses of all frames, (n, f, 4, 4)."""
+        table = self._shape_pairs
+        values = table.bounds(X)
+        is_nan = np.isnan(values)
+        table.distances(X, ~(values > self.margin), "free", values)
+        is_near: Truths = is_nan | ~(values > self.margin)
+        return np.any(is_near, axis=1)
+
+    def _least(self, X: Array) -> Array:
+        """Return the least distance at poses of all frames: (n, f, 4, 4) -> (n,).
+
+        The pair with the least bound comes first; others follow if they may be nearer.
+        """
+        table = self._shape_pairs
+        bounds = table.bounds(X)
+        first = np.zeros(bounds.shape, np.bool_)
+        first[np.arange(len(X)), np.argmin(bounds, axis=1)] = True
+        values = np.full_like(bounds, np.inf)
+        table.distances(X, first, "value", values)
+        # The depth of some pairs is an upper bound, so all that may overlap are wanted.
+        enough = np.maximum(np.min(values, axis=1, keepdims=True), 0.0)
+        table.distances(X, (bounds < enough) & ~first, "value", values)
+        values[np.isnan(bounds)] = np.nan
+        least: Array = np.min(values, axis=1)
+        return least
+
+    def _all_values(self, X: Array) -> Array:
+        """Return the distances of all pairs of shapes: (n, f, 4, 4) -> (n, k)."""
+        table = self._shape_pairs
+        values = np.zeros((len(X), len(table.pairs)))
+        table.distances(X, np.ones(values.shape, np.bool_), "value", values)
+        values[np.isnan(table.bounds(X))] = np.nan
+        return values
+
+    def _rows(self, q: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
+        """Return joint positions as rows, and the shape of their batch."""
+        port = Port("q", (self._joints,))
+        (Q,) = as_inputs(Program("collision", (port,), (), (), ()), [q])
+        batch = Q.shape[:-1]
+        return Q.reshape(int(np.prod(batch)), self._joints), batch
+
+    def _blocks(self, Q: Array) -> Iterator[tuple[slice, Array]]:
+        """Yield some rows at a time with poses of all frames; nothing without pairs."""
+        if not len(self.pairs):
+            return
+        frames = self._bases.frames
+        per_row = max(len(frames.rows), len(self._shape_pairs.pairs))
+        step = max(1, BLOCK // per_row)
+        for start in range(0, len(Q), step):
+            rows = slice(start, start + step)
+            yield rows, frames.many(Q[rows], self._bases, self._branch)
+
+
+def _nearest_first(contact: Contact) -> tuple[bool, float]:
+    is_nan = np.isnan(contact.distance)
+    return bool(is_nan), 0.0 if is_nan else contact.distance
