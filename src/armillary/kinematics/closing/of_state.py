@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import StateError, quote
+from armillary.kinematics.closing.branches import Branches
 from armillary.kinematics.closing.reasons import LoopReason, loop_reasons
-from armillary.kinematics.closing.solver import followed, solved_near
+from armillary.kinematics.closing.solver import followed, solved_near, solved_on
 from armillary.kinematics.joint_vector import numbers_of
 from armillary.model.workcell import Workcell
 
@@ -60,7 +61,9 @@ def replaced_passive(
 def moved_passive(
     cell: Workcell, q: Sequence[float], start: Sequence[float]
 ) -> tuple[float, ...]:
-    """Return passive joints where a straight way from closed positions leads.
+    """Return passive joints where a way from closed positions leads.
+
+    It is the straight one, or where that is blocked, another one on the same branch.
 
     Args:
         cell: Whose loops.
@@ -68,12 +71,15 @@ def moved_passive(
         start: Positions of all joints, loops closed, shape (n + m,).
 
     Raises:
-        StateError: The way meets a singularity, or loops cannot be closed at q.
+        StateError: There is no way, or loops cannot be closed at q.
     """
     system = cell.loop_system
     if not system.blocks or tuple(q) == tuple(start[: system.count]):
         return tuple(start[system.count :])
     found = _walked(cell, np.array(q), np.array(start))
+    if not np.isfinite(found).all():  # around what blocks the straight way
+        _, branch = Branches.of(cell).named(start)
+        found, _ = solved_on(cell, branch, np.array(q))
     if not np.isfinite(found).all():
         names = ", ".join(map(quote, cell.joint_names[:8]))
         (number,) = loop_reasons(cell, np.array([q]), np.array([np.inf]))
