@@ -42,8 +42,8 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         coupling: Where the coordinate follows that of another joint.
         inputs: Names of the joints whose coordinates the joint takes, in its order,
             where that is a `Mechanism`; it has no coordinate of its own then.
-        passive: Whether no motor drives the joint: it has a place in q all the same,
-            but what closes a loop or lets a finger give way sets it.
+        passive: Whether no motor drives the joint. Where closed loops determine it, it
+            has no place in q; elsewhere it has one, as its position counts.
         primary: The primary frame in the joint's outer frame; what follows is in it.
         inertia: Mass properties about the primary frame's origin; None if unknown.
         frames: Named frames, end effectors among them.
