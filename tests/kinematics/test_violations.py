@@ -10,6 +10,7 @@ from armillary import Cell, Coupling, Limits, Link, Manipulator, State
 from armillary.errors import StateError
 from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
+from four_bar import four_bar
 
 X = (1.0, 0.0, 0.0)
 
@@ -114,3 +115,36 @@ def test_states_beyond_limits_are_refused_where_that_is_asked() -> None:
     assert cell.home.replace(q=[90, 0, 0, 0, 0, 0]).q[0] == 90
     (broken,) = cell.violations(cell.home.joints({name: 3.2}))
     assert "deg2rad" not in broken.message
+
+
+def test_rates_of_passive_joints_are_told_apart():
+    """The second linkage is listed first, though it follows the other's rocker."""
+    ground, *bars = four_bar().links
+    slow = [link.replace(limits=Limits(velocity=1.0)) for link in bars]
+    drive = Coupling(of="rocker", multiplier=0.5, offset=0.1)
+    followers = [
+        link.replace(
+            name=f"second_{link.name}",
+            parent={"crank": "second_crank"}.get(link.parent, link.parent),
+            frames=[
+                arm.Frame(name=f"second_{f.name}", pose=f.pose) for f in link.frames
+            ],
+            coupling=drive if link.name == "crank" else None,
+        )
+        for link in slow
+    ]
+    pins = [
+        arm.Closure(f"{prefix}tip", f"{prefix}end", position="xy")
+        for prefix in ("", "second_")
+    ]
+    pair = arm.Manipulator(name="pair", links=[ground, *followers, *slow], loops=pins)
+    cell = arm.Cell(manipulators=[pair])
+    state = cell.home.replace(q=[0.4], qd=[1.0])
+    before, after = (cell.close_loops([0.4 + h]).passive for h in (-1e-6, 1e-6))
+    rates = dict(zip(cell.passive_names, (after - before) / 2e-6, strict=True))
+    found = {
+        each.subject.removeprefix("pair/"): each for each in cell.violations(state)
+    }
+    assert set(found) == {name for name, rate in rates.items() if abs(rate) > 1.0}
+    assert set(found) == {"coupler"}
+    np.testing.assert_allclose(found["coupler"].value, rates["coupler"], atol=1e-8)

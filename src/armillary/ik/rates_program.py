@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from armillary.ik.objective import Purpose, gradient, manipulability
 from armillary.ik.reason import RateReason
 from armillary.ik.task_priority import Follower, Hierarchy, Progress
-from armillary.kinematics.closing.rates import passive_rates
+from armillary.kinematics.closing.rates import followed_rates
 from armillary.kinematics.inputs import PASSIVE, Inputs, program_of
 from armillary.kinematics.jacobian import Twist, jacobian
 from armillary.model.tree import Tree
@@ -126,14 +126,12 @@ def passive_share_program(tree: Tree, selection: Inputs) -> Program:
     def share(now: Tree, q: Any, qd: Sequence[Number], step: Number) -> Number:
         given = dict(zip(selection.inputs, qd, strict=True))
         found: Number = 1.0
-        rates = passive_rates(now.cell, q, selection.passive)
-        for k in selection.passive:
-            parts = [rate * given.get(j, 0.0) for j, rate in rates[k].items()]
-            total = sum(parts, 0.0)
+        rates = followed_rates(now.cell, q, given, selection.passive)
+        for k, rate in rates.items():
             limits = [lower[k]], [upper[k]]
             (low,), (high,) = _bounds([q[k]], limits, [greatest[k]], step)
-            found = minimum(found, _share(total, high))
-            found = minimum(found, _share(0.0 - total, 0.0 - low))
+            found = minimum(found, _share(rate, high))
+            found = minimum(found, _share(0.0 - rate, 0.0 - low))
         return found
 
     return program_of(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from armillary.kinematics.closing.rates import independent_columns, passive_rates
+from armillary.kinematics.closing.rates import followed_rates, independent_columns
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import LinkPoses, poses_of
@@ -85,10 +85,9 @@ def acceleration_program(
         now: Tree, q: list[Any], qd: Sequence[Number], qdd: Sequence[Number] = ()
     ) -> Any:
         v = velocity(now, q, at_origin, zip(joints, qd, strict=True))
-        moving: list[tuple[Scalar, Number]] = [
-            (q[k], rate)
-            for k, rate in _all_rates(now, q, joints, qd, selection.passive)
-        ]
+        rates = dict(zip(joints, qd, strict=True))
+        rates |= followed_rates(now.cell, q, rates, selection.passive)
+        moving: list[tuple[Scalar, Number]] = [(q[k], x) for k, x in rates.items()]
         total: list[Number] = jvp(v, moving)
         if not bias:
             steady = velocity(now, q, at_origin, zip(joints, qdd, strict=True))
@@ -111,24 +110,6 @@ def acceleration_program(
     return program_of(
         equations, tree, selection, name=name, output="acceleration", **shapes
     )
-
-
-def _all_rates(
-    tree: Tree,
-    q: Sequence[Number],
-    joints: Sequence[int],
-    qd: Sequence[Number],
-    passive: Sequence[int],
-) -> Iterator[tuple[int, Number]]:
-    """Yield the rates of joints, and of the passive ones that follow them."""
-    rates = dict(zip(joints, qd, strict=True))
-    yield from rates.items()
-    follow = passive_rates(tree.cell, q, passive)
-    for k in passive:
-        parts = [
-            rate * rates[joint] for joint, rate in follow[k].items() if joint in rates
-        ]
-        yield k, sum(parts[1:], parts[0]) if parts else 0.0
 
 
 def velocity(

@@ -48,7 +48,9 @@ def violations_of(
     qd: Rates of the independent joints; empty where nothing moves.
     """
     if qd and cell.passive_names:
-        qd = [*qd, *followed_rates(cell, q, qd)]
+        passive = range(len(qd), len(q))
+        rates = followed_rates(cell, q, dict(enumerate(qd)), passive)
+        qd = [*qd, *rates.values()]
     limited = kept(cell, "limited joints", lambda: _limited(cell))
     for manipulator, link, drive in limited:
         position = drive.at(q)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from armillary.kinematics.closing.stages import block_programs
 from armillary.model.workcell import Workcell
@@ -45,23 +45,24 @@ def passive_rates(
 
 
 def followed_rates(
-    cell: Workcell, q: Sequence[Number], qd: Sequence[Number]
-) -> list[Number]:
-    """Return the rates of all passive joints.
+    cell: Workcell,
+    q: Sequence[Number],
+    moving: Mapping[int, Number],
+    passive: Sequence[int],
+) -> dict[int, Number]:
+    """Return the rates of passive joints.
 
     Args:
         cell: Whose loops.
         q: Where all joints are, loops closed.
-        qd: The rates of independent joints.
+        moving: The rates of independent joints; the others are at rest.
+        passive: Which passive joints.
     """
-    system = cell.loop_system
-    passive = range(system.count, len(system.order))
-    found: list[Number] = []
-    for rates in passive_rates(cell, q, passive).values():
-        total: Number = 0.0
-        for k, rate in rates.items():
-            total = total + rate * qd[k]
-        found.append(total)
+    rates = passive_rates(cell, q, passive)
+    found: dict[int, Number] = {}
+    for k in passive:
+        parts = [rate * moving[j] for j, rate in rates[k].items() if j in moving]
+        found[k] = sum(parts[1:], parts[0]) if parts else 0.0
     return found
 
 
