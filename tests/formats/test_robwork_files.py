@@ -306,14 +306,11 @@ def test_loops_of_the_robotiq_gripper_are_closed(
     assert (mobility.found, mobility.free) == ((), ())
     # The loops are planar: half of their equations follow from the other half.
     assert (mobility.equations, mobility.redundant) == (rows, rows // 2)
-    for limits, names in (
-        (cell.limits, cell.joint_names),
-        (cell.passive_limits, cell.passive_names),
-    ):
-        for name, lower, upper in zip(names, *limits, strict=True):
-            own = cell.manipulators[0].link(name).limits
-            assert lower >= own.lower
-            assert upper <= own.upper
+    limits = zip(cell.joints.all_names, *cell.joints.ranges[:2], strict=True)
+    for name, lower, upper in limits:
+        own = cell.manipulators[0].link(name).limits
+        assert lower >= own.lower
+        assert upper <= own.upper
     Q = np.random.default_rng(0).uniform(*cell.limits, (1000, 3))
     Q[0] = cell.home_q
     closed = whole.close_loops(Q).success

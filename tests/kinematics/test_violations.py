@@ -117,7 +117,7 @@ def test_states_beyond_limits_are_refused_where_that_is_asked() -> None:
     assert "deg2rad" not in broken.message
 
 
-def test_rates_of_passive_joints_are_told_apart():
+def test_each_passive_joint_has_its_own_rate():
     """The second linkage is listed first, though it follows the other's rocker."""
     ground, *bars = four_bar().links
     slow = [link.replace(limits=Limits(velocity=1.0)) for link in bars]

@@ -116,9 +116,9 @@ def with_moved_loops(
         if not moved.isdisjoint((*block.inputs, *block.more)):
             moved.update(block.unknowns)
             followers += block.unknowns
-    needed = system.needed((*selection.passive, *followers))
-    passive = tuple(k for b in needed for k in system.blocks[b].unknowns)
-    return selection._replace(passive=passive)
+    return selection._replace(
+        passive=system.solved_with((*selection.passive, *followers))
+    )
 
 
 def _restored(
@@ -185,9 +185,8 @@ class Problem:
     @cached_property
     def passive_limits(self) -> Limits:
         """Return the limits of the passive joints of moved loops, each of (m,)."""
-        cell = self.tree.cell
-        chosen = [k - cell.loop_system.count for k in self.selection.passive]
-        lower, upper = cell.passive_limits
+        chosen = list(self.selection.passive)
+        lower, upper, _ = self.tree.cell.joints.ranges
         return lower[chosen], upper[chosen]
 
     @cached_property

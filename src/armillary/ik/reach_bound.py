@@ -81,9 +81,8 @@ def _range(
 ) -> tuple[float, float]:
     """Return between which values a joint of the cell may be."""
     if place in selection.passive:
-        k = place - tree.cell.loop_system.count
-        lower, upper = tree.cell.passive_limits
-        return float(lower[k]), float(upper[k])
+        lower, upper, _ = tree.cell.joints.ranges
+        return float(lower[place]), float(upper[place])
     if place in selection.inputs:
         k = selection.inputs.index(place)
         return float(limits[0][k]), float(limits[1][k])

@@ -233,10 +233,9 @@ def _of_loops(
             [q[k] for k in block.inputs], [q[k] for k in block.unknowns]
         )
         for (loop, row), value, by_joint in zip(block.rows, values, rates, strict=True):
-            is_length = row < system.equations[loop].lengths
-            unit = 1.0 / system.sizes[loop] if is_length else 1.0
-            errors.append(0.0 - unit * value)
-            jacobian.append([unit * by_joint.get(k, 0.0) for k in unknowns])
+            scale = system.scale(loop, row)
+            errors.append(0.0 - scale * value)
+            jacobian.append([scale * by_joint.get(k, 0.0) for k in unknowns])
         turned = sign * programs.factored(rates).orientation
         wrong = wrong + select(turned < 0.0, 4.0, 0.0)
     return Residual(errors, jacobian, inner(errors, errors) + wrong, 0.0)

@@ -198,7 +198,7 @@ def mobility(cell: Workcell) -> Mobility:
 
     return Mobility(
         independent=named(independent),
-        passive=named(range(system.count, len(names))),
+        passive=named(system.passive),
         found=named(system.found),
         free=named([k for k in independent if cell.links[links[k]].passive]),
         equations=sum(each.size for each in system.equations),

@@ -56,7 +56,7 @@ class CellJoints:
         inner = combined(systems)
         start = [q for m in self.manipulators for q in m.home_vector]
         joints = loop_joints([self._links[k] for k in self._all], self._ranges, start)
-        followers = set(inner.passive)
+        followers = set(inner.order[inner.count :])
         ranked = [
             joint._replace(name=name, rank=2 if k in followers else joint.rank)
             for k, (joint, name) in enumerate(zip(joints, self._all_names, strict=True))

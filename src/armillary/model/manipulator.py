@@ -234,8 +234,10 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def passive_names(self) -> tuple[str, ...]:
         """Return the names of the joints that its loops determine."""
-        links = self.joint_links
-        return tuple(self.links[links[k]].coordinate for k in self.loop_system.passive)
+        links, system = self.joint_links, self.loop_system
+        return tuple(
+            self.links[links[k]].coordinate for k in system.order[system.count :]
+        )
 
     @property
     def all_names(self) -> tuple[str, ...]:

@@ -145,8 +145,7 @@ class Tree:
         if not system.blocks:
             return ()
         moving = {drive.of for link in links for drive in self.drives[link]}
-        needed = system.needed(moving)
-        return tuple(k for b in needed for k in system.blocks[b].unknowns)
+        return system.solved_with(moving)
 
     # towards the world
 

@@ -339,13 +339,6 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         count = self.loop_system.count
         return lower[:count], upper[:count]
 
-    @cached_property
-    def passive_limits(self) -> tuple[Array, Array]:
-        """Return the limits of passive joints, each of shape (m,) [m or rad]."""
-        lower, upper, _ = self.joints.ranges
-        count = self.loop_system.count
-        return lower[count:], upper[count:]
-
     @property
     def home_q(self) -> tuple[float, ...]:
         """Return where the cell starts, n numbers [m or rad]: home postures, else zero.

@@ -259,9 +259,7 @@ class BlockPrograms:
         """Return the largest of the rows that are solved for, of the size of loops."""
         largest: Number = 0.0
         for (loop, row), value in zip(self.block.rows, values, strict=True):
-            is_length = row < self.system.equations[loop].lengths
-            unit = 1.0 / self.system.sizes[loop] if is_length else 1.0
-            largest = maximum(largest, unit * absolute(value))
+            largest = maximum(largest, self.system.scale(loop, row) * absolute(value))
         return largest
 
     @cached_property
@@ -329,11 +327,9 @@ class BlockPrograms:
         residual: Number = 0.0
         is_closed: Number = select(absolute(going) < 0.5, 1.0, 0.0)
         for loop in self.block.loops:
-            equations, size = self.system.equations[loop], self.system.sizes[loop]
-            for row, value in enumerate(equations.rows(q).values):
-                error = absolute(value) * (
-                    1.0 / size if row < equations.lengths else 1.0
-                )
+            values = self.system.equations[loop].rows(q).values
+            for row, value in enumerate(values):
+                error = absolute(value) * self.system.scale(loop, row)
                 bounds = CLOSED if (loop, row) in solved else CONSISTENT
                 is_closed = select(
                     error < by_precision(error, **bounds), is_closed, 0.0

@@ -34,9 +34,9 @@ Fields = dict[str, Array]
 class Branch:
     """The assemblies of a cell that are connected with one, stored on grids.
 
-    Each block has a table over the cells of the grid of its inputs. An assembly there
-    is the one to which the straight way from the given one leads, or where that is
-    blocked, the way from a neighbouring cell. Cells where loops cannot be closed have
+    Each block has a table over the cells of its `Grid`. An assembly there is the one to
+    which the straight way from the given one leads, or where that is blocked, the way
+    from a neighbouring cell. Cells where loops cannot be closed have
     the assembly of the nearest one where they can.
 
     Attributes:

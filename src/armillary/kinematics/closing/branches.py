@@ -76,7 +76,7 @@ def wrapped(cell: Workcell, change: Array) -> Array:
     """
     system = cell.loop_system
     units = np.array(system.units[system.count :])
-    turns = np.array([_turns(cell, k) for k in range(system.count, len(system.order))])
+    turns = np.array([_turns(cell, k) for k in system.passive])
     whole = np.where(turns, np.round(change / (2.0 * np.pi)) * 2.0 * np.pi, 0.0)
     return (change - whole) / units
 
@@ -101,10 +101,7 @@ def assemblies(cell: Workcell, positions: Sequence[float]) -> Iterator[Array]:
     x = np.array(positions, dtype=np.float64)
     q, given = x[: system.count], x[system.count :]
     spread = np.array(
-        [
-            np.pi if _turns(cell, k) else 2.0 * system.units[k]
-            for k in range(system.count, len(system.order))
-        ]
+        [np.pi if _turns(cell, k) else 2.0 * system.units[k] for k in system.passive]
     )
     rng = np.random.default_rng(0)
     starts = STARTS * max(len(block.unknowns) for block in system.blocks)

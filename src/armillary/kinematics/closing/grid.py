@@ -22,9 +22,9 @@ __all__ = ["Axis", "Grid", "nearest"]
 Array = npt.NDArray[np.float64]
 
 CELLS: Final = {1: 256, 2: 32, 3: 12, 4: 7}
-"""Cells along each input, by how many inputs there are.
+"""Cells along each axis, by how many axes there are.
 
-For more of them there is one alone: with few cells along an input, ways from their
+For more of them there is one cell alone: with few along an axis, ways from their
 centres meet more singularities than those from the assembly that all began with.
 """
 
@@ -94,7 +94,7 @@ class Grid(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Return the number of cells along each input."""
+        """Return the number of cells along each axis."""
         return tuple(axis.cells for axis in self.axes)
 
     def place(self, u: Sequence[Number]) -> Number:

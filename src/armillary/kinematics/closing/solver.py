@@ -87,7 +87,7 @@ def _compiled(cell: Workcell, beginning: Beginning) -> CompiledPipeline:
 def _pipeline(cell: Workcell, beginning: Beginning) -> CompiledPipeline:
     system = cell.loop_system
     blocks = range(len(system.blocks))
-    passive = range(system.count, len(system.order))
+    passive = system.passive
     starts: dict[Beginning, list[Port]] = {
         "stored": [],
         "known": [Port("x0", (len(system.order),))],

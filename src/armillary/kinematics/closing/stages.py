@@ -40,7 +40,7 @@ def block_programs(cell: Workcell, number: int) -> BlockPrograms:
 
 
 def grid_of(cell: Workcell, number: int) -> Grid:
-    """Return the grid over the inputs of a block, which the cell keeps."""
+    """Return the grid over what decides a block, which the cell keeps."""
     block = cell.loop_system.blocks[number]
     return kept(cell, ("grid", number), lambda: Grid.of(cell, block))
 

@@ -90,9 +90,14 @@ class LoopSystem:
     redundant: int = 0
 
     @property
-    def passive(self) -> tuple[int, ...]:
-        """Return the passive joints as they were given."""
-        return self.order[self.count :]
+    def passive(self) -> range:
+        """Return the passive joints, places in the vector of all joints."""
+        return range(self.count, len(self.order))
+
+    def scale(self, loop: int, row: int) -> float:
+        """Return what a row is multiplied by to be of the size of its loop."""
+        is_length = row < self.equations[loop].lengths
+        return 1.0 / self.sizes[loop] if is_length else 1.0
 
     @cached_property
     def block_of(self) -> dict[int, int]:
@@ -116,6 +121,10 @@ class LoopSystem:
                 found.add(b)
                 waiting += (*self.blocks[b].inputs, *self.blocks[b].more)
         return tuple(sorted(found))
+
+    def solved_with(self, joints: Iterable[int]) -> tuple[int, ...]:
+        """Return the passive joints that are solved for to know where joints are."""
+        return tuple(k for b in self.needed(joints) for k in self.blocks[b].unknowns)
 
 
 def loop_system(
@@ -196,7 +205,7 @@ def combined(systems: Sequence[LoopSystem]) -> LoopSystem:
     starts = list(accumulate((len(each.order) for each in systems), initial=0))
     for start, each in zip(starts, systems, strict=False):
         independent += (start + k for k in each.order[: each.count])
-        passive += (start + k for k in each.passive)
+        passive += (start + k for k in each.order[each.count :])
     order = (*independent, *passive)
     place = {old: new for new, old in enumerate(order)}
     home = [0.0] * len(order)
