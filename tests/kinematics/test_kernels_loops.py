@@ -7,6 +7,7 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ShapeError
+from four_bar import four_bar
 
 
 def test_other_joints_stay_at_home() -> None:
@@ -36,3 +37,22 @@ def test_passive_joints_of_another_number_are_refused() -> None:
     cell = arm.example("delta")
     with pytest.raises(ShapeError, match=r"near of shape \(..., 3\)"):
         cell.close_loops(cell.home.q, near=[1.0])
+
+
+def test_loops_that_no_input_moves_stay_as_in_the_state() -> None:
+    arms = [four_bar(name="left"), four_bar(name="right")]
+    cell = arm.Cell(manipulators=arms)
+    joints = ["left/crank"]
+    at_home = cell.fk("right/rocker", relative_to="left/crank", joints=joints)
+    assert "passive" not in {port.name for port in at_home.program.inputs}
+    q = np.array([0.3, cell.home.q[1]])
+    whole = cell.fk("right/rocker", relative_to="left/crank")
+    np.testing.assert_allclose(at_home(q[:1]), whole(q), atol=1e-12)
+    for state in cell.branches([0.3, 0.7]).values():
+        fk = cell.fk(
+            "right/rocker", relative_to="left/crank", joints=joints, state=state
+        )
+        expected = cell.pose("right/rocker", state, relative_to="left/crank")
+        np.testing.assert_allclose(fk([0.3]), expected, atol=1e-15)
+        J = cell.jacobian("right/rocker", joints=joints, state=state)([0.3])
+        assert not J.any()

@@ -34,7 +34,8 @@ class Inputs(NamedTuple):
         inputs: The joints that are q, as indices into the cell's q.
         rest: Where all joints are, passive ones last, from which the others take their
             positions [m or rad].
-        others: Joints besides `inputs` whose positions are inputs.
+        others: Joints besides `inputs` whose positions are inputs; also passive ones
+            that no joint of `inputs` moves.
         bases: Manipulators whose base poses are inputs.
         passive: Joints that loops determine and that are solved for.
     """
@@ -60,7 +61,8 @@ class Inputs(NamedTuple):
         home = tree.cell.joints.home
         if not frames or not tree.cell.loop_system.blocks:
             return cls(inputs, home)
-        return cls(inputs, home, passive=tree.passive_joints(tree.between(frames)))
+        passive = tree.passive_joints(tree.between(frames))
+        return cls(inputs, home, passive=_moved(tree, passive, inputs))
 
     @classmethod
     def between(
@@ -146,8 +148,20 @@ def _decisive(
     moved = set(tree.moving_joints(path))
     bases = sorted(tree.bases_among(path))
     placed = (m for m in bases if tree.bases[m].frame != built[m])
-    others = tuple(sorted(moved - {*inputs}))
-    return others, tuple(placed), tree.passive_joints(path)
+    solved = tree.passive_joints(path)
+    passive = _moved(tree, solved, inputs)
+    others = tuple(sorted({*moved, *solved} - {*inputs, *passive}))
+    return others, tuple(placed), passive
+
+
+def _moved(
+    tree: Tree, passive: Sequence[int], inputs: Sequence[int]
+) -> tuple[int, ...]:
+    """Return the passive joints that some independent joints move."""
+    system = tree.cell.loop_system
+    return tuple(
+        k for k in passive if not system.deciding([k]).keys().isdisjoint(inputs)
+    )
 
 
 def program_of(
