@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     fk = cell.fk(frame)
     print(
         f"pose of {printable(frame)}: {plural(len(cell.joint_names), 'joint')}, "
-        f"{plural(fk.program.operation_count, 'operation')}, {fk.lanes} poses at once"
+        f"{plural(fk.operation_count, 'operation')}, {fk.lanes} poses at once"
     )
     for what, figure in _figures(cell, frame, fk):
         print(f"  {what:<32}{figure}", flush=True)

@@ -72,6 +72,11 @@ class Kernel:
         raise KernelError(f"'{program.name}' is a pipeline of several programs.")
 
     @property
+    def operation_count(self) -> int:
+        """Return the number of operations in its programs, each counted once."""
+        return self._native.program.operation_count
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """Return the type that it computes in."""
         return self._native.dtype

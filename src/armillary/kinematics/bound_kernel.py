@@ -42,6 +42,11 @@ class BoundKernel(partial[npt.NDArray[Any]]):
         return self.kernel.dtype
 
     @property
+    def operation_count(self) -> int:
+        """Return the number of operations in its programs, each counted once."""
+        return self.kernel.operation_count
+
+    @property
     def lanes(self) -> int:
         """Return how many rows it computes at once."""
         return self.kernel.lanes

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError
 from armillary.kinematics.closing.branch import Branch, home_branch
-from armillary.kinematics.closing.solver import solved_near, solved_on
+from armillary.kinematics.closing.solver import followed, solved_near, solved_on
 from armillary.kinematics.joint_vector import distinct
 from armillary.model.fields import kept
 from armillary.model.unit import Unit
@@ -60,6 +60,10 @@ class Branches:
             for name, branch in self._known.items():
                 found, _ = solved_on(self.cell, branch, q)
                 if self._is_same(found, passive):
+                    return name, branch
+            for name, branch in self._known.items():  # its table may not reach so far
+                found, _ = followed(self.cell, branch.seed[: system.count], x)
+                if self._is_same(found, branch.seed[system.count :]):
                     return name, branch
             name, branch = str(len(self._known) + 1), Branch(self.cell, positions)
             self._known[name] = branch

@@ -20,6 +20,7 @@ from armillary.model.loops.equations import LoopEquations, PlacedLoop, loop_equa
 from armillary.model.loops.home import closed_near, opening
 from armillary.model.loops.loop_joint import LoopJoint
 from armillary.model.loops.scaled_rows import ScaledRows
+from armillary.model.unit import Unit
 
 __all__ = ["Block", "LoopSystem", "combined", "loop_system"]
 
@@ -144,6 +145,13 @@ def loop_system(
         ModelError: Nothing moves in a loop, it cannot close at home, home is singular,
             or loops leave nothing to move.
     """
+    for loop, _, _, drive in placed:
+        if drive is not None and joints[drive.of].unit is not Unit.METRE:
+            raise ModelError(
+                f"In {loop.label} by= names {quote(joints[drive.of].name)}, whose "
+                "coordinate is not a length; name a joint in metres, such as a "
+                "Prismatic or a LengthCoordinate."
+            )
     equations = [loop_equations(tree, each) for each in placed]
     scaled = ScaledRows(equations, joints)
     used = sorted({k for each in equations for k in each.joints})
