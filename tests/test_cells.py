@@ -94,12 +94,17 @@ def test_cells_with_loops_report_their_sources(name: str):
 
 @pytest.mark.parametrize("name", LOOPED)
 def test_loops_are_closed_within_the_limits(name: str):
-    """Or at least often: legs of any length do not carry a platform."""
+    """Or at least often: legs of any length do not carry a platform.
+
+    A palletiser's parallelograms are flat where crank and upper arm are 90 degrees
+    apart, which its ranges allow; there the branch ends.
+    """
     cell = arm.example(name)
     found = cell.close_loops(vectors(cell, 200)[:1])
     assert found.success.all()
     found = cell.close_loops(vectors(cell, 200)[2:])
-    assert found.success.mean() > {"stewart": 0.3, "five_bar": 0.5}.get(name, 0.999)
+    least = {"stewart": 0.3, "five_bar": 0.5, "palletiser": 0.9}
+    assert found.success.mean() > least.get(name, 0.999)
     assert found.residual[found.success].max() < 1e-12
 
 

@@ -293,6 +293,7 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
     ),
     "ldl.LDLFactor.solve": (5, lambda x: factor(x[:3]).solve(x[3:])),
     "lu.LU.solve": (7, lambda x: lu.LU.of(exchanging(x[:4])).solve(x[4:])),
+    "lu.LU.determinant": (4, lambda x: lu.LU.of(exchanging(x)).determinant),
     "lu.LU.orientation": (4, lambda x: lu.LU.of(exchanging(x)).orientation),
     "lu.LU.solve_rate": (
         7,

@@ -48,6 +48,11 @@ class PythonKernel:
         """Take over a function; results are of `dtype`."""
         self.program, self.dtype = program, np.dtype(dtype)
 
+    @property
+    def operation_count(self) -> int:
+        """Return 0: what Python computes is not counted."""
+        return self.program.operation_count
+
     def __call__(self, *inputs: Any, out: Any = None, threads: Any = None) -> Array:
         """Compute the output, shape (..., *output shape), on one thread.
 
