@@ -45,7 +45,7 @@ def loop_tolerances(problem: Problem, squares: Array, exactness: float) -> Array
 
 
 def loop_constants(problem: Problem) -> Array:
-    """Return the orientation of the branch in each block of moved loops."""
+    """Return for each block of moved loops a number of its determinant's sign."""
     cell, branch = problem.tree.cell, problem.branch
     seed = (branch or home_branch(cell)).seed
     signs: list[float] = []

@@ -78,8 +78,8 @@ def step_program(problem: Problem, *, near: bool = False) -> Program:
     Returns:
         Inputs q (n + m,), passive joints last, and `target`: for each goal the sixteen
         numbers of its pose, row by row, then with `near` that vector (n,); `constants`,
-        the least coordinates, the greatest, for each block of loops the orientation of
-        its branch, and what else the selection has as inputs. Outputs q (n + m,) and
+        the least coordinates, the greatest, for each block of loops the sign of the
+        determinant, and what else the selection has as inputs. Outputs q (n + m,) and
         for each goal its squared distance [m^2] and squared sine of its angle, 4 more
         beyond a right angle, then with loops how far they are open.
     """

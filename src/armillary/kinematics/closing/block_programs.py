@@ -2,7 +2,7 @@
 
 Newton's method starts at a stored assembly near the inputs u: positions p0 at u0, and
 their rates there. Where its steps do not shrink, or the determinant of the closure
-equations changes its sign, the way from u0 to u is walked in parts, so that the
+equations nearly vanishes, the way from u0 to u is walked in parts, so that the
 solution stays on the branch of the assembly (numerical continuation: Allgower and
 Georg, Introduction to Numerical Continuation Methods, chapter 2). Each part begins on
 the tangent, which leads across a singularity, where the way has a corner.
@@ -35,7 +35,7 @@ SHRINKING: Final = 0.8  # of a step, compared with the one before
 LARGEST: Final = 1.0  # first step [rad, or of the size of a loop]
 FIRST_PART: Final = 0.3  # of a way
 LEAST_PART: Final = 1e-7
-STARTED: Final = ("p", "u_good", "p_good", "way", "sign", "part", "last", "going")
+STARTED: Final = ("p", "u_good", "p_good", "way", "reciprocal", "part", "last", "going")
 
 SINGULAR: Final = {"double": 1e-3, "single": 3e-2}
 """Determinants, of that of the assembly at which a way begins."""
@@ -128,20 +128,20 @@ class BlockPrograms:
         """Return the program that starts at an assembly, with its `implicit`."""
         d, k = self.sizes
 
-        def start(u: Any, u0: Any, p0: Any, j0: Any, orientation: Any) -> Any:
+        def start(u: Any, u0: Any, p0: Any, j0: Any, reciprocal0: Any) -> Any:
             change = [a - b for a, b in zip(u, u0, strict=True)]
             way = [
                 sum(rate * du for rate, du in zip(row, change, strict=True))
                 for row in j0
             ]
             p = [x + dx for x, dx in zip(p0, way, strict=True)]
-            return p, u0 * 1.0, p0 * 1.0, way, orientation * 1.0, 1.0, math.inf, 1.0
+            return p, u0 * 1.0, p0 * 1.0, way, reciprocal0 * 1.0, 1.0, math.inf, 1.0
 
         return self._traced(
             start,
             "start",
             STARTED,
-            {"u": (d,), "u0": (d,), "p0": (k,), "j0": (k, d), "orientation": ()},
+            {"u": (d,), "u0": (d,), "p0": (k,), "j0": (k, d), "reciprocal0": ()},
         )
 
     @cached_property
@@ -194,14 +194,14 @@ class BlockPrograms:
     def _quick(self) -> Program:
         """Return the program of a step of Newton's method at u itself."""
 
-        def quick(u: Any, p: Any, sign: Any, last: Any) -> Any:
-            after, size, is_shrinking, _ = self._newton(u, p, sign, last)
+        def quick(u: Any, p: Any, reciprocal: Any, last: Any) -> Any:
+            after, size, is_shrinking, _ = self._newton(u, p, reciprocal, last)
             arrived = size < by_precision(size, **CONVERGED)
             going = select(arrived, 0.0, 1.0)
             return after, size, select(is_shrinking, going, -1.0)
 
         d, k = self.sizes
-        shapes = {"u": (d,), "p": (k,), "sign": (), "last": ()}
+        shapes = {"u": (d,), "p": (k,), "reciprocal": (), "last": ()}
         return self._traced(quick, "quick", ("p", "last", "going"), shapes)
 
     @cached_property
@@ -225,15 +225,15 @@ class BlockPrograms:
         self,
         u: Sequence[Number],
         p: Sequence[Number],
-        sign: Number,
+        reciprocal: Number,
         last: Number,
         ahead: Sequence[Number] = (),
     ) -> tuple[list[Number], Number, Number, list[Number]]:
         """Return positions after a step, its size, whether steps shrink, and the way.
 
         A step does not count as shrinking where the determinant vanishes, compared with
-        the one at the start, of which `sign` is the inverse; nor does the last one
-        where rows besides those of the pivots are not zero.
+        the one at the start, of which `reciprocal` is the inverse; nor does the last
+        one where rows besides those of the pivots are not zero.
         The way is the change of p with `ahead`, that of u, along the tangent.
         """
         values, rates = self.rows(u, p)
@@ -246,8 +246,8 @@ class BlockPrograms:
             way = [0.0 - x for x in factored.solve(moved)]
         size = self._size(change)
         shrinks = select(size < minimum(SHRINKING * last, LARGEST), 1.0, 0.0)
-        least = select(absolute(sign) > 0.0, by_precision(size, **SINGULAR), 0.0)
-        stays = select(sign * factored.determinant < least, 0.0, 1.0)
+        least = select(absolute(reciprocal) > 0.0, by_precision(size, **SINGULAR), 0.0)
+        stays = select(reciprocal * factored.determinant < least, 0.0, 1.0)
         if len(values) > len(change):
             near = by_precision(size, **CONVERGED), by_precision(size, **CONSISTENT)
             is_false = select(size < near[0], self._open(values), 0.0) > near[1]
@@ -266,7 +266,7 @@ class BlockPrograms:
     def _step(self) -> Program:
         d, k = self.sizes
         shapes = {"u": (d,), "p": (k,), "u_good": (d,), "p_good": (k,)}
-        shapes |= {"way": (k,), "sign": (), "part": (), "last": ()}
+        shapes |= {"way": (k,), "reciprocal": (), "part": (), "last": ()}
         outputs = ("p", "u_good", "p_good", "way", "part", "last", "going")
         return self._traced(self._step_of, "step", outputs, shapes)
 
@@ -277,14 +277,16 @@ class BlockPrograms:
         u_good: Any,
         p_good: Any,
         way: Any,
-        sign: Any,
+        reciprocal: Any,
         part: Any,
         last: Any,
     ) -> Any:
         """Return the columns after one step of Newton's method."""
         goal = [a + part * (b - a) for a, b in zip(u_good, u, strict=True)]
         ahead = [b - a for a, b in zip(goal, u, strict=True)]
-        after, size, is_shrinking, next_way = self._newton(goal, p, sign, last, ahead)
+        after, size, is_shrinking, next_way = self._newton(
+            goal, p, reciprocal, last, ahead
+        )
         arrived = size < by_precision(size, **CONVERGED)
         is_end = part >= 1.0
         lost = select(is_shrinking, 0.0, 1.0) > 0.5
@@ -355,6 +357,6 @@ class BlockPrograms:
         return self._traced(
             self._implicit_of,
             "implicit",
-            ("j0", "orientation"),
+            ("j0", "reciprocal0"),
             {"u0": (d,), "p0": (k,)},
         )

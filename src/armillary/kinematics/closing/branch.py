@@ -62,9 +62,9 @@ class Branch:
         programs, filled = block_programs(self.cell, number), self._filled(number)
         u0, p0 = filled.u0[filled.source], filled.p0[filled.source]
         with np.errstate(all="ignore"):
-            j0, orientation = vectorize(programs.implicit, u0, p0)
+            j0, reciprocal0 = vectorize(programs.implicit, u0, p0)
         j0[~np.isfinite(j0).all(axis=(1, 2))] = 0.0  # singular: no use as a start
-        fields = {"u0": u0, "p0": p0, "j0": j0, "orientation": orientation}
+        fields = {"u0": u0, "p0": p0, "j0": j0, "reciprocal0": reciprocal0}
         return {programs.column(name): values for name, values in fields.items()}
 
     def _filled(self, number: int) -> _Filling:

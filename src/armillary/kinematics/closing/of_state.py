@@ -22,7 +22,7 @@ Array = npt.NDArray[np.float64]
 PARTS: Final = (1, 8, 64)
 CLOSE: Final = 1e-6
 """How far given passive joints may be from closed loops [rad, or of their size]."""
-CLOSED: float = 1e-12
+EXACT: Final = 1e-12
 """How near they are kept as they are, in the same units: states come back equal."""
 
 
@@ -137,6 +137,6 @@ def checked_passive(
             f"{tuple(passive)}. Leave passive= out to have them follow q, or begin at "
             "one of cell.branches(state)."
         )
-    if (apart < CLOSED).all():
+    if (apart < EXACT).all():
         return tuple(passive)
     return tuple(found.tolist())

@@ -48,7 +48,7 @@ def grid_of(cell: Workcell, number: int) -> Grid:
 def table_of(programs: BlockPrograms) -> Table:
     """Return the table of the assemblies of a block."""
     d, k = programs.sizes
-    shapes = {"u0": (d,), "p0": (k,), "j0": (k, d), "orientation": ()}
+    shapes = {"u0": (d,), "p0": (k,), "j0": (k, d), "reciprocal0": ()}
     fields = [reals(programs.column(name), shape) for name, shape in shapes.items()]
     return Table(programs.column("assemblies"), tuple(fields))
 
