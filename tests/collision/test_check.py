@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -326,6 +330,48 @@ def test_threads_share_a_check():
         thread.join()
     for k in range(4):
         np.testing.assert_array_equal(found[k], expected)
+
+
+def answers(check: CollisionCheck, Q: Array) -> tuple[Array, Array]:
+    """Return what another process is asked for."""
+    return check(Q), check.distances(Q)
+
+
+def test_a_check_survives_another_process():
+    ball = arm.Link(name="body", collisions=[Sphere(radius=0.1)])
+    part = arm.Manipulator(name="ball", links=[ball])
+    cell = scene().replace(manipulators=[*scene().manipulators, part])
+    state = cell.home.joints({"arm0": 0.5}).attach("ball", "arm3")
+    check = cell.collision(state, rules=arm.Rules.everything(), margin=0.05)
+    again = pickle.loads(pickle.dumps(check))
+    assert (again.cell, again.margin) == (check.cell, check.margin)
+    assert (again.rules, again.pairs) == (check.rules, check.pairs)
+    assert again.state == check.state
+    assert copy.copy(check) is check is copy.deepcopy(check)
+    Q = np.random.default_rng(9).uniform(-2, 2, (50, 6))
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        found = pool.submit(answers, check, Q).result()
+    for here, there in zip(answers(check, Q), found, strict=True):
+        np.testing.assert_array_equal(here, there)
+
+
+def test_a_check_of_another_branch_survives():
+    cell = arm.example("five_bar")
+    (robot,) = cell.manipulators
+    ball = Sphere(radius=0.01, pose=arm.Pose.translation(0.1, 0.05, 0))
+    balls = [each.replace(collisions=[ball]) for each in robot.links]
+    cell = cell.exchange(robot.replace(links=balls))
+    other = cell.branches()["2"]
+    Q = np.random.default_rng(10).uniform(-0.1, 0.1, (20, 2)) + cell.home.q
+    checks = [
+        cell.collision(state, rules=arm.Rules.everything())
+        for state in (cell.home, other)
+    ]
+    here, there = (check.distances(Q) for check in checks)
+    assert np.isfinite(here).all() and not np.allclose(here, there)
+    for check, values in zip(checks, (here, there), strict=True):
+        again = pickle.loads(pickle.dumps(check))
+        np.testing.assert_allclose(again.distances(Q), values, atol=1e-9)
 
 
 def two(*shapes: Any) -> arm.Cell:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -96,6 +96,9 @@ def collision(
     table = np.array(found, np.int64).reshape(-1, 3)
     starts = np.searchsorted(table[:, 0], np.arange(len(tested)))
     return CollisionCheck(
+        cell,
+        bound,
+        rules,
         tested,
         float(margin),
         len(cell.joint_names),
@@ -141,10 +144,16 @@ class CollisionCheck:
     """A test of a cell for collision, see `Cell.collision`; threads may share it.
 
     Attributes:
+        cell: Whose links are tested.
+        state: Whose attachments, moved bases and branch of closed loops count.
+        rules: What replaces the rules of the cell, or None.
         pairs: The pairs of links that are tested.
         margin: Links nearer than this count as touching [m].
     """
 
+    cell: Workcell
+    state: State
+    rules: Rules | None
     pairs: Pairs
     margin: float
     _joints: int
@@ -155,6 +164,15 @@ class CollisionCheck:
 
     def __repr__(self) -> str:
         return f"<collision check of {len(self.pairs)} pairs, margin {self.margin} m>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_again, (self.cell, self.state, self.rules, self.margin)
+
+    def __copy__(self) -> CollisionCheck:
+        return self
+
+    def __deepcopy__(self, memo: object) -> CollisionCheck:
+        return self
 
     def __call__(self, q: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Return whether links touch or are nearer than the margin.
@@ -305,6 +323,13 @@ class CollisionCheck:
         for start in range(0, len(Q), step):
             rows = slice(start, start + step)
             yield rows, frames.many(Q[rows], self._bases, self._branch)
+
+
+def _made_again(
+    cell: Workcell, state: State, rules: Rules | None, margin: float
+) -> CollisionCheck:
+    """Return a check that was pickled."""
+    return collision(cell, state, rules=rules, margin=margin)
 
 
 def _nearest_first(contact: Contact) -> tuple[bool, float]:
