@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell import device, differential_drive, tree_text
-from armillary.collision import check, pairs
+from armillary.collision import check, pairs, violations
 from armillary.kinematics import (
     all_frames,
     frame_tree,
@@ -24,7 +24,6 @@ from armillary.kinematics import loops as loop_questions
 from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.kernels import Joints
 from armillary.kinematics.state import State
-from armillary.kinematics.violations import Violation, violations_of
 from armillary.model.display import table
 from armillary.model.loops.loop import Closure, Rod
 from armillary.model.manipulator import Manipulator
@@ -356,19 +355,6 @@ class Cell:
         """
         return bound_state(self.workcell, state)
 
-    def violations(
-        self, state: State, *, tolerance: float = 0.0
-    ) -> tuple[Violation, ...]:
-        """Return what of a state breaks the limits of joints, in the order of links.
-
-        Limits are inclusive, and widened by `tolerance` [in the unit of each].
-
-        Raises:
-            StateError: The state is not one of this cell.
-        """
-        given = self.bind(state)
-        return tuple(violations_of(self.workcell, given.positions, given.qd, tolerance))
-
     pose = _asks(all_frames.pose)
     poses = _asks(all_frames.poses)
     between = _asks(relative_pose.between)
@@ -376,6 +362,7 @@ class Cell:
     carried = _asks(payload.carried)
     pairs = _asks(pairs.pairs)
     collision = _asks(check.collision)
+    violations = _asks(violations.violations)
 
     # closed loops
 

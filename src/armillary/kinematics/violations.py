@@ -1,4 +1,4 @@
-"""What of a state breaks the limits of joints."""
+"""What of a state breaks the limits of joints, and how that is reported."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ __all__ = ["Violation", "refuse_violations", "violations_of"]
 
 
 class Violation(NamedTuple):
-    """A limit that a state breaks.
+    """A limit that a state breaks, or links that touch.
 
     Attributes:
-        kind: `below`, `above` or `rate`.
-        subject: The joint, qualified.
-        value: What it has [m, rad, m/s or rad/s].
-        limit: What it may have, in the same unit.
-        message: A sentence with all of it, and which joint it follows.
+        kind: `below`, `above` or `rate` of a joint; `self-collision` of links of one
+            manipulator, `collision` of two; `untested` where links cannot be tested.
+        subject: The joint, or both links, qualified; the cell where links are untested.
+        value: What the joint has [m, rad, m/s or rad/s]; the distance of links [m],
+            below 0 where they overlap.
+        limit: What it may have, in the same unit; of links the margin [m].
+        message: A sentence with all of it.
+        links: Both links; empty for joints.
     """
 
     kind: str
@@ -34,6 +37,7 @@ class Violation(NamedTuple):
     value: float
     limit: float
     message: str
+    links: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.message

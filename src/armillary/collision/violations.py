@@ -1,0 +1,95 @@
+"""What of a state is not allowed: limits of joints that it breaks, links that touch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from armillary.collision.check import CollisionCheck, Contact, collision
+from armillary.collision.pairs import pairs
+from armillary.errors import ModelError, quote
+from armillary.kinematics.bound_state import bound_state
+from armillary.kinematics.state import State
+from armillary.kinematics.violations import Violation, violations_of
+from armillary.model.rules import Rules
+from armillary.model.workcell import Workcell
+
+__all__ = ["violations"]
+
+
+def violations(
+    cell: Workcell,
+    state: State,
+    *,
+    tolerance: float = 0.0,
+    collisions: bool = True,
+    rules: Rules | None = None,
+    margin: float = 0.0,
+) -> tuple[Violation, ...]:
+    """Return what of a state breaks limits of joints, and which links touch.
+
+    Joints come first, in the order of links, then pairs of links, the nearest first.
+    Limits are inclusive. Where pairs of links cannot be tested, as meshes cannot, one
+    entry of the kind `untested` says why.
+
+    Args:
+        cell: What is in the state.
+        state: Positions and rates, attachments and moved bases.
+        tolerance: What limits are widened by, in the unit of each, and how deep links
+            may overlap [m].
+        collisions: Whether links are tested, too; else only joints are.
+        rules: As for `collision`.
+        margin: As for `collision` [m].
+
+    Raises:
+        StateError: The state is not one of this cell.
+        UnknownName: The rules name a link that does not exist.
+        ModelError: The margin is invalid, or there are too many pairs.
+    """
+    given = bound_state(cell, state)
+    found = list(violations_of(cell, given.positions, given.qd, tolerance))
+    if not 0.0 <= margin < math.inf:
+        raise ModelError(f"The margin must be finite and at least 0, not {margin!r}.")
+    if collisions and len(pairs(cell, given, rules=rules)):
+        try:
+            check = collision(cell, given, rules=rules, margin=margin)
+        except ModelError as error:
+            text = f"Links are not tested for collision: {error}"
+            found.append(Violation("untested", cell.name, math.nan, margin, text))
+        else:
+            found += _touching(check, given, tolerance)
+    return tuple(found)
+
+
+def _touching(
+    check: CollisionCheck, state: State, tolerance: float
+) -> Iterator[Violation]:
+    """Yield the pairs that are nearer than the margin, but for the tolerance."""
+    owners = check.cell.owners
+    for contact in check.contacts(state.q):
+        if tolerance and contact.distance >= check.margin - tolerance:
+            continue
+        a, b = (owners[check.cell.frame(name).link] for name in contact.links)
+        yield Violation(
+            "self-collision" if a == b else "collision",
+            ", ".join(contact.links),
+            contact.distance,
+            check.margin,
+            _sentence(contact, check.margin),
+            contact.links,
+        )
+
+
+def _sentence(contact: Contact, margin: float) -> str:
+    both = " and ".join(map(quote, contact.links))
+    if math.isnan(contact.distance):
+        return f"Links {both} may touch: the pose of one of them is not known."
+    if contact.distance < 0.0:
+        what = f"overlap by {-contact.distance:.6g} m"
+    elif contact.distance == 0.0:
+        what = "touch"
+    else:
+        apart = f"are {contact.distance:.6g} m apart"
+        what = f"{apart}, nearer than the margin of {margin:.6g} m"
+    x, y, z = contact.points.mean(axis=0) + 0.0
+    return f"Links {both} {what} at ({x:.6g}, {y:.6g}, {z:.6g})."
