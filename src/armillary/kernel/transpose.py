@@ -30,8 +30,7 @@ def load_scattered_rows(
         span = range(start, start + lanes)
         if sum(k in needed and not values[k] for k in span) * 2 < lanes or lanes == 1:
             continue
-        square = [_load(b, pointer, first + start) for pointer, first in rows]
-        for k, value in zip(span, transposed(b, square), strict=True):
+        for k, value in zip(span, _load_square(b, rows, start), strict=True):
             values[k] = value
     for k in sorted(needed):
         if not values[k]:
@@ -72,12 +71,43 @@ def _squares(size: int, lanes: int) -> list[int]:
     return starts
 
 
-def transposed(b: VectorBuilder, rows: Sequence[Value]) -> list[Value]:
-    """Return the transpose of a square of values, in log2(lanes) rounds of shuffles."""
+def _load_square(
+    b: VectorBuilder, rows: Sequence[tuple[Value, int]], start: int
+) -> list[Value]:
+    """Return a square of elements of rows, transposed.
+
+    Loads of half a vector take the place of the round of shuffles that moves halves;
+    a processor can do more of them at once.
+    """
+    lanes, half = b.shape.lanes, b.shape.lanes // 2
+    if lanes == 2:
+        whole = [_load(b, pointer, first + start, lanes) for pointer, first in rows]
+        return transposed(b, whole)
+    parts = [
+        [_load(b, pointer, first + start + k, half) for k in (0, half)]
+        for pointer, first in rows
+    ]
+    kind = b.shape.number.wide(half).text
+    joined = [
+        _shuffle(b, parts[k][side], parts[k + half][side], range(lanes), kind)
+        for side in range(2)
+        for k in range(half)
+    ]
+    return transposed(b, joined, half)
+
+
+def transposed(
+    b: VectorBuilder, rows: Sequence[Value], size: int | None = None
+) -> list[Value]:
+    """Return the transpose of a square of values, in log2(lanes) rounds of shuffles.
+
+    size: Of the squares in it that are transposed, each where it is; all of it unless
+        given.
+    """
     result = list(rows)
     lanes = len(result)
     step = 1
-    while step < lanes:
+    while step < (size or lanes):
         low = [k if not k & step else lanes + k - step for k in range(lanes)]
         high = [k + step if not k & step else lanes + k for k in range(lanes)]
         for i in range(lanes):
@@ -89,8 +119,10 @@ def transposed(b: VectorBuilder, rows: Sequence[Value]) -> list[Value]:
     return result
 
 
-def _shuffle(b: VectorBuilder, x: Value, y: Value, order: Sequence[int]) -> Value:
-    real = b.shape.real
+def _shuffle(
+    b: VectorBuilder, x: Value, y: Value, order: Sequence[int], kind: str = ""
+) -> Value:
+    real = kind or b.shape.real
     mask = ", ".join(f"i32 {k}" for k in order)
     return b.emit(
         f"shufflevector {real} {x}, {real} {y}, <{len(order)} x i32> <{mask}>"
@@ -101,9 +133,10 @@ def _address(b: VectorBuilder, pointer: Value, element: int) -> Value:
     return b.emit(f"getelementptr {b.shape.scalar}, ptr {pointer}, i64 {element}")
 
 
-def _load(b: VectorBuilder, pointer: Value, element: int) -> Value:
+def _load(b: VectorBuilder, pointer: Value, element: int, count: int) -> Value:
     address = _address(b, pointer, element)
-    return b.emit(f"load {b.shape.real}, ptr {address}, align {b.shape.bytes}")
+    kind = b.shape.number.wide(count).text
+    return b.emit(f"load {kind}, ptr {address}, align {b.shape.bytes}")
 
 
 def _store(b: VectorBuilder, pointer: Value, element: int, value: Value) -> None:

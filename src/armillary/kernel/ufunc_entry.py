@@ -105,7 +105,8 @@ class _Entry:
         *buffers, room = memory.parts
         more = [STATE.load(state, "tables")] if self.has_tables else []
         operands = self.operands(f, rows, buffers)
-        with f.loop(rows, step=self.shape.lanes) as row:
+        done = self.compact_rows(f, state, operands, rows, [room, *more])
+        with f.loop(rows, start=done, step=self.shape.lanes) as row:
             left = rows - row
             is_full = left >= self.shape.lanes
             lanes = f.constant(I64, self.shape.lanes)
@@ -113,8 +114,7 @@ class _Entry:
             turn = [self.rows_of(f, each, row, is_full) for each in operands]
             for each in turn[:inputs]:
                 self.gather(f, each, row, count)
-            bits = Type(f"i{self.shape.lanes}")
-            flags = f.call("@block", bits, *(each.at for each in turn), room, *more)
+            flags = self.block(f, turn, [room, *more])
             for each in turn[inputs:]:
                 self.scatter(f, each, count, is_full)
             with f.when(flags.differs(0), unlikely=True):
@@ -178,7 +178,45 @@ class _Entry:
         is_large = rows * self.row_bytes(port) > STREAM_FROM
         return is_large & (base.to(I64, "ptrtoint") & 15).equals(0) & compact
 
+    def compact_rows(
+        self,
+        f: Function,
+        state: Value,
+        operands: list[_Operand],
+        rows: Value,
+        more: list[Value],
+    ) -> Value:
+        """Compute all whole blocks, where every operand is compact.
+
+        Returns:
+            How many rows are done.
+        """
+        lanes = f.constant(I64, self.shape.lanes)
+        done = f.variable(I64, 0)
+        is_compact = rows >= self.shape.lanes
+        for each in operands:
+            is_compact &= each.compact
+            if each.streamed is not None:
+                is_compact &= ~each.streamed
+        with f.when(is_compact):
+            whole = rows & -self.shape.lanes
+            with f.loop(whole, step=self.shape.lanes) as row:
+                turn: list[_Rows] = []
+                for each in operands:
+                    at = f.address(each.base, row * self.row_bytes(each.port))
+                    turn.append(_Rows(each, at, each.compact, at))
+                flags = self.block(f, turn, more)
+                with f.when(flags.differs(0), unlikely=True):
+                    self.note(f, state, turn, flags, lanes)
+            done.set(whole)
+        return done.get()
+
     # a turn of the loop
+
+    def block(self, f: Function, turn: list[_Rows], more: list[Value]) -> Value:
+        """Call @block and return the lanes that it flags."""
+        bits = Type(f"i{self.shape.lanes}")
+        return f.call("@block", bits, *(each.at for each in turn), *more)
 
     def rows_of(
         self, f: Function, operand: _Operand, row: Value, is_full: Value

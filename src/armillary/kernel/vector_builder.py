@@ -214,6 +214,8 @@ class VectorBuilder:
 
     def select(self, truth: Value, x: Value, y: Value, *, kind: str = "real") -> Value:
         """Return x where `truth` holds, else y; `kind` is their kind."""
+        if not truth.startswith("%"):
+            return x if truth == self.truth(True) else y
         wide = getattr(self.shape, kind)
         return self.emit(f"select {self.shape.truth} {truth}, {wide} {x}, {wide} {y}")
 

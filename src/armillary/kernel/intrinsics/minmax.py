@@ -24,7 +24,10 @@ def maximum(b: VectorBuilder, x: Value, y: Value) -> Value:
 
 
 def _pick(b: VectorBuilder, relation: str, x: Value, y: Value) -> Value:
-    # The first select is one instruction of x86 and gives y where either is NaN.
+    # The first select is one instruction of x86 and gives y where either is NaN. The
+    # second is none where x is a constant.
+    if not y.startswith("%"):
+        x, y = y, x
     picked = b.select(b.fcmp(relation, x, y), x, y)
     return b.select(b.fcmp("uno", x, x), x, picked)
 
