@@ -20,8 +20,8 @@ from armillary.kernel.pipeline import Each, Pipeline, Stage
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.tables import Table, reals
 from armillary.model.primitive import Primitive
-from armillary.model.shapes import ConvexPolyhedron
-from armillary.spatial.pose import Pose
+from armillary.model.shapes import ConvexPolyhedron, Sphere
+from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (
     add,
     apply,
@@ -121,7 +121,7 @@ def _compiled(
     own = {"pose_a": (3, 4), "pose_b": (3, 4)}
     sizes = {**sizes_of(a, "a"), **sizes_of(b, "b")}
     relative = trace(
-        _relative(is_turned), name="relative", outputs=("X",), **poses, **own
+        _relative(a, b, is_turned), name="relative", outputs=("X",), **poses, **own
     )
     given = {**COLUMNS, **poses, **own, **sizes} if is_full else {"value": (), **sizes}
     given.pop("gap", None)
@@ -168,27 +168,41 @@ def _zeros(shapes: Sequence[tuple[int, ...]]) -> Any:
     return zeros
 
 
-def _relative(is_turned: bool) -> Any:
+def _relative(a: Primitive, b: Primitive, is_turned: bool) -> Any:
     """Return the function from poses of two shapes to that of the second in the first.
 
-    Positions are subtracted first, so that no digits are lost far from the origin.
+    Positions are subtracted first, so that no digits are lost far from the origin, and
+    vectors are turned before rotations are multiplied, which spheres do not need.
     """
 
     def relative(*poses: Any) -> Any:
-        *given, own_a, own_b = (Pose.from_matrix(X[:3]) for X in poses)
+        *given, X_A, X_B = poses
+        own_a, own_b = _placed(a, X_A), _placed(b, X_B)
+        links = [Pose.from_matrix(X[:3]) for X in given]
         if is_turned:
-            given.reverse()
-        if len(given) == 1:
-            between = given[0].inverse() if is_turned else given[0]
+            links.reverse()
+        if len(links) == 2:
+            placed = _seen_from(*links) @ own_b
         else:
-            back = transpose(given[0].rotation)
-            between = Pose(
-                multiply(back, given[1].rotation),
-                apply(back, subtract(given[1].position, given[0].position)),
-            )
-        return (own_a.inverse() @ between @ own_b).matrix()[:3]
+            (X,) = links
+            placed = _seen_from(X, own_b) if is_turned else X @ own_b
+        return _seen_from(own_a, placed).matrix()[:3]
 
     return relative
+
+
+def _seen_from(base: Pose, X: Pose) -> Pose:
+    back = transpose(base.rotation)
+    return Pose(
+        multiply(back, X.rotation), apply(back, subtract(X.position, base.position))
+    )
+
+
+def _placed(shape: Primitive, X: Any) -> Pose:
+    """Return the pose of a shape in its link; a sphere is not turned."""
+    pose = Pose.from_matrix(X)
+    is_ball = isinstance(shape, Sphere)
+    return Pose(IDENTITY.rotation, pose.position) if is_ball else pose
 
 
 @final
@@ -224,7 +238,7 @@ class _Radii:
             X_A, X_B, own, _, *sizes = given
             core = Separation(value, three(on_a), three(on_b), three(normal))
             found = core.rounded(*self.of(sizes))
-            X_WA = Pose.from_matrix(X_B if is_turned else X_A) @ Pose.from_matrix(own)
+            X_WA = Pose.from_matrix(X_B if is_turned else X_A) @ _placed(self.a, own)
             is_number = absolute(found.value) < math.inf
             nothing = (select(is_number, 0.0, math.nan),) * 3
             points = [add(X_WA @ p, nothing) for p in (found.on_a, found.on_b)]

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number, Vector3, add, dot, scale
-from armillary.trace.functions import by_precision, maximum, minimum, select, sqrt
+from armillary.trace.functions import by_precision, maximum, select, sqrt
 
 
 class Separation(NamedTuple):
@@ -51,8 +51,13 @@ COLUMNS: Final = {"value": (), "gap": (), "on_a": (3,), "on_b": (3,), "normal": 
 
 
 def clamp(x: Number, half: Number) -> Number:
-    """Return the number in [-half, half] that is nearest to `x`."""
-    return minimum(maximum(x, 0.0 - half), half)
+    """Return the number in [-half, half] that is nearest to `x`; NaN where `x` is.
+
+    Minimum and maximum would look for NaN in both of their arguments.
+    """
+    least = 0.0 - half
+    above = select(least > x, least, x)
+    return select(half < above, half, above)
 
 
 def choose(truth: Any, a: Sequence[Number], b: Sequence[Number]) -> Any:

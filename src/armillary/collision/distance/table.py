@@ -91,7 +91,7 @@ def stages_of(
     """
     formula = FORMULAS.get((type(a), type(b)))
     if formula:
-        return (_program(formula, a, b),)
+        return (_program(formula, a, b, is_full=is_full),)
     if isinstance(b, HalfSpace):
         raise ModelError(
             "Two half spaces overlap without end, unless they are exactly opposite; "
@@ -102,7 +102,7 @@ def stages_of(
     return convex_stages(a, b, is_full=is_full, has_depth=has_depth)
 
 
-def _program(formula: Formula, a: Primitive, b: Primitive) -> Program:
+def _program(formula: Formula, a: Primitive, b: Primitive, *, is_full: bool) -> Program:
     sizes = {**sizes_of(a, "a"), **sizes_of(b, "b")}
 
     def separation(X: Any, *numbers: Any) -> Any:
@@ -112,7 +112,10 @@ def _program(formula: Formula, a: Primitive, b: Primitive) -> Program:
             for shape, side in ((a, "a"), (b, "b"))
         )
         found = formula(first, second, Pose.from_matrix(X))
+        if not is_full:
+            return found.value
         return found.value, 0.0, found.on_a, found.on_b, found.normal
 
     name = f"{type(a).__name__}_{type(b).__name__}".lower()
-    return trace(separation, name=name, outputs=tuple(COLUMNS), X=(3, 4), **sizes)
+    outputs = tuple(COLUMNS) if is_full else ("value",)
+    return trace(separation, name=name, outputs=outputs, X=(3, 4), **sizes)

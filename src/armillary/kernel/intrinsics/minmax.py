@@ -24,8 +24,8 @@ def maximum(b: VectorBuilder, x: Value, y: Value) -> Value:
 
 
 def _pick(b: VectorBuilder, relation: str, x: Value, y: Value) -> Value:
-    # The first select is one instruction of x86 and gives y where either is NaN. The
-    # second is none where x is a constant.
+    # The first select is one instruction of x86 and gives y where either is NaN. Where
+    # x is a constant, LLVM leaves the second one out.
     if not y.startswith("%"):
         x, y = y, x
     picked = b.select(b.fcmp(relation, x, y), x, y)
