@@ -33,6 +33,7 @@ from armillary.model.rules import Rules
 from armillary.model.workcell import DEFAULT_RULES, Workcell
 
 if TYPE_CHECKING:
+    from armillary.collision.check import CollisionCheck
     from armillary.ik.differential import DifferentialSolver
     from armillary.ik.inverse_kinematics import InverseKinematics
     from armillary.model.closed_form import ClosedForm
@@ -255,7 +256,7 @@ class Cell:
     bias_acceleration = _asks(questions.bias_acceleration)
     pose_error = _asks(questions.pose_error)
 
-    def ik(
+    def ik(  # noqa: PLR0913
         self,
         frames: str | Sequence[str],
         *,
@@ -266,6 +267,7 @@ class Cell:
         rotation: str = "xyz",
         axes: str = "target",
         closed: ClosedForm | None = None,
+        avoid: CollisionCheck | None = None,
     ) -> InverseKinematics:
         """Return the solver of inverse kinematics: targets to joint positions.
 
@@ -280,14 +282,16 @@ class Cell:
                 spin about its z; empty leaves the direction free.
             axes: Whether these axes are those of the `target` or of `relative_to`.
             closed: A closed form of your own for these joints.
+            avoid: A check such as `cell.collision(state)`, of the same state: answers
+                where its links touch do not count.
 
         Returns:
             A solver to call with targets (..., 4, 4), or (..., k, 4, 4) for k frames.
 
         Raises:
             UnknownName: A frame or joint does not exist.
-            ModelError: A bare name is not unique, nothing is asked for, or no joint
-                moves a frame.
+            ModelError: A bare name is not unique, nothing is asked for, no joint
+                moves a frame, or the check is of another cell or state.
         """
         from armillary.ik.factory import solver_of  # nobody else pays for it
 
@@ -301,6 +305,7 @@ class Cell:
             rotation=rotation,
             axes=axes,
             closed=closed,
+            avoid=avoid,
         )
 
     def differential_ik(  # noqa: PLR0913

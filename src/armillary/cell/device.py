@@ -22,6 +22,7 @@ from armillary.model.workcell import Workcell
 from armillary.spatial.inertia import SpatialInertia
 
 if TYPE_CHECKING:
+    from armillary.collision.check import CollisionCheck
     from armillary.ik.inverse_kinematics import InverseKinematics
 
 __all__ = ["Device", "device"]
@@ -284,6 +285,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         position: str = "xyz",
         rotation: str = "xyz",
         axes: str = "target",
+        avoid: CollisionCheck | None = None,
     ) -> InverseKinematics:
         """Return the solver of inverse kinematics: targets to its q; as `cell.ik`.
 
@@ -296,10 +298,12 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             position: As for `cell.ik`.
             rotation: As for `cell.ik`.
             axes: As for `cell.ik`.
+            avoid: As for `cell.ik`.
 
         Raises:
             UnknownName: A frame does not exist.
-            ModelError: Nothing is asked for, or no joint of it moves a frame.
+            ModelError: Nothing is asked for, no joint of it moves a frame, or the check
+                is of another cell or state.
         """
         from armillary.ik.factory import solver_of  # nobody else pays for it
 
@@ -312,6 +316,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             position=position,
             rotation=rotation,
             axes=axes,
+            avoid=avoid,
         )
 
     # inside

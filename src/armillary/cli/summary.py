@@ -21,6 +21,8 @@ ADVICE: Final = {
     Reason.LIMITS: "Ask for less with --position or --rotation, or let more joints "
     "move; 'armillary info' shows the limits.",
     Reason.TIMEOUT: "This proves nothing. Give the call more time.",
+    Reason.IN_COLLISION: "Ask for less with --position or --rotation, or move what is "
+    "in the way.",
     Reason.SINGULAR: "This is one of infinitely many; --near chooses among them.",
 }
 

@@ -47,6 +47,7 @@ def answer(forms: Sequence[Method], numeric: NumericSearch, query: Query) -> Can
             return found
     reason = found.reason[:, 0]
     blocked = reason == Reason.LIMITS
+    touching = reason == Reason.IN_COLLISION
     doubt = reason == Reason.NOT_FOUND
     _put_at_limits(found, problem, query, wanted)
     if not found.complete:
@@ -56,7 +57,11 @@ def answer(forms: Sequence[Method], numeric: NumericSearch, query: Query) -> Can
     if rows.size and query.arm_angle is None and (others or problem.can_search):
         left = query.at(rows, near=None, seed=found.q[rows, 0])
         found.take(rows, answer(others, numeric, left))
-        reason[blocked & ~succeeded(reason)] = Reason.LIMITS
+        found_there = succeeded(reason) | (reason == Reason.IN_COLLISION)
+        reason[blocked & ~found_there] = Reason.LIMITS
+    rows = np.flatnonzero(touching)
+    if rows.size and not found.complete and query.arm_angle is None:
+        _search_free(found, numeric, query, rows)
     return found
 
 
@@ -83,6 +88,19 @@ def _approached(
         return local
     found.take(rows[better], local, better)
     return found
+
+
+def _search_free(
+    found: Candidates,
+    numeric: NumericSearch,
+    query: Query,
+    rows: npt.NDArray[np.int64],
+) -> None:
+    """Write over answers to some targets, which touch something, those that do not."""
+    if numeric.problem.can_search:
+        others = numeric.candidates(query.at(rows))
+        free = others.success[:, 0]
+        found.take(rows[free], others, free)
 
 
 def _jumps(found: Candidates, problem: Problem, query: Query, near: Array) -> Truths:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from armillary.errors import unknown
+from armillary.ik.avoidance import Avoidance, Check
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.mechanism_form import mechanism_form
 from armillary.ik.problem import Goal, Problem, chosen_axes, with_moved_loops
@@ -36,6 +37,7 @@ def solver_of(  # noqa: PLR0913
     rotation: str,
     axes: str,
     closed: ClosedForm | None = None,
+    avoid: Check | None = None,
 ) -> InverseKinematics:
     """Return the solver for frames of a cell, which keeps it; see `Cell.ik`."""
     names = frame_list(frames, "ik")
@@ -79,7 +81,9 @@ def solver_of(  # noqa: PLR0913
         problem = Problem(tree, tuple(goals), selection, branch)
         solver = InverseKinematics(problem, closed or mechanism_form(problem))
         solver = known.setdefault(key, solver)
-    return solver
+    if avoid is None:
+        return solver
+    return solver.avoiding(Avoidance.of(avoid, cell, state, selection.inputs))
 
 
 def _other_branch(state: State) -> Branch | None:

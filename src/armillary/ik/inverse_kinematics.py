@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, unknown
 from armillary.ik.answer import answer
+from armillary.ik.avoidance import Avoidance
 from armillary.ik.best import least_of
 from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.numeric import NumericSearch
@@ -40,10 +41,16 @@ class InverseKinematics:
     Attributes:
         joints: Names of the joints in q.
         goals: What is reached.
-        numeric: The numeric search.
+        numeric: The numeric search, which by itself avoids nothing.
+        avoid: What tells where answers touch something, or None.
     """
 
-    def __init__(self, problem: Problem, own: ClosedForm | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        own: ClosedForm | None = None,
+        avoid: Avoidance | None = None,
+    ) -> None:
         """Prepare for a problem; see `cell.ik`.
 
         Raises:
@@ -52,6 +59,7 @@ class InverseKinematics:
         """
         self._problem = problem
         self._own = own
+        self.avoid = avoid
         if own is not None and not (
             len(problem.goals) == 1 and problem.goals[0].is_whole
         ):
@@ -63,13 +71,19 @@ class InverseKinematics:
         self.numeric = NumericSearch(problem)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._problem, self._own)
+        return type(self), (self._problem, self._own, self.avoid)
 
     def __copy__(self) -> InverseKinematics:
         return self
 
     def __deepcopy__(self, memo: object) -> InverseKinematics:
         return self
+
+    def avoiding(self, avoid: Avoidance) -> InverseKinematics:
+        """Return the solver of answers that touch nothing; it shares all else."""
+        solver = object.__new__(type(self))
+        vars(solver).update(vars(self), avoid=avoid)
+        return solver
 
     @property
     def closed(self) -> RecognisedForm | UserForm | None:
@@ -157,6 +171,7 @@ class InverseKinematics:
             random_seed=random_seed,
             threads=threads,
             explain=explain,
+            avoid=self.avoid,
         )
         forms = self._forms(method, arm_angle)
         return Solution(answer(forms, self.numeric, query), query.batch)
@@ -202,6 +217,7 @@ class InverseKinematics:
             tolerance=tolerance,
             timeout=timeout,
             starts=starts,
+            avoid=self.avoid,
         )
         first = [*self._forms(method, arm_angle), self.numeric][0]
         if has_free_elbow(first, query):
@@ -257,6 +273,7 @@ class InverseKinematics:
             timeout=timeout,
             explain=explain,
             starts=starts,
+            avoid=self.avoid,
         )
         first = [*self._forms(method, arm_angle), self.numeric][0]
         found = first.candidates(query, every=True)
@@ -314,6 +331,7 @@ class InverseKinematics:
             tolerance=tolerance,
             timeout=timeout,
             explain=explain,
+            avoid=self.avoid,
         )
         forms = self._forms(method, arm_angle)
         if len(query.batch) != 1:

@@ -39,6 +39,8 @@ class Method(Protocol):
     def candidates(self, query: Query, *, every: bool = False) -> Candidates:
         """Return candidates for each target.
 
+        Those that touch what `query.avoid` tells of have the reason `IN_COLLISION`.
+
         Args:
             query: The targets.
             every: Whether all that the method knows are asked for; else those among
@@ -179,5 +181,6 @@ def _candidates(arrays: dict[str, Any], complete: bool) -> Candidates:
 
 # How good a candidate is by its reason: the less the better.
 RANKS = np.zeros(len(Reason))
+RANKS[Reason.IN_COLLISION] = 0.5
 RANKS[[Reason.LIMITS, Reason.NOT_FOUND, Reason.TIMEOUT]] = 1.0, 2.0, 2.0
 RANKS[Reason.OUT_OF_REACH] = 3.0

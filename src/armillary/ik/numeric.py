@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from armillary.ik.avoidance import marked, search_free
 from armillary.ik.enumerate import search_all
 from armillary.ik.loop_search import (
     ClosedSamples,
@@ -101,7 +102,11 @@ class NumericSearch:
         Every candidate is what is found from `query.starts` starts each.
         """
         if every:
-            return self._all(query)
+            return marked(self._all(query), query)
+        return search_free(self._found(query), self._found, query, self.problem)
+
+    def _found(self, query: Query) -> Candidates:
+        """Return what is found for each target, whatever it touches."""
         rows, near = _rows(query), query.near is not None
         threads = 1 if len(rows) == 1 else query.threads or default_threads()
         run: Run = self._search(near)
@@ -126,7 +131,8 @@ class NumericSearch:
         rows = np.concatenate((_rows(query), first), axis=1)
         plan = self._plan(query, LOCAL)
         search = self._search(True)
-        return _candidates(search(rows, plan, seeds=first, deadline=query.deadline))
+        found = search(rows, plan, seeds=first, deadline=query.deadline)
+        return marked(_candidates(found), query)
 
     def follow(
         self, query: Query, start: Array, options: SearchOptions = FOLLOWING
@@ -143,17 +149,18 @@ class NumericSearch:
             rows, self._plan(query, options), start, deadline=query.deadline
         )
         if not (query.explain and found.failures):
-            return _candidates(found)
+            return marked(_candidates(found), query)
         run = partial(search, deadline=query.deadline)
         query = query._replace(search_options=options)
-        return _candidates(found, self._settle(found, rows, query, run, None))
+        reasons = self._settle(found, rows, query, run, None)
+        return marked(_candidates(found, reasons), query)
 
     # inside
 
     def _all(self, query: Query) -> Candidates:
         query = query._replace(near=None, explain=False, search_options=ONCE)
         lower, upper = np.clip(self.problem.limits, -math.pi, math.pi)
-        return search_all(self.candidates, query, (lower, upper))
+        return search_all(self._found, query, (lower, upper))
 
     def _near(self, run: Run, rows: Array, near: Array, query: Query) -> SearchResult:
         """Return the nearest answers that are found; where none is, any other."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from armillary.kinematics.state import State
 Array = npt.NDArray[np.float64]
 Batch = tuple[int, ...]
 Tolerance = tuple[float, float]
+Avoid = Callable[[Array], npt.NDArray[np.bool_]]
 
 TOLERANCE: Tolerance = (1e-6, 1e-6)
 """What may remain of a target that is met, if nothing is said [m, rad]."""
@@ -42,6 +44,7 @@ class Query(NamedTuple):
         deadline: When to stop, see `deadline_of`.
         explain: Whether to find out if joint limits block what a search misses.
         starts: How many starts a search for all candidates has for each target.
+        avoid: What tells where answers touch something: q (..., n) to truths (...).
     """
 
     targets: Array
@@ -57,6 +60,7 @@ class Query(NamedTuple):
     deadline: int
     explain: bool
     starts: int
+    avoid: Avoid | None
 
     def at(self, rows: Any, **changes: Any) -> Query:
         """Return the query of some of the targets, as a batch of one dimension.
@@ -105,6 +109,7 @@ def query_of(  # noqa: PLR0913
     timeout: float | None = None,
     explain: bool = True,
     starts: int = 64,
+    avoid: Avoid | None = None,
 ) -> Query:
     """Return a query of targets and options as callers give them.
 
@@ -121,6 +126,7 @@ def query_of(  # noqa: PLR0913
         timeout: Time for the whole query [s].
         explain: As for a call.
         starts: As for `InverseKinematics.all`.
+        avoid: What tells where answers touch something.
 
     Raises:
         ShapeError: A shape does not fit, or a tolerance or timeout is not above 0.
@@ -147,6 +153,7 @@ def query_of(  # noqa: PLR0913
         0 if timeout is None else deadline_of(timeout),
         explain,
         starts,
+        avoid,
     )
 
 

@@ -16,7 +16,8 @@ class Reason(Ending):
 
     `OUT_OF_REACH` is claimed only where it is proven; `NOT_FOUND` says that the search
     spent its budget, no more; `TIMEOUT`, that its time was over before. `LIMITS` says
-    that an answer was found beyond the joint limits and none within.
+    that an answer was found beyond the joint limits and none within; `IN_COLLISION`,
+    that answers were found within them, and links touch at all of these.
     """
 
     SOLVED = search_layout.SOLVED, "solved"
@@ -26,6 +27,7 @@ class Reason(Ending):
     LIMITS = 4, "blocked by joint limits: found only beyond them"
     SINGULAR = 5, "singular: the closed form has no unique answer there"
     TIMEOUT = search_layout.STOPPED, "not found before the timeout"
+    IN_COLLISION = 7, "in collision: links touch at every answer that was found"
 
 
 SUCCESSES: Final = (Reason.SOLVED, Reason.SINGULAR)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from armillary.ik.avoidance import marked, nearest_free
 from armillary.ik.closed_forms.branch import ArmProblem
 from armillary.ik.closed_forms.coordinate import MOST_SLACK, SLACK
 from armillary.ik.closed_forms.family import require
@@ -129,7 +130,9 @@ class RecognisedForm:
         nearest it is that of `near`, and where limits forbid that, of OTHER_ANGLES the
         one that leads to the nearest answer.
         """
-        return self._all(query) if every else self._nearest(query)
+        if every:
+            return marked(self._all(query), query)
+        return nearest_free(self._nearest(query), self, query, self._problem)
 
     def _all(self, query: Query) -> Candidates:
         targets, near, angle = query.targets[:, 0], query.near, query.arm_angle

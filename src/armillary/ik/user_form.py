@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, printable
+from armillary.ik.avoidance import marked, nearest_free
 from armillary.ik.closed_forms.branch import chord_square
 from armillary.ik.closed_forms.coordinate import clipped
 from armillary.ik.closed_forms.program import (
@@ -151,9 +152,16 @@ class UserForm:
         Raises:
             ModelError: The user's code fails.
         """
+        if self._problem.selection.passive:
+            found = self._with_loops(query, every)
+        else:
+            found = self._of_tree(query, every)
+        if every:
+            return marked(found, query)
+        return nearest_free(found, self, query, self._problem)
+
+    def _of_tree(self, query: Query, every: bool) -> Candidates:
         targets, problem = query.targets[:, 0], self._problem
-        if problem.selection.passive:
-            return self._with_loops(query, every)
         n = len(problem.joints)
         near = query.near if every else query.wanted
         near = np.clip(np.zeros(n) if near is None else near, *problem.finite_limits)

@@ -1,0 +1,230 @@
+"""Answers free of collision: what they avoid, and which candidates are left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, Self, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError, printable, quote
+from armillary.ik.method import Candidates, Method
+from armillary.ik.problem import Problem
+from armillary.ik.query import Query
+from armillary.ik.reason import Reason
+from armillary.ik.whole_turns import nearest_turns
+from armillary.kernel.search import SearchOptions
+from armillary.kinematics.bound_state import bound_state, branch_of, home
+from armillary.kinematics.state import State
+from armillary.model.workcell import Workcell
+
+__all__ = ["Avoidance", "Check", "marked", "nearest_free", "search_free"]
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+
+ROUNDS: Final = (8, 24, 96)
+"""Starts of each round of a search for answers that touch nothing."""
+ONCE: Final = SearchOptions(steps=40, stale_factor=np.inf, starts=1)
+AT_ONCE: Final = 65536
+SPREAD: Final = 1.5  # how far from `near` half of the starts are, at most [m or rad]
+START_SEED: Final = 161803
+
+
+@runtime_checkable
+class Check(Protocol):
+    """A test for collision, such as `cell.collision(state)` returns."""
+
+    @property
+    def cell(self) -> Workcell:
+        """Return whose links are tested."""
+        ...
+
+    @property
+    def state(self) -> State:
+        """Return whose attachments, moved bases and branch of closed loops count."""
+        ...
+
+    def __call__(self, q: npt.ArrayLike) -> Truths:
+        """Return where links touch: all joint positions (..., n) to truths (...)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Avoidance:
+    """A test for collision as a function of the joints that move.
+
+    Attributes:
+        check: The test.
+        joints: The places of the joints that move in the cell's q.
+        rest: Where all joints are, from which the others take their positions.
+    """
+
+    check: Check
+    joints: tuple[int, ...]
+    rest: tuple[float, ...]
+
+    @classmethod
+    def of(
+        cls, check: Any, cell: Workcell, state: State | None, joints: tuple[int, ...]
+    ) -> Self:
+        """Return the test for joints of a cell; the others are as in `state`.
+
+        Raises:
+            ModelError: `check` is something else, or a check of another cell, of other
+                attachments or moved bases, or of another branch.
+        """
+        if not isinstance(check, Check):
+            raise ModelError(
+                "avoid= takes a collision check, such as cell.collision(state), not "
+                f"{printable(repr(check))}."
+            )
+        if check.cell is not cell and check.cell != cell:
+            raise ModelError(
+                f"The collision check to avoid is of another cell, "
+                f"{quote(check.cell.name)}: make it of this one, by "
+                "avoid=cell.collision(state)."
+            )
+        bound = home(cell) if state is None else bound_state(cell, state)
+        tested = bound_state(cell, check.state)
+        for k in bound.tree.movable:
+            mine, other = bound.tree.bases[k], tested.tree.bases[k]
+            if mine.frame != other.frame:
+                name = quote(cell.manipulators[k].name)
+                raise _elsewhere(
+                    f"{name} is on {quote(other.on)} in the state of the check and "
+                    f"on {quote(mine.on)} in that of ik, or elsewhere on it"
+                )
+        if branch_of(bound) is not branch_of(tested):
+            raise _elsewhere("closed loops are on other branches")
+        return cls(check, joints, bound.q)
+
+    def __call__(self, q: Array) -> Truths:
+        """Return where links touch: the joints that move, (..., n), to truths (...)."""
+        whole = np.empty((*q.shape[:-1], len(self.rest)))
+        whole[...] = self.rest
+        whole[..., list(self.joints)] = q
+        return self.check(whole)
+
+
+def _elsewhere(how: str) -> ModelError:
+    return ModelError(
+        f"The collision check to avoid is of another state: {how}. Give both the same: "
+        "cell.ik(..., state=state, avoid=cell.collision(state))."
+    )
+
+
+def marked(found: Candidates, query: Query) -> Candidates:
+    """Return candidates; those that would succeed but touch are `IN_COLLISION`.
+
+    All are tested in one call; what is found is changed.
+    """
+    if query.avoid is not None:
+        rows, which = np.nonzero(found.success)
+        if rows.size:
+            touching = query.avoid(found.q[rows, which])
+            found.reason[rows[touching], which[touching]] = Reason.IN_COLLISION
+    return found
+
+
+def nearest_free(
+    found: Candidates, method: Method, query: Query, problem: Problem
+) -> Candidates:
+    """Return the nearest candidates, others in place of those that touch something.
+
+    Args:
+        found: The nearest of a method for each target, or all; it is changed.
+        method: Knows all others.
+        query: The targets.
+        problem: What they are for.
+    """
+    if query.avoid is None:
+        return found
+    found = marked(found, query)
+    rows = np.flatnonzero(found.reason[:, 0] == Reason.IN_COLLISION)
+    if found.q.shape[1] > 1 or not rows.size:
+        return found
+    found.settled = False
+    near = _wanted(query, rows, problem)
+    others = method.candidates(query.at(rows, near=near), every=True).nearest(near)
+    free = others.success[:, 0]
+    found.take(rows[free], others, free)
+    return found
+
+
+def search_free(
+    found: Candidates,
+    search: Callable[[Query], Candidates],
+    query: Query,
+    problem: Problem,
+) -> Candidates:
+    """Return what a search found, other answers in place of those that touch something.
+
+    They are sought from more and more starts, the same for all targets; half of them
+    are around `near` if that is given. The nearest of a round is taken.
+
+    Args:
+        found: The candidate of each target; it is changed.
+        search: Finds one for each target from the start in `seed`.
+        query: The targets.
+        problem: What they are for.
+    """
+    if query.avoid is None:
+        return found
+    found = marked(found, query)
+    rng = np.random.default_rng([START_SEED, query.random_seed])
+    for each in ROUNDS:
+        rows = np.flatnonzero(found.reason[:, 0] == Reason.IN_COLLISION)
+        if not rows.size or query.is_late:
+            break
+        anywhere = rng.uniform(*problem.start_range, (each, len(problem.joints)))
+        around = rng.uniform(-SPREAD, SPREAD, (each // 2, len(problem.joints)))
+        piece = max(1, AT_ONCE // each)
+        for first in range(0, len(rows), piece):
+            part = rows[first : first + piece]
+            near = _wanted(query, part, problem)
+            starts = np.tile(anywhere, (len(part), 1, 1))
+            if query.near is not None:
+                starts[:, : len(around)] = near[:, np.newaxis] + around
+            others = _tried(search, query, part, starts, problem).nearest(near)
+            free = others.success[:, 0]
+            found.take(part[free], others, free)
+    return found
+
+
+def _tried(
+    search: Callable[[Query], Candidates],
+    query: Query,
+    rows: npt.NDArray[np.int64],
+    starts: Array,
+    problem: Problem,
+) -> Candidates:
+    """Return what is found from each of several starts, shape (count, b, n)."""
+    shape = starts.shape[:2]
+    seeds = problem.within(starts.reshape(-1, starts.shape[2]))
+    at = np.repeat(rows, shape[1])
+    asked = query.at(at, near=None, seed=seeds, explain=False, search_options=ONCE)
+    tried = search(asked)
+    q = tried.q[:, 0]
+    if query.near is not None:
+        near = _wanted(query, at, problem)
+        q = nearest_turns(q, near, problem.limits, problem.turning)
+    return marked(
+        Candidates(
+            q=problem.within(q).reshape(*shape, -1),
+            reason=tried.reason.reshape(shape),
+            residual=tried.residual.reshape(*shape, 2),
+            steps=tried.steps.reshape(shape),
+            starts=tried.starts.reshape(shape),
+        ),
+        query,
+    )
+
+
+def _wanted(query: Query, rows: npt.NDArray[np.int64], problem: Problem) -> Array:
+    """Return what answers to some targets are to be near, shape (count, n)."""
+    wanted = query.wanted
+    there = wanted[rows] if wanted.ndim > 1 else np.tile(wanted, (len(rows), 1))
+    return np.clip(there, *problem.finite_limits)
