@@ -164,6 +164,7 @@ def load(  # noqa: PLR0913
         UnknownName: There is no such format or plug-in, or choice of scripts.
     """
     from armillary.formats import registry
+    from armillary.formats.mesh.files import mesh_files
 
     if scripts not in _SCRIPTS:
         raise unknown("choice of scripts", scripts, _SCRIPTS)
@@ -186,7 +187,7 @@ def load(  # noqa: PLR0913
         from armillary.scripts.mechanism import isolate_scripts
 
         isolate_scripts(workcell)
-    return Cell.of(workcell)
+    return Cell.of(workcell, meshes=mesh_files(path, packages, folders))
 
 
 def save(

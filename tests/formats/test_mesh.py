@@ -8,6 +8,7 @@ import io
 import itertools
 import json
 import os
+import pickle
 import re
 import struct
 import sys
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armillary.errors import FormatError
+from armillary.errors import ArmillaryError, FormatError
 from armillary.formats.diagnostic import Diagnostic, Place, Report
 from armillary.formats.mesh import MeshFiles, read_parts, read_triangles
 from armillary.formats.mesh.read import KINDS, read_surface
@@ -1309,6 +1310,74 @@ def test_references_are_followed_and_scaled(folder: Path):
     assert again is not None
     assert same_body(again, BLOB)
     assert files.report.diagnostics == ()
+
+
+def test_the_hull_of_a_mesh_has_its_looks_and_is_made_once(folder: Path):
+    files = MeshFiles(folder / "model")
+    mesh = Mesh(
+        file="part.stl",
+        scale=(2.0, 1.0, -1.0),
+        name="part",
+        pose=Pose.translation(1, 2, 3),
+        colour=(1, 0, 0, 1),
+    )
+    hull = files.hull(mesh)
+    assert hull is not None
+    assert (hull.name, hull.pose, hull.colour) == (mesh.name, mesh.pose, mesh.colour)
+    directions = np.random.default_rng(0).normal(size=(200, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    points = BLOB.vertices * mesh.scale
+    reach = (points @ directions.T).max(axis=0)
+    slack = (np.array(hull.vertices) @ directions.T).max(axis=0) - reach
+    assert slack.min() >= -1e-6  # numbers of STL are float32
+    assert slack.max() <= 0.005 * np.ptp(points, axis=0).max()
+    exact = files.hull(mesh, tolerance=0.0)
+    assert exact is not None
+    assert exact.volume == pytest.approx(2.0 * BLOB.volume, rel=1e-5)
+    (folder / "model/part.stl").unlink()
+    (folder / "model/part.stl").write_bytes(b"other")
+    assert files.hull(mesh) == hull
+    other = files.hull(Mesh(file="part.stl", scale=mesh.scale))
+    assert other is not None
+    assert other.vertices == hull.vertices
+    again = pickle.loads(pickle.dumps(files))
+    with pytest.raises(FormatError):  # in another process, files are read again
+        again.hull(mesh)
+
+
+def test_open_flat_and_reversed_meshes_have_hulls(tmp_path: Path):
+    flat = Triangles(CUBE * (1, 1, 0), [(0, 2, 6), (0, 6, 4)])
+    line = Triangles([(0, 0, 0), (1, 0, 0), (2, 0, 0)], [(0, 1, 2)])
+    bodies = {
+        "flat": flat,
+        "line": line,
+        "reversed": BLOB.reversed(),
+        "open": Triangles(BLOB.vertices, BLOB.faces[3:]),
+    }
+    for name, body in bodies.items():
+        (tmp_path / f"{name}.stl").write_bytes(stl(body))
+        hull = MeshFiles(tmp_path).hull(Mesh(file=f"{name}.stl"))
+        assert hull is not None
+        for direction in np.random.default_rng(0).normal(size=(50, 3)):
+            reach = (body.vertices[np.unique(body.faces)] @ direction).max()
+            assert hull.support(direction) @ direction >= reach - 1e-6
+    point = Triangles(np.ones((3, 3)), [(0, 1, 2)])
+    (tmp_path / "point.stl").write_bytes(stl(point))
+    with pytest.raises(ArmillaryError):
+        MeshFiles(tmp_path).hull(Mesh(file="point.stl"))
+
+
+def test_the_hull_of_many_corners_is_made_in_seconds(tmp_path: Path):
+    cloud = np.random.default_rng(0).normal(size=(100_000, 3))
+    cloud /= np.linalg.norm(cloud, axis=1, keepdims=True)
+    corners = np.arange(99_999).reshape(-1, 3)
+    (tmp_path / "ball.stl").write_bytes(stl(Triangles(cloud, corners)))
+    start = time.process_time()
+    hull = MeshFiles(tmp_path).hull(Mesh(file="ball.stl"))
+    assert time.process_time() - start < 60.0
+    assert hull is not None
+    assert len(hull.vertices) <= 1000
+    assert hull.volume > 4.18
 
 
 def test_a_file_is_read_once(folder: Path):

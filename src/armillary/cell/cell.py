@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, wraps
+from dataclasses import dataclass, field
+from functools import cached_property, partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -30,6 +30,7 @@ from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD, Mount
 from armillary.model.property import Property
 from armillary.model.rules import Rules
+from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import DEFAULT_RULES, Workcell
 
 if TYPE_CHECKING:
@@ -70,6 +71,19 @@ def _asks(
     return method
 
 
+def _asks_of_meshes(
+    question: Callable[Concatenate[Workcell, P], R],
+) -> Callable[Concatenate[Cell, P], R]:
+    """Return the same for a question that takes what reads the meshes of the cell."""
+
+    @wraps(question)
+    def method(self: Cell, *args: P.args, **kwargs: P.kwargs) -> R:
+        kwargs.setdefault("meshes", self.meshes)
+        return question(self.workcell, *args, **kwargs)
+
+    return method
+
+
 def _edits(
     edit: Callable[Concatenate[Workcell, P], Workcell],
 ) -> Callable[Concatenate[Cell, P], Cell]:
@@ -77,7 +91,7 @@ def _edits(
 
     @wraps(edit)
     def method(self: Cell, *args: P.args, **kwargs: P.kwargs) -> Cell:
-        return self.of(edit(self.workcell, *args, **kwargs))
+        return self.of(edit(self.workcell, *args, **kwargs), meshes=self.meshes)
 
     return method
 
@@ -94,9 +108,11 @@ class Cell:
 
     Attributes:
         workcell: The manipulators, mounts and rules, to which questions are put.
+        meshes: What reads the files of its meshes; None where it is not known.
     """
 
     workcell: Workcell
+    meshes: MeshSource | None = field(default=None, compare=False)
 
     def __init__(
         self,
@@ -107,8 +123,13 @@ class Cell:
         properties: Sequence[Property] = (),
         rules: Rules = DEFAULT_RULES,
         loops: Sequence[Closure | Rod] = (),
+        meshes: MeshSource | None = None,
     ) -> None:
-        """Make the workcell; see `Workcell` for its fields and errors."""
+        """Make the workcell; see `Workcell` for its fields and errors.
+
+        meshes: What reads the files of its meshes, such as
+            `armillary.formats.mesh.MeshFiles(folder)`.
+        """
         workcell = Workcell(
             name=name,
             manipulators=manipulators,
@@ -118,16 +139,18 @@ class Cell:
             loops=loops,
         )
         object.__setattr__(self, "workcell", workcell)
+        object.__setattr__(self, "meshes", meshes)
 
     @classmethod
-    def of(cls, workcell: Workcell) -> Self:
-        """Return the cell that asks `workcell`."""
+    def of(cls, workcell: Workcell, *, meshes: MeshSource | None = None) -> Self:
+        """Return the cell that asks `workcell`, and has `meshes` read its meshes."""
         cell = cls.__new__(cls)
         object.__setattr__(cell, "workcell", workcell)
+        object.__setattr__(cell, "meshes", meshes)
         return cell
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).of, (self.workcell,)
+        return partial(type(self).of, meshes=self.meshes), (self.workcell,)
 
     def __repr__(self) -> str:
         return repr(self.workcell)
@@ -366,8 +389,8 @@ class Cell:
     twist = _asks(state_twist.twist)
     carried = _asks(payload.carried)
     pairs = _asks(pairs.pairs)
-    collision = _asks(check.collision)
-    violations = _asks(violations.violations)
+    collision = _asks_of_meshes(check.collision)
+    violations = _asks_of_meshes(violations.violations)
 
     # closed loops
 

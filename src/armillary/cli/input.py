@@ -12,6 +12,7 @@ from armillary.cli.hints import diagnostic_text
 from armillary.errors import quote
 from armillary.formats import registry
 from armillary.formats.diagnostic import Place, Report, Severity
+from armillary.formats.mesh.files import mesh_files
 from armillary.model.workcell import Workcell
 from armillary.scripts.manipulator import scripted
 from armillary.scripts.mechanism import isolate_scripts, scripts_of
@@ -130,7 +131,8 @@ def open_cell(options: argparse.Namespace) -> Cell:
     """
     workcell, report = read(options)
     warn(report)
-    return Cell.of(workcell)
+    meshes = mesh_files(options.file, dict(options.package), options.folder)
+    return Cell.of(workcell, meshes=meshes)
 
 
 def warn(report: Report) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.distance.pair import distance
+from armillary.collision.hulls import hull_of, warn_of_hulls
 from armillary.collision.pairs import pairs
 from armillary.collision.shape_pairs import PlacedShape, ShapePairs
 from armillary.errors import ModelError, ShapeError
@@ -22,6 +23,7 @@ from armillary.kinematics.state import State
 from armillary.model.link_pairs import Pairs
 from armillary.model.primitive import Primitive
 from armillary.model.rules import Rules
+from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program
 
@@ -63,6 +65,7 @@ def collision(
     *,
     rules: Rules | None = None,
     margin: float = 0.0,
+    meshes: MeshSource | None = None,
 ) -> CollisionCheck:
     """Return the test for collision of the links of a cell.
 
@@ -75,19 +78,22 @@ def collision(
             default as the cell was built.
         rules: Which pairs are tested, in place of the cell's own.
         margin: Links nearer than this count as touching [m], at least 0.
+        meshes: What reads meshes, such as `armillary.formats.mesh.MeshFiles(folder)`;
+            by default what `arm.load` has left with the cell. Meshes are treated by
+            their hulls, and a warning says so once.
 
     Raises:
         StateError: The state is not one of this cell.
         UnknownName: The rules name a link that does not exist.
-        ModelError: A link that is tested has a mesh as a collision shape, two half
-            spaces are to be tested, there are too many pairs, or the margin is invalid.
+        ModelError: A mesh of a link that is tested cannot be read, two half spaces are
+            to be tested, there are too many pairs, or the margin is invalid.
     """
     if not 0.0 <= margin < np.inf:
         raise ModelError(f"The margin must be finite and at least 0, not {margin!r}.")
     bound = home(cell) if state is None else bound_state(cell, state)
     tested = pairs(cell, bound, rules=rules)
     bases = base_poses(bound.tree)
-    shapes, owners = _shapes(cell, tested, bases)
+    shapes, owners = _shapes(cell, tested, bases, meshes)
     found = [
         (k, a, b)
         for k, (i, j) in enumerate(tested.indices.tolist())
@@ -106,35 +112,31 @@ def collision(
         starts,
         bases,
         branch_of(bound),
+        meshes,
     )
 
 
 def _shapes(
-    cell: Workcell, tested: Pairs, bases: BasePoses
+    cell: Workcell, tested: Pairs, bases: BasePoses, meshes: MeshSource | None
 ) -> tuple[list[PlacedShape], dict[int, range]]:
     """Return the shapes of all links that are tested, and which ones each has."""
     shapes: list[PlacedShape] = []
     owners: dict[int, range] = {}
-    meshes: list[str] = []
+    with_hulls: list[str] = []
     places: list[int] = np.unique(tested.indices).tolist()
     for place in places:
         name, first = tested.links[place], len(shapes)
         link = cell.links[cell.frame(name).link]
         for shape in link.collision_shapes:
             if isinstance(shape, Primitive):
-                row = bases.frames.rows[name]
-                shapes.append(PlacedShape(shape, row, link.primary, name))
-            elif name not in meshes:
-                meshes.append(name)
+                solid = shape
+            else:
+                solid = hull_of(shape, name, meshes)
+                with_hulls.append(name)
+            row = bases.frames.rows[name]
+            shapes.append(PlacedShape(solid, row, link.primary, name))
         owners[place] = range(first, len(shapes))
-    if meshes:
-        named = ", ".join(f"'{name}'" for name in meshes[:3])
-        more = f" and {len(meshes) - 3} more" if len(meshes) > 3 else ""
-        raise ModelError(
-            f"Collision shapes of {named}{more} are meshes, which have no distance. "
-            "Give these links hulls, link.replace(collisions=[ConvexPolyhedron.around("
-            "vertices)]), or primitives; or leave them out: rules.exclude(link, '*')."
-        )
+    warn_of_hulls(cell, with_hulls)
     return shapes, owners
 
 
@@ -161,12 +163,14 @@ class CollisionCheck:
     _starts: npt.NDArray[np.int64]  # the first pair of shapes of each pair of links
     _bases: BasePoses
     _branch: Branch | None
+    _meshes: MeshSource | None
 
     def __repr__(self) -> str:
         return f"<collision check of {len(self.pairs)} pairs, margin {self.margin} m>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made_again, (self.cell, self.state, self.rules, self.margin)
+        given = (self.cell, self.state, self.rules, self.margin, self._meshes)
+        return _made_again, given
 
     def __copy__(self) -> CollisionCheck:
         return self
@@ -326,10 +330,14 @@ class CollisionCheck:
 
 
 def _made_again(
-    cell: Workcell, state: State, rules: Rules | None, margin: float
+    cell: Workcell,
+    state: State,
+    rules: Rules | None,
+    margin: float,
+    meshes: MeshSource | None,
 ) -> CollisionCheck:
     """Return a check that was pickled."""
-    return collision(cell, state, rules=rules, margin=margin)
+    return collision(cell, state, rules=rules, margin=margin, meshes=meshes)
 
 
 def _nearest_first(contact: Contact) -> tuple[bool, float]:

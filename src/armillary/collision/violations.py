@@ -12,6 +12,7 @@ from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.state import State
 from armillary.kinematics.violations import Violation, violations_of
 from armillary.model.rules import Rules
+from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 
 __all__ = ["violations"]
@@ -25,12 +26,13 @@ def violations(
     collisions: bool = True,
     rules: Rules | None = None,
     margin: float = 0.0,
+    meshes: MeshSource | None = None,
 ) -> tuple[Violation, ...]:
     """Return what of a state breaks limits of joints, and which links touch.
 
     Joints come first, in the order of links, then pairs of links, the nearest first.
-    Limits are inclusive. Where pairs of links cannot be tested, as meshes cannot, one
-    entry of the kind `untested` says why.
+    Limits are inclusive. Where pairs of links cannot be tested, as meshes without
+    files cannot, one entry of the kind `untested` says why.
 
     Args:
         cell: What is in the state.
@@ -40,6 +42,7 @@ def violations(
         collisions: Whether links are tested, too; else only joints are.
         rules: As for `collision`.
         margin: As for `collision` [m].
+        meshes: As for `collision`.
 
     Raises:
         StateError: The state is not one of this cell.
@@ -52,7 +55,7 @@ def violations(
         raise ModelError(f"The margin must be finite and at least 0, not {margin!r}.")
     if collisions and len(pairs(cell, given, rules=rules)):
         try:
-            check = collision(cell, given, rules=rules, margin=margin)
+            check = collision(cell, given, rules=rules, margin=margin, meshes=meshes)
         except ModelError as error:
             text = f"Links are not tested for collision: {error}"
             found.append(Violation("untested", cell.name, math.nan, margin, text))

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from armillary.errors import FormatError
+import msgspec
+import numpy as np
+
+from armillary.errors import FormatError, ModelError
 from armillary.formats.diagnostic import Diagnostic, Place, Report
 from armillary.formats.files import SIZE_CAP
 from armillary.formats.mesh.read import read_surface
 from armillary.formats.mesh.surface import MeshPart, Surface
 from armillary.formats.paths import Roots
+from armillary.model.geometry.outer_hull import outer_hull
 from armillary.model.geometry.triangles import Triangles
-from armillary.model.shapes import Mesh
+from armillary.model.shapes import ConvexPolyhedron, Mesh
+from armillary.model.shapes.convex_polyhedron import MOST_VERTICES
 
-__all__ = ["MeshFiles"]
+__all__ = ["MeshFiles", "mesh_files"]
+
+HULL_TOLERANCE: Final = 0.005
+"""How far a hull reaches beyond its mesh, as a part of the longest side of its box."""
 
 MISSING: Final = ("reference-missing", "reference-package")
 
@@ -42,7 +51,11 @@ class MeshFiles:
         self._missing = missing
         self._size_cap = size_cap
         self._read: dict[Path, Surface] = {}
+        self._hulls: dict[tuple[Any, ...], ConvexPolyhedron] = {}
         self._report = Report()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self._base, self._roots, self._missing, self._size_cap)
 
     @property
     def report(self) -> Report:
@@ -65,6 +78,39 @@ class MeshFiles:
         """
         surface = self._surface(mesh, place)
         return None if surface is None else surface.triangles().scaled(mesh.scale)
+
+    def hull(
+        self, mesh: Mesh, *, tolerance: float | None = None, place: Place | None = None
+    ) -> ConvexPolyhedron | None:
+        """Return a convex polyhedron around a mesh, with its name, pose and colour.
+
+        It is made once and kept. Open and flat meshes, and triangles that face inwards,
+        are treated alike: it is around all their corners.
+
+        Args:
+            mesh: A shape of a link.
+            tolerance: How far it may reach beyond the convex hull [m]; by default
+                1/200 of the longest side of the mesh's box, more where there would be
+                too many corners. With 0 it is the hull itself, which must not be flat.
+            place: As for `triangles`.
+
+        Returns:
+            None where the file is missing and that is but a warning.
+
+        Raises:
+            FormatError: As for `triangles`.
+            ModelError: SciPy is not installed; or, with a tolerance, the hull is flat
+                or has too many corners.
+        """
+        surface = self._surface(mesh, place)
+        if surface is None:
+            return None
+        key = (surface.path, mesh.scale, tolerance)
+        if key not in self._hulls:
+            triangles = surface.triangles().scaled(mesh.scale)
+            self._hulls[key] = _hull(triangles, tolerance)
+        looks = {"name": mesh.name, "pose": mesh.pose, "colour": mesh.colour}
+        return msgspec.structs.replace(self._hulls[key], **looks)
 
     def parts(
         self, mesh: Mesh, *, place: Place | None = None
@@ -104,3 +150,34 @@ class MeshFiles:
             self._report.warning(
                 found.place, found.code, found.message, hint=found.hint
             )
+
+
+def mesh_files(
+    path: str | os.PathLike[str],
+    packages: Mapping[str, str | os.PathLike[str]] | None,
+    folders: Iterable[str | os.PathLike[str]],
+) -> MeshFiles:
+    """Return what reads the meshes of a model's file; see `Roots` for the folders."""
+    base = os.path.dirname(os.path.abspath(path))
+    return MeshFiles(base, roots=Roots(packages=packages, folders=folders))
+
+
+def _again(
+    base: Path, roots: Roots, missing: Literal["error", "warn"], size_cap: int
+) -> MeshFiles:
+    """Return what reads the same meshes, in another process, where nothing is read."""
+    return MeshFiles(base, roots=roots, missing=missing, size_cap=size_cap)
+
+
+def _hull(triangles: Triangles, tolerance: float | None) -> ConvexPolyhedron:
+    points = triangles.vertices[np.unique(triangles.faces)]
+    if tolerance is not None:
+        return ConvexPolyhedron.around(points, tolerance=tolerance)
+    size = float(np.ptp(points, axis=0).max())
+    if size == 0.0:
+        raise ModelError("All corners of the mesh are at one point.")
+    corners, tolerance = None, HULL_TOLERANCE * size
+    while corners is None:
+        corners = outer_hull(points, tolerance, most=MOST_VERTICES)
+        tolerance *= 2.0
+    return ConvexPolyhedron(vertices=tuple(map(tuple, corners.tolist())))

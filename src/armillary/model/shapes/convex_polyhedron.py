@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from armillary.model.fields import TupleOfPoints, reduced
 from armillary.model.geometry.bounding import BoundingSphere, sphere_around
 from armillary.model.geometry.hull import check_spans_body, convex_hull
 from armillary.model.geometry.moments import Moments
+from armillary.model.geometry.outer_hull import outer_hull
 from armillary.model.geometry.tessellation import check_tolerance
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive
@@ -20,7 +21,7 @@ from armillary.model.shape import LARGEST
 
 Array = npt.NDArray[np.float64]
 
-MOST_VERTICES = 1000
+MOST_VERTICES: Final = 1000
 
 
 class ConvexPolyhedron(
@@ -35,16 +36,21 @@ class ConvexPolyhedron(
     vertices: TupleOfPoints
 
     @classmethod
-    def around(cls, points: npt.ArrayLike, **looks: Any) -> Self:
-        """Return the smallest convex polyhedron around points.
+    def around(
+        cls, points: npt.ArrayLike, *, tolerance: float = 0.0, **looks: Any
+    ) -> Self:
+        """Return a convex polyhedron around points, by default the smallest.
 
         Args:
             points: At least four [m], shape (n, 3); those inside are left out.
+            tolerance: How far it may reach beyond the hull [m], so that it has fewer
+                corners. Then any points will do: flat ones get as thick as allowed.
             looks: Pose, name and colour.
 
         Raises:
             ShapeError: The shape differs.
-            ModelError: They are not finite, lie in one plane, or too many are corners.
+            ModelError: They are not finite, lie in one plane, or too many are corners;
+                or the tolerance is invalid.
         """
         given = np.asarray(points, dtype=np.float64)
         if given.ndim != 2 or given.shape[1] != 3:
@@ -54,8 +60,18 @@ class ConvexPolyhedron(
                 "A convex polyhedron is around finite points, with coordinates of at "
                 f"most {LARGEST:g} m."
             )
-        corners = np.unique(convex_hull(given))
-        return cls(vertices=tuple(map(tuple, given[corners].tolist())), **looks)
+        if not 0.0 <= tolerance <= LARGEST:
+            raise ModelError(f"The tolerance must be at least 0 m, not {tolerance!r}.")
+        if tolerance > 0.0 and len(given):
+            corners = outer_hull(given, tolerance, most=MOST_VERTICES)
+            if corners is None:
+                raise ModelError(
+                    f"Within {tolerance:g} m of these points, a convex polyhedron has "
+                    f"more than {MOST_VERTICES} vertices; allow a greater tolerance."
+                )
+        else:
+            corners = given[np.unique(convex_hull(given))]
+        return cls(vertices=tuple(map(tuple, corners.tolist())), **looks)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return reduced(self)
@@ -65,7 +81,8 @@ class ConvexPolyhedron(
         count = len(self.vertices)
         if count > MOST_VERTICES:
             raise self._fault(
-                f"it has {count} vertices, more than {MOST_VERTICES}; make it coarser"
+                f"it has {count} vertices, more than {MOST_VERTICES}; make it coarser: "
+                "ConvexPolyhedron.around(points, tolerance=0.001)"
             )
         self._store_points("vertices", None)
         try:

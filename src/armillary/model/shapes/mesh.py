@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import msgspec
 
 from armillary.model.fields import ThreeFloats, default
+from armillary.model.geometry.triangles import Triangles
 from armillary.model.shape import Shape
+from armillary.model.shapes.convex_polyhedron import ConvexPolyhedron
 
 
 class Mesh(Shape, frozen=True, kw_only=True, tag="mesh"):
@@ -26,3 +30,24 @@ class Mesh(Shape, frozen=True, kw_only=True, tag="mesh"):
         items = self._items(self.scale, "scale", 3)
         scale = tuple(self._coordinate(item, "scale") for item in items)
         msgspec.structs.force_setattr(self, "scale", scale)
+
+
+class MeshSource(Protocol):
+    """What reads meshes for a cell: `armillary.formats.mesh.MeshFiles`."""
+
+    def triangles(self, mesh: Mesh) -> Triangles | None:
+        """Return the triangles of a mesh in its own frame [m]; None without its file.
+
+        Raises:
+            FormatError: The file may not be read, or is faulty.
+        """
+        ...
+
+    def hull(self, mesh: Mesh) -> ConvexPolyhedron | None:
+        """Return a polyhedron around a mesh, with its name, pose and colour.
+
+        Raises:
+            FormatError: As for `triangles`.
+            ModelError: There is none, as without SciPy.
+        """
+        ...
