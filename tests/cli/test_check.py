@@ -10,17 +10,19 @@ import armillary as arm
 from armillary.errors import FormatError, ModelError
 from armillary.formats import registry
 from armillary.formats.diagnostic import Place, Report
+from armillary.model.workcell import Workcell
+from armillary.shapes import HalfSpace, Sphere
 
 
 def stub(monkeypatch: pytest.MonkeyPatch, *kinds: str, cell: arm.Cell) -> None:
     """Have every file read as `cell`, with diagnostics of these kinds."""
 
-    def read(path: str, **_: object) -> tuple[arm.Cell, Report]:
+    def read(path: str, **_: object) -> tuple[Workcell, Report]:
         report = Report()
         for k, kind in enumerate(kinds, start=1):
             getattr(report, kind)(Place(path, k, 7), f"code-{k}", f"fault {k}")
         report.raise_if_errors()
-        return cell, report
+        return cell.workcell, report
 
     monkeypatch.setattr(registry, "read", read)
 
@@ -144,3 +146,50 @@ def test_a_guess_is_reported_with_its_option(run, tmp_path: Path):
     assert result.code == 1
     assert "With --lenient, they are swapped." in result.out
     assert run("check", str(path), "--lenient").code == 0
+
+
+def test_links_that_touch_at_home_are_warnings(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    links = [
+        arm.Link(name="a", collisions=[Sphere(radius=0.1)]),
+        arm.Link(
+            name="b",
+            parent="a",
+            joint=arm.joints.Prismatic(axis=(1, 0, 0)),
+            limits=arm.Limits(lower=0.15, upper=1.0),
+            collisions=[Sphere(radius=0.1)],
+        ),
+    ]
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="m", links=links)])
+    arm.save(cell, "free.cell.json")
+    assert run("check", "free.cell.json").out == (
+        "free.cell.json: 0 errors, 0 warnings\n"
+    )
+    cell = cell.replace(rules=arm.Rules.everything())
+    arm.save(cell, "x.cell.json")
+    result = run("check", "x.cell.json", "--explain")
+    assert result.code == 0
+    first, *_, last = result.out.splitlines()
+    assert first.startswith(
+        "x.cell.json: warning[links-touch]: At home, links 'm/a' and 'm/b' overlap by "
+        "0.05 m at (0.075, 0, 0)"
+    )
+    assert "links-touch:" in result.out
+    assert last == "x.cell.json: 0 errors, 1 warning"
+
+
+def test_links_that_cannot_be_tested_are_notes(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    floors = [
+        arm.Manipulator(name=n, links=[arm.Link(name="f", collisions=[HalfSpace()])])
+        for n in "ab"
+    ]
+    arm.save(arm.Cell(manipulators=floors), "x.cell.json")
+    result = run("check", "x.cell.json")
+    assert result.code == 0
+    assert "x.cell.json: note[links-untested]: Links are not tested" in result.out
+    assert result.out.endswith("0 errors, 0 warnings\n")

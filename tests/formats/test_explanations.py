@@ -19,6 +19,7 @@ SOURCE = Path(armillary.__file__).resolve().parent
 PAGE = ROOT / "docs" / "diagnostics.md"
 READERS = [*(SOURCE / "formats").rglob("*.py"), SOURCE / "model" / "validate.py"]
 READERS += [SOURCE / "scripts" / name for name in ("source.py", "mechanism.py")]
+READERS += [SOURCE / "cli" / "check.py"]
 
 ID = re.compile(r"[a-z]+(-[a-z]+)*")
 KEBAB = re.compile(r"[a-z]+(-[a-z]+)+")

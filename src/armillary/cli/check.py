@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from armillary.cli.explain import explanation
 from armillary.cli.hints import diagnostic_text
 from armillary.cli.input import add_file, read
+from armillary.collision.violations import violations
 from armillary.errors import FormatError, ModelError, printable
-from armillary.formats.diagnostic import Diagnostic, Severity, explained
+from armillary.formats.diagnostic import Diagnostic, Place, Severity, explained
+from armillary.kinematics.bound_state import home
 from armillary.model.display import plural
+from armillary.model.workcell import Workcell
 
 FAULTY = 1
+RESTING = 1e-6  # how deep parts that rest on others may be in them [m]
 
 
 def add(verbs: Any) -> None:
@@ -21,8 +26,8 @@ def add(verbs: Any) -> None:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "check",
         help="every diagnostic of a file, with its location and fix",
-        description="Print all diagnostics, each with its location, id and fix. The "
-        "exit code is 0 if none is an error, else 1.",
+        description="Print all diagnostics, each with its location, id and fix, and "
+        "which links touch at home. The exit code is 0 if none is an error, else 1.",
     )
     add_file(parser)
     parser.add_argument(
@@ -39,6 +44,7 @@ def run(options: argparse.Namespace) -> int:
         cell, report = read(options)
         diagnostics = report.diagnostics
         _ = cell.limits
+        diagnostics = [*diagnostics, *_contacts(cell, options.file)]
     except FormatError as error:
         diagnostics = error.diagnostics
         errors = sum(_severity(each) is Severity.ERROR for each in diagnostics)
@@ -54,6 +60,18 @@ def run(options: argparse.Namespace) -> int:
     counted = f"{plural(errors, 'error')}, {plural(warnings, 'warning')}"
     print(f"{printable(options.file)}: {counted}")
     return FAULTY if errors else 0
+
+
+def _contacts(cell: Workcell, path: str) -> Iterator[Diagnostic]:
+    """Yield what tested links do at home: that they touch, or cannot be tested."""
+    for each in violations(cell, home(cell), tolerance=RESTING):
+        text = each.message.removesuffix(".")
+        found = Diagnostic(place=Place(path), code="links-touch", message=text)
+        if each.kind == "untested":
+            yield replace(found, code="links-untested", severity=Severity.NOTE)
+        elif each.links:
+            text = f"At home, links {text.removeprefix('Links ')}"
+            yield replace(found, message=text, severity=Severity.WARNING)
 
 
 def _explanations(diagnostics: Sequence[Any]) -> Iterator[str]:

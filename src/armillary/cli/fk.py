@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,10 +15,9 @@ from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
 from armillary.cli.npy import npy_file
 from armillary.cli.options import add_frame_pair, add_out, add_state, chosen_state
-from armillary.cli.progress import Progress
 from armillary.cli.table import comma_separated
-from armillary.cli.vectors import Vectors, open_vectors
-from armillary.errors import ShapeError, StateError
+from armillary.cli.vectors import checked_vectors, open_vectors
+from armillary.errors import StateError
 
 Array = npt.NDArray[np.float64]
 Write = Callable[[Array], None]
@@ -67,24 +66,9 @@ def _many(cell: Cell, options: argparse.Namespace) -> int:
         factors = si_factors(cell.workcell, joints)
         batch = (0,) if vectors.batch is None else vectors.batch
         with _sink(options.out, batch) as write:
-            for q in _checked(vectors, joints, options.q_file):
+            for q in checked_vectors(vectors, joints, options.q_file):
                 write(fk(q * factors if options.degrees else q))
     return 0
-
-
-def _checked(
-    vectors: Vectors, joints: tuple[str, ...], path: str
-) -> Iterator[npt.NDArray[Any]]:
-    """Yield the chunks of a file, showing the progress."""
-    with Progress(vectors.size) as progress:
-        for q, done in vectors.chunks:
-            if q.shape[-1] != len(joints):
-                raise ShapeError(
-                    f"{path}: the vectors have {q.shape[-1]} numbers; "
-                    f"{len(joints)} are expected, for the joints {', '.join(joints)}."
-                )
-            yield q
-            progress.at(done)
 
 
 @contextmanager

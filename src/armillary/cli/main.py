@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from armillary.cli import (
     bench,
     check,
+    collide,
     convert,
     explain,
     fk,
@@ -26,7 +27,9 @@ from armillary.cli.hints import error_text
 from armillary.cli.vectors import join_numbers
 from armillary.errors import ArmillaryError, printable
 
-VERBS = (info, tree, check, explain, fk, ik, convert, show, bench, plugins, trust)
+VERBS = (
+    info, tree, check, explain, fk, ik, collide, convert, show, bench, plugins, trust,
+)  # fmt: skip
 
 DONE, FAILED, INTERRUPTED = 0, 2, 130
 
@@ -65,8 +68,8 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="armillary",
         description="Robot workcells: look at them, check, convert and compute them.",
-        epilog="Exit codes: 0 success, 1 'check' or 'plugins' found errors or 'ik' "
-        "missed a pose, 2 failure.",
+        epilog="Exit codes: 0 success, 1 'check' or 'plugins' found errors "
+        "'ik' missed a pose or 'collide' found links that touch, 2 failure.",
     )
     found.add_argument("--version", action="version", version=_version())
     verbs = found.add_subparsers(metavar="VERB", required=True)

@@ -14,6 +14,7 @@ from typing import Any, TextIO
 import numpy as np
 import numpy.typing as npt
 
+from armillary.cli.progress import Progress
 from armillary.errors import ShapeError, quote
 
 Array = npt.NDArray[Any]
@@ -94,6 +95,25 @@ def open_vectors(
     # Bytes that are not text will fail as numbers, and be shown.
     with open(path, encoding="utf-8-sig", errors="replace") as text:
         yield _of_csv(_Lines(path, text))
+
+
+def checked_vectors(
+    vectors: Vectors, joints: Sequence[str], path: str
+) -> Iterator[Array]:
+    """Yield the chunks of a file of joint vectors, showing the progress.
+
+    Raises:
+        ShapeError: The vectors have not one number for each joint.
+    """
+    with Progress(vectors.size) as progress:
+        for q, done in vectors.chunks:
+            if q.shape[-1] != len(joints):
+                raise ShapeError(
+                    f"{path}: the vectors have {q.shape[-1]} numbers; "
+                    f"{len(joints)} are expected, for the joints {', '.join(joints)}."
+                )
+            yield q
+            progress.at(done)
 
 
 # NPY: mapped into memory, so that a file of any size takes little of it.
