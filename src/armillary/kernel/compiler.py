@@ -54,6 +54,14 @@ def kernel_text(program: Program | Pipeline, shape: LaneType) -> str:
     return module_text(functions, called) + "\n"
 
 
+def column_text(pipeline: Pipeline, shape: LaneType) -> str:
+    """Return the LLVM IR of a pipeline that others call."""
+    from armillary.kernel.pipeline_code import column_code
+
+    function, called = column_code(pipeline, shape)
+    return module_text([function], called) + "\n"
+
+
 def assembly_text(program: Program, shape: LaneType) -> str:
     """Return the machine code of a kernel as assembly."""
     return to_assembly(kernel_text(program, shape), host(), level_of(program))
@@ -103,6 +111,19 @@ def compiled(
         variables=not isinstance(program, Program),
     )
     return code, shape
+
+
+def compiled_columns(pipeline: Pipeline, bits: int, lanes: int) -> Code:
+    """Return code of a pipeline whose rows are columns, for so many lanes."""
+    target, shape = host(), LaneType(bits, lanes)
+    key = key_of("columns", pipeline.fingerprint, str(shape), target.identity)
+    return loaded(
+        key,
+        target,
+        lambda: column_text(pipeline, shape),
+        level_of(pipeline),
+        variables=True,
+    )
 
 
 def loaded(

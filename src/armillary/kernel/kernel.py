@@ -124,6 +124,11 @@ class Kernel:
 
     def __reduce__(self) -> tuple[Any, ...]:
         native = self._native
+        if native.called is not None:
+            raise KernelError(
+                f"'{native.program.name}' calls other kernels and cannot be pickled; "
+                "pickle what it was made from."
+            )
         if native.pickled is not None:
             return native.pickled
         return _restored, (native.program, native.dtype.str, native.requested)

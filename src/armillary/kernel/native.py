@@ -20,6 +20,7 @@ from armillary.trace import Port, Program
 
 if TYPE_CHECKING:
     from armillary.kernel.pipeline import Pipeline
+    from armillary.kernel.pipeline_reference import Called
 
 __all__ = ["Native", "native_of", "real_type"]
 
@@ -42,6 +43,7 @@ class Native:
         call: Address of the compiled body of a single call, 0 where there is none.
         state: What each call copies, see `fallback`.
         tables: The records of each table of a pipeline.
+        called: What calls of a pipeline run.
         pickled: A function and its arguments that make a kernel of it again; None
             where `compile` does.
         owned: What must live as long as any of this.
@@ -57,6 +59,7 @@ class Native:
     call: int
     state: npt.NDArray[np.int64]
     tables: Mapping[str, Array]
+    called: Called | None
     pickled: tuple[Any, ...] | None
     owned: tuple[object, ...]
 
@@ -66,7 +69,7 @@ class Native:
             return partial(vectorize, self.core)
         from armillary.kernel.pipeline_reference import evaluate
 
-        return partial(evaluate, self.core, self.tables)
+        return partial(evaluate, self.core, self.tables, called=self.called)
 
 
 def real_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
@@ -125,6 +128,7 @@ def native_of(
         call=code.address("call") if fast else 0,
         state=new_state(),
         tables={},
+        called=None,
         pickled=None,
         owned=(code, *owned),
     )

@@ -5,11 +5,13 @@ own. A `Program` in it reads columns with the names of its inputs and writes tho
 its outputs. Around programs there are four kinds of regions: `Each` runs once for
 each record of a table, `At` for the record that a row chooses, `While` as long as a
 column is above 0, `When` where one is. A row for which a region does not run keeps its
-columns, whatever its neighbours do.
+columns, whatever its neighbours do. A `Call` runs another pipeline, which a record
+chooses.
 
 A `Table` is shared by all rows of a call, and has as many records as the call says. Its
-fields are numbers, positions in a column (`index`) or ranges of another table (`span`);
-programs inside of an `Each` or `At` read them like columns, so their names are unique.
+fields are numbers, positions in a column (`index`), ranges of another table (`span`) or
+what a `Call` runs (`code`); programs inside of an `Each` or `At` read them like
+columns, so their names are unique.
 
     pairs = Table("pairs", (index("a", "centres"), index("b", "centres"), reals("r")))
     Pipeline("gap", inputs, (pairs,), (fk, Each("pairs", (gap,))), ("least",))
@@ -33,11 +35,13 @@ from armillary.trace import Port, Program
 
 __all__ = [
     "At",
+    "Call",
     "Each",
     "Pipeline",
     "Stage",
     "When",
     "While",
+    "calls_in",
     "programs_in",
 ]
 
@@ -110,8 +114,27 @@ class When:
     stages: tuple[Stage, ...]
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Another pipeline, which the record around it chooses, on columns of this one.
+
+    It is compiled apart, so that records may choose what was not known when this
+    pipeline was compiled.
+
+    Attributes:
+        code: A field.
+        inputs: Columns and fields that it reads, in the order of its inputs.
+        outputs: Columns that it writes, in the order of its outputs.
+    """
+
+    code: str
+    inputs: tuple[str, ...]
+    outputs: tuple[Port, ...]
+
+
 Region: TypeAlias = Each | At | While | When
-Stage: TypeAlias = Program | Region
+Stage: TypeAlias = Program | Call | Region
 
 
 @final
@@ -148,7 +171,7 @@ class Pipeline:
         if not (self.inputs and self.results):
             raise check.fault("there must be an input and an output")
         known = {port.name for port in self.inputs}
-        check.stages(self.stages, known, {})
+        check.stages(self.stages, known, {}, everywhere=True)
         for name in self.results:
             check.known(name, known, f"an output of '{self.name}'")
         if 0 in map(math.prod, check.shapes.values()):
@@ -179,6 +202,13 @@ class Pipeline:
     def __hash__(self) -> int:
         return hash(self.fingerprint)
 
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """Return the shape of what programs read by the name of a column or field."""
+        if name in self.columns:
+            return self.columns[name]
+        (field,) = (f for table in self.tables for f in table.fields if f.name == name)
+        return self.columns[field.of][1:] if field.kind == "index" else field.shape
+
     def table(self, name: str) -> Table:
         """Return the table of this name.
 
@@ -197,8 +227,17 @@ def programs_in(stages: Sequence[Stage]) -> Iterator[Program]:
     for stage in stages:
         if isinstance(stage, Program):
             yield stage
-        else:
+        elif not isinstance(stage, Call):
             yield from programs_in(stage.stages)
+
+
+def calls_in(stages: Sequence[Stage]) -> Iterator[Call]:
+    """Yield the calls in stages and in regions of them, in order."""
+    for stage in stages:
+        if isinstance(stage, Call):
+            yield stage
+        elif not isinstance(stage, Program):
+            yield from calls_in(stage.stages)
 
 
 def _parts(stages: Sequence[Stage]) -> Iterator[str]:
@@ -207,6 +246,9 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
         match stage:
             case Program():
                 yield f"program {stage.fingerprint};"
+                continue
+            case Call():
+                yield f"call {stage!r};"
                 continue
             case Each():
                 yield f"each {stage.table!r} {stage.within!r} {stage.going!r} ("
@@ -227,7 +269,7 @@ class _Check:
         self.pipeline = pipeline
         self.shapes = {port.name: port.shape for port in pipeline.inputs}
         fields = [one for table in pipeline.tables for one in table.fields]
-        self.fields = {one.name for one in fields}
+        self.fields = {one.name: one for one in fields}
         if len(self.fields) < len(fields):
             raise self.fault("two fields have the same name")
         self.spans = {one.name: one.of for one in fields if one.kind == "span"}
@@ -242,6 +284,8 @@ class _Check:
         stages: Sequence[Stage],
         known: set[str],
         fields: Mapping[str, tuple[int, ...]],
+        *,
+        everywhere: bool,
     ) -> None:
         """Check stages.
 
@@ -249,12 +293,16 @@ class _Check:
             stages: What to check.
             known: Columns that have numbers; those that are made are added.
             fields: Shapes of the fields of records around the stages.
+            everywhere: Whether they run for all rows.
         """
         for stage in stages:
             if isinstance(stage, Program):
-                self.program(stage, known, fields)
+                self.program(stage, known, fields, everywhere=everywhere)
                 continue
-            inner, made = fields, set(known)
+            if isinstance(stage, Call):
+                self.call(stage, known, fields)
+                continue
+            inner, made, runs = fields, set(known), everywhere
             match stage:
                 case At():
                     inner, made = {**fields, **self.numbers(stage.table)}, known
@@ -263,27 +311,68 @@ class _Check:
                     inner = {**fields, **self.record(stage, known, fields)}
                     if stage.going:
                         self.number(stage.going, known, "the end of a region")
+                        runs = False
                 case While() | When():
                     self.number(stage.going, known, "the end of a region")
-            self.stages(stage.stages, made, inner)
+                    runs = False
+            self.stages(stage.stages, made, inner, everywhere=runs)
 
     def program(
         self,
         program: Program,
         known: set[str],
         fields: Mapping[str, tuple[int, ...]],
+        *,
+        everywhere: bool,
     ) -> None:
         for port in program.inputs:
-            shape = fields.get(port.name)
-            if shape is None:
-                self.known(port.name, known, f"an input of '{program.name}'")
-                shape = self.shapes[port.name]
-            self.same(port, shape, program)
+            shape = self.readable(port.name, known, fields, program.name)
+            self.same(port, shape, program.name)
         for port in program.outputs:
+            field = self.fields.get(port.name)
+            if field is None:
+                self.written(port, known, program.name)
+                continue
+            if field.kind != "index" or port.name not in fields:
+                raise self.fault(f"'{port.name}' is a field and cannot be written")
+            if not everywhere:
+                raise self.fault(
+                    f"'{program.name}' writes '{port.name}', an entry of '{field.of}', "
+                    "in a region that not all rows run"
+                )
+            self.same(port, fields[port.name], program.name)
+
+    def call(
+        self, call: Call, known: set[str], fields: Mapping[str, tuple[int, ...]]
+    ) -> None:
+        field = self.fields.get(call.code)
+        if field is None or field.kind != "code" or call.code not in fields:
+            raise self.fault(f"no record around a call has the code '{call.code}'")
+        for name in call.inputs:
+            self.readable(name, known, fields, call.code)
+        for port in call.outputs:
             if port.name in self.fields:
                 raise self.fault(f"'{port.name}' is a field and cannot be written")
-            self.same(port, self.shapes.setdefault(port.name, port.shape), program)
-            known.add(port.name)
+            self.written(port, known, call.code)
+
+    def readable(
+        self,
+        name: str,
+        known: set[str],
+        fields: Mapping[str, tuple[int, ...]],
+        reader: str,
+    ) -> tuple[int, ...]:
+        """Return the shape of a column or field that is read."""
+        shape = fields.get(name)
+        if shape is None:
+            self.known(name, known, f"an input of '{reader}'")
+            shape = self.shapes[name]
+        return shape
+
+    def written(self, port: Port, known: set[str], writer: str) -> None:
+        """Note a column that is written."""
+        self.same(port, self.shapes.setdefault(port.name, port.shape), writer)
+        known.add(port.name)
 
     def record(
         self, each: Each, known: set[str], fields: Mapping[str, tuple[int, ...]]
@@ -326,10 +415,10 @@ class _Check:
             listed = ", ".join(sorted(known))
             raise self.fault(f"there is no column '{name}', {role}, yet, of {listed}")
 
-    def same(self, port: Port, shape: tuple[int, ...], program: Program) -> None:
+    def same(self, port: Port, shape: tuple[int, ...], where: str) -> None:
         if port.shape != shape:
             raise self.fault(
-                f"'{port.name}' has the shape {shape}, in '{program.name}' {port.shape}"
+                f"'{port.name}' has the shape {shape}, in '{where}' {port.shape}"
             )
 
     def fault(self, message: str) -> KernelError:

@@ -8,16 +8,16 @@ computes in all of them, and puts back what was there before.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from armillary.kernel.builder import Function, Value
 from armillary.kernel.emit import emit_column_function, emit_values
-from armillary.kernel.machine_type import I64, PTR, Type
+from armillary.kernel.machine_type import I1, I64, PTR, Type
 from armillary.kernel.memory import copy_bytes
 from armillary.kernel.pipeline import (
     At,
+    Call,
     Each,
     Pipeline,
     Stage,
@@ -25,6 +25,7 @@ from armillary.kernel.pipeline import (
     While,
     programs_in,
 )
+from armillary.kernel.pipeline_columns import with_addresses, written_elsewhere
 from armillary.kernel.structure import Struct
 from armillary.kernel.tables import Field, Table
 from armillary.kernel.transpose import (
@@ -36,7 +37,7 @@ from armillary.kernel.transpose import (
 from armillary.kernel.vector_builder import LaneType, VectorBuilder
 from armillary.trace import Program
 
-__all__ = ["TABLE", "pipeline_code"]
+__all__ = ["TABLE", "column_code", "pipeline_code"]
 
 TABLE: Final = Struct.of(records=(PTR, 1), count=(I64, 1))
 """What the machine code of a pipeline reads of a table; they follow each other."""
@@ -59,13 +60,33 @@ def pipeline_code(pipeline: Pipeline, shape: LaneType) -> tuple[Function, str, i
     Returns:
         The function, the text of those that it calls, and its scratch [bytes].
     """
-    code = _Code(pipeline, shape)
-    code.read_inputs()
+    code = _Code(pipeline, shape, "block", dict.fromkeys(("scratch", "tables"), PTR))
+    code.read_rows()
     code.stages(pipeline.stages, None)
-    code.write_outputs()
+    code.write_rows()
     code.f.ret(code.flags.get())
-    texts = [*code.before, *code.functions]
-    return code.f, "\n".join(texts), code.scratch
+    return code.f, code.called_text, code.scratch
+
+
+def column_code(pipeline: Pipeline, shape: LaneType) -> tuple[Function, str]:
+    """Return @columns(ptr in..., ptr out..., ptr tables, active) of a pipeline.
+
+    It is what a `Call` calls: its inputs and outputs are columns, `active` has a bit
+    for each lane that counts, and scratch is on the stack.
+
+    Returns:
+        The function, and the text of those that it calls.
+    """
+    bits = Type(f"i{shape.lanes}")
+    code = _Code(pipeline, shape, "columns", {"tables": PTR, "active": bits})
+    f = code.f
+    for k, port in enumerate(pipeline.inputs):
+        code.copy(code.columns[port.name], f[f"in{k}"], port.size)
+    code.stages(pipeline.stages, f["active"].to(I1.wide(shape.lanes), "bitcast"))
+    for k, port in enumerate(pipeline.outputs):
+        code.copy(f[f"out{k}"], code.columns[port.name], port.size)
+    f.ret(code.flags.get() & f["active"])
+    return f, code.called_text
 
 
 Mask: TypeAlias = Value | None
@@ -73,9 +94,15 @@ Mask: TypeAlias = Value | None
 
 
 class _Code:
-    """@block under construction."""
+    """@block or @columns under construction."""
 
-    def __init__(self, pipeline: Pipeline, shape: LaneType) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        shape: LaneType,
+        name: str,
+        more: Mapping[str, Type],
+    ) -> None:
         self.pipeline = pipeline
         self.shape = shape
         self.scalar = shape.number
@@ -83,9 +110,10 @@ class _Code:
         self.bits = Type(f"i{shape.lanes}")
         names = [f"in{k}" for k in range(len(pipeline.inputs))]
         names += [f"out{k}" for k in range(len(pipeline.outputs))]
-        parameters = dict.fromkeys([*names, "scratch", "tables"], PTR)
+        is_exported = name != "block"
+        parameters = {**dict.fromkeys(names, PTR), **more}
         self.f = f = Function(
-            "block", self.bits, exported=False, hints=(), **parameters
+            name, self.bits, exported=is_exported, hints=(), **parameters
         )
         self.flags = f.variable(self.bits, 0)
         self.before: dict[str, None] = {}
@@ -93,8 +121,13 @@ class _Code:
         self.scratch = 0
         self.count = 0  # of programs
         self.fields: dict[str, tuple[Field, Struct, Value]] = {}
-        self.kept = _in_memory(pipeline)
+        self.kept = with_addresses(pipeline, longest=INLINE)
         self.columns = self.memories(pipeline.columns)
+
+    @property
+    def called_text(self) -> str:
+        """Return the text of the functions that it calls."""
+        return "\n".join([*self.before, *self.functions])
 
     def memories(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Value]:
         """Return memory for columns."""
@@ -109,7 +142,7 @@ class _Code:
     def memory(self, size: int, *, in_registers: bool = False) -> Value:
         """Return memory for a vector for each of some numbers."""
         room = size * self.real.bytes
-        if in_registers:
+        if in_registers or "scratch" not in self.f.parameters:
             return self.f.reserve(room, ALIGNMENT)
         start = self.scratch
         self.scratch += -(-room // ALIGNMENT) * ALIGNMENT
@@ -121,6 +154,10 @@ class _Code:
     def store(self, value: Value, base: Value, k: int) -> None:
         self.f.store(value, base, k, align=min(ALIGNMENT, self.real.bytes))
 
+    def copy(self, to: Value, source: Value, size: int) -> None:
+        for k in range(size):
+            self.store(self.load(source, k), to, k)
+
     # rows and columns
 
     def block(self) -> VectorBuilder:
@@ -128,7 +165,7 @@ class _Code:
         self.count += 1
         return VectorBuilder(self.shape, prefix=f"p{self.count}_")
 
-    def read_inputs(self) -> None:
+    def read_rows(self) -> None:
         """Turn the rows of the inputs into columns."""
         for k, port in enumerate(self.pipeline.inputs):
             b = self.block()
@@ -138,7 +175,7 @@ class _Code:
                 value = Value(self.f, text, self.real)
                 self.store(value, self.columns[port.name], e)
 
-    def write_outputs(self) -> None:
+    def write_rows(self) -> None:
         """Turn columns into the rows of the outputs."""
         for k, port in enumerate(self.pipeline.outputs):
             base = self.columns[port.name]
@@ -157,6 +194,8 @@ class _Code:
             match stage:
                 case Program():
                     self.program(stage, active)
+                case Call():
+                    self.call(stage, active)
                 case Each():
                     self.each(stage, active)
                 case At():
@@ -184,7 +223,7 @@ class _Code:
             return
         written = [
             (self.columns[name], k)
-            for name in _known_outside(self.pipeline, stages)
+            for name in written_elsewhere(self.pipeline, stages)
             for k in range(math.prod(self.pipeline.columns[name]))
         ]
         before = [self.load(base, k) for base, k in written]
@@ -290,11 +329,32 @@ class _Code:
             flagged = self.spliced(program)
         else:
             flagged = self.called(program)
-        if flagged is None:
-            return
+        if flagged is not None:
+            self.flag(flagged, active)
+
+    def flag(self, flagged: Value, active: Mask) -> None:
+        """Note lanes that are computed again; of those only that are active."""
         if active is not None:
             flagged &= active.to(self.bits, "bitcast")
         self.flags.set(self.flags.get() | flagged)
+
+    def call(self, stage: Call, active: Mask) -> None:
+        """Call the code that a record chooses."""
+        f, (_, layout, record) = self.f, self.fields[stage.code]
+        code, tables = (layout.load(record, stage.code, k) for k in range(2))
+        sizes = [math.prod(self.pipeline.shape_of(name)) for name in stage.inputs]
+        inputs = [
+            self.pointer(name, size)
+            for name, size in zip(stage.inputs, sizes, strict=True)
+        ]
+        outputs = [self.columns[port.name] for port in stage.outputs]
+        counted = (
+            f.constant(self.bits, -1)
+            if active is None
+            else active.to(self.bits, "bitcast")
+        )
+        arguments = (*inputs, *outputs, tables, counted)
+        self.flag(f.call(code.text, self.bits, *arguments), active)
 
     def spliced(self, program: Program) -> Value | None:
         """Write a program here; return the lanes that it flags, if it flags any."""
@@ -308,9 +368,9 @@ class _Code:
         flagged = b.flag_mask()
         self.f.splice(b.lines, b.declared)
         for port in program.outputs:
+            target = self.target(port.name, port.size)
             for k in range(port.size):
-                value = Value(self.f, next(results), self.real)
-                self.store(value, self.columns[port.name], k)
+                self.store(Value(self.f, next(results), self.real), target, k)
         return None if flagged == "0" else Value(self.f, flagged, self.bits)
 
     def values(self, name: str, size: int) -> Iterator[Value]:
@@ -348,8 +408,15 @@ class _Code:
         scratch = self.memory(made.scratch // self.real.bytes)
         flagged = self.f.call(f"@{name}", self.bits, *inputs, *outputs, scratch)
         for port, output in zip(program.outputs, outputs, strict=True):
-            copy_bytes(self.columns[port.name], output, port.size * self.real.bytes)
+            target = self.target(port.name, port.size)
+            copy_bytes(target, output, port.size * self.real.bytes)
         return flagged
+
+    def target(self, name: str, size: int) -> Value:
+        """Return where a program writes: a column, or the entry that an index has."""
+        if name not in self.fields:
+            return self.columns[name]
+        return self.entry(*self.fields[name], size)
 
     def pointer(self, name: str, size: int) -> Value:
         """Return where a program finds what it reads."""
@@ -371,26 +438,3 @@ def _lanes_of(vector: Value) -> list[Value]:
         return [vector]
     texts = (f"{kind.text} {vector.text}, i32 {k}" for k in range(kind.lanes))
     return [vector.function.emit(f"extractelement {x}", kind.wide(1)) for x in texts]
-
-
-def _in_memory(pipeline: Pipeline) -> set[str]:
-    """Return the columns and fields that must have addresses."""
-    found = {field.of for table in pipeline.tables for field in table.fields}
-    for program in pipeline.programs:
-        if len(program.instructions) > INLINE:
-            found.update(port.name for port in (*program.inputs, *program.outputs))
-    return found
-
-
-def _known_outside(pipeline: Pipeline, stages: Sequence[Stage]) -> list[str]:
-    """Return the columns that stages write and that others have written, too."""
-    everywhere, here = _writers(pipeline.stages), _writers(stages)
-    inputs = {port.name for port in pipeline.inputs}
-    return [name for name in here if name in inputs or everywhere[name] > here[name]]
-
-
-def _writers(stages: Sequence[Stage]) -> Counter[str]:
-    """Return how many programs write each column."""
-    return Counter(
-        port.name for program in programs_in(stages) for port in program.outputs
-    )

@@ -13,7 +13,8 @@ from armillary.kernel.binding import address_of
 from armillary.kernel.fallback import new_state
 from armillary.kernel.kernel import Kernel, kernel_of
 from armillary.kernel.native import Native, native_of
-from armillary.kernel.pipeline import Each, Pipeline, Stage, While
+from armillary.kernel.pipeline import Call, Each, Pipeline, Stage, While, calls_in
+from armillary.kernel.pipeline_calls import Callees, called_in
 from armillary.kernel.tables import pack_all
 from armillary.trace import Program
 
@@ -23,6 +24,9 @@ Array = npt.NDArray[Any]
 
 LIKELY_TURNS = 8
 """Repetitions of a `While` for which threads are planned."""
+
+LIKELY_OPERATIONS = 100
+"""Operations of a `Call` for which threads are planned."""
 
 
 @final
@@ -38,15 +42,21 @@ class CompiledPipeline:
     native: Native
     pipeline: Pipeline
 
-    def __call__(self, tables: Mapping[str, Mapping[str, Any]] | None = None) -> Kernel:
+    def __call__(
+        self,
+        tables: Mapping[str, Mapping[str, Any]] | None = None,
+        callees: Sequence[Callees] = (),
+    ) -> Kernel:
         """Return a kernel with some tables; nothing is compiled.
 
         Args:
             tables: For each table an array for each of its fields, shape (count,
                 *field shape); copied.
+            callees: What its calls run. A kernel with calls cannot be pickled.
 
         Raises:
-            KernelError: A table or field is missing, or points beyond what is there.
+            KernelError: A table or field is missing, or points beyond what is there;
+                or a call has a code that is not of `callees`.
             UnknownName: There is no such table or field.
             ShapeError: Shapes do not fit.
         """
@@ -56,17 +66,19 @@ class CompiledPipeline:
         for row, records in zip(words, packed.values(), strict=True):
             row[:] = address_of(records), len(records)
         counts = {name: len(records) for name, records in packed.items()}
+        made_for = native.dtype, native.lanes
+        parts = pipeline, packed, native.dtype.str, native.requested
         return kernel_of(
             replace(
                 native,
                 operations=1 + _operations(pipeline.stages, counts, 1),
                 state=new_state(address_of(words)),
                 tables=packed,
-                pickled=(
-                    _restored,
-                    (pipeline, packed, native.dtype.str, native.requested),
-                ),
-                owned=(*native.owned, words, *packed.values()),
+                called=called_in(pipeline, packed, callees, made_for)
+                if any(calls_in(pipeline.stages))
+                else None,
+                pickled=(_restored, parts),
+                owned=(*native.owned, words, *packed.values(), *callees),
             )
         )
 
@@ -112,6 +124,8 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
         match stage:
             case Program():
                 total += stage.operation_count
+            case Call():
+                total += LIKELY_OPERATIONS
             case Each():
                 count = counts[stage.table]
                 if stage.within:  # each record around it has its share

@@ -6,32 +6,38 @@ All rows that a region runs for go through its stages together.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.kernel.arguments import broadcast
-from armillary.kernel.pipeline import At, Each, Pipeline, Stage, When, While
+from armillary.kernel.pipeline import At, Call, Each, Pipeline, Stage, When, While
 from armillary.kernel.tables import Field
 from armillary.kernel.vectorize import vectorize
 from armillary.trace import Port, Program
 
-__all__ = ["evaluate"]
+__all__ = ["Called", "evaluate"]
 
 Array = npt.NDArray[Any]
+Called: TypeAlias = Callable[[Array], tuple[Pipeline, Mapping[str, Array]]]
+"""From the two addresses of a field of kind `code` to what they are."""
 
 
 def evaluate(
-    pipeline: Pipeline, tables: Mapping[str, Array], *inputs: Any
+    pipeline: Pipeline,
+    tables: Mapping[str, Array],
+    *inputs: Any,
+    called: Called | None = None,
 ) -> tuple[Array, ...]:
     """Compute the outputs of a pipeline with NumPy: the reference.
 
     Args:
         pipeline: What to compute.
         tables: The records of each table.
+        called: What calls in it run.
         inputs: An array for each input, shape (..., *input shape), broadcast together.
 
     Returns:
@@ -43,7 +49,7 @@ def evaluate(
         port.name: array.reshape(count, *port.shape).copy()
         for port, array in zip(pipeline.inputs, arrays, strict=True)
     }
-    run = _Run(pipeline, tables, count, columns, {})
+    run = _Run(pipeline, tables, count, columns, {}, called)
     run.stages(pipeline.stages, np.arange(count))
     return tuple(
         run.column(port).reshape(*batch, *port.shape) for port in pipeline.outputs
@@ -61,6 +67,7 @@ class _Run:
         columns: What has been computed, shape (count, *column shape).
         fields: Of the records around what runs: what each is, and its value for each
             row, shape (count, *field shape).
+        called: What calls run.
     """
 
     pipeline: Pipeline
@@ -68,6 +75,7 @@ class _Run:
     count: int
     columns: dict[str, Array]
     fields: Mapping[str, tuple[Field, Array]]
+    called: Called | None
 
     def column(self, port: Port) -> Array:
         """Return a column, made of NaN if there is none yet."""
@@ -83,6 +91,8 @@ class _Run:
             match stage:
                 case Program():
                     self.program(stage, rows)
+                case Call():
+                    self.call(stage, rows)
                 case Each():
                     self.each(stage, rows)
                 case At():
@@ -135,18 +145,31 @@ class _Run:
         self.fields = around
 
     def program(self, program: Program, rows: Array) -> None:
-        given = [self.value(port, rows) for port in program.inputs]
+        given = [self.value(port.name, rows) for port in program.inputs]
         if not given:
             given, program = [np.zeros(len(rows))], _with_an_input(program)
         found = vectorize(program, *given)
         values = found if isinstance(found, tuple) else (found,)
         for port, value in zip(program.outputs, values, strict=True):
+            if port.name in self.fields:
+                one, at = self.fields[port.name]
+                self.columns[one.of][rows, at[rows]] = value
+            else:
+                self.column(port)[rows] = value
+
+    def call(self, call: Call, rows: Array) -> None:
+        assert self.called is not None, "a kernel knows what it calls"
+        _, codes = self.fields[call.code]
+        pipeline, tables = self.called(codes[0])  # the same for all rows
+        given = [self.value(name, rows) for name in call.inputs]
+        found = evaluate(pipeline, tables, *given)
+        for port, value in zip(call.outputs, found, strict=True):
             self.column(port)[rows] = value
 
-    def value(self, port: Port, rows: Array) -> Array:
-        if port.name not in self.fields:
-            return self.columns[port.name][rows]
-        one, values = self.fields[port.name]
+    def value(self, name: str, rows: Array) -> Array:
+        if name not in self.fields:
+            return self.columns[name][rows]
+        one, values = self.fields[name]
         if one.kind == "index":
             return self.columns[one.of][rows, values[rows]]
         return values[rows].astype(np.float64)

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import KernelError, ShapeError, unknown
-from armillary.kernel.machine_type import I32, real_of
+from armillary.kernel.machine_type import I32, PTR, real_of
 from armillary.kernel.structure import Struct
 
-__all__ = ["Field", "Sizes", "Table", "index", "pack_all", "reals", "span"]
+__all__ = ["Field", "Sizes", "Table", "code", "index", "pack_all", "reals", "span"]
 
 Array = npt.NDArray[Any]
 
@@ -25,7 +25,7 @@ Sizes: TypeAlias = Mapping[tuple[str, str], int]
 @final
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the records of a table; made by `reals`, `index` or `span`.
+    """A field of the records of a table; made by `reals`, `index`, `span` or `code`.
 
     Attributes:
         name: Its name; programs read it as an input of this name.
@@ -35,7 +35,7 @@ class Field:
     """
 
     name: str
-    kind: Literal["real", "index", "span"]
+    kind: Literal["real", "index", "span", "code"]
     shape: tuple[int, ...] = ()
     of: str = ""
 
@@ -48,7 +48,7 @@ def reals(name: str, shape: tuple[int, ...] = ()) -> Field:
 def index(name: str, of: str) -> Field:
     """Return a field that is a position along the first axis of a column.
 
-    Programs read what the column holds there.
+    Programs read what the column holds there, and may write it.
     """
     return Field(name, "index", (), of)
 
@@ -59,6 +59,11 @@ def span(name: str, of: str) -> Field:
     An `Each` over that table with this field as `within` runs for these records.
     """
     return Field(name, "span", (2,), of)
+
+
+def code(name: str) -> Field:
+    """Return a field that is the code of a `Call`, with its tables: two addresses."""
+    return Field(name, "code", (2,))
 
 
 @final
@@ -76,13 +81,10 @@ class Table:
 
     def layout(self, bits: int) -> Struct:
         """Return how a record lies in memory; `bits` are those of its numbers."""
-        real = real_of(bits)
+        kinds = {"real": real_of(bits), "code": PTR}
         return Struct.of(
             **{
-                field.name: (
-                    real if field.kind == "real" else I32,
-                    math.prod(field.shape),
-                )
+                field.name: (kinds.get(field.kind, I32), math.prod(field.shape))
                 for field in self.fields
             }
         )
@@ -110,7 +112,8 @@ class Table:
             if name not in names:
                 raise unknown("field", name, names, owner=f"table '{self.name}'")
         layout = self.layout(dtype.itemsize * 8)
-        kinds = [dtype if f.kind == "real" else np.dtype(np.int32) for f in self.fields]
+        by_kind = {"real": dtype, "code": np.dtype(np.int64)}
+        kinds = [by_kind.get(f.kind, np.dtype(np.int32)) for f in self.fields]
         record = np.dtype(
             {
                 "names": names,
@@ -154,6 +157,8 @@ class Table:
             return array
         if array.size and array.dtype.kind not in "iu":
             raise ShapeError(f"{title} needs whole numbers, not {array.dtype}.")
+        if field.kind == "code":
+            return array
         size = sizes[field.kind, field.of]
         if field.kind == "index":
             beyond = (array < 0) | (array >= size)
