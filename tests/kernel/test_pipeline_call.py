@@ -124,7 +124,10 @@ def test_records_choose_what_is_called(lanes: int, kind: str, inline: None):
         kernel(x), expected(factors, where, x), rtol=tolerance, atol=tolerance
     )
     np.testing.assert_allclose(
-        kernel._native.with_numpy()(x)[0], expected(factors, where, x), rtol=1e-12
+        kernel._native.with_numpy()(x)[0],
+        expected(factors, where, x),
+        rtol=tolerance,
+        atol=tolerance,
     )
 
 
