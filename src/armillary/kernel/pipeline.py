@@ -309,6 +309,8 @@ class _Check:
                     self.number(stage.record, known, "the position of a record")
                 case Each():
                     inner = {**fields, **self.record(stage, known, fields)}
+                    if self.pipeline.table(stage.table).is_single and not stage.going:
+                        made = known
                     if stage.going:
                         self.number(stage.going, known, "the end of a region")
                         runs = False

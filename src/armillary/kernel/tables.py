@@ -74,10 +74,12 @@ class Table:
     Attributes:
         name: Its name.
         fields: Of a record.
+        is_single: Whether it always has one record, no more and no fewer.
     """
 
     name: str
     fields: tuple[Field, ...]
+    is_single: bool = False
 
     def layout(self, bits: int) -> Struct:
         """Return how a record lies in memory; `bits` are those of its numbers."""
@@ -134,7 +136,10 @@ class Table:
             raise ShapeError(
                 f"The fields of table '{self.name}' differ in length: {listed}."
             )
-        packed = np.zeros(counts.pop() if counts else 0, record)
+        count = counts.pop() if counts else 0
+        if self.is_single and count != 1:
+            raise ShapeError(f"Table '{self.name}' needs one record, not {count}.")
+        packed = np.zeros(count, record)
         for name, array in zip(names, arrays, strict=True):
             packed[name] = array
         packed.flags.writeable = False

@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from armillary.errors import NotCompiled
 from armillary.kernel import Kernel, shared_kernel
-from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.pipeline import Pipeline, Stage
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.python_kernel import PythonProgram
+from armillary.kernel.tables import Table
 from armillary.kinematics.closing.branch import Branch, home_branch
 from armillary.kinematics.closing.stages import (
     block_programs,
@@ -26,7 +27,7 @@ from armillary.spatial.vector import Number
 from armillary.trace import Port, Program, trace
 from armillary.trace.functions import select
 
-__all__ = ["closed_kernel"]
+__all__ = ["closed_kernel", "passive_stages", "passive_tables"]
 
 
 def closed_kernel(
@@ -64,28 +65,45 @@ def closed_kernel(
     key = "closed pipeline", *parts, np.dtype(dtype).char
 
     def compiled() -> CompiledPipeline:
-        return compile_pipeline(
-            _pipeline(cell, selection, program, blocks), dtype=dtype
-        )
+        return compile_pipeline(_pipeline(cell, selection, program), dtype=dtype)
 
     pipeline = kept(cell, key, compiled)
     return pipeline((branch or home_branch(cell)).tables(blocks))
 
 
-def _pipeline(
-    cell: Workcell, selection: Inputs, program: Program, blocks: Sequence[int]
-) -> Pipeline:
-    stages = [
+def passive_stages(cell: Workcell, selection: Inputs) -> list[Stage]:
+    """Return stages that make the column `PASSIVE`; none where no joint is passive.
+
+    It is NaN where a loop cannot be closed. The stages read what `selection` says.
+    """
+    if not selection.passive:
+        return []
+    blocks = cell.loop_system.needed(selection.passive)
+    return [
         independent_program(cell, selection),
         *closing_stages(cell, blocks, "stored"),
         passive_program(cell, selection.passive, blocks),
+    ]
+
+
+def passive_tables(cell: Workcell, selection: Inputs) -> tuple[Table, ...]:
+    """Return the tables that `passive_stages` read; `Branch.tables` fills them."""
+    if not selection.passive:
+        return ()
+    blocks = cell.loop_system.needed(selection.passive)
+    return tuple(table_of(block_programs(cell, b)) for b in blocks)
+
+
+def _pipeline(cell: Workcell, selection: Inputs, program: Program) -> Pipeline:
+    stages = [
+        *passive_stages(cell, selection),
         program,
         *(_blank_program(port, selection) for port in program.outputs),
     ]
     return Pipeline(
         program.name,
         tuple(port for port in program.inputs if port.name != PASSIVE),
-        tuple(table_of(block_programs(cell, b)) for b in blocks),
+        passive_tables(cell, selection),
         tuple(stages),
         tuple(port.name for port in program.outputs),
     )

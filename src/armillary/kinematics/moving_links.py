@@ -1,0 +1,255 @@
+"""Poses of the links that joints move, as stages that other stages follow.
+
+Links that are fixed to another share its pose. What is attached to what, and where
+bases are, is in tables: states of a cell compile nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import NotCompiled
+from armillary.kernel.pipeline import Each, Stage
+from armillary.kernel.python_kernel import PythonProgram
+from armillary.kernel.tables import Table, index, reals, span
+from armillary.kinematics.bound_state import branch_of
+from armillary.kinematics.closing.branch import home_branch
+from armillary.kinematics.closing.kernel import passive_stages, passive_tables
+from armillary.kinematics.inputs import Inputs, program_of
+from armillary.kinematics.state import State
+from armillary.model.fields import kept
+from armillary.model.frame import FrameRef
+from armillary.model.link_poses import poses_of
+from armillary.model.tree import Tree
+from armillary.model.workcell import WORLD_LINK, Workcell
+from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import Number
+from armillary.trace import Port, Program, trace
+
+__all__ = ["POSES", "Held", "MovingLinks", "moving_links"]
+
+POSES: Final = "poses"
+"""The column of the poses of moving links in the world, shape (n, 3, 4)."""
+
+MOST_COMPILED: Final = 1_000
+"""Moving links of a cell; for more of them compiling takes longer than it saves."""
+
+IN_WORLD: Final = FrameRef(WORLD_LINK, IDENTITY)
+
+SETTING: Final = "setting"
+LIFTS: Final = "lifts"
+LIFTED: Final = "lifted_links"
+
+
+class Held(NamedTuple):
+    """A pose that moves with a link.
+
+    Attributes:
+        row: The place of that link in `POSES`.
+        pose: Where it is in that link's frame.
+    """
+
+    row: int
+    pose: Pose
+
+
+class MovingLinks:
+    """The links of a cell that joints move; the first place is that of the world.
+
+    Attributes:
+        cell: Whose links.
+        links: Their numbers in the cell, -1 for the world.
+        count: How many places there are.
+        is_compiled: Whether stages compute their poses; otherwise `POSES` is an input,
+            made by `interpreted`.
+    """
+
+    def __init__(self, cell: Workcell) -> None:
+        """Find the links; the program is traced when it is needed."""
+        self.cell = cell
+        tree = Tree.of(cell)
+        self._released = tree.released()
+        moving = [k for k, drives in enumerate(tree.drives) if drives]
+        self.links = (WORLD_LINK, *moving)
+        self.count = len(self.links)
+        self._places = {link: place for place, link in enumerate(self.links)}
+        movable = set(tree.movable)
+        self._base_of: dict[int, int] = {}
+        """The movable manipulator that carries each moving link, if there is one."""
+        for link in moving:
+            for k in self._released.bases_among(self._released.ancestors(link)[:-1]):
+                if k in movable:
+                    self._base_of[link] = k
+        self._bases = tuple(sorted(set(self._base_of.values())))
+
+    def held(self, tree: Tree, link: int) -> Held:
+        """Return what a link's frame is held by, as bases of a tree are attached."""
+        pose: Pose = IDENTITY
+        while link >= 0 and link not in self._places:
+            pose = tree.placement(link) @ tree.links[link].joint.precursor @ pose
+            link = tree.parents[link]
+        return Held(self._places[link], pose)
+
+    # as stages of a pipeline
+
+    @property
+    def is_compiled(self) -> bool:
+        """Return whether stages compute poses; otherwise they are an input."""
+        return self._program is not None
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """Return the inputs of pipelines: joint positions, or poses."""
+        if self.is_compiled:
+            return (Port("q", (len(self.cell.joint_names),)),)
+        return (Port(POSES, (self.count, 3, 4)),)
+
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """Return the tables that the stages read."""
+        if not self.is_compiled:
+            return ()
+        found = list(passive_tables(self.cell, self._selection))
+        if self._bases:
+            found += [
+                Table(
+                    SETTING,
+                    (reals("bases", (len(self._bases), 4, 4)),),
+                    is_single=True,
+                ),
+                Table(
+                    LIFTS,
+                    (
+                        index("carrier", POSES),
+                        reals("mounting", (3, 4)),
+                        span("carried", LIFTED),
+                    ),
+                ),
+                Table(LIFTED, (index("lifted", POSES),)),
+            ]
+        return tuple(found)
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the stages from the column `q` to `POSES`; NaN where none is known."""
+        if self._program is None:
+            return ()
+        found: list[Stage] = [*passive_stages(self.cell, self._selection)]
+        if not self._bases:
+            return (*found, self._program)
+        poses = {"carrier": (3, 4), "mounting": (3, 4), "lifted": (3, 4)}
+        lift = trace(_lift, name="lift", outputs=("lifted",), **poses)
+        return (
+            *found,
+            Each(SETTING, (self._program,)),
+            Each(LIFTS, (Each(LIFTED, (lift,), within="carried"),)),
+        )
+
+    def records(self, state: State) -> dict[str, Mapping[str, Any]]:
+        """Return the records of the tables in a state of the cell."""
+        found: dict[str, Mapping[str, Any]] = {}
+        if not self.is_compiled:
+            return found
+        if self._selection.passive:
+            branch = branch_of(state) or home_branch(self.cell)
+            needed = self.cell.loop_system.needed(self._selection.passive)
+            found |= branch.tables(needed)
+        if not self._bases:
+            return found
+        tree: Tree = state.tree
+        where = {k: self.held(tree, tree.base_link(k)) for k in self._bases}
+        lifted = [k for k in _carriers_first(where, self._base_at) if where[k].row]
+        bases = [
+            np.eye(4) if where[k].row else where[k].pose.matrix() for k in self._bases
+        ]
+        rows = [
+            [self._places[link] for link, base in self._base_of.items() if base == k]
+            for k in lifted
+        ]
+        counts = np.array([len(each) for each in rows], np.int64)
+        spans = np.stack([np.cumsum(counts) - counts, counts], axis=1)
+        return found | {
+            SETTING: {"bases": np.array([bases])},
+            LIFTS: {
+                "carrier": np.array([where[k].row for k in lifted], np.int64),
+                "mounting": np.array(
+                    [where[k].pose.matrix()[:3] for k in lifted]
+                ).reshape(-1, 3, 4),
+                "carried": spans,
+            },
+            LIFTED: {"lifted": np.array([k for each in rows for k in each], np.int64)},
+        }
+
+    def interpreted(self, state: State, Q: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Return the poses of moving links by Python: (n, joints) -> (n, count, 3, 4).
+
+        Raises:
+            NotCompiled: A script that cannot be compiled moves a closed loop.
+        """
+        if self._selection.passive:
+            raise NotCompiled(
+                "The poses of this cell cannot be compiled, because of a script or its "
+                "size; loops are solved for in compiled code only."
+            )
+        tree = state.tree
+        frames = [FrameRef(link, IDENTITY) for link in self.links]
+        poses = np.empty((len(Q), self.count, 3, 4))
+        for row, q in zip(poses, Q.tolist(), strict=True):
+            found = poses_of(tree, q, frames, IN_WORLD)
+            row[:] = [X.matrix()[:3] for X in found]
+        return poses
+
+    @cached_property
+    def _selection(self) -> Inputs:
+        n, every = len(self.cell.joint_names), range(len(self.cell.joints.home))
+        home = self.cell.joints.home
+        return Inputs(tuple(every[:n]), home, (), self._bases, tuple(every[n:]))
+
+    @cached_property
+    def _program(self) -> Program | None:
+        if self.count > MOST_COMPILED:
+            return None
+        frames = [FrameRef(link, IDENTITY) for link in self.links]
+
+        def equations(now: Tree, q: list[Number]) -> Any:
+            return [
+                [[*r, p] for r, p in zip(X.rotation, X.position, strict=True)]
+                for X in poses_of(now, q, frames, IN_WORLD)
+            ]
+
+        program = program_of(
+            equations, self._released, self._selection, name="links", output=POSES
+        )
+        return None if isinstance(program, PythonProgram) else program
+
+    def _base_at(self, row: int) -> int:
+        """Return the movable manipulator that carries a place, -1 for none."""
+        return self._base_of.get(self.links[row], -1)
+
+
+def moving_links(cell: Workcell) -> MovingLinks:
+    """Return the moving links of a cell, which the cell keeps."""
+    return kept(cell, "moving links", lambda: MovingLinks(cell))
+
+
+def _carriers_first(where: Mapping[int, Held], base_at: Any) -> Iterator[int]:
+    """Yield bases, each behind that which carries it."""
+    done: set[int] = set()
+    for start in where:
+        line: list[int] = []
+        k = start
+        while k in where and k not in done:
+            line.append(k)
+            done.add(k)
+            k = base_at(where[k].row)
+        yield from reversed(line)
+
+
+def _lift(carrier: Any, mounting: Any, lifted: Any) -> Any:
+    X = Pose.from_matrix(carrier) @ Pose.from_matrix(mounting)
+    return (X @ Pose.from_matrix(lifted)).matrix()[:3]
