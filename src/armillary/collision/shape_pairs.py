@@ -74,7 +74,7 @@ class Kind:
         first, second = self.frames[:, at]
         kernel = rows_kernel(*self.shapes, asked)
         given = (each[at] for each in self.given)
-        found: Array = kernel(X[rows, first], X[rows, second], *given)
+        found: Array = kernel(X[rows, first, :3], X[rows, second, :3], *given)
         return found
 
 

@@ -104,10 +104,10 @@ def _apart(v: Any, lower: Any, extent: Any, inside: Any) -> Any:
 
 
 def _proven(v: Any, lower: Any, extent: Any, inside: Any) -> Any:
-    """Return the distance, 0 where the bodies may touch."""
+    """Return the distance, 0 where the bodies may touch, below 0 where they overlap."""
     rounding = by_precision(lower, double=1e-15, single=1e-6) * extent
     distance = norm(three(v))
-    at_most = select(distance >= 0.0, 0.0, distance)  # or NaN
+    at_most = select(distance >= 0.0, 0.0 - inside * extent, distance)  # or NaN
     return select(lower > rounding, distance, at_most)
 
 

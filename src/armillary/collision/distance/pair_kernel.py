@@ -34,9 +34,11 @@ from armillary.spatial.vector import (
 from armillary.trace import Port, trace
 from armillary.trace.functions import absolute, select
 
-__all__ = ["Asked", "pair_kernel", "rows_kernel"]
+__all__ = ["Asked", "called_pipeline", "pair_kernel", "rows_kernel"]
 
 Asked: TypeAlias = Literal["all", "value", "free"]
+
+Sizes: TypeAlias = Literal["table", "rows", "called"]
 
 RESULTS: Final = {"value": (), "gap": (), "points": (2, 3), "normal": (3,)}
 
@@ -61,7 +63,7 @@ def pair_kernel(
     is_turned = not is_listed(a, b)
     if is_turned:
         a, b = b, a
-    code = _compiled(form_of(a), form_of(b), asked, is_turned, False, dtype)
+    code = _compiled(form_of(a), form_of(b), asked, is_turned, "table", dtype)
     sizes: dict[str, Any] = {"pose_a": [_rows(a.pose)], "pose_b": [_rows(b.pose)]}
     for side, shape in (("a", a), ("b", b)):
         if sizes_of(shape, side):
@@ -73,8 +75,8 @@ def pair_kernel(
 def rows_kernel(a: Primitive, b: Primitive, asked: Literal["value", "free"]) -> Kernel:
     """Return the kernel of many pairs of shapes like two, each row with its own pair.
 
-    It takes the poses of both links, shape (4, 4), those of the shapes in their links,
-    shape (3, 4), and `numbers_of` those shapes that have some; it returns the value.
+    It takes the poses of both links, those of the shapes in their links, all of shape
+    (3, 4), and `numbers_of` those shapes that have some; it returns the value.
 
     Args:
         a: The first, in an order that is listed; only the corners of a polyhedron
@@ -86,7 +88,7 @@ def rows_kernel(a: Primitive, b: Primitive, asked: Literal["value", "free"]) -> 
         ModelError: Both are half spaces.
     """
     dtype = np.dtype(np.float64)
-    code = _compiled(form_of(a), form_of(b), asked, False, True, dtype)
+    code = _compiled(form_of(a), form_of(b), asked, False, "rows", dtype)
     return _with_tables(code, a, b, {})
 
 
@@ -106,66 +108,70 @@ def _compiled(
     b: Primitive,
     asked: Asked,
     is_turned: bool,
-    has_rows: bool,
+    sizes: Sizes,
     dtype: np.dtype[Any],
 ) -> CompiledPipeline:
-    """Return the code for two shapes of any sizes, each of one kind.
+    return compile_pipeline(_pipeline(a, b, asked, is_turned, sizes), dtype=dtype)
 
-    has_rows: Whether poses and numbers of the shapes are inputs, of which each row has
-        its own, rather than a table.
+
+@lru_cache(maxsize=256)
+def called_pipeline(a: Primitive, b: Primitive, asked: Asked) -> Pipeline:
+    """Return what is called for pairs of shapes like two, in an order that is listed.
+
+    It takes the poses of both links as columns, shape (3, 4), and returns the value.
     """
-    is_full = asked == "all"
-    has_both = is_full or has_rows
-    poses = {"X_A": (4, 4), "X_B": (4, 4)} if has_both else {"X_AB": (4, 4)}
-    results = RESULTS if is_full else {"value": ()}
-    own = {"pose_a": (3, 4), "pose_b": (3, 4)}
-    sizes = {**sizes_of(a, "a"), **sizes_of(b, "b")}
+    return _pipeline(form_of(a), form_of(b), asked, False, "called")
+
+
+def _pipeline(
+    a: Primitive, b: Primitive, asked: Asked, is_turned: bool, sizes: Sizes
+) -> Pipeline:
+    """Return the pipeline for two shapes of any sizes, each of one kind.
+
+    sizes: Where poses and numbers of the shapes are: `rows` for inputs, of which each
+        row has its own, `table` for a table, `called` for one beside columns of poses.
+    """
+    is_full, has_rows = asked == "all", sizes == "rows"
+    poses: dict[str, tuple[int, ...]] = {"X_AB": (4, 4)}
+    if is_full or sizes != "table":
+        poses = dict.fromkeys(("X_A", "X_B"), (4, 4) if is_full else (3, 4))
+    results: Mapping[str, tuple[int, ...]] = RESULTS if is_full else {"value": ()}
+    own: dict[str, tuple[int, ...]] = {"pose_a": (3, 4), "pose_b": (3, 4)}
+    numbers = {**sizes_of(a, "a"), **sizes_of(b, "b")}
     relative = trace(
         _relative(a, b, is_turned), name="relative", outputs=("X",), **poses, **own
     )
-    given = {**COLUMNS, **poses, **own, **sizes} if is_full else {"value": (), **sizes}
-    given.pop("gap", None)
-    radii = _Radii(a, b, tuple(sizes))
+    given: dict[str, tuple[int, ...]] = {"value": ()}
+    if is_full:
+        columns = {name: shape for name, shape in COLUMNS.items() if name != "gap"}
+        given = columns | poses | own
+    radii = _Radii(a, b, tuple(numbers))
     last = trace(
         radii.separation(is_turned) if is_full else radii.value,
         name="rounded",
         outputs=tuple(name for name in results if name != "gap"),
         **given,
+        **numbers,
     )
     core = stages_of(a, b, is_full=is_full, has_depth=asked != "free")
     stages: tuple[Stage, ...] = (relative, *core, last)
-    fields, tables = {**own, **sizes}, [RAY_TABLE]
+    fields, tables = {**own, **numbers}, [RAY_TABLE]
     if has_rows:
         poses |= fields
     else:
-        begin = trace(
-            _zeros(list(results.values())),
-            name="begin",
-            outputs=tuple(results),
-            **{next(iter(poses)): (4, 4)},
-        )
-        stages = begin, Each("sizes", stages)
+        stages = (Each("sizes", stages),)
         record = tuple(reals(name, shape) for name, shape in fields.items())
-        tables.append(Table("sizes", record))
+        tables.append(Table("sizes", record, is_single=True))
     for side, shape in (("a", a), ("b", b)):
         if isinstance(shape, ConvexPolyhedron):
             tables.append(hull_table(side))
-    pipeline = Pipeline(
+    return Pipeline(
         f"distance_{type(a).__name__}_{type(b).__name__}".lower(),
         tuple(Port(name, shape) for name, shape in poses.items()),
         tuple(tables),
         stages,
         tuple(results),
     )
-    return compile_pipeline(pipeline, dtype=dtype)
-
-
-def _zeros(shapes: Sequence[tuple[int, ...]]) -> Any:
-    def zeros(_: Any) -> Any:
-        made = [np.zeros(shape) for shape in shapes]
-        return made[0] if len(made) == 1 else made
-
-    return zeros
 
 
 def _relative(a: Primitive, b: Primitive, is_turned: bool) -> Any:
