@@ -88,7 +88,7 @@ class MovingLinks:
         self._bases = tuple(sorted(set(self._base_of.values())))
 
     def held(self, tree: Tree, link: int) -> Held:
-        """Return what a link's frame is held by, as bases of a tree are attached."""
+        """Return the moving link that a link is fixed to, and its pose in that."""
         pose: Pose = IDENTITY
         while link >= 0 and link not in self._places:
             pose = tree.placement(link) @ tree.links[link].joint.precursor @ pose
