@@ -148,6 +148,7 @@ class Pipeline:
         tables: What all rows of a call share.
         stages: What runs.
         results: Names of the columns that a call returns.
+        blank: Columns whose entries are written, by an index, before they are read.
         outputs: Those columns.
         columns: The shape of every column that it works on.
     """
@@ -157,6 +158,7 @@ class Pipeline:
     tables: tuple[Table, ...]
     stages: tuple[Stage, ...]
     results: tuple[str, ...]
+    blank: tuple[Port, ...] = ()
     outputs: tuple[Port, ...] = field(init=False)
     columns: Mapping[str, tuple[int, ...]] = field(init=False)
 
@@ -170,7 +172,7 @@ class Pipeline:
         check = _Check(self)
         if not (self.inputs and self.results):
             raise check.fault("there must be an input and an output")
-        known = {port.name for port in self.inputs}
+        known = {port.name for port in (*self.inputs, *self.blank)}
         check.stages(self.stages, known, {}, everywhere=True)
         for name in self.results:
             check.known(name, known, f"an output of '{self.name}'")
@@ -184,7 +186,8 @@ class Pipeline:
     def fingerprint(self) -> str:
         """Return a digest of all that it computes, whatever its name."""
         text = hashlib.sha256()
-        text.update(repr((self.inputs, self.tables, self.results)).encode())
+        shared = self.inputs, self.tables, self.results, self.blank
+        text.update(repr(shared).encode())
         for part in _parts(self.stages):
             text.update(part.encode())
         return text.hexdigest()
@@ -267,7 +270,8 @@ class _Check:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
-        self.shapes = {port.name: port.shape for port in pipeline.inputs}
+        given = (*pipeline.inputs, *pipeline.blank)
+        self.shapes = {port.name: port.shape for port in given}
         fields = [one for table in pipeline.tables for one in table.fields]
         self.fields = {one.name: one for one in fields}
         if len(self.fields) < len(fields):

@@ -49,6 +49,7 @@ def evaluate(
         port.name: array.reshape(count, *port.shape).copy()
         for port, array in zip(pipeline.inputs, arrays, strict=True)
     }
+    columns |= {p.name: np.full((count, *p.shape), np.nan) for p in pipeline.blank}
     run = _Run(pipeline, tables, count, columns, {}, called)
     run.stages(pipeline.stages, np.arange(count))
     return tuple(
