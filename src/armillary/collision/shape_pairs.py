@@ -6,27 +6,31 @@ Pairs of the same kinds of shapes share a kernel, whose rows are pairs at poses.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.distance.pair_kernel import rows_kernel
+from armillary.collision.distance.depth import RAYS
+from armillary.collision.distance.pair_kernel import called_pipeline, rows_kernel
 from armillary.collision.distance.sizes import form_of, numbers_of
-from armillary.collision.distance.table import is_listed
+from armillary.collision.distance.support import hull_records
+from armillary.collision.distance.table import FORMULAS, is_listed
 from armillary.errors import ModelError
 from armillary.kernel import Kernel, shared_kernel
+from armillary.kernel.pipeline_calls import Callees
+from armillary.kinematics.moving_links import Held
 from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.primitive import Primitive
-from armillary.model.shapes import ConvexPolyhedron, HalfSpace
+from armillary.model.shapes import ConvexPolyhedron, HalfSpace, Sphere
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import norm, subtract, three
 from armillary.trace import trace
 
-__all__ = ["PlacedShape", "ShapePairs"]
+__all__ = ["PlacedShape", "ShapePairs", "bounding_sphere"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -37,45 +41,129 @@ ROUNDING: Final = 1e-12
 
 
 class PlacedShape(NamedTuple):
-    """A shape that moves with a frame.
+    """A shape that moves with a link.
 
     Attributes:
         shape: The shape.
-        frame: The position of that frame's pose in arrays of poses.
-        pose: The frame of `shape.pose` in it.
-        link: The qualified name of the link, for messages.
+        row: The place of that link in poses of moving links.
+        pose: The frame of `shape.pose` in that link's frame.
+        link: The qualified name of the shape's own link, for messages.
     """
 
     shape: Primitive
-    frame: int
+    row: int
     pose: Pose
     link: str
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Kind:
     """Pairs of the same kinds of shapes.
 
     Attributes:
         pairs: Which of all pairs they are, shape (m,).
-        shapes: The kinds: one shape of each, in an order that is listed.
-        frames: Positions of their poses, shape (2, m).
-        given: Poses of the shapes and their numbers, arrays of m rows.
+        forms: The kinds: one shape of each, in an order that is listed.
+        shapes: The shapes of all pairs.
+        sides: The two shapes of each pair in that order, shape (2, m).
+        rows: The places of their poses, shape (2, m).
+        matrices: Poses of the shapes in those frames, shape (2, m, 3, 4).
     """
 
     pairs: Indices
-    shapes: tuple[Primitive, Primitive]
-    frames: Indices
-    given: tuple[Array, ...]
+    forms: tuple[Primitive, Primitive]
+    shapes: Sequence[PlacedShape]
+    sides: Indices
+    rows: Indices
+    matrices: Array
+
+    @property
+    def is_closed_form(self) -> bool:
+        """Return whether their distance is a formula, rather than an iteration."""
+        a, b = self.forms
+        return (type(a), type(b)) in FORMULAS or isinstance(a, HalfSpace)
 
     def values(self, X: Array, rows: Any, at: Any, asked: Asked) -> Array:
         """Return the distance of pair `at[k]` of this kind at poses `rows[k]`."""
-        first, second = self.frames[:, at]
-        kernel = rows_kernel(*self.shapes, asked)
-        given = (each[at] for each in self.given)
-        found: Array = kernel(X[rows, first, :3], X[rows, second, :3], *given)
+        found = np.empty(len(at))
+        for shapes, chosen in self._alike(at):
+            which = at[chosen]
+            first, second = self.rows[:, which]
+            at_rows = rows[chosen]
+            given = (each[which] for each in (*self.matrices, *self.numbers.values()))
+            kernel = rows_kernel(*shapes, asked)
+            found[chosen] = kernel(X[at_rows, first], X[at_rows, second], *given)
         return found
+
+    def _alike(self, at: Any) -> Iterator[tuple[tuple[Primitive, Primitive], Any]]:
+        """Yield pairs that share a kernel: two shapes, and which of `at` are like them.
+
+        The corners of polyhedra are tables, so that each has kernels of its own.
+        """
+        hulls = [isinstance(form, ConvexPolyhedron) for form in self.forms]
+        if not any(hulls):
+            yield self.forms, slice(None)
+            return
+        sides = [
+            self.sides[k, at] if is_hull else np.zeros_like(at)
+            for k, is_hull in enumerate(hulls)
+        ]
+        number = sides[0] * len(self.shapes) + sides[1]
+        order = np.argsort(number, kind="stable")
+        _, starts = np.unique(number[order], return_index=True)
+        for chosen in np.split(order, starts[1:]):
+            a, b = (
+                self.shapes[int(side[chosen[0]])].shape if is_hull else form
+                for side, is_hull, form in zip(sides, hulls, self.forms, strict=True)
+            )
+            yield (_corners_only(a), _corners_only(b)), chosen
+
+    @cached_property
+    def numbers(self) -> dict[str, Array]:
+        """Return the numbers of the shapes of each side that has some, `a` and `b`."""
+        found: dict[str, Array] = {}
+        for name, side in zip("ab", self.sides, strict=True):
+            used, inverse = np.unique(side, return_inverse=True)
+            rows = [numbers_of(self.shapes[k].shape) for k in used.tolist()]
+            if rows and rows[0]:
+                found[name] = np.array(rows, np.float64)[inverse]
+        return found
+
+    def callees(self, asked: Asked, dtype: np.dtype[Any], lanes: int) -> Callees:
+        """Return the code of all pairs, to be called with poses of their links."""
+        pipeline, m = called_pipeline(*self.forms, asked), len(self.pairs)
+        tables: dict[str, Mapping[str, Any]] = {
+            "sizes": {
+                "pose_a": self.matrices[0],
+                "pose_b": self.matrices[1],
+                **self.numbers,
+            },
+            "rays": RAYS,
+        }
+        spans: dict[str, Any] = {
+            "sizes": np.stack([np.arange(m), np.ones(m, np.int64)], axis=1),
+            "rays": (0, len(RAYS["along"])),
+        }
+        for name, side, form in zip("ab", self.sides, self.forms, strict=True):
+            if isinstance(form, ConvexPolyhedron):
+                used, inverse = np.unique(side, return_inverse=True)
+                hulls = [
+                    hull_records(_polyhedron(self.shapes[k].shape), name)
+                    for k in used.tolist()
+                ]
+                corners = [next(iter(hull.values())) for hull in hulls]
+                counts = np.array([len(each) for each in corners], np.int64)
+                ranges = np.stack([np.cumsum(counts) - counts, counts], axis=1)
+                tables[f"hull_{name}"] = {next(iter(hulls[0])): np.concatenate(corners)}
+                spans[f"hull_{name}"] = ranges[inverse]
+        names = [table.name for table in pipeline.tables]
+        return Callees.of(
+            pipeline,
+            {name: tables[name] for name in names},
+            spans,
+            dtype=dtype,
+            lanes=lanes,
+        )
 
 
 @final
@@ -87,9 +175,9 @@ class ShapePairs:
         shapes: All shapes.
         pairs: The two shapes of each pair, shape (k, 2).
         kinds: The same pairs, by kinds of shapes.
-        centres: Centres of bounding spheres in the frames of the shapes, shape (n, 3).
+        centres: Centres of bounding spheres in the frames of the links, shape (n, 3).
         radii: Their radii [m], infinite for half spaces, shape (n,).
-        frames: `PlacedShape.frame` of each, shape (n,).
+        rows: `PlacedShape.row` of each, shape (n,).
     """
 
     shapes: tuple[PlacedShape, ...]
@@ -97,7 +185,7 @@ class ShapePairs:
     kinds: tuple[Kind, ...]
     centres: Array
     radii: Array
-    frames: Indices
+    rows: Indices
 
     @classmethod
     def of(cls, shapes: Sequence[PlacedShape], pairs: Indices) -> Self:
@@ -108,24 +196,24 @@ class ShapePairs:
         Raises:
             ModelError: Both shapes of a pair are half spaces.
         """
-        spheres = [_sphere(each) for each in shapes]
+        spheres = [bounding_sphere(each) for each in shapes]
         centres = np.array([s.centre for s in spheres], np.float64).reshape(-1, 3)
         radii = np.array([s.radius for s in spheres], np.float64)
-        frames = np.array([each.frame for each in shapes], np.int64)
-        kinds = tuple(_kinds(shapes, pairs, frames))
-        for array in (pairs, centres, radii, frames):
+        rows = np.array([each.row for each in shapes], np.int64)
+        kinds = tuple(_kinds(shapes, pairs, rows))
+        for array in (pairs, centres, radii, rows):
             array.flags.writeable = False
-        return cls(tuple(shapes), pairs, kinds, centres, radii, frames)
+        return cls(tuple(shapes), pairs, kinds, centres, radii, rows)
 
     def bounds(self, X: Array) -> Array:
         """Return what distances of pairs are not below, NaN where a pose has NaN.
 
-        X: Poses of all frames, shape (n, f, 4, 4).
+        X: Poses of moving links, shape (n, f, 3, 4).
 
         Returns:
             Distances of bounding spheres [m], shape (n, k).
         """
-        P = _centre_kernel()(X[:, self.frames], self.centres)
+        P = _centre_kernel()(X[:, self.rows], self.centres)
         a, b = self.pairs.T
         found: Array = _bound_kernel()(P[:, a], P[:, b], self.radii[a] + self.radii[b])
         return found
@@ -134,7 +222,7 @@ class ShapePairs:
         """Write the distances [m] of some pairs at some poses into an array.
 
         Args:
-            X: Poses of all frames, shape (n, f, 4, 4).
+            X: Poses of moving links, shape (n, f, 3, 4).
             wanted: Which pairs, shape (n, k).
             asked: `free` leaves the depth of overlaps out.
             out: Where to write, shape (n, k).
@@ -146,45 +234,53 @@ class ShapePairs:
 
 
 def _kinds(
-    shapes: Sequence[PlacedShape], pairs: Indices, frames: Indices
+    shapes: Sequence[PlacedShape], pairs: Indices, rows: Indices
 ) -> Iterator[Kind]:
-    numbers: dict[Primitive, int] = {}
-    alike = [_alike(each.shape) for each in shapes]
-    form = np.array([numbers.setdefault(each, len(numbers)) for each in alike])
     if not len(pairs):
         return
+    numbers: dict[Primitive, int] = {}
+    forms = [form_of(each.shape) for each in shapes]
+    form = np.array([numbers.setdefault(each, len(numbers)) for each in forms])
     is_ordered = form[pairs[:, :1]] <= form[pairs[:, 1:]]
     ordered = np.where(is_ordered, pairs, pairs[:, ::-1])
-    code = form[ordered[:, 0]] * len(numbers) + form[ordered[:, 1]]
+    number = form[ordered[:, 0]] * len(numbers) + form[ordered[:, 1]]
     matrices = np.array([(s.pose @ s.shape.pose).matrix()[:3] for s in shapes])
-    for each in np.unique(code):
-        which = np.flatnonzero(code == each)
-        sides: list[list[int]] = ordered[which].T.tolist()
-        kinds = alike[sides[0][0]], alike[sides[1][0]]
+    order = np.argsort(number, kind="stable")
+    _, starts = np.unique(number[order], return_index=True)
+    for which in np.split(order, starts[1:]):
+        sides = ordered[which].T
+        one, other = (int(side[0]) for side in sides)
+        kinds = forms[one], forms[other]
         if isinstance(kinds[0], HalfSpace) and isinstance(kinds[1], HalfSpace):
-            one, other = (shapes[side[0]].link for side in sides)
             raise ModelError(
-                f"Two half spaces have no distance: those of '{one}' and '{other}'. "
+                "Two half spaces have no distance: those of "
+                f"'{shapes[one].link}' and '{shapes[other].link}'. "
                 "Leave this pair out: rules.exclude(...)."
             )
         if not is_listed(*kinds):
             sides, kinds = sides[::-1], (kinds[1], kinds[0])
-        given: list[Array] = [matrices[side] for side in sides]
-        for side in sides:
-            rows = np.array([numbers_of(shapes[k].shape) for k in side], np.float64)
-            given += [rows] if rows.shape[1] else []
-        yield Kind(which, kinds, frames[np.array(sides)], tuple(given))
+        yield Kind(which, kinds, shapes, sides, rows[sides], matrices[sides])
 
 
-def _alike(shape: Primitive) -> Primitive:
-    """Return the same for all shapes that share a kernel."""
+def is_sphere(placed: PlacedShape) -> bool:
+    """Return whether a shape is its own bounding sphere."""
+    return type(placed.shape) is Sphere
+
+
+def _polyhedron(shape: Primitive) -> ConvexPolyhedron:
+    assert isinstance(shape, ConvexPolyhedron)
+    return shape
+
+
+def _corners_only(shape: Primitive) -> Primitive:
+    """Return the same for all polyhedra with the same corners."""
     if isinstance(shape, ConvexPolyhedron):
         return ConvexPolyhedron(vertices=shape.vertices)
-    return form_of(shape)
+    return shape
 
 
-def _sphere(placed: PlacedShape) -> BoundingSphere:
-    """Return a sphere around a shape, in the frame that it moves with."""
+def bounding_sphere(placed: PlacedShape) -> BoundingSphere:
+    """Return a sphere around a shape, in the frame of the moving link."""
     shape = placed.shape
     if isinstance(shape, HalfSpace):
         return BoundingSphere((0.0, 0.0, 0.0), math.inf)
@@ -203,7 +299,7 @@ def _centre_kernel() -> Kernel:
         return Pose.from_matrix(X) @ three(centre)
 
     return shared_kernel(
-        trace(centre, name="centre", outputs=("p",), X=(4, 4), centre=(3,))
+        trace(centre, name="centre", outputs=("p",), X=(3, 4), centre=(3,))
     )
 
 
