@@ -5,25 +5,30 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.check_stages import UNDECIDED, Question
+from armillary.collision.check_tables import CheckTables, Limits
 from armillary.collision.distance.pair import distance
 from armillary.collision.hulls import hull_of, warn_of_hulls
 from armillary.collision.pairs import pairs
 from armillary.collision.shape_pairs import PlacedShape, ShapePairs
 from armillary.errors import ModelError, ShapeError
+from armillary.kernel import Kernel
 from armillary.kernel.arguments import as_inputs
-from armillary.kinematics.all_frames import BasePoses, base_poses
-from armillary.kinematics.bound_state import bound_state, branch_of, home
-from armillary.kinematics.closing.branch import Branch
+from armillary.kinematics.bound_state import bound_state, home
+from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
 from armillary.kinematics.state import State
+from armillary.model.fields import kept
 from armillary.model.link_pairs import Pairs
 from armillary.model.primitive import Primitive
 from armillary.model.rules import Rules
 from armillary.model.shapes.mesh import MeshSource
+from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program
 
@@ -31,6 +36,9 @@ __all__ = ["CollisionCheck", "Contact", "collision"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
+
+ROUNDING: Final = 1e-10
+"""By which part of a cell's extent distances may be wrong."""
 
 BLOCK: Final = 1 << 17
 """Pairs of shapes, or frames, of the rows that are computed at once."""
@@ -92,8 +100,8 @@ def collision(
         raise ModelError(f"The margin must be finite and at least 0, not {margin!r}.")
     bound = home(cell) if state is None else bound_state(cell, state)
     tested = pairs(cell, bound, rules=rules)
-    bases = base_poses(bound.tree)
-    shapes, owners = _shapes(cell, tested, bases, meshes)
+    moving = moving_links(cell)
+    shapes, owners = _shapes(cell, tested, moving, bound.tree, meshes)
     found = [
         (k, a, b)
         for k, (i, j) in enumerate(tested.indices.tolist())
@@ -101,23 +109,28 @@ def collision(
     ]
     table = np.array(found, np.int64).reshape(-1, 3)
     starts = np.searchsorted(table[:, 0], np.arange(len(tested)))
+    of_shapes = ShapePairs.of(shapes, np.ascontiguousarray(table[:, 1:]))
+    tables = CheckTables.of(of_shapes, owners, tested.indices, starts)
     return CollisionCheck(
         cell,
         bound,
         rules,
         tested,
         float(margin),
-        len(cell.joint_names),
-        ShapePairs.of(shapes, np.ascontiguousarray(table[:, 1:])),
+        of_shapes,
         starts,
-        bases,
-        branch_of(bound),
+        tables,
+        moving,
         meshes,
     )
 
 
 def _shapes(
-    cell: Workcell, tested: Pairs, bases: BasePoses, meshes: MeshSource | None
+    cell: Workcell,
+    tested: Pairs,
+    moving: MovingLinks,
+    tree: Tree,
+    meshes: MeshSource | None,
 ) -> tuple[list[PlacedShape], dict[int, range]]:
     """Return the shapes of all links that are tested, and which ones each has."""
     shapes: list[PlacedShape] = []
@@ -126,22 +139,23 @@ def _shapes(
     places: list[int] = np.unique(tested.indices).tolist()
     for place in places:
         name, first = tested.links[place], len(shapes)
-        link = cell.links[cell.frame(name).link]
+        number = cell.frame(name).link
+        link, held = cell.links[number], moving.held(tree, number)
+        pose = held.pose @ link.primary
         for shape in link.collision_shapes:
             if isinstance(shape, Primitive):
                 solid = shape
             else:
                 solid = hull_of(shape, name, meshes)
                 with_hulls.append(name)
-            row = bases.frames.rows[name]
-            shapes.append(PlacedShape(solid, row, link.primary, name))
+            shapes.append(PlacedShape(solid, held.row, pose, name))
         owners[place] = range(first, len(shapes))
     warn_of_hulls(cell, with_hulls)
     return shapes, owners
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CollisionCheck:
     """A test of a cell for collision, see `Cell.collision`; threads may share it.
 
@@ -158,11 +172,10 @@ class CollisionCheck:
     rules: Rules | None
     pairs: Pairs
     margin: float
-    _joints: int
     _shape_pairs: ShapePairs
     _starts: npt.NDArray[np.int64]  # the first pair of shapes of each pair of links
-    _bases: BasePoses
-    _branch: Branch | None
+    _tables: CheckTables
+    _moving: MovingLinks
     _meshes: MeshSource | None
 
     def __repr__(self) -> str:
@@ -194,9 +207,13 @@ class CollisionCheck:
             ShapeError: `q` has another shape.
         """
         Q, batch = self._rows(q)
-        touching = np.zeros(len(Q), np.bool_)
-        for rows, X in self._blocks(Q):
-            touching[rows] = self._touching(X)
+        if not self._constant > self.margin:
+            return np.ones(batch, np.bool_)
+        verdict = self._answers("touching", Q)
+        touching: Truths = verdict > UNDECIDED
+        left = np.flatnonzero(verdict == UNDECIDED)
+        if len(left):
+            touching[left] = ~(self._least(Q[left]) > self.margin)
         return touching.reshape(batch)
 
     def clearance(self, q: npt.ArrayLike) -> Array:
@@ -213,10 +230,7 @@ class CollisionCheck:
             ShapeError: `q` has another shape.
         """
         Q, batch = self._rows(q)
-        least = np.full(len(Q), np.inf)
-        for rows, X in self._blocks(Q):
-            least[rows] = self._least(X)
-        return least.reshape(batch)
+        return self._least(Q).reshape(batch)
 
     def distances(self, q: npt.ArrayLike) -> Array:
         """Return the distance of each pair.
@@ -251,8 +265,8 @@ class CollisionCheck:
         Q, batch = self._rows(q)
         if batch:
             raise ShapeError(
-                f"contacts are of one q of shape ({self._joints},), not of "
-                f"{(*batch, self._joints)}; check.distances takes many."
+                f"contacts are of one q of shape {Q.shape[-1:]}, not of "
+                f"{(*batch, *Q.shape[-1:])}; check.distances takes many."
             )
         found: list[Contact] = []
         for _, X in self._blocks(Q):
@@ -264,10 +278,10 @@ class CollisionCheck:
         return sorted(found, key=_nearest_first)
 
     def _contact(self, pair: int, at: int, X: Array) -> Contact:
-        """Return the contact of a pair of shapes at poses X of all frames."""
+        """Return the contact of a pair of shapes at poses X of moving links."""
         numbers: list[int] = self._shape_pairs.pairs[at].tolist()
         a, b = both = [self._shape_pairs.shapes[k] for k in numbers]
-        X_A, X_B = (X[each.frame] @ each.pose.matrix() for each in both)
+        X_A, X_B = (_whole(X[each.row]) @ each.pose.matrix() for each in both)
         found = distance(a.shape, X_A, b.shape, X_B)
         for array in (found.points, found.normal):
             array.flags.writeable = False
@@ -275,35 +289,52 @@ class CollisionCheck:
         value = float(found.value)
         return Contact(self.pairs[pair], value, found.points, found.normal, names)
 
-    def _touching(self, X: Array) -> Truths:
-        """Return whether anything touches at poses of all frames, (n, f, 4, 4)."""
-        table = self._shape_pairs
-        values = table.bounds(X)
-        is_nan = np.isnan(values)
-        table.distances(X, ~(values > self.margin), "free", values)
-        is_near: Truths = is_nan | ~(values > self.margin)
-        return np.any(is_near, axis=1)
+    def _answers(self, asked: Question, Q: Array) -> Array:
+        """Return the answers of a kernel about pairs that move: (n, joints) -> (n,)."""
+        if not len(self._tables.links):
+            known, unknown = (
+                (0.0, UNDECIDED) if asked == "touching" else (np.inf, np.nan)
+            )
+            return np.where(np.isnan(Q).any(axis=1), unknown, known)
+        kernel: Kernel = kept(self, asked, lambda: self._kernel(asked))
+        if self._moving.is_compiled:
+            return kernel(Q.astype(kernel.dtype, copy=False))
+        return kernel(self._moving.interpreted(self.state, Q))
 
-    def _least(self, X: Array) -> Array:
-        """Return the least distance at poses of all frames: (n, f, 4, 4) -> (n,).
+    def _kernel(self, asked: Question) -> Kernel:
+        extent = self._tables.extent(self._poses(np.array([self.state.q]))[0])
+        limits = Limits(self.margin, ROUNDING * extent, extent, np.inf)
+        return self._tables.kernel(self._moving, self.state, asked, limits, np.float64)
 
-        The pair with the least bound comes first; others follow if they may be nearer.
-        """
-        table = self._shape_pairs
-        bounds = table.bounds(X)
-        first = np.zeros(bounds.shape, np.bool_)
-        first[np.arange(len(X)), np.argmin(bounds, axis=1)] = True
-        values = np.full_like(bounds, np.inf)
-        table.distances(X, first, "value", values)
-        # The depth of some pairs is an upper bound, so all that may overlap are wanted.
-        enough = np.maximum(np.min(values, axis=1, keepdims=True), 0.0)
-        table.distances(X, (bounds < enough) & ~first, "value", values)
-        values[np.isnan(bounds)] = np.nan
-        least: Array = np.min(values, axis=1)
+    def _least(self, Q: Array) -> Array:
+        """Return the least distance of all pairs: (n, joints) -> (n,)."""
+        least = np.minimum(self._answers("clearance", Q), self._constant)
+        left = np.flatnonzero(np.isnan(least))
+        for rows, X in self._blocks(Q[left]):
+            least[left[rows]] = np.min(self._all_values(X), axis=1)
         return least
 
+    @cached_property
+    def _constant(self) -> float:
+        """Return the least distance of the pairs of shapes that move together.
+
+        The pair with the least bound comes first; others follow if they may be nearer.
+        The depth of some pairs is an upper bound, so all that may overlap are wanted.
+        """
+        table = self._shape_pairs
+        a, b = table.rows[table.pairs].T
+        if not (a == b).any():
+            return np.inf
+        X = self._poses(np.array([self.state.q]))
+        bounds = np.where(a == b, table.bounds(X), np.inf)
+        values = np.full_like(bounds, np.inf)
+        table.distances(X, bounds == bounds.min(), "value", values)
+        enough = max(float(values.min()), 0.0)
+        table.distances(X, (bounds < enough) & np.isinf(values), "value", values)
+        return float(values.min())
+
     def _all_values(self, X: Array) -> Array:
-        """Return the distances of all pairs of shapes: (n, f, 4, 4) -> (n, k)."""
+        """Return the distances of all pairs of shapes: (n, f, 3, 4) -> (n, k)."""
         table = self._shape_pairs
         values = np.zeros((len(X), len(table.pairs)))
         table.distances(X, np.ones(values.shape, np.bool_), "value", values)
@@ -312,21 +343,25 @@ class CollisionCheck:
 
     def _rows(self, q: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
         """Return joint positions as rows, and the shape of their batch."""
-        port = Port("q", (self._joints,))
+        joints = len(self.cell.joint_names)
+        port = Port("q", (joints,))
         (Q,) = as_inputs(Program("collision", (port,), (), (), ()), [q])
         batch = Q.shape[:-1]
-        return Q.reshape(int(np.prod(batch)), self._joints), batch
+        return Q.reshape(int(np.prod(batch)), joints), batch
 
     def _blocks(self, Q: Array) -> Iterator[tuple[slice, Array]]:
-        """Yield some rows at a time with poses of all frames; nothing without pairs."""
+        """Yield some rows at a time with poses of all links; nothing without pairs."""
         if not len(self.pairs):
             return
-        frames = self._bases.frames
-        per_row = max(len(frames.rows), len(self._shape_pairs.pairs))
+        per_row = max(self._moving.count, len(self._shape_pairs.pairs))
         step = max(1, BLOCK // per_row)
         for start in range(0, len(Q), step):
             rows = slice(start, start + step)
-            yield rows, frames.many(Q[rows], self._bases, self._branch)
+            yield rows, self._poses(Q[rows])
+
+    def _poses(self, Q: Array) -> Array:
+        """Return the poses of moving links: (n, joints) -> (n, f, 3, 4)."""
+        return poses_of_links(self._moving, self.state)(Q)
 
 
 def _made_again(
@@ -338,6 +373,11 @@ def _made_again(
 ) -> CollisionCheck:
     """Return a check that was pickled."""
     return collision(cell, state, rules=rules, margin=margin, meshes=meshes)
+
+
+def _whole(X: Array) -> Array:
+    """Return a pose of shape (3, 4) as (4, 4)."""
+    return np.vstack([X, [0.0, 0.0, 0.0, 1.0]])
 
 
 def _nearest_first(contact: Contact) -> tuple[bool, float]:

@@ -13,7 +13,6 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from armillary.collision.distance.separation import choose
 from armillary.kernel.pipeline import Call, Each, Pipeline, Stage, When
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.tables import Table, code, index, reals, span
@@ -77,7 +76,7 @@ def limits(joints: int) -> Table:
     beyond `most_q` and `most_extent` are left undecided.
     """
     names = "margin", "rounding", "square_rounding", "most_extent"
-    fields = (*map(reals, names), reals("most_q", (max(1, joints),)))
+    fields = (*map(reals, names), reals("most_q", (joints,)))
     return Table("limits", fields, is_single=True)
 
 
@@ -96,7 +95,7 @@ def check_pipeline(moving: MovingLinks, spheres: int, asked: Question) -> Pipeli
         moving.inputs,
         (
             *moving.tables,
-            limits(len(moving.cell.joint_names)),
+            limits(moving.joints),
             SPHERES,
             LINK_PAIRS,
             SPHERE_PAIRS,
@@ -127,8 +126,7 @@ def _placed(moving: MovingLinks) -> tuple[Stage, ...]:
     """Return stages from poses to the centres of spheres, and the column `sound`."""
     given = {POSES: (moving.count, 3, 4)}
     if moving.is_compiled:
-        n = len(moving.cell.joint_names)
-        given |= {"q": (n,), "most_q": (max(1, n),)}
+        given |= dict.fromkeys(("q", "most_q"), (moving.joints,))
     place = {"carrier_pose": (3, 4), "centre": VECTOR, "extent": ()}
     bounds = {"extent": (), "most_extent": (), "usual": ()}
     return (
@@ -204,10 +202,14 @@ def _touching(moving: MovingLinks) -> tuple[Stage, ...]:
     )
     return (
         *_placed(moving),
-        _program(lambda sound: (sound, 0.0), "going doubt", sound=()),
+        _program(_begin, "going doubt", sound=()),
         Each("link_pairs", near, going="going"),
         _program(_verdict, "found", sound=(), **flags),
     )
+
+
+def _begin(sound: Any) -> Any:
+    return sound, 0.0
 
 
 def _within(a: Any, b: Any, reach: Any) -> Any:
@@ -270,8 +272,12 @@ def _clearance(moving: MovingLinks) -> tuple[Stage, ...]:
         Each(
             "link_pairs", (_program(_may_be_less, "near", **link), When("near", near))
         ),
-        _program(lambda least: least, "found", least=()),
+        _program(_same, "found", least=()),
     )
+
+
+def _same(least: Any) -> Any:
+    return least
 
 
 def _begin_least(sound: Any) -> Any:

@@ -22,7 +22,6 @@ from armillary.collision.distance.table import FORMULAS, is_listed
 from armillary.errors import ModelError
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.pipeline_calls import Callees
-from armillary.kinematics.moving_links import Held
 from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import ConvexPolyhedron, HalfSpace, Sphere
@@ -72,7 +71,7 @@ class Kind:
 
     pairs: Indices
     forms: tuple[Primitive, Primitive]
-    shapes: Sequence[PlacedShape]
+    shapes: tuple[PlacedShape, ...]
     sides: Indices
     rows: Indices
     matrices: Array
@@ -124,7 +123,8 @@ class Kind:
         found: dict[str, Array] = {}
         for name, side in zip("ab", self.sides, strict=True):
             used, inverse = np.unique(side, return_inverse=True)
-            rows = [numbers_of(self.shapes[k].shape) for k in used.tolist()]
+            shapes = [self.shapes[k].shape for k in map(int, used)]
+            rows = [numbers_of(shape) for shape in shapes]
             if rows and rows[0]:
                 found[name] = np.array(rows, np.float64)[inverse]
         return found
@@ -147,10 +147,8 @@ class Kind:
         for name, side, form in zip("ab", self.sides, self.forms, strict=True):
             if isinstance(form, ConvexPolyhedron):
                 used, inverse = np.unique(side, return_inverse=True)
-                hulls = [
-                    hull_records(_polyhedron(self.shapes[k].shape), name)
-                    for k in used.tolist()
-                ]
+                shapes = [self.shapes[k].shape for k in map(int, used)]
+                hulls = [hull_records(_polyhedron(shape), name) for shape in shapes]
                 corners = [next(iter(hull.values())) for hull in hulls]
                 counts = np.array([len(each) for each in corners], np.int64)
                 ranges = np.stack([np.cumsum(counts) - counts, counts], axis=1)
@@ -259,7 +257,7 @@ def _kinds(
             )
         if not is_listed(*kinds):
             sides, kinds = sides[::-1], (kinds[1], kinds[0])
-        yield Kind(which, kinds, shapes, sides, rows[sides], matrices[sides])
+        yield Kind(which, kinds, tuple(shapes), sides, rows[sides], matrices[sides])
 
 
 def is_sphere(placed: PlacedShape) -> bool:

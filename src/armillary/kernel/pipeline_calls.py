@@ -69,6 +69,9 @@ class Callees:
         """
         packed = pack_all(pipeline.tables, tables, pipeline.columns, dtype)
         ranges = [np.atleast_2d(np.asarray(spans[name], np.int64)) for name in packed]
+        for table, span in zip(pipeline.tables, ranges, strict=True):
+            for each in np.unique(span[:, 1]).tolist():
+                table.check_count(each)
         count = max((len(each) for each in ranges), default=1)
         words = np.zeros((count, max(1, len(packed)), 2), np.int64)
         for k, (records, span) in enumerate(zip(packed.values(), ranges, strict=True)):

@@ -62,6 +62,8 @@ class CompiledPipeline:
         """
         pipeline, native = self.pipeline, self.native
         packed = pack_all(pipeline.tables, tables or {}, pipeline.columns, native.dtype)
+        for table in pipeline.tables:
+            table.check_count(len(packed[table.name]))
         words = np.zeros((len(packed), 2), np.int64)  # see pipeline_code.TABLE
         for row, records in zip(words, packed.values(), strict=True):
             row[:] = address_of(records), len(records)

@@ -137,13 +137,16 @@ class Table:
                 f"The fields of table '{self.name}' differ in length: {listed}."
             )
         count = counts.pop() if counts else 0
-        if self.is_single and count != 1:
-            raise ShapeError(f"Table '{self.name}' needs one record, not {count}.")
         packed = np.zeros(count, record)
         for name, array in zip(names, arrays, strict=True):
             packed[name] = array
         packed.flags.writeable = False
         return packed
+
+    def check_count(self, count: int) -> None:
+        """Raise a `ShapeError` if there must be one record and `count` is another."""
+        if self.is_single and count != 1:
+            raise ShapeError(f"Table '{self.name}' needs one record, not {count}.")
 
     def _values(self, field: Field, given: Mapping[str, Any], sizes: Sizes) -> Array:
         """Return the values of a field, checked."""

@@ -6,15 +6,17 @@ bases are, is in tables: states of a cell compile nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import NotCompiled
-from armillary.kernel.pipeline import Each, Stage
+from armillary.kernel import Kernel
+from armillary.kernel.pipeline import Each, Pipeline, Stage
+from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.python_kernel import PythonProgram
 from armillary.kernel.tables import Table, index, reals, span
 from armillary.kinematics.bound_state import branch_of
@@ -31,7 +33,7 @@ from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Number
 from armillary.trace import Port, Program, trace
 
-__all__ = ["POSES", "Held", "MovingLinks", "moving_links"]
+__all__ = ["POSES", "Held", "MovingLinks", "moving_links", "poses_of_links"]
 
 POSES: Final = "poses"
 """The column of the poses of moving links in the world, shape (n, 3, 4)."""
@@ -65,6 +67,7 @@ class MovingLinks:
         cell: Whose links.
         links: Their numbers in the cell, -1 for the world.
         count: How many places there are.
+        joints: How many joints q has.
         is_compiled: Whether stages compute their poses; otherwise `POSES` is an input,
             made by `interpreted`.
     """
@@ -77,6 +80,7 @@ class MovingLinks:
         moving = [k for k, drives in enumerate(tree.drives) if drives]
         self.links = (WORLD_LINK, *moving)
         self.count = len(self.links)
+        self.joints = len(cell.joint_names)
         self._places = {link: place for place, link in enumerate(self.links)}
         movable = set(tree.movable)
         self._base_of: dict[int, int] = {}
@@ -106,7 +110,7 @@ class MovingLinks:
     def inputs(self) -> tuple[Port, ...]:
         """Return the inputs of pipelines: joint positions, or poses."""
         if self.is_compiled:
-            return (Port("q", (len(self.cell.joint_names),)),)
+            return (Port("q", (self.joints,)),)
         return (Port(POSES, (self.count, 3, 4)),)
 
     @cached_property
@@ -162,7 +166,7 @@ class MovingLinks:
         if not self._bases:
             return found
         tree: Tree = state.tree
-        where = {k: self.held(tree, tree.base_link(k)) for k in self._bases}
+        where = {k: self._mounted(tree, k) for k in self._bases}
         lifted = [k for k in _carriers_first(where, self._base_at) if where[k].row]
         bases = [
             np.eye(4) if where[k].row else where[k].pose.matrix() for k in self._bases
@@ -227,6 +231,12 @@ class MovingLinks:
         )
         return None if isinstance(program, PythonProgram) else program
 
+    def _mounted(self, tree: Tree, manipulator: int) -> Held:
+        """Return the moving link that carries a base, and the base's pose in that."""
+        at = tree.bases[manipulator].frame
+        row, pose = self.held(tree, at.link)
+        return Held(row, pose @ at.pose)
+
     def _base_at(self, row: int) -> int:
         """Return the movable manipulator that carries a place, -1 for none."""
         return self._base_of.get(self.links[row], -1)
@@ -235,6 +245,31 @@ class MovingLinks:
 def moving_links(cell: Workcell) -> MovingLinks:
     """Return the moving links of a cell, which the cell keeps."""
     return kept(cell, "moving links", lambda: MovingLinks(cell))
+
+
+def poses_of_links(
+    moving: MovingLinks, state: State
+) -> Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]:
+    """Return the function from joint positions to poses of moving links in a state.
+
+    It takes (n, joints) and returns (n, count, 3, 4).
+    """
+    if not moving.is_compiled:
+        return partial(moving.interpreted, state)
+    if moving.count == 1:
+        return lambda Q: np.tile(np.eye(4)[:3], (len(Q), 1, 1, 1))
+
+    def made() -> Kernel:
+        pipeline = kept(moving.cell, "poses of links", lambda: _compiled(moving))
+        return pipeline(moving.records(state))
+
+    return kept(state, "poses of links", made)
+
+
+def _compiled(moving: MovingLinks) -> CompiledPipeline:
+    return compile_pipeline(
+        Pipeline("links", moving.inputs, moving.tables, moving.stages, (POSES,))
+    )
 
 
 def _carriers_first(where: Mapping[int, Held], base_at: Any) -> Iterator[int]:
