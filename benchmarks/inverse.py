@@ -18,6 +18,7 @@ from benchmarks.robots import Robot, panda, ur5
 
 COUNT = 10_000
 FEW = 100  # of them for the peer
+FREE_COUNT = 2_000  # targets where collisions are avoided
 TURNS = 30
 SQUARES = 1e-12  # of 1e-6 m and of 1e-6 rad
 ONE_LAP = 2.0 * (3.0 + np.pi)  # of the oval track [m]
@@ -41,6 +42,7 @@ def figures() -> Iterator[Figure]:
     yield from failing_figures("Panda", panda())
     yield path_figure()
     yield from loop_figures()
+    yield from avoiding_figures()
     yield from compile_figures("Panda", panda())
     yield arms_figure()
 
@@ -132,6 +134,29 @@ def loop_figures() -> Iterator[Figure]:
         yield solved(f"{name}, of {COUNT}", solve().success, at_least=1.0)
         (took,) = best_times(solve, turns=TURNS)
         yield within(f"{name}, batch", took / COUNT, at_most=at_most)
+
+
+def avoiding_figures() -> Iterator[Figure]:
+    """Yield the mean times of answers free of collision, beside an obstacle.
+
+    Targets are drawn as anywhere: links touch at many, and some have no free answer.
+    """
+    post = arm.Link(name="post", collisions=[arm.shapes.Box(size=(0.3, 0.3, 2.0))])
+    part = arm.Manipulator(name="post", links=[post])
+    there = arm.Pose.translation(0.9, 0.5, 0.5)
+    for name, least, at_most in (
+        ("irb2400", 0.7, 15e-6),
+        ("ur10_on_rail", 0.7, 0.4e-3),
+    ):
+        cell = arm.example(name).add(part, pose=there)
+        lower, upper = np.clip(cell.limits, -3.0, 3.0)
+        Q = np.random.default_rng(0).uniform(lower, upper, (FREE_COUNT, len(lower)))
+        targets = cell.fk("tool0")(Q)
+        ik = cell.ik("tool0", avoid=cell.collision())
+        solve = functools.partial(ik, targets)
+        yield solved(f"{name} IK, free answers", solve().success, at_least=least)
+        (took,) = best_times(solve, turns=3)
+        yield within(f"{name} IK, free answers", took / FREE_COUNT, at_most=at_most)
 
 
 def compile_figures(name: str, robot: Robot) -> Iterator[Figure]:

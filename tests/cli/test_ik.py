@@ -436,3 +436,29 @@ def test_a_search_from_one_start_may_find_none(run, file: str):
     assert result.code == 1
     assert result.err.startswith(f"{len(met)} of {count} targets solved\n")
     assert "not found within the budget" in result.err
+
+
+def test_answers_that_avoid_collisions(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    cell = arm.example("oval_track_cell")
+    arm.save(cell, "work.cell.json")
+    still = ",".join(cell.joint_names[1:7])
+    place = "0,-1.6,%s,3.14159265358979,0,0"
+    given = ["ik", "work.cell.json", "--frame", "tcp", "--joints", still]
+    inside = run(*given, "--pose", place % 0.5)
+    assert inside.code == 0
+    refused = run(*given, "--pose", place % 0.5, "--avoid", "0")
+    assert refused.code == 1
+    assert refused.out.startswith("in collision: ")
+    contacts = refused.out.partition("touching there:\n")[2].split("\n\n")[0]
+    found = cell.collision().contacts(numbers(whole(refused.out)))
+    shown = [" and ".join(each.links) for each in found]
+    assert shown
+    assert all(each in contacts for each in shown)
+    above = run(*given, "--pose", place % 0.9, "--avoid", "0.01", "--all")
+    assert above.code == 0
+    assert "SOLVED" in above.out
+    every = run(*given, "--pose", place % 0.9, "--avoid", "0.1", "--all")
+    assert "IN_COLLISION" in every.out

@@ -95,6 +95,12 @@ def add(verbs: Any) -> None:
         type=whole_number(1),
         help=f"of a search; else {STARTS}",
     )
+    parser.add_argument(
+        "--avoid",
+        metavar="M",
+        type=float,
+        help="only answers where links are farther apart than this [m]; 0 to not touch",
+    )
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--all", action="store_true", help="every answer, by its branch")
     ways.add_argument(
@@ -139,18 +145,23 @@ def _check(options: argparse.Namespace) -> None:
 
 def _query(options: argparse.Namespace) -> Query:
     cell = open_cell(options)
+    state = chosen_state(cell, options)
     device = cell.device(
         joints=options.joints,
         base=options.relative_to,
         ends=options.frame,
-        state=chosen_state(cell, options),
+        state=state,
     )
+    avoid = None
+    if options.avoid is not None:
+        avoid = cell.collision(state, margin=options.avoid)
     ik = device.ik(
         position=_axes(options.position),
         rotation=_axes(options.rotation),
         axes=options.axes,
+        avoid=avoid,
     )
-    return Query(device, ik, options)
+    return Query(device, ik, options, avoid)
 
 
 # one target
@@ -163,12 +174,20 @@ def _one(query: Query, target: Array) -> int:
     known = np.isfinite(q).all()
     print(reason.sentence + (f": {off(answer.residual[0])}" if known else ""))
     if known:
-        print("" if solved else "the nearest that was found:")
+        print("" if solved else _what(query, reason, q))
         _print_vector(query, q)
     if reason in ADVICE:
         print(ADVICE[reason])
     _write(query, q if solved else np.full_like(q, np.nan))
     return SOLVED if solved else NOT_ALL
+
+
+def _what(query: Query, reason: Reason, q: Array) -> str:
+    """Return what is said of a vector that does not count: where links touch."""
+    if query.avoid is None or reason is not Reason.IN_COLLISION:
+        return "the nearest that was found:"
+    contacts = query.avoid.contacts(query.device.whole(q))
+    return "\n".join(["touching there:", *map(str, contacts), ""])
 
 
 def _print_vector(query: Query, q: Array) -> None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from armillary.cell.device import Device
 from armillary.cli.joints import DEGREES_PER_RADIAN, si_factors
 from armillary.cli.vectors import vector_of_text
+from armillary.collision.check import CollisionCheck
 from armillary.errors import ShapeError
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.query import TOLERANCE, Tolerance
@@ -46,16 +47,22 @@ class Query:
         device: The joints that move.
         ik: The solver.
         options: Those of the command line.
+        avoid: The check that answers avoid, or None.
         factors: For each joint what makes its number on the command line SI, (n,).
     """
 
     def __init__(
-        self, device: Device, ik: InverseKinematics, options: argparse.Namespace
+        self,
+        device: Device,
+        ik: InverseKinematics,
+        options: argparse.Namespace,
+        avoid: CollisionCheck | None,
     ) -> None:
-        """Keep the solver of `device` and the options."""
+        """Keep the solver of `device`, the options, and what answers avoid."""
         self.device = device
         self.ik = ik
         self.options = options
+        self.avoid = avoid
         names = device.joint_names
         turned = si_factors(device.cell, names) if options.degrees else None
         self.factors = np.ones(len(names)) if turned is None else turned

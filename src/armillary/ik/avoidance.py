@@ -28,7 +28,8 @@ Truths = npt.NDArray[np.bool_]
 ROUNDS: Final = (8, 24, 96)
 """Starts of each round of a search for answers that touch nothing."""
 ONCE: Final = SearchOptions(steps=40, stale_factor=np.inf, starts=1)
-AT_ONCE: Final = 65536
+AT_ONCE: Final = 65536  # starts
+TARGETS_AT_ONCE: Final = 4096  # each with up to 192 branches
 SPREAD: Final = 1.5  # how far from `near` half of the starts are, at most [m or rad]
 START_SEED: Final = 161803
 
@@ -147,10 +148,12 @@ def nearest_free(
     if found.q.shape[1] > 1 or not rows.size:
         return found
     found.settled = False
-    near = _wanted(query, rows, problem)
-    others = method.candidates(query.at(rows, near=near), every=True).nearest(near)
-    free = others.success[:, 0]
-    found.take(rows[free], others, free)
+    for first in range(0, len(rows), TARGETS_AT_ONCE):
+        part = rows[first : first + TARGETS_AT_ONCE]
+        near = _wanted(query, part, problem)
+        others = method.candidates(query.at(part, near=near), every=True).nearest(near)
+        free = others.success[:, 0]
+        found.take(part[free], others, free)
     return found
 
 
