@@ -170,6 +170,24 @@ class NoBound(Circle):
         return math.inf
 
 
+class SlowBounds(Circle):
+    def speed_bounds(self, lower, upper):
+        linear, angular = super().speed_bounds(lower, upper)
+        return linear, 0.999 * angular
+
+
+class OneWaySpeeds(Circle):
+    def speed_bounds(self, lower, upper):
+        linear, angular = super().speed_bounds(lower, upper)
+        return linear, angular if lower <= upper else 2.0 * angular
+
+
+class FastParts(Circle):
+    def speed_bounds(self, lower, upper):
+        linear, angular = super().speed_bounds(lower, upper)
+        return (linear if abs(upper - lower) > 6.0 else 2.0), angular
+
+
 class WrongUnit(Circle):
     unit = Unit.RADIAN
 
@@ -264,6 +282,9 @@ BROKEN: list[tuple[type[Joint], str, str]] = [
     (BoundOfEnds, "bound", "m apart"),
     (OneWayBound, "bound", "swapped"),
     (NoBound, "bound", "is infinite"),
+    (SlowBounds, "speeds", "turns by no more than 0.3996 rad"),
+    (OneWaySpeeds, "speeds", "swapped"),
+    (FastParts, "speeds", "that of all between"),
     (WrongUnit, "scaling", "write unit = METRE"),
     (ForgottenLength, "scaling", "scaled(2) at q"),
     (ScaledPrecursor, "scaling", "scaled(2) at q"),

@@ -18,6 +18,7 @@ from armillary.model.distance_bound import largest_distance
 from armillary.model.fields import replaced
 from armillary.model.motion import Motion, motion_of
 from armillary.model.scaling import scaled_parameters
+from armillary.model.speed_bound import largest_speeds
 from armillary.model.unit import Unit
 from armillary.spatial import twist
 from armillary.spatial.inertia import SpatialInertia
@@ -277,6 +278,24 @@ class Joint(
         """
         low, high = self._range(lower, upper)
         return largest_distance(self.motion, self.precursor, low, high)
+
+    def speed_bounds(self, lower: float, upper: float) -> tuple[float, float]:
+        """Return upper bounds of how fast M moves and turns in F at unit rate of q.
+
+        They hold for every q between `lower` and `upper`, in either order and also if
+        they are infinite, and are proved by interval arithmetic: M's origin moves by no
+        more than the first times the way of q, and M turns by no more than the second.
+        A bound is infinite where a speed is, where the pose jumps, and where nothing
+        could be proved.
+
+        Returns:
+            Of |v| of M's origin [m per unit of q] and of |w| [rad per unit of q].
+
+        Raises:
+            JointError: A limit is NaN.
+        """
+        ((linear, angular),) = largest_speeds(self.motion, (self._range(lower, upper),))
+        return linear, angular
 
     def replace(self, **parameters: Any) -> Self:
         """Return the joint with other values of some of its parameters.

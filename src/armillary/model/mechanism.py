@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
-from armillary.errors import JointError
+from armillary.errors import JointError, ShapeError
 from armillary.model.closed_form import ClosedForm
 from armillary.model.joint import Joint
 from armillary.model.motion import Motion, motion_of
+from armillary.model.speed_bound import largest_speeds
 from armillary.model.unit import Unit
 from armillary.spatial.pose import IDENTITY, Pose
 
@@ -93,3 +96,37 @@ class Mechanism(Joint, ClosedForm, frozen=True, kw_only=True):
             JointError: `forward` does not return a pose.
         """
         return self.precursor @ self.motion.pose(*q)
+
+    def speed_bounds(
+        self, lower: npt.ArrayLike, upper: npt.ArrayLike
+    ) -> tuple[Any, Any]:
+        """Return upper bounds of how fast M moves and turns by each coordinate.
+
+        They hold for every q between `lower` and `upper`, as those of other joints do:
+        the speeds in F at unit rate of one coordinate while the others stand still.
+
+        Args:
+            lower: A limit for each of `units` [m or rad], shape (n,).
+            upper: The other limit, shape (n,).
+
+        Returns:
+            Of |v| of M's origin [m per unit] and of |w| [rad per unit], (n,) each.
+
+        Raises:
+            JointError: A limit is NaN.
+            ShapeError: There is not a limit for each coordinate.
+        """
+        limits = [np.asarray(limit, dtype=np.float64) for limit in (lower, upper)]
+        count = len(self.input_units)
+        for limit in limits:
+            if limit.shape != (count,):
+                raise ShapeError(
+                    f"{type(self).__name__} has {count} coordinates, so its limits "
+                    f"have shape ({count},), not {limit.shape}."
+                )
+        ranges = np.sort(np.stack(limits, axis=1), axis=1)
+        if np.isnan(ranges).any():
+            raise JointError(f"The range [{lower}, {upper}] has a limit that is NaN.")
+        box = tuple((low, high) for low, high in ranges.tolist())
+        linear, angular = zip(*largest_speeds(self.motion, box), strict=True)
+        return np.array(linear), np.array(angular)

@@ -75,6 +75,11 @@ class Motion:
         """Return S(q): the twist of M relative to F at unit rate, in M, about M."""
         return _six(evaluate(self._twist, [q]))
 
+    def given_subspace(self, q: Number) -> Vector6 | None:
+        """Return S(q) where the joint gives a closed form."""
+        given = self._closed_form(q)
+        return None if given is None else vector6(given)
+
     def traced_subspace(self, q: Number) -> Vector6:
         """Return S(q) from the pose, also where the joint gives a closed form."""
         return _six(evaluate(self._traced_twist, [q]))
@@ -105,8 +110,8 @@ class Motion:
 
     def _given_twist(self, q: Scalar) -> Sequence[Number]:
         """Return the joint's closed form where it has one."""
-        given = self._closed_form(q)
-        return self.traced_subspace(q) if given is None else vector6(given)
+        given = self.given_subspace(q)
+        return self.traced_subspace(q) if given is None else given
 
     @cached_property
     def _traced_twist(self) -> Program:

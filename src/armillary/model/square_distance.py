@@ -11,13 +11,14 @@ cancel, and sin^2 + cos^2 is 1: nothing is left that intervals could blow up.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Number, Vector3, add, apply, dot, transpose
+from armillary.spatial.vector import Number, Vector3, add, apply, transpose
 from armillary.trace import Scalar
 
 Array = npt.NDArray[np.float64]
@@ -28,11 +29,15 @@ MOST_TERMS: Final = 16
 
 def square_distance(X: Pose, p: Vector3) -> Number:
     """Return |X p|^2, or by rounding a little more, of a constant X and a traced p."""
-    u = add(apply(transpose(X.rotation), X.position), p)
+    return sum_of_squares(add(apply(transpose(X.rotation), X.position), p))
+
+
+def sum_of_squares(u: Sequence[Number]) -> Number:
+    """Return u . u, or by rounding a little more, of traced numbers."""
     terms: dict[int, Scalar] = {}
     sums = [_multiples(component, terms) for component in u]
     if len(terms) > MOST_TERMS:
-        return dot(u, u)
+        return sum((x * x for x in u), 0.0)
     base = np.array([constant for constant, _ in sums])
     A = np.array([[row.get(k, 0.0) for k in terms] for _, row in sums])
     nodes = list(terms.values())

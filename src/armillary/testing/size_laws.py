@@ -1,4 +1,4 @@
-"""Laws of a joint's size: bounds hold, and a scaled joint moves a scaled path."""
+"""Laws of a joint's size and speed: bounds hold, a scaled joint moves a scaled path."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from armillary.testing.subject import Subject
 Array = npt.NDArray[np.float64]
 
 DENSE: Final = 2001
+LOOSENESS: Final = 0.03
 FACTORS: Final = (2.0, 0.5)
 
 
@@ -64,6 +65,61 @@ def _farthest(subject: Subject, low: float, high: float) -> tuple[float, float]:
     distance = np.nan_to_num(distance, nan=0.0)
     k = int(distance.argmax())
     return float(q[k]), float(distance[k])
+
+
+def speeds(subject: Subject) -> None:
+    """Check that nothing moves or turns faster than the bounds, over any part.
+
+    Limits may be given in either order, and may be infinite; over a part the bounds
+    are not above those over the whole, but for what they may be loose.
+    """
+    low, high = subject.lower, subject.upper
+    a, b = np.sort(subject.random.uniform(low, high, 2)).tolist()
+    for start, end in ((low, high), (a, b)):
+        _judge_speeds(subject, start, end, (start, end))
+    _judge_speeds(subject, low, high, (-math.inf, math.inf))
+    part, whole = (_speeds(subject.joint, *ends) for ends in ((a, b), (low, high)))
+    swapped = _speeds(subject.joint, b, a)
+    if not np.allclose(swapped, part, rtol=TOLERANCE, atol=TOLERANCE):
+        raise JointError(
+            f"speed_bounds({a:.6g}, {b:.6g}) is {row(part)}, but with the limits "
+            f"swapped it is {row(swapped)}."
+        )
+    if (part > whole * (1.0 + LOOSENESS) + TOLERANCE).any():
+        raise JointError(
+            f"speed_bounds({a:.6g}, {b:.6g}) is {row(part)}, above {row(whole)}, that "
+            f"of all between {low:.6g} and {high:.6g}."
+        )
+
+
+def _speeds(joint: Joint, lower: float, upper: float) -> Array:
+    return np.array(joint.speed_bounds(lower, upper), dtype=np.float64)
+
+
+def _judge_speeds(
+    subject: Subject, low: float, high: float, limits: tuple[float, float]
+) -> None:
+    """Compare bounds between limits with the ways between neighbours on a grid."""
+    linear, angular = _speeds(subject.joint, *limits)
+    q = np.linspace(low, high, DENSE)
+    X = subject.placements(q)
+    step = (high - low) / (DENSE - 1)
+    ways = np.linalg.norm(np.diff(X[:, :3, 3], axis=0), axis=1)
+    turned = np.linalg.norm(np.diff(X[:, :3, :3], axis=0), axis=(1, 2))
+    angles = 2.0 * np.arcsin(np.minimum(turned / math.sqrt(8.0), 1.0))
+    call = f"speed_bounds({limits[0]:.6g}, {limits[1]:.6g})"
+    for found, limit, verb, unit, size in (
+        (ways, linear, "moves", "m", subject.size),
+        (angles, angular, "turns", "rad", 1.0),
+    ):
+        k = int(np.nan_to_num(found, nan=0.0).argmax())
+        slack = TOLERANCE * (1.0 + size)
+        if found[k] > limit * step * (1.0 + TOLERANCE) + slack or math.isnan(limit):
+            raise JointError(
+                f"{call} says that M {verb} by no more than {limit:.9g} {unit} per "
+                f"unit of q, but between q = {q[k]:.9g} and {q[k + 1]:.9g} it {verb} "
+                f"by {found[k]:.6g} {unit}."
+            )
 
 
 def scaling(subject: Subject) -> None:
@@ -129,4 +185,8 @@ def _compare_periods(
         )
 
 
-LAWS: dict[str, Callable[[Subject], None]] = {"bound": bound, "scaling": scaling}
+LAWS: dict[str, Callable[[Subject], None]] = {
+    "bound": bound,
+    "speeds": speeds,
+    "scaling": scaling,
+}

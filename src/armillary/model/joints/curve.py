@@ -17,6 +17,7 @@ from armillary.model.bezier import largest_distance
 from armillary.model.fields import ThreeFloatsOrNone, TupleOfPoints, default
 from armillary.model.joint import Joint
 from armillary.model.rotation_minimizing_frame import rolling
+from armillary.model.speed_of_curve import Speeds, speeds_of
 from armillary.model.spline import Spline, spline_through
 from armillary.model.unit import Unit
 from armillary.spatial.pose import Pose
@@ -118,6 +119,20 @@ class Curve(Joint, frozen=True):
             curves.append(track.spline.control_points(start, end))
         return largest_distance(np.concatenate(curves), centre)
 
+    def speed_bounds(self, lower: float, upper: float) -> tuple[float, float]:
+        """Return upper bounds of how fast M moves and turns in F at unit rate of q.
+
+        They hold for every q between `lower` and `upper`, and are proved on parts of
+        the curve's polynomials, see `speed_of_curve`.
+
+        Returns:
+            Of |v| of M's origin [m per m] and of |w| [rad per m].
+        """
+        low, high = self._range(lower, upper)
+        track = self._track()
+        ranges = _laps(low, high, track.length, closed=self.closed)
+        return track.speeds().over(ranges)
+
     def _track(self) -> _Track:
         return _track(self.points, self.closed, self.up)
 
@@ -157,6 +172,10 @@ class _Track:
             for linear, square, cube in zip(b, c, d, strict=True)
         ]
         return three(point), three(slope)
+
+    def speeds(self) -> Speeds:
+        """Return bounds of its speeds, part by part."""
+        return _speeds(self)
 
     def direction_up(self, s: Number) -> Vector3:
         """Return the direction up at arc length `s`, perhaps with a part along x."""
@@ -213,6 +232,12 @@ def _track(points: tuple[Axis, ...], closed: bool, up: Axis | None) -> _Track:
         segment_starts=sorted(segment_starts.values())[1:],
         cubics=[list(map(float, each.coefficients.flat)) for each in spline.segments],
     )
+
+
+@lru_cache(maxsize=256)
+def _speeds(track: _Track) -> Speeds:
+    fields = [np.array(field).reshape(-1, 3) for field in track.fields]
+    return speeds_of(track.spline, fields)
 
 
 def _first_z(spline: Spline) -> Array:
