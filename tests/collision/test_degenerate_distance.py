@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -308,3 +309,60 @@ def test_pairs_without_a_distance_raise_an_error(a: Any, b: Any, message: str):
 def test_poses_have_four_rows():
     with pytest.raises(ShapeError, match="X_B"):
         distance(Sphere(radius=1.0), np.eye(4), Sphere(radius=1.0), np.eye(3))
+
+
+# Edges that are nearly parallel to faces, beside exact fractions.
+
+
+def squared_distance(p: list[Fraction], u: list[Fraction], half: list[Fraction]):
+    """Return that of p + t u, |t| <= 1, from |x_k| <= half_k.
+
+    It is the least at one of the zeros of its slope, for each choice of faces that are
+    passed, or where faces are passed, or at an end.
+    """
+    times = [Fraction(-1), Fraction(1)]
+    for k in range(3):
+        times += [(s * half[k] - p[k]) / u[k] for s in (-1, 1) if u[k]]
+    for signs in itertools.product((-1, 0, 1), repeat=3):
+        rise = sum(e * e for e, s in zip(u, signs, strict=True) if s)
+        if rise:
+            terms = zip(p, u, half, signs, strict=True)
+            slope = sum(e * (x - s * h) for x, e, h, s in terms if s)
+            times.append(-slope / rise)
+    return min(
+        sum(
+            max(abs(x + t * e) - h, Fraction(0)) ** 2
+            for x, e, h in zip(p, u, half, strict=True)
+        )
+        for t in times
+        if abs(t) <= 1
+    )
+
+
+@pytest.mark.parametrize("size", [(0.4, 0.3, 0.6), (0.4, 0.2, 0.0), (0.4, 0.0, 0.0)])
+@pytest.mark.parametrize("turned", [1e-16, 1e-12, 1e-9, 1e-6, 1e-3])
+def test_nearly_parallel_segments_are_exact(
+    size: tuple[float, float, float], turned: float
+):
+    rng = np.random.default_rng(7)
+    box, segment = Box(size=size), Capsule(radius=0.0, length=0.6)
+    X = np.tile(np.eye(4), (60, 1, 1))
+    for k, pose in enumerate(X):
+        axis = np.roll([0.0, 0.0, 1.0], k) + turned * rng.normal(size=3)
+        axis /= np.linalg.norm(axis)
+        across = np.cross(axis, np.roll(axis, 1))
+        across /= np.linalg.norm(across)
+        pose[:3, :3] = np.column_stack([np.cross(across, axis), across, axis])
+        middle = rng.choice([0.0, 0.1, 0.2, 0.3, 0.5], 3)
+        pose[:3, 3] = middle + rng.choice([0.0, 1e-9]) * rng.normal(size=3)
+    found = distance_kernel(box, segment)(X)
+    half = [Fraction(length) / 2 for length in size]
+    assert (found > 0.0).sum() > 10
+    for value, pose in zip(found, X, strict=True):
+        p, u = ([Fraction(x) for x in pose[:3, column]] for column in (3, 2))
+        length = Fraction(segment.length) / 2
+        square = squared_distance(p, [length * e for e in u], half)
+        if square:
+            assert abs(value - float(square) ** 0.5) < 1e-15
+        else:
+            assert value < 1e-15

@@ -215,7 +215,7 @@ def test_the_depth_of_polytopes_is_that_of_their_difference(first: str, second: 
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32"])
-@pytest.mark.parametrize("size", [4, 8, 32])
+@pytest.mark.parametrize("size", [4, 7, 33])
 def test_hulls_are_as_far_apart_as_the_nearest_convex_combinations(
     kind: Any, size: int
 ):
@@ -246,3 +246,30 @@ def test_without_depth_it_is_the_same_where_shapes_are_apart(first: str, second:
     is_free = value > 1e-7
     np.testing.assert_allclose(found[is_free], value[is_free], atol=1e-8)
     assert (found[value < -1e-7] <= 0.0).all()
+
+
+@pytest.mark.parametrize("depth", [True, False])
+@pytest.mark.parametrize(
+    ("first", "second"), [pair for pair in PAIRS if {"box", "polyhedron"} & {*pair}]
+)
+def test_without_distance_it_is_a_bound_of_the_same_sign(
+    first: str, second: str, depth: bool
+):
+    X_A, X_B = two_poses(first, second)
+    a, b = ALL[first], ALL[second]
+    found = distance_kernel(a, b, depth=depth, apart=False)(np.linalg.inv(X_A) @ X_B)
+    value = distance(a, X_A, b, X_B).value
+    is_free, is_deep = value > 1e-7, value < -1e-7
+    assert (found[is_free] > 0.0).all()
+    assert (found[is_free] <= value[is_free] + 1e-8).all()
+    assert (found[is_deep] <= 0.0).all()
+    if depth and (type(a), type(b)) in FORMULAS:
+        np.testing.assert_allclose(found[is_deep], value[is_deep], atol=1e-12)
+
+
+def test_without_distance_nan_stays():
+    box = Box(size=(0.4, 0.3, 0.6))
+    for entry in range(12):
+        X = np.eye(4)
+        X.flat[entry] = np.nan
+        assert np.isnan(distance_kernel(box, box, apart=False)(X))

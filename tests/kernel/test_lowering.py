@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -91,3 +92,14 @@ def test_a_bound_depends_on_the_type_of_a_kernel(lanes: int):
         np.testing.assert_allclose(found, [row] * 5, rtol=1e-6)
     np.testing.assert_array_equal(vectorize(program, x), [expected["float64"]] * 5)
     assert bounded(1e-7) == expected["float64"]
+
+
+def test_a_loose_program_rounds_products_and_sums_as_one_below_edges():
+    strict = trace(lambda a, b: np.sqrt(a * a + b * b), name="norm", a=(), b=())
+    loose = replace(strict, is_loose=True)
+    assert strict.fingerprint != loose.fingerprint
+    shape = LaneType(64, 4)
+    assert "fmul contract" not in compiler.kernel_text(strict, shape)
+    assert "fmul contract" in compiler.kernel_text(loose, shape)
+    a, b = np.random.default_rng(0).normal(size=(2, 1000))
+    np.testing.assert_allclose(compile(loose)(a, b), np.hypot(a, b), rtol=1e-15)

@@ -230,7 +230,10 @@ def exact_steps(program: Program) -> frozenset[int]:
     They are what an operation with an edge is computed from. Elsewhere a product and a
     sum may be rounded as one, which is as exact; here it would make sqrt(a b - c d) of
     equal products the root of a number below zero, or send a comparison the other way.
+    A loose program is known to have neither.
     """
+    if program.is_loose:
+        return frozenset()
     exact: set[int] = set()
     for k, step in reversed(list(enumerate(program.instructions))):
         if k in exact or (step.name in OPS and _has_edge(program, step)):

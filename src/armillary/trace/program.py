@@ -67,6 +67,8 @@ class Program:
         outputs: Its outputs.
         instructions: In an order in which every argument comes first.
         results: For each output scalar the position of its instruction.
+        is_loose: Whether a product and a sum may be rounded as one everywhere, also
+            where an operation with an edge follows; see `kernel/emit.py`.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Program:
     outputs: tuple[Port, ...]
     instructions: tuple[Instruction, ...] = field(repr=False)
     results: tuple[int, ...] = field(repr=False)
+    is_loose: bool = field(default=False, kw_only=True)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -85,7 +88,7 @@ class Program:
             text.update(
                 f"{step.name}{step.args}{step.value.hex()}{step.kind};".encode()
             )
-        text.update(repr(self.results).encode())
+        text.update(repr((self.results, self.is_loose)).encode())
         return text.hexdigest()
 
     @property

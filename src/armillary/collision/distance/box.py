@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from armillary.collision.distance.axes import Gap, Widest, toward, widest
 from armillary.collision.distance.capsule import segment_slab
 from armillary.collision.distance.separation import (
     Separation,
@@ -18,19 +19,23 @@ from armillary.spatial.vector import (
     Number,
     Vector3,
     add,
-    cross,
     dot,
     scale,
     subtract,
     three,
     transpose,
 )
-from armillary.trace.functions import absolute, by_precision, maximum, select, sqrt
+from armillary.trace.functions import absolute, maximum, select, sqrt
 
 
 def box_box(a: Any, b: Any, X: Pose) -> Separation:
     """Return the distance of two boxes."""
     return _slab_slab(_halves(*a.size), _halves(*b.size), X)
+
+
+def box_box_gap(a: Any, b: Any, X: Pose) -> Number:
+    """Return the widest gap of two boxes along an axis; minus the depth if none."""
+    return _axes(_halves(*a.size), _halves(*b.size), X)[0]
 
 
 def box_lozenge(a: Any, b: Any, X: Pose) -> Separation:
@@ -100,45 +105,38 @@ def _is_flat(length: Number) -> bool:
     return isinstance(length, float) and length == 0.0
 
 
-def _axes(half_a: Vector3, half_b: Vector3, X: Pose) -> tuple[Number, Vector3]:
+def _axes(half_a: Vector3, half_b: Vector3, X: Pose) -> Gap:
     """Return the largest separation along an axis, and the axis, from A to B.
 
     Axes are the normals of faces and products of edges; below 0 it is minus the depth
     (Gottschalk, Lin and Manocha, OBBTree, 1996).
     """
     R, t, columns = X.rotation, X.position, transpose(X.rotation)
-    found: list[tuple[Number, Vector3]] = []
+    faces: list[Gap] = []
+    others: list[Gap] = []
     for i in range(3):
         reach = half_a[i] + _reach(half_b, R[i])
-        unit = three([1.0 if k == i else 0.0 for k in range(3)])
-        found.append(_toward(t[i], reach, unit))
+        faces.append(toward(t[i], reach, three([float(k == i) for k in range(3)])))
     for j in range(3):
         reach = half_b[j] + _reach(half_a, columns[j])
-        found.append(_toward(dot(t, columns[j]), reach, columns[j]))
-    best, axis = found[0]
-    for gap, unit in found[1:]:
-        axis = choose(gap > best, unit, axis)
-        best = maximum(gap, best)
+        others.append(toward(dot(t, columns[j]), reach, columns[j]))
+    edges = Widest()
     for i, j in itertools.product(range(3), range(3)):
-        edge = three([1.0 if k == i else 0.0 for k in range(3)])
-        product = cross(edge, columns[j])
-        square = dot(product, product)
-        is_good = square > by_precision(square, double=1e-20, single=1e-8)
-        unit = scale(1.0 / sqrt(select(is_good, square, 1.0)), product)
-        in_b = three([dot(unit, column) for column in columns])
-        reach = _reach(half_a, unit) + _reach(half_b, in_b)
-        gap, unit = _toward(dot(t, unit), reach, unit)
-        is_better = is_good & (gap > best)
-        axis, best = choose(is_better, unit, axis), select(is_better, gap, best)
-    return best, axis
+        k, m = (i + 1) % 3, (i + 2) % 3
+        axis = {i: 0.0, k: 0.0 - R[m][j], m: R[k][j]}
+        reach = half_a[k] * absolute(R[m][j]) + half_a[m] * absolute(R[k][j])
+        for n in range(3):
+            if n != j:
+                # R[i][n] up to its sign; but that has not enough digits where edges
+                # are nearly parallel.
+                along_b = R[k][j] * R[m][n] - R[m][j] * R[k][n]
+                reach = reach + half_b[n] * absolute(along_b)
+        along = t[m] * R[k][j] - t[k] * R[m][j]
+        square = R[k][j] * R[k][j] + R[m][j] * R[m][j]
+        edges.offer(along, reach, square, three([axis[n] for n in range(3)]))
+    return widest(faces, [*others, edges.found])
 
 
 def _reach(half: Sequence[Number], axis: Vector3) -> Number:
     """Return how far a box reaches along an axis."""
     return sum((h * absolute(x) for h, x in zip(half, axis, strict=True)), 0.0)
-
-
-def _toward(along: Number, reach: Number, unit: Vector3) -> tuple[Number, Vector3]:
-    """Return the separation along an axis, and the axis from A to B."""
-    sign = select(along < 0.0, -1.0, 1.0)
-    return absolute(along) - reach, scale(sign, unit)

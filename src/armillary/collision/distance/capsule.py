@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from armillary.collision.distance.axes import Gap, Widest, widest
 from armillary.collision.distance.separation import (
     Separation,
     choose,
@@ -63,8 +64,9 @@ def _slab_capsule(half: Sequence[Number], b: Any, X: Pose) -> Separation:
 
     Where they overlap, the segment is moved out along the least depth, and touches.
     """
-    p, u = X.position, scale(0.5 * b.length, _axis(X))
-    depth, axis = _segment_axes(p, u, half)
+    p, unit, length = X.position, _axis(X), 0.5 * b.length
+    u = scale(length, unit)
+    depth, axis = _segment_axes(p, unit, length, half)
     moved = add(p, scale(maximum(0.0 - depth, 0.0), axis))
     _, near, on_b = segment_slab(moved, u, half)
     d = subtract(on_b, near)
@@ -82,68 +84,77 @@ def segment_slab(
     """Return how near p + t u, t in [-1, 1], comes to |x_k| <= half_k.
 
     The derivative of the squared distance by t rises, and is linear between those t
-    where a coordinate passes a face; its zero is found between two of them.
+    where a coordinate passes a face. The last t at which it is not above 0 and the
+    first at which it is are next to its zero.
 
     Returns:
         The squared distance, the nearest point of the box, and that of the segment.
     """
-
-    def slope(t: Number) -> Number:
-        at = add(p, scale(t, u))
-        return sum(
-            (e * (y - clamp(y, h)) for e, y, h in zip(u, at, half, strict=True)), 0.0
-        )
-
     low, high = -1.0, 1.0
-    slope_low, slope_high = slope(low), slope(high)
-    first, last = slope_low, slope_high
-    for x, e, h in zip(p, u, half, strict=True):
-        smallest = by_precision(e, double=1e-280, single=1e-36)
-        inverse = 1.0 / select(absolute(e) < smallest, smallest, e)
-        for face in (h, 0.0 - h):
-            t = clamp((face - x) * inverse, 1.0)
-            rate = slope(t)
-            is_low, is_high = (rate <= 0.0) & (t >= low), (rate > 0.0) & (t <= high)
-            low, slope_low = choose(is_low, (t, rate), (low, slope_low))
-            high, slope_high = choose(is_high, (t, rate), (high, slope_high))
-    rise = slope_high - slope_low
-    t = low - slope_low * (high - low) / select(rise > 0.0, rise, 1.0)
-    t = select(first >= 0.0, -1.0, select(last <= 0.0, 1.0, clamp(t, 1.0)))
+    for k in range(3):
+        # Below this, a coordinate is the same for all t.
+        least = by_precision(u[k], double=1e-30, single=1e-15)
+        inverse = 1.0 / select(absolute(u[k]) < least, least, u[k])
+        for face in (half[k], 0.0 - half[k]):
+            t = (face - p[k]) * inverse
+            others = [j for j in range(3) if j != k]
+            beyond = {j: _beyond(p[j] + t * u[j], half[j]) for j in others}
+            is_low = sum((u[j] * beyond[j] for j in others), 0.0) <= 0.0
+            low = _larger(low, select(is_low, t, low))
+            high = _smaller(high, select(is_low, high, t))
+    middle = 0.5 * (low + high)
+    out = [_beyond(x + middle * e, h) for x, e, h in zip(p, u, half, strict=True)]
+    slope = sum((e * d for e, d in zip(u, out, strict=True)), 0.0)
+    rise = sum((select(d == 0.0, 0.0, e * e) for e, d in zip(u, out, strict=True)), 0.0)
+    t = middle - slope / select(rise > 0.0, rise, 1.0)
+    t = clamp(_smaller(_larger(t, low), high), 1.0)
     on_segment = add(p, scale(t, u))
     near = three([clamp(x, h) for x, h in zip(on_segment, half, strict=True)])
     d = subtract(on_segment, near)
     return dot(d, d), near, on_segment
 
 
+def _beyond(x: Number, half: Number) -> Number:
+    """Return how far `x` is from [-half, half], with its sign."""
+    return x - clamp(x, half)
+
+
+def _larger(x: Number, y: Number) -> Number:
+    return select(x > y, x, y)
+
+
+def _smaller(x: Number, y: Number) -> Number:
+    return select(x < y, x, y)
+
+
 def _segment_axes(
-    p: Vector3, u: Vector3, half: Sequence[Number]
-) -> tuple[Number, Vector3]:
-    """Return the largest separation p + t u from a box along an axis, and the axis.
+    p: Vector3, u: Vector3, length: Number, half: Sequence[Number]
+) -> Gap:
+    """Return the largest separation of a segment from a box along an axis, and that.
 
     Axes are normals of faces and products of edges with the segment; below 0 it is
     minus the depth (Gottschalk, Lin and Manocha, OBBTree, 1996).
+
+    Args:
+        p: The middle of the segment.
+        u: Its direction, a unit vector.
+        length: Half of its length.
+        half: Of the box.
     """
-    best, axis = None, X_AXIS
+    found: list[Gap] = []
     for k in range(3):
-        gap = absolute(p[k]) - half[k] - absolute(u[k])
+        gap = absolute(p[k]) - half[k] - length * absolute(u[k])
         sign = select(p[k] < 0.0, -1.0, 1.0)
-        unit = three([sign if j == k else 0.0 for j in range(3)])
-        axis = unit if best is None else choose(gap > best, unit, axis)
-        best = gap if best is None else maximum(gap, best)
-    square = dot(u, u)
+        found.append((gap, three([sign if j == k else 0.0 for j in range(3)])))
+    edges = Widest()
     for k in range(3):
         i, j = (k + 1) % 3, (k + 2) % 3
-        flat = u[i] * u[i] + u[j] * u[j]
-        is_good = flat > by_precision(flat, double=1e-24, single=1e-10) * square
         along = p[i] * u[j] - p[j] * u[i]
-        factor = 1.0 / sqrt(select(is_good, flat, 1.0))
-        sign = select(along < 0.0, 0.0 - factor, factor)
         reach = half[i] * absolute(u[j]) + half[j] * absolute(u[i])
-        gap = select(is_good, (absolute(along) - reach) * factor, best)
-        entries = {i: sign * u[j], j: 0.0 - sign * u[i], k: 0.0}
-        axis = choose(gap > best, [entries[m] for m in range(3)], axis)
-        best = maximum(gap, best)
-    return best, axis
+        entries = {i: u[j], j: 0.0 - u[i], k: 0.0}
+        square = u[i] * u[i] + u[j] * u[j]
+        edges.offer(along, reach, square, three([entries[m] for m in range(3)]))
+    return widest(found, [edges.found])
 
 
 def _axis(X: Pose) -> Vector3:

@@ -41,17 +41,18 @@ RESULT: Final = {"value": (), "gap": (), "normal": VECTOR}
 
 
 def convex_stages(
-    a: Primitive, b: Primitive, *, is_full: bool, has_depth: bool
+    a: Primitive, b: Primitive, *, is_full: bool, has_depth: bool, has_distance: bool
 ) -> tuple[Stage, ...]:
     """Return stages from the pose X of `b` in `a` to the separation of their cores.
 
-    Without depth the value is 0 unless the bodies are proven to be apart.
+    Without depth the value is 0 unless the bodies are proven to be apart; then without
+    distance it is not above that.
     """
-    search = gjk_stages(a, b, is_full=is_full)
+    search = gjk_stages(a, b, is_full=is_full, has_distance=has_depth or has_distance)
     first = trace(_first, name="first", outputs=("first",), X=(3, 4))
     left = {name: STATE[name] for name in ("v", "lower", "extent", "inside")}
     if not has_depth:
-        value = trace(_proven, name="proven", outputs=("value",), **left)
+        value = trace(_proven(has_distance), name="proven", outputs=("value",), **left)
         return first, *search, value
     proven = {name: STATE[name] for name in ("proof", "lower", "inside")}
     apart = trace(_apart, name="apart", outputs=(*RESULT, *MEETING, "nudge"), **left)
@@ -103,12 +104,15 @@ def _apart(v: Any, lower: Any, extent: Any, inside: Any) -> Any:
     return distance, gap, normal, *meeting, (0.0, 0.0, 0.0)
 
 
-def _proven(v: Any, lower: Any, extent: Any, inside: Any) -> Any:
-    """Return the distance, 0 where the bodies may touch, below 0 where they overlap."""
-    rounding = by_precision(lower, double=1e-15, single=1e-6) * extent
-    distance = norm(three(v))
-    at_most = select(distance >= 0.0, 0.0 - inside * extent, distance)  # or NaN
-    return select(lower > rounding, distance, at_most)
+def _proven(has_distance: bool) -> Any:
+    def proven(v: Any, lower: Any, extent: Any, inside: Any) -> Any:
+        """Return what is proven: 0 where bodies may touch, below 0 where they overlap."""
+        rounding = by_precision(lower, double=1e-15, single=1e-6) * extent
+        distance = norm(three(v))
+        at_most = select(distance >= 0.0, 0.0 - inside * extent, distance)  # or NaN
+        return select(lower > rounding, distance if has_distance else lower, at_most)
+
+    return proven
 
 
 def _nudge(X: Any, extent: Any) -> Any:

@@ -54,16 +54,18 @@ SOURCES: Final = {
 }
 
 
-def gjk_stages(a: Primitive, b: Primitive, *, is_full: bool) -> tuple[Stage, ...]:
+def gjk_stages(
+    a: Primitive, b: Primitive, *, is_full: bool, has_distance: bool = True
+) -> tuple[Stage, ...]:
     """Return stages from the pose X of `b` in `a` to the columns of `STATE`.
 
     The column `first` is what the first direction is against, any but 0; `is_full` adds
-    the points on A.
+    the points on A. Without distance it ends when bodies are proven to be apart.
     """
     state = {**STATE, **SOURCES} if is_full else STATE
     begin = trace(_begin(is_full), name="begin", outputs=tuple(state), first=(3,))
     step = trace(
-        _step(is_full),
+        _step(is_full, has_distance),
         name="step",
         outputs=tuple(state),
         X=(3, 4),
@@ -101,7 +103,7 @@ def _begin(is_full: bool) -> Any:
     return begin
 
 
-def _step(is_full: bool) -> Any:
+def _step(is_full: bool, has_distance: bool) -> Any:
     def step(X: Any, point_a: Any, point_b: Any, v: Any, *state: Any) -> Any:
         simplex, _tip, last, lower, proof, extent, is_open, _, *sources = state
         v, point_a = three(v), three(point_a)
@@ -122,6 +124,8 @@ def _step(is_full: bool) -> Any:
         is_touching = ~found.is_inside & (found.square <= rounding * rounding)
         is_better = is_first | (found.square < square)
         ends = is_near | is_touching | found.is_inside
+        if not has_distance:
+            ends |= lower > rounding
         # Four steps in a row may gain nothing: rounding hides what the last ones will.
         open_next = select(is_better, 0.5, is_open - 0.125)
         equal = by_precision(square, double=1.0 + 1e-15, single=1.0 + 5e-7) * square

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["Distance", "distance", "distance_kernel"]
 
 Array = npt.NDArray[np.float64]
+
+ASKED: Final[Mapping[tuple[bool, bool], Asked]] = {
+    (True, True): "value",
+    (False, True): "free",
+    (True, False): "gap",
+    (False, False): "touch",
+}
+"""By whether depths, and distances, are measured."""
 
 
 @final
@@ -68,7 +77,12 @@ def distance(a: Shape, X_A: Any, b: Shape, X_B: Any) -> Distance:
 
 
 def distance_kernel(
-    a: Shape, b: Shape, *, depth: bool = True, dtype: npt.DTypeLike = np.float64
+    a: Shape,
+    b: Shape,
+    *,
+    depth: bool = True,
+    apart: bool = True,
+    dtype: npt.DTypeLike = np.float64,
 ) -> Kernel:
     """Return the kernel from the pose of b in a to their distance.
 
@@ -81,13 +95,16 @@ def distance_kernel(
         b: Another primitive.
         depth: Whether overlaps are measured. If not, the result is a number not above 0
             where the shapes overlap, for pairs without a closed form in less time.
+        apart: Whether distances of shapes that are apart are measured. If not, the
+            result is a number above 0 that is not above their distance, for boxes and
+            pairs without a closed form in less time.
         dtype: float64 or float32, the type that it computes in.
 
     Raises:
         ModelError: Both are half spaces, or one is a mesh.
         KernelError: `dtype` is not float64 or float32.
     """
-    return _kernel(a, b, "value" if depth else "free", dtype)
+    return _kernel(a, b, ASKED[bool(depth), bool(apart)], dtype)
 
 
 def _kernel(a: Shape, b: Shape, asked: Asked, dtype: npt.DTypeLike) -> Kernel:

@@ -36,7 +36,8 @@ from armillary.trace.functions import absolute, select
 
 __all__ = ["Asked", "called_pipeline", "pair_kernel", "rows_kernel"]
 
-Asked: TypeAlias = Literal["all", "value", "free"]
+Asked: TypeAlias = Literal["all", "value", "free", "gap", "touch"]
+ValueAsked: TypeAlias = Literal["value", "free", "gap", "touch"]
 
 Sizes: TypeAlias = Literal["table", "rows", "called"]
 
@@ -53,8 +54,9 @@ def pair_kernel(
         a: The first.
         b: The second.
         asked: `all`, then it takes the poses of both, shape (4, 4), and returns value,
-            gap, points and normal; else `value` or `free`, then it takes that of `b` in
-            `a` and returns the value, for `free` without depth.
+            gap, points and normal; else it takes that of `b` in `a` and returns the
+            value, for `free` without depth, for `gap` without distances, for `touch`
+            without both.
         dtype: float64 or float32.
 
     Raises:
@@ -72,7 +74,7 @@ def pair_kernel(
 
 
 @lru_cache(maxsize=1024)
-def rows_kernel(a: Primitive, b: Primitive, asked: Literal["value", "free"]) -> Kernel:
+def rows_kernel(a: Primitive, b: Primitive, asked: ValueAsked) -> Kernel:
     """Return the kernel of many pairs of shapes like two, each row with its own pair.
 
     It takes the poses of both links, those of the shapes in their links, all of shape
@@ -153,7 +155,13 @@ def _pipeline(
         **given,
         **numbers,
     )
-    core = stages_of(a, b, is_full=is_full, has_depth=asked != "free")
+    core = stages_of(
+        a,
+        b,
+        is_full=is_full,
+        has_depth=asked not in {"free", "touch"},
+        has_distance=asked not in {"gap", "touch"},
+    )
     stages: tuple[Stage, ...] = (relative, *core, last)
     fields, tables = {**own, **numbers}, [RAY_TABLE]
     if has_rows:

@@ -45,6 +45,10 @@ Formula: TypeAlias = Callable[[Any, Any, Pose], Separation]
 """Separation of the cores of shapes a and b, with the pose of b in a; the sizes of the
 shapes and the pose are traced."""
 
+GapFormula: TypeAlias = Callable[[Any, Any, Pose], Number]
+"""The same, but only minus the depth, or where cores are apart a number above 0 that is
+not above their distance. Shapes with such a formula have no radii."""
+
 
 COLUMNS: Final = {"value": (), "gap": (), "on_a": (3,), "on_b": (3,), "normal": (3,)}
 """What the stages of a pair write: a separation, and how exact its value is [m]."""

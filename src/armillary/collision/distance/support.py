@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from armillary.trace.functions import select
 Shape = tuple[int, ...]
 
 NOTHING = -1e30
+
+GROUP: Final = 4
+"""Corners of a polyhedron that are compared at once."""
 
 
 def sizes_of(shape: Primitive, side: str) -> dict[str, Shape]:
@@ -42,10 +46,14 @@ def support_of(shape: Primitive, side: str) -> tuple[Stage, ...]:
         inputs = {direction: (3,), **sizes_of(shape, side)}
         return (trace(farthest, name="farthest", outputs=(point,), **inputs),)
 
-    def farther(corner: Any, direction: Any, reach: Any, found: Any) -> Any:
-        along = dot(three(corner), three(direction))
-        is_farther = along > reach
-        return select(is_farther, along, reach), choose(is_farther, corner, found)
+    def farthest_of(corners: Any, direction: Any, *found: Any) -> Any:
+        known: list[Any] = [found]
+        for corner in corners:
+            known.append((dot(three(corner), three(direction)), corner))
+        while len(known) > 1:
+            pairs = zip(known[0::2], known[1::2], strict=False)
+            known = [_farther(x, y) for x, y in pairs] + known[len(known) & ~1 :]
+        return known[0]
 
     begin = trace(
         _no_corner,
@@ -53,9 +61,16 @@ def support_of(shape: Primitive, side: str) -> tuple[Stage, ...]:
         outputs=(best, point),
         **{direction: (3,)},
     )
-    inputs = {f"corner_{side}": (3,), direction: (3,), best: (), point: (3,)}
-    step = trace(farther, name="farther", outputs=(best, point), **inputs)
-    return begin, Each(f"hull_{side}", (step,))
+    corners = {f"corners_{side}": (GROUP, 3)}
+    inputs = {**corners, direction: (3,), best: (), point: (3,)}
+    step = trace(farthest_of, name="farthest", outputs=(best, point), **inputs)
+    return begin, Each(f"hull_{side}", (replace(step, is_loose=True),))
+
+
+def _farther(x: Any, y: Any) -> Any:
+    """Return that of two points, each behind how far it is, which is farther."""
+    is_farther = y[0] > x[0]
+    return select(is_farther, y[0], x[0]), choose(is_farther, y[1], x[1])
 
 
 def _no_corner(direction: Any) -> Any:
@@ -64,9 +79,12 @@ def _no_corner(direction: Any) -> Any:
 
 def hull_table(side: str) -> Table:
     """Return the table of the corners of a polyhedron."""
-    return Table(f"hull_{side}", (reals(f"corner_{side}", (3,)),))
+    return Table(f"hull_{side}", (reals(f"corners_{side}", (GROUP, 3)),))
 
 
 def hull_records(shape: ConvexPolyhedron, side: str) -> Mapping[str, Any]:
-    """Return the records of that table."""
-    return {f"corner_{side}": np.array(shape.vertices)}
+    """Return the records of that table; the last one repeats a corner if need be."""
+    corners = np.array(shape.vertices)
+    missing = -len(corners) % GROUP
+    padded = np.concatenate([corners, np.repeat(corners[-1:], missing, axis=0)])
+    return {f"corners_{side}": padded.reshape(-1, GROUP, 3)}

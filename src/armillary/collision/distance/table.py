@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from armillary.collision.distance.box import box_box, box_lozenge, lozenge_lozenge
+from armillary.collision.distance.box import (
+    box_box,
+    box_box_gap,
+    box_lozenge,
+    lozenge_lozenge,
+)
 from armillary.collision.distance.capsule import (
     box_capsule,
     capsule_capsule,
@@ -13,7 +19,12 @@ from armillary.collision.distance.capsule import (
 )
 from armillary.collision.distance.convex import convex_stages
 from armillary.collision.distance.half_space import half_space_stages
-from armillary.collision.distance.separation import COLUMNS, Formula
+from armillary.collision.distance.separation import (
+    COLUMNS,
+    Formula,
+    GapFormula,
+    Separation,
+)
 from armillary.collision.distance.sizes import with_numbers
 from armillary.collision.distance.sphere import (
     box_sphere,
@@ -64,6 +75,11 @@ FORMULAS: Final[Mapping[tuple[type[Primitive], type[Primitive]], Formula]] = {
 }
 """Pairs in closed form, in one of both orders."""
 
+GAPS: Final[Mapping[tuple[type[Primitive], type[Primitive]], GapFormula]] = {
+    (Box, Box): box_box_gap,
+}
+"""Those in which a gap between shapes takes less time than their distance."""
+
 
 def is_listed(a: Primitive, b: Primitive) -> bool:
     """Return whether a pair is done in this order."""
@@ -72,7 +88,7 @@ def is_listed(a: Primitive, b: Primitive) -> bool:
 
 
 def stages_of(
-    a: Primitive, b: Primitive, *, is_full: bool, has_depth: bool
+    a: Primitive, b: Primitive, *, is_full: bool, has_depth: bool, has_distance: bool
 ) -> tuple[Stage, ...]:
     """Return stages from the pose X of `b` in `a` to the separation of their cores.
 
@@ -85,13 +101,16 @@ def stages_of(
         is_full: Whether points and the normal are asked for, besides the value.
         has_depth: Whether the depth is asked for; else any value that is not above 0
             will do where cores overlap.
+        has_distance: Whether the distance is asked for; else a number above 0 that is
+            not above it will do where cores are apart.
 
     Raises:
         ModelError: Both are half spaces.
     """
     formula = FORMULAS.get((type(a), type(b)))
     if formula:
-        return (_program(formula, a, b, is_full=is_full),)
+        gap = None if has_distance else GAPS.get((type(a), type(b)))
+        return (_program(gap or formula, a, b, is_full=is_full),)
     if isinstance(b, HalfSpace):
         raise ModelError(
             "Two half spaces overlap without end, unless they are exactly opposite; "
@@ -99,10 +118,14 @@ def stages_of(
         )
     if isinstance(a, HalfSpace):
         return half_space_stages(b)
-    return convex_stages(a, b, is_full=is_full, has_depth=has_depth)
+    return convex_stages(
+        a, b, is_full=is_full, has_depth=has_depth, has_distance=has_distance
+    )
 
 
-def _program(formula: Formula, a: Primitive, b: Primitive, *, is_full: bool) -> Program:
+def _program(
+    formula: Formula | GapFormula, a: Primitive, b: Primitive, *, is_full: bool
+) -> Program:
     sizes = {**sizes_of(a, "a"), **sizes_of(b, "b")}
 
     def separation(X: Any, *numbers: Any) -> Any:
@@ -112,10 +135,13 @@ def _program(formula: Formula, a: Primitive, b: Primitive, *, is_full: bool) -> 
             for shape, side in ((a, "a"), (b, "b"))
         )
         found = formula(first, second, Pose.from_matrix(X))
+        if not isinstance(found, Separation):
+            return found
         if not is_full:
             return found.value
         return found.value, 0.0, found.on_a, found.on_b, found.normal
 
     name = f"{type(a).__name__}_{type(b).__name__}".lower()
     outputs = tuple(COLUMNS) if is_full else ("value",)
-    return trace(separation, name=name, outputs=outputs, X=(3, 4), **sizes)
+    program = trace(separation, name=name, outputs=outputs, X=(3, 4), **sizes)
+    return replace(program, is_loose=True)
