@@ -1,12 +1,14 @@
-"""Distances of pairs of shapes, beside coal in a Python loop: batches, one thread.
+"""Distances of pairs of shapes, beside coal and MuJoCo: batches, one thread.
 
-Ours takes poses (4, 4) and gives signed distances; coal is asked for the same with
-`ComputeDistance`, which keeps what it can between calls.
+Ours takes poses (4, 4) and gives signed distances. A batch of 8 000 poses takes 1 MiB,
+which the second cache of a processor holds; larger ones wait for memory, as the last
+figure shows. coal is asked for the same with `ComputeDistance`, which keeps what it can
+between calls: from Python, and in a loop of C++. MuJoCo is asked in a loop of C.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -22,71 +24,147 @@ from armillary.model.shapes import (
 )
 from armillary.shapes import distance_kernel
 from benchmarks.measure import Figure, best_times, faster
+from benchmarks.peer_loops import NotThere, coal_loop, mujoco_loop
 
-BATCH = 20_000
+BATCH = 8_000
+LARGE = 100_000
 FEW = 2_000
 HULL_SIZES = (8, 32, 100)
+
+Task = Callable[[], Any]
 
 
 def figures() -> Iterator[Figure]:
     """Yield the figures of pairs of shapes."""
     ball, rod = Sphere(radius=0.1), Capsule(radius=0.1, length=0.6)
     box = Box(size=(0.4, 0.3, 0.6))
-    pairs: list[tuple[Primitive, Primitive, float]] = [
-        (ball, Sphere(radius=0.15), 60.0),
-        (ball, rod, 60.0),
-        (rod, Capsule(radius=0.15, length=0.4), 60.0),
-        (ball, box, 60.0),
-        (rod, box, 30.0),
-        (Box(size=(0.2, 0.4, 0.5)), box, 10.0),
-        (Cylinder(radius=0.1, length=0.4), box, 1.0),
-        (Cylinder(radius=0.1, length=0.4), Cylinder(radius=0.2, length=0.6), 1.0),
+    boxes, tube = (Box(size=(0.2, 0.4, 0.5)), box), Cylinder(radius=0.1, length=0.4)
+    tubes = tube, Cylinder(radius=0.2, length=0.6)
+    balls = ball, Sphere(radius=0.15)
+    pairs: list[tuple[Primitive, Primitive, float, float]] = [
+        (*balls, 100.0, 5.0),
+        (ball, rod, 100.0, 5.0),
+        (rod, Capsule(radius=0.15, length=0.4), 100.0, 5.0),
+        (ball, box, 100.0, 5.0),
+        (rod, box, 60.0, 25.0),
+        (*boxes, 12.0, 6.0),
+        (tube, box, 1.0, 0.5),
+        (*tubes, 1.0, 0.5),
     ]
-    for a, b, at_least in pairs:
-        yield pair_figure(a, b, at_least)
-    yield pair_figure(*pairs[-1][:2], 3.0, depth=False)
+    for a, b, python, native in pairs:
+        yield from pair_figures(a, b, python, native)
+    yield from pair_figures(*boxes, 120.0, 60.0, apart=False)
+    yield from pair_figures(*tubes, 4.0, 3.0, depth=False)
+    yield from pair_figures(*tubes, 8.0, 5.0, depth=False, apart=False)
     for size in HULL_SIZES:
         a, b = (ConvexPolyhedron.around(hull(size + k, size)) for k in range(2))
-        yield pair_figure(a, b, 1.0)
-        yield pair_figure(a, b, 4.0, depth=False)
+        yield from pair_figures(a, b, 1.0, 0.5)
+        yield from pair_figures(a, b, 8.0, 5.0, depth=False)
+        yield from pair_figures(a, b, 12.0, 8.0, depth=False, apart=False)
+    yield from pair_figures(*balls, 60.0, 3.0, count=LARGE)
 
 
-def pair_figure(
-    a: Primitive, b: Primitive, at_least: float, *, depth: bool = True
-) -> Figure:
-    """Return the line for two shapes at random poses, some of which overlap."""
+def pair_figures(
+    a: Primitive,
+    b: Primitive,
+    python: float,
+    native: float,
+    *,
+    depth: bool = True,
+    apart: bool = True,
+    count: int = BATCH,
+) -> Iterator[Figure]:
+    """Yield a line per peer for two shapes at random poses, some of which overlap.
+
+    Args:
+        a: The first.
+        b: The second.
+        python: What is asked for beside coal from Python.
+        native: The same beside loops without Python.
+        depth: As for `distance_kernel`.
+        apart: The same; coal is asked whether they collide where neither counts.
+        count: Poses of a batch.
+    """
+    X = poses(np.random.default_rng(0), count, 0.9)
+    kernel = distance_kernel(a, b, depth=depth, apart=apart)
+    out = np.empty(count)
+    few = X[:FEW]
+    question = "signed" if depth else "distance" if apart else "collision"
+    makers: dict[str, tuple[float, Callable[[], Task]]] = {
+        "coal, from Python": (python, lambda: _from_python(a, b, few, question)),
+        "coal, in C++": (native, lambda: coal_loop(a, b, few, question)),
+    }
+    if depth and not isinstance(a, ConvexPolyhedron):
+        makers["MuJoCo, in C"] = native, lambda: mujoco_loop(a, b, few)
+    peers: dict[str, tuple[float, Task]] = {}
+    missing: dict[str, str] = {}
+    for name, (at_least, maker) in makers.items():
+        try:
+            peers[name] = at_least, maker()
+        except NotThere as error:
+            missing[name] = str(error)
+    many = range(max(1, BATCH // count * 4))
+
+    def ours() -> None:
+        for _ in many:
+            kernel(X, out=out, threads=1)
+
+    first, *times = best_times(ours, *(task for _, task in peers.values()), turns=12)
+    what = f"distance, {_named(a)} and {_named(b)}{_without(depth, apart, count)}"
+    for (name, (at_least, task)), time in zip(peers.items(), times, strict=True):
+        _compare(task(), out[:FEW], apart)
+        mine = first / len(many) / count
+        yield faster(f"{what}; {name}", mine, time / FEW, at_least=at_least)
+    for name, reason in missing.items():
+        yield Figure(f"{what}; {name}", "", "", "", f"left out: {reason}", True)
+
+
+def _compare(theirs: np.ndarray, ours: np.ndarray, apart: bool) -> None:
+    is_free = theirs > 1e-3
+    if apart:
+        assert np.abs(theirs - ours)[is_free].max() < 1e-3
+    assert (ours[is_free] > 0.0).all()
+    assert (ours[theirs < -1e-3] > 0.0).sum() <= 0.001 * len(ours)
+
+
+def _from_python(a: Primitive, b: Primitive, X: np.ndarray, question: str) -> Task:
     coal: Any = import_module("coal")
-
-    X = poses(np.random.default_rng(0), BATCH, 0.9)
-    kernel, out = distance_kernel(a, b, depth=depth), np.empty(BATCH)
-    at = [coal.Transform3s(x[:3, :3].copy(), x[:3, 3].copy()) for x in X[:FEW]]
-    here, request = coal.Transform3s(), coal.DistanceRequest()
-    request.enable_signed_distance = depth
+    at = [coal.Transform3s(x[:3, :3].copy(), x[:3, 3].copy()) for x in X]
+    here, found = coal.Transform3s(), np.empty(len(X))
     shapes = peer_shape(a), peer_shape(b)  # coal does not keep them
-    compute = coal.ComputeDistance(*shapes)
-    found = np.empty(FEW)
+    if question == "collision":
+        collide, asked = coal.ComputeCollision(*shapes), coal.CollisionRequest()
 
-    def peer() -> None:
+        def collisions() -> np.ndarray:
+            for k, there in enumerate(at):
+                truth = collide(here, there, asked, coal.CollisionResult())
+                found[k] = -1.0 if truth else 1.0
+            return found
+
+        return collisions
+    compute, request = coal.ComputeDistance(*shapes), coal.DistanceRequest()
+    request.enable_signed_distance = question == "signed"
+
+    def distances() -> np.ndarray:
         for k, there in enumerate(at):
             found[k] = compute(here, there, request, coal.DistanceResult())
+        return found
 
-    ours, theirs = best_times(lambda: kernel(X, out=out, threads=1), peer, turns=6)
-    is_free = out[:FEW] > 1e-3
-    assert np.abs(found - out[:FEW])[is_free].max() < 1e-4
-    pair = f"{_named(a)} and {_named(b)}"
-    what = f"distance, {pair}{'' if depth else ', without depth'}"
-    return faster(
-        what,
-        ours / BATCH,
-        theirs / FEW,
-        at_least=at_least,
-    )
+    distances.shapes = shapes  # pyright: ignore[reportFunctionMemberAccess]
+    return distances
 
 
 def _named(shape: Primitive) -> str:
     if isinstance(shape, ConvexPolyhedron):
         return f"hull of {len(shape.vertices)}"
     return type(shape).__name__.lower()
+
+
+def _without(depth: bool, apart: bool, count: int) -> str:
+    words = [] if depth else ["without depth"]
+    words += [] if apart else ["without distance"]
+    words += [] if count == BATCH else [f"batch of {count}"]
+    return "".join(f", {word}" for word in words)
 
 
 def peer_shape(shape: Primitive) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from scipy.optimize import nnls
@@ -22,6 +23,7 @@ from armillary.model.shapes import (
     TriangularLozenge,
 )
 from armillary.shapes import Distance, distance, distance_kernel
+from armillary.spatial.pose import Pose
 from solids import BEYOND, SOLIDS, beyond
 
 Array = np.ndarray
@@ -273,3 +275,18 @@ def test_without_distance_nan_stays():
         X = np.eye(4)
         X.flat[entry] = np.nan
         assert np.isnan(distance_kernel(box, box, apart=False)(X))
+
+
+@pytest.mark.parametrize(("first", "second"), EXACT)
+def test_kernels_count_poses_of_shapes(first: str, second: str):
+    a, b = ALL[first], ALL[second]
+    rng = np.random.default_rng(5)
+    X_A, X_B = poses(rng, 2, 0.3)
+    X = poses(rng, COUNT)
+    placed = (
+        msgspec.structs.replace(shape, pose=Pose.from_matrix(X))
+        for shape, X in ((a, X_A), (b, X_B))
+    )
+    found = distance_kernel(*placed)(X)
+    wanted = distance_kernel(a, b)(np.linalg.inv(X_A) @ X @ X_B)
+    np.testing.assert_allclose(found, wanted, atol=1e-12)

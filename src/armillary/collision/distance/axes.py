@@ -50,7 +50,7 @@ class Widest:
 
     @property
     def found(self) -> Gap:
-        """Return the width of the gap, below 0 where it is none, and its unit axis."""
+        """Return the width of the gap, minus the depth at overlaps, and its axis."""
         width = sqrt(absolute(self._signed) / self._square)
         width = select(self._signed < 0.0, 0.0 - width, width)
         return width, scale(1.0 / sqrt(self._square), self._axis)

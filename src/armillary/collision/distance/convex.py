@@ -106,7 +106,7 @@ def _apart(v: Any, lower: Any, extent: Any, inside: Any) -> Any:
 
 def _proven(has_distance: bool) -> Any:
     def proven(v: Any, lower: Any, extent: Any, inside: Any) -> Any:
-        """Return what is proven: 0 where bodies may touch, below 0 where they overlap."""
+        """Return what is proven: 0 if bodies may touch, below 0 if they overlap."""
         rounding = by_precision(lower, double=1e-15, single=1e-6) * extent
         distance = norm(three(v))
         at_most = select(distance >= 0.0, 0.0 - inside * extent, distance)  # or NaN

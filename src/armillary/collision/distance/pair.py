@@ -88,7 +88,8 @@ def distance_kernel(
 
     It takes X_AB, shape (..., 4, 4), between the frames that `a.pose` and `b.pose` are
     in, and returns `distance(...).value` [m], shape (...). It is compiled once for two
-    kinds of shapes; other sizes compile nothing.
+    kinds of shapes, and for closed forms once more for shapes whose poses are both the
+    identity; other sizes compile nothing.
 
     Args:
         a: A primitive.

@@ -81,6 +81,11 @@ GAPS: Final[Mapping[tuple[type[Primitive], type[Primitive]], GapFormula]] = {
 """Those in which a gap between shapes takes less time than their distance."""
 
 
+def has_formula(a: Primitive, b: Primitive) -> bool:
+    """Return whether a pair is done in closed form, in this order."""
+    return (type(a), type(b)) in FORMULAS
+
+
 def is_listed(a: Primitive, b: Primitive) -> bool:
     """Return whether a pair is done in this order."""
     is_turned = (type(b), type(a)) in FORMULAS or isinstance(b, HalfSpace)
