@@ -13,6 +13,8 @@ from typing import Any, Final
 from armillary.collision.distance.depth import depth_stages
 from armillary.collision.distance.gjk import STATE, gjk_stages
 from armillary.collision.distance.separation import choose, direction
+from armillary.collision.distance.sizes import with_numbers
+from armillary.collision.distance.support import sizes_of
 from armillary.kernel.pipeline import Stage, When
 from armillary.model.primitive import Primitive
 from armillary.spatial.vector import (
@@ -25,7 +27,7 @@ from armillary.spatial.vector import (
     subtract,
     three,
 )
-from armillary.trace import trace
+from armillary.trace import Program, trace
 from armillary.trace.functions import by_precision, maximum, select
 
 __all__ = ["convex_stages"]
@@ -53,7 +55,7 @@ def convex_stages(
     left = {name: STATE[name] for name in ("v", "lower", "extent", "inside")}
     if not has_depth:
         value = trace(_proven(has_distance), name="proven", outputs=("value",), **left)
-        return first, *search, value
+        return first, _radii(a, b), *search, value
     proven = {name: STATE[name] for name in ("proof", "lower", "inside")}
     apart = trace(_apart, name="apart", outputs=(*RESULT, *MEETING, "nudge"), **left)
     nudge = trace(
@@ -88,6 +90,18 @@ def _first(X: Any) -> Any:
     back = negate(three(X[:, 3]))
     aside = add(back, scale(0.01 * norm(back), ANOTHER))
     return choose(dot(aside, aside) > 0.0, aside, ANOTHER)
+
+
+def _radii(a: Primitive, b: Primitive) -> Program:
+    """Return the program that adds the radii around the cores of two shapes."""
+    sizes = {**sizes_of(a, "a"), **sizes_of(b, "b")}
+
+    def enough(X: Any, *numbers: Any) -> Any:
+        given = dict(zip(sizes, numbers, strict=True))
+        both = (with_numbers(s, given.get(k, ())) for k, s in (("a", a), ("b", b)))
+        return sum((shape.rounding for shape in both), 0.0)
+
+    return trace(enough, name="radii", outputs=("enough",), X=(3, 4), **sizes)
 
 
 def _apart(v: Any, lower: Any, extent: Any, inside: Any) -> Any:

@@ -52,6 +52,7 @@ SOURCES: Final = {
     "simplex_a": (3, 3),  # points of A that those of the simplex come from
     "on_a": (3,),  # the point of A that v comes from
 }
+ENOUGH: Final[dict[str, tuple[int, ...]]] = {"enough": ()}  # the last input of a step
 
 
 def gjk_stages(
@@ -60,7 +61,8 @@ def gjk_stages(
     """Return stages from the pose X of `b` in `a` to the columns of `STATE`.
 
     The column `first` is what the first direction is against, any but 0; `is_full` adds
-    the points on A. Without distance it ends when bodies are proven to be apart.
+    the points on A. Without distance it ends when bodies are proven to be farther apart
+    than the column `enough`.
     """
     state = {**STATE, **SOURCES} if is_full else STATE
     begin = trace(_begin(is_full), name="begin", outputs=tuple(state), first=(3,))
@@ -72,6 +74,7 @@ def gjk_stages(
         point_a=(3,),
         point_b=(3,),
         **state,
+        **({} if has_distance else ENOUGH),
     )
     search = (aim("v"), *support_of(a, "a"), *support_of(b, "b"), step)
     return begin, While("open", search, LIMIT)
@@ -105,7 +108,7 @@ def _begin(is_full: bool) -> Any:
 
 def _step(is_full: bool, has_distance: bool) -> Any:
     def step(X: Any, point_a: Any, point_b: Any, v: Any, *state: Any) -> Any:
-        simplex, _tip, last, lower, proof, extent, is_open, _, *sources = state
+        simplex, _tip, last, lower, proof, extent, is_open, _, *others = state
         v, point_a = three(v), three(point_a)
         w = difference(X, point_a, point_b)
         square, along = dot(v, v), dot(v, w)
@@ -125,7 +128,7 @@ def _step(is_full: bool, has_distance: bool) -> Any:
         is_better = is_first | (found.square < square)
         ends = is_near | is_touching | found.is_inside
         if not has_distance:
-            ends |= lower > rounding
+            ends |= lower > others[-1] + rounding
         # Four steps in a row may gain nothing: rounding hides what the last ones will.
         open_next = select(is_better, 0.5, is_open - 0.125)
         equal = by_precision(square, double=1.0 + 1e-15, single=1.0 + 5e-7) * square
@@ -147,7 +150,7 @@ def _step(is_full: bool, has_distance: bool) -> Any:
         )
         if not is_full:
             return result
-        simplex_a, on_a = [three(point) for point in sources[0]], three(sources[1])
+        simplex_a, on_a = [three(point) for point in others[0]], three(others[1])
         point = scale(1.0 - sum(found.weights, 0.0), point_a)
         for weight, source in zip(found.weights, simplex_a, strict=True):
             used = choose(weight == 0.0, (0.0, 0.0, 0.0), source)  # absent ones are NaN
