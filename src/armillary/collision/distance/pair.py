@@ -89,7 +89,8 @@ def distance_kernel(
     It takes X_AB, shape (..., 4, 4), between the frames that `a.pose` and `b.pose` are
     in, and returns `distance(...).value` [m], shape (...). It is compiled once for two
     kinds of shapes, and for closed forms once more for shapes whose poses are both the
-    identity; other sizes compile nothing.
+    identity; other sizes compile nothing. The result is NaN where numbers of the pose
+    are that it depends on.
 
     Args:
         a: A primitive.
