@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +15,7 @@ from armillary.collision.check_tables import CheckTables, Limits
 from armillary.collision.distance.pair import distance
 from armillary.collision.hulls import hull_of, warn_of_hulls
 from armillary.collision.pairs import pairs
-from armillary.collision.shape_pairs import PlacedShape, ShapePairs
+from armillary.collision.shape_pairs import LinkShape, Placed
 from armillary.errors import ModelError, ShapeError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import as_inputs
@@ -36,6 +35,9 @@ __all__ = ["CollisionCheck", "Contact", "collision"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
+
+MOST_KEPT: Final = 8
+"""Tables that a cell keeps."""
 
 ROUNDING: Final = 1e-10
 """By which part of a cell's extent distances may be wrong."""
@@ -101,57 +103,66 @@ def collision(
     bound = home(cell) if state is None else bound_state(cell, state)
     tested = pairs(cell, bound, rules=rules)
     moving = moving_links(cell)
-    shapes, owners = _shapes(cell, tested, moving, bound.tree, meshes)
-    found = [
-        (k, a, b)
-        for k, (i, j) in enumerate(tested.indices.tolist())
-        for a, b in itertools.product(owners[i], owners[j])
-    ]
-    table = np.array(found, np.int64).reshape(-1, 3)
-    starts = np.searchsorted(table[:, 0], np.arange(len(tested)))
-    of_shapes = ShapePairs.of(shapes, np.ascontiguousarray(table[:, 1:]))
-    tables = CheckTables.of(of_shapes, owners, tested.indices, starts)
+    tables = _tables(cell, bound, tested, moving, meshes)
+    placed = _placed(tables, moving, bound.tree)
     return CollisionCheck(
-        cell,
-        bound,
-        rules,
-        tested,
-        float(margin),
-        of_shapes,
-        starts,
-        tables,
-        moving,
-        meshes,
+        cell, bound, rules, tested, float(margin), tables, placed, moving, meshes
     )
 
 
-def _shapes(
+def _tables(
     cell: Workcell,
+    state: State,
     tested: Pairs,
     moving: MovingLinks,
-    tree: Tree,
     meshes: MeshSource | None,
-) -> tuple[list[PlacedShape], dict[int, range]]:
-    """Return the shapes of all links that are tested, and which ones each has."""
-    shapes: list[PlacedShape] = []
-    owners: dict[int, range] = {}
+) -> CheckTables:
+    """Return the tables of tested pairs; the cell keeps the last few."""
+    known = kept(cell, "collision tables", dict[Any, CheckTables])
+    found = known.get((id(tested), meshes))  # it keeps these pairs alive
+    if found is None:
+        shapes, numbers = _shapes(cell, tested, meshes)
+        rows = np.array([moving.held(state.tree, k).row for k in numbers], np.int64)
+        found = CheckTables.of(tested, shapes, rows)
+        if len(known) >= MOST_KEPT:
+            known.clear()
+        known[id(tested), meshes] = found
+    return found
+
+
+def _placed(tables: CheckTables, moving: MovingLinks, tree: Tree) -> Placed:
+    """Return where the shapes are while bases are attached as in a tree."""
+    first, shapes = tables.first, tables.pairs.shapes
+    links = [shapes[int(k)].link for k in first[:-1]]
+    held = [moving.held(tree, tree.cell.frame(name).link) for name in links]
+    rows = np.array([each.row for each in held], np.int64)
+    frames = np.array([each.pose.matrix() for each in held]).reshape(-1, 4, 4)
+    counts = np.diff(first)
+    return tables.pairs.placed(np.repeat(rows, counts), np.repeat(frames, counts, 0))
+
+
+def _shapes(
+    cell: Workcell, tested: Pairs, meshes: MeshSource | None
+) -> tuple[list[LinkShape], list[int]]:
+    """Return the shapes of all links that are tested, and the number of each's link."""
+    shapes: list[LinkShape] = []
+    numbers: list[int] = []
     with_hulls: list[str] = []
     places: list[int] = np.unique(tested.indices).tolist()
     for place in places:
-        name, first = tested.links[place], len(shapes)
+        name = tested.links[place]
         number = cell.frame(name).link
-        link, held = cell.links[number], moving.held(tree, number)
-        pose = held.pose @ link.primary
+        link = cell.links[number]
         for shape in link.collision_shapes:
             if isinstance(shape, Primitive):
                 solid = shape
             else:
                 solid = hull_of(shape, name, meshes)
                 with_hulls.append(name)
-            shapes.append(PlacedShape(solid, held.row, pose, name))
-        owners[place] = range(first, len(shapes))
+            shapes.append(LinkShape(solid, name, link.primary))
+            numbers.append(number)
     warn_of_hulls(cell, with_hulls)
-    return shapes, owners
+    return shapes, numbers
 
 
 @final
@@ -172,9 +183,8 @@ class CollisionCheck:
     rules: Rules | None
     pairs: Pairs
     margin: float
-    _shape_pairs: ShapePairs
-    _starts: npt.NDArray[np.int64]  # the first pair of shapes of each pair of links
     _tables: CheckTables
+    _placed: Placed
     _moving: MovingLinks
     _meshes: MeshSource | None
 
@@ -249,7 +259,7 @@ class CollisionCheck:
         found = np.full((len(Q), len(self.pairs)), np.inf)
         for rows, X in self._blocks(Q):
             values = self._all_values(X)
-            found[rows] = np.minimum.reduceat(values, self._starts, axis=1)
+            found[rows] = np.minimum.reduceat(values, self._tables.starts, axis=1)
         return found.reshape(*batch, len(self.pairs))
 
     def contacts(self, q: npt.ArrayLike) -> list[Contact]:
@@ -269,19 +279,26 @@ class CollisionCheck:
                 f"{(*batch, *Q.shape[-1:])}; check.distances takes many."
             )
         found: list[Contact] = []
+        starts = self._tables.starts
         for _, X in self._blocks(Q):
             values = self._all_values(X)[0]
-            for k, span in enumerate(np.split(values, self._starts[1:])):
+            for k, span in enumerate(np.split(values, starts[1:])):
                 at = int(np.argmin(span))  # a NaN, if there is one
                 if not span[at] > self.margin:
-                    found.append(self._contact(k, int(self._starts[k]) + at, X[0]))
+                    found.append(self._contact(k, int(starts[k]) + at, X[0]))
         return sorted(found, key=_nearest_first)
 
     def _contact(self, pair: int, at: int, X: Array) -> Contact:
         """Return the contact of a pair of shapes at poses X of moving links."""
-        numbers: list[int] = self._shape_pairs.pairs[at].tolist()
-        a, b = both = [self._shape_pairs.shapes[k] for k in numbers]
-        X_A, X_B = (_whole(X[each.row]) @ each.pose.matrix() for each in both)
+        table, placed = self._tables.pairs, self._placed
+        numbers: list[int] = table.pairs[at].tolist()
+        a, b = (table.shapes[k] for k in numbers)
+        X_A, X_B = (
+            _whole(X[placed.rows[k]])
+            @ placed.frames[k]
+            @ table.shapes[k].primary.matrix()
+            for k in numbers
+        )
         found = distance(a.shape, X_A, b.shape, X_B)
         for array in (found.points, found.normal):
             array.flags.writeable = False
@@ -302,9 +319,12 @@ class CollisionCheck:
         return kernel(self._moving.interpreted(self.state, Q))
 
     def _kernel(self, asked: Question) -> Kernel:
-        extent = self._tables.extent(self._poses(np.array([self.state.q]))[0])
+        X = self._poses(np.array([self.state.q]))[0]
+        extent = 8.0 * self._tables.extent(self._placed, X) + 1.0
         limits = Limits(self.margin, ROUNDING * extent, extent, np.inf)
-        return self._tables.kernel(self._moving, self.state, asked, limits, np.float64)
+        return self._tables.kernel(
+            self._moving, self.state, self._placed, asked, limits, np.float64
+        )
 
     def _least(self, Q: Array) -> Array:
         """Return the least distance of all pairs: (n, joints) -> (n,)."""
@@ -321,24 +341,26 @@ class CollisionCheck:
         The pair with the least bound comes first; others follow if they may be nearer.
         The depth of some pairs is an upper bound, so all that may overlap are wanted.
         """
-        table = self._shape_pairs
-        a, b = table.rows[table.pairs].T
-        if not (a == b).any():
+        table, together = self._tables.pairs, self._tables.together
+        if not len(together):
             return np.inf
         X = self._poses(np.array([self.state.q]))
-        bounds = np.where(a == b, table.bounds(X), np.inf)
+        bounds = np.full((1, len(table.pairs)), np.inf)
+        bounds[:, together] = table.bounds(self._placed, X)[:, together]
         values = np.full_like(bounds, np.inf)
-        table.distances(X, bounds == bounds.min(), "value", values)
+        table.distances(self._placed, X, bounds == bounds.min(), "value", values)
         enough = max(float(values.min()), 0.0)
-        table.distances(X, (bounds < enough) & np.isinf(values), "value", values)
+        others = (bounds < enough) & np.isinf(values)
+        table.distances(self._placed, X, others, "value", values)
         return float(values.min())
 
     def _all_values(self, X: Array) -> Array:
         """Return the distances of all pairs of shapes: (n, f, 3, 4) -> (n, k)."""
-        table = self._shape_pairs
+        table = self._tables.pairs
         values = np.zeros((len(X), len(table.pairs)))
-        table.distances(X, np.ones(values.shape, np.bool_), "value", values)
-        values[np.isnan(table.bounds(X))] = np.nan
+        every = np.ones(values.shape, np.bool_)
+        table.distances(self._placed, X, every, "value", values)
+        values[np.isnan(table.bounds(self._placed, X))] = np.nan
         return values
 
     def _rows(self, q: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
@@ -353,7 +375,7 @@ class CollisionCheck:
         """Yield some rows at a time with poses of all links; nothing without pairs."""
         if not len(self.pairs):
             return
-        per_row = max(self._moving.count, len(self._shape_pairs.pairs))
+        per_row = max(self._moving.count, len(self._tables.pairs.pairs))
         step = max(1, BLOCK // per_row)
         for start in range(0, len(Q), step):
             rows = slice(start, start + step)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self, final
 
@@ -11,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_stages import Question, check_pipeline, compiled
-from armillary.collision.shape_pairs import ShapePairs
+from armillary.collision.shape_pairs import LinkShape, Placed, ShapePairs
 from armillary.kernel import Kernel
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.kinematics.state import State
+from armillary.model.fields import kept
 from armillary.model.geometry.bounding import sphere_around
+from armillary.model.link_pairs import Pairs
 from armillary.model.shapes import Sphere
 
 __all__ = ["CheckTables", "Limits"]
@@ -46,82 +49,104 @@ class Limits(NamedTuple):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CheckTables:
-    """Pairs of links, and of their shapes, whose distance changes; as arrays.
+    """The pairs of a check as arrays, the same for states that attach the same.
 
     Spheres are numbered: one around each link that is tested, then one for each shape.
 
     Attributes:
-        pairs: All pairs of shapes.
-        centres: Centres of spheres in the frames of moving links, shape (s, 3).
+        tested: The pairs of links.
+        pairs: All pairs of shapes, those of a pair of links together.
+        starts: The first pair of shapes of each pair of links, shape (k,).
+        first: The first shape of each link, shape (l,); their number comes last.
+        centres: Centres of spheres in the frames of their links, shape (s, 3).
         radii: Their radii [m], shape (s,).
-        rows: The places of those links, shape (s,).
-        links: The spheres of the two links of each pair, shape (k, 2).
-        spans: The first of the pairs of spheres, and how many; then those of shapes,
-            shape (k, 4).
-        of_spheres: The pairs of shapes that are both spheres, sorted by `links`.
-        of_shapes: The other pairs of shapes, sorted alike.
+        links: The spheres of both links of each pair that moves, shape (m, 2).
+        spans: The first of its pairs of spheres, and how many; then those of shapes,
+            shape (m, 4).
+        of_spheres: The pairs of shapes that move and are both spheres, sorted alike.
+        of_shapes: The other pairs of shapes that move.
+        together: The pairs of shapes that move together.
     """
 
+    tested: Pairs
     pairs: ShapePairs
+    starts: Indices
+    first: Indices
     centres: Array
     radii: Array
-    rows: Indices
     links: Indices
     spans: Indices
     of_spheres: Indices
     of_shapes: Indices
+    together: Indices
 
     @classmethod
-    def of(
-        cls,
-        pairs: ShapePairs,
-        owners: Mapping[int, range],
-        link_pairs: Indices,
-        starts: Indices,
-    ) -> Self:
+    def of(cls, tested: Pairs, shapes: Sequence[LinkShape], rows: Indices) -> Self:
         """Sort pairs.
 
         Args:
-            pairs: Pairs of shapes, those of a pair of links together.
-            owners: The shapes of each link, by its place in `link_pairs`.
-            link_pairs: The places of both links of each pair, shape (k, 2).
-            starts: The first pair of shapes of each pair of links, shape (k,).
+            tested: The pairs of links.
+            shapes: The shapes of those links, sorted as `tested.links` is.
+            rows: The places of the moving links that they move with.
+
+        Raises:
+            ModelError: Both shapes of a pair are half spaces.
         """
-        places = list(owners)
-        numbers = np.zeros(max(places, default=0) + 1, np.int64)
-        numbers[places] = np.arange(len(places))
-        around = [_sphere_of_link(pairs, shapes) for shapes in owners.values()]
-        centres = [np.array([centre for centre, _ in around]).reshape(-1, 3)]
-        first = [shapes.start for shapes in owners.values()]
-        counts = np.diff(np.append(starts, len(pairs.pairs)))
-        both = pairs.rows[pairs.pairs]
-        changes = both[:, 0] != both[:, 1]
-        is_sphere = np.array([type(s.shape) is Sphere for s in pairs.shapes], np.bool_)
-        are_spheres = is_sphere[pairs.pairs].all(axis=1) & changes
-        owner = np.repeat(np.arange(len(starts)), counts)
+        names = list(dict.fromkeys(each.link for each in shapes))
+        number = {name: k for k, name in enumerate(names)}
+        owner = np.array([number[each.link] for each in shapes], np.int64)
+        first = np.searchsorted(owner, np.arange(len(names) + 1))
+        links = np.array([number.get(name, 0) for name in tested.links], np.int64)
+        links = links[tested.indices]
+        table, starts = _products(links, first)
+        pairs = ShapePairs.of(shapes, table)
+        spheres = [
+            _sphere_around(pairs.centres[a:b], pairs.radii[a:b])
+            for a, b in itertools.pairwise(first.tolist())
+        ]
+        moves = rows[table[:, 0]] != rows[table[:, 1]]
+        is_sphere = np.array([type(s.shape) is Sphere for s in shapes], np.bool_)
+        are_spheres = is_sphere[table].all(axis=1)
+        chosen = moves & are_spheres, moves & ~are_spheres
+        of_link = np.repeat(
+            np.arange(len(starts)), np.diff(np.append(starts, len(table)))
+        )
         spans: list[Indices] = []
-        chosen = are_spheres, changes & ~are_spheres
         for which in chosen:
-            each = np.bincount(owner[which], minlength=len(starts))
+            each = np.bincount(of_link[which], minlength=len(starts))
             spans += [np.cumsum(each) - each, each]
-        table = np.stack(spans, axis=1).astype(np.int64)
-        used = table[:, 1] + table[:, 3] > 0
+        spanned = np.stack(spans, axis=1).astype(np.int64)
+        used = spanned[:, 1] + spanned[:, 3] > 0
+        around = np.array([centre for centre, _ in spheres]).reshape(-1, 3)
         return cls(
+            tested,
             pairs,
-            np.concatenate([*centres, pairs.centres]),
-            np.concatenate([[radius for _, radius in around], pairs.radii]),
-            np.concatenate([pairs.rows[first], pairs.rows]),
-            numbers[link_pairs][used],
-            table[used],
-            *map(np.flatnonzero, chosen),
+            starts,
+            first,
+            np.concatenate([around, pairs.centres]),
+            np.concatenate([[radius for _, radius in spheres], pairs.radii]),
+            links[used],
+            spanned[used],
+            *map(np.flatnonzero, (*chosen, ~moves)),
+        )
+
+    def spheres(self, placed: Placed) -> tuple[Indices, Array]:
+        """Return the places that spheres move with, and their centres there."""
+        first = self.first[:-1]
+        frames, count = placed.frames[first], len(first)
+        turned = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres[:count])
+        return (
+            np.concatenate([placed.rows[first], placed.rows]),
+            np.concatenate([turned + frames[:, :3, 3], placed.centres]),
         )
 
     def kernel(
         self,
         moving: MovingLinks,
         state: State,
+        placed: Placed,
         asked: Question,
         limits: Limits,
         dtype: npt.DTypeLike,
@@ -131,12 +156,19 @@ class CheckTables:
         Raises:
             KernelError: As for `compile_pipeline`.
         """
-        kind = np.dtype(dtype)
-        code = compiled(check_pipeline(moving, self._room, asked), kind)
+        kind, room = np.dtype(dtype), self._room
+        code = kept(
+            moving,
+            ("check", room, asked, kind.char),
+            lambda: compiled(check_pipeline(moving, room, asked), kind),
+        )
+        rows, centres = self.spheres(placed)
         lanes, is_squared = code.native.lanes, asked == "touching"
         m, r = limits.margin, limits.rounding
         depth: Any = "free" if is_squared else "value"
-        callees = [each.callees(depth, kind, lanes) for each in self.pairs.kinds]
+        callees = [
+            each.callees(placed, depth, kind, lanes) for each in self.pairs.kinds
+        ]
         first = len(self.centres) - len(self.pairs.centres)
         spheres, shapes = (
             self.pairs.pairs[each] + first for each in (self.of_spheres, self.of_shapes)
@@ -144,7 +176,8 @@ class CheckTables:
         ordered = np.zeros((len(self.pairs.pairs), 2), np.int64)
         codes = np.zeros_like(ordered)
         for each, called in zip(self.pairs.kinds, callees, strict=True):
-            ordered[each.pairs], codes[each.pairs] = each.rows.T, called.codes
+            ordered[each.pairs] = placed.rows[each.sides].T
+            codes[each.pairs] = called.codes
 
         def reach(both: Indices) -> Array:
             radii = self.radii[both].sum(axis=1)
@@ -162,9 +195,9 @@ class CheckTables:
                 "most_q": [np.broadcast_to(limits.most_q, moving.joints)],
             },
             "spheres": {
-                "carrier_pose": self.rows,
-                "centre": self.centres,
-                "sphere": np.arange(len(self.centres)),
+                "carrier_pose": rows,
+                "centre": centres,
+                "sphere": np.arange(len(centres)),
             },
             "link_pairs": {
                 "link_a": self.links[:, 0],
@@ -189,16 +222,15 @@ class CheckTables:
         }
         return code(tables, callees)
 
-    def extent(self, X: Array) -> float:
+    def extent(self, placed: Placed, X: Array) -> float:
         """Return about how far from the world's origin shapes are [m].
 
         X: Poses of moving links, shape (f, 3, 4).
         """
-        P = np.einsum("kij,kj->ki", X[self.rows, :, :3], self.centres)
-        finite = np.isfinite(self.radii)
-        reach = np.abs(P + X[self.rows, :, 3]).max(axis=1) + self.radii
-        size = reach[finite & np.isfinite(reach)].max(initial=0.0)
-        return 8.0 * float(size) + 1.0
+        rows, centres = self.spheres(placed)
+        P = np.einsum("kij,kj->ki", X[rows, :, :3], centres)
+        reach = np.abs(P + X[rows, :, 3]).max(axis=1) + self.radii
+        return float(reach[np.isfinite(reach)].max(initial=0.0))
 
     @property
     def _room(self) -> int:
@@ -208,12 +240,28 @@ class CheckTables:
         return room
 
 
-def _sphere_of_link(pairs: ShapePairs, shapes: range) -> tuple[Array, float]:
-    """Return centre and radius of a sphere around the spheres of shapes."""
-    centres, radii = (
-        each[shapes.start : shapes.stop] for each in (pairs.centres, pairs.radii)
-    )
-    if len(shapes) == 1:
+def _products(links: Indices, first: Indices) -> tuple[Indices, Indices]:
+    """Return all pairs of shapes of pairs of links, and the first pair of each.
+
+    Args:
+        links: The links of each pair, shape (k, 2).
+        first: The first shape of each link, and how many there are, shape (l + 1,).
+
+    Returns:
+        Pairs of shapes, shape (p, 2), and positions, shape (k,).
+    """
+    counts = np.diff(first)[links]
+    sizes = counts.prod(axis=1)
+    starts = np.cumsum(sizes) - sizes
+    within = np.arange(int(sizes.sum())) - np.repeat(starts, sizes)
+    second = np.repeat(counts[:, 1], sizes)
+    one, other = np.repeat(first[links], sizes, axis=0).T
+    return np.stack([one + within // second, other + within % second], axis=1), starts
+
+
+def _sphere_around(centres: Array, radii: Array) -> tuple[Array, float]:
+    """Return centre and radius of a sphere around spheres."""
+    if len(radii) == 1:
         return centres[0], float(radii[0])
     if not np.isfinite(radii).all():
         return centres[0], math.inf

@@ -24,12 +24,12 @@ from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.pipeline_calls import Callees
 from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.primitive import Primitive
-from armillary.model.shapes import ConvexPolyhedron, HalfSpace, Sphere
+from armillary.model.shapes import ConvexPolyhedron, HalfSpace
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import norm, subtract, three
 from armillary.trace import trace
 
-__all__ = ["PlacedShape", "ShapePairs", "bounding_sphere"]
+__all__ = ["LinkShape", "Placed", "ShapePairs"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -39,20 +39,34 @@ ROUNDING: Final = 1e-12
 """By which part of its numbers a bound is lowered, so that rounding cannot raise it."""
 
 
-class PlacedShape(NamedTuple):
-    """A shape that moves with a link.
+class LinkShape(NamedTuple):
+    """A shape of a link.
 
     Attributes:
         shape: The shape.
-        row: The place of that link in poses of moving links.
-        pose: The frame of `shape.pose` in that link's frame.
-        link: The qualified name of the shape's own link, for messages.
+        link: The qualified name of the link.
+        primary: The frame of `shape.pose` in the link's frame.
     """
 
     shape: Primitive
-    row: int
-    pose: Pose
     link: str
+    primary: Pose
+
+
+class Placed(NamedTuple):
+    """Where shapes are, in a state; arrays are read-only.
+
+    Attributes:
+        rows: The places of the moving links that they move with, shape (n,).
+        frames: The frames of their own links in those, shape (n, 4, 4).
+        matrices: Their own frames in those of moving links, shape (n, 3, 4).
+        centres: Centres of their bounding spheres there, shape (n, 3).
+    """
+
+    rows: Indices
+    frames: Array
+    matrices: Array
+    centres: Array
 
 
 @final
@@ -65,16 +79,12 @@ class Kind:
         forms: The kinds: one shape of each, in an order that is listed.
         shapes: The shapes of all pairs.
         sides: The two shapes of each pair in that order, shape (2, m).
-        rows: The places of their poses, shape (2, m).
-        matrices: Poses of the shapes in those frames, shape (2, m, 3, 4).
     """
 
     pairs: Indices
     forms: tuple[Primitive, Primitive]
-    shapes: tuple[PlacedShape, ...]
+    shapes: tuple[LinkShape, ...]
     sides: Indices
-    rows: Indices
-    matrices: Array
 
     @property
     def is_closed_form(self) -> bool:
@@ -82,14 +92,17 @@ class Kind:
         a, b = self.forms
         return (type(a), type(b)) in FORMULAS or isinstance(a, HalfSpace)
 
-    def values(self, X: Array, rows: Any, at: Any, asked: Asked) -> Array:
+    def values(
+        self, placed: Placed, X: Array, rows: Any, at: Any, asked: Asked
+    ) -> Array:
         """Return the distance of pair `at[k]` of this kind at poses `rows[k]`."""
         found = np.empty(len(at))
         for shapes, chosen in self._alike(at):
-            which = at[chosen]
-            first, second = self.rows[:, which]
-            at_rows = rows[chosen]
-            given = (each[which] for each in (*self.matrices, *self.numbers.values()))
+            which, at_rows = at[chosen], rows[chosen]
+            sides = self.sides[:, which]
+            first, second = placed.rows[sides]
+            numbers = (each[which] for each in self.numbers.values())
+            given = *placed.matrices[sides], *numbers
             kernel = rows_kernel(*shapes, asked)
             found[chosen] = kernel(X[at_rows, first], X[at_rows, second], *given)
         return found
@@ -129,13 +142,15 @@ class Kind:
                 found[name] = np.array(rows, np.float64)[inverse]
         return found
 
-    def callees(self, asked: Asked, dtype: np.dtype[Any], lanes: int) -> Callees:
+    def callees(
+        self, placed: Placed, asked: Asked, dtype: np.dtype[Any], lanes: int
+    ) -> Callees:
         """Return the code of all pairs, to be called with poses of their links."""
         pipeline, m = called_pipeline(*self.forms, asked), len(self.pairs)
         tables: dict[str, Mapping[str, Any]] = {
             "sizes": {
-                "pose_a": self.matrices[0],
-                "pose_b": self.matrices[1],
+                "pose_a": placed.matrices[self.sides[0]],
+                "pose_b": placed.matrices[self.sides[1]],
                 **self.numbers,
             },
             "rays": RAYS,
@@ -173,20 +188,20 @@ class ShapePairs:
         shapes: All shapes.
         pairs: The two shapes of each pair, shape (k, 2).
         kinds: The same pairs, by kinds of shapes.
-        centres: Centres of bounding spheres in the frames of the links, shape (n, 3).
+        matrices: Frames of the shapes in those of their links, shape (n, 4, 4).
+        centres: Centres of bounding spheres there, shape (n, 3).
         radii: Their radii [m], infinite for half spaces, shape (n,).
-        rows: `PlacedShape.row` of each, shape (n,).
     """
 
-    shapes: tuple[PlacedShape, ...]
+    shapes: tuple[LinkShape, ...]
     pairs: Indices
     kinds: tuple[Kind, ...]
+    matrices: Array
     centres: Array
     radii: Array
-    rows: Indices
 
     @classmethod
-    def of(cls, shapes: Sequence[PlacedShape], pairs: Indices) -> Self:
+    def of(cls, shapes: Sequence[LinkShape], pairs: Indices) -> Self:
         """Sort pairs by kinds of their shapes.
 
         pairs: The two shapes of each, as positions in `shapes`; shape (k, 2).
@@ -194,16 +209,28 @@ class ShapePairs:
         Raises:
             ModelError: Both shapes of a pair are half spaces.
         """
-        spheres = [bounding_sphere(each) for each in shapes]
+        spheres = [_bounding_sphere(each) for each in shapes]
         centres = np.array([s.centre for s in spheres], np.float64).reshape(-1, 3)
         radii = np.array([s.radius for s in spheres], np.float64)
-        rows = np.array([each.row for each in shapes], np.int64)
-        kinds = tuple(_kinds(shapes, pairs, rows))
-        for array in (pairs, centres, radii, rows):
+        poses = [(s.primary @ s.shape.pose).matrix() for s in shapes]
+        matrices = np.array(poses, np.float64).reshape(-1, 4, 4)
+        kinds = tuple(_kinds(tuple(shapes), pairs))
+        for array in (pairs, matrices, centres, radii):
             array.flags.writeable = False
-        return cls(tuple(shapes), pairs, kinds, centres, radii, rows)
+        return cls(tuple(shapes), pairs, kinds, matrices, centres, radii)
 
-    def bounds(self, X: Array) -> Array:
+    def placed(self, rows: Indices, frames: Array) -> Placed:
+        """Return where the shapes are.
+
+        Args:
+            rows: The places of the moving links that they move with, shape (n,).
+            frames: The frames of their own links in those, shape (n, 4, 4).
+        """
+        centres = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres)
+        matrices = (frames @ self.matrices)[:, :3]
+        return Placed(rows, frames, matrices, centres + frames[:, :3, 3])
+
+    def bounds(self, placed: Placed, X: Array) -> Array:
         """Return what distances of pairs are not below, NaN where a pose has NaN.
 
         X: Poses of moving links, shape (n, f, 3, 4).
@@ -211,15 +238,18 @@ class ShapePairs:
         Returns:
             Distances of bounding spheres [m], shape (n, k).
         """
-        P = _centre_kernel()(X[:, self.rows], self.centres)
+        P = _centre_kernel()(X[:, placed.rows], placed.centres)
         a, b = self.pairs.T
         found: Array = _bound_kernel()(P[:, a], P[:, b], self.radii[a] + self.radii[b])
         return found
 
-    def distances(self, X: Array, wanted: Any, asked: Asked, out: Array) -> None:
+    def distances(
+        self, placed: Placed, X: Array, wanted: Any, asked: Asked, out: Array
+    ) -> None:
         """Write the distances [m] of some pairs at some poses into an array.
 
         Args:
+            placed: Where the shapes are.
             X: Poses of moving links, shape (n, f, 3, 4).
             wanted: Which pairs, shape (n, k).
             asked: `free` leaves the depth of overlaps out.
@@ -228,12 +258,10 @@ class ShapePairs:
         for kind in self.kinds:
             rows, at = np.nonzero(wanted[:, kind.pairs])
             if len(rows):
-                out[rows, kind.pairs[at]] = kind.values(X, rows, at, asked)
+                out[rows, kind.pairs[at]] = kind.values(placed, X, rows, at, asked)
 
 
-def _kinds(
-    shapes: Sequence[PlacedShape], pairs: Indices, rows: Indices
-) -> Iterator[Kind]:
+def _kinds(shapes: tuple[LinkShape, ...], pairs: Indices) -> Iterator[Kind]:
     if not len(pairs):
         return
     numbers: dict[Primitive, int] = {}
@@ -242,7 +270,6 @@ def _kinds(
     is_ordered = form[pairs[:, :1]] <= form[pairs[:, 1:]]
     ordered = np.where(is_ordered, pairs, pairs[:, ::-1])
     number = form[ordered[:, 0]] * len(numbers) + form[ordered[:, 1]]
-    matrices = np.array([(s.pose @ s.shape.pose).matrix()[:3] for s in shapes])
     order = np.argsort(number, kind="stable")
     _, starts = np.unique(number[order], return_index=True)
     for which in np.split(order, starts[1:]):
@@ -257,12 +284,7 @@ def _kinds(
             )
         if not is_listed(*kinds):
             sides, kinds = sides[::-1], (kinds[1], kinds[0])
-        yield Kind(which, kinds, tuple(shapes), sides, rows[sides], matrices[sides])
-
-
-def is_sphere(placed: PlacedShape) -> bool:
-    """Return whether a shape is its own bounding sphere."""
-    return type(placed.shape) is Sphere
+        yield Kind(which, kinds, shapes, sides)
 
 
 def _polyhedron(shape: Primitive) -> ConvexPolyhedron:
@@ -277,9 +299,9 @@ def _corners_only(shape: Primitive) -> Primitive:
     return shape
 
 
-def bounding_sphere(placed: PlacedShape) -> BoundingSphere:
-    """Return a sphere around a shape, in the frame of the moving link."""
-    shape = placed.shape
+def _bounding_sphere(of: LinkShape) -> BoundingSphere:
+    """Return a sphere around a shape, in the frame of its link."""
+    shape = of.shape
     if isinstance(shape, HalfSpace):
         return BoundingSphere((0.0, 0.0, 0.0), math.inf)
     try:
@@ -288,7 +310,7 @@ def bounding_sphere(placed: PlacedShape) -> BoundingSphere:
         lower, upper = np.array(shape.bounding_box())
         middle = 0.5 * (lower + upper)
         centre, radius = three(middle.tolist()), float(np.linalg.norm(upper - middle))
-    return BoundingSphere(placed.pose @ (shape.pose @ centre), radius)
+    return BoundingSphere(of.primary @ (shape.pose @ centre), radius)
 
 
 @lru_cache(maxsize=1)

@@ -89,6 +89,7 @@ def _c_text(text: str) -> bytes:
     return text.replace("\0", "?").encode(errors="replace")
 
 
+@lru_cache
 def address_of_function(name: str) -> int:
     """Return where a function of Python's C interface starts."""
     return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
