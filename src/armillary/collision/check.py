@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, final
@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_stages import UNDECIDED, Question
-from armillary.collision.check_tables import CheckTables, Limits
+from armillary.collision.check_tables import CheckTables
 from armillary.collision.distance.pair import distance
 from armillary.collision.hulls import hull_of, warn_of_hulls
 from armillary.collision.pairs import pairs
+from armillary.collision.precision import Precision, double_precision, precision_of
 from armillary.collision.shape_pairs import LinkShape, Placed
 from armillary.errors import ModelError, ShapeError
 from armillary.kernel import Kernel
@@ -39,8 +40,7 @@ Truths = npt.NDArray[np.bool_]
 MOST_KEPT: Final = 8
 """Tables that a cell keeps."""
 
-ROUNDING: Final = 1e-10
-"""By which part of a cell's extent distances may be wrong."""
+NOTHING: Final[Mapping[str, Any]] = {}
 
 BLOCK: Final = 1 << 17
 """Pairs of shapes, or frames, of the rows that are computed at once."""
@@ -216,15 +216,35 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
+        verdict = self._verdict_of_one(q)
+        if verdict is not None:
+            return verdict
         Q, batch = self._rows(q)
         if not self._constant > self.margin:
             return np.ones(batch, np.bool_)
-        verdict = self._answers("touching", Q)
-        touching: Truths = verdict > UNDECIDED
-        left = np.flatnonzero(verdict == UNDECIDED)
+        verdicts = self._answers("touching", Q)
+        touching: Truths = verdicts > UNDECIDED
+        left = np.flatnonzero(verdicts == UNDECIDED)
         if len(left):
             touching[left] = ~(self._least(Q[left]) > self.margin)
         return touching.reshape(batch)
+
+    def _verdict_of_one(self, q: Any) -> Truths | None:
+        """Return the answer for one row, where that is quick; else None."""
+        kernel = self.__dict__.get("kept", NOTHING).get("touching")
+        if (
+            kernel is None
+            or type(q) is not np.ndarray
+            or q.shape != (self._moving.joints,)
+            or q.dtype.kind != "f"
+            or not (self._moving.is_compiled and self._constant > self.margin)
+        ):
+            return None
+        if q.dtype != kernel.dtype:
+            with np.errstate(over="ignore"):
+                q = q.astype(kernel.dtype)
+        verdict = kernel(q)
+        return None if verdict == UNDECIDED else np.greater(verdict, UNDECIDED)
 
     def clearance(self, q: npt.ArrayLike) -> Array:
         """Return the least distance of all pairs.
@@ -315,16 +335,27 @@ class CollisionCheck:
             return np.where(np.isnan(Q).any(axis=1), unknown, known)
         kernel: Kernel = kept(self, asked, lambda: self._kernel(asked))
         if self._moving.is_compiled:
-            return kernel(Q.astype(kernel.dtype, copy=False))
+            with np.errstate(over="ignore"):
+                return kernel(Q.astype(kernel.dtype, copy=False))
         return kernel(self._moving.interpreted(self.state, Q))
 
     def _kernel(self, asked: Question) -> Kernel:
-        X = self._poses(np.array([self.state.q]))[0]
-        extent = 8.0 * self._tables.extent(self._placed, X) + 1.0
-        limits = Limits(self.margin, ROUNDING * extent, extent, np.inf)
+        precision = self._precision
+        if asked == "clearance":
+            precision = double_precision(self._moving, self._extent)
         return self._tables.kernel(
-            self._moving, self.state, self._placed, asked, limits, np.float64
+            self._moving, self.state, self._placed, asked, self.margin, precision
         )
+
+    @cached_property
+    def _precision(self) -> Precision:
+        pairs = self._tables.pairs
+        return precision_of(self._moving, self.state, pairs, self._placed, self._extent)
+
+    @cached_property
+    def _extent(self) -> float:
+        X = self._poses(np.array([self.state.q]))[0]
+        return self._tables.extent(self._placed, X)
 
     def _least(self, Q: Array) -> Array:
         """Return the least distance of all pairs: (n, joints) -> (n,)."""

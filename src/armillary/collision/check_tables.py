@@ -6,12 +6,13 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Self, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_stages import Question, check_pipeline, compiled
+from armillary.collision.precision import Precision
 from armillary.collision.shape_pairs import LinkShape, Placed, ShapePairs
 from armillary.kernel import Kernel
 from armillary.kinematics.moving_links import MovingLinks
@@ -21,7 +22,7 @@ from armillary.model.geometry.bounding import sphere_around
 from armillary.model.link_pairs import Pairs
 from armillary.model.shapes import Sphere
 
-__all__ = ["CheckTables", "Limits"]
+__all__ = ["CheckTables"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -30,22 +31,6 @@ FEWEST_SPHERES: Final = 256
 """Room for so many spheres at least; more of them compile other code."""
 
 AXES: Final = np.concatenate([np.eye(3), -np.eye(3)])
-
-
-class Limits(NamedTuple):
-    """For which rows a check decides, and how exactly.
-
-    Attributes:
-        margin: What is nearer touches [m].
-        rounding: How far distances may be wrong [m].
-        most_extent: Rows with a sphere beyond this are left undecided [m].
-        most_q: So are those with a joint beyond this, shape (n,) [m or rad].
-    """
-
-    margin: float
-    rounding: float
-    most_extent: float
-    most_q: npt.ArrayLike
 
 
 @final
@@ -148,15 +133,23 @@ class CheckTables:
         state: State,
         placed: Placed,
         asked: Question,
-        limits: Limits,
-        dtype: npt.DTypeLike,
+        margin: float,
+        precision: Precision,
     ) -> Kernel:
         """Return the kernel of a question; nothing is compiled for another state.
+
+        Args:
+            moving: The moving links of the cell.
+            state: What they are attached to.
+            placed: Where the shapes are.
+            asked: The question.
+            margin: What is nearer touches [m].
+            precision: How it is decided.
 
         Raises:
             KernelError: As for `compile_pipeline`.
         """
-        kind, room = np.dtype(dtype), self._room
+        kind, room = precision.dtype, self._room
         code = kept(
             moving,
             ("check", room, asked, kind.char),
@@ -164,7 +157,7 @@ class CheckTables:
         )
         rows, centres = self.spheres(placed)
         lanes, is_squared = code.native.lanes, asked == "touching"
-        m, r = limits.margin, limits.rounding
+        m, r = margin, precision.rounding
         depth: Any = "free" if is_squared else "value"
         callees = [
             each.callees(placed, depth, kind, lanes) for each in self.pairs.kinds
@@ -191,8 +184,8 @@ class CheckTables:
                 "rounding": [r],
                 # (R + r)^2 - (R - r)^2 for the largest R, and some more.
                 "square_rounding": [4.0 * (largest + m + r) * r],
-                "most_extent": [limits.most_extent],
-                "most_q": [np.broadcast_to(limits.most_q, moving.joints)],
+                "most_extent": [precision.most_extent],
+                "most_q": [precision.most_q],
             },
             "spheres": {
                 "carrier_pose": rows,

@@ -26,6 +26,7 @@ from armillary.kinematics.inputs import Inputs, program_of
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
+from armillary.model.joint import Joint
 from armillary.model.link_poses import poses_of
 from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD_LINK, Workcell
@@ -98,6 +99,12 @@ class MovingLinks:
             pose = tree.placement(link) @ tree.links[link].joint.precursor @ pose
             link = tree.parents[link]
         return Held(self._places[link], pose)
+
+    @property
+    def joint_types(self) -> set[type[Joint]]:
+        """Return the types of the joints that move the links."""
+        links = self.cell.links
+        return {type(links[link].joint) for link in self.links if link >= 0}
 
     # as stages of a pipeline
 
@@ -248,11 +255,11 @@ def moving_links(cell: Workcell) -> MovingLinks:
 
 
 def poses_of_links(
-    moving: MovingLinks, state: State
-) -> Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]:
+    moving: MovingLinks, state: State, dtype: npt.DTypeLike = np.float64
+) -> Callable[[npt.NDArray[Any]], npt.NDArray[Any]]:
     """Return the function from joint positions to poses of moving links in a state.
 
-    It takes (n, joints) and returns (n, count, 3, 4).
+    It takes (n, joints) and returns (n, count, 3, 4), of type `dtype` where compiled.
     """
     if not moving.is_compiled:
         return partial(moving.interpreted, state)
@@ -260,16 +267,16 @@ def poses_of_links(
         return lambda Q: np.tile(np.eye(4)[:3], (len(Q), 1, 1, 1))
 
     def made() -> Kernel:
-        pipeline = kept(moving.cell, "poses of links", lambda: _compiled(moving))
-        return pipeline(moving.records(state))
+        code = kept(moving, ("poses", kind), lambda: _compiled(moving, kind))
+        return code(moving.records(state))
 
-    return kept(state, "poses of links", made)
+    kind = np.dtype(dtype).char
+    return kept(state, ("poses of links", kind), made)
 
 
-def _compiled(moving: MovingLinks) -> CompiledPipeline:
-    return compile_pipeline(
-        Pipeline("links", moving.inputs, moving.tables, moving.stages, (POSES,))
-    )
+def _compiled(moving: MovingLinks, dtype: str) -> CompiledPipeline:
+    pipeline = Pipeline("links", moving.inputs, moving.tables, moving.stages, (POSES,))
+    return compile_pipeline(pipeline, dtype=dtype)
 
 
 def _carriers_first(where: Mapping[int, Held], base_at: Any) -> Iterator[int]:

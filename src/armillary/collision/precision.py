@@ -1,0 +1,130 @@
+"""In which type a check decides, and how far its distances may then be wrong.
+
+Most checks decide in float32, which is twice as fast, with a bound of its error. What
+the error could change is left undecided, and decided in float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.shape_pairs import Placed, ShapePairs
+from armillary.kinematics.moving_links import MovingLinks, poses_of_links
+from armillary.kinematics.speed_bounds import SpeedBounds
+from armillary.kinematics.state import State
+
+__all__ = ["Precision", "double_precision", "precision_of"]
+
+Array = npt.NDArray[np.float64]
+
+DOUBLE: Final = 1e-10
+"""The error of distances in float64, by the extent of a cell."""
+
+FORMULAS: Final = 64.0
+PER_JOINT: Final = 8.0
+"""Errors of a distance, and of a product of poses, in roundings of the extent."""
+
+COARSEST: Final = 1e-3
+"""float32 is not used where its error were more than this part of the extent."""
+
+TURN: Final = 7.0
+"""Joints without limits are decided in float32 up to this [m or rad]."""
+
+SAMPLES: Final = 256
+
+
+class Precision(NamedTuple):
+    """How a check decides.
+
+    Attributes:
+        dtype: The type that it computes in.
+        rounding: How far its distances may be wrong [m].
+        most_extent: The largest coordinate for which that holds [m].
+        most_q: The largest joint positions for which it does, shape (n,).
+    """
+
+    dtype: np.dtype[Any]
+    rounding: float
+    most_extent: float
+    most_q: Array
+
+
+def double_precision(moving: MovingLinks, extent: float) -> Precision:
+    """Return how a check decides in float64.
+
+    extent: About the largest coordinate of shapes [m].
+    """
+    most = 8.0 * extent + 1.0
+    nothing = np.full(moving.joints, np.inf)
+    return Precision(np.dtype(np.float64), DOUBLE * most, most, nothing)
+
+
+def precision_of(
+    moving: MovingLinks,
+    state: State,
+    pairs: ShapePairs,
+    placed: Placed,
+    extent: float,
+) -> Precision:
+    """Return how a check decides best.
+
+    The error in float32 has three parts: that of joint positions, by bounds of how
+    fast joints move links; that of poses and formulas, by the number of joints; and
+    for joints of users, whose formulas may lose digits, four times the largest error of
+    some poses.
+
+    Args:
+        moving: The moving links of the cell.
+        state: What they are attached to.
+        pairs: The pairs of shapes.
+        placed: Where the shapes are.
+        extent: About the largest coordinate of shapes [m].
+    """
+    double = double_precision(moving, extent)
+    if not moving.is_compiled or state.passive:
+        return double
+    if not all(kind.is_closed_form for kind in pairs.kinds):
+        return double
+    lower, upper, _ = moving.cell.joints.ranges
+    n = moving.joints
+    reach = np.maximum(np.abs(lower[:n]), np.abs(upper[:n]))
+    most_q = np.where(np.isfinite(reach), reach, TURN)
+    speeds = SpeedBounds.of(moving, state.tree, -most_q, most_q)
+    finite = np.isfinite(pairs.radii)
+    levers = (np.linalg.norm(placed.centres, axis=1) + pairs.radii)[finite]
+    rows = np.stack([placed.rows[finite], np.zeros_like(placed.rows[finite])], axis=1)
+    ways = speeds.between(rows, np.stack([levers, np.zeros_like(levers)], axis=1))
+    unit = float(np.finfo(np.float32).eps)
+    most = 2.0 * extent
+    rounding = unit * (
+        float((ways * most_q).sum(axis=1).max(initial=0.0))
+        + (FORMULAS + PER_JOINT * (4 + speeds.depth)) * most
+    )
+    if any(_is_of_users(joint) for joint in moving.joint_types):
+        rounding += 4.0 * _error_of_poses(moving, state, most_q, most)
+    if not rounding < COARSEST * extent:
+        return double
+    return Precision(np.dtype(np.float32), rounding, most, most_q)
+
+
+def _is_of_users(joint: type[Any]) -> bool:
+    return joint.__module__.partition(".")[0] != __name__.partition(".")[0]
+
+
+def _error_of_poses(
+    moving: MovingLinks, state: State, most_q: Array, reach: float
+) -> float:
+    """Return the largest error of some poses in float32 [m].
+
+    reach: How far from links shapes may be [m].
+    """
+    rng = np.random.default_rng(0)
+    Q = rng.uniform(-1.0, 1.0, (SAMPLES, moving.joints)) * most_q
+    single = Q.astype(np.float32)
+    exact = poses_of_links(moving, state)(single.astype(np.float64))
+    error = np.abs(poses_of_links(moving, state, np.float32)(single) - exact)
+    error = np.where(np.isfinite(exact), error, 0.0)
+    return float(error[..., 3].max() + reach * error[..., :3].max())

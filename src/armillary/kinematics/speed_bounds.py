@@ -1,0 +1,173 @@
+"""How fast joints can move links: true bounds, for proofs about motions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from armillary.kinematics.moving_links import MovingLinks
+from armillary.model.joint import Joint
+from armillary.model.tree import Tree
+from armillary.spatial.pose import IDENTITY
+
+__all__ = ["SpeedBounds"]
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+
+class SpeedBounds(NamedTuple):
+    """Bounds of speeds of the f moving links of a cell, by c coordinates of joints.
+
+    They hold while joints are within the limits that they were made for.
+
+    Attributes:
+        linear: Of the origin of each link, for unit rates of joints [m per unit], shape
+            (f, c); infinite where nothing is known, 0 for coordinates that do not
+            move it.
+        angular: Of all links that a coordinate moves [rad per unit], shape (c,).
+        carried: Which links each coordinate moves, shape (f, c).
+        joints: Rates of coordinates for unit rates of the joints of q, shape (c, n).
+        depth: Joints between the world and the link with most.
+    """
+
+    linear: Array
+    angular: Array
+    carried: npt.NDArray[np.bool_]
+    joints: Array
+    depth: int
+
+    @classmethod
+    def of(
+        cls, moving: MovingLinks, tree: Tree, lower: Array, upper: Array
+    ) -> SpeedBounds:
+        """Return the bounds while joints are within limits.
+
+        Args:
+            moving: The moving links of a cell.
+            tree: What its bases are attached to.
+            lower: Least joint positions [m or rad], shape (n,).
+            upper: Greatest, shape (n,).
+        """
+        drives = [tree.drives[link] if link >= 0 else () for link in moving.links]
+        starts = np.cumsum([0, *map(len, drives)])
+        f, c, n = moving.count, int(starts[-1]), moving.joints
+        linear, angular = np.zeros((f, c)), np.zeros(c)
+        carried, joints = np.zeros((f, c), np.bool_), np.zeros((c, n))
+        hops = np.zeros(f)
+        parents = [0] * f
+        for row, link in enumerate(moving.links[1:], start=1):
+            joint: Joint = tree.links[link].joint
+            held = moving.held(tree, tree.parents[link])
+            inner = held.pose @ tree.placement(link) @ joint.precursor
+            parents[row] = held.row
+            own = slice(int(starts[row]), int(starts[row + 1]))
+            ranges = [
+                sorted(
+                    each.multiplier * q + each.offset
+                    for q in _range(each.of, lower, upper)
+                )
+                for each in drives[row]
+            ]
+            speeds = _speeds(joint, ranges)
+            angular[own] = speeds[1]
+            linear[row, own] = speeds[0]
+            carried[row, own] = True
+            for k, each in enumerate(drives[row], start=own.start):
+                if each.of < n:
+                    joints[k, each.of] = abs(each.multiplier)
+                else:  # what a loop does to it is not known
+                    linear[row, k] = angular[k] = math.inf
+                    joints[k] = 1.0
+            hops[row] = np.linalg.norm(inner.position) + _farthest(
+                joint, ranges, speeds
+            )
+        depth = 0
+        for row in _parents_first(parents):
+            up = parents[row]
+            theirs = carried[up]
+            lever = linear[up][theirs] + _product(angular[theirs], hops[row])
+            linear[row, theirs] = lever
+            carried[row] |= theirs
+            depth = max(depth, int(carried[row].sum()))
+        return cls(linear, angular, carried, joints, depth)
+
+    def between(self, rows: Indices, levers: Array) -> Array:
+        """Return how fast points of two links can approach each other.
+
+        Joints that move both links do not count.
+
+        Args:
+            rows: Places of the two links of each pair, shape (k, 2).
+            levers: How far the points are from the origins of the links [m], (k, 2).
+
+        Returns:
+            For unit rates of joints [m per unit], shape (k, n).
+        """
+        a, b = rows.T
+        total = np.zeros((len(rows), len(self.angular)))
+        for one, other, lever in ((a, b, levers[:, :1]), (b, a, levers[:, 1:])):
+            alone = self.carried[one] & ~self.carried[other]
+            speeds = self.linear[one] + _product(self.angular, lever)
+            total += np.where(alone, speeds, 0.0)
+        found = _product(total[:, :, None], self.joints)
+        return found.sum(axis=1)
+
+
+def _range(joint: int, lower: Array, upper: Array) -> tuple[float, float]:
+    if joint >= len(lower):
+        return -math.inf, math.inf
+    return float(lower[joint]), float(upper[joint])
+
+
+def _speeds(joint: Joint, ranges: Sequence[Sequence[float]]) -> tuple[Any, Any]:
+    if len(ranges) == 1:
+        ((low, high),) = ranges
+        return joint.speed_bounds(low, high)
+    lower, upper = np.array(ranges).T
+    of_mechanism: Any = joint
+    return of_mechanism.speed_bounds(lower, upper)
+
+
+def _farthest(
+    joint: Joint, ranges: Sequence[Sequence[float]], speeds: tuple[Any, Any]
+) -> float:
+    """Return a bound of the distance between a joint's frames, precursor left out."""
+    if len(ranges) == 1:
+        ((low, high),) = ranges
+        return msgspec.structs.replace(joint, precursor=IDENTITY).origin_bound(
+            low, high
+        )
+    lower, upper = np.array(ranges).T
+    if not np.isfinite(upper - lower).all():
+        return math.inf
+    middle = joint.motion.pose(*(0.5 * (lower + upper)).tolist()).position
+    way = _product(speeds[0], 0.5 * (upper - lower)).sum()
+    return float(np.linalg.norm(middle) + way)
+
+
+def _product(a: Any, b: Any) -> Array:
+    """Return a b, 0 where one is 0 and the other infinite."""
+    with np.errstate(invalid="ignore"):
+        found = np.multiply(a, b)
+    return np.where(np.isnan(found), 0.0, found)
+
+
+def _parents_first(parents: Sequence[int]) -> list[int]:
+    """Return all places but that of the world, each behind the one that carries it."""
+    order: list[int] = []
+    done = {0}
+    for start in range(1, len(parents)):
+        line: list[int] = []
+        row = start
+        while row not in done:
+            done.add(row)
+            line.append(row)
+            row = parents[row]
+        order += reversed(line)
+    return order
