@@ -145,8 +145,8 @@ def avoiding_figures() -> Iterator[Figure]:
     part = arm.Manipulator(name="post", links=[post])
     there = arm.Pose.translation(0.9, 0.5, 0.5)
     for name, least, at_most in (
-        ("irb2400", 0.7, 15e-6),
-        ("ur10_on_rail", 0.7, 0.4e-3),
+        ("irb2400", 0.7, 5e-6),
+        ("ur10_on_rail", 0.7, 0.2e-3),
     ):
         cell = arm.example(name).add(part, pose=there)
         lower, upper = np.clip(cell.limits, -3.0, 3.0)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial import ConvexHull
 
 import armillary as arm
 from armillary.shapes import HalfSpace, Sphere
@@ -175,6 +177,32 @@ def test_what_does_not_go_together_is_refused(run, balls: str):
         result = run("collide", balls, *given)
         assert result.code == 2, given
         assert result.err
+
+
+def test_warnings_are_lines_on_stderr(run, tmp_path: Path, balls: str):
+    (tmp_path / "cube.stl").write_bytes(cube())
+    links = [
+        arm.Link(name=n, collisions=[arm.shapes.Mesh(file="cube.stl")]) for n in "ab"
+    ]
+    parts = [arm.Manipulator(name=each.name, links=[each]) for each in links]
+    there = arm.Mount(manipulator="b", pose=arm.Pose.translation(3, 0, 0), bolted=False)
+    arm.save(arm.Cell(manipulators=parts, mounts=[there]), "meshes.cell.json")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        result = run("collide", "meshes.cell.json")
+    assert result.code == 0
+    assert result.err.startswith("warning: Collision shapes of 'a/a', 'b/b' are meshes")
+    assert result.err.count("\n") == 1
+    assert "2.000000  a/a" in result.out
+
+
+def cube() -> bytes:
+    """Return a cube of 1 m as binary STL."""
+    corners = np.array(list(np.ndindex(2, 2, 2)), np.float32) - 0.5
+    faces = ConvexHull(corners).simplices
+    rows = np.zeros(len(faces), [("n", "<f4", 3), ("p", "<f4", (3, 3)), ("a", "<u2")])
+    rows["p"] = corners[faces]
+    return bytes(80) + np.uint32(len(faces)).tobytes() + rows.tobytes()
 
 
 def test_cells_without_pairs_and_untestable_ones(run, file: str):

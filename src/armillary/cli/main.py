@@ -6,6 +6,7 @@ import argparse
 import io
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
@@ -44,7 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _accept_any_text()
     try:
         options = parser().parse_args(join_numbers(given))
-        code: int = options.run(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = _print_warning
+            code: int = options.run(options)
         sys.stdout.flush()
         return code
     except SystemExit as end:  # of argparse, which has said why
@@ -83,6 +86,11 @@ def _version() -> str:
         return f"armillary {version('armillary')}"
     except PackageNotFoundError:
         return "armillary, not installed"
+
+
+def _print_warning(message: Warning | str, *_: object) -> None:
+    """Print a warning of the library as the command line prints its own."""
+    print(f"warning: {message}", file=sys.stderr)
 
 
 def _failed(text: str) -> int:
