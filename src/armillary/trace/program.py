@@ -88,7 +88,9 @@ class Program:
             text.update(
                 f"{step.name}{step.args}{step.value.hex()}{step.kind};".encode()
             )
-        text.update(repr((self.results, self.is_loose)).encode())
+        text.update(repr(self.results).encode())
+        if self.is_loose:
+            text.update(b"loose")
         return text.hexdigest()
 
     @property
