@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell import device, differential_drive, tree_text
-from armillary.collision import check, pairs, violations
+from armillary.collision import check, pairs, violations, with_collisions
 from armillary.kinematics import (
     all_frames,
     frame_tree,
@@ -91,6 +91,19 @@ def _edits(
 
     @wraps(edit)
     def method(self: Cell, *args: P.args, **kwargs: P.kwargs) -> Cell:
+        return self.of(edit(self.workcell, *args, **kwargs), meshes=self.meshes)
+
+    return method
+
+
+def _edits_with_meshes(
+    edit: Callable[Concatenate[Workcell, P], Workcell],
+) -> Callable[Concatenate[Cell, P], Cell]:
+    """Return the same for an edit that takes what reads the meshes of the cell."""
+
+    @wraps(edit)
+    def method(self: Cell, *args: P.args, **kwargs: P.kwargs) -> Cell:
+        kwargs.setdefault("meshes", self.meshes)
         return self.of(edit(self.workcell, *args, **kwargs), meshes=self.meshes)
 
     return method
@@ -269,6 +282,7 @@ class Cell:
     replace = _edits(Workcell.replace)
     mount = _edits(Workcell.mount)
     scaled = _edits(Workcell.scaled)
+    with_collisions = _edits_with_meshes(with_collisions.with_collisions)
 
     # kernels of joint positions
 

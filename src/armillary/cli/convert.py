@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from armillary.cli.input import add_file, open_cell, warn
+from armillary.collision.with_collisions import KINDS
 from armillary.errors import printable
 from armillary.formats import registry
 from armillary.formats.diagnostic import Severity
@@ -29,12 +30,28 @@ def add(verbs: Any) -> None:
         action="store_true",
         help="write nothing where the format cannot hold everything",
     )
+    parser.add_argument(
+        "--collisions",
+        metavar="KIND",
+        choices=KINDS,
+        help="put other collision shapes around those of the links: "
+        "hulls or convex parts around meshes, or spheres around everything",
+    )
+    parser.add_argument(
+        "--spheres",
+        metavar="N",
+        type=int,
+        default=10,
+        help="the most spheres of a link, with --collisions spheres (default: 10)",
+    )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Read the one file and write the other."""
     cell = open_cell(options)
+    if options.collisions is not None:
+        cell = cell.with_collisions(options.collisions, count=options.spheres)
     report = registry.save(
         cell.workcell, options.out, format=options.to, lossless=options.lossless
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Sequence
 from typing import Final
@@ -14,6 +15,8 @@ from armillary.model.shapes.mesh import Mesh, MeshSource
 from armillary.model.workcell import Workcell
 
 __all__ = ["hull_of", "warn_of_hulls"]
+
+OURS: Final = "armillary."
 
 INSTEAD: Final = (
     "Or give the link primitives, link.replace(collisions=[...]), or leave it out: "
@@ -62,5 +65,16 @@ def warn_of_hulls(cell: Workcell, links: Sequence[str]) -> None:
     warnings.warn(
         f"Collision shapes of {some}{more} are meshes; each is treated by its convex "
         "hull, which fills hollows.",
-        stacklevel=5,
+        stacklevel=_levels_of_ours(),
     )
+
+
+def _levels_of_ours() -> int:
+    """Return the `stacklevel` of the line outside of armillary that led to a warning.
+
+    It is that of the caller.
+    """
+    levels, frame = 0, inspect.currentframe()
+    while frame is not None and str(frame.f_globals["__name__"]).startswith(OURS):
+        levels, frame = levels + 1, frame.f_back
+    return levels

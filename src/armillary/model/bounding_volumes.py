@@ -1,0 +1,156 @@
+"""Volumes around bodies for faster tests: spheres, and convex parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError
+from armillary.model.cut_parts import cut_parts
+from armillary.model.geometry.body_pieces import BodyPieces
+from armillary.model.geometry.hull import check_spans_body, convex_hull
+from armillary.model.geometry.sphere_cover import sphere_cover
+from armillary.model.geometry.triangles import Triangles
+from armillary.model.primitive import Primitive
+from armillary.model.shapes.convex_polyhedron import ConvexPolyhedron
+from armillary.model.shapes.sphere import Sphere
+from armillary.spatial.pose import Pose
+
+__all__ = ["BoundingSpheres", "bounding_spheres", "convex_parts"]
+
+ROUND: Final = 2e-4
+"""How far triangles may be inside a round primitive, as a part of its size."""
+
+MOST_SPHERES: Final = 200
+CONCAVITY: Final = 0.02
+"""By default, how concave a part may be, as a part of the longest side of the box."""
+
+CUBES: Final = 8000
+
+
+class BoundingSpheres(NamedTuple):
+    """Spheres that contain bodies.
+
+    Attributes:
+        spheres: In the frame of the bodies.
+        excess: How far the spheres reach beyond the bodies at most [m].
+    """
+
+    spheres: tuple[Sphere, ...]
+    excess: float
+
+
+def bounding_spheres(
+    bodies: Primitive | Triangles | Sequence[Primitive | Triangles],
+    *,
+    count: int = 10,
+    **looks: Any,
+) -> BoundingSpheres:
+    """Return spheres that together contain bodies, and how far they reach beyond them.
+
+    Every point of the bodies is in a sphere, also those inside: meshes count with all
+    that they enclose, whichever side their triangles face, and holes narrower than
+    about a twentieth of the body's size are closed. The same bodies always give the
+    same spheres.
+
+    Args:
+        bodies: Primitives, at their poses in the link's primary frame, and triangles in
+            that frame, such as `cell.meshes.triangles(mesh).transformed(mesh.pose)`.
+        count: The most spheres, 1 to 200.
+        looks: Name and colour of the spheres.
+
+    Raises:
+        ModelError: A body is infinite, there are no triangles, the count is invalid, or
+            SciPy is not installed.
+    """
+    if not 1 <= count <= MOST_SPHERES:
+        raise ModelError(f"There are 1 to {MOST_SPHERES} spheres, not {count!r}.")
+    given = [bodies] if isinstance(bodies, (Primitive, Triangles)) else bodies
+    surfaces, beyond = list[Triangles](), 0.0
+    for body in given:
+        if isinstance(body, Triangles):
+            surfaces.append(body)
+            continue
+        tolerance = ROUND * max(body.bounding_sphere.radius, 1e-12)
+        surfaces.append(body.triangles(tolerance).transformed(body.pose))
+        beyond = max(beyond, tolerance)
+    found = sphere_cover(surfaces, count, beyond=beyond)
+    spheres = tuple(
+        Sphere(radius=radius, pose=Pose.translation(*centre), **looks)
+        for centre, radius in zip(
+            found.centres.tolist(), found.radii.tolist(), strict=True
+        )
+    )
+    return BoundingSpheres(spheres, found.excess)
+
+
+def convex_parts(
+    triangles: Triangles, *, tolerance: float | None = None, **looks: Any
+) -> tuple[ConvexPolyhedron, ...]:
+    """Return convex polyhedra that together contain a body.
+
+    The library CoACD cuts it where it is concave (Wei et al., "Approximate convex
+    decomposition for 3D meshes with collision-aware concavity and tree search", 2022);
+    then each part grows until no point of the body is left out. The same body always
+    gives the same parts.
+
+    Args:
+        triangles: The body, with all that it encloses.
+        tolerance: How concave a part may be [m], at least 1/1000 of the body's size: by
+            about how much the parts reach beyond the body. By default 1/50 of the
+            longest side of the body's box.
+        looks: Pose, name and colour of the parts.
+
+    Raises:
+        ModelError: There are no triangles, the tolerance is invalid, CoACD cannot cut
+            the body, or CoACD or SciPy is not installed.
+    """
+    pieces = BodyPieces([triangles], CUBES)
+    size = float(np.ptp(triangles.vertices, axis=0).max())
+    allowed = CONCAVITY * size if tolerance is None else tolerance
+    if not 1e-3 * size <= allowed < np.inf:
+        raise ModelError(
+            f"The tolerance of convex parts is at least {1e-3 * size:g} m for this "
+            f"body, not {tolerance!r}."
+        )
+    try:
+        check_spans_body(pieces.points)
+    except ModelError:  # a flat body is not cut
+        grown = [pieces.points]
+    else:
+        grown = _grown(cut_parts(triangles, allowed), pieces)
+    return tuple(
+        ConvexPolyhedron.around(points, tolerance=0.25 * allowed, **looks)
+        for points in grown
+    )
+
+
+def _grown(
+    parts: list[npt.NDArray[np.float64]], pieces: BodyPieces
+) -> list[npt.NDArray[np.float64]]:
+    """Return points of parts that contain all pieces: each grows least for its own."""
+    heights = np.empty((len(parts), len(pieces.starts)))
+    for k, part in enumerate(parts):
+        try:
+            faces = convex_hull(part)
+        except ModelError:  # a flat part has nothing to contain
+            heights[k] = np.inf
+            continue
+        a, b, c = np.moveaxis(part[faces], 1, 0)
+        normals = np.cross(b - a, c - a)
+        normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+        above = pieces.points @ normals.T - np.einsum("ij,ij->i", normals, a)
+        heights[k] = np.maximum.reduceat(above.max(axis=1), pieces.starts)
+    if not np.isfinite(heights).any():
+        return [pieces.points]
+    owner = np.argmin(heights, axis=0)
+    counts = np.diff(np.append(pieces.starts, len(pieces.points)))
+    owners = np.repeat(owner, counts)
+    return [
+        np.concatenate([part, pieces.points[owners == k]])
+        for k, part in enumerate(parts)
+        if np.isfinite(heights[k, 0])
+    ]
