@@ -17,6 +17,7 @@ from benchmarks import (
     cells,
     closed,
     costs,
+    distance_agreement,
     distances,
     files,
     inverse,
@@ -40,7 +41,12 @@ GROUPS = {
     "pipelines": pipelines,
     "scripted": scripted,
 }
-REPORTS = {"arms": arms, "agreement": agreement, "files": files}
+REPORTS = {
+    "arms": arms,
+    "agreement": agreement,
+    "distance-agreement": distance_agreement,
+    "files": files,
+}
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.distance.depth import RAYS
+from armillary.collision.distance.depth import RECORDS
 from armillary.collision.distance.pair_kernel import called_pipeline, rows_kernel
 from armillary.collision.distance.sizes import form_of, numbers_of
 from armillary.collision.distance.support import hull_records
@@ -153,11 +153,11 @@ class Kind:
                 "pose_b": placed.matrices[self.sides[1]],
                 **self.numbers,
             },
-            "rays": RAYS,
+            **RECORDS,
         }
         spans: dict[str, Any] = {
             "sizes": np.stack([np.arange(m), np.ones(m, np.int64)], axis=1),
-            "rays": (0, len(RAYS["along"])),
+            **{name: (0, _count(given)) for name, given in RECORDS.items()},
         }
         for name, side, form in zip("ab", self.sides, self.forms, strict=True):
             if isinstance(form, ConvexPolyhedron):
@@ -177,6 +177,10 @@ class Kind:
             dtype=dtype,
             lanes=lanes,
         )
+
+
+def _count(records: Mapping[str, Any]) -> int:
+    return len(next(iter(records.values())))
 
 
 @final

@@ -1,9 +1,7 @@
 """Separation of any two convex bodies, known only by their farthest points.
 
 Most pairs are apart, and the first search proves it. If it finds the origin inside of
-A - B, the depth follows. If it ends on the origin, that may be on the boundary or
-inside: B is nudged by a ten millionth of the size in a general direction, and the
-search is repeated, which tells.
+A - B, or ends on the origin, the depth follows.
 """
 
 from __future__ import annotations
@@ -24,7 +22,6 @@ from armillary.spatial.vector import (
     negate,
     norm,
     scale,
-    subtract,
     three,
 )
 from armillary.trace import Program, trace
@@ -32,13 +29,11 @@ from armillary.trace.functions import by_precision, maximum, select
 
 __all__ = ["convex_stages"]
 
-GENERAL: Final[Vector3] = (0.5377, -0.3188, 0.7804)
 ANOTHER: Final[Vector3] = (0.2673, 0.9134, 0.3071)
-"""Directions that no edge or face of a model is likely to have."""
+"""A direction that no edge or face of a model is likely to have."""
 
 VECTOR: Final = (3,)
 PLACE: Final = {"X": (3, 4), "first": VECTOR}
-MEETING: Final = {"meets": (), "touching": (), "deep": (), "depth": (), "axis": VECTOR}
 RESULT: Final = {"value": (), "gap": (), "normal": VECTOR}
 
 
@@ -56,19 +51,10 @@ def convex_stages(
     if not has_depth:
         value = trace(_proven(has_distance), name="proven", outputs=("value",), **left)
         return first, _radii(a, b), *search, value
-    proven = {name: STATE[name] for name in ("proof", "lower", "inside")}
-    apart = trace(_apart, name="apart", outputs=(*RESULT, *MEETING, "nudge"), **left)
-    nudge = trace(
-        _nudge, name="nudge", outputs=("X", "first", "nudge"), X=(3, 4), extent=()
-    )
-    nudged = trace(_nudged, name="nudged", outputs=("deep", "depth", "axis"), **proven)
-    meeting = {"depth": (), "axis": VECTOR, "nudge": VECTOR}
-    meet = trace(_meet, name="meet", outputs=tuple(RESULT), **meeting)
-    overlap: tuple[Stage, ...] = (
-        When("touching", (nudge, *search, nudged)),
-        When("deep", depth_stages(a, b)),
-        meet,
-    )
+    apart = trace(_apart, name="apart", outputs=(*RESULT, "meets"), **left)
+    found = {"depth": (), "axis": VECTOR, "least": ()}
+    meet = trace(_meet, name="meet", outputs=tuple(RESULT), **found)
+    overlap = (*depth_stages(a, b), meet)
     if not is_full:
         return first, *search, apart, When("meets", overlap)
     out = trace(
@@ -76,7 +62,8 @@ def convex_stages(
         name="moved_out",
         outputs=("X", "first"),
         X=(3, 4),
-        **meeting,
+        depth=(),
+        axis=VECTOR,
         extent=(),
     )
     other = trace(
@@ -113,9 +100,7 @@ def _apart(v: Any, lower: Any, extent: Any, inside: Any) -> Any:
     rounding = by_precision(distance, double=1e-9, single=1e-5) * extent
     is_unproven = (distance >= 0.0) & (lower <= 0.0)
     is_doubtful = (distance <= rounding) | is_unproven
-    touching = select(is_doubtful, 1.0 - inside, 0.0)
-    meeting = maximum(inside, touching), touching, inside, 0.0, normal
-    return distance, gap, normal, *meeting, (0.0, 0.0, 0.0)
+    return distance, gap, normal, select(is_doubtful, 1.0, inside)
 
 
 def _proven(has_distance: bool) -> Any:
@@ -129,33 +114,15 @@ def _proven(has_distance: bool) -> Any:
     return proven
 
 
-def _nudge(X: Any, extent: Any) -> Any:
-    size = by_precision(extent, double=1e-7, single=1e-3) * extent
-    step = scale(size, GENERAL)
-    return _moved(X, step), ANOTHER, step
+def _meet(depth: Any, axis: Any, least: Any) -> Any:
+    return 0.0 - depth, depth - least, axis
 
 
-def _nudged(proof: Any, lower: Any, inside: Any) -> Any:
-    """Return whether the origin is inside; if not, minus the distance and the normal.
-
-    The width of A - B along the normal differs from that by the nudge.
-    """
-    axis = direction(negate(three(proof)), 0.0, (0.0, 0.0, 1.0))
-    return inside, 0.0 - lower, axis
-
-
-def _meet(depth: Any, axis: Any, nudge: Any) -> Any:
-    width = depth + dot(three(nudge), three(axis))
-    return 0.0 - width, abs(width), axis
-
-
-def _moved_out(X: Any, depth: Any, axis: Any, nudge: Any, extent: Any) -> Any:
+def _moved_out(X: Any, depth: Any, axis: Any, extent: Any) -> Any:
     """Return the pose of B moved along the axis until it is just free of A."""
     just = by_precision(depth, double=1e-9, single=1e-4) * extent
-    nudge, axis = three(nudge), three(axis)
-    width = depth + dot(nudge, axis)
-    step = subtract(scale(width + just, axis), nudge)
-    return _moved(X, step), negate(axis)
+    axis = three(axis)
+    return _moved(X, scale(depth + just, axis)), negate(axis)
 
 
 def _moved(X: Any, step: Vector3) -> Any:

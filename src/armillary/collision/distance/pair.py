@@ -53,9 +53,8 @@ class Distance:
 def distance(a: Shape, X_A: Any, b: Shape, X_B: Any) -> Distance:
     """Return the distance of two shapes.
 
-    The depth of overlapping spheres, capsules, lozenges, boxes and half spaces is
-    exact. For other convex shapes it is that of a true separating translation, an upper
-    bound of the least one, and the least one where it is small against the shapes.
+    The depth of overlapping shapes is the length of a translation that separates them,
+    and at most `gap` longer than the least one.
 
     Args:
         a: A primitive.

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 
 import numpy as np
 
-from armillary.collision.distance.depth import RAY_TABLE, RAYS
+from armillary.collision.distance.depth import RECORDS, TABLES
 from armillary.collision.distance.separation import COLUMNS, Separation
 from armillary.collision.distance.sizes import form_of, numbers_of, with_numbers
 from armillary.collision.distance.support import hull_records, hull_table, sizes_of
@@ -102,7 +102,7 @@ def rows_kernel(a: Primitive, b: Primitive, asked: ValueAsked) -> Kernel:
 def _with_tables(
     code: CompiledPipeline, a: Primitive, b: Primitive, sizes: Mapping[str, Any]
 ) -> Kernel:
-    tables: dict[str, Any] = {"sizes": sizes, "rays": RAYS}
+    tables: dict[str, Any] = {"sizes": sizes, **RECORDS}
     for side, shape in (("a", a), ("b", b)):
         if isinstance(shape, ConvexPolyhedron):
             tables[f"hull_{side}"] = hull_records(shape, side)
@@ -175,7 +175,7 @@ def _pipeline(
         has_distance=asked not in {"gap", "touch"},
     )
     stages: tuple[Stage, ...] = (relative, *core, last)
-    fields, tables = {**own, **numbers}, [RAY_TABLE]
+    fields, tables = {**own, **numbers}, [*TABLES]
     if has_rows:
         poses |= fields
     else:

@@ -1,0 +1,66 @@
+"""Depths of overlapping shapes, against judges that know only support functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from benchmarks.distance_agreement import (
+    KINDS,
+    TOLERANCE,
+    extent,
+    judge,
+    pairs,
+    poses,
+)
+
+from armillary.model.primitive import Primitive
+from armillary.model.shapes import Cone, Cylinder, Ellipsoid, Tetrahedron
+from armillary.shapes import distance
+from armillary.spatial.pose import Pose
+
+
+@pytest.mark.parametrize("kinds", pairs(), ids=" and ".join)
+def test_values_are_right_or_said_to_be_uncertain(kinds: tuple[str, str]):
+    rng = np.random.default_rng(pairs().index(kinds))
+    for _ in range(4):
+        a, b = (KINDS[kind](rng.uniform(0.05, 1.0, 3), rng) for kind in kinds)
+        X = poses(rng, a, b, 60)
+        found = distance(a, np.eye(4), b, X)
+        wrong, _, false_free = judge(a, b, X, found)
+        size = extent(a) + extent(b)
+        assert not false_free.any()
+        assert not (wrong & (found.gap < TOLERANCE * size)).any()
+        assert found.gap.max() < 1e-2 * size
+        assert (found.gap > 1e-6 * size).mean() < 0.1
+        back = distance(b, X, a, np.eye(4)).value
+        uncertain = np.maximum(found.gap, TOLERANCE * size)
+        assert (np.abs(back - found.value) < 3.0 * uncertain + 1e-7 * size).all()
+
+
+CONCENTRIC: list[tuple[Primitive, Primitive, float]] = [
+    (Cylinder(radius=0.3, length=1.0), Cylinder(radius=0.2, length=0.8), 0.5),
+    (Cylinder(radius=0.3, length=0.2), Cylinder(radius=0.9, length=0.4), 0.3),
+    (Ellipsoid(radii=(0.3, 0.4, 0.5)), Ellipsoid(radii=(0.2, 0.9, 0.9)), 0.5),
+    (Ellipsoid(radii=(1.0, 1.0, 1.0)), Ellipsoid(radii=(0.5, 0.5, 0.5)), 1.5),
+    (Cone(bottom=0.3, top=0.3, length=2.0), Cylinder(radius=0.1, length=2.0), 0.4),
+]
+
+
+@pytest.mark.parametrize(("a", "b", "depth"), CONCENTRIC)
+@pytest.mark.parametrize("offset", [0.0, 1e-12, 1e-9])
+def test_nearly_concentric_round_shapes(
+    a: Primitive, b: Primitive, depth: float, offset: float
+):
+    X = Pose.translation(0.6 * offset, 0.0, -0.8 * offset)
+    found = distance(a, np.eye(4), b, X)
+    assert found.value == pytest.approx(-depth, abs=3e-9)
+    assert found.gap < 0.1
+
+
+def test_the_depth_of_a_tetrahedron_in_itself_is_that_of_its_difference():
+    """The difference has a side across two opposite edges, 1 / sqrt(2) apart."""
+    corners = [(1, 1, 1), (-1, 1, -1), (1, -1, -1), (-1, -1, 1)]
+    solid = Tetrahedron(corners=[np.multiply(0.5, p) for p in corners])
+    found = distance(solid, np.eye(4), solid, np.eye(4))
+    assert found.value == pytest.approx(-1.0)
+    assert found.gap < 1e-6
