@@ -163,13 +163,30 @@ def test_a_kernel_that_calls_is_not_pickled():
         pickle.dumps(kernel)
 
 
-def test_entries_are_written_for_all_rows_only():
-    stages = list(caller().stages)
-    each = stages[-1]
-    assert isinstance(each, Each)
-    stages[-1] = When("total", (each,))
-    with pytest.raises(KernelError, match="not all rows"):
-        Pipeline("caller", (Port("x", (2,)),), (JOBS,), tuple(stages), ("total",))
+@LANES
+def test_rows_that_a_region_leaves_alone_keep_their_entries(lanes: int, inline: None):
+    entries = program(lambda x: [[k, *x] for k in range(ENTRIES)], "entries", x=(2,))
+    table = Table("jobs", (index("entry", "entries"),))
+    stages = (
+        entries,
+        program(lambda x: x[0], "going", x=(2,)),
+        When(
+            "going",
+            (
+                Each(
+                    "jobs",
+                    (program(lambda e: [a + 1.0 for a in e], "entry", entry=(3,)),),
+                ),
+            ),
+        ),
+    )
+    pipeline = Pipeline("kept", (Port("x", (2,)),), (table,), stages, ("entries",))
+    x = np.random.default_rng(lanes).normal(size=(37, 2))
+    kernel = compile_pipeline(pipeline, lanes=lanes)({"jobs": {"entry": [2, 0, 2]}})
+    added = np.array([1.0, 0.0, 2.0])[:, None] * (x[:, :1, None] > 0.0)
+    given = np.stack([np.column_stack([np.full(37, k), x]) for k in range(3)], axis=1)
+    np.testing.assert_allclose(kernel(x), given + added)
+    np.testing.assert_allclose(kernel._native.with_numpy()(x)[0], given + added)
 
 
 def test_a_call_needs_a_record_with_its_code():

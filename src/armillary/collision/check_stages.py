@@ -22,7 +22,22 @@ from armillary.spatial.vector import Number, dot, subtract, three
 from armillary.trace import Port, Program, trace
 from armillary.trace.functions import absolute, maximum, select, sqrt
 
-__all__ = ["UNDECIDED", "Question", "check_pipeline", "compiled"]
+__all__ = [
+    "CALL",
+    "CENTRES",
+    "SHAPE_PAIRS",
+    "SPHERES",
+    "SPHERE_PAIRS",
+    "UNDECIDED",
+    "Question",
+    "check_pipeline",
+    "compiled",
+    "limits",
+    "nearer",
+    "placed_stages",
+    "program",
+    "square",
+]
 
 Question: TypeAlias = Literal["touching", "clearance"]
 """Whether links touch: 0 if not, 1 if so, `UNDECIDED` where rounding decides, or a pose
@@ -115,14 +130,15 @@ def compiled(
     return compile_pipeline(pipeline, dtype=dtype, lanes=lanes)
 
 
-def _program(
+def program(
     formula: Callable[..., Any], outputs: str, **inputs: tuple[int, ...]
 ) -> Program:
+    """Return a formula as a program; names of outputs are apart by spaces."""
     names = tuple(outputs.split())
     return trace(formula, name=names[0], outputs=names, **inputs)
 
 
-def _placed(moving: MovingLinks) -> tuple[Stage, ...]:
+def placed_stages(moving: MovingLinks) -> tuple[Stage, ...]:
     """Return stages from poses to the centres of spheres, and the column `sound`."""
     given = {POSES: (moving.count, 3, 4)}
     if moving.is_compiled:
@@ -130,9 +146,9 @@ def _placed(moving: MovingLinks) -> tuple[Stage, ...]:
     place = {"carrier_pose": (3, 4), "centre": VECTOR, "extent": ()}
     bounds = {"extent": (), "most_extent": (), "usual": ()}
     return (
-        _program(_usual, "usual extent", **given),
-        Each("spheres", (_program(_place, "sphere extent", **place),)),
-        _program(_sound, "sound", **bounds),
+        program(_usual, "usual extent", **given),
+        Each("spheres", (program(_place, "sphere extent", **place),)),
+        program(_sound, "sound", **bounds),
     )
 
 
@@ -155,7 +171,8 @@ def _sound(extent: Any, most_extent: Any, usual: Any) -> Any:
     return select(extent <= most_extent, usual, 0.0)
 
 
-def _square(a: Any, b: Any) -> Number:
+def square(a: Any, b: Any) -> Number:
+    """Return the square of the distance of two points."""
     between = subtract(three(a), three(b))
     return dot(between, between)
 
@@ -170,16 +187,16 @@ def _touching(moving: MovingLinks) -> tuple[Stage, ...]:
     flags = {"going": (), "doubt": ()}
     judged = {"value": (), "margin": (), "rounding": (), **flags}
     near = (
-        _program(_within_and_start, "near deepest", **link),
+        program(_within_and_start, "near deepest", **link),
         When(
             "near",
             (
                 Each(
                     "sphere_pairs",
-                    (_program(_deeper, "deepest", **sphere, deepest=()),),
+                    (program(_deeper, "deepest", **sphere, deepest=()),),
                     within="of_spheres",
                 ),
-                _program(
+                program(
                     _judge_spheres,
                     "going doubt",
                     deepest=(),
@@ -189,10 +206,10 @@ def _touching(moving: MovingLinks) -> tuple[Stage, ...]:
                 Each(
                     "shape_pairs",
                     (
-                        _program(_within, "near_shape", **shape),
+                        program(_within, "near_shape", **shape),
                         When(
                             "near_shape",
-                            (CALL, _program(_judge, "going doubt", **judged)),
+                            (CALL, program(_judge, "going doubt", **judged)),
                         ),
                     ),
                     within="of_shapes",
@@ -201,10 +218,10 @@ def _touching(moving: MovingLinks) -> tuple[Stage, ...]:
         ),
     )
     return (
-        *_placed(moving),
-        _program(_begin, "going doubt", sound=()),
+        *placed_stages(moving),
+        program(_begin, "going doubt", sound=()),
         Each("link_pairs", near, going="going"),
-        _program(_verdict, "found", sound=(), **flags),
+        program(_verdict, "found", sound=(), **flags),
     )
 
 
@@ -213,7 +230,7 @@ def _begin(sound: Any) -> Any:
 
 
 def _within(a: Any, b: Any, reach: Any) -> Any:
-    return reach - _square(a, b)
+    return reach - square(a, b)
 
 
 def _within_and_start(a: Any, b: Any, reach: Any) -> Any:
@@ -251,28 +268,26 @@ def _clearance(moving: MovingLinks) -> tuple[Stage, ...]:
     near = (
         Each(
             "sphere_pairs",
-            (_program(_nearer, "least", **sphere),),
+            (program(nearer, "least", **sphere),),
             within="of_spheres",
         ),
         Each(
             "shape_pairs",
             (
-                _program(_may_be_less, "near_shape", **shape),
+                program(_may_be_less, "near_shape", **shape),
                 When(
                     "near_shape",
-                    (CALL, _program(_least, "least", value=(), least=())),
+                    (CALL, program(_least, "least", value=(), least=())),
                 ),
             ),
             within="of_shapes",
         ),
     )
     return (
-        *_placed(moving),
-        _program(_begin_least, "least", sound=()),
-        Each(
-            "link_pairs", (_program(_may_be_less, "near", **link), When("near", near))
-        ),
-        _program(_same, "found", least=()),
+        *placed_stages(moving),
+        program(_begin_least, "least", sound=()),
+        Each("link_pairs", (program(_may_be_less, "near", **link), When("near", near))),
+        program(_same, "found", least=()),
     )
 
 
@@ -289,12 +304,13 @@ def _may_be_less(a: Any, b: Any, reach: Any, least: Any) -> Any:
 
     The depth of some pairs is an upper bound, so all that may overlap are wanted.
     """
-    gap = sqrt(_square(a, b)) - reach
+    gap = sqrt(square(a, b)) - reach
     return select(least > 0.0, least, 0.0 * least) - gap
 
 
-def _nearer(a: Any, b: Any, reach: Any, least: Any) -> Any:
-    return _least(sqrt(_square(a, b)) - reach, least)
+def nearer(a: Any, b: Any, reach: Any, least: Any) -> Any:
+    """Return the lesser of a distance and that of two spheres."""
+    return _least(sqrt(square(a, b)) - reach, least)
 
 
 def _least(value: Any, least: Any) -> Any:

@@ -173,7 +173,7 @@ class Pipeline:
         if not (self.inputs and self.results):
             raise check.fault("there must be an input and an output")
         known = {port.name for port in (*self.inputs, *self.blank)}
-        check.stages(self.stages, known, {}, everywhere=True)
+        check.stages(self.stages, known, {})
         for name in self.results:
             check.known(name, known, f"an output of '{self.name}'")
         if 0 in map(math.prod, check.shapes.values()):
@@ -288,8 +288,6 @@ class _Check:
         stages: Sequence[Stage],
         known: set[str],
         fields: Mapping[str, tuple[int, ...]],
-        *,
-        everywhere: bool,
     ) -> None:
         """Check stages.
 
@@ -297,16 +295,15 @@ class _Check:
             stages: What to check.
             known: Columns that have numbers; those that are made are added.
             fields: Shapes of the fields of records around the stages.
-            everywhere: Whether they run for all rows.
         """
         for stage in stages:
             if isinstance(stage, Program):
-                self.program(stage, known, fields, everywhere=everywhere)
+                self.program(stage, known, fields)
                 continue
             if isinstance(stage, Call):
                 self.call(stage, known, fields)
                 continue
-            inner, made, runs = fields, set(known), everywhere
+            inner, made = fields, set(known)
             match stage:
                 case At():
                     inner, made = {**fields, **self.numbers(stage.table)}, known
@@ -317,19 +314,15 @@ class _Check:
                         made = known
                     if stage.going:
                         self.number(stage.going, known, "the end of a region")
-                        runs = False
                 case While() | When():
                     self.number(stage.going, known, "the end of a region")
-                    runs = False
-            self.stages(stage.stages, made, inner, everywhere=runs)
+            self.stages(stage.stages, made, inner)
 
     def program(
         self,
         program: Program,
         known: set[str],
         fields: Mapping[str, tuple[int, ...]],
-        *,
-        everywhere: bool,
     ) -> None:
         for port in program.inputs:
             shape = self.readable(port.name, known, fields, program.name)
@@ -341,11 +334,6 @@ class _Check:
                 continue
             if field.kind != "index" or port.name not in fields:
                 raise self.fault(f"'{port.name}' is a field and cannot be written")
-            if not everywhere:
-                raise self.fault(
-                    f"'{program.name}' writes '{port.name}', an entry of '{field.of}', "
-                    "in a region that not all rows run"
-                )
             self.same(port, fields[port.name], program.name)
 
     def call(

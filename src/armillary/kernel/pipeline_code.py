@@ -326,9 +326,9 @@ class _Code:
 
     def program(self, program: Program, active: Mask) -> None:
         if len(program.instructions) <= INLINE:
-            flagged = self.spliced(program)
+            flagged = self.spliced(program, active)
         else:
-            flagged = self.called(program)
+            flagged = self.called(program, active)
         if flagged is not None:
             self.flag(flagged, active)
 
@@ -356,7 +356,7 @@ class _Code:
         arguments = (*inputs, *outputs, tables, counted)
         self.flag(f.call(code.text, self.bits, *arguments), active)
 
-    def spliced(self, program: Program) -> Value | None:
+    def spliced(self, program: Program, active: Mask) -> Value | None:
         """Write a program here; return the lanes that it flags, if it flags any."""
         inputs = [
             value.text
@@ -368,9 +368,8 @@ class _Code:
         flagged = b.flag_mask()
         self.f.splice(b.lines, b.declared)
         for port in program.outputs:
-            target = self.target(port.name, port.size)
-            for k in range(port.size):
-                self.store(Value(self.f, next(results), self.real), target, k)
+            values = [Value(self.f, next(results), self.real) for _ in range(port.size)]
+            self.write(port.name, values, active)
         return None if flagged == "0" else Value(self.f, flagged, self.bits)
 
     def values(self, name: str, size: int) -> Iterator[Value]:
@@ -396,7 +395,7 @@ class _Code:
         position = layout.load(record, field.name).to(I64, "zext")
         return self.f.element(self.columns[field.of], self.real, position * size)
 
-    def called(self, program: Program) -> Value:
+    def called(self, program: Program, active: Mask) -> Value:
         """Call a program; its outputs are copied, since it may read what it writes."""
         name = f"program{self.count}"
         self.count += 1
@@ -408,15 +407,28 @@ class _Code:
         scratch = self.memory(made.scratch // self.real.bytes)
         flagged = self.f.call(f"@{name}", self.bits, *inputs, *outputs, scratch)
         for port, output in zip(program.outputs, outputs, strict=True):
-            target = self.target(port.name, port.size)
-            copy_bytes(target, output, port.size * self.real.bytes)
+            if port.name in self.fields:
+                values = [self.load(output, k) for k in range(port.size)]
+                self.write(port.name, values, active)
+            else:
+                size = port.size * self.real.bytes
+                copy_bytes(self.columns[port.name], output, size)
         return flagged
 
-    def target(self, name: str, size: int) -> Value:
-        """Return where a program writes: a column, or the entry that an index has."""
+    def write(self, name: str, values: Sequence[Value], active: Mask) -> None:
+        """Write what a program returns: a column, or the entry that an index has.
+
+        Columns are put back by the region around them, entries are not.
+        """
         if name not in self.fields:
-            return self.columns[name]
-        return self.entry(*self.fields[name], size)
+            target, active = self.columns[name], None
+        else:
+            target = self.entry(*self.fields[name], len(values))
+        for k, value in enumerate(values):
+            if active is None or self.shape.lanes == 1:
+                self.store(value, target, k)
+            else:
+                self.store(active.select(value, self.load(target, k)), target, k)
 
     def pointer(self, name: str, size: int) -> Value:
         """Return where a program finds what it reads."""
