@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,12 +15,13 @@ from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.distance.pair import distance
 from armillary.collision.hulls import hull_of, warn_of_hulls
+from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
 from armillary.collision.pairs import pairs
 from armillary.collision.precision import Precision, double_precision, precision_of
 from armillary.collision.shape_pairs import LinkShape, Placed
 from armillary.errors import ModelError, ShapeError
 from armillary.kernel import Kernel
-from armillary.kernel.arguments import as_inputs
+from armillary.kernel.arguments import as_inputs, broadcast
 from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
 from armillary.kinematics.state import State
@@ -36,6 +38,7 @@ __all__ = ["CollisionCheck", "Contact", "collision"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
 
 MOST_KEPT: Final = 8
 """Tables that a cell keeps."""
@@ -282,12 +285,16 @@ class CollisionCheck:
             found[rows] = np.minimum.reduceat(values, self._tables.starts, axis=1)
         return found.reshape(*batch, len(self.pairs))
 
-    def contacts(self, q: npt.ArrayLike) -> list[Contact]:
-        """Return the pairs that touch or are nearer than the margin, nearest first.
+    def contacts(
+        self, q: npt.ArrayLike, *, within: float | None = None
+    ) -> list[Contact]:
+        """Return the pairs that touch or are near, nearest first.
 
         Pairs whose poses are NaN come last, with NaN as distance.
 
-        q: Joint positions [m or rad], shape (n,).
+        Args:
+            q: Joint positions [m or rad], shape (n,).
+            within: Up to which distance [m]; by default the margin.
 
         Raises:
             ShapeError: `q` has another shape.
@@ -298,15 +305,82 @@ class CollisionCheck:
                 f"contacts are of one q of shape {Q.shape[-1:]}, not of "
                 f"{(*batch, *Q.shape[-1:])}; check.distances takes many."
             )
+        if not len(self.pairs):
+            return []
+        most = self.margin if within is None else float(within)
+        tables, X = self._tables, self._poses(Q)
+        near = tables.near(self._placed, X[0], most)
+        if not len(near):
+            return []
+        which, starts = tables.shapes_of(near)
+        values = self._values(X, np.zeros_like(which), which)
         found: list[Contact] = []
-        starts = self._tables.starts
-        for _, X in self._blocks(Q):
-            values = self._all_values(X)[0]
-            for k, span in enumerate(np.split(values, starts[1:])):
-                at = int(np.argmin(span))  # a NaN, if there is one
-                if not span[at] > self.margin:
-                    found.append(self._contact(k, int(starts[k]) + at, X[0]))
+        for k, first, span in zip(
+            near.tolist(), starts, np.split(values, starts[1:]), strict=True
+        ):
+            at = int(np.argmin(span))  # a NaN, if there is one
+            if not span[at] > most:
+                found.append(self._contact(k, int(which[first + at]), X[0]))
         return sorted(found, key=_nearest_first)
+
+    def motion(
+        self, q0: npt.ArrayLike, q1: npt.ArrayLike, *, step: float | None = None
+    ) -> Motions:
+        """Return how far straight motions in joint positions are free of collision.
+
+        They are proven, by bounds of how fast joints move links: no contact between
+        samples is missed. Links touch that come nearer than the margin and 1e-6 m.
+
+        Args:
+            q0: Where motions begin [m or rad], shape (..., n).
+            q1: Where they end, shape (..., n); both are broadcast together.
+            step: Nothing is proven, but positions are tested in which no joint has
+                moved more than this [m or rad].
+
+        Raises:
+            ShapeError: `q0` or `q1` has another shape.
+            ModelError: The speed of links is not known, since a closed loop or a script
+                that is not compiled moves them, and there is no `step`; or `step` is
+                not above 0.
+        """
+        Q0, Q1, batch = self._ends(q0, q1)
+        if not self._constant > self.margin:
+            fraction = np.zeros(len(Q0))
+            reason = np.full(len(Q0), MotionReason.CONTACT, np.int8)
+        elif step is not None:
+            fraction, reason = sampled(self, Q0, Q1, step)
+        elif not len(self._tables.links):
+            is_finite = (np.isfinite(Q0) & np.isfinite(Q1)).all(axis=1)
+            fraction = np.where(is_finite, 1.0, np.nan)
+            reason = np.where(is_finite, MotionReason.FREE, MotionReason.INVALID)
+        else:
+            self._prover.check()
+            fraction, reason = self._prover(Q0, Q1)
+        Q = Q0 + fraction[:, None] * (Q1 - Q0)
+        arrays = fraction.reshape(batch), Q.reshape(*batch, -1)
+        motions = Motions(*arrays, reason.astype(np.int8).reshape(batch))
+        for array in (motions.fraction, motions.q, motions.reason):
+            array.flags.writeable = False
+        return motions
+
+    @cached_property
+    def _prover(self) -> MotionProver:
+        return MotionProver(
+            self._tables,
+            self._moving,
+            self.state,
+            self._placed,
+            self.margin,
+            self._extent,
+        )
+
+    def _ends(self, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Any:
+        """Return both ends of motions as rows, and the shape of their batch."""
+        n = self._moving.joints
+        ports = tuple(Port(name, (n,)) for name in ("q0", "q1"))
+        arrays, batch = broadcast(Program("motion", ports, (), (), ()), (q0, q1))
+        Q0, Q1 = (each.reshape(math.prod(batch), n) for each in arrays)
+        return Q0, Q1, batch
 
     def _contact(self, pair: int, at: int, X: Array) -> Contact:
         """Return the contact of a pair of shapes at poses X of moving links."""
@@ -376,23 +450,32 @@ class CollisionCheck:
         if not len(together):
             return np.inf
         X = self._poses(np.array([self.state.q]))
-        bounds = np.full((1, len(table.pairs)), np.inf)
-        bounds[:, together] = table.bounds(self._placed, X)[:, together]
-        values = np.full_like(bounds, np.inf)
-        table.distances(self._placed, X, bounds == bounds.min(), "value", values)
-        enough = max(float(values.min()), 0.0)
-        others = (bounds < enough) & np.isinf(values)
-        table.distances(self._placed, X, others, "value", values)
-        return float(values.min())
+        rows = np.zeros_like(together)
+        bounds = table.bounds(self._placed, X, rows, together)
+        order = np.argsort(bounds)
+        least = np.inf
+        for which in (order[:1], order[1:]):
+            near = which[bounds[which] < max(least, 0.0)] if len(which) else which
+            found = table.distances(
+                self._placed, X, rows[near], together[near], "value"
+            )
+            least = min(least, found.min(initial=np.inf))
+        return float(least)
 
     def _all_values(self, X: Array) -> Array:
         """Return the distances of all pairs of shapes: (n, f, 3, 4) -> (n, k)."""
+        count = len(self._tables.pairs.pairs)
+        rows = np.repeat(np.arange(len(X)), count)
+        return self._values(X, rows, np.tile(np.arange(count), len(X))).reshape(
+            -1, count
+        )
+
+    def _values(self, X: Array, rows: Indices, which: Indices) -> Array:
+        """Return the distances of pairs of shapes, NaN where a pose has NaN."""
         table = self._tables.pairs
-        values = np.zeros((len(X), len(table.pairs)))
-        every = np.ones(values.shape, np.bool_)
-        table.distances(self._placed, X, every, "value", values)
-        values[np.isnan(table.bounds(self._placed, X))] = np.nan
-        return values
+        values = table.distances(self._placed, X, rows, which, "value")
+        bounds = table.bounds(self._placed, X, rows, which)
+        return np.where(np.isnan(bounds), np.nan, values)
 
     def _rows(self, q: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
         """Return joint positions as rows, and the shape of their batch."""

@@ -39,9 +39,9 @@ __all__ = [
     "square",
 ]
 
-Question: TypeAlias = Literal["touching", "clearance"]
+Question: TypeAlias = Literal["touching", "clearance", "motion"]
 """Whether links touch: 0 if not, 1 if so, `UNDECIDED` where rounding decides, or a pose
-is NaN. Or the least distance [m], NaN where a pose is."""
+is NaN. Or the least distance [m], NaN where a pose is. Or what `motion_stages` says."""
 
 UNDECIDED: Final = 0.5
 

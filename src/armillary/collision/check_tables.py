@@ -12,10 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_stages import Question, check_pipeline, compiled
+from armillary.collision.motion_stages import motion_pipeline
 from armillary.collision.precision import Precision
 from armillary.collision.shape_pairs import LinkShape, Placed, ShapePairs
 from armillary.kernel import Kernel
+from armillary.kernel.pipeline_kernel import CompiledPipeline
 from armillary.kinematics.moving_links import MovingLinks
+from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
 from armillary.model.geometry.bounding import sphere_around
@@ -29,6 +32,12 @@ Indices = npt.NDArray[np.int64]
 
 FEWEST_SPHERES: Final = 256
 """Room for so many spheres at least; more of them compile other code."""
+
+ROUNDING: Final = 1e-12
+"""By which part of coordinates spheres are taken to be larger than they are."""
+
+BLOCK: Final = 1 << 14
+"""Pairs of links that are looked at together, to bound the memory."""
 
 AXES: Final = np.concatenate([np.eye(3), -np.eye(3)])
 
@@ -47,7 +56,8 @@ class CheckTables:
         first: The first shape of each link, shape (l,); their number comes last.
         centres: Centres of spheres in the frames of their links, shape (s, 3).
         radii: Their radii [m], shape (s,).
-        links: The spheres of both links of each pair that moves, shape (m, 2).
+        codes: i l + j for the spheres of both links of each pair, shape (k,), sorted.
+        links: Those of each pair that moves, shape (m, 2).
         spans: The first of its pairs of spheres, and how many; then those of shapes,
             shape (m, 4).
         of_spheres: The pairs of shapes that move and are both spheres, sorted alike.
@@ -61,6 +71,7 @@ class CheckTables:
     first: Indices
     centres: Array
     radii: Array
+    codes: Indices
     links: Indices
     spans: Indices
     of_spheres: Indices
@@ -112,6 +123,7 @@ class CheckTables:
             first,
             np.concatenate([around, pairs.centres]),
             np.concatenate([[radius for _, radius in spheres], pairs.radii]),
+            links[:, 0] * len(names) + links[:, 1],
             links[used],
             spanned[used],
             *map(np.flatnonzero, (*chosen, ~moves)),
@@ -135,6 +147,7 @@ class CheckTables:
         asked: Question,
         margin: float,
         precision: Precision,
+        rates: Array | None = None,
     ) -> Kernel:
         """Return the kernel of a question; nothing is compiled for another state.
 
@@ -145,20 +158,24 @@ class CheckTables:
             asked: The question.
             margin: What is nearer touches [m].
             precision: How it is decided.
+            rates: For `motion`: how fast the links of each pair may approach each other
+                for unit rates of joints [m per unit], shape (m, n).
 
         Raises:
             KernelError: As for `compile_pipeline`.
         """
         kind, room = precision.dtype, self._room
-        code = kept(
-            moving,
-            ("check", room, asked, kind.char),
-            lambda: compiled(check_pipeline(moving, room, asked), kind),
-        )
+
+        def made() -> CompiledPipeline:
+            if asked == "motion":
+                return compiled(motion_pipeline(moving, room), kind)
+            return compiled(check_pipeline(moving, room, asked), kind)
+
+        code = kept(moving, ("check", room, asked, kind.char), made)
         rows, centres = self.spheres(placed)
         lanes, is_squared = code.native.lanes, asked == "touching"
         m, r = margin, precision.rounding
-        depth: Any = "free" if is_squared else "value"
+        depth: Any = "value" if asked == "clearance" else "free"
         callees = [
             each.callees(placed, depth, kind, lanes) for each in self.pairs.kinds
         ]
@@ -198,6 +215,7 @@ class CheckTables:
                 "link_reach": reach(self.links),
                 "of_spheres": self.spans[:, :2],
                 "of_shapes": self.spans[:, 2:],
+                **({} if rates is None else {"rates": rates}),
             },
             "sphere_pairs": {
                 "sphere_a": spheres[:, 0],
@@ -224,6 +242,61 @@ class CheckTables:
         P = np.einsum("kij,kj->ki", X[rows, :, :3], centres)
         reach = np.abs(P + X[rows, :, 3]).max(axis=1) + self.radii
         return float(reach[np.isfinite(reach)].max(initial=0.0))
+
+    def rates(self, speeds: SpeedBounds, placed: Placed) -> Array:
+        """Return how fast links of each pair may approach each other.
+
+        Returns:
+            For unit rates of joints [m per unit], shape (m, n).
+        """
+        rows, centres = self.spheres(placed)
+        count = len(self.first) - 1
+        levers = np.zeros(count)
+        reach = np.linalg.norm(centres[count:], axis=1) + self.radii[count:]
+        owner = np.repeat(np.arange(count), np.diff(self.first))
+        np.maximum.at(levers, owner, reach)
+        return speeds.between(rows[self.links], levers[self.links])
+
+    def near(self, placed: Placed, X: Array, within: float) -> Indices:
+        """Return the pairs of links whose spheres are near, or NaN.
+
+        Args:
+            placed: Where the shapes are.
+            X: Poses of moving links, shape (f, 3, 4).
+            within: How near [m].
+
+        Returns:
+            Positions in `tested`, sorted, shape (p,).
+        """
+        rows, centres = self.spheres(placed)
+        count = len(self.first) - 1
+        frames, radii = X[rows[:count]], self.radii[:count]
+        turned = np.einsum("kij,kj->ki", frames[:, :, :3], centres[:count])
+        P: Array = turned + frames[:, :, 3]
+        most = np.abs(P[np.isfinite(P)]).max(initial=0.0)
+        found: list[Indices] = []
+        step = max(1, BLOCK // max(1, count))
+        squares = np.einsum("ki,ki->k", P, P) - ROUNDING * most * most
+        for start in range(0, count, step):
+            few = slice(start, start + step)
+            square = squares[few, None] + squares - 2.0 * (P[few] @ P.T)
+            reach = radii[few, None] + (radii + within)
+            one, other = np.nonzero(~(square > reach * reach))
+            found.append((one + start) * count + other)
+        codes = np.concatenate([np.zeros(0, np.int64), *found])
+        at = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
+        return at[self.codes[at] == codes]
+
+    def shapes_of(self, links: Indices) -> tuple[Indices, Indices]:
+        """Return the pairs of shapes of pairs of links, and where those of each begin.
+
+        links: Positions in `tested`, shape (p,).
+        """
+        ends = np.append(self.starts[1:], len(self.pairs.pairs))
+        counts = ends[links] - self.starts[links]
+        starts = np.cumsum(counts) - counts
+        first = np.repeat(self.starts[links] - starts, counts)
+        return first + np.arange(len(first)), starts
 
     @property
     def _room(self) -> int:

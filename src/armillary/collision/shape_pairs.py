@@ -192,6 +192,8 @@ class ShapePairs:
         shapes: All shapes.
         pairs: The two shapes of each pair, shape (k, 2).
         kinds: The same pairs, by kinds of shapes.
+        kind_of: The kind of each pair, shape (k,).
+        place_of: Its place there, shape (k,).
         matrices: Frames of the shapes in those of their links, shape (n, 4, 4).
         centres: Centres of bounding spheres there, shape (n, 3).
         radii: Their radii [m], infinite for half spaces, shape (n,).
@@ -200,6 +202,8 @@ class ShapePairs:
     shapes: tuple[LinkShape, ...]
     pairs: Indices
     kinds: tuple[Kind, ...]
+    kind_of: Indices
+    place_of: Indices
     matrices: Array
     centres: Array
     radii: Array
@@ -219,9 +223,16 @@ class ShapePairs:
         poses = [(s.primary @ s.shape.pose).matrix() for s in shapes]
         matrices = np.array(poses, np.float64).reshape(-1, 4, 4)
         kinds = tuple(_kinds(tuple(shapes), pairs))
-        for array in (pairs, matrices, centres, radii):
+        kind_of, place_of = np.zeros((2, len(pairs)), np.int64)
+        for k, kind in enumerate(kinds):
+            kind_of[kind.pairs] = k
+            place_of[kind.pairs] = np.arange(len(kind.pairs))
+        arrays = pairs, matrices, centres, radii, kind_of, place_of
+        for array in arrays:
             array.flags.writeable = False
-        return cls(tuple(shapes), pairs, kinds, matrices, centres, radii)
+        return cls(
+            tuple(shapes), pairs, kinds, kind_of, place_of, matrices, centres, radii
+        )
 
     def placed(self, rows: Indices, frames: Array) -> Placed:
         """Return where the shapes are.
@@ -234,35 +245,38 @@ class ShapePairs:
         matrices = (frames @ self.matrices)[:, :3]
         return Placed(rows, frames, matrices, centres + frames[:, :3, 3])
 
-    def bounds(self, placed: Placed, X: Array) -> Array:
-        """Return what distances of pairs are not below, NaN where a pose has NaN.
-
-        X: Poses of moving links, shape (n, f, 3, 4).
-
-        Returns:
-            Distances of bounding spheres [m], shape (n, k).
-        """
-        P = _centre_kernel()(X[:, placed.rows], placed.centres)
-        a, b = self.pairs.T
-        found: Array = _bound_kernel()(P[:, a], P[:, b], self.radii[a] + self.radii[b])
-        return found
-
-    def distances(
-        self, placed: Placed, X: Array, wanted: Any, asked: Asked, out: Array
-    ) -> None:
-        """Write the distances [m] of some pairs at some poses into an array.
+    def bounds(self, placed: Placed, X: Array, rows: Any, which: Any) -> Array:
+        """Return what distances are not below: those of bounding spheres.
 
         Args:
             placed: Where the shapes are.
             X: Poses of moving links, shape (n, f, 3, 4).
-            wanted: Which pairs, shape (n, k).
-            asked: `free` leaves the depth of overlaps out.
-            out: Where to write, shape (n, k).
+            rows: At which of them, shape (m,).
+            which: Of which pairs, shape (m,).
+
+        Returns:
+            Distances [m], shape (m,); NaN where a pose has NaN.
         """
-        for kind in self.kinds:
-            rows, at = np.nonzero(wanted[:, kind.pairs])
-            if len(rows):
-                out[rows, kind.pairs[at]] = kind.values(placed, X, rows, at, asked)
+        P = _centre_kernel()(X[:, placed.rows], placed.centres)
+        a, b = self.pairs[which].T
+        radii = self.radii[a] + self.radii[b]
+        found: Array = _bound_kernel()(P[rows, a], P[rows, b], radii)
+        return found
+
+    def distances(
+        self, placed: Placed, X: Array, rows: Any, which: Any, asked: Asked
+    ) -> Array:
+        """Return the distances of pairs at poses; see `bounds`.
+
+        asked: `free` leaves the depth of overlaps out.
+        """
+        found, kinds = np.empty(len(which)), self.kind_of[which]
+        for k, kind in enumerate(self.kinds):
+            chosen = np.flatnonzero(kinds == k)
+            if len(chosen):
+                at = self.place_of[which[chosen]]
+                found[chosen] = kind.values(placed, X, rows[chosen], at, asked)
+        return found
 
 
 def _kinds(shapes: tuple[LinkShape, ...], pairs: Indices) -> Iterator[Kind]:

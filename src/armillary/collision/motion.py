@@ -1,0 +1,190 @@
+"""Motions between joint positions, proven to be free of collision or not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.check_tables import CheckTables
+from armillary.collision.precision import double_precision
+from armillary.collision.shape_pairs import Placed
+from armillary.errors import ModelError
+from armillary.kernel import Kernel
+from armillary.kinematics.ending import Ending
+from armillary.kinematics.moving_links import MovingLinks
+from armillary.kinematics.speed_bounds import SpeedBounds
+from armillary.kinematics.state import State
+
+__all__ = ["MotionProver", "MotionReason", "Motions", "sampled"]
+
+Array = npt.NDArray[np.float64]
+
+NEARNESS: Final = 1e-6
+"""Links that come nearer than the margin and this touch [m]."""
+
+
+SAMPLES: Final = 1 << 14
+"""Samples of a motion that are tested together."""
+
+
+class MotionReason(Ending):
+    """How far a motion is free of collision, and why no farther."""
+
+    FREE = 0, "free"
+    CONTACT = 1, "links touch, or come nearer than the margin"
+    NOT_PROVEN = 2, "neither proven to be free nor found to touch"
+    INVALID = 3, "a position is not a finite number"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Motions:
+    """How far motions are free of collision; arrays are read-only.
+
+    Attributes:
+        fraction: The part of each motion that is free, shape (...): 1 where all of it
+            is, else up to the first contact, or as far as it is proven.
+        q: Joint positions there [m or rad], shape (..., n).
+        reason: Why it ends there, as numbers of `MotionReason`, shape (...).
+    """
+
+    fraction: Array
+    q: Array
+    reason: npt.NDArray[np.int8]
+
+    @property
+    def free(self) -> npt.NDArray[np.bool_]:
+        """Return which motions are free from end to end, shape (...)."""
+        return np.asarray(self.reason == MotionReason.FREE)
+
+    def summary(self) -> dict[str, int]:
+        """Return how many motions ended how, most frequent first."""
+        return MotionReason.summary(self.reason)
+
+    def __repr__(self) -> str:
+        return f"<Motions: {MotionReason.text(self.reason, self.free)}>"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MotionProver:
+    """What proves motions of a check.
+
+    Attributes:
+        tables: The pairs.
+        moving: The moving links of the cell.
+        state: What they are attached to.
+        placed: Where shapes are.
+        margin: What is nearer touches [m].
+        extent: About the largest coordinate of shapes [m].
+    """
+
+    tables: CheckTables
+    moving: MovingLinks
+    state: State
+    placed: Placed
+    margin: float
+    extent: float
+
+    def check(self) -> None:
+        """Raise a `ModelError` if nothing is known of how fast links move."""
+        if self.moving.is_compiled and not self.state.passive:
+            return
+        why = "closed loops" if self.state.passive else "scripts that are not compiled"
+        raise ModelError(
+            f"Motions of this cell cannot be proven, because of {why}: how fast links "
+            "move is not known. Test samples of them: check.motion(q0, q1, step=0.01)."
+        )
+
+    def __call__(self, Q0: Array, Q1: Array) -> tuple[Array, npt.NDArray[np.int8]]:
+        """Return how far motions are free, and why: (n, joints) twice -> (n,) twice."""
+        both = np.stack([Q0, Q1])
+        is_finite = np.isfinite(both).all(axis=(0, 2))
+        reason = np.full(len(Q0), MotionReason.INVALID, np.int8)
+        fraction = np.full(len(Q0), np.nan)
+        if is_finite.any():
+            ends = both[:, is_finite]
+            kernel = self._kernel(ends.min(axis=(0, 1)), ends.max(axis=(0, 1)))
+            t, touching = kernel(*ends)
+            fraction[is_finite] = t
+            reason[is_finite] = np.where(
+                touching > 0.0,
+                MotionReason.CONTACT,
+                np.where(t >= 1.0, MotionReason.FREE, MotionReason.NOT_PROVEN),
+            )
+        return fraction, reason
+
+    def _kernel(self, lower: Array, upper: Array) -> Kernel:
+        """Return the kernel for motions between limits, mostly those of the joints."""
+        usual = self._usual
+        if (lower >= usual[0]).all() and (upper <= usual[1]).all():
+            return self._usual_kernel
+        return self._made(np.minimum(lower, usual[0]), np.maximum(upper, usual[1]))
+
+    @cached_property
+    def _usual(self) -> tuple[Array, Array]:
+        lower, upper, _ = self.moving.cell.joints.ranges
+        n, q = self.moving.joints, np.array(self.state.q)
+        return (
+            np.where(np.isfinite(lower[:n]), lower[:n], q - 4.0),
+            np.where(np.isfinite(upper[:n]), upper[:n], q + 4.0),
+        )
+
+    @cached_property
+    def _usual_kernel(self) -> Kernel:
+        return self._made(*self._usual)
+
+    def _made(self, lower: Array, upper: Array) -> Kernel:
+        speeds = SpeedBounds.of(self.moving, self.state.tree, lower, upper)
+        precision = double_precision(self.moving, self.extent)
+        return self.tables.kernel(
+            self.moving,
+            self.state,
+            self.placed,
+            "motion",
+            self.margin,
+            precision._replace(
+                rounding=max(NEARNESS, precision.rounding), most_extent=np.inf
+            ),
+            self.tables.rates(speeds, self.placed),
+        )
+
+
+def sampled(
+    check: Callable[[Array], npt.NDArray[np.bool_]], Q0: Array, Q1: Array, step: float
+) -> tuple[Array, npt.NDArray[np.int8]]:
+    """Return how far samples of motions are free, and why: (n,) twice.
+
+    Args:
+        check: Whether links touch, (..., n) -> (...).
+        Q0: Where motions begin, shape (n, joints).
+        Q1: Where they end.
+        step: How far joints move between samples at most [m or rad].
+
+    Raises:
+        ModelError: `step` is not above 0.
+    """
+    if not step > 0.0:
+        raise ModelError(f"The step must be above 0, not {step!r}.")
+    fraction = np.full(len(Q0), np.nan)
+    reason = np.full(len(Q0), MotionReason.INVALID, np.int8)
+    for k, (q0, q1) in enumerate(zip(Q0, Q1, strict=True)):
+        way = q1 - q0
+        if not np.isfinite(way).all():
+            continue
+        count = 1 + math.ceil(np.abs(way).max(initial=0.0) / step)
+        reason[k], fraction[k] = MotionReason.FREE, 1.0
+        for start in range(0, count, SAMPLES):
+            t = np.linspace(0.0, 1.0, count)[start : start + SAMPLES]
+            touching = check(q0 + t[:, None] * way)
+            if touching.any():
+                reason[k] = MotionReason.CONTACT
+                fraction[k] = t[np.argmax(touching)]
+                break
+    return fraction, reason
