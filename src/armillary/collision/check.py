@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
-from armillary.collision.distance.pair import distance
-from armillary.collision.hulls import hull_of, warn_of_hulls
+from armillary.collision.contact import Contact, contact_of, nearest_first
 from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
 from armillary.collision.pairs import pairs
 from armillary.collision.precision import Precision, double_precision, precision_of
-from armillary.collision.shape_pairs import LinkShape, Placed
+from armillary.collision.shape_pairs import Placed
+from armillary.collision.tested_shapes import placed_shapes, tables_of
 from armillary.errors import ModelError, ShapeError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import as_inputs, broadcast
@@ -27,10 +27,8 @@ from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_o
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
 from armillary.model.link_pairs import Pairs
-from armillary.model.primitive import Primitive
 from armillary.model.rules import Rules
 from armillary.model.shapes.mesh import MeshSource
-from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program
 
@@ -40,36 +38,10 @@ Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 
-MOST_KEPT: Final = 8
-"""Tables that a cell keeps."""
-
 NOTHING: Final[Mapping[str, Any]] = {}
 
 BLOCK: Final = 1 << 17
 """Pairs of shapes, or frames, of the rows that are computed at once."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Contact:
-    """Two links, and where they are nearest or overlap; arrays are read-only.
-
-    Attributes:
-        links: Their qualified names, in the order of `check.pairs`.
-        distance: [m], below 0 where they overlap; as in `armillary.shapes.distance`.
-        points: The nearest points of both in the world [m], shape (2, 3).
-        normal: Unit vector from the first link to the second, in the world, shape (3,).
-        shapes: Names of the two shapes, which may be empty.
-    """
-
-    links: tuple[str, str]
-    distance: float
-    points: Array
-    normal: Array
-    shapes: tuple[str, str]
-
-    def __str__(self) -> str:
-        return f"{self.links[0]} and {self.links[1]}: {self.distance:.6g} m"
 
 
 def collision(
@@ -106,66 +78,11 @@ def collision(
     bound = home(cell) if state is None else bound_state(cell, state)
     tested = pairs(cell, bound, rules=rules)
     moving = moving_links(cell)
-    tables = _tables(cell, bound, tested, moving, meshes)
-    placed = _placed(tables, moving, bound.tree)
+    tables = tables_of(cell, bound, tested, moving, meshes)
+    placed = placed_shapes(tables, moving, bound.tree)
     return CollisionCheck(
         cell, bound, rules, tested, float(margin), tables, placed, moving, meshes
     )
-
-
-def _tables(
-    cell: Workcell,
-    state: State,
-    tested: Pairs,
-    moving: MovingLinks,
-    meshes: MeshSource | None,
-) -> CheckTables:
-    """Return the tables of tested pairs; the cell keeps the last few."""
-    known = kept(cell, "collision tables", dict[Any, CheckTables])
-    found = known.get((id(tested), meshes))  # it keeps these pairs alive
-    if found is None:
-        shapes, numbers = _shapes(cell, tested, meshes)
-        rows = np.array([moving.held(state.tree, k).row for k in numbers], np.int64)
-        found = CheckTables.of(tested, shapes, rows)
-        if len(known) >= MOST_KEPT:
-            known.clear()
-        known[id(tested), meshes] = found
-    return found
-
-
-def _placed(tables: CheckTables, moving: MovingLinks, tree: Tree) -> Placed:
-    """Return where the shapes are while bases are attached as in a tree."""
-    first, shapes = tables.first, tables.pairs.shapes
-    links = [shapes[int(k)].link for k in first[:-1]]
-    held = [moving.held(tree, tree.cell.frame(name).link) for name in links]
-    rows = np.array([each.row for each in held], np.int64)
-    frames = np.array([each.pose.matrix() for each in held]).reshape(-1, 4, 4)
-    counts = np.diff(first)
-    return tables.pairs.placed(np.repeat(rows, counts), np.repeat(frames, counts, 0))
-
-
-def _shapes(
-    cell: Workcell, tested: Pairs, meshes: MeshSource | None
-) -> tuple[list[LinkShape], list[int]]:
-    """Return the shapes of all links that are tested, and the number of each's link."""
-    shapes: list[LinkShape] = []
-    numbers: list[int] = []
-    with_hulls: list[str] = []
-    places: list[int] = np.unique(tested.indices).tolist()
-    for place in places:
-        name = tested.links[place]
-        number = cell.frame(name).link
-        link = cell.links[number]
-        for shape in link.collision_shapes:
-            if isinstance(shape, Primitive):
-                solid = shape
-            else:
-                solid = hull_of(shape, name, meshes)
-                with_hulls.append(name)
-            shapes.append(LinkShape(solid, name, link.primary))
-            numbers.append(number)
-    warn_of_hulls(cell, with_hulls)
-    return shapes, numbers
 
 
 @final
@@ -320,8 +237,10 @@ class CollisionCheck:
         ):
             at = int(np.argmin(span))  # a NaN, if there is one
             if not span[at] > most:
-                found.append(self._contact(k, int(which[first + at]), X[0]))
-        return sorted(found, key=_nearest_first)
+                found.append(
+                    contact_of(tables, self._placed, k, int(which[first + at]), X[0])
+                )
+        return sorted(found, key=nearest_first)
 
     def motion(
         self, q0: npt.ArrayLike, q1: npt.ArrayLike, *, step: float | None = None
@@ -357,8 +276,11 @@ class CollisionCheck:
             self._prover.check()
             fraction, reason = self._prover(Q0, Q1)
         Q = Q0 + fraction[:, None] * (Q1 - Q0)
-        arrays = fraction.reshape(batch), Q.reshape(*batch, -1)
-        motions = Motions(*arrays, reason.astype(np.int8).reshape(batch))
+        motions = Motions(
+            fraction.reshape(batch),
+            Q.reshape(*batch, Q.shape[1]),
+            reason.astype(np.int8).reshape(batch),
+        )
         for array in (motions.fraction, motions.q, motions.reason):
             array.flags.writeable = False
         return motions
@@ -374,31 +296,15 @@ class CollisionCheck:
             self._extent,
         )
 
-    def _ends(self, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Any:
+    def _ends(
+        self, q0: npt.ArrayLike, q1: npt.ArrayLike
+    ) -> tuple[Array, Array, tuple[int, ...]]:
         """Return both ends of motions as rows, and the shape of their batch."""
         n = self._moving.joints
         ports = tuple(Port(name, (n,)) for name in ("q0", "q1"))
         arrays, batch = broadcast(Program("motion", ports, (), (), ()), (q0, q1))
         Q0, Q1 = (each.reshape(math.prod(batch), n) for each in arrays)
         return Q0, Q1, batch
-
-    def _contact(self, pair: int, at: int, X: Array) -> Contact:
-        """Return the contact of a pair of shapes at poses X of moving links."""
-        table, placed = self._tables.pairs, self._placed
-        numbers: list[int] = table.pairs[at].tolist()
-        a, b = (table.shapes[k] for k in numbers)
-        X_A, X_B = (
-            _whole(X[placed.rows[k]])
-            @ placed.frames[k]
-            @ table.shapes[k].primary.matrix()
-            for k in numbers
-        )
-        found = distance(a.shape, X_A, b.shape, X_B)
-        for array in (found.points, found.normal):
-            array.flags.writeable = False
-        names = a.shape.name, b.shape.name
-        value = float(found.value)
-        return Contact(self.pairs[pair], value, found.points, found.normal, names)
 
     def _answers(self, asked: Question, Q: Array) -> Array:
         """Return the answers of a kernel about pairs that move: (n, joints) -> (n,)."""
@@ -509,13 +415,3 @@ def _made_again(
 ) -> CollisionCheck:
     """Return a check that was pickled."""
     return collision(cell, state, rules=rules, margin=margin, meshes=meshes)
-
-
-def _whole(X: Array) -> Array:
-    """Return a pose of shape (3, 4) as (4, 4)."""
-    return np.vstack([X, [0.0, 0.0, 0.0, 1.0]])
-
-
-def _nearest_first(contact: Contact) -> tuple[bool, float]:
-    is_nan = np.isnan(contact.distance)
-    return bool(is_nan), 0.0 if is_nan else contact.distance
