@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_stages import Question, check_pipeline, compiled
+from armillary.collision.distance.pair_kernel import ValueAsked
 from armillary.collision.motion_stages import motion_pipeline
 from armillary.collision.precision import Precision
 from armillary.collision.shape_pairs import LinkShape, Placed, ShapePairs
@@ -175,7 +176,9 @@ class CheckTables:
         rows, centres = self.spheres(placed)
         lanes, is_squared = code.native.lanes, asked == "touching"
         m, r = margin, precision.rounding
-        depth: Any = "value" if asked == "clearance" else "free"
+        depth: ValueAsked = "value" if asked == "clearance" else "free"
+        if is_squared and m == 0.0:  # which side of 0 is all that counts
+            depth = "touch"
         callees = [
             each.callees(placed, depth, kind, lanes) for each in self.pairs.kinds
         ]

@@ -9,13 +9,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias, final
+from typing import Any, Final, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.distance.depth import RECORDS
-from armillary.collision.distance.pair_kernel import called_pipeline, rows_kernel
+from armillary.collision.distance.pair_kernel import (
+    ValueAsked,
+    called_pipeline,
+    rows_kernel,
+)
 from armillary.collision.distance.sizes import form_of, numbers_of
 from armillary.collision.distance.support import hull_records
 from armillary.collision.distance.table import FORMULAS, is_listed
@@ -33,7 +37,7 @@ __all__ = ["LinkShape", "Placed", "ShapePairs"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
-Asked: TypeAlias = Literal["value", "free"]
+
 
 ROUNDING: Final = 1e-12
 """By which part of its numbers a bound is lowered, so that rounding cannot raise it."""
@@ -93,7 +97,7 @@ class Kind:
         return (type(a), type(b)) in FORMULAS or isinstance(a, HalfSpace)
 
     def values(
-        self, placed: Placed, X: Array, rows: Any, at: Any, asked: Asked
+        self, placed: Placed, X: Array, rows: Any, at: Any, asked: ValueAsked
     ) -> Array:
         """Return the distance of pair `at[k]` of this kind at poses `rows[k]`."""
         found = np.empty(len(at))
@@ -143,7 +147,7 @@ class Kind:
         return found
 
     def callees(
-        self, placed: Placed, asked: Asked, dtype: np.dtype[Any], lanes: int
+        self, placed: Placed, asked: ValueAsked, dtype: np.dtype[Any], lanes: int
     ) -> Callees:
         """Return the code of all pairs, to be called with poses of their links."""
         pipeline, m = called_pipeline(*self.forms, asked), len(self.pairs)
@@ -264,7 +268,7 @@ class ShapePairs:
         return found
 
     def distances(
-        self, placed: Placed, X: Array, rows: Any, which: Any, asked: Asked
+        self, placed: Placed, X: Array, rows: Any, which: Any, asked: ValueAsked
     ) -> Array:
         """Return the distances of pairs at poses; see `bounds`.
 

@@ -1,0 +1,187 @@
+"""Motions proven to be free, compared with dense samples of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.collision.motion import MotionReason
+from armillary.errors import ModelError, ShapeError
+from armillary.shapes import Box, Capsule, Cylinder, HalfSpace, Primitive, Sphere
+
+Array = np.ndarray
+DENSE = 1_000
+
+
+class Wave(arm.joints.Joint, frozen=True, kw_only=True):
+    """A user's joint: it turns, and goes up and down meanwhile."""
+
+    unit = arm.RADIAN
+    height: float = 0.1
+
+    def pose(self, q):
+        c, s = np.cos(q), np.sin(q)
+        up = self.height * np.sin(3.0 * q)
+        return arm.Pose(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, up))
+
+
+def room(joint: type, shape: Primitive) -> arm.Cell:
+    """Return an arm among boxes, over a floor."""
+    links = [arm.Link(name="base")]
+    for k in range(4):
+        X = arm.Pose.translation(0.3, 0.0, 0.05) @ arm.Pose.rotation_x(0.7 * k)
+        links.append(
+            arm.Link(
+                name=f"link{k}",
+                parent=links[-1].name,
+                joint=joint(precursor=X),
+                collisions=[shape],
+            )
+        )
+    rng = np.random.default_rng(0)
+    things = [
+        Box(size=(0.2, 0.1, 0.3), pose=arm.Pose.translation(*p))
+        for p in rng.uniform(-1.0, 1.0, (8, 3))
+        if np.linalg.norm(p) > 0.7
+    ]
+    floor = HalfSpace(pose=arm.Pose.translation(0.0, 0.0, -0.6))
+    parts = [
+        arm.Manipulator(
+            name=f"thing{k}", links=[arm.Link(name="body", collisions=[thing])]
+        )
+        for k, thing in enumerate([*things, floor])
+    ]
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="robot", links=links), *parts])
+    rules = cell.rules.exclude("thing*/*", "thing*/*", reason="fixed")
+    return cell.replace(rules=rules.include("robot/*", "robot/*"))
+
+
+def ends(rng: np.random.Generator, count: int, n: int = 4) -> tuple[Array, Array]:
+    q0 = rng.uniform(-3.0, 3.0, (count, n))
+    return q0, q0 + rng.uniform(-1.5, 1.5, (count, n))
+
+
+@pytest.mark.parametrize("joint", [arm.joints.Revolute, arm.joints.Prismatic, Wave])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Sphere(radius=0.1),
+        Capsule(radius=0.04, length=0.2),
+        Cylinder(radius=0.06, length=0.2),
+    ],
+)
+@pytest.mark.parametrize("margin", [0.0, 0.03])
+def test_no_contact_is_missed(joint: type, shape: Primitive, margin: float):
+    cell = room(joint, shape)
+    check = cell.collision(margin=margin)
+    q0, q1 = ends(np.random.default_rng(1), 60)
+    motions = check.motion(q0, q1)
+    assert 0.02 < motions.free.mean() < 0.98
+    assert set(motions.summary()) <= {"FREE", "CONTACT"}
+    t = np.linspace(0.0, 1.0, DENSE)[:, None, None]
+    clearance = check.clearance(q0 + t * (q1 - q0)) - margin
+    touching = clearance <= 0.0
+    first = np.where(touching.any(axis=0), t[touching.argmax(axis=0), 0, 0], np.inf)
+    assert (motions.fraction <= first + 1e-9).all()
+    assert not (motions.free & touching.any(axis=0)).any()
+    np.testing.assert_allclose(
+        motions.q, q0 + motions.fraction[:, None] * (q1 - q0), atol=1e-12
+    )
+    ended = motions.reason == MotionReason.CONTACT
+    near = check.clearance(motions.q[ended]) - margin
+    assert (near <= 1.1e-6).all()
+    assert (near[motions.fraction[ended] > 0.0] > -1e-6).all()
+    # It ends no earlier than where the samples come that near.
+    close = (clearance <= 2e-3).argmax(axis=0) / (DENSE - 1) - 2.0 / DENSE
+    assert (motions.fraction[ended] >= close[ended]).all()
+
+
+def test_where_a_motion_ends_the_links_are_contacts():
+    check = room(arm.joints.Revolute, Sphere(radius=0.1)).collision()
+    q0, q1 = ends(np.random.default_rng(2), 50)
+    motions = check.motion(q0, q1)
+    for q in motions.q[motions.reason == MotionReason.CONTACT][:5]:
+        nearest = check.contacts(q, within=2e-6)[0]
+        assert nearest.distance == pytest.approx(check.clearance(q), abs=1e-12)
+
+
+def test_motions_back_and_in_parts_are_as_free():
+    check = room(arm.joints.Revolute, Capsule(radius=0.04, length=0.2)).collision()
+    q0, q1 = ends(np.random.default_rng(3), 200)
+    free = check.motion(q0, q1).free
+    np.testing.assert_array_equal(check.motion(q1, q0).free, free)
+    middle = 0.5 * (q0 + q1)
+    parts = check.motion(q0, middle).free & check.motion(middle, q1).free
+    np.testing.assert_array_equal(parts, free)
+
+
+def test_batches_are_broadcast():
+    check = room(arm.joints.Revolute, Sphere(radius=0.1)).collision()
+    q0, q1 = ends(np.random.default_rng(4), 6)
+    motions = check.motion(q0[:2, None], q1[None, :3])
+    assert motions.fraction.shape == (2, 3)
+    assert motions.q.shape == (2, 3, 4)
+    for i in range(2):
+        for j in range(3):
+            one = check.motion(q0[i], q1[j])
+            assert one.fraction.shape == ()
+            assert one.fraction == motions.fraction[i, j]
+            assert one.reason == motions.reason[i, j]
+    assert "free" in repr(motions)
+    assert check.motion(np.zeros((0, 4)), q1[0]).fraction.shape == (0,)
+    with pytest.raises(ShapeError, match="q1"):
+        check.motion(q0, q1[:, :3])
+
+
+def test_a_motion_that_does_not_move():
+    check = room(arm.joints.Revolute, Sphere(radius=0.1)).collision()
+    Q, _ = ends(np.random.default_rng(5), 50)
+    np.testing.assert_array_equal(check.motion(Q, Q).free, ~check(Q))
+
+
+def test_what_is_not_finite_is_invalid_and_stays_in_its_row():
+    check = room(arm.joints.Revolute, Sphere(radius=0.1)).collision()
+    q0, q1 = ends(np.random.default_rng(6), 4)
+    expected = check.motion(q0, q1)
+    q0[1, 2], q1[3, 0] = np.nan, np.inf
+    found = check.motion(q0, q1)
+    assert (found.reason[[1, 3]] == MotionReason.INVALID).all()
+    np.testing.assert_array_equal(found.fraction[[0, 2]], expected.fraction[[0, 2]])
+    assert np.isnan(found.fraction[[1, 3]]).all()
+
+
+def test_samples_are_taken_only_if_asked_for():
+    cell = room(arm.joints.Revolute, Sphere(radius=0.1))
+    check = cell.collision()
+    q0, q1 = ends(np.random.default_rng(7), 20)
+    proven, tested = check.motion(q0, q1), check.motion(q0, q1, step=0.01)
+    assert (tested.fraction >= proven.fraction - 1e-9).all()
+    np.testing.assert_array_equal(tested.free | ~proven.free, np.ones(20, np.bool_))
+    with pytest.raises(ModelError, match="above 0"):
+        check.motion(q0, q1, step=0.0)
+
+
+def test_loops_are_not_proven():
+    cell = arm.example("five_bar")
+    ball = Sphere(radius=0.001)
+    robot = cell.manipulators[0]
+    links = [link.replace(collisions=[ball]) for link in robot.links]
+    cell = cell.replace(manipulators=[robot.replace(links=links)])
+    check = cell.replace(rules=arm.Rules.everything()).collision()
+    q = np.array(cell.home.q)
+    with pytest.raises(ModelError, match="closed loops"):
+        check.motion(q, q + 0.01)
+    assert check.motion(q, q + 0.01, step=0.01).reason in tuple(MotionReason)
+
+
+def test_far_beyond_the_limits_of_joints():
+    check = room(arm.joints.Prismatic, Sphere(radius=0.1)).collision()
+    q0 = np.zeros(4)
+    q1 = np.array([0.0, 0.0, 0.0, 50.0])
+    motion = check.motion(q0, q1)
+    t = np.linspace(0.0, 1.0, 20_000)[:, None]
+    touching = check(q0 + t * (q1 - q0))
+    assert motion.free == (not touching.any())
+    if touching.any():
+        assert motion.fraction <= t[touching.argmax()]
