@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import ConvexHull
 
+import armillary as arm
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
 from armillary.model.shapes import (
@@ -103,3 +104,24 @@ BEYOND: dict[type[Shape], Callable[[Any, np.ndarray], np.ndarray]] = {
     Tetrahedron: lambda s, p: out_of_hull(s.corners, p),
     ConvexPolyhedron: lambda s, p: out_of_hull(s.vertices, p),
 }
+
+
+def without_meshes(cell: arm.Cell) -> arm.Cell:
+    """Return a cell with a ball in place of each mesh."""
+    ball = Sphere(radius=0.1)
+    return cell.replace(
+        manipulators=[
+            m.replace(
+                links=[
+                    link.replace(
+                        collisions=[
+                            s if isinstance(s, Primitive) else ball
+                            for s in link.collisions
+                        ]
+                    )
+                    for link in m.links
+                ]
+            )
+            for m in cell.manipulators
+        ]
+    )

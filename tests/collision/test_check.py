@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 import armillary as arm
 from armillary.collision.check import CollisionCheck
 from armillary.errors import ModelError, ShapeError
-from armillary.model.shapes import Mesh
 from armillary.shapes import (
     Box,
     Capsule,
@@ -28,7 +27,7 @@ from armillary.shapes import (
     Sphere,
     distance,
 )
-from solids import SOLIDS
+from solids import SOLIDS, without_meshes
 from strategies import cells_and_states, laws
 
 Array = np.ndarray
@@ -85,25 +84,6 @@ def agree(
             np.testing.assert_allclose(step, each.distance * each.normal, atol=EXACT)
             np.testing.assert_allclose(np.linalg.norm(each.normal), 1.0)
     return expected
-
-
-def without_meshes(cell: arm.Cell) -> arm.Cell:
-    ball = Sphere(radius=0.1)
-    return cell.replace(
-        manipulators=[
-            m.replace(
-                links=[
-                    link.replace(
-                        collisions=[
-                            ball if isinstance(s, Mesh) else s for s in link.collisions
-                        ]
-                    )
-                    for link in m.links
-                ]
-            )
-            for m in cell.manipulators
-        ]
-    )
 
 
 @given(cells_and_states(), st.sampled_from([0.0, 0.3, 3.0]), st.integers(0, 2**32))

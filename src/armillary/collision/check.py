@@ -14,6 +14,7 @@ import numpy.typing as npt
 from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.contact import Contact, contact_of, nearest_first
+from armillary.collision.gradient import gradients
 from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
 from armillary.collision.pairs import pairs
 from armillary.collision.precision import Precision, double_precision, precision_of
@@ -201,6 +202,36 @@ class CollisionCheck:
             values = self._all_values(X)
             found[rows] = np.minimum.reduceat(values, self._tables.starts, axis=1)
         return found.reshape(*batch, len(self.pairs))
+
+    def gradients(self, q: npt.ArrayLike) -> Array:
+        """Return the slopes of `distances` by joint positions.
+
+        Where distances have an edge, as between two nearest points, it is the slope on
+        one side of it.
+
+        Args:
+            q: Joint positions [m or rad], shape (..., n).
+
+        Returns:
+            Slopes [m per unit of q], shape (..., k, n); NaN where distances are.
+
+        Raises:
+            ShapeError: `q` has another shape.
+        """
+        Q, batch = self._rows(q)
+        starts, count = self._tables.starts, len(self.pairs)
+        found = np.zeros((len(Q), count, Q.shape[1]))
+        for rows, X in self._blocks(Q):
+            values = self._all_values(X)
+            spans = np.split(values, starts[1:], axis=1)
+            nearest = np.stack([np.argmin(each, axis=1) for each in spans], axis=1)
+            nearest += starts
+            found[rows] = gradients(
+                self._tables, self._placed, self.state, Q[rows], X, nearest
+            )
+            is_nan = np.isnan(np.take_along_axis(values, nearest, axis=1))
+            found[rows][is_nan] = np.nan
+        return found.reshape(*batch, count, Q.shape[1])
 
     def contacts(
         self, q: npt.ArrayLike, *, within: float | None = None

@@ -76,5 +76,8 @@ def nearest_first(contact: Contact) -> tuple[bool, float]:
 
 
 def whole_pose(X: Array) -> Array:
-    """Return a pose of shape (3, 4) as (4, 4)."""
-    return np.vstack([X, [0.0, 0.0, 0.0, 1.0]])
+    """Return poses of shape (..., 3, 4) as (..., 4, 4)."""
+    whole = np.zeros((*X.shape[:-2], 4, 4))
+    whole[..., :3, :] = X
+    whole[..., 3, 3] = 1.0
+    return whole
