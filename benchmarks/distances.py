@@ -147,6 +147,7 @@ def _from_python(a: Primitive, b: Primitive, X: np.ndarray, question: str) -> Ta
                 found[k] = -1.0 if truth else 1.0
             return found
 
+        collisions.shapes = shapes  # pyright: ignore[reportFunctionMemberAccess]
         return collisions
     compute, request = coal.ComputeDistance(*shapes), coal.DistanceRequest()
     request.enable_signed_distance = question == "signed"
