@@ -342,11 +342,8 @@ class _Code:
         """Call the code that a record chooses."""
         f, (_, layout, record) = self.f, self.fields[stage.code]
         code, tables = (layout.load(record, stage.code, k) for k in range(2))
-        sizes = [math.prod(self.pipeline.shape_of(name)) for name in stage.inputs]
-        inputs = [
-            self.pointer(name, size)
-            for name, size in zip(stage.inputs, sizes, strict=True)
-        ]
+        shape_of = self.pipeline.shape_of
+        inputs = [self.pointer(x, math.prod(shape_of(x))) for x in stage.inputs]
         outputs = [self.columns[port.name] for port in stage.outputs]
         counted = (
             f.constant(self.bits, -1)
