@@ -16,6 +16,7 @@ from benchmarks import (
     arms,
     cells,
     closed,
+    collisions,
     costs,
     distance_agreement,
     distances,
@@ -38,6 +39,7 @@ GROUPS = {
     "cells": cells,
     "loops": loops,
     "distances": distances,
+    "collisions": collisions,
     "pipelines": pipelines,
     "scripted": scripted,
 }
