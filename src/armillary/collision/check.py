@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, final
@@ -17,7 +17,7 @@ from armillary.collision.contact import Contact, contact_of, nearest_first
 from armillary.collision.gradient import gradients
 from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
 from armillary.collision.pairs import pairs
-from armillary.collision.precision import Precision, double_precision, precision_of
+from armillary.collision.precision import double_precision, precision_of
 from armillary.collision.shape_pairs import Placed
 from armillary.collision.tested_shapes import placed_shapes, tables_of
 from armillary.errors import ModelError, ShapeError
@@ -38,8 +38,6 @@ __all__ = ["CollisionCheck", "Contact", "collision"]
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
-
-NOTHING: Final[Mapping[str, Any]] = {}
 
 BLOCK: Final = 1 << 17
 """Pairs of shapes, or frames, of the rows that are computed at once."""
@@ -137,12 +135,12 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
+        if not self._constant > self.margin:
+            return np.ones(self._rows(q)[1], np.bool_)
         verdict = self._verdict_of_one(q)
         if verdict is not None:
             return verdict
         Q, batch = self._rows(q)
-        if not self._constant > self.margin:
-            return np.ones(batch, np.bool_)
         verdicts = self._answers("touching", Q)
         touching: Truths = verdicts > UNDECIDED
         left = np.flatnonzero(verdicts == UNDECIDED)
@@ -152,20 +150,22 @@ class CollisionCheck:
 
     def _verdict_of_one(self, q: Any) -> Truths | None:
         """Return the answer for one row, where that is quick; else None."""
-        kernel = self.__dict__.get("kept", NOTHING).get("touching")
-        if (
-            kernel is None
-            or type(q) is not np.ndarray
-            or q.shape != (self._moving.joints,)
-            or q.dtype.kind != "f"
-            or not (self._moving.is_compiled and self._constant > self.margin)
-        ):
+        if not (type(q) is np.ndarray and q.ndim == 1 and q.dtype.kind == "f"):
+            return None
+        kernel = self._quick
+        if kernel is None or len(q) != self._moving.joints:
             return None
         if q.dtype != kernel.dtype:
             with np.errstate(over="ignore"):
                 q = q.astype(kernel.dtype)
         verdict = kernel(q)
         return None if verdict == UNDECIDED else np.greater(verdict, UNDECIDED)
+
+    @cached_property
+    def _quick(self) -> Kernel | None:
+        """Return the kernel that tells of one row whether links touch, if one can."""
+        can = self._moving.is_compiled and len(self._tables.links) > 0
+        return self._kernel("touching") if can else None
 
     def clearance(self, q: npt.ArrayLike) -> Array:
         """Return the least distance of all pairs.
@@ -344,24 +344,23 @@ class CollisionCheck:
                 (0.0, UNDECIDED) if asked == "touching" else (np.inf, np.nan)
             )
             return np.where(np.isnan(Q).any(axis=1), unknown, known)
-        kernel: Kernel = kept(self, asked, lambda: self._kernel(asked))
+        kernel = self._kernel(asked)
         if self._moving.is_compiled:
             with np.errstate(over="ignore"):
                 return kernel(Q.astype(kernel.dtype, copy=False))
         return kernel(self._moving.interpreted(self.state, Q))
 
     def _kernel(self, asked: Question) -> Kernel:
-        precision = self._precision
-        if asked == "clearance":
-            precision = double_precision(self._moving, self._extent)
-        return self._tables.kernel(
-            self._moving, self.state, self._placed, asked, self.margin, precision
-        )
+        """Return the kernel of a question, which this keeps."""
+        return kept(self, asked, lambda: self._made(asked))
 
-    @cached_property
-    def _precision(self) -> Precision:
-        pairs = self._tables.pairs
-        return precision_of(self._moving, self.state, pairs, self._placed, self._extent)
+    def _made(self, asked: Question) -> Kernel:
+        moving, state, placed = self._moving, self.state, self._placed
+        precision = double_precision(moving, self._extent)
+        if asked == "touching":
+            pairs = self._tables.pairs
+            precision = precision_of(moving, state, pairs, placed, self._extent)
+        return self._tables.kernel(moving, state, placed, asked, self.margin, precision)
 
     @cached_property
     def _extent(self) -> float:

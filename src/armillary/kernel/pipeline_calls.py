@@ -70,7 +70,7 @@ class Callees:
         packed = pack_all(pipeline.tables, tables, pipeline.columns, dtype)
         ranges = [np.atleast_2d(np.asarray(spans[name], np.int64)) for name in packed]
         for table, span in zip(pipeline.tables, ranges, strict=True):
-            for each in np.unique(span[:, 1]).tolist():
+            for each in span[span[:, 1] != 1, 1][:1].tolist():
                 table.check_count(each)
         count = max((len(each) for each in ranges), default=1)
         words = np.zeros((count, max(1, len(packed)), 2), np.int64)
@@ -126,12 +126,14 @@ def called_in(
         KernelError: A code is not one of `callees`, or they take or return something
             else than is given.
     """
-    known = np.concatenate([np.zeros((0, 2), np.int64), *(c.codes for c in callees)])
+    codes = [np.zeros((0, 2), np.int64), *(each.codes for each in callees)]
+    known = np.sort(np.concatenate(codes)[:, 1])
     for call in calls_in(pipeline.stages):
         for records in packed.values():
             if call.code in (records.dtype.names or ()):
-                given = np.unique(records[call.code][:, 1])
-                if not np.isin(given, known[:, 1]).all():
+                given = records[call.code][:, 1]
+                at = np.searchsorted(known, given)
+                if (at == len(known)).any() or (known[at] != given).any():
                     raise KernelError(
                         f"'{call.code}' of '{pipeline.name}' is not a code of what it "
                         "is given to call."

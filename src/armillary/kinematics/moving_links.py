@@ -96,7 +96,8 @@ class MovingLinks:
         """Return the moving link that a link is fixed to, and its pose in that."""
         pose: Pose = IDENTITY
         while link >= 0 and link not in self._places:
-            pose = tree.placement(link) @ tree.links[link].joint.precursor @ pose
+            inner = tree.links[link].joint.precursor
+            pose = tree.placement(link) @ (pose if inner.is_identity else inner @ pose)
             link = tree.parents[link]
         return Held(self._places[link], pose)
 

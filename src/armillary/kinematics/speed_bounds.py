@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from armillary.kinematics.moving_links import MovingLinks
+from armillary.model.drive import Drive
 from armillary.model.joint import Joint
 from armillary.model.tree import Tree
 from armillary.spatial.pose import IDENTITY
@@ -19,6 +21,7 @@ __all__ = ["SpeedBounds"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
+Range: TypeAlias = tuple[float, float]
 
 
 class SpeedBounds(NamedTuple):
@@ -67,13 +70,7 @@ class SpeedBounds(NamedTuple):
             inner = held.pose @ tree.placement(link) @ joint.precursor
             parents[row] = held.row
             own = slice(int(starts[row]), int(starts[row + 1]))
-            ranges = [
-                sorted(
-                    each.multiplier * q + each.offset
-                    for q in _range(each.of, lower, upper)
-                )
-                for each in drives[row]
-            ]
+            ranges = tuple(_positions(each, lower, upper) for each in drives[row])
             speeds = _speeds(joint, ranges)
             angular[own] = speeds[1]
             linear[row, own] = speeds[0]
@@ -84,9 +81,7 @@ class SpeedBounds(NamedTuple):
                 else:  # what a loop does to it is not known
                     linear[row, k] = angular[k] = math.inf
                     joints[k] = 1.0
-            hops[row] = np.linalg.norm(inner.position) + _farthest(
-                joint, ranges, speeds
-            )
+            hops[row] = np.linalg.norm(inner.position) + _farthest(joint, ranges)
         depth = 0
         for row in _parents_first(parents):
             up = parents[row]
@@ -119,13 +114,17 @@ class SpeedBounds(NamedTuple):
         return found.sum(axis=1)
 
 
-def _range(joint: int, lower: Array, upper: Array) -> tuple[float, float]:
-    if joint >= len(lower):
+def _positions(drive: Drive, lower: Array, upper: Array) -> Range:
+    """Return between which positions a drive moves a joint."""
+    if drive.of >= len(lower):
         return -math.inf, math.inf
-    return float(lower[joint]), float(upper[joint])
+    ends = (float(each[drive.of]) for each in (lower, upper))
+    one, other = (drive.multiplier * q + drive.offset for q in ends)
+    return min(one, other), max(one, other)
 
 
-def _speeds(joint: Joint, ranges: Sequence[Sequence[float]]) -> tuple[Any, Any]:
+@lru_cache(maxsize=1024)
+def _speeds(joint: Joint, ranges: tuple[Range, ...]) -> tuple[Any, Any]:
     if len(ranges) == 1:
         ((low, high),) = ranges
         return joint.speed_bounds(low, high)
@@ -134,9 +133,8 @@ def _speeds(joint: Joint, ranges: Sequence[Sequence[float]]) -> tuple[Any, Any]:
     return of_mechanism.speed_bounds(lower, upper)
 
 
-def _farthest(
-    joint: Joint, ranges: Sequence[Sequence[float]], speeds: tuple[Any, Any]
-) -> float:
+@lru_cache(maxsize=1024)
+def _farthest(joint: Joint, ranges: tuple[Range, ...]) -> float:
     """Return a bound of the distance between a joint's frames, precursor left out."""
     if len(ranges) == 1:
         ((low, high),) = ranges
@@ -147,7 +145,7 @@ def _farthest(
     if not np.isfinite(upper - lower).all():
         return math.inf
     middle = joint.motion.pose(*(0.5 * (lower + upper)).tolist()).position
-    way = _product(speeds[0], 0.5 * (upper - lower)).sum()
+    way = _product(_speeds(joint, ranges)[0], 0.5 * (upper - lower)).sum()
     return float(np.linalg.norm(middle) + way)
 
 
