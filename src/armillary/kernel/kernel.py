@@ -9,7 +9,8 @@ import keyword
 import math
 import operator
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -116,6 +117,26 @@ class Kernel:
                 np.copyto(result, array)
         several: Any = results
         return results[0] if len(results) == 1 else several
+
+    def spread(self, inputs: Sequence[Any]) -> tuple[list[Array], Batch]:
+        """Return the inputs of a call as arrays of one batch shape, and that shape.
+
+        Raises:
+            ShapeError: As for a call.
+        """
+        program = self._native.program
+        arrays = as_inputs(program, inputs, self.dtype)
+        batch = batch_shape(program, arrays)
+        return spread_out(program, arrays, batch), batch
+
+    def with_batches(self, compute: Callable[..., Array]) -> Kernel:
+        """Return the same kernel, but batches are computed by a function.
+
+        Args:
+            compute: Called like a kernel; pickled with it.
+        """
+        pickled = _with_batches, (self, compute)
+        return kernel_of(replace(self._native, pickled=pickled), compute)
 
     def __repr__(self) -> str:
         native = self._native
@@ -285,10 +306,11 @@ def _run(
             finish(native.core, native.with_numpy(), state, results, failed)
 
 
-def kernel_of(native: Native) -> Kernel:
+def kernel_of(native: Native, batches: Callable[..., Array] | None = None) -> Kernel:
     """Return the kernel that calls machine code, of a class of its own.
 
-    The class has its documentation and its compiled call.
+    The class has its documentation and its compiled call, besides which `batches` may
+    replace `Kernel.__call__`.
     """
     program = native.program
     parameters = [
@@ -305,11 +327,13 @@ def kernel_of(native: Native) -> Kernel:
         "__doc__": _documentation(program),
         "__signature__": inspect.Signature(parameters),
     }
+    if batches:
+        members["__call__"] = staticmethod(batches)
     if native.call:
         members["__call__"] = binding.make_function(
             native.call,
             native.dtype,
-            Kernel(native).__call__,
+            batches or Kernel(native).__call__,
             program.name,
             native.owned,
             int(native.state[STATE.offsets["tables"] // 8]),
@@ -358,6 +382,10 @@ def compile(
         KernelError: The type, the lanes, or the program's arrays have no native code.
     """
     return kernel_of(native_of(program, dtype, lanes))
+
+
+def _with_batches(kernel: Kernel, compute: Callable[..., Array]) -> Kernel:
+    return kernel.with_batches(compute)
 
 
 def _restored(program: Program, dtype: str, requested: int) -> Kernel:

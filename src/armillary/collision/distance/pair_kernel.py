@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, Literal, TypeAlias, final
 
 import numpy as np
@@ -14,11 +14,17 @@ from armillary.collision.distance.depth import RECORDS, TABLES
 from armillary.collision.distance.separation import COLUMNS, Separation
 from armillary.collision.distance.sizes import form_of, numbers_of, with_numbers
 from armillary.collision.distance.support import hull_records, hull_table, sizes_of
-from armillary.collision.distance.table import has_formula, is_listed, stages_of
+from armillary.collision.distance.table import (
+    has_formula,
+    is_listed,
+    is_search,
+    stages_of,
+)
 from armillary.kernel.kernel import Kernel
 from armillary.kernel.pipeline import Each, Pipeline, Stage
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.tables import Table, reals
+from armillary.kernel.two_passes import in_two_passes
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import ConvexPolyhedron, Sphere
 from armillary.spatial.pose import IDENTITY, Pose
@@ -40,6 +46,9 @@ Asked: TypeAlias = Literal["all", "value", "free", "gap", "touch"]
 ValueAsked: TypeAlias = Literal["value", "free", "gap", "touch"]
 
 Sizes: TypeAlias = Literal["table", "alone", "rows", "called"]
+
+WITHOUT_DEPTH: Final[Mapping[Asked, ValueAsked]] = {"value": "free", "gap": "touch"}
+"""What gives the same where shapes are apart."""
 
 RESULTS: Final = {"value": (), "gap": (), "points": (2, 3), "normal": (3,)}
 
@@ -75,7 +84,13 @@ def pair_kernel(
     for side, shape in (("a", a), ("b", b)):
         if sizes_of(shape, side):
             sizes[side] = [numbers_of(shape)]
-    return _with_tables(code, a, b, sizes)
+    kernel = _with_tables(code, a, b, sizes)
+    if asked not in WITHOUT_DEPTH or not is_search(a, b):
+        return kernel
+    first = a, b, WITHOUT_DEPTH[asked], dtype
+    if is_turned:
+        first = b, a, *first[2:]
+    return in_two_passes(kernel, partial(pair_kernel, *first))
 
 
 @lru_cache(maxsize=1024)
@@ -96,7 +111,11 @@ def rows_kernel(a: Primitive, b: Primitive, asked: ValueAsked) -> Kernel:
     """
     dtype = np.dtype(np.float64)
     code = _compiled(form_of(a), form_of(b), asked, False, "rows", dtype)
-    return _with_tables(code, a, b, {})
+    kernel = _with_tables(code, a, b, {})
+    if asked not in WITHOUT_DEPTH or not is_search(a, b):
+        return kernel
+    first = partial(rows_kernel, a, b, WITHOUT_DEPTH[asked])
+    return in_two_passes(kernel, first)
 
 
 def _with_tables(

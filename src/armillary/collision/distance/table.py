@@ -92,6 +92,11 @@ def is_listed(a: Primitive, b: Primitive) -> bool:
     return (type(a), type(b)) in FORMULAS or not is_turned
 
 
+def is_search(a: Primitive, b: Primitive) -> bool:
+    """Return whether a pair, in a listed order, is done by iteration."""
+    return not (has_formula(a, b) or isinstance(a, HalfSpace))
+
+
 def stages_of(
     a: Primitive, b: Primitive, *, is_full: bool, has_depth: bool, has_distance: bool
 ) -> tuple[Stage, ...]:
