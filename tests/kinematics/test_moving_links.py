@@ -22,12 +22,12 @@ def check_all_links(cell: arm.Cell, state: arm.State, Q: Any) -> None:
     by_python = moving.interpreted(bound, Q) if not bound.passive else X
     np.testing.assert_allclose(by_python, X, atol=1e-9)
     for link in range(len(cell.workcell.links)):
-        held = moving.held(bound.tree, link)
+        carrier = moving.fixed_to(bound.tree, link)
         whole = np.zeros((len(Q), 4, 4))
         whole[:, 3, 3] = 1.0
-        whole[:, :3] = X[:, held.row]
+        whole[:, :3] = X[:, carrier.row]
         expected = cell.fk(bound.tree.name(link), state=state)(Q)
-        np.testing.assert_allclose(whole @ held.pose.matrix(), expected, atol=1e-9)
+        np.testing.assert_allclose(whole @ carrier.pose.matrix(), expected, atol=1e-9)
 
 
 @given(cells_and_states(), st.integers(0, 2**32))

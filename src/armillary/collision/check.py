@@ -22,7 +22,7 @@ from armillary.collision.shape_pairs import Placed
 from armillary.collision.tested_shapes import placed_shapes, tables_of
 from armillary.errors import ModelError, ShapeError
 from armillary.kernel import Kernel
-from armillary.kernel.arguments import as_inputs, broadcast
+from armillary.kernel.arguments import broadcast
 from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
 from armillary.kinematics.state import State
@@ -33,7 +33,7 @@ from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program
 
-__all__ = ["CollisionCheck", "Contact", "collision"]
+__all__ = ["CollisionCheck", "Contact", "check_margin", "collision"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -72,8 +72,7 @@ def collision(
         ModelError: A mesh of a link that is tested cannot be read, two half spaces are
             to be tested, there are too many pairs, or the margin is invalid.
     """
-    if not 0.0 <= margin < np.inf:
-        raise ModelError(f"The margin must be finite and at least 0, not {margin!r}.")
+    check_margin(margin)
     bound = home(cell) if state is None else bound_state(cell, state)
     tested = pairs(cell, bound, rules=rules)
     moving = moving_links(cell)
@@ -82,6 +81,12 @@ def collision(
     return CollisionCheck(
         cell, bound, rules, tested, float(margin), tables, placed, moving, meshes
     )
+
+
+def check_margin(margin: float) -> None:
+    """Raise a `ModelError` if a margin is invalid."""
+    if not 0.0 <= margin < np.inf:
+        raise ModelError(f"The margin must be finite and at least 0, not {margin!r}.")
 
 
 @final
@@ -136,11 +141,11 @@ class CollisionCheck:
             ShapeError: `q` has another shape.
         """
         if not self._constant > self.margin:
-            return np.ones(self._rows(q)[1], np.bool_)
+            return np.ones(self._rows(q=q)[1], np.bool_)
         verdict = self._verdict_of_one(q)
         if verdict is not None:
             return verdict
-        Q, batch = self._rows(q)
+        (Q,), batch = self._rows(q=q)
         verdicts = self._answers("touching", Q)
         touching: Truths = verdicts > UNDECIDED
         left = np.flatnonzero(verdicts == UNDECIDED)
@@ -180,7 +185,7 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
-        Q, batch = self._rows(q)
+        (Q,), batch = self._rows(q=q)
         return self._least(Q).reshape(batch)
 
     def distances(self, q: npt.ArrayLike) -> Array:
@@ -196,7 +201,7 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
-        Q, batch = self._rows(q)
+        (Q,), batch = self._rows(q=q)
         found = np.full((len(Q), len(self.pairs)), np.inf)
         for rows, X in self._blocks(Q):
             values = self._all_values(X)
@@ -218,7 +223,7 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
-        Q, batch = self._rows(q)
+        (Q,), batch = self._rows(q=q)
         starts, count = self._tables.starts, len(self.pairs)
         found = np.zeros((len(Q), count, Q.shape[1]))
         for rows, X in self._blocks(Q):
@@ -247,7 +252,7 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
-        Q, batch = self._rows(q)
+        (Q,), batch = self._rows(q=q)
         if batch:
             raise ShapeError(
                 f"contacts are of one q of shape {Q.shape[-1:]}, not of "
@@ -293,7 +298,7 @@ class CollisionCheck:
                 that is not compiled moves them, and there is no `step`; or `step` is
                 not above 0.
         """
-        Q0, Q1, batch = self._ends(q0, q1)
+        (Q0, Q1), batch = self._rows(q0=q0, q1=q1)
         if not self._constant > self.margin:
             fraction = np.zeros(len(Q0))
             reason = np.full(len(Q0), MotionReason.CONTACT, np.int8)
@@ -326,16 +331,6 @@ class CollisionCheck:
             self.margin,
             self._extent,
         )
-
-    def _ends(
-        self, q0: npt.ArrayLike, q1: npt.ArrayLike
-    ) -> tuple[Array, Array, tuple[int, ...]]:
-        """Return both ends of motions as rows, and the shape of their batch."""
-        n = self._moving.joints
-        ports = tuple(Port(name, (n,)) for name in ("q0", "q1"))
-        arrays, batch = broadcast(Program("motion", ports, (), (), ()), (q0, q1))
-        Q0, Q1 = (each.reshape(math.prod(batch), n) for each in arrays)
-        return Q0, Q1, batch
 
     def _answers(self, asked: Question, Q: Array) -> Array:
         """Return the answers of a kernel about pairs that move: (n, joints) -> (n,)."""
@@ -413,13 +408,13 @@ class CollisionCheck:
         bounds = table.bounds(self._placed, X, rows, which)
         return np.where(np.isnan(bounds), np.nan, values)
 
-    def _rows(self, q: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
+    def _rows(self, **given: npt.ArrayLike) -> tuple[list[Array], tuple[int, ...]]:
         """Return joint positions as rows, and the shape of their batch."""
-        joints = len(self.cell.joint_names)
-        port = Port("q", (joints,))
-        (Q,) = as_inputs(Program("collision", (port,), (), (), ()), [q])
-        batch = Q.shape[:-1]
-        return Q.reshape(int(np.prod(batch)), joints), batch
+        n = self._moving.joints
+        ports = tuple(Port(name, (n,)) for name in given)
+        program = Program("collision", ports, (), (), ())
+        arrays, batch = broadcast(program, tuple(given.values()))
+        return [each.reshape(math.prod(batch), n) for each in arrays], batch
 
     def _blocks(self, Q: Array) -> Iterator[tuple[slice, Array]]:
         """Yield some rows at a time with poses of all links; nothing without pairs."""

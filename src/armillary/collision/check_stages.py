@@ -15,7 +15,7 @@ import numpy as np
 
 from armillary.kernel.pipeline import Call, Each, Pipeline, Stage, When
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
-from armillary.kernel.tables import Table, code, index, reals, span
+from armillary.kernel.tables import Field, Table, code, index, reals, span
 from armillary.kinematics.moving_links import POSES, MovingLinks
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number, dot, subtract, three
@@ -23,7 +23,6 @@ from armillary.trace import Port, Program, trace
 from armillary.trace.functions import absolute, maximum, select, sqrt
 
 __all__ = [
-    "CALL",
     "CENTRES",
     "SHAPE_PAIRS",
     "SPHERES",
@@ -32,8 +31,9 @@ __all__ = [
     "Question",
     "check_pipeline",
     "compiled",
+    "least_of_near_stages",
     "limits",
-    "nearer",
+    "link_pairs",
     "placed_stages",
     "program",
     "square",
@@ -53,16 +53,6 @@ SPHERES: Final = Table(
     "spheres",
     (index("carrier_pose", POSES), reals("centre", VECTOR), index("sphere", CENTRES)),
 )
-LINK_PAIRS: Final = Table(
-    "link_pairs",
-    (
-        index("link_a", CENTRES),
-        index("link_b", CENTRES),
-        reals("link_reach"),
-        span("of_spheres", "sphere_pairs"),
-        span("of_shapes", "shape_pairs"),
-    ),
-)
 SPHERE_PAIRS: Final = Table(
     "sphere_pairs",
     (index("sphere_a", CENTRES), index("sphere_b", CENTRES), reals("sphere_reach")),
@@ -81,6 +71,21 @@ SHAPE_PAIRS: Final = Table(
 """`X_A` and `X_B` are in the order that the code of the pair takes them in."""
 
 CALL: Final = Call("distance", ("X_A", "X_B"), (VALUE,))
+
+
+def link_pairs(*more: Field) -> Table:
+    """Return the table of pairs of links, whose records may have more fields."""
+    return Table(
+        "link_pairs",
+        (
+            index("link_a", CENTRES),
+            index("link_b", CENTRES),
+            reals("link_reach"),
+            span("of_spheres", "sphere_pairs"),
+            span("of_shapes", "shape_pairs"),
+            *more,
+        ),
+    )
 
 
 def limits(joints: int) -> Table:
@@ -112,7 +117,7 @@ def check_pipeline(moving: MovingLinks, spheres: int, asked: Question) -> Pipeli
             *moving.tables,
             limits(moving.joints),
             SPHERES,
-            LINK_PAIRS,
+            link_pairs(),
             SPHERE_PAIRS,
             SHAPE_PAIRS,
         ),
@@ -143,11 +148,11 @@ def placed_stages(moving: MovingLinks) -> tuple[Stage, ...]:
     given = {POSES: (moving.count, 3, 4)}
     if moving.is_compiled:
         given |= dict.fromkeys(("q", "most_q"), (moving.joints,))
-    place = {"carrier_pose": (3, 4), "centre": VECTOR, "extent": ()}
+    carried = {"carrier_pose": (3, 4), "centre": VECTOR, "extent": ()}
     bounds = {"extent": (), "most_extent": (), "usual": ()}
     return (
         program(_usual, "usual extent", **given),
-        Each("spheres", (program(_place, "sphere extent", **place),)),
+        Each("spheres", (program(_centre, "sphere extent", **carried),)),
         program(_sound, "sound", **bounds),
     )
 
@@ -161,7 +166,7 @@ def _usual(poses: Any, q: Any = (), most_q: Any = ()) -> Any:
     return select(is_usual, 1.0, 0.0), 0.0
 
 
-def _place(carrier_pose: Any, centre: Any, extent: Any) -> Any:
+def _centre(carrier_pose: Any, centre: Any, extent: Any) -> Any:
     x, y, z = Pose.from_matrix(carrier_pose) @ three(centre)
     most = maximum(maximum(absolute(x), absolute(y)), absolute(z))
     return (x, y, z), select(most > extent, most, extent)
@@ -263,31 +268,31 @@ def _verdict(sound: Any, going: Any, doubt: Any) -> Any:
 
 def _clearance(moving: MovingLinks) -> tuple[Stage, ...]:
     link = {"link_a": VECTOR, "link_b": VECTOR, "link_reach": (), "least": ()}
+    near = program(_may_be_less, "near", **link)
+    return (
+        *placed_stages(moving),
+        program(_begin_least, "least", sound=()),
+        Each("link_pairs", (near, When("near", least_of_near_stages()))),
+        program(_same, "found", least=()),
+    )
+
+
+def least_of_near_stages() -> tuple[Stage, ...]:
+    """Return stages by which `least` becomes no more than the distance of two links."""
     sphere = {"sphere_a": VECTOR, "sphere_b": VECTOR, "sphere_reach": (), "least": ()}
     shape = {"shape_a": VECTOR, "shape_b": VECTOR, "shape_reach": (), "least": ()}
-    near = (
+    exact = CALL, program(_least, "least", value=(), least=())
+    return (
         Each(
             "sphere_pairs",
-            (program(nearer, "least", **sphere),),
+            (program(_least_of_spheres, "least", **sphere),),
             within="of_spheres",
         ),
         Each(
             "shape_pairs",
-            (
-                program(_may_be_less, "near_shape", **shape),
-                When(
-                    "near_shape",
-                    (CALL, program(_least, "least", value=(), least=())),
-                ),
-            ),
+            (program(_may_be_less, "near_shape", **shape), When("near_shape", exact)),
             within="of_shapes",
         ),
-    )
-    return (
-        *placed_stages(moving),
-        program(_begin_least, "least", sound=()),
-        Each("link_pairs", (program(_may_be_less, "near", **link), When("near", near))),
-        program(_same, "found", least=()),
     )
 
 
@@ -308,8 +313,7 @@ def _may_be_less(a: Any, b: Any, reach: Any, least: Any) -> Any:
     return select(least > 0.0, least, 0.0 * least) - gap
 
 
-def nearer(a: Any, b: Any, reach: Any, least: Any) -> Any:
-    """Return the lesser of a distance and that of two spheres."""
+def _least_of_spheres(a: Any, b: Any, reach: Any, least: Any) -> Any:
     return _least(sqrt(square(a, b)) - reach, least)
 
 

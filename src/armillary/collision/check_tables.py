@@ -86,7 +86,7 @@ class CheckTables:
         Args:
             tested: The pairs of links.
             shapes: The shapes of those links, sorted as `tested.links` is.
-            rows: The places of the moving links that they move with.
+            rows: The rows of the moving links that they move with.
 
         Raises:
             ModelError: Both shapes of a pair are half spaces.
@@ -131,7 +131,7 @@ class CheckTables:
         )
 
     def spheres(self, placed: Placed) -> tuple[Indices, Array]:
-        """Return the places that spheres move with, and their centres there."""
+        """Return the rows of links that spheres move with, and their centres there."""
         first = self.first[:-1]
         frames, count = placed.frames[first], len(first)
         turned = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres[:count])
@@ -241,10 +241,14 @@ class CheckTables:
 
         X: Poses of moving links, shape (f, 3, 4).
         """
-        rows, centres = self.spheres(placed)
-        P = np.einsum("kij,kj->ki", X[rows, :, :3], centres)
-        reach = np.abs(P + X[rows, :, 3]).max(axis=1) + self.radii
+        reach = np.abs(self._centres_at(placed, X)).max(axis=1) + self.radii
         return float(reach[np.isfinite(reach)].max(initial=0.0))
+
+    def _centres_at(self, placed: Placed, X: Array) -> Array:
+        """Return the centres of spheres in the world, (f, 3, 4) -> (s, 3)."""
+        rows, centres = self.spheres(placed)
+        turned = np.einsum("kij,kj->ki", X[rows, :, :3], centres)
+        return np.asarray(turned + X[rows, :, 3])
 
     def rates(self, speeds: SpeedBounds, placed: Placed) -> Array:
         """Return how fast links of each pair may approach each other.
@@ -271,11 +275,8 @@ class CheckTables:
         Returns:
             Positions in `tested`, sorted, shape (p,).
         """
-        rows, centres = self.spheres(placed)
         count = len(self.first) - 1
-        frames, radii = X[rows[:count]], self.radii[:count]
-        turned = np.einsum("kij,kj->ki", frames[:, :, :3], centres[:count])
-        P: Array = turned + frames[:, :, 3]
+        P, radii = self._centres_at(placed, X)[:count], self.radii[:count]
         most = np.abs(P[np.isfinite(P)]).max(initial=0.0)
         found: list[Indices] = []
         step = max(1, BLOCK // max(1, count))

@@ -12,7 +12,7 @@ from armillary.collision.check_tables import CheckTables
 from armillary.collision.distance.pair import distance
 from armillary.collision.shape_pairs import Placed
 
-__all__ = ["Contact", "contact_of", "nearest_first", "whole_pose"]
+__all__ = ["Contact", "contact_of", "nearest_first"]
 
 Array = npt.NDArray[np.float64]
 
@@ -56,9 +56,7 @@ def contact_of(
     numbers: list[int] = table.pairs[at].tolist()
     a, b = (table.shapes[k] for k in numbers)
     X_A, X_B = (
-        whole_pose(X[placed.rows[k]])
-        @ placed.frames[k]
-        @ table.shapes[k].primary.matrix()
+        placed.link_poses(X[placed.rows[k]], k) @ table.shapes[k].primary.matrix()
         for k in numbers
     )
     found = distance(a.shape, X_A, b.shape, X_B)
@@ -73,11 +71,3 @@ def nearest_first(contact: Contact) -> tuple[bool, float]:
     """Return the key by which contacts are sorted: NaN comes last."""
     is_nan = np.isnan(contact.distance)
     return bool(is_nan), 0.0 if is_nan else contact.distance
-
-
-def whole_pose(X: Array) -> Array:
-    """Return poses of shape (..., 3, 4) as (..., 4, 4)."""
-    whole = np.zeros((*X.shape[:-2], 4, 4))
-    whole[..., :3, :] = X
-    whole[..., 3, 3] = 1.0
-    return whole

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_tables import CheckTables
-from armillary.collision.contact import whole_pose
 from armillary.collision.distance.pair import distance
 from armillary.collision.shape_pairs import Placed
 from armillary.kinematics.questions import jacobian
@@ -54,7 +53,7 @@ def gradients(
     for pair in np.unique(nearest).tolist():
         rows, at = np.nonzero(nearest == pair)
         sides: list[int] = tables.pairs.pairs[pair].tolist()
-        frames = [whole_pose(X[rows, placed.rows[k]]) @ placed.frames[k] for k in sides]
+        frames = [placed.link_poses(X[rows, placed.rows[k]], k) for k in sides]
         a, b = (shapes[k] for k in sides)
         at_a, at_b = (
             frame @ each.primary.matrix()

@@ -12,19 +12,19 @@ from __future__ import annotations
 from typing import Any, Final
 
 from armillary.collision.check_stages import (
-    CALL,
     CENTRES,
     SHAPE_PAIRS,
     SPHERE_PAIRS,
     SPHERES,
+    least_of_near_stages,
     limits,
-    nearer,
+    link_pairs,
     placed_stages,
     program,
     square,
 )
 from armillary.kernel.pipeline import Each, Pipeline, Stage, When, While
-from armillary.kernel.tables import Table, index, reals, span
+from armillary.kernel.tables import reals
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.spatial.vector import Number
 from armillary.trace import Port
@@ -41,21 +41,6 @@ LEAST_STEP: Final = 1e-9
 VECTOR: Final = (3,)
 
 
-def link_pairs(joints: int) -> Table:
-    """Return the table of pairs of links, with bounds of how fast they approach."""
-    return Table(
-        "link_pairs",
-        (
-            index("link_a", CENTRES),
-            index("link_b", CENTRES),
-            reals("link_reach"),
-            span("of_spheres", "sphere_pairs"),
-            span("of_shapes", "shape_pairs"),
-            reals("rates", (joints,)),
-        ),
-    )
-
-
 def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
     """Return the pipeline from the ends q0 and q1 of motions to how far they are free.
 
@@ -70,35 +55,9 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
     ends = {"q0": (n,), "q1": (n,)}
     pair = {"link_a": VECTOR, "link_b": VECTOR, "link_reach": (), "margin": ()}
     travel = {"travel": (n,), "rates": (n,)}
-    sphere = {"sphere_a": VECTOR, "sphere_b": VECTOR, "sphere_reach": ()}
-    shape = {"shape_a": VECTOR, "shape_b": VECTOR, "shape_reach": ()}
-    exact = (
-        Each(
-            "sphere_pairs",
-            (program(nearer, "least", **sphere, least=()),),
-            within="of_spheres",
-        ),
-        Each(
-            "shape_pairs",
-            (
-                program(_may_be_nearer, "near_shape", **shape, least=()),
-                When(
-                    "near_shape",
-                    (CALL, program(minimum, "least", value=(), least=())),
-                ),
-            ),
-            within="of_shapes",
-        ),
-        program(
-            _stepped,
-            "step gap",
-            least=(),
-            margin=(),
-            speed=(),
-            step=(),
-            gap=(),
-        ),
-    )
+    pace = {"least": (), "margin": (), "speed": (), "step": (), "gap": ()}
+    exact = *least_of_near_stages(), program(_stepped, "step gap", **pace)
+    end = {"t": (), "step": (), "gap": (), "rounding": (), "sound": ()}
     way: tuple[Stage, ...] = (
         program(_between, "q", t=(), **ends),
         *moving.stages,
@@ -111,15 +70,7 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
                 When("near", exact),
             ),
         ),
-        program(
-            _advance,
-            "t going touching",
-            t=(),
-            step=(),
-            gap=(),
-            rounding=(),
-            sound=(),
-        ),
+        program(_advance, "t going touching", **end),
     )
     return Pipeline(
         "collision_motion",
@@ -128,7 +79,7 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
             *moving.tables,
             limits(n),
             SPHERES,
-            link_pairs(n),
+            link_pairs(reals("rates", (n,))),
             SPHERE_PAIRS,
             SHAPE_PAIRS,
         ),
@@ -164,10 +115,6 @@ def _may_meet(
         speed = speed + select(way > 0.0, way * rate, 0.0)  # a rate may be infinite
     gap = sqrt(square(a, b)) - reach - margin
     return select(step * speed < gap, 0.0, 1.0), speed, 1e30
-
-
-def _may_be_nearer(a: Any, b: Any, reach: Any, least: Any) -> Any:
-    return maximum(least, 0.0) - (sqrt(square(a, b)) - reach)
 
 
 def _stepped(least: Any, margin: Any, speed: Any, step: Any, gap: Any) -> Any:

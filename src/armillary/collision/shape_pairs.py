@@ -61,7 +61,7 @@ class Placed(NamedTuple):
     """Where shapes are, in a state; arrays are read-only.
 
     Attributes:
-        rows: The places of the moving links that they move with, shape (n,).
+        rows: The rows of the moving links that they move with, shape (n,).
         frames: The frames of their own links in those, shape (n, 4, 4).
         matrices: Their own frames in those of moving links, shape (n, 3, 4).
         centres: Centres of their bounding spheres there, shape (n, 3).
@@ -71,6 +71,19 @@ class Placed(NamedTuple):
     frames: Array
     matrices: Array
     centres: Array
+
+    def link_poses(self, X: Array, shape: int) -> Array:
+        """Return the poses in the world of the link that has a shape.
+
+        X: Poses of the moving link that it moves with, shape (..., 3, 4).
+
+        Returns:
+            Shape (..., 4, 4).
+        """
+        whole = np.zeros((*X.shape[:-2], 4, 4))
+        whole[..., :3, :] = X
+        whole[..., 3, 3] = 1.0
+        return whole @ self.frames[shape]
 
 
 @final
@@ -197,7 +210,7 @@ class ShapePairs:
         pairs: The two shapes of each pair, shape (k, 2).
         kinds: The same pairs, by kinds of shapes.
         kind_of: The kind of each pair, shape (k,).
-        place_of: Its place there, shape (k,).
+        index_of: Its index there, shape (k,).
         matrices: Frames of the shapes in those of their links, shape (n, 4, 4).
         centres: Centres of bounding spheres there, shape (n, 3).
         radii: Their radii [m], infinite for half spaces, shape (n,).
@@ -207,7 +220,7 @@ class ShapePairs:
     pairs: Indices
     kinds: tuple[Kind, ...]
     kind_of: Indices
-    place_of: Indices
+    index_of: Indices
     matrices: Array
     centres: Array
     radii: Array
@@ -227,22 +240,22 @@ class ShapePairs:
         poses = [(s.primary @ s.shape.pose).matrix() for s in shapes]
         matrices = np.array(poses, np.float64).reshape(-1, 4, 4)
         kinds = tuple(_kinds(tuple(shapes), pairs))
-        kind_of, place_of = np.zeros((2, len(pairs)), np.int64)
+        kind_of, index_of = np.zeros((2, len(pairs)), np.int64)
         for k, kind in enumerate(kinds):
             kind_of[kind.pairs] = k
-            place_of[kind.pairs] = np.arange(len(kind.pairs))
-        arrays = pairs, matrices, centres, radii, kind_of, place_of
+            index_of[kind.pairs] = np.arange(len(kind.pairs))
+        arrays = pairs, matrices, centres, radii, kind_of, index_of
         for array in arrays:
             array.flags.writeable = False
         return cls(
-            tuple(shapes), pairs, kinds, kind_of, place_of, matrices, centres, radii
+            tuple(shapes), pairs, kinds, kind_of, index_of, matrices, centres, radii
         )
 
     def placed(self, rows: Indices, frames: Array) -> Placed:
         """Return where the shapes are.
 
         Args:
-            rows: The places of the moving links that they move with, shape (n,).
+            rows: The rows of the moving links that they move with, shape (n,).
             frames: The frames of their own links in those, shape (n, 4, 4).
         """
         centres = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres)
@@ -278,7 +291,7 @@ class ShapePairs:
         for k, kind in enumerate(self.kinds):
             chosen = np.flatnonzero(kinds == k)
             if len(chosen):
-                at = self.place_of[which[chosen]]
+                at = self.index_of[which[chosen]]
                 found[chosen] = kind.values(placed, X, rows[chosen], at, asked)
         return found
 

@@ -36,7 +36,7 @@ def tables_of(
     found = known.get((id(tested), meshes))  # it keeps these pairs alive
     if found is None:
         shapes, numbers = _shapes(cell, tested, meshes)
-        rows = np.array([moving.held(state.tree, k).row for k in numbers], np.int64)
+        rows = np.array([moving.fixed_to(state.tree, k).row for k in numbers], np.int64)
         found = CheckTables.of(tested, shapes, rows)
         if len(known) >= MOST_KEPT:
             known.clear()
@@ -48,9 +48,9 @@ def placed_shapes(tables: CheckTables, moving: MovingLinks, tree: Tree) -> Place
     """Return where the shapes are while bases are attached as in a tree."""
     first, shapes = tables.first, tables.pairs.shapes
     links = [shapes[int(k)].link for k in first[:-1]]
-    held = [moving.held(tree, tree.cell.frame(name).link) for name in links]
-    rows = np.array([each.row for each in held], np.int64)
-    frames = np.array([each.pose.matrix() for each in held]).reshape(-1, 4, 4)
+    fixed = [moving.fixed_to(tree, tree.cell.frame(name).link) for name in links]
+    rows = np.array([each.row for each in fixed], np.int64)
+    frames = np.array([each.pose.matrix() for each in fixed]).reshape(-1, 4, 4)
     counts = np.diff(first)
     return tables.pairs.placed(np.repeat(rows, counts), np.repeat(frames, counts, 0))
 
@@ -62,9 +62,9 @@ def _shapes(
     shapes: list[LinkShape] = []
     numbers: list[int] = []
     with_hulls: list[str] = []
-    places: list[int] = np.unique(tested.indices).tolist()
-    for place in places:
-        name = tested.links[place]
+    positions: list[int] = np.unique(tested.indices).tolist()
+    for k in positions:
+        name = tested.links[k]
         number = cell.frame(name).link
         link = cell.links[number]
         for shape in link.collision_shapes:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from armillary.collision.check import CollisionCheck, Contact, collision
+from armillary.collision.check import (
+    CollisionCheck,
+    Contact,
+    check_margin,
+    collision,
+)
 from armillary.collision.pairs import pairs
 from armillary.errors import ModelError, quote
 from armillary.kinematics.bound_state import bound_state
@@ -51,8 +56,7 @@ def violations(
     """
     given = bound_state(cell, state)
     found = list(violations_of(cell, given.positions, given.qd, tolerance))
-    if not 0.0 <= margin < math.inf:
-        raise ModelError(f"The margin must be finite and at least 0, not {margin!r}.")
+    check_margin(margin)
     if collisions and len(pairs(cell, given, rules=rules)):
         try:
             check = collision(cell, given, rules=rules, margin=margin, meshes=meshes)

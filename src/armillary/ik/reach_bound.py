@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from armillary.kinematics.inputs import Inputs
+from armillary.kinematics.joint_ranges import Range, farthest, ranges_of
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
-from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.pose import Pose
 
 Array = npt.NDArray[np.float64]
 
@@ -49,42 +49,30 @@ def reach_of(
         else:
             pose = pose @ X
 
+    def range_of(joint: int) -> Range:
+        if joint in selection.passive:
+            lower, upper, _ = tree.cell.joints.ranges
+            return float(lower[joint]), float(upper[joint])
+        if joint in selection.inputs:
+            k = selection.inputs.index(joint)
+            return float(limits[0][k]), float(limits[1][k])
+        rest = selection.rest[joint]
+        return rest, rest
+
     for link in reversed(tree.path(root, frame.link)):
         for base in tree.bases_among([link]):
             follow(tree.bases[base].frame.pose)
         joint, drives = tree.cell.links[link].joint, tree.drives[link]
         follow(joint.precursor)
-        ranges = [
-            [
-                drive.multiplier * q + drive.offset
-                for q in _range(drive.of, tree, selection, limits)
-            ]
-            for drive in drives
-        ]
         if not drives:
             continue
+        ranges = ranges_of(drives, range_of)
         if all(low == high for low, high in ranges):
             follow(joint.motion.pose(*(low for low, _ in ranges)))
-        elif len(ranges) > 1:  # a bound of a mechanism is not known
+        elif len(ranges) > 1:  # its bound takes long, and is too loose to tell much
             return np.zeros(3), math.inf
         else:
-            ((low, high),) = ranges
             moving = True
-            bare = msgspec.structs.replace(joint, precursor=IDENTITY)
-            reach += bare.origin_bound(low, high)
+            reach += farthest(joint, ranges)
     reach += float(np.linalg.norm(frame.pose.position))
     return np.array(pose.position, dtype=np.float64), reach
-
-
-def _range(
-    place: int, tree: Tree, selection: Inputs, limits: tuple[Array, Array]
-) -> tuple[float, float]:
-    """Return between which values a joint of the cell may be."""
-    if place in selection.passive:
-        lower, upper, _ = tree.cell.joints.ranges
-        return float(lower[place]), float(upper[place])
-    if place in selection.inputs:
-        k = selection.inputs.index(place)
-        return float(limits[0][k]), float(limits[1][k])
-    rest = selection.rest[place]
-    return rest, rest

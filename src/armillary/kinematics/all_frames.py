@@ -17,16 +17,14 @@ from armillary.kinematics.bound_state import bound_state, branch_of
 from armillary.kinematics.closing.branch import Branch, home_branch
 from armillary.kinematics.closing.kernel import closed_kernel
 from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.poses import poses_program
+from armillary.kinematics.poses import MOST_COMPILED, poses_program
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
-from armillary.model.frame import FrameRef
 from armillary.model.link_poses import poses_of
 from armillary.model.mount import WORLD
-from armillary.model.parents import nearest
 from armillary.model.tree import Tree
-from armillary.model.workcell import WORLD_LINK, Workcell
-from armillary.spatial.pose import IDENTITY, Pose
+from armillary.model.workcell import IN_WORLD, Workcell
+from armillary.spatial.pose import Pose
 from armillary.trace import Port, Program, trace
 
 __all__ = ["Poses", "pose", "poses"]
@@ -34,11 +32,6 @@ __all__ = ["Poses", "pose", "poses"]
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
-MOST_COMPILED: Final = 1_000
-"""Frames of a cell; for more of them compiling takes longer than it saves."""
-
-
-IN_WORLD: Final = FrameRef(WORLD_LINK, IDENTITY)
 FRAMES: Final = -3  # the axis of frames in an array of poses
 
 
@@ -131,8 +124,6 @@ class AllFrames:
 
     Attributes:
         rows: The row of each frame in arrays of poses, by its qualified name.
-        carriers: For each manipulator the one with a movable base that carries it by
-            fixed mounts, itself maybe; -1 where that is the world.
     """
 
     def __init__(self, cell: Workcell) -> None:
@@ -142,10 +133,6 @@ class AllFrames:
         self._cell = cell
         self._frames = [cell.frame(name) for name in names]
         tree = Tree.of(cell)
-        bases = [tree.base_link(k) for k in range(len(cell.manipulators))]
-        movable = {bases[k] for k in tree.movable}
-        found = nearest(tree.parents, bases, movable.__contains__)
-        self.carriers = [cell.owners[base] for base in found]
         self._tree = tree.released()
         n, every = cell.loop_system.count, range(len(cell.joints.home))
         self._selection = Inputs(
@@ -241,7 +228,7 @@ class AllFrames:
     def rows_with(self) -> dict[int, Indices]:
         """Return the rows of all frames that move with each movable base."""
         owners = [self._cell.owners[at.link] for at in self._frames]
-        carriers = np.array(self.carriers, dtype=np.int64)[owners]
+        carriers = np.array(Tree.of(self._cell).carriers, dtype=np.int64)[owners]
         rows = np.argsort(carriers, kind="stable")
         found, starts = np.unique(carriers[rows], return_index=True)
         return dict(zip(found.tolist(), np.split(rows, starts[1:]), strict=True))
@@ -280,8 +267,7 @@ class BasePoses:
             dtype=np.float64,
         ).reshape(-1, 4, 4)
         self.matrices.flags.writeable = False
-        levels = _levels(frames.carriers, tree)
-        self._lifts = [_lift(frames, tree, level) for level in levels]
+        self._lifts = [_lift(frames, tree, level) for level in tree.levels]
 
     def settle(self, poses: Array, multiply: Callable[[Array, Array], Array]) -> None:
         """Move what is attached to where it is, the lowest first.
@@ -305,19 +291,6 @@ def base_poses(tree: Tree) -> BasePoses:
         return BasePoses(kept(cell, "all frames", lambda: AllFrames(cell)), tree)
 
     return kept(tree, "base poses", made)
-
-
-def _levels(carriers: Sequence[int], tree: Tree) -> Iterator[list[int]]:
-    """Yield attached bases, each on what the world or an earlier level carries."""
-    attached = set(tree.carried_bases)
-    above: dict[int, list[int]] = {}
-    for k in tree.carried_bases:
-        carrier = carriers[tree.cell.owners[tree.bases[k].frame.link]]
-        above.setdefault(carrier if carrier in attached else -1, []).append(k)
-    level = above.get(-1)
-    while level:
-        yield level
-        level = [upper for k in level for upper in above.get(k, ())]
 
 
 def _lift(frames: AllFrames, tree: Tree, attached: Sequence[int]) -> _Lift:

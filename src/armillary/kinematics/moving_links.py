@@ -6,7 +6,7 @@ bases are, is in tables: states of a cell compile nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import Any, Final, NamedTuple
 
@@ -23,38 +23,34 @@ from armillary.kinematics.bound_state import branch_of
 from armillary.kinematics.closing.branch import home_branch
 from armillary.kinematics.closing.kernel import passive_stages, passive_tables
 from armillary.kinematics.inputs import Inputs, program_of
+from armillary.kinematics.poses import MOST_COMPILED
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.joint import Joint
 from armillary.model.link_poses import poses_of
 from armillary.model.tree import Tree
-from armillary.model.workcell import WORLD_LINK, Workcell
+from armillary.model.workcell import IN_WORLD, WORLD_LINK, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Number
 from armillary.trace import Port, Program, trace
 
-__all__ = ["POSES", "Held", "MovingLinks", "moving_links", "poses_of_links"]
+__all__ = ["POSES", "FixedTo", "MovingLinks", "moving_links", "poses_of_links"]
 
 POSES: Final = "poses"
 """The column of the poses of moving links in the world, shape (n, 3, 4)."""
-
-MOST_COMPILED: Final = 1_000
-"""Moving links of a cell; for more of them compiling takes longer than it saves."""
-
-IN_WORLD: Final = FrameRef(WORLD_LINK, IDENTITY)
 
 SETTING: Final = "setting"
 LIFTS: Final = "lifts"
 LIFTED: Final = "lifted_links"
 
 
-class Held(NamedTuple):
-    """A pose that moves with a link.
+class FixedTo(NamedTuple):
+    """A moving link to which something is fixed, and where.
 
     Attributes:
-        row: The place of that link in `POSES`.
-        pose: Where it is in that link's frame.
+        row: The row of that link in `POSES`.
+        pose: Of what is fixed to it, in that link's frame.
     """
 
     row: int
@@ -62,12 +58,12 @@ class Held(NamedTuple):
 
 
 class MovingLinks:
-    """The links of a cell that joints move; the first place is that of the world.
+    """The links of a cell that joints move; the first row is that of the world.
 
     Attributes:
         cell: Whose links.
         links: Their numbers in the cell, -1 for the world.
-        count: How many places there are.
+        count: How many there are, with the world.
         joints: How many joints q has.
         is_compiled: Whether stages compute their poses; otherwise `POSES` is an input,
             made by `interpreted`.
@@ -82,24 +78,23 @@ class MovingLinks:
         self.links = (WORLD_LINK, *moving)
         self.count = len(self.links)
         self.joints = len(cell.joint_names)
-        self._places = {link: place for place, link in enumerate(self.links)}
-        movable = set(tree.movable)
-        self._base_of: dict[int, int] = {}
-        """The movable manipulator that carries each moving link, if there is one."""
-        for link in moving:
-            for k in self._released.bases_among(self._released.ancestors(link)[:-1]):
-                if k in movable:
-                    self._base_of[link] = k
-        self._bases = tuple(sorted(set(self._base_of.values())))
+        self._rows = {link: row for row, link in enumerate(self.links)}
+        carriers = [tree.carriers[cell.owners[link]] for link in moving]
+        self._rows_with: dict[int, list[int]] = {}
+        """The rows of the links that each movable base carries."""
+        for row, k in enumerate(carriers, start=1):
+            if k >= 0:
+                self._rows_with.setdefault(k, []).append(row)
+        self._bases = tuple(sorted(self._rows_with))
 
-    def held(self, tree: Tree, link: int) -> Held:
+    def fixed_to(self, tree: Tree, link: int) -> FixedTo:
         """Return the moving link that a link is fixed to, and its pose in that."""
         pose: Pose = IDENTITY
-        while link >= 0 and link not in self._places:
+        while link >= 0 and link not in self._rows:
             inner = tree.links[link].joint.precursor
             pose = tree.placement(link) @ (pose if inner.is_identity else inner @ pose)
             link = tree.parents[link]
-        return Held(self._places[link], pose)
+        return FixedTo(self._rows[link], pose)
 
     @property
     def joint_types(self) -> set[type[Joint]]:
@@ -175,14 +170,13 @@ class MovingLinks:
             return found
         tree: Tree = state.tree
         where = {k: self._mounted(tree, k) for k in self._bases}
-        lifted = [k for k in _carriers_first(where, self._base_at) if where[k].row]
+        lifted = [
+            k for level in tree.levels for k in level if k in where and where[k].row
+        ]
         bases = [
             np.eye(4) if where[k].row else where[k].pose.matrix() for k in self._bases
         ]
-        rows = [
-            [self._places[link] for link, base in self._base_of.items() if base == k]
-            for k in lifted
-        ]
+        rows = [self._rows_with[k] for k in lifted]
         counts = np.array([len(each) for each in rows], np.int64)
         spans = np.stack([np.cumsum(counts) - counts, counts], axis=1)
         return found | {
@@ -239,15 +233,11 @@ class MovingLinks:
         )
         return None if isinstance(program, PythonProgram) else program
 
-    def _mounted(self, tree: Tree, manipulator: int) -> Held:
+    def _mounted(self, tree: Tree, manipulator: int) -> FixedTo:
         """Return the moving link that carries a base, and the base's pose in that."""
         at = tree.bases[manipulator].frame
-        row, pose = self.held(tree, at.link)
-        return Held(row, pose @ at.pose)
-
-    def _base_at(self, row: int) -> int:
-        """Return the movable manipulator that carries a place, -1 for none."""
-        return self._base_of.get(self.links[row], -1)
+        row, pose = self.fixed_to(tree, at.link)
+        return FixedTo(row, pose @ at.pose)
 
 
 def moving_links(cell: Workcell) -> MovingLinks:
@@ -278,19 +268,6 @@ def poses_of_links(
 def _compiled(moving: MovingLinks, dtype: str) -> CompiledPipeline:
     pipeline = Pipeline("links", moving.inputs, moving.tables, moving.stages, (POSES,))
     return compile_pipeline(pipeline, dtype=dtype)
-
-
-def _carriers_first(where: Mapping[int, Held], base_at: Any) -> Iterator[int]:
-    """Yield bases, each behind that which carries it."""
-    done: set[int] = set()
-    for start in where:
-        line: list[int] = []
-        k = start
-        while k in where and k not in done:
-            line.append(k)
-            done.add(k)
-            k = base_at(where[k].row)
-        yield from reversed(line)
 
 
 def _lift(carrier: Any, mounting: Any, lifted: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.model.frame import FrameRef
@@ -27,6 +27,9 @@ READERS: dict[str, Callable[[Any], Pose]] = {
     "dual_quaternion": lambda numbers: dual_quaternion.to_pose(tuple(numbers)),
 }
 """How a pose comes into a program; quaternions of any length and either sign."""
+
+MOST_COMPILED: Final = 1_000
+"""Frames of a program; for more of them compiling takes longer than it saves."""
 
 SHAPES: dict[str, tuple[int, ...]] = {
     "matrix": (4, 4),

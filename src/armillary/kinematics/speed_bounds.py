@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from armillary.kinematics.joint_ranges import Range, farthest, ranges_of, speeds
 from armillary.kinematics.moving_links import MovingLinks
-from armillary.model.drive import Drive
 from armillary.model.joint import Joint
 from armillary.model.tree import Tree
-from armillary.spatial.pose import IDENTITY
 
 __all__ = ["SpeedBounds"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
-Range: TypeAlias = tuple[float, float]
 
 
 class SpeedBounds(NamedTuple):
@@ -63,17 +59,21 @@ class SpeedBounds(NamedTuple):
         linear, angular = np.zeros((f, c)), np.zeros(c)
         carried, joints = np.zeros((f, c), np.bool_), np.zeros((c, n))
         hops = np.zeros(f)
+
+        def range_of(joint: int) -> Range:
+            if joint >= n:
+                return -math.inf, math.inf
+            return float(lower[joint]), float(upper[joint])
+
         parents = [0] * f
         for row, link in enumerate(moving.links[1:], start=1):
             joint: Joint = tree.links[link].joint
-            held = moving.held(tree, tree.parents[link])
-            inner = held.pose @ tree.placement(link) @ joint.precursor
-            parents[row] = held.row
+            carrier = moving.fixed_to(tree, tree.parents[link])
+            inner = carrier.pose @ tree.placement(link) @ joint.precursor
+            parents[row] = carrier.row
             own = slice(int(starts[row]), int(starts[row + 1]))
-            ranges = tuple(_positions(each, lower, upper) for each in drives[row])
-            speeds = _speeds(joint, ranges)
-            angular[own] = speeds[1]
-            linear[row, own] = speeds[0]
+            ranges = ranges_of(drives[row], range_of)
+            linear[row, own], angular[own] = speeds(joint, ranges)
             carried[row, own] = True
             for k, each in enumerate(drives[row], start=own.start):
                 if each.of < n:
@@ -81,7 +81,7 @@ class SpeedBounds(NamedTuple):
                 else:  # what a loop does to it is not known
                     linear[row, k] = angular[k] = math.inf
                     joints[k] = 1.0
-            hops[row] = np.linalg.norm(inner.position) + _farthest(joint, ranges)
+            hops[row] = np.linalg.norm(inner.position) + farthest(joint, ranges)
         depth = 0
         for row in _parents_first(parents):
             up = parents[row]
@@ -98,7 +98,7 @@ class SpeedBounds(NamedTuple):
         Joints that move both links do not count.
 
         Args:
-            rows: Places of the two links of each pair, shape (k, 2).
+            rows: Rows of the two links of each pair, shape (k, 2).
             levers: How far the points are from the origins of the links [m], (k, 2).
 
         Returns:
@@ -114,41 +114,6 @@ class SpeedBounds(NamedTuple):
         return found.sum(axis=1)
 
 
-def _positions(drive: Drive, lower: Array, upper: Array) -> Range:
-    """Return between which positions a drive moves a joint."""
-    if drive.of >= len(lower):
-        return -math.inf, math.inf
-    ends = (float(each[drive.of]) for each in (lower, upper))
-    one, other = (drive.multiplier * q + drive.offset for q in ends)
-    return min(one, other), max(one, other)
-
-
-@lru_cache(maxsize=1024)
-def _speeds(joint: Joint, ranges: tuple[Range, ...]) -> tuple[Any, Any]:
-    if len(ranges) == 1:
-        ((low, high),) = ranges
-        return joint.speed_bounds(low, high)
-    lower, upper = np.array(ranges).T
-    of_mechanism: Any = joint
-    return of_mechanism.speed_bounds(lower, upper)
-
-
-@lru_cache(maxsize=1024)
-def _farthest(joint: Joint, ranges: tuple[Range, ...]) -> float:
-    """Return a bound of the distance between a joint's frames, precursor left out."""
-    if len(ranges) == 1:
-        ((low, high),) = ranges
-        return msgspec.structs.replace(joint, precursor=IDENTITY).origin_bound(
-            low, high
-        )
-    lower, upper = np.array(ranges).T
-    if not np.isfinite(upper - lower).all():
-        return math.inf
-    middle = joint.motion.pose(*(0.5 * (lower + upper)).tolist()).position
-    way = _product(_speeds(joint, ranges)[0], 0.5 * (upper - lower)).sum()
-    return float(np.linalg.norm(middle) + way)
-
-
 def _product(a: Any, b: Any) -> Array:
     """Return a b, 0 where one is 0 and the other infinite."""
     with np.errstate(invalid="ignore"):
@@ -157,7 +122,7 @@ def _product(a: Any, b: Any) -> Array:
 
 
 def _parents_first(parents: Sequence[int]) -> list[int]:
-    """Return all places but that of the world, each behind the one that carries it."""
+    """Return all rows but that of the world, each behind the one that carries it."""
     order: list[int] = []
     done = {0}
     for start in range(1, len(parents)):

@@ -43,8 +43,8 @@ from armillary.model.frame import FrameRef
 from armillary.model.link_poses import poses_of
 from armillary.model.mount import WORLD
 from armillary.model.tree import Base, Tree
-from armillary.model.workcell import WORLD_LINK, Workcell
-from armillary.spatial.pose import IDENTITY, Pose, pose_from
+from armillary.model.workcell import IN_WORLD, Workcell
+from armillary.spatial.pose import Pose, pose_from
 from armillary.spatial.vector import ZERO
 
 Array = npt.NDArray[np.float64]
@@ -445,5 +445,5 @@ class State(
         return tuple(V for V in self.base_velocities if V.manipulator != name)
 
     def _pose(self, at: FrameRef) -> Pose:
-        (X,) = poses_of(self.tree, self.positions, [at], FrameRef(WORLD_LINK, IDENTITY))
+        (X,) = poses_of(self.tree, self.positions, [at], IN_WORLD)
         return X

@@ -14,7 +14,7 @@ from armillary.model.link import Link
 from armillary.model.link_poses import common_ancestor
 from armillary.model.mount import WORLD
 from armillary.model.parents import ancestors, nearest, nearest_shared
-from armillary.model.workcell import WORLD_LINK, Workcell
+from armillary.model.workcell import IN_WORLD, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 
 __all__ = ["Base", "Tree"]
@@ -99,9 +99,38 @@ class Tree:
         """Return the manipulators on links that states attach there or could move."""
         return tuple(k for k in self.movable if self.bases[k].frame.link >= 0)
 
+    @cached_property
+    def carriers(self) -> tuple[int, ...]:
+        """Return the movable manipulator that carries each one by fixed mounts.
+
+        That may be itself; it is -1 where the world carries it so.
+        """
+        bases = [self.base_link(k) for k in range(len(self.bases))]
+        movable = {bases[k] for k in self.movable}
+        found = nearest(self.parents, bases, movable.__contains__)
+        return tuple(self.cell.owners[base] for base in found)
+
+    @cached_property
+    def levels(self) -> tuple[tuple[int, ...], ...]:
+        """Return `carried_bases`, each on what the world or an earlier level carries.
+
+        All trees of a cell have the same `carriers`.
+        """
+        carriers, attached = Tree.of(self.cell).carriers, set(self.carried_bases)
+        above: dict[int, list[int]] = {}
+        for k in self.carried_bases:
+            carrier = carriers[self.cell.owners[self.bases[k].frame.link]]
+            above.setdefault(carrier if carrier in attached else -1, []).append(k)
+        found: list[tuple[int, ...]] = []
+        level = above.get(-1, [])
+        while level:
+            found.append(tuple(level))
+            level = [upper for k in level for upper in above.get(k, ())]
+        return tuple(found)
+
     def released(self) -> Self:
         """Return the tree with each base that is not fixed on the world."""
-        world = Base(FrameRef(WORLD_LINK, IDENTITY), manner="loose")
+        world = Base(IN_WORLD, manner="loose")
         return self.attached(dict.fromkeys(self.movable, world))
 
     def base_link(self, manipulator: int) -> int:

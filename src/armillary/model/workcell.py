@@ -37,6 +37,7 @@ from armillary.spatial.pose import IDENTITY, Pose
 Array = npt.NDArray[np.float64]
 
 WORLD_LINK: Final = -1  # the number of the world among links
+IN_WORLD: Final = FrameRef(WORLD_LINK, IDENTITY)
 DEFAULT_RULES = Rules()
 
 
@@ -302,7 +303,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         for manipulator in self.manipulators:
             mount = self.mounted.get(manipulator.name)
             if mount is None:
-                found.append(FrameRef(WORLD_LINK, IDENTITY))
+                found.append(IN_WORLD)
             else:
                 at = self.frame(mount.on)
                 found.append(at._replace(pose=at.pose @ mount.pose))
@@ -380,7 +381,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ModelError: The bare name is not unique; qualify it.
         """
         if name == WORLD:
-            return FrameRef(WORLD_LINK, IDENTITY)
+            return IN_WORLD
         owners = self._bare.get(name, ())
         if len(owners) > 1:
             choices = ", ".join(f"'{self.manipulators[k].name}/{name}'" for k in owners)

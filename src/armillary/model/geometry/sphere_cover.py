@@ -205,8 +205,10 @@ def _moved(
         return centre
     least, smallest = np.inf, step / 64.0
     tried = centre[None]
+    x, y, z = np.ascontiguousarray(points.T)
     while step > smallest:
-        reach = np.linalg.norm(points - tried[:, None], axis=2)
+        u, v, w = tried.T[:, :, None]
+        reach = np.sqrt((x - u) ** 2 + (y - v) ** 2 + (z - w) ** 2)
         found = (reach + sizes).max(axis=1) + away_of(tried)
         at = int(np.argmin(found))
         if found[at] < least:
