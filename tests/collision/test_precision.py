@@ -52,7 +52,8 @@ def snake(joint: type, shape: arm.shapes.Primitive, count: int = 6) -> arm.Cell:
 def test_answers_are_those_of_float64(joint: type, shape: arm.shapes.Primitive):
     cell = snake(joint, shape)
     rng = np.random.default_rng(1)
-    Q = rng.uniform(-3.0, 3.0, (20_000, 6))
+    is_closed_form = not isinstance(shape, Cylinder)
+    Q = rng.uniform(-3.0, 3.0, (20_000 if is_closed_form else 2_000, 6))
     clearance = cell.collision().clearance(Q)
     # Margins right at, and by 1e-9 beside, the distance of some row.
     for row in np.flatnonzero(clearance > 0.01)[:3]:
@@ -60,7 +61,7 @@ def test_answers_are_those_of_float64(joint: type, shape: arm.shapes.Primitive):
             check = cell.collision(margin=float(clearance[row]) + beside)
             np.testing.assert_array_equal(check(Q), clearance <= check.margin)
     kernel = check._kernel("touching")
-    if not isinstance(shape, Cylinder):
+    if is_closed_form:
         assert kernel.dtype == np.float32
     verdicts = kernel(Q.astype(kernel.dtype))
     assert (verdicts != UNDECIDED).mean() > 0.5

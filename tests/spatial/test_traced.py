@@ -295,12 +295,6 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "lu.LU.solve": (7, lambda x: lu.LU.of(exchanging(x[:4])).solve(x[4:])),
     "lu.LU.determinant": (4, lambda x: lu.LU.of(exchanging(x)).determinant),
     "lu.LU.orientation": (4, lambda x: lu.LU.of(exchanging(x)).orientation),
-    "lu.LU.solve_rate": (
-        7,
-        lambda x: lu.LU.of(exchanging(x[:4])).solve_rate(
-            x[4:], exchanging(x[3:]), x[:3]
-        ),
-    ),
     "dh.parallel": (
         4,
         lambda x: dh.parallel(alpha=x[0], a=x[1], beta=x[2], b=x[3]).matrix(),

@@ -8,16 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from armillary.model.link import Link
 from armillary.model.unit import Unit
 from armillary.model.workcell import Workcell
 
 DEGREES_PER_RADIAN = 180.0 / math.pi
-
-
-def moving_links(cell: Workcell) -> list[Link]:
-    """Return the link that each coordinate of q moves, in the order of q."""
-    return [cell.links[k] for k in cell.joints.links[: cell.loop_system.count]]
 
 
 def si_factors(cell: Workcell, joints: Sequence[str]) -> npt.NDArray[np.float64]:
@@ -27,8 +21,8 @@ def si_factors(cell: Workcell, joints: Sequence[str]) -> npt.NDArray[np.float64]
         UnknownName: A joint does not exist.
         ModelError: A bare name is not unique.
     """
-    links = moving_links(cell)
-    units = [links[cell.joint(name)].joint.unit for name in joints]
+    links = [cell.links[cell.joints.links[cell.joint(name)]] for name in joints]
+    units = [link.joint.unit for link in links]
     return np.array(
         [1.0 / DEGREES_PER_RADIAN if unit is Unit.RADIAN else 1.0 for unit in units]
     )

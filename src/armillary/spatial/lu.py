@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from armillary.spatial.ldl import Rows, apply_rows
+from armillary.spatial.ldl import Rows
 from armillary.spatial.vector import Number
 from armillary.trace import Scalar
 from armillary.trace.functions import absolute, select, sign
@@ -101,22 +101,6 @@ class LU:
     def orientation(self) -> Number:
         """Return the sign of the determinant: 1, -1, or 0."""
         return sign(self.determinant)
-
-    def solve_rate(
-        self, x: Sequence[Number], dA: Rows, db: Sequence[Number]
-    ) -> list[Number]:
-        """Return the rate of a solution x, for rates of A and b.
-
-        The derivative of A x = b is A dx = db - dA x: the elimination itself is not
-        differentiated.
-
-        Args:
-            x: What `solve` returns for b, shape (n,).
-            dA: Rate of A, shape (n, n).
-            db: Rate of b, shape (n,).
-        """
-        moved = apply_rows(dA, x)
-        return self.solve([rate - part for rate, part in zip(db, moved, strict=True)])
 
 
 def _is_zero(x: Number) -> bool:

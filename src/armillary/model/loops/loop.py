@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import msgspec
 
 from armillary.errors import ModelError, quote
 
-__all__ = ["LOOP_KINDS", "Closure", "Loop", "Rod", "store_loops"]
+__all__ = ["Closure", "Loop", "Rod", "store_loops"]
 
 
 class Loop(msgspec.Struct, frozen=True, tag_field="loop"):
@@ -132,9 +132,6 @@ class Rod(Loop, frozen=True, tag="rod"):
     def scaled(self, factor: float) -> Rod:
         """Return it `factor` times as long."""
         return msgspec.structs.replace(self, length=self.length * factor)
-
-
-LOOP_KINDS: Final = (Closure, Rod)
 
 
 def store_loops(struct: Any) -> None:
