@@ -160,7 +160,7 @@ def placed_stages(moving: MovingLinks) -> tuple[Stage, ...]:
 def _usual(poses: Any, q: Any = (), most_q: Any = ()) -> Any:
     """Return 1 where all poses are numbers and q is not too large."""
     total: Number = sum(np.ravel(poses).tolist(), 0.0)
-    is_usual = total - total == 0.0  # false of NaN and infinity
+    is_usual = absolute(total) < np.inf  # false of NaN, too
     for x, most in zip(q, most_q, strict=False):
         is_usual = is_usual & (absolute(x) <= most)
     return select(is_usual, 1.0, 0.0), 0.0

@@ -175,14 +175,20 @@ def sampled(
     fraction = np.full(len(Q0), np.nan)
     reason = np.full(len(Q0), MotionReason.INVALID, np.int8)
     for k, (q0, q1) in enumerate(zip(Q0, Q1, strict=True)):
-        way = q1 - q0
-        if not np.isfinite(way).all():
+        if not (np.isfinite(q0).all() and np.isfinite(q1).all()):
             continue
-        count = 1 + math.ceil(np.abs(way).max(initial=0.0) / step)
+        way = q1 - q0
+        longest = float(np.abs(way).max(initial=0.0))
+        parts = math.ceil(min(longest / step, MOST_SAMPLES))
+        if longest > parts * step:
+            raise ModelError(
+                f"A motion of {longest:.6g} has too many samples at a step of {step!r}."
+            )
         reason[k], fraction[k] = MotionReason.FREE, 1.0
-        for start in range(0, count, SAMPLES):
-            t = np.linspace(0.0, 1.0, count)[start : start + SAMPLES]
-            touching = check(q0 + t[:, None] * way)
+        for start in range(0, parts + 1, SAMPLES):
+            samples = np.arange(start, min(start + SAMPLES, parts + 1))
+            t = samples / max(parts, 1)
+            touching = check(np.where(t[:, None] < 1.0, q0 + t[:, None] * way, q1))
             if touching.any():
                 reason[k] = MotionReason.CONTACT
                 fraction[k] = t[np.argmax(touching)]
