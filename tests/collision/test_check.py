@@ -202,6 +202,30 @@ def test_nan_is_never_free_and_stays_in_its_row():
     assert np.isnan([each.distance for each in check.contacts(Q[2])]).any()
 
 
+class Root(arm.joints.Joint, frozen=True, kw_only=True):
+    """A user's joint, whose pose is not known below 0."""
+
+    unit = arm.METRE
+
+    def pose(self, q):
+        return arm.Pose.translation(0.0, 0.0, 3.0 + np.sqrt(q))
+
+
+def test_unknown_poses_of_finite_positions_are_never_free():
+    ball = [Sphere(radius=0.1)]
+    links = [arm.Link(name="a", collisions=ball)]
+    links.append(arm.Link(name="b", parent="a", joint=Root(), collisions=ball))
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="m", links=links)])
+    check = cell.collision(rules=arm.Rules.everything())
+    Q = np.array([[1.0], [-1.0], [np.inf], [-np.inf]])
+    known = [True, False, False, False]
+    for k in range(2):  # the second time by kernels that are there
+        assert (~check(Q)).tolist() == known, k
+        assert [bool(~check(q)) for q in Q] == known
+        assert np.isfinite(check.clearance(Q)).tolist() == known
+        assert np.isfinite(check.distances(Q)[:, 0]).tolist() == known
+
+
 def test_grips_and_moved_bases_count():
     ball = arm.Link(name="body", collisions=[Sphere(radius=0.1)])
     ball_alone = arm.Manipulator(name="ball", links=[ball])
@@ -367,9 +391,17 @@ def two(*shapes: Any) -> arm.Cell:
 def test_what_cannot_be_tested_is_refused():
     with pytest.raises(ModelError, match=r"half spaces .*'m0/l' and 'm1/l'"):
         two(HalfSpace(), HalfSpace()).collision()
-    for margin in (-0.1, np.nan, np.inf):
-        with pytest.raises(ModelError, match="margin must be finite"):
+    unknown: Any = "0.1"
+    for margin in (-0.1, np.nan, np.inf, unknown):
+        with pytest.raises(ModelError, match="margin must be"):
             scene().collision(margin=margin)
+    with pytest.raises(ModelError, match=r"rules= takes arm\.Rules"):
+        scene().collision(rules=unknown)
+    check = scene().collision()
+    q = np.zeros(len(check.cell.joint_names))
+    with pytest.raises(ModelError, match="distance must be a number, not nan"):
+        check.contacts(q, within=np.nan)
+    assert len(check.contacts(q, within=1e300)) == len(check.pairs)
     check = scene().collision()
     with pytest.raises(ShapeError, match=r"needs q of shape \(\.\.\., 6\)"):
         check([0.0])

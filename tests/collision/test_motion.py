@@ -185,3 +185,63 @@ def test_far_beyond_the_limits_of_joints():
     assert motion.free == (not touching.any())
     if touching.any():
         assert motion.fraction <= t[touching.argmax()]
+
+
+class Scissors(arm.joints.Joint, frozen=True, kw_only=True):
+    """A table on crossed beams: infinitely fast where they lie flat, unknown beyond."""
+
+    unit = arm.METRE
+
+    def pose(self, q):
+        return arm.Pose.translation(0.0, 0.0, np.sqrt(1.0 - q * q))
+
+
+def lift() -> arm.Cell:
+    ball = Sphere(radius=0.1)
+    table = arm.Link(name="table", parent="ground", joint=Scissors(), collisions=[ball])
+    ground = arm.Link(name="ground", collisions=[ball])
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="lift", links=[ground, table])])
+    return cell.replace(rules=arm.Rules.everything())
+
+
+def test_bounds_are_those_of_the_positions_that_motions_pass():
+    motions = lift().collision().motion([[-0.5], [0.2]], [[0.5], [0.995]])
+    assert motions.free.tolist() == [True, False]
+    assert motions.reason[1] == MotionReason.CONTACT
+    assert motions.q[1] == pytest.approx(np.sqrt(1.0 - 0.2**2), abs=1e-5)
+
+
+def test_unknown_poses_are_not_proven():
+    check = lift().collision()
+    motions = check.motion([[1.5], [0.5]], [[1.5], [1.5]])
+    assert (motions.reason == MotionReason.NOT_PROVEN).all()
+    assert not motions.free.any()
+
+
+def test_infinite_positions_are_invalid_without_a_warning():
+    check = room(arm.joints.Revolute, Sphere(radius=0.1)).collision()
+    q = np.array([np.inf, 0.0, 0.0, 0.0])
+    for options in ({}, {"step": 0.1}):
+        motions = check.motion([q, np.zeros(4)], [q, q], **options)
+        assert (motions.reason == MotionReason.INVALID).all()
+        assert np.isnan(motions.fraction).all()
+
+
+def test_free_motions_end_at_their_ends():
+    check = room(arm.joints.Revolute, Sphere(radius=0.1)).collision()
+    q0, q1 = ends(np.random.default_rng(6), 200)
+    motions = check.motion(q0, q1)
+    assert np.array_equal(motions.q[motions.free], q1[motions.free])
+
+
+@pytest.mark.parametrize("step", [0.0, np.nan, "0.1", 1e-300])
+def test_invalid_steps_are_refused(step: float):
+    check = room(arm.joints.Revolute, Sphere(radius=0.1)).collision()
+    with pytest.raises(ModelError, match="step"):
+        check.motion(np.zeros(4), np.ones(4), step=step)
+
+
+def test_samples_include_both_ends():
+    check = lift().collision()
+    assert check.motion([0.0], [0.995], step=np.inf).fraction == 1.0
+    assert check.motion([0.0], [0.9], step=5.0).free

@@ -15,12 +15,13 @@ from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.contact import Contact, contact_of, nearest_first
 from armillary.collision.gradient import gradients
+from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
 from armillary.collision.pairs import pairs
 from armillary.collision.precision import double_precision, precision_of
 from armillary.collision.shape_pairs import Placed
 from armillary.collision.tested_shapes import placed_shapes, tables_of
-from armillary.errors import ModelError, ShapeError
+from armillary.errors import ShapeError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import broadcast
 from armillary.kinematics.bound_state import bound_state, home
@@ -33,7 +34,7 @@ from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program
 
-__all__ = ["CollisionCheck", "Contact", "check_margin", "collision"]
+__all__ = ["CollisionCheck", "Contact", "collision"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -72,21 +73,15 @@ def collision(
         ModelError: A mesh of a link that is tested cannot be read, two half spaces are
             to be tested, there are too many pairs, or the margin is invalid.
     """
-    check_margin(margin)
+    margin = margin_of(margin)
     bound = home(cell) if state is None else bound_state(cell, state)
     tested = pairs(cell, bound, rules=rules)
     moving = moving_links(cell)
     tables = tables_of(cell, bound, tested, moving, meshes)
     placed = placed_shapes(tables, moving, bound.tree)
     return CollisionCheck(
-        cell, bound, rules, tested, float(margin), tables, placed, moving, meshes
+        cell, bound, rules, tested, margin, tables, placed, moving, meshes
     )
-
-
-def check_margin(margin: float) -> None:
-    """Raise a `ModelError` if a margin is invalid."""
-    if not 0.0 <= margin < np.inf:
-        raise ModelError(f"The margin must be finite and at least 0, not {margin!r}.")
 
 
 @final
@@ -251,6 +246,7 @@ class CollisionCheck:
 
         Raises:
             ShapeError: `q` has another shape.
+            ModelError: `within` is not a number.
         """
         (Q,), batch = self._rows(q=q)
         if batch:
@@ -260,7 +256,7 @@ class CollisionCheck:
             )
         if not len(self.pairs):
             return []
-        most = self.margin if within is None else float(within)
+        most = self.margin if within is None else number_of("distance", within)
         tables, X = self._tables, self._poses(Q)
         near = tables.near(self._placed, X[0], most)
         if not len(near):
@@ -290,7 +286,8 @@ class CollisionCheck:
             q0: Where motions begin [m or rad], shape (..., n).
             q1: Where they end, shape (..., n); both are broadcast together.
             step: Nothing is proven, but positions are tested in which no joint has
-                moved more than this [m or rad].
+                moved more than this [m or rad]; `fraction` is that of the first one
+                that touches.
 
         Raises:
             ShapeError: `q0` or `q1` has another shape.
@@ -305,21 +302,14 @@ class CollisionCheck:
         elif step is not None:
             fraction, reason = sampled(self, Q0, Q1, step)
         elif not len(self._tables.links):
-            is_finite = (np.isfinite(Q0) & np.isfinite(Q1)).all(axis=1)
-            fraction = np.where(is_finite, 1.0, np.nan)
-            reason = np.where(is_finite, MotionReason.FREE, MotionReason.INVALID)
+            fraction = np.ones(len(Q0))
+            reason = np.full(len(Q0), MotionReason.FREE, np.int8)
         else:
             self._prover.check()
             fraction, reason = self._prover(Q0, Q1)
-        Q = Q0 + fraction[:, None] * (Q1 - Q0)
-        motions = Motions(
-            fraction.reshape(batch),
-            Q.reshape(*batch, Q.shape[1]),
-            reason.astype(np.int8).reshape(batch),
-        )
-        for array in (motions.fraction, motions.q, motions.reason):
-            array.flags.writeable = False
-        return motions
+        is_invalid = ~(np.isfinite(Q0) & np.isfinite(Q1)).all(axis=1)
+        fraction[is_invalid], reason[is_invalid] = np.nan, MotionReason.INVALID
+        return Motions.of(Q0, Q1, fraction, reason, batch)
 
     @cached_property
     def _prover(self) -> MotionProver:

@@ -37,6 +37,9 @@ FEWEST_SPHERES: Final = 256
 ROUNDING: Final = 1e-12
 """By which part of coordinates spheres are taken to be larger than they are."""
 
+FARTHEST: Final = 1e150
+"""No shapes are farther apart than this, whose square is a number [m]."""
+
 BLOCK: Final = 1 << 14
 """Pairs of links that are looked at together, to bound the memory."""
 
@@ -284,7 +287,7 @@ class CheckTables:
         for start in range(0, count, step):
             few = slice(start, start + step)
             square = squares[few, None] + squares - 2.0 * (P[few] @ P.T)
-            reach = radii[few, None] + (radii + within)
+            reach = radii[few, None] + (radii + min(within, FARTHEST))
             one, other = np.nonzero(~(square > reach * reach))
             found.append((one + start) * count + other)
         codes = np.concatenate([np.zeros(0, np.int64), *found])

@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_tables import CheckTables
+from armillary.collision.lengths import number_of
 from armillary.collision.precision import double_precision
 from armillary.collision.shape_pairs import Placed
 from armillary.errors import ModelError
@@ -31,6 +32,9 @@ NEARNESS: Final = 1e-6
 
 SAMPLES: Final = 1 << 14
 """Samples of a motion that are tested together."""
+
+MOST_SAMPLES: Final = 1 << 30
+"""Samples of a motion; beyond, their places are not told apart."""
 
 
 class MotionReason(Ending):
@@ -57,6 +61,28 @@ class Motions:
     fraction: Array
     q: Array
     reason: npt.NDArray[np.int8]
+
+    @classmethod
+    def of(
+        cls,
+        Q0: Array,
+        Q1: Array,
+        fraction: Array,
+        reason: npt.NDArray[np.int8],
+        batch: tuple[int, ...],
+    ) -> Self:
+        """Return how far motions between rows are free, in the shape of a batch."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            between = Q0 + fraction[:, None] * (Q1 - Q0)
+        Q = np.where(fraction[:, None] == 1.0, Q1, between)
+        found = cls(
+            fraction.reshape(batch),
+            Q.reshape(*batch, Q.shape[1]),
+            reason.reshape(batch),
+        )
+        for array in (found.fraction, found.q, found.reason):
+            array.flags.writeable = False
+        return found
 
     @property
     def free(self) -> npt.NDArray[np.bool_]:
@@ -109,23 +135,25 @@ class MotionProver:
         reason = np.full(len(Q0), MotionReason.INVALID, np.int8)
         fraction = np.full(len(Q0), np.nan)
         if is_finite.any():
-            ends = both[:, is_finite]
-            kernel = self._kernel(ends.min(axis=(0, 1)), ends.max(axis=(0, 1)))
-            t, touching = kernel(*ends)
-            fraction[is_finite] = t
-            reason[is_finite] = np.where(
-                touching > 0.0,
-                MotionReason.CONTACT,
-                np.where(t >= 1.0, MotionReason.FREE, MotionReason.NOT_PROVEN),
-            )
+            fraction[is_finite], reason[is_finite] = self._proven(both[:, is_finite])
         return fraction, reason
 
-    def _kernel(self, lower: Array, upper: Array) -> Kernel:
-        """Return the kernel for motions between limits, mostly those of the joints."""
+    def _proven(self, ends: Array) -> tuple[Array, npt.NDArray[np.int8]]:
+        """Return how far finite motions are free, and why: (2, n, joints)."""
+        lower, upper = ends.min(axis=(0, 1)), ends.max(axis=(0, 1))
         usual = self._usual
-        if (lower >= usual[0]).all() and (upper <= usual[1]).all():
-            return self._usual_kernel
-        return self._made(np.minimum(lower, usual[0]), np.maximum(upper, usual[1]))
+        is_usual = (lower >= usual[0]).all() and (upper <= usual[1]).all()
+        if is_usual and np.isfinite(self._usual_rates).all():
+            kernel = self._usual_kernel
+        else:
+            kernel = self._made(self._rates(lower, upper))
+        t, touching = kernel(*ends)
+        reason = np.where(
+            touching > 0.0,
+            MotionReason.CONTACT,
+            np.where(t >= 1.0, MotionReason.FREE, MotionReason.NOT_PROVEN),
+        ).astype(np.int8)
+        return t, reason
 
     @cached_property
     def _usual(self) -> tuple[Array, Array]:
@@ -137,11 +165,18 @@ class MotionProver:
         )
 
     @cached_property
-    def _usual_kernel(self) -> Kernel:
-        return self._made(*self._usual)
+    def _usual_rates(self) -> Array:
+        return self._rates(*self._usual)
 
-    def _made(self, lower: Array, upper: Array) -> Kernel:
+    @cached_property
+    def _usual_kernel(self) -> Kernel:
+        return self._made(self._usual_rates)
+
+    def _rates(self, lower: Array, upper: Array) -> Array:
         speeds = SpeedBounds.of(self.moving, self.state.tree, lower, upper)
+        return self.tables.rates(speeds, self.placed)
+
+    def _made(self, rates: Array) -> Kernel:
         precision = double_precision(self.moving, self.extent)
         return self.tables.kernel(
             self.moving,
@@ -152,12 +187,12 @@ class MotionProver:
             precision._replace(
                 rounding=max(NEARNESS, precision.rounding), most_extent=np.inf
             ),
-            self.tables.rates(speeds, self.placed),
+            rates,
         )
 
 
 def sampled(
-    check: Callable[[Array], npt.NDArray[np.bool_]], Q0: Array, Q1: Array, step: float
+    check: Callable[[Array], npt.NDArray[np.bool_]], Q0: Array, Q1: Array, step: Any
 ) -> tuple[Array, npt.NDArray[np.int8]]:
     """Return how far samples of motions are free, and why: (n,) twice.
 
@@ -168,27 +203,32 @@ def sampled(
         step: How far joints move between samples at most [m or rad].
 
     Raises:
-        ModelError: `step` is not above 0.
+        ModelError: `step` is not above 0, or too small for a motion.
     """
+    step = number_of("step", step)
     if not step > 0.0:
         raise ModelError(f"The step must be above 0, not {step!r}.")
     fraction = np.full(len(Q0), np.nan)
     reason = np.full(len(Q0), MotionReason.INVALID, np.int8)
-    for k, (q0, q1) in enumerate(zip(Q0, Q1, strict=True)):
+    for k in range(len(Q0)):
+        q0, q1 = Q0[k], Q1[k]
         if not (np.isfinite(q0).all() and np.isfinite(q1).all()):
             continue
-        way = q1 - q0
+        with np.errstate(over="ignore"):
+            way = q1 - q0
         longest = float(np.abs(way).max(initial=0.0))
-        parts = math.ceil(min(longest / step, MOST_SAMPLES))
-        if longest > parts * step:
+        if not longest / step <= MOST_SAMPLES:
             raise ModelError(
                 f"A motion of {longest:.6g} has too many samples at a step of {step!r}."
             )
+        parts = max(math.ceil(longest / step), int(longest > 0.0))
         reason[k], fraction[k] = MotionReason.FREE, 1.0
         for start in range(0, parts + 1, SAMPLES):
             samples = np.arange(start, min(start + SAMPLES, parts + 1))
-            t = samples / max(parts, 1)
-            touching = check(np.where(t[:, None] < 1.0, q0 + t[:, None] * way, q1))
+            t: Array = samples / max(parts, 1)
+            positions = q0 + t[:, None] * way
+            positions[t == 1.0] = q1
+            touching = check(positions)
             if touching.any():
                 reason[k] = MotionReason.CONTACT
                 fraction[k] = t[np.argmax(touching)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+from armillary.errors import ModelError
 from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.state import State
 from armillary.model.collision_pairs import CollisionPairs
@@ -26,9 +27,12 @@ def pairs(cell: Workcell, state: State, *, rules: Rules | None = None) -> Pairs:
     Raises:
         StateError: The state is not one of this cell.
         UnknownName: The rules name a link that does not exist.
-        ModelError: There are too many pairs.
+        ModelError: There are too many pairs, or `rules` is not a `Rules`.
     """
     bound = bound_state(cell, state)
+    given: Any = rules
+    if not isinstance(given, Rules | None):
+        raise ModelError(f"rules= takes arm.Rules, such as cell.rules, not {given!r}.")
     applied = _applied(cell, cell.rules if rules is None else rules)
     return applied.pairs(bound.tree)
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from armillary.collision.check import (
-    CollisionCheck,
-    Contact,
-    check_margin,
-    collision,
-)
+from armillary.collision.check import CollisionCheck, Contact, collision
+from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.pairs import pairs
 from armillary.errors import ModelError, quote
 from armillary.kinematics.bound_state import bound_state
@@ -52,11 +48,11 @@ def violations(
     Raises:
         StateError: The state is not one of this cell.
         UnknownName: The rules name a link that does not exist.
-        ModelError: The margin is invalid, or there are too many pairs.
+        ModelError: The margin or the tolerance is invalid, or there are too many pairs.
     """
     given = bound_state(cell, state)
+    margin, tolerance = margin_of(margin), number_of("tolerance", tolerance)
     found = list(violations_of(cell, given.positions, given.qd, tolerance))
-    check_margin(margin)
     if collisions and len(pairs(cell, given, rules=rules)):
         try:
             check = collision(cell, given, rules=rules, margin=margin, meshes=meshes)
