@@ -34,7 +34,7 @@ SAMPLES: Final = 1 << 14
 """Samples of a motion that are tested together."""
 
 MOST_SAMPLES: Final = 1 << 30
-"""Samples of a motion; beyond, their places are not told apart."""
+"""Samples that a motion may take."""
 
 
 class MotionReason(Ending):
