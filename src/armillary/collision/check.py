@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, final
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.contact import Contact, contact_of, nearest_first
+from armillary.collision.exact import ExactMeshes
 from armillary.collision.gradient import gradients
 from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
@@ -51,6 +52,7 @@ def collision(
     rules: Rules | None = None,
     margin: float = 0.0,
     meshes: MeshSource | None = None,
+    exact: bool = False,
 ) -> CollisionCheck:
     """Return the test for collision of the links of a cell.
 
@@ -66,22 +68,26 @@ def collision(
         meshes: What reads meshes, such as `armillary.formats.mesh.MeshFiles(folder)`;
             by default what `arm.load` has left with the cell. Meshes are treated by
             their hulls, and a warning says so once.
+        exact: Treat meshes by their triangles, where hulls do not decide; this needs
+            coal, `pip install armillary[exact]`.
 
     Raises:
         StateError: The state is not one of this cell.
         UnknownName: The rules name a link that does not exist.
         ModelError: A mesh of a link that is tested cannot be read, two half spaces are
-            to be tested, there are too many pairs, or the margin is invalid.
+            to be tested, there are too many pairs, or the margin is invalid; or coal is
+            not installed and `exact` needs it.
     """
     margin = margin_of(margin)
     bound = home(cell) if state is None else bound_state(cell, state)
     tested = pairs(cell, bound, rules=rules)
     moving = moving_links(cell)
-    tables = tables_of(cell, bound, tested, moving, meshes)
+    tables = tables_of(cell, bound, tested, moving, meshes, exact=exact)
     placed = placed_shapes(tables, moving, bound.tree)
-    return CollisionCheck(
-        cell, bound, rules, tested, margin, tables, placed, moving, meshes
-    )
+    by_triangles = ExactMeshes.of(cell, tables, meshes) if exact else None
+    given = partial(collision, rules=rules, margin=margin, meshes=meshes, exact=exact)
+    asked = cell, bound, rules, tested, margin
+    return CollisionCheck(*asked, tables, placed, moving, by_triangles, given)
 
 
 @final
@@ -105,14 +111,14 @@ class CollisionCheck:
     _tables: CheckTables
     _placed: Placed
     _moving: MovingLinks
-    _meshes: MeshSource | None
+    _exact: ExactMeshes | None
+    _again: partial[CollisionCheck]
 
     def __repr__(self) -> str:
         return f"<collision check of {len(self.pairs)} pairs, margin {self.margin} m>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        given = (self.cell, self.state, self.rules, self.margin, self._meshes)
-        return _made_again, given
+        return self._again, (self.cell, self.state)
 
     def __copy__(self) -> CollisionCheck:
         return self
@@ -143,9 +149,11 @@ class CollisionCheck:
         (Q,), batch = self._rows(q=q)
         verdicts = self._answers("touching", Q)
         touching: Truths = verdicts > UNDECIDED
-        left = np.flatnonzero(verdicts == UNDECIDED)
+        # Where hulls are apart meshes are, too.
+        is_left = touching if self._exact else verdicts == UNDECIDED
+        left = np.flatnonzero(is_left | (verdicts == UNDECIDED))
         if len(left):
-            touching[left] = ~(self._least(Q[left]) > self.margin)
+            touching[left] = ~(self._least(Q[left], self.margin) > self.margin)
         return touching.reshape(batch)
 
     def _verdict_of_one(self, q: Any) -> Truths | None:
@@ -164,7 +172,9 @@ class CollisionCheck:
     @cached_property
     def _quick(self) -> Kernel | None:
         """Return the kernel that tells of one row whether links touch, if one can."""
-        can = self._moving.is_compiled and len(self._tables.links) > 0
+        can = (
+            self._moving.is_compiled and len(self._tables.links) > 0 and not self._exact
+        )
         return self._kernel("touching") if can else None
 
     def clearance(self, q: npt.ArrayLike) -> Array:
@@ -227,7 +237,7 @@ class CollisionCheck:
             nearest = np.stack([np.argmin(each, axis=1) for each in spans], axis=1)
             nearest += starts
             found[rows] = gradients(
-                self._tables, self._placed, self.state, Q[rows], X, nearest
+                self._tables, self._placed, self.state, Q[rows], X, nearest, self._exact
             )
             is_nan = np.isnan(np.take_along_axis(values, nearest, axis=1))
             found[rows][is_nan] = np.nan
@@ -269,8 +279,9 @@ class CollisionCheck:
         ):
             at = int(np.argmin(span))  # a NaN, if there is one
             if not span[at] > most:
+                pair = int(which[first + at])
                 found.append(
-                    contact_of(tables, self._placed, k, int(which[first + at]), X[0])
+                    contact_of(tables, self._placed, k, pair, X[0], self._exact)
                 )
         return sorted(found, key=nearest_first)
 
@@ -281,6 +292,8 @@ class CollisionCheck:
 
         They are proven, by bounds of how fast joints move links: no contact between
         samples is missed. Links touch that come nearer than the margin and 1e-6 m.
+        Meshes are treated by their hulls, also where a check is `exact`; with `step`
+        they are treated as the check does.
 
         Args:
             q0: Where motions begin [m or rad], shape (..., n).
@@ -352,8 +365,12 @@ class CollisionCheck:
         X = self._poses(np.array([self.state.q]))[0]
         return self._tables.extent(self._placed, X)
 
-    def _least(self, Q: Array) -> Array:
-        """Return the least distance of all pairs: (n, joints) -> (n,)."""
+    def _least(self, Q: Array, enough: float | None = None) -> Array:
+        """Return the least distance of all pairs, or only which side of `enough`."""
+        if self._exact:
+            blocks = (X for _, X in self._blocks(Q))
+            found = [self._exact.least(self._placed, X, enough) for X in blocks]
+            return np.concatenate([np.zeros(0), *found])
         least = np.minimum(self._answers("clearance", Q), self._constant)
         left = np.flatnonzero(np.isnan(least))
         for rows, X in self._blocks(Q[left]):
@@ -377,9 +394,7 @@ class CollisionCheck:
         least = np.inf
         for which in (order[:1], order[1:]):
             near = which[bounds[which] < max(least, 0.0)] if len(which) else which
-            found = table.distances(
-                self._placed, X, rows[near], together[near], "value"
-            )
+            found = self._values(X, rows[near], together[near])
             least = min(least, found.min(initial=np.inf))
         return float(least)
 
@@ -394,6 +409,8 @@ class CollisionCheck:
     def _values(self, X: Array, rows: Indices, which: Indices) -> Array:
         """Return the distances of pairs of shapes, NaN where a pose has NaN."""
         table = self._tables.pairs
+        if self._exact:
+            return self._exact.values(self._placed, X, rows, which)
         values = table.distances(self._placed, X, rows, which, "value")
         bounds = table.bounds(self._placed, X, rows, which)
         return np.where(np.isnan(bounds), np.nan, values)
@@ -419,14 +436,3 @@ class CollisionCheck:
     def _poses(self, Q: Array) -> Array:
         """Return the poses of moving links: (n, joints) -> (n, f, 3, 4)."""
         return poses_of_links(self._moving, self.state)(Q)
-
-
-def _made_again(
-    cell: Workcell,
-    state: State,
-    rules: Rules | None,
-    margin: float,
-    meshes: MeshSource | None,
-) -> CollisionCheck:
-    """Return a check that was pickled."""
-    return collision(cell, state, rules=rules, margin=margin, meshes=meshes)

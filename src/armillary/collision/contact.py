@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.distance.pair import distance
+from armillary.collision.exact import ExactMeshes
 from armillary.collision.shape_pairs import Placed
 
 __all__ = ["Contact", "contact_of", "nearest_first"]
@@ -25,6 +26,7 @@ class Contact:
     Attributes:
         links: Their qualified names, in the order of `check.pairs`.
         distance: [m], below 0 where they overlap; as in `armillary.shapes.distance`.
+            It is 0 where meshes overlap in an `exact` check.
         points: The nearest points of both in the world [m], shape (2, 3).
         normal: Unit vector from the first link to the second, in the world, shape (3,).
         shapes: Names of the two shapes, which may be empty.
@@ -41,7 +43,12 @@ class Contact:
 
 
 def contact_of(
-    tables: CheckTables, placed: Placed, pair: int, at: int, X: Array
+    tables: CheckTables,
+    placed: Placed,
+    pair: int,
+    at: int,
+    X: Array,
+    exact: ExactMeshes | None,
 ) -> Contact:
     """Return the contact of two links.
 
@@ -51,6 +58,7 @@ def contact_of(
         pair: The position of the links in `tables.tested`.
         at: That of the pair of shapes in `tables.pairs`.
         X: Poses of moving links, shape (f, 3, 4).
+        exact: What treats meshes by their triangles.
     """
     table = tables.pairs
     numbers: list[int] = table.pairs[at].tolist()
@@ -59,7 +67,10 @@ def contact_of(
         placed.link_poses(X[placed.rows[k]], k) @ table.shapes[k].primary.matrix()
         for k in numbers
     )
-    found = distance(a.shape, X_A, b.shape, X_B)
+    if exact:
+        found = exact.nearest(at, X_A, X_B)
+    else:
+        found = distance(a.shape, X_A, b.shape, X_B)
     for array in (found.points, found.normal):
         array.flags.writeable = False
     names = a.shape.name, b.shape.name

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.distance.pair import distance
+from armillary.collision.exact import ExactMeshes
 from armillary.collision.shape_pairs import Placed
 from armillary.kinematics.questions import jacobian
 from armillary.kinematics.state import State
@@ -26,6 +27,7 @@ def gradients(
     Q: Array,
     X: Array,
     nearest: Indices,
+    exact: ExactMeshes | None,
 ) -> Array:
     """Return the slopes of distances of pairs of links.
 
@@ -39,6 +41,7 @@ def gradients(
         Q: Joint positions, shape (r, n).
         X: Poses of moving links there, shape (r, f, 3, 4).
         nearest: The pair of shapes that is nearest for each pair of links, (r, k).
+        exact: What treats meshes by their triangles.
 
     Returns:
         Slopes [m per unit], shape (r, k, n).
@@ -59,7 +62,10 @@ def gradients(
             frame @ each.primary.matrix()
             for frame, each in zip(frames, (a, b), strict=True)
         )
-        result = distance(a.shape, at_a, b.shape, at_b)
+        if exact:
+            result = exact.nearest(pair, at_a, at_b)
+        else:
+            result = distance(a.shape, at_a, b.shape, at_b)
         slope: Any = 0.0
         for side, (each, frame) in enumerate(zip((a, b), frames, strict=True)):
             lever = result.points[:, side] - frame[:, :3, 3]
@@ -69,5 +75,6 @@ def gradients(
             twists = J[rows, of[each.link]]
             power = np.einsum("ri,rij->rj", wrench, twists)
             slope = slope + power if side else slope - power
-        found[rows, at] = slope
+        is_flat = exact is not None and exact.has_mesh[pair] & (result.value <= 0.0)
+        found[rows, at] = np.where(np.expand_dims(is_flat, -1), 0.0, slope)
     return found

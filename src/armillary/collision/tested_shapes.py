@@ -30,17 +30,19 @@ def tables_of(
     tested: Pairs,
     moving: MovingLinks,
     meshes: MeshSource | None,
+    *,
+    exact: bool,
 ) -> CheckTables:
     """Return the tables of tested pairs; the cell keeps the last few."""
     known = kept(cell, "collision tables", dict[Any, CheckTables])
-    found = known.get((id(tested), meshes))  # it keeps these pairs alive
+    found = known.get((id(tested), meshes, exact))  # it keeps these pairs alive
     if found is None:
-        shapes, numbers = _shapes(cell, tested, meshes)
+        shapes, numbers = _shapes(cell, tested, meshes, exact=exact)
         rows = np.array([moving.fixed_to(state.tree, k).row for k in numbers], np.int64)
         found = CheckTables.of(tested, shapes, rows)
         if len(known) >= MOST_KEPT:
             known.clear()
-        known[id(tested), meshes] = found
+        known[id(tested), meshes, exact] = found
     return found
 
 
@@ -56,7 +58,7 @@ def placed_shapes(tables: CheckTables, moving: MovingLinks, tree: Tree) -> Place
 
 
 def _shapes(
-    cell: Workcell, tested: Pairs, meshes: MeshSource | None
+    cell: Workcell, tested: Pairs, meshes: MeshSource | None, *, exact: bool
 ) -> tuple[list[LinkShape], list[int]]:
     """Return the shapes of all links that are tested, and the number of each's link."""
     shapes: list[LinkShape] = []
@@ -75,5 +77,6 @@ def _shapes(
                 with_hulls.append(name)
             shapes.append(LinkShape(solid, name, link.primary))
             numbers.append(number)
-    warn_of_hulls(cell, with_hulls)
+    if not exact:
+        warn_of_hulls(cell, with_hulls)
     return shapes, numbers
