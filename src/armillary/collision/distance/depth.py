@@ -56,15 +56,15 @@ from armillary.trace.functions import (
 __all__ = ["RECORDS", "TABLES", "depth_stages"]
 
 LIMIT: Final = 4000
-"""Most directions; polytopes of few corners take about 30, round bodies 100."""
+"""Most directions; polytopes of few corners take about 30, round bodies 150."""
 
 ROOM: Final = 16
 """Cells that can wait."""
 
-TOLERANCE: Final = 1e-7
+TOLERANCE: Final = 1e-9
 """Of the size: cells that cannot be better by more are left."""
 
-GROWTH: Final = 1.006
+GROWTH: Final = 1.005
 """Of the tolerance with each direction: bodies may be as deep all around an axis."""
 
 PRECISION: Final = 1e-10

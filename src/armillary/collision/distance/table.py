@@ -87,9 +87,13 @@ def has_formula(a: Primitive, b: Primitive) -> bool:
 
 
 def is_listed(a: Primitive, b: Primitive) -> bool:
-    """Return whether a pair is done in this order."""
-    is_turned = (type(b), type(a)) in FORMULAS or isinstance(b, HalfSpace)
-    return (type(a), type(b)) in FORMULAS or not is_turned
+    """Return whether a pair is done in this order; the other one uses it, too."""
+    kinds = type(a), type(b)
+    if kinds in FORMULAS or isinstance(a, HalfSpace):
+        return True
+    if kinds[::-1] in FORMULAS or isinstance(b, HalfSpace):
+        return False
+    return kinds[0].__name__ <= kinds[1].__name__
 
 
 def is_search(a: Primitive, b: Primitive) -> bool:
