@@ -310,7 +310,8 @@ def _may_be_less(a: Any, b: Any, reach: Any, least: Any) -> Any:
     The depth of some pairs is an upper bound, so all that may overlap are wanted.
     """
     gap = sqrt(square(a, b)) - reach
-    return select(least > 0.0, least, 0.0 * least) - gap
+    so_far = select(least < 0.0, 0.0, least)  # NaN stays NaN
+    return so_far - gap
 
 
 def _least_of_spheres(a: Any, b: Any, reach: Any, least: Any) -> Any:

@@ -53,7 +53,7 @@ def evaluate(
     run = _Run(pipeline, tables, count, columns, {}, called)
     run.stages(pipeline.stages, np.arange(count))
     return tuple(
-        run.column(port).reshape(*batch, *port.shape) for port in pipeline.outputs
+        run.column(port).reshape((*batch, *port.shape)) for port in pipeline.outputs
     )
 
 

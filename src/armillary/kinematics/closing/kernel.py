@@ -25,7 +25,7 @@ from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
 from armillary.spatial.vector import Number
 from armillary.trace import Port, Program, trace
-from armillary.trace.functions import select
+from armillary.trace.functions import absolute, select
 
 __all__ = ["closed_kernel", "passive_stages", "passive_tables"]
 
@@ -116,7 +116,7 @@ def _blank_program(port: Port, selection: Inputs) -> Program:
         total: Number = passive[0]
         for x in passive[1:]:
             total = total + x
-        is_closed = total - total >= 0.0  # false of NaN
+        is_closed = absolute(total) < np.inf  # false of NaN
         numbers = np.ravel(np.asarray(values, dtype=object))
         shown = [select(is_closed, x, np.nan) for x in numbers]
         return (
