@@ -155,8 +155,9 @@ def test_the_inner_of_two_nested_balls_leaves_through_the_nearest_side():
     X[:3, 3] = 1.0, 0.0, 0.0
     found = distance(outer, np.eye(4), inner, X)
     assert found.value == pytest.approx(-1.5)
-    np.testing.assert_allclose(found.normal, (1.0, 0.0, 0.0), atol=1e-5)
-    np.testing.assert_allclose(found.points, [(2, 0, 0), (0.5, 0, 0)], atol=1e-5)
+    np.testing.assert_allclose(found.normal, (1.0, 0.0, 0.0), atol=1e-4)
+    # A depth exact to 1e-9 leaves the direction, and so the points, to its root.
+    np.testing.assert_allclose(found.points, [(2, 0, 0), (0.5, 0, 0)], atol=1e-4)
 
 
 @pytest.mark.parametrize("second", KINDS)

@@ -443,10 +443,13 @@ joints = st.one_of(
     st.builds(Revolute, precursor=places, axis=axes),
     st.builds(Prismatic, precursor=places, axis=axes),
 )
+WITHIN_TURNS = 12.0  # what is a little more would be warned of as degrees
 limits = st.builds(
     lambda low, high: Limits(lower=-low, upper=high),
-    st.floats(0.0, 1e308) | st.just(math.inf),
-    st.floats(0.0, 1e308) | st.just(math.inf),
+    *[
+        st.floats(0.0, WITHIN_TURNS) | st.floats(1e3, 1e308) | st.just(math.inf)
+        for _ in range(2)
+    ],
 )
 
 
