@@ -171,7 +171,7 @@ class CollisionCheck:
 
     @cached_property
     def _quick(self) -> Kernel | None:
-        """Return the kernel that tells of one row whether links touch, if one can."""
+        """Return the kernel that decides single rows, if there is one."""
         can = (
             self._moving.is_compiled and len(self._tables.links) > 0 and not self._exact
         )

@@ -86,7 +86,7 @@ class ExactMeshes:
     def of(
         cls, cell: Workcell, tables: CheckTables, meshes: MeshSource | None
     ) -> Self | None:
-        """Return the pairs with meshes, or None if there are none.
+        """Return the pairs with meshes, or None without any.
 
         Raises:
             ModelError: coal is not installed, or has no such shape.

@@ -19,7 +19,7 @@ from armillary.errors import ModelError
 from armillary.kernel import Kernel
 from armillary.kinematics.ending import Ending
 from armillary.kinematics.moving_links import MovingLinks
-from armillary.kinematics.speed_bounds import SpeedBounds
+from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
 from armillary.kinematics.state import State
 
 __all__ = ["MotionProver", "MotionReason", "Motions", "sampled"]
@@ -120,7 +120,7 @@ class MotionProver:
 
     def check(self) -> None:
         """Raise a `ModelError` if nothing is known of how fast links move."""
-        if self.moving.is_compiled and not self.state.passive:
+        if speeds_are_known(self.moving, self.state):
             return
         why = "closed loops" if self.state.passive else "scripts that are not compiled"
         raise ModelError(

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from armillary.collision.shape_pairs import Placed, ShapePairs
 from armillary.kinematics.moving_links import MovingLinks, poses_of_links
-from armillary.kinematics.speed_bounds import SpeedBounds
+from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
 from armillary.kinematics.state import State
 
 __all__ = ["Precision", "double_precision", "precision_of"]
@@ -84,7 +84,7 @@ def precision_of(
         extent: About the largest coordinate of shapes [m].
     """
     double = double_precision(moving, extent)
-    if not moving.is_compiled or state.passive:
+    if not speeds_are_known(moving, state):
         return double
     if not all(kind.is_closed_form for kind in pairs.kinds):
         return double

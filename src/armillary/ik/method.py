@@ -39,7 +39,7 @@ class Method(Protocol):
     def candidates(self, query: Query, *, every: bool = False) -> Candidates:
         """Return candidates for each target.
 
-        Those that touch what `query.avoid` tells of have the reason `IN_COLLISION`.
+        Those in which links touch by `query.avoid` have the reason `IN_COLLISION`.
 
         Args:
             query: The targets.

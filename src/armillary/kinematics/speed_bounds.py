@@ -11,13 +11,19 @@ import numpy.typing as npt
 
 from armillary.kinematics.joint_ranges import Range, farthest, ranges_of, speeds
 from armillary.kinematics.moving_links import MovingLinks
+from armillary.kinematics.state import State
 from armillary.model.joint import Joint
 from armillary.model.tree import Tree
 
-__all__ = ["SpeedBounds"]
+__all__ = ["SpeedBounds", "speeds_are_known"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
+
+
+def speeds_are_known(moving: MovingLinks, state: State) -> bool:
+    """Return whether speeds have bounds: no closed loop or Python code moves links."""
+    return moving.is_compiled and not state.passive
 
 
 class SpeedBounds(NamedTuple):
