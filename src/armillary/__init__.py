@@ -8,8 +8,9 @@
     state = cell.home.grip("part", by="gripper/tcp")
 
 `Cell` has the questions, `State` what moves. `Manipulator`, `Link` and the joints in
-`joints` make a model by hand; a subclass of `Joint` with a method `pose(q)` is a joint
-of your own, and `armillary.testing.check_joint` checks it. `Closure` and `Rod` close
+`joints` make a model by hand, with `Limits`, `JointDynamics` and `SpatialInertia`; a
+subclass of `Joint` with a method `pose(q)` is a joint of your own, and
+`armillary.testing.check_joint` checks it. `Closure` and `Rod` close
 loops of links. `SearchOptions` says how long inverse kinematics searches, `Reason` and
 `RateReason` why an answer is what it is. All errors are in `errors` and derive from
 `ArmillaryError`.
@@ -32,6 +33,7 @@ from armillary.model.closed_form import ClosedForm, OutOfReach
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint
+from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.loops.loop import Closure, Rod
@@ -68,6 +70,7 @@ __all__ = [
     "Coupling",
     "Frame",
     "Joint",
+    "JointDynamics",
     "Limits",
     "Link",
     "Manipulator",

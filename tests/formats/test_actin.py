@@ -368,8 +368,8 @@ def test_every_field_of_the_model_is_written_or_reported():
     written = {
         Workcell: "name manipulators mounts properties rules loops",
         Manipulator: "name links postures home groups properties wheels loops",
-        Link: "name parent joint joint_name limits coupling inputs passive primary "
-        "inertia frames visuals collisions",
+        Link: "name parent joint joint_name limits dynamics coupling inputs passive "
+        "primary inertia frames visuals collisions",
         Frame: "name pose end_effector",
         Mount: "manipulator on pose bolted",
         Limits: "lower upper velocity acceleration effort",

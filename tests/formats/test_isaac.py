@@ -581,7 +581,10 @@ def test_every_field_of_the_model_is_written_or_reported():
     told_of = {
         Workcell: {"properties", "rules", "loops"},
         Manipulator: {"loops", "postures", "groups", "properties", "wheels"},
-        Link: {"inertia", "visuals", "collisions", "passive", "coupling", "inputs"},
+        Link: {
+            *("inertia", "visuals", "collisions", "passive", "coupling", "inputs"),
+            "dynamics",
+        },
         Limits: {"velocity", "acceleration", "effort"},
         Frame: {"end_effector"},
         Mount: {"bolted"},

@@ -24,6 +24,7 @@ from armillary.model import joints as built_in
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint
+from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.joints import JOINT_TYPES
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.limits import Limits
@@ -227,6 +228,16 @@ def any_limits(draw: st.DrawFn) -> Limits:
     )
 
 
+not_negative = st.sampled_from([0.0, 5e-324, 1e150]) | st.floats(0.0, 10.0)
+dynamics = st.builds(
+    JointDynamics,
+    motor_inertia=not_negative,
+    gear_ratio=st.sampled_from([-100.0, 1e-3, 1.0]),
+    damping=not_negative,
+    friction=not_negative,
+    stiffness=not_negative,
+    rest=numbers,
+)
 unit_numbers = st.floats(0.0, 1.0)
 SLANTED = np.vstack([np.zeros(3), np.eye(3)])
 look = {
@@ -292,6 +303,7 @@ def any_manipulator(draw: st.DrawFn, name: str) -> Manipulator:
                 multiplier=draw(numbers),
                 offset=draw(numbers),
             )
+        drive = not isinstance(joint, built_in.Fixed) and draw(st.booleans())
         links.append(
             Link(
                 name=link_name,
@@ -299,6 +311,7 @@ def any_manipulator(draw: st.DrawFn, name: str) -> Manipulator:
                 joint=joint,
                 joint_name=f"joint {k}" if draw(st.booleans()) else "",
                 limits=draw(any_limits()),
+                dynamics=draw(dynamics) if drive else JointDynamics(),
                 coupling=coupling,
                 primary=draw(poses),
                 passive=draw(st.booleans()),
@@ -892,6 +905,15 @@ def test_hostile_bytes_are_refused_in_words(data, why):
         (
             '[{"name": "a"}, {"name": "b", "parent": "a", "limits": {"effort": -1}}]',
             "error[bad-limits]",
+        ),
+        (
+            '[{"name": "a"}, §{"name": "b", "parent": "a", "dynamics": {"rest": 1}}]',
+            "HERE error[dynamics-fixed]: Joint 'b' is fixed",
+        ),
+        (
+            '[{"name": "a"}, {"name": "b", "parent": "a", '
+            '§"dynamics": {"damping": -1}}]',
+            "HERE error[bad-jointdynamics]: 'damping' of a joint is -1.0; it cannot be",
         ),
     ],
 )

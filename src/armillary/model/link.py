@@ -14,6 +14,7 @@ from armillary.model.coupling import Coupling
 from armillary.model.fields import EMPTY, TupleOf, replaced, store_tuples
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint
+from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.model.joints.fixed import Fixed
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.parameters import approx_equal
@@ -39,6 +40,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         joint: How it moves in its parent's outer frame.
         joint_name: Name of the coordinate; that of the link if empty.
         limits: Of the coordinate.
+        dynamics: Of its drive, friction and spring, about the coordinate.
         coupling: Where the coordinate follows that of another joint.
         inputs: Names of the joints whose coordinates the joint takes, in its order,
             where that is a `Mechanism`; it has no coordinate of its own then.
@@ -56,6 +58,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     joint: Joint = Fixed()
     joint_name: str = ""
     limits: Limits = UNLIMITED
+    dynamics: JointDynamics = NO_DYNAMICS
     coupling: Coupling | None = None
     inputs: TupleOf[str] = EMPTY
     passive: bool = False
@@ -71,8 +74,8 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         It warns of limits of angles that look like degrees.
 
         Raises:
-            ModelError: `joint` is not a `Joint`, `primary` not a rigid pose, or
-                `inertia` not one that a body can have.
+            ModelError: `joint` is not a `Joint`, `dynamics` no `JointDynamics`,
+                `primary` not a rigid pose, or `inertia` not one that a body can have.
         """
         joint: Any = self.joint
         if not isinstance(joint, Joint):
@@ -80,6 +83,8 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
                 f"The joint of link {quote(self.name)} is {joint!r}, which is not a "
                 "joint; write one such as Revolute(axis=(0, 0, 1))."
             )
+        if self.dynamics is not NO_DYNAMICS:
+            self._check_dynamics(self.dynamics)
         if self.limits is not UNLIMITED and joint.unit is Unit.RADIAN:
             self._warn_of_degrees(self.limits)
         if self.primary is not IDENTITY:
@@ -97,6 +102,13 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
                 f"{ends[1]:g} rad, are more than two turns. If these are degrees, "
                 "convert them: math.radians(180).",
                 stacklevel=3,
+            )
+
+    def _check_dynamics(self, dynamics: Any) -> None:
+        if not isinstance(dynamics, JointDynamics):
+            raise ModelError(
+                f"The dynamics of joint {quote(self.coordinate)} are {dynamics!r}; "
+                "they must be JointDynamics, such as JointDynamics(damping=0.1)."
             )
 
     def _check_inertia(self, inertia: Any) -> None:
@@ -155,14 +167,15 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     def scaled(self, factor: float) -> Self:
         """Return the link with all its lengths `factor` times as long.
 
-        Its mass, efforts and properties remain. Limits and the offset of a coupling are
-        scaled where the coordinate is a length.
+        Its mass, motor, efforts and properties remain. Limits, the offset of a coupling
+        and the rest of a spring are scaled where the coordinate is a length; damping
+        and stiffness are then divided by `factor`, so that their efforts remain.
 
         Raises:
             ModelError: `factor` is not above 0, or the joint cannot be scaled.
         """
         joint = self.joint.scaled(factor)
-        coupling, limits = self.coupling, self.limits
+        coupling, limits, dynamics = self.coupling, self.limits, self.dynamics
         if joint.unit.scales_with_length:
             limits = msgspec.structs.replace(
                 limits,
@@ -171,6 +184,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
                 velocity=limits.velocity * factor,
                 acceleration=limits.acceleration * factor,
             )
+            dynamics = dynamics.scaled(factor)
             if coupling is not None:
                 offset = coupling.offset * factor
                 coupling = msgspec.structs.replace(coupling, offset=offset)
@@ -178,6 +192,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
             self,
             joint=joint,
             limits=limits,
+            dynamics=dynamics,
             coupling=coupling,
             primary=self.primary.scaled(factor),
             inertia=None if self.inertia is None else self.inertia.scaled(factor),

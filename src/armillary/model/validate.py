@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from armillary.errors import ModelError, quote, suggestion
+from armillary.model.joint_dynamics import NO_DYNAMICS
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.link import Link
 from armillary.model.mechanism import Mechanism
@@ -147,6 +148,18 @@ def _couplings(links: Sequence[Link]) -> Iterator[Problem]:
             yield Problem("coupling-cycle", link.coordinate, text)
 
 
+def _dynamics(links: Sequence[Link]) -> Iterator[Problem]:
+    for link in links:
+        if link.dynamics == NO_DYNAMICS or link.has_coordinate:
+            continue
+        why = "is a mechanism" if link.moves else "is fixed"
+        text = (
+            f"Joint {quote(link.coordinate)} {why}, so it has no coordinate for "
+            "dynamics; give them to a joint that has one."
+        )
+        yield Problem("dynamics-fixed", link.coordinate, text)
+
+
 def _inputs(links: Sequence[Link]) -> Iterator[Problem]:
     """Compare what mechanisms take with what they are given."""
     takers = [k for k in links if k.inputs or isinstance(k.joint, Mechanism)]
@@ -192,4 +205,4 @@ def _coordinates(links: Sequence[Link]) -> dict[str, int]:
 Rule = Callable[[Sequence[Link]], Iterator[Problem]]
 
 NAMING: tuple[Rule, ...] = (_link_names, _joint_names, _one_base, _parents)
-STRUCTURE: tuple[Rule, ...] = (_reached, _couplings, _inputs)
+STRUCTURE: tuple[Rule, ...] = (_reached, _couplings, _dynamics, _inputs)

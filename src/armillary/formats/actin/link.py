@@ -34,6 +34,7 @@ from armillary.formats.inertia import possible_inertia
 from armillary.formats.xml import Element, report_unused
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
+from armillary.model.joint_dynamics import NO_DYNAMICS
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
 from armillary.model.shape import Shape
@@ -57,6 +58,7 @@ def read_link(
         joint=kinematics.joint,
         primary=kinematics.primary,
         limits=_read_limits(element, kinematics.rate, report),
+        dynamics=NO_DYNAMICS,
         inertia=_read_inertia(element, report),
         frames=_read_frames(element, report),
         joint_name=text(element, "jointName", report),
@@ -82,6 +84,8 @@ def link_elements(link: Link, library: str, report: Report) -> list[Element]:
         message = f"the library of link {quote(link.name)} is not kept"
         report.warning(NOWHERE, "not-kept", message)
     found += _limit_elements(link, report)
+    if link.dynamics != NO_DYNAMICS:
+        report.unsupported.add("'dynamics' of a link")
     if link.inertia is not None:
         found.append(_inertia_element(link.inertia))
     if link.frames:

@@ -24,6 +24,7 @@ from armillary.formats.robwork.shapes import shape_elements
 from armillary.formats.robwork.transform import number_text, transform_elements
 from armillary.formats.xml import Element, tag
 from armillary.model.drive import Drive
+from armillary.model.joint_dynamics import NO_DYNAMICS
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.property import Property
@@ -196,6 +197,8 @@ class FrameExport:
         frame.parts += shape_elements(link, self._report)
         if link.inertia is not None:
             self._report.unsupported.add("the mass and inertia of a link")
+        if link.dynamics != NO_DYNAMICS:
+            self._report.unsupported.add("the dynamics of a joint")
         for each in link.frames:
             kind = "EndEffector" if each.end_effector else "Fixed"
             named = ExportedFrame(

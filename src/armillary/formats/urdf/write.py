@@ -42,7 +42,10 @@ DEFAULT_NAME: Final = Workcell().name
 WRITTEN: Final[Written] = {
     Workcell: ("cell", frozenset({"name", "manipulators", "mounts", "loops"})),
     Manipulator: ("manipulator", frozenset({"name", "links", "properties", "loops"})),
-    Link: ("link", frozenset(Link.__struct_fields__) - {"inputs", "passive"}),
+    Link: (
+        "link",
+        frozenset(Link.__struct_fields__) - {"inputs", "passive", "dynamics"},
+    ),
     Frame: ("frame", frozenset({"name", "pose"})),
     **dict.fromkeys(SHAPE_TYPES, ("shape", SHAPE_FIELDS)),
 }
