@@ -17,6 +17,7 @@ from armillary import (
     Cell,
     Coupling,
     Frame,
+    JointDynamics,
     Limits,
     Link,
     Manipulator,
@@ -74,6 +75,16 @@ limits = st.just(Limits()) | seeded(
         effort=random.uniform(1.0, 100.0),
     )
 )
+dynamics = st.just(JointDynamics()) | seeded(
+    lambda random: JointDynamics(
+        motor_inertia=random.uniform(0.0, 1e-3),
+        gear_ratio=random.choice([-1.0, 1.0]) * random.uniform(1.0, 200.0),
+        damping=random.uniform(0.0, 2.0),
+        friction=random.uniform(0.0, 5.0),
+        stiffness=random.uniform(0.0, 10.0),
+        rest=random.uniform(-1.0, 1.0),
+    )
+)
 ratios = st.none() | st.tuples(
     st.sampled_from([-0.5, 2.0, 0.0]), st.sampled_from([0.0, 0.3])
 )
@@ -126,6 +137,7 @@ def links(draw: st.DrawFn, kinds: Sequence[str], most: int) -> list[Link]:
                 joint=draw(joints[kind]),
                 joint_name=f"joint{k}" if k % 2 else "",
                 limits=Limits() if coupling or kind == "Fixed" else draw(limits),
+                dynamics=JointDynamics() if kind == "Fixed" else draw(dynamics),
                 coupling=coupling,
                 **draw(bodies(f"tip{k}")),
             )

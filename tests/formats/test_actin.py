@@ -22,6 +22,7 @@ from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.group import Group
 from armillary.model.joint import Joint
+from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.joints import (
     CircleTrack,
     CraigPrismatic,
@@ -254,13 +255,25 @@ JOINTS = [
 ]
 
 
+DRIVE = JointDynamics(
+    motor_inertia=3e-4,
+    gear_ratio=-101.0,
+    damping=0.3,
+    friction=1.7,
+    stiffness=11.1,
+    rest=-0.7,
+)
+
+
 @pytest.mark.parametrize("joint", JOINTS, ids=lambda joint: type(joint).__name__)
 @pytest.mark.parametrize("primary", [IDENTITY, TURN], ids=["plain", "primary"])
 def test_joints_are_kept(joint: Joint, primary: Pose):
     limits = Limits(lower=-0.3, upper=1.7, velocity=0.7, acceleration=3.3, effort=11.1)
+    dynamics = DRIVE
     if isinstance(joint, Fixed):
-        limits = Limits()
-    check_kept(two_links(joint, primary=primary, limits=limits), Crank)
+        limits, dynamics = Limits(), JointDynamics()
+    fields = {"primary": primary, "limits": limits, "dynamics": dynamics}
+    check_kept(two_links(joint, **fields), Crank)
 
 
 def test_every_class_of_ours_but_the_curve_has_a_row():
@@ -490,6 +503,40 @@ def test_screw_goes_by_its_length_in_files(per_length: float):
     (q,) = arm.posture("state").q
     X = Pose.translation(0, 0, 0.25) @ Pose.rotation_z(per_length * 0.25)
     assert link.joint.transform(q).approx_equal(X, 1e-15)
+
+
+HOLDER = "<mn:linkKinematicsContainer></mn:linkKinematicsContainer>"
+ACTUATOR = (
+    '<mn:jointActuator xmlns:am="urn:armillary:actin">'
+    "<am:motorInertia>0.5</am:motorInertia>"
+    "<am:gearRatio>3</am:gearRatio><am:viscousFriction>5</am:viscousFriction>"
+    "<am:coulombFriction>7</am:coulombFriction>"
+    "<am:springStiffness>11</am:springStiffness>"
+    "<am:springRest>0.25</am:springRest></mn:jointActuator>"
+)
+
+
+@pytest.mark.parametrize("per_length", [4.0, -4.0])
+def test_a_screw_has_the_same_power_about_its_length(per_length: float):
+    screw = f"<mn:screwTypeLink><mn:pitch>{per_length}</mn:pitch></mn:screwTypeLink>"
+    cell, report = read(two_link_file(screw, ACTUATOR))
+    assert told(report) == []
+    dynamics = cell.manipulators[0].link("tip").dynamics
+    x, v, a = 0.7, -0.4, 0.9  # of the length
+    force = 0.5 * 3.0**2 * a + 5.0 * v - 7.0 + 11.0 * (x - 0.25)
+    torque = dynamics.effort(*(per_length * each for each in (x, v, a)))
+    assert torque * per_length * v == pytest.approx(force * v)
+    check_kept(cell)
+
+
+def test_the_drive_of_a_joint_that_does_not_move_is_reported():
+    text = two_link_file("", ACTUATOR).replace(HOLDER, "")
+    cell, report = read(text)
+    assert cell.manipulators[0].link("tip").dynamics == JointDynamics()
+    (found,) = report.diagnostics
+    assert "the drive of a joint without a coordinate is not kept" in found.message
+    wrong = refusals(text.replace(">5<", ">-5<"))
+    assert any("'damping' of a joint is -5.0" in found for found in wrong)
 
 
 def two_link_file(component: str, more: str = "", state: str = "") -> str:

@@ -948,6 +948,39 @@ def test_broken_notes_are_reported(notes, expected):
     assert expected in refusal(data)
 
 
+TURNS = (
+    '[{"name": "a"}, {"name": "b", "parent": "a", "joint": {"type": "Revolute"}}, '
+    '{"name": "c", "parent": "b", "joint": {"type": "Revolute"}, '
+    '"dynamics": {"stiffness": 1}}]'
+)
+DAMPED = JointDynamics(damping=0.5, friction=2.0)
+
+
+@pytest.mark.parametrize(
+    ("of", "numbers", "is_moved"),
+    [
+        ("b", "[0.5, 2.0]", True),
+        ("a", "[0.5, 2.0]", False),  # the base has no coordinate
+        ("c", "[0.5, 2.0]", False),  # it has dynamics of its own
+        ("b", "[0.5]", False),
+        ("b", "[-0.5, 2.0]", False),
+    ],
+)
+def test_damping_of_older_files_is_of_the_joint(of: str, numbers: str, is_moved: bool):
+    noted = f'{{"name": "urdf.dynamics", "of": "{of}", "numbers": {numbers}}}'
+    other = '{"name": "weight", "of": "b", "numbers": [1]}'
+    (old,) = read(
+        one_manipulator(f'{TURNS}, "properties": [{other}, {noted}]')
+    ).manipulators
+    assert [each.name for each in old.properties] == [
+        "weight",
+        *([] if is_moved else ["urdf.dynamics"]),
+    ]
+    found = [link.dynamics for link in old.links]
+    first = DAMPED if is_moved else JointDynamics()
+    assert found == [JointDynamics(), first, JointDynamics(stiffness=1.0)]
+
+
 def test_wheels_that_do_not_exist_are_reported():
     notes = '§"wheels": {"left": "a", "right": "b", "radius": 1}'
     data, place = marked(one_manipulator(f"{GOOD}, {notes}"), "HERE error[bad-wheels]")

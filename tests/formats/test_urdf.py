@@ -17,6 +17,7 @@ from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
 from armillary.formats.paths import Roots
 from armillary.formats.urdf import FORMAT
+from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.joints.fixed import Fixed
 from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
@@ -574,15 +575,33 @@ def test_dynamics_of_zero_are_nothing_to_keep():
 
 def test_damping_and_friction_are_kept():
     cell, report = read(pair(f'{LIMIT}<dynamics damping="0.5" friction="2"/>'))
-    (kept,) = cell.manipulators[0].properties
-    assert (kept.name, kept.of, kept.numbers) == ("urdf.dynamics", "tip", (0.5, 2.0))
+    kept = cell.manipulators[0].link("tip").dynamics
+    assert kept == JointDynamics(damping=0.5, friction=2.0)
     assert lines(report) == []
 
 
 def test_a_fixed_joint_has_no_damping():
     cell, report = read(pair('<dynamics damping="0.5"/>', type="fixed"))
-    assert cell.manipulators[0].properties == ()
+    assert cell.manipulators[0].link("tip").dynamics == JointDynamics()
     assert lines(report) == []
+
+
+@pytest.mark.parametrize("type_", ["planar", "floating", "spherical"])
+def test_damping_of_several_coordinates_is_reported(type_: str):
+    text = pair('<dynamics damping="0.5"/>', type=type_)
+    cell, report = read(text)
+    assert all(link.dynamics == JointDynamics() for link in cell.links)
+    assert any(f"<dynamics> of a {type_} joint is not kept" in x for x in lines(report))
+
+
+@pytest.mark.parametrize("name", ["damping", "friction"])
+def test_negative_damping_is_left_out(name: str):
+    text = pair(f'{LIMIT}<dynamics {name}="-0.5"/>')
+    cell, report = read(text)
+    assert cell.manipulators[0].link("tip").dynamics == JointDynamics()
+    (line,) = lines(report)
+    assert line.endswith(f"has a negative {name}; it is left out")
+    assert "error[negative-damping]" in faults(text)[0]
 
 
 @pytest.mark.parametrize(
@@ -598,7 +617,7 @@ def test_what_others_say_of_dynamics_is_a_note(name: str, code: str):
 @pytest.mark.parametrize("inside", ['damping="x"', 'damping="nan" friction="inf"'])
 def test_faulty_damping_is_left_out(inside: str):
     cell, report = read(pair(f"{LIMIT}<dynamics {inside}/>"))
-    assert cell.manipulators[0].properties == ()
+    assert cell.manipulators[0].link("tip").dynamics == JointDynamics()
     assert {*codes(report)} == {"bad-number"}
 
 

@@ -21,6 +21,7 @@ from armillary.formats.urdf import FORMAT
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint
+from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.joints import JOINT_TYPES
 from armillary.model.joints.circle_track import CircleTrack
 from armillary.model.joints.craig import CraigPrismatic, CraigRevolute
@@ -178,6 +179,9 @@ ranges = st.one_of(
         acceleration=st.sampled_from([math.inf, 5.0]),
     ),
 )
+drags = st.builds(
+    JointDynamics, damping=st.floats(0.0, 9.0), friction=st.sampled_from([0.0, 2.0])
+)
 inertias = st.builds(
     lambda mass, centre, moment: SpatialInertia.from_centre(
         mass, centre, np.diag([moment, 1.5 * moment, 2.0 * moment])
@@ -224,6 +228,7 @@ def robots(draw: st.DrawFn) -> Workcell:
                 joint_name=f"j{k}",
                 coupling=coupling,
                 limits=draw(ranges) if is_moving and not coupling else Limits(),
+                dynamics=draw(drags) if is_moving else JointDynamics(),
                 primary=draw(st.just(IDENTITY) | places),
                 inertia=draw(st.none() | inertias),
                 visuals=tuple(draw(st.lists(shapes, max_size=2))),
@@ -251,9 +256,11 @@ def test_what_is_read_back_has_the_same_joints_and_bodies(cell: Workcell):
     # An unlimited prismatic joint has a large number in its place.
     for found, expected in zip(other.limits, cell.limits, strict=True):
         assert np.all((found == expected) | (np.abs(found) >= 1e8))
+    dynamics = {x.coordinate: x.dynamics for x in other.links if x.has_coordinate}
     for link in cell.manipulators[0].links:
         same = other.manipulators[0].link(link.name)
         check_body(link, same)
+        assert dynamics.get(link.coordinate, JointDynamics()) == link.dynamics
 
 
 def check_body(link: Link, same: Link) -> None:
@@ -321,12 +328,13 @@ def test_rotations_that_are_sheared_are_reported():
 # Joints.
 
 LIMITED = Limits(lower=-1.0, upper=1.0, velocity=1.0, effort=1.0)
+WITH_LIMITS: dict[str, Any] = {"limits": LIMITED}
 
 
-def chain(*moving: Joint, limits: Limits = LIMITED) -> Workcell:
+def chain(*moving: Joint, **fields: Any) -> Workcell:
     links = [Link(name="l0")]
     links += [
-        Link(name=f"l{k}", parent=f"l{k - 1}", joint=joint, limits=limits)
+        Link(name=f"l{k}", parent=f"l{k - 1}", joint=joint, **WITH_LIMITS | fields)
         for k, joint in enumerate(moving, 1)
     ]
     return cell_of(*links)
@@ -507,9 +515,9 @@ def test_losses_are_reported():
         "warning[not-kept]: 'properties' of a cell is not kept",
         "warning[not-kept]: 'postures' of a manipulator is not kept",
         "warning[not-kept]: 'home' of a manipulator is not kept",
+        "warning[not-kept]: 'properties' of a manipulator is not kept",
         "warning[not-kept]: 'end effector' of a frame is not kept",
         "warning[not-kept]: 'passive' of a link is not kept (2 times)",
-        "warning[not-kept]: 'properties' of a manipulator is not kept",
         "warning[not-kept]: a visual of type Cone is not kept (2 times)",
         "warning[not-kept]: a limit of a fixed joint is not kept",
         "warning[not-kept]: the cell's name 'lab' is not kept",
@@ -608,28 +616,37 @@ def test_the_order_of_joints_is_kept_where_manipulators_stand_side_by_side():
 
 
 def test_damping_and_friction_come_back():
-    noted = Property(name="urdf.dynamics", of="turned", numbers=(0.5, 2.0))
-    links = (
-        Link(name="base"),
-        Link(name="turned", parent="base", joint=Revolute(), joint_name="turn"),
-    )
-    arm_of = Manipulator(name="arm", links=links, properties=(noted,))
-    cell = Workcell(name="arm", manipulators=(arm_of,))
+    damped = JointDynamics(damping=0.5, friction=2.0)
+    cell = chain(Revolute(), dynamics=damped)
     text, report = write(cell)
     assert '<dynamics damping="0.5" friction="2.0"/>' in text
     assert not report.count(Severity.WARNING)
-    assert again(cell).manipulators[0].properties == (noted,)
+    assert again(cell).links[-1].dynamics == damped
 
 
-@pytest.mark.parametrize(
-    "noted",
-    [
-        Property(name="urdf.dynamics", of="base", numbers=(0.5, 2.0)),
-        Property(name="urdf.dynamics", of="turned", numbers=(0.5,)),
-        Property(name="robwork.joint", of="turned"),
-    ],
-)
-def test_properties_that_are_lost_are_reported(noted: Property):
+@pytest.mark.peers
+def test_pinocchio_finds_damping_and_friction(tmp_path):
+    pin: Any = pytest.importorskip("pinocchio")
+    path = tmp_path / "arm.urdf"
+    damped = JointDynamics(damping=0.5, friction=2.0)
+    path.write_text(write(chain(Revolute(), Prismatic(), dynamics=damped))[0])
+    model = pin.buildModelFromUrdf(str(path))
+    assert model.damping.tolist() == [0.5, 0.5]
+    assert model.upperDryFrictionLimit.tolist() == [2.0, 2.0]
+
+
+def test_what_urdf_does_not_have_of_dynamics_is_reported():
+    spring = JointDynamics(motor_inertia=1e-4, stiffness=2.0, friction=3.0)
+    text, report = write(chain(Revolute(), dynamics=spring))
+    assert '<dynamics damping="0.0" friction="3.0"/>' in text
+    assert [line.partition(": ")[2] for line in lines(report)] == [
+        "'motor inertia' of a joint is not kept",
+        "'stiffness' of a joint is not kept",
+    ]
+
+
+def test_properties_are_reported():
+    noted = Property(name="robwork.joint", of="turned")
     links = Link(name="base"), Link(name="turned", parent="base", joint=Revolute())
     arm_of = Manipulator(name="arm", links=links, properties=(noted,))
     _, report = write(Workcell(name="arm", manipulators=(arm_of,)))

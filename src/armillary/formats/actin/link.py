@@ -6,7 +6,7 @@ The last is in our own namespace and units: for a screw in radians, not in metre
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from armillary.errors import quote
 from armillary.formats.actin.joints import (
@@ -34,7 +34,7 @@ from armillary.formats.inertia import possible_inertia
 from armillary.formats.xml import Element, report_unused
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
-from armillary.model.joint_dynamics import NO_DYNAMICS
+from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
 from armillary.model.shape import Shape
@@ -52,13 +52,14 @@ def read_link(
     """Return a link and what its component gives."""
     report = joints.report
     kinematics = joints.of_link(element)
+    limits, dynamics = _read_actuator(element, kinematics.rate, report)
     link = Link(
         name=name,
         parent=parent,
         joint=kinematics.joint,
         primary=kinematics.primary,
-        limits=_read_limits(element, kinematics.rate, report),
-        dynamics=NO_DYNAMICS,
+        limits=limits,
+        dynamics=dynamics,
         inertia=_read_inertia(element, report),
         frames=_read_frames(element, report),
         joint_name=text(element, "jointName", report),
@@ -67,6 +68,10 @@ def read_link(
         inputs=tuple(each.read_text() for each in element.children_named("input")),
         **_read_shapes(element, report),
     )
+    if dynamics != NO_DYNAMICS and not link.has_coordinate:
+        what = "the drive of a joint without a coordinate"
+        report.unsupported.add(what, element.place)
+        link = link.replace(dynamics=NO_DYNAMICS)
     return link, kinematics
 
 
@@ -83,9 +88,7 @@ def link_elements(link: Link, library: str, report: Report) -> list[Element]:
     elif library:
         message = f"the library of link {quote(link.name)} is not kept"
         report.warning(NOWHERE, "not-kept", message)
-    found += _limit_elements(link, report)
-    if link.dynamics != NO_DYNAMICS:
-        report.unsupported.add("'dynamics' of a link")
+    found += _actuator_elements(link, report)
     if link.inertia is not None:
         found.append(_inertia_element(link.inertia))
     if link.frames:
@@ -102,8 +105,12 @@ def link_elements(link: Link, library: str, report: Report) -> list[Element]:
     return found
 
 
-def _limits(rate: float) -> tuple[tuple[str, str, float], ...]:
-    """Return the field, the element, and the factor from the file's number to ours.
+Rows: TypeAlias = tuple[tuple[str, str, float], ...]
+"""Fields, their elements, and the factors from the file's numbers to ours."""
+
+
+def _limits(rate: float) -> Rows:
+    """Return the rows of `Limits`.
 
     rate: The change of our coordinate for one of the file's.
     """
@@ -118,30 +125,59 @@ def _limits(rate: float) -> tuple[tuple[str, str, float], ...]:
     )
 
 
-def _read_limits(link: Element, rate: float, report: Report) -> Limits:
+def _dynamics(rate: float) -> Rows:
+    """Return the rows of `JointDynamics`; `rate` is as for `_limits`."""
+    size = abs(rate)
+    return (
+        ("motor_inertia", "motorInertia", 1.0),
+        ("gear_ratio", "gearRatio", 1.0 / rate),
+        ("damping", "viscousFriction", 1.0 / size / size),
+        ("friction", "coulombFriction", 1.0 / size),
+        ("stiffness", "springStiffness", 1.0 / size / size),
+        ("rest", "springRest", rate),
+    )
+
+
+def _read_actuator(
+    link: Element, rate: float, report: Report
+) -> tuple[Limits, JointDynamics]:
     holder = link.only_child("jointActuatorContainer", report) or link
     actuator = holder.only_child("jointActuator", report)
     if actuator is None:
-        return UNLIMITED
+        return UNLIMITED, NO_DYNAMICS
+    found = _read_rows(actuator, _limits(rate), report)
+    limits = built(Limits, found, actuator, "bad-limits", report)
+    found = _read_rows(actuator, _dynamics(rate), report)
+    dynamics = built(JointDynamics, found, actuator, "bad-jointdynamics", report)
+    return limits or UNLIMITED, dynamics or NO_DYNAMICS
+
+
+def _read_rows(parent: Element, rows: Rows, report: Report) -> dict[str, float]:
+    """Return the numbers in children, by the fields of their rows."""
     found: dict[str, float] = {}
-    for field, name, factor in _limits(rate):
-        value = number(actuator, name, report, factor)
+    for field, name, factor in rows:
+        value = number(parent, name, report, factor)
         if value is not None:
             found[field] = value
-    return built(Limits, found, actuator, "bad-limits", report) or UNLIMITED
+    return found
 
 
-def _limit_elements(link: Link, report: Report) -> list[Element]:
+def _actuator_elements(link: Link, report: Report) -> list[Element]:
+    rate = rate_of(link.joint)
     children: list[Element] = []
-    for field, name, factor in _limits(rate_of(link.joint)):
-        value: float = getattr(link.limits, field)
-        if math.isinf(value):
-            continue
-        if not math.isfinite(value / factor):
-            message = f"limit {quote(field)} of joint {quote(link.coordinate)} is lost"
-            report.warning(NOWHERE, "lost-limit", message)
-            continue
-        children.append(number_element(name, value, factor))
+    for held, default, rows in (
+        (link.limits, UNLIMITED, _limits(rate)),
+        (link.dynamics, NO_DYNAMICS, _dynamics(rate)),
+    ):
+        for field, name, factor in rows:
+            value: float = getattr(held, field)
+            if value == getattr(default, field):
+                continue
+            if not (0.0 < abs(factor) < math.inf and math.isfinite(value / factor)):
+                where = f"{quote(field)} of joint {quote(link.coordinate)}"
+                report.warning(NOWHERE, "lost-limit", f"limit {where} is lost")
+                continue
+            children.append(number_element(name, value, factor))
     if not children:
         return []
     actuator = actin_tag("jointActuator", {}, *children)

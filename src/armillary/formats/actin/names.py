@@ -33,8 +33,9 @@ ELEMENTS: Final = {
     "positionStates positionState jointPositions coordinateSystemTransform "
     "manipulatorSystemConfiguration manipulatorAttachmentMap "
     "manipulatorAttachmentNode manipulatorId baseManipulatorId linkId offset",
-    "am": "maxAcceleration maxEffort frame loose jointName passive coupling of "
-    "multiplier shift input endEffector",
+    "am": "maxAcceleration maxEffort motorInertia gearRatio viscousFriction "
+    "coulombFriction springStiffness springRest frame loose jointName passive "
+    "coupling of multiplier shift input endEffector",
 }
 PREFIX_OF: Final = {
     name: prefix for prefix, names in ELEMENTS.items() for name in names.split()

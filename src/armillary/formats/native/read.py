@@ -16,6 +16,7 @@ from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
 from armillary.formats.json import Document, Steps
 from armillary.formats.names import broken_rules
+from armillary.formats.native.older import with_dynamics
 from armillary.formats.native.wire import (
     FORMAT_NAME,
     VERSION,
@@ -123,6 +124,10 @@ class _Building:
             raise _Faulty
         if model is Link:
             self._check_inertia(values, steps)
+        elif model is Manipulator and "properties" in values:
+            values["links"], values["properties"] = with_dynamics(
+                values["links"], values["properties"]
+            )
         try:
             return model(**values)
         except ArmillaryError as error:

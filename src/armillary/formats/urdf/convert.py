@@ -10,7 +10,7 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.names import FreeNames, depth_first
-from armillary.formats.urdf.joints import DYNAMICS, FREE, SEVERAL, JointElement
+from armillary.formats.urdf.joints import FREE, SEVERAL, JointElement
 from armillary.model.axis import Axis, X, Y, Z
 from armillary.model.joint import Joint
 from armillary.model.joints.fixed import Fixed
@@ -19,7 +19,6 @@ from armillary.model.joints.revolute import Revolute
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import Mount
-from armillary.model.property import Property
 from armillary.model.workcell import Workcell
 from armillary.spatial.vector import cross, unit
 
@@ -61,7 +60,6 @@ def cell_of(
             mounts = (Mount(manipulator=name, pose=free.origin),)
     link_names = FreeNames(set(by_name))
     joint_names = FreeNames({joint.name for joint in joints})
-    properties: list[Property] = []
     found = [by_name[root]]
     children = {link: [each.child for each in on] for link, on in carried.items()}
     for child in depth_first(root, children)[1:]:
@@ -70,11 +68,7 @@ def cell_of(
             found.extend(_split(joint, body, link_names, joint_names, report))
         else:
             found.append(_carried(body, joint))
-        if joint.dynamics and joint.type != "fixed":
-            properties.append(Property(name=DYNAMICS, of=child, numbers=joint.dynamics))
-    manipulator = Manipulator(
-        name=name, links=tuple(found), properties=tuple(properties)
-    )
+    manipulator = Manipulator(name=name, links=tuple(found))
     return Workcell(name=name, manipulators=(manipulator,), mounts=mounts)
 
 
@@ -90,6 +84,7 @@ def _carried(body: Link, joint: JointElement) -> Link:
         joint=moves,
         joint_name=joint.name,
         limits=joint.limits,
+        dynamics=joint.dynamics,
         coupling=joint.mimic,
     )
 

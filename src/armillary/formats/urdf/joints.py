@@ -13,15 +13,14 @@ from armillary.formats.urdf.elements import read_pose
 from armillary.formats.xml import Element
 from armillary.model.axis import Axis, X
 from armillary.model.coupling import Coupling
+from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.model.limits import INFINITE, UNLIMITED, Limits
 from armillary.spatial.pose import Pose
 
-__all__ = ["DAMPED", "DYNAMICS", "FREE", "SEVERAL", "JointElement", "read_joint"]
-
-DYNAMICS: Final = "urdf.dynamics"
-"""Property of the link behind a joint: the numbers of `DAMPED`, SI units."""
+__all__ = ["DAMPED", "FREE", "SEVERAL", "JointElement", "read_joint"]
 
 DAMPED: Final = ("damping", "friction")
+"""Attributes of `<dynamics>`, and fields of `JointDynamics`."""
 
 FREE: Final = ("floating", "planar")
 SEVERAL: Final = (*FREE, "spherical")  # the last is PyBullet's
@@ -48,7 +47,7 @@ class JointElement:
         axis: In the joint's frame, of any length but 0.
         limits: Of the coordinate.
         mimic: The joint that it follows, if any.
-        dynamics: Damping [N m s or N s/m] and friction [N m or N]; empty if zero.
+        dynamics: Damping and friction.
         places: Locations of the joint, its parent, child, mimic and limit.
     """
 
@@ -60,7 +59,7 @@ class JointElement:
     axis: Axis
     limits: Limits
     mimic: Coupling | None
-    dynamics: tuple[float, ...]
+    dynamics: JointDynamics
     places: dict[str, Place]
 
     @property
@@ -85,7 +84,7 @@ def read_joint(element: Element, report: Report) -> JointElement:
         axis=_axis(element, type_, report),
         limits=_limits(element, type_, report),
         mimic=_mimic(element, type_, report),
-        dynamics=_dynamics(element, report),
+        dynamics=_dynamics(element, type_, report),
         places={**places, "joint": element.place},
     )
 
@@ -166,14 +165,26 @@ def _mimic(joint: Element, type_: str, report: Report) -> Coupling | None:
     return None if of is None else Coupling(of=of, multiplier=multiplier, offset=offset)
 
 
-def _dynamics(joint: Element, report: Report) -> tuple[float, ...]:
-    """Return damping and friction, nothing if both are zero or not given."""
+def _dynamics(joint: Element, type_: str, report: Report) -> JointDynamics:
+    """Return damping and friction, which only joints with one coordinate have."""
     element = joint.first_child("dynamics", report)
     if element is None:
-        return ()
-    report = report.tolerating("it is left out")
-    found = element.each_number(DAMPED, report, default=0.0)
-    return found if found is not None and any(found) else ()
+        return NO_DYNAMICS
+    tolerant = report.tolerating("it is left out")
+    found = element.each_number(DAMPED, tolerant, default=0.0)
+    if found is None:
+        return NO_DYNAMICS
+    fields = dict(zip(DAMPED, found, strict=True))
+    for name, value in fields.items():
+        if value < 0.0:
+            what = f"<dynamics> of {joint.label} has a negative {name}"
+            tolerant.error(element.place, "negative-damping", what)
+            return NO_DYNAMICS
+    if type_ in SINGLE:
+        return JointDynamics(**fields)
+    if type_ in SEVERAL and any(found):
+        report.unsupported.add(f"<dynamics> of a {type_} joint", element.place)
+    return NO_DYNAMICS
 
 
 def _limits(joint: Element, type_: str, report: Report) -> Limits:

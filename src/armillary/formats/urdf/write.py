@@ -12,7 +12,7 @@ from armillary.formats.joint_axis import JointAxis, joint_axis_of
 from armillary.formats.names import FreeNames, depth_first
 from armillary.formats.open_loops import report_open_loops
 from armillary.formats.urdf.elements import origin_element
-from armillary.formats.urdf.joints import DAMPED, DYNAMICS
+from armillary.formats.urdf.joints import DAMPED
 from armillary.formats.urdf.write_links import (
     SHAPE_FIELDS,
     SHAPE_TYPES,
@@ -20,6 +20,7 @@ from armillary.formats.urdf.write_links import (
 )
 from armillary.formats.xml import Element, tag, to_text
 from armillary.model.frame import Frame, FrameRef
+from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
@@ -41,11 +42,9 @@ DEFAULT_NAME: Final = Workcell().name
 # The fields that are written; any other must be at its default.
 WRITTEN: Final[Written] = {
     Workcell: ("cell", frozenset({"name", "manipulators", "mounts", "loops"})),
-    Manipulator: ("manipulator", frozenset({"name", "links", "properties", "loops"})),
-    Link: (
-        "link",
-        frozenset(Link.__struct_fields__) - {"inputs", "passive", "dynamics"},
-    ),
+    Manipulator: ("manipulator", frozenset({"name", "links", "loops"})),
+    Link: ("link", frozenset(Link.__struct_fields__) - {"inputs", "passive"}),
+    JointDynamics: ("joint", frozenset(DAMPED)),
     Frame: ("frame", frozenset({"name", "pose"})),
     **dict.fromkeys(SHAPE_TYPES, ("shape", SHAPE_FIELDS)),
 }
@@ -106,13 +105,10 @@ class _Export:
         """Add all links of a manipulator, and the joint that mounts its base."""
         manipulator = self.cell.manipulators[number]
         support = self.cell.base_frames[number]
-        dynamics = _dynamics(manipulator)
-        if len(dynamics) < len(manipulator.properties):
-            self.unsupported.add("'properties' of a manipulator")
         for k in manipulator.order:
             link = manipulator.links[k]
             if link.parent is not None:
-                self._add_joint(manipulator, link, dynamics.get(link.name, ()))
+                self._add_joint(manipulator, link)
             else:
                 self._add_base(manipulator, link, support)
             self._add_link(manipulator, link)
@@ -156,13 +152,8 @@ class _Export:
                 f"frame {quote(child)} becomes a link on fixed joint {quote(joint)}",
             )
 
-    def _add_joint(
-        self, manipulator: Manipulator, link: Link, dynamics: tuple[float, ...]
-    ) -> None:
-        """Add the joint that carries a link, and a fixed one behind it if needed.
-
-        dynamics: Damping and friction, or nothing.
-        """
+    def _add_joint(self, manipulator: Manipulator, link: Link) -> None:
+        """Add the joint that carries a link, and a fixed one behind it if needed."""
         name = self.name(manipulator, link.coordinate)
         parent = self.name(manipulator, link.parent or "")
         child = self.name(manipulator, link.name)
@@ -185,7 +176,7 @@ class _Export:
         if not axis.after.is_identity:
             between = self.link_names.derive(f"{child}_pivot")
             self.links.append(tag("link", {"name": between}))
-        self._move(manipulator, link, axis, dynamics, parent, between)
+        self._move(manipulator, link, axis, parent, between)
         if between != child:
             joint = self.joint_names.derive(f"{name}_offset")
             self._fix(joint, between, child, axis.after)
@@ -200,7 +191,6 @@ class _Export:
         manipulator: Manipulator,
         link: Link,
         axis: JointAxis,
-        dynamics: tuple[float, ...],
         parent: str,
         child: str,
     ) -> None:
@@ -210,8 +200,9 @@ class _Export:
         if not axis.slides and not _is_bounded(link.limits):
             type_ = "continuous"
         parts = [tag("axis", {"xyz": axis.axis}), *self._limit(type_, link.limits)]
-        if dynamics:
-            parts.append(tag("dynamics", dict(zip(DAMPED, dynamics, strict=True))))
+        damped = {name: getattr(link.dynamics, name) for name in DAMPED}
+        if any(damped.values()):
+            parts.append(tag("dynamics", damped))
         if link.coupling is None:
             self.coordinates[child] = name
         else:
@@ -329,18 +320,6 @@ class _Export:
             *self.links,
             *self.joints,
         )
-
-
-def _dynamics(manipulator: Manipulator) -> dict[str, tuple[float, ...]]:
-    """Return damping and friction by the names of the links behind the joints."""
-    moving = {link.name for link in manipulator.links if link.moves}
-    return {
-        each.of: each.numbers
-        for each in manipulator.properties
-        if each.name == DYNAMICS
-        and each.of in moving
-        and len(each.numbers) == len(DAMPED)
-    }
 
 
 def _is_bounded(limits: Limits) -> bool:
