@@ -22,7 +22,7 @@ LAYERS = (
     ("spatial", "kernel"),
     ("model",),
     ("kinematics", "scripts"),
-    ("ik", "collision"),
+    ("ik", "collision", "dynamics"),
     ("cell", "formats", "shapes"),
     ("testing",),
     ("cli",),

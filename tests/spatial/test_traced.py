@@ -29,6 +29,7 @@ from armillary.spatial import (
 )
 from armillary.spatial import quaternion as quat
 from armillary.spatial import rotation as rot
+from armillary.spatial.articulated import ArticulatedInertia
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose, pose_from, pose_of_entries
 from armillary.trace import evaluate, jvp, trace
@@ -83,6 +84,10 @@ def exchanging(x: Any) -> ldl.Rows:
 
 def flat6(x: Any) -> twist.Vector6:
     return tuple(x[:6])
+
+
+def articulated10(x: Any) -> ArticulatedInertia:
+    return ArticulatedInertia.of(inertia10(x))
 
 
 # Name: size of the input, and the function of a tuple of that many numbers.
@@ -198,7 +203,24 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
         lambda x: pose6(x).approx_equal(Pose.identity(), 1e-3) * 1.0,
     ),
     "pose.Pose.entries": (6, lambda x: pose6(x).entries),
+    "articulated.ArticulatedInertia.__add__": (
+        20,
+        lambda x: tuple(articulated10(x[:10]) + articulated10(x[10:])),
+    ),
+    "articulated.ArticulatedInertia.apply": (
+        16,
+        lambda x: articulated10(x).apply(flat6(x[10:])),
+    ),
+    "articulated.ArticulatedInertia.less": (
+        22,
+        lambda x: tuple(articulated10(x).less(flat6(x[10:]), flat6(x[16:]))),
+    ),
+    "articulated.ArticulatedInertia.transformed": (
+        16,
+        lambda x: tuple(articulated10(x).transformed(pose6(x[10:]))),
+    ),
     "twist.vector6": (6, twist.vector6),
+    "twist.six": (6, lambda x: twist.six(list(x))),
     "twist.halves": (6, lambda x: twist.halves(flat6(x))),
     "twist.transform_twist": (
         12,
@@ -212,6 +234,18 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "twist.move_twist": (9, lambda x: twist.move_twist(flat6(x), x[6:])),
     "twist.adjoint": (6, lambda x: twist.adjoint(pose6(x))),
     "twist.coadjoint": (6, lambda x: twist.coadjoint(pose6(x))),
+    "twist.inverse_transform_twist": (
+        12,
+        lambda x: twist.inverse_transform_twist(pose6(x[:6]), flat6(x[6:])),
+    ),
+    "twist.inverse_transform_wrench": (
+        12,
+        lambda x: twist.inverse_transform_wrench(pose6(x[:6]), flat6(x[6:])),
+    ),
+    "twist.cross_twist": (12, lambda x: twist.cross_twist(x[:6], x[6:])),
+    "twist.cross_wrench": (12, lambda x: twist.cross_wrench(x[:6], x[6:])),
+    "twist.add6": (12, lambda x: twist.add6(x[:6], x[6:])),
+    "twist.scale6": (7, lambda x: twist.scale6(x[6], x[:6])),
     "twist.power": (12, lambda x: twist.power(x[:6], x[6:])),
     "twist.exp": (6, lambda x: twist.exp(flat6(x)).matrix()),
     "twist.log": (6, lambda x: twist.log(pose6(x))),
@@ -222,6 +256,11 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
             x[0], x[1:4], [x[4:7], x[7:10], x[10:]]
         ).matrix(),
     ),
+    "inertia.SpatialInertia.from_parameters": (
+        10,
+        lambda x: SpatialInertia.from_parameters(x).matrix(),
+    ),
+    "inertia.SpatialInertia.parameters": (10, lambda x: inertia10(x).parameters),
     "inertia.SpatialInertia.from_second_moment": (10, lambda x: inertia10(x).matrix()),
     "inertia.SpatialInertia.__add__": (
         20,

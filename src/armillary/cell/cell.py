@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.cell import device, differential_drive, tree_text
+from armillary.cell.methods import asks, asks_of_meshes, edits, edits_with_meshes
 from armillary.collision import check, pairs, violations, with_collisions
+from armillary.dynamics import questions as dynamics
 from armillary.kinematics import (
     all_frames,
     frame_tree,
@@ -42,12 +44,10 @@ if TYPE_CHECKING:
 __all__ = ["Cell"]
 
 Array = npt.NDArray[np.float64]
-P = ParamSpec("P")
-R = TypeVar("R")
 
 INSTEAD: Final = {
-    "dynamics": "dynamics are not computed yet; link.inertia has the masses, and "
-    "cell.carried(frame, state) the inertia of a payload",
+    "dynamics": "use cell.inverse_dynamics()(q, qd, qdd) and its neighbours; "
+    "cell.carried(frame, state) is the inertia of a payload",
     "plot": "there is no viewer yet; print(cell.tree()) shows the frames, and "
     "cell.poses(state) has their poses",
     "forward_kinematics": "use cell.fk(frame)(q)",
@@ -57,56 +57,6 @@ INSTEAD: Final = {
     "q": "a state has positions, such as cell.home.q",
 }
 """What to use in place of attributes that people look for."""
-
-
-def _asks(
-    question: Callable[Concatenate[Workcell, P], R],
-) -> Callable[Concatenate[Cell, P], R]:
-    """Return the method of a cell that puts a question to its workcell."""
-
-    @wraps(question)
-    def method(self: Cell, *args: P.args, **kwargs: P.kwargs) -> R:
-        return question(self.workcell, *args, **kwargs)
-
-    return method
-
-
-def _asks_of_meshes(
-    question: Callable[Concatenate[Workcell, P], R],
-) -> Callable[Concatenate[Cell, P], R]:
-    """Return the same for a question that takes what reads the meshes of the cell."""
-
-    @wraps(question)
-    def method(self: Cell, *args: P.args, **kwargs: P.kwargs) -> R:
-        kwargs.setdefault("meshes", self.meshes)
-        return question(self.workcell, *args, **kwargs)
-
-    return method
-
-
-def _edits(
-    edit: Callable[Concatenate[Workcell, P], Workcell],
-) -> Callable[Concatenate[Cell, P], Cell]:
-    """Return the method of a cell that returns a cell of its edited workcell."""
-
-    @wraps(edit)
-    def method(self: Cell, *args: P.args, **kwargs: P.kwargs) -> Cell:
-        return self.of(edit(self.workcell, *args, **kwargs), meshes=self.meshes)
-
-    return method
-
-
-def _edits_with_meshes(
-    edit: Callable[Concatenate[Workcell, P], Workcell],
-) -> Callable[Concatenate[Cell, P], Cell]:
-    """Return the same for an edit that takes what reads the meshes of the cell."""
-
-    @wraps(edit)
-    def method(self: Cell, *args: P.args, **kwargs: P.kwargs) -> Cell:
-        kwargs.setdefault("meshes", self.meshes)
-        return self.of(edit(self.workcell, *args, **kwargs), meshes=self.meshes)
-
-    return method
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -261,9 +211,9 @@ class Cell:
         """
         return home(self.workcell)
 
-    frame = _asks(Workcell.frame)
-    joint = _asks(Workcell.joint)
-    qualified = _asks(Workcell.qualified)
+    frame = asks(Workcell.frame)
+    joint = asks(Workcell.joint)
+    qualified = asks(Workcell.qualified)
 
     def approx_equal(self, other: object, tolerance: float) -> bool:
         """Return whether `other` has the same manipulators with nearly equal numbers.
@@ -276,22 +226,22 @@ class Cell:
 
     # editing: each gives a new cell that shares what did not change
 
-    add = _edits(Workcell.add)
-    remove = _edits(Workcell.remove)
-    exchange = _edits(Workcell.exchange)
-    replace = _edits(Workcell.replace)
-    mount = _edits(Workcell.mount)
-    scaled = _edits(Workcell.scaled)
-    with_collisions = _edits_with_meshes(with_collisions.with_collisions)
+    add = edits(Workcell.add)
+    remove = edits(Workcell.remove)
+    exchange = edits(Workcell.exchange)
+    replace = edits(Workcell.replace)
+    mount = edits(Workcell.mount)
+    scaled = edits(Workcell.scaled)
+    with_collisions = edits_with_meshes(with_collisions.with_collisions)
 
     # kernels of joint positions
 
-    fk = _asks(questions.fk)
-    jacobian = _asks(questions.jacobian)
-    velocity = _asks(questions.velocity)
-    acceleration = _asks(questions.acceleration)
-    bias_acceleration = _asks(questions.bias_acceleration)
-    pose_error = _asks(questions.pose_error)
+    fk = asks(questions.fk)
+    jacobian = asks(questions.jacobian)
+    velocity = asks(questions.velocity)
+    acceleration = asks(questions.acceleration)
+    bias_acceleration = asks(questions.bias_acceleration)
+    pose_error = asks(questions.pose_error)
 
     def ik(  # noqa: PLR0913
         self,
@@ -397,31 +347,37 @@ class Cell:
         """
         return bound_state(self.workcell, state)
 
-    pose = _asks(all_frames.pose)
-    poses = _asks(all_frames.poses)
-    between = _asks(relative_pose.between)
-    twist = _asks(state_twist.twist)
-    carried = _asks(payload.carried)
-    pairs = _asks(pairs.pairs)
-    collision = _asks_of_meshes(check.collision)
-    violations = _asks_of_meshes(violations.violations)
+    pose = asks(all_frames.pose)
+    poses = asks(all_frames.poses)
+    between = asks(relative_pose.between)
+    twist = asks(state_twist.twist)
+    carried = asks(payload.carried)
+
+    inverse_dynamics = asks(dynamics.inverse_dynamics)
+    forward_dynamics = asks(dynamics.forward_dynamics)
+    mass_matrix = asks(dynamics.mass_matrix)
+    gravity_torque = asks(dynamics.gravity_torque)
+    bias_torque = asks(dynamics.bias_torque)
+    pairs = asks(pairs.pairs)
+    collision = asks_of_meshes(check.collision)
+    violations = asks_of_meshes(violations.violations)
 
     # closed loops
 
-    close_loops = _asks(loop_questions.close_loops)
-    branches = _asks(loop_questions.branches)
-    mobility = _asks(loop_questions.mobility)
+    close_loops = asks(loop_questions.close_loops)
+    branches = asks(loop_questions.branches)
+    mobility = asks(loop_questions.mobility)
 
     # the tree of frames
 
-    parent = _asks(frame_tree.parent)
-    children = _asks(frame_tree.children)
-    common_ancestor = _asks(frame_tree.common_ancestor)
-    rigid_with = _asks(frame_tree.rigid_with)
-    is_movable = _asks(frame_tree.is_movable)
-    tree = _asks(tree_text.tree)
+    parent = asks(frame_tree.parent)
+    children = asks(frame_tree.children)
+    common_ancestor = asks(frame_tree.common_ancestor)
+    rigid_with = asks(frame_tree.rigid_with)
+    is_movable = asks(frame_tree.is_movable)
+    tree = asks(tree_text.tree)
 
     # devices
 
-    device = _asks(device.device)
-    differential_drive = _asks(differential_drive.differential_drive)
+    device = asks(device.device)
+    differential_drive = asks(differential_drive.differential_drive)

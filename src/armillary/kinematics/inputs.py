@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -21,6 +22,8 @@ __all__ = ["PASSIVE", "Inputs", "program_of"]
 
 PASSIVE: Final = "passive"
 """The input of programs that holds the passive joints of loops: it is solved for."""
+
+NO_INPUTS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType({})
 
 
 class Inputs(NamedTuple):
@@ -171,30 +174,34 @@ def program_of(
     *,
     name: str,
     output: str,
+    before: Mapping[str, tuple[int, ...]] = NO_INPUTS,
     **more: tuple[int, ...],
 ) -> Program:
     """Return the program of equations of a tree and the positions of all joints.
 
     Where a script cannot be compiled, the program runs as Python.
 
-    Its inputs are those of `selection.shapes`, passive joints of loops if there are
-    any, q, and `more`.
+    Its inputs are those of `selection.shapes`, `before`, passive joints of loops if
+    there are any, q, and `more`.
 
     Args:
-        equations: Takes a tree, where all joints are, and what is given for `more`.
+        equations: Takes a tree, where all joints are, and what is given for `before`
+            and for `more`.
         tree: What moves.
         selection: Which joints are q, and what else is an input.
         name: Of the program.
         output: Name of its output.
-        more: Shapes of the further inputs.
+        before: Shapes of further inputs before q.
+        more: Shapes of further inputs behind it.
     """
-    bound = selection.shapes
+    bound = {**selection.shapes, **before}
+    count = len(selection.shapes)
     passive = {PASSIVE: (len(selection.passive),)} if selection.passive else {}
 
     def of_inputs(*given: Any) -> Any:
         solved, (q, *rest) = _split(given[len(bound) :], len(passive))
-        now, whole = selection.applied(tree, q, given[: len(bound)], *solved)
-        return equations(now, whole, *rest)
+        now, whole = selection.applied(tree, q, given[:count], *solved)
+        return equations(now, whole, *given[count : len(bound)], *rest)
 
     shapes = {**bound, **passive, "q": (len(selection.inputs),), **more}
     try:
@@ -202,9 +209,10 @@ def program_of(
     except NotCompiled as reason:  # a script moves something
         rest = [selection.rest[k] for k in selection.inputs]
         solved = [[selection.rest[k] for k in selection.passive]] if passive else []
-        zeros = (np.zeros(shape) for shape in more.values())
+        zeros = [np.zeros(shape) for shape in more.values()]
+        first = [np.zeros(shape) for shape in before.values()]
         try:
-            found = of_inputs(*selection.values(tree), *solved, rest, *zeros)
+            found = of_inputs(*selection.values(tree), *first, *solved, rest, *zeros)
         except AttributeError:  # it takes derivatives of traced scalars
             raise reason from None
         ports = tuple(Port(*each) for each in shapes.items())

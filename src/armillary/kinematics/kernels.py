@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -79,10 +80,13 @@ def kernel_of_state(
     selection: Inputs,
     make: Make,
     dtype: npt.DTypeLike = np.float64,
+    values: Sequence[Any] = (),
 ) -> AnyKernel:
     """Return the kernel of a question to a state, with the state's numbers bound.
 
     Two states share the kernel itself if the same links hold the bases on the path.
+
+    values: Those of further inputs that are bound, behind the inputs of `selection`.
     """
     tree = state.tree
     holders = tuple(tree.bases[m].frame.link for m in selection.bases)
@@ -98,7 +102,7 @@ def kernel_of_state(
 
     branch = branch_of(state) if selection.passive else None
     kernel = kept(branch or state.cell, key, made)
-    return bind(kernel, selection.values(tree))
+    return bind(kernel, [*selection.values(tree), *values])
 
 
 def selection_of(

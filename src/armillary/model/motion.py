@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, JointError
 from armillary.spatial.pose import Pose, pose_of_entries
-from armillary.spatial.twist import Vector6, vector6
+from armillary.spatial.twist import Vector6, scale6, six, vector6
 from armillary.spatial.vector import Number, Rows, apply, transpose
 from armillary.trace import Op, Program, Scalar, Traced, evaluate, jvp, trace
 
@@ -69,11 +69,11 @@ class Motion:
     def columns(self, *q: Number) -> list[Vector6]:
         """Return for each coordinate the twist of M in F at unit rate, written in M."""
         twists = evaluate(self._partial_twists if self.shape else self._twist, q)
-        return [_six(twists[k : k + 6]) for k in range(0, len(twists), 6)]
+        return [six(twists[k : k + 6]) for k in range(0, len(twists), 6)]
 
     def subspace(self, q: Number) -> Vector6:
         """Return S(q): the twist of M relative to F at unit rate, in M, about M."""
-        return _six(evaluate(self._twist, [q]))
+        return six(evaluate(self._twist, [q]))
 
     def given_subspace(self, q: Number) -> Vector6 | None:
         """Return S(q) where the joint gives a closed form."""
@@ -82,11 +82,18 @@ class Motion:
 
     def traced_subspace(self, q: Number) -> Vector6:
         """Return S(q) from the pose, also where the joint gives a closed form."""
-        return _six(evaluate(self._traced_twist, [q]))
+        return six(evaluate(self._traced_twist, [q]))
 
     def subspace_rate(self, q: Number) -> Vector6:
         """Return dS/dq."""
-        return _six(evaluate(self._twist_rate, [q]))
+        return six(evaluate(self._twist_rate, [q]))
+
+    def column_rates(self, q: Sequence[Number], qd: Sequence[Number]) -> list[Vector6]:
+        """Return the time derivative of each of `columns` at the rates `qd`."""
+        if not self.shape:
+            return [scale6(qd[0], self.subspace_rate(q[0]))]
+        rates = evaluate(self._partial_twist_rates, [*q, *qd])
+        return [six(rates[k : k + 6]) for k in range(0, len(rates), 6)]
 
     def poses(self, q: Array) -> Array:
         """Return the poses at many coordinates.
@@ -124,6 +131,14 @@ class Motion:
             return [_twist_of(X, each) for each in q]
 
         return self._traced(twists, "pose")
+
+    @cached_property
+    def _partial_twist_rates(self) -> Program:
+        def rates(q: Any, qd: Any) -> Any:
+            moving = list(zip(q, qd, strict=True))
+            return [jvp(list(column), moving) for column in self.columns(*q)]
+
+        return trace(rates, name=f"{self._name}.pose", q=self.shape, qd=self.shape)
 
     @cached_property
     def _twist_rate(self) -> Program:
@@ -242,8 +257,3 @@ def _twist_of(X: Pose, q: Scalar) -> list[Number]:
 
 def _row_product(a: Rows, b: Rows, row: int, column: int) -> Number:
     return sum(a[row][k] * b[k][column] for k in range(3))
-
-
-def _six(values: Sequence[Number]) -> Vector6:
-    a, b, c, d, e, f = values
-    return (a, b, c, d, e, f)

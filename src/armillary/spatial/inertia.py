@@ -92,6 +92,29 @@ class SpatialInertia(msgspec.Struct, frozen=True):
         rotational = _symmetric(yy + zz, xx + zz, xx + yy, 0.0 - xy, 0.0 - xz, 0.0 - yz)
         return SpatialInertia(number(mass), vector(first_moment), rotational)
 
+    @staticmethod
+    def from_parameters(parameters: Any) -> SpatialInertia:
+        """Return the inertia of ten numbers, as from `parameters`, shape (10,).
+
+        Raises:
+            ShapeError: The shape differs.
+        """
+        given = np.asarray(parameters, dtype=object)
+        if given.shape != (10,):
+            raise ShapeError(f"An inertia has 10 parameters, not {given.shape}.")
+        m, x, y, z, xx, xy, yy, xz, yz, zz = map(number, given)
+        return SpatialInertia(m, (x, y, z), _symmetric(xx, yy, zz, xy, xz, yz))
+
+    @property
+    def parameters(self) -> tuple[Number, ...]:
+        """Return m, h_x, h_y, h_z, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz.
+
+        The inertial parameters, in which forces are linear: mass [kg], first moment
+        [kg m], rotational inertia about the origin [kg m^2].
+        """
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = self.rotational
+        return self.mass, *self.first_moment, xx, xy, yy, xz, yz, zz
+
     def __add__(self, other: SpatialInertia) -> SpatialInertia:
         """Return the inertia of both bodies fixed to each other; same frame."""
         return SpatialInertia(

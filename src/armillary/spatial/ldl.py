@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Callable, Sequence
+from typing import Final, Self
 
 from armillary.spatial.vector import Number
-from armillary.trace.functions import maximum, sqrt
+from armillary.trace.functions import maximum, select, sqrt
 
 Rows = list[list[Number]]
+
+SINGULAR: Final = 1e-13
+"""The pivot of a singular matrix, in its element of the diagonal."""
 
 
 def inner(a: Sequence[Number], b: Sequence[Number]) -> Number:
@@ -53,6 +56,26 @@ class LDLFactor:
             H: Its rows.
             least: What pivots are raised to where rounding has taken them below.
         """
+        return cls._factored(H, lambda pivot, _: 1.0 / maximum(pivot, least))
+
+    @classmethod
+    def of_regular(cls, H: Rows) -> Self:
+        """Return the factors of a matrix, NaN where it is singular or not positive.
+
+        H: Its rows, of which the lower half is read.
+        """
+
+        def inverse(pivot: Number, diagonal: Number) -> Number:
+            return select(pivot > SINGULAR * diagonal, 1.0 / pivot, math.nan)
+
+        return cls._factored(H, inverse)
+
+    @classmethod
+    def _factored(cls, H: Rows, invert: Callable[[Number, Number], Number]) -> Self:
+        """Return the factors.
+
+        invert: Takes a pivot and the element that it came from.
+        """
         L: Rows = []
         inverse: list[Number] = []
         for i in range(len(H)):
@@ -60,7 +83,7 @@ class LDLFactor:
             for k in range(i):
                 scaled.append(H[i][k] - inner(scaled, L[k]))
             row = [x * y for x, y in zip(scaled, inverse, strict=True)]
-            inverse.append(1.0 / maximum(H[i][i] - inner(scaled, row), least))
+            inverse.append(invert(H[i][i] - inner(scaled, row), H[i][i]))
             L.append(row)
         return cls(L, inverse)
 

@@ -6,6 +6,7 @@ w its angular velocity. A wrench (f, m) is a force and its moment about that poi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,6 +29,7 @@ from armillary.spatial.vector import (
     scale,
     skew,
     subtract,
+    transpose,
 )
 
 Vector6: TypeAlias = tuple[Number, Number, Number, Number, Number, Number]
@@ -47,6 +49,12 @@ def vector6(values: Any) -> Vector6:
     if array.shape != (6,):
         raise ShapeError(f"A twist or wrench has shape (6,), not {array.shape}.")
     a, b, c, d, e, f = map(number, array)
+    return a, b, c, d, e, f
+
+
+def six(values: Sequence[Number]) -> Vector6:
+    """Return a sequence of six as a tuple."""
+    a, b, c, d, e, f = values
     return a, b, c, d, e, f
 
 
@@ -70,6 +78,18 @@ def transform_wrench(X_AB: Pose, F_B: Vector6) -> Vector6:
     return (*f, *add(m, cross(X_AB.position, f)))
 
 
+def inverse_transform_twist(X_AB: Pose, V_A: Vector6) -> Vector6:
+    """Return a twist given in A, at A's origin, in B: (R' (v + w x p), R' w)."""
+    return turn(transpose(X_AB.rotation), move_twist(V_A, X_AB.position))
+
+
+def inverse_transform_wrench(X_AB: Pose, F_A: Vector6) -> Vector6:
+    """Return a wrench given in A, about A's origin, in B: (R' f, R' (m - p x f))."""
+    f, m = halves(F_A)
+    at_B = subtract(m, cross(X_AB.position, f))
+    return turn(transpose(X_AB.rotation), (*f, *at_B))
+
+
 def turn(R_AB: Rows, six_B: Vector6) -> Vector6:
     """Return a twist or wrench in the axes of A, at the same point."""
     linear, angular = halves(six_B)
@@ -80,6 +100,27 @@ def move_twist(V: Vector6, offset: Vector3) -> Vector6:
     """Return the twist of the point that is `offset` [m] away: (v + w x o, w)."""
     v, w = halves(V)
     return (*add(v, cross(w, offset)), *w)
+
+
+def cross_twist(V: Vector6, W: Vector6) -> Vector6:
+    """Return V x W, the rate of the twist W that moves with V: (w x x + v x y, w x y).
+
+    Here V = (v, w) and W = (x, y).
+    """
+    v, w = halves(V)
+    x, y = halves(W)
+    return (*add(cross(w, x), cross(v, y)), *cross(w, y))
+
+
+def cross_wrench(V: Vector6, F: Vector6) -> Vector6:
+    """Return V x* F, the rate of the wrench F that moves with V.
+
+    (w x f, v x f + w x m) with V = (v, w), F = (f, m). It is minus the transpose of
+    `cross_twist`: (V x W) . F = -W . (V x* F).
+    """
+    v, w = halves(V)
+    f, m = halves(F)
+    return (*cross(w, f), *add(cross(v, f), cross(w, m)))
 
 
 def adjoint(X_AB: Pose) -> Rows6:
@@ -98,6 +139,16 @@ def coadjoint(X_AB: Pose) -> Rows6:
     lower = zip(moved, X_AB.rotation, strict=True)
     d, e, f = ((*row, *other) for row, other in lower)
     return a, b, c, d, e, f
+
+
+def add6(a: Vector6, b: Vector6) -> Vector6:
+    """Return a + b."""
+    return (*add(a[:3], b[:3]), *add(a[3:], b[3:]))
+
+
+def scale6(factor: Number, a: Vector6) -> Vector6:
+    """Return factor a."""
+    return (*scale(factor, a[:3]), *scale(factor, a[3:]))
 
 
 def power(V: Vector6, F: Vector6) -> Number:

@@ -1,0 +1,188 @@
+"""Forward dynamics, by factors of the mass matrix or by articulated bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from armillary.dynamics.bodies import GROUND, Bodies
+from armillary.dynamics.inverse import inverse_dynamics
+from armillary.dynamics.joint_efforts import joint_dynamics, joint_efforts
+from armillary.dynamics.mass_matrix import mass_matrix
+from armillary.dynamics.multibody import Coordinates, Multibody
+from armillary.spatial.articulated import ArticulatedInertia
+from armillary.spatial.ldl import SINGULAR, LDLFactor
+from armillary.spatial.twist import (
+    Vector6,
+    add6,
+    cross_wrench,
+    inverse_transform_twist,
+    power,
+    scale6,
+    six,
+    transform_wrench,
+)
+from armillary.spatial.vector import ZERO, Number, negate
+
+__all__ = [
+    "by_articulated_bodies",
+    "by_mass_matrix",
+    "elimination_order",
+    "forward_dynamics",
+    "massless",
+]
+
+
+def forward_dynamics(
+    bodies: Multibody, qd: Sequence[Number], forces: Sequence[Number]
+) -> list[Number]:
+    """Return the accelerations of the independent coordinates, by the faster method.
+
+    They are NaN where the mass matrix is singular.
+    """
+    if prefers_articulated(bodies.bodies, bodies.coordinates):
+        return by_articulated_bodies(bodies, qd, forces)
+    return by_mass_matrix(bodies, qd, forces)
+
+
+def prefers_articulated(bodies: Bodies, coordinates: Coordinates) -> bool:
+    """Return whether articulated bodies take fewer operations than the mass matrix.
+
+    Each coordinate must move one body alone.
+    """
+    drives = [drive for body in bodies.rows for drive in body.drives]
+    moving = {drive.of for drive in drives}
+    if len(moving) < len(drives) or moving != set(coordinates.independent):
+        return False
+    depth: list[int] = []
+    for body in bodies.rows:
+        above = 0 if body.parent == GROUND else depth[body.parent]
+        depth.append(above + len(body.drives))
+    return sum(k * (WALK + k) for k in depth) > STEP * len(drives)
+
+
+WALK, STEP = 40.0, 900.0
+"""Operations of a wrench on its way down past a joint, of an articulated body."""
+
+
+def by_mass_matrix(
+    bodies: Multibody, qd: Sequence[Number], forces: Sequence[Number]
+) -> list[Number]:
+    """Return H^-1 (forces - bias), H being factored from the leaves on.
+
+    So no entry becomes non-zero that joins coordinates of different branches
+    (Featherstone, Rigid Body Dynamics Algorithms, section 6.5).
+    """
+    bias = inverse_dynamics(bodies, qd, bodies.zeros)
+    H = mass_matrix(bodies)
+    order = elimination_order(bodies)
+    factor = LDLFactor.of_regular([[H[i][j] for j in order] for i in order])
+    solved = factor.solve([forces[i] - bias[i] for i in order])
+    found: list[Number] = [0.0] * len(order)
+    for i, x in zip(order, solved, strict=True):
+        found[i] = x
+    return found
+
+
+def elimination_order(bodies: Multibody) -> list[int]:
+    """Return the numbers of independent coordinates, those of leaves first."""
+    place = {k: i for i, k in enumerate(bodies.coordinates.independent)}
+    order: dict[int, None] = {}
+    for body in reversed(bodies.bodies.rows):
+        for drive in reversed(body.drives):
+            if drive.of in place:
+                order[place[drive.of]] = None
+    return [*order, *(i for i in place.values() if i not in order)]
+
+
+def massless(bodies: Multibody) -> set[int]:
+    """Return the independent coordinates whose acceleration takes no force, of floats.
+
+    They are those at which the mass matrix, eliminated from the leaves on, has a pivot
+    of zero.
+    """
+    H, order = mass_matrix(bodies), elimination_order(bodies)
+    found: set[int] = set()
+    start = [H[i][i] for i in range(len(H))]
+    for place, i in enumerate(order):
+        if not H[i][i] > SINGULAR * start[i]:
+            found.add(bodies.coordinates.independent[i])
+            continue
+        for j in order[place + 1 :]:
+            factor = H[j][i] / H[i][i]
+            for k in order[place + 1 :]:
+                H[j][k] = H[j][k] - factor * H[i][k]
+    return found
+
+
+def by_articulated_bodies(
+    bodies: Multibody, qd: Sequence[Number], forces: Sequence[Number]
+) -> list[Number]:
+    """Return the accelerations by the articulated body algorithm.
+
+    Featherstone, Rigid Body Dynamics Algorithms, table 7.1, for joints of any number
+    of coordinates. Each coordinate must move one body alone.
+    """
+    rates = bodies.all_rates(qd)
+    V = bodies.velocities(rates)
+    rows, count = bodies.bodies.rows, len(bodies.bodies.rows)
+    inertias = [ArticulatedInertia.of(each) for each in bodies.inertias]
+    products = [bodies.velocity_product(k, V[k], rates) for k in range(count)]
+    wrenches = [
+        cross_wrench(v, inertia.apply(v))
+        for v, inertia in zip(V, bodies.inertias, strict=True)
+    ]
+    own = joint_efforts(bodies, rates, {})
+    given = dict(zip(bodies.coordinates.independent, forces, strict=True))
+    armatures: dict[int, Number] = {}
+    for drive, dynamics in joint_dynamics(bodies):
+        reflected = drive.multiplier**2 * dynamics.armature
+        armatures[drive.of] = armatures.get(drive.of, 0.0) + reflected
+    steps: list[tuple[list[Vector6], LDLFactor, list[Number]]] = []
+    for k in reversed(range(count)):
+        articulated, S = inertias[k], _scaled_columns(bodies, k)
+        U = [articulated.apply(column) for column in S]
+        D = [[power(a, F) for F in U] for a in S]
+        for c, drive in enumerate(rows[k].drives):
+            D[c][c] = D[c][c] + armatures.get(drive.of, 0.0)
+        factor = LDLFactor.of_regular(D)
+        left = [
+            given[drive.of] - own.get(drive.of, 0.0) - power(column, wrenches[k])
+            for drive, column in zip(rows[k].drives, S, strict=True)
+        ]
+        steps.append((U, factor, left))
+        parent = rows[k].parent
+        if parent == GROUND:
+            continue
+        rest = articulated
+        solved = [factor.solve(entries) for entries in zip(*U, strict=True)]
+        for force, row in zip(U, zip(*solved, strict=True), strict=True):
+            rest = rest.less(force, six(row))
+        wrench = add6(wrenches[k], rest.apply(products[k]))
+        for x, force in zip(factor.solve(left), U, strict=True):
+            wrench = add6(wrench, scale6(x, force))
+        inertias[parent] += rest.transformed(bodies.poses[k])
+        carried = transform_wrench(bodies.poses[k], wrench)
+        wrenches[parent] = add6(wrenches[parent], carried)
+    A: list[Vector6] = []
+    found: dict[int, Number] = {}
+    ground = (*negate(bodies.gravity), *ZERO)
+    for k, (momenta, factor, left) in enumerate(reversed(steps)):
+        parent = ground if rows[k].parent == GROUND else A[rows[k].parent]
+        a = add6(inverse_transform_twist(bodies.poses[k], parent), products[k])
+        x = factor.solve([u - power(a, F) for u, F in zip(left, momenta, strict=True)])
+        for drive, value, column in zip(
+            rows[k].drives, x, _scaled_columns(bodies, k), strict=True
+        ):
+            found[drive.of] = value
+            a = add6(a, scale6(value, column))
+        A.append(a)
+    return [found[k] for k in bodies.coordinates.independent]
+
+
+def _scaled_columns(bodies: Multibody, k: int) -> list[Vector6]:
+    """Return the twists of a body per unit rate of each coordinate that moves it."""
+    drives = bodies.bodies.rows[k].drives
+    return [
+        column if drive.multiplier == 1.0 else scale6(drive.multiplier, column)
+        for drive, column in zip(drives, bodies.columns[k], strict=True)
+    ]

@@ -1,0 +1,60 @@
+"""Inverse dynamics by the recursive Newton-Euler algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from armillary.dynamics.bodies import GROUND
+from armillary.dynamics.joint_efforts import joint_efforts
+from armillary.dynamics.multibody import Accelerations, Multibody
+from armillary.spatial.twist import (
+    Vector6,
+    add6,
+    cross_wrench,
+    power,
+    transform_wrench,
+)
+from armillary.spatial.vector import Number
+
+__all__ = ["inverse_dynamics", "transmitted_wrenches"]
+
+
+def inverse_dynamics(
+    bodies: Multibody, qd: Sequence[Number], qdd: Sequence[Number]
+) -> list[Number]:
+    """Return the forces of the independent coordinates.
+
+    Featherstone, Rigid Body Dynamics Algorithms, table 5.1, in the frames of bodies.
+
+    Args:
+        bodies: In their configuration.
+        qd: The rates of the independent coordinates.
+        qdd: Their accelerations.
+    """
+    rates = bodies.all_rates(qd)
+    accelerations = bodies.all_accelerations(rates, qdd)
+    wrenches = transmitted_wrenches(bodies, bodies.accelerations(rates, accelerations))
+    forces = joint_efforts(bodies, rates, accelerations)
+    for row, columns, F in zip(
+        bodies.bodies.rows, bodies.columns, wrenches, strict=True
+    ):
+        for drive, column in zip(row.drives, columns, strict=True):
+            own = drive.multiplier * power(column, F)
+            forces[drive.of] = forces.get(drive.of, 0.0) + own
+    return bodies.projected(forces)
+
+
+def transmitted_wrenches(bodies: Multibody, motion: Accelerations) -> list[Vector6]:
+    """Return the wrench that each body needs from the one that carries it.
+
+    It is about the origin of the body's frame, and written there.
+    """
+    found: list[Vector6] = []
+    for inertia, V, A in zip(bodies.inertias, *motion, strict=True):
+        found.append(add6(inertia.apply(A), cross_wrench(V, inertia.apply(V))))
+    for k in reversed(range(len(found))):
+        parent = bodies.bodies.rows[k].parent
+        if parent != GROUND:
+            carried = transform_wrench(bodies.poses[k], found[k])
+            found[parent] = add6(found[parent], carried)
+    return found

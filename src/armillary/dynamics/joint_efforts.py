@@ -1,0 +1,35 @@
+"""Forces in joints themselves: of motors, friction and springs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from armillary.dynamics.multibody import Multibody
+from armillary.model.drive import Drive
+from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
+from armillary.spatial.vector import Number
+
+__all__ = ["joint_dynamics", "joint_efforts"]
+
+
+def joint_dynamics(bodies: Multibody) -> Iterator[tuple[Drive, JointDynamics]]:
+    """Yield what moves each joint that has such forces, and how they depend on that."""
+    tree = bodies.tree
+    for link, drives in zip(tree.links, tree.drives, strict=True):
+        if link.dynamics != NO_DYNAMICS:
+            yield drives[0], link.dynamics
+
+
+def joint_efforts(
+    bodies: Multibody,
+    rates: Mapping[int, Number],
+    accelerations: Mapping[int, Number],
+) -> dict[int, Number]:
+    """Return the forces that coordinates need for them; rates and more are of all."""
+    found: dict[int, Number] = {}
+    for drive, dynamics in joint_dynamics(bodies):
+        by, k = drive.multiplier, drive.of
+        rate, acceleration = by * rates.get(k, 0.0), by * accelerations.get(k, 0.0)
+        effort = dynamics.effort(drive.at(bodies.q), rate, acceleration)
+        found[k] = found.get(k, 0.0) + by * effort
+    return found

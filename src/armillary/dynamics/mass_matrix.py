@@ -1,0 +1,81 @@
+"""The mass matrix by the composite rigid body algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from armillary.dynamics.bodies import GROUND
+from armillary.dynamics.joint_efforts import joint_dynamics
+from armillary.dynamics.multibody import Multibody
+from armillary.model.drive import Drive
+from armillary.spatial.ldl import Rows
+from armillary.spatial.twist import Vector6, power, transform_wrench
+from armillary.spatial.vector import Number
+
+__all__ = ["mass_matrix"]
+
+Entries = dict[tuple[int, int], Number]
+
+
+def mass_matrix(bodies: Multibody) -> Rows:
+    """Return the mass matrix of the independent coordinates, row by row.
+
+    Featherstone, Rigid Body Dynamics Algorithms, table 6.2; where coordinates follow
+    others as p = p(u), W' M W with the rates W of all by those of the independent ones.
+    """
+    entries = _entries(bodies)
+    rates = bodies.passive_rates
+    place = {k: i for i, k in enumerate(bodies.coordinates.independent)}
+    H: Rows = [[0.0] * len(place) for _ in place]
+
+    def through(k: int) -> Iterator[tuple[int, Number]]:
+        if k in place:
+            yield place[k], 1.0
+        elif k in rates:
+            yield from ((place[j], x) for j, x in rates[k].items() if j in place)
+
+    for (k, m), entry in entries.items():
+        for i, by in through(k):
+            for j, other in through(m):
+                H[i][j] = H[i][j] + by * (entry * other)
+                if k != m:
+                    H[j][i] = H[j][i] + by * (entry * other)
+    return H
+
+
+def _entries(bodies: Multibody) -> Entries:
+    """Return the entries by all coordinates; those off the diagonal count twice."""
+    found: Entries = {}
+    inertias, rows = list(bodies.inertias), bodies.bodies.rows
+    columns = [
+        list(zip(row.drives, own, strict=True))
+        for row, own in zip(rows, bodies.columns, strict=True)
+    ]
+
+    def put(k: int, m: int, value: Number) -> None:
+        key = (k, m) if k <= m else (m, k)
+        found[key] = found.get(key, 0.0) + value
+
+    def put_with(
+        others: Iterable[tuple[Drive, Vector6]], drive: Drive, force: Vector6
+    ) -> None:
+        for other, column in others:
+            value = drive.multiplier * other.multiplier * power(column, force)
+            put(drive.of, other.of, 2.0 * value if drive.of == other.of else value)
+
+    for drive, dynamics in joint_dynamics(bodies):
+        put(drive.of, drive.of, drive.multiplier**2 * dynamics.armature)
+    for k in reversed(range(len(rows))):
+        for c, (drive, column) in enumerate(columns[k]):
+            force = inertias[k].apply(column)
+            put(drive.of, drive.of, drive.multiplier**2 * power(column, force))
+            put_with(columns[k][:c], drive, force)
+            above = k
+            while rows[above].parent != GROUND:
+                force = transform_wrench(bodies.poses[above], force)
+                above = rows[above].parent
+                put_with(columns[above], drive, force)
+        parent = rows[k].parent
+        if parent != GROUND:
+            inertias[parent] += inertias[k].transformed(bodies.poses[k])
+    return found

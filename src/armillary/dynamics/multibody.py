@@ -1,0 +1,231 @@
+"""The bodies of a cell in one configuration, on floats or traced scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from armillary.dynamics.bodies import GROUND, Bodies
+from armillary.kinematics.closing.rates import followed_rates, passive_rates
+from armillary.model.tree import Tree
+from armillary.spatial.inertia import SpatialInertia
+from armillary.spatial.pose import Pose
+from armillary.spatial.twist import (
+    Vector6,
+    add6,
+    cross_twist,
+    inverse_transform_twist,
+    scale6,
+)
+from armillary.spatial.vector import (
+    EYE,
+    ZERO,
+    Number,
+    Vector3,
+    apply,
+    negate,
+    transpose,
+)
+from armillary.trace import Scalar, jvp
+
+__all__ = ["STILL", "Accelerations", "Coordinates", "Multibody"]
+
+STILL: Vector6 = (*ZERO, *ZERO)
+
+Rates = Mapping[int, Number]
+"""The rate or acceleration of each coordinate that moves, by its index."""
+
+
+class Coordinates(NamedTuple):
+    """Which coordinates there are, of all joints, passive ones and free bases.
+
+    Attributes:
+        independent: Those that the vectors of a question hold, in their order.
+        passive: Those of joints that loops move with them.
+    """
+
+    independent: tuple[int, ...]
+    passive: tuple[int, ...] = ()
+
+
+class Accelerations(NamedTuple):
+    """How each body moves: its twist and the rate of that, in its frame.
+
+    Attributes:
+        velocity: The twists.
+        acceleration: The spatial accelerations, those of falling with gravity added.
+    """
+
+    velocity: list[Vector6]
+    acceleration: list[Vector6]
+
+
+class Multibody:
+    """The bodies of a cell at one vector of coordinates.
+
+    Attributes:
+        tree: The links.
+        bodies: The bodies.
+        q: The position of each coordinate: of all joints, passive ones last, then what
+            stands for those of free bases.
+        coordinates: Which of them move.
+        inertias: Of the bodies.
+        gravity: The acceleration of falling bodies, in the world [m/s^2].
+        poses: Of each body in the one that carries it.
+        columns: The twists of each body in the one that carries it, at unit rate of
+            each coordinate of its joint, in its own frame.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        bodies: Bodies,
+        q: Sequence[Number],
+        coordinates: Coordinates,
+        inertias: Sequence[SpatialInertia],
+        gravity: Vector3,
+    ) -> None:
+        """Compute the poses and the columns."""
+        self.tree, self.bodies, self.q = tree, bodies, q
+        self.coordinates, self.inertias = coordinates, inertias
+        self.gravity = gravity
+        self.poses: list[Pose] = []
+        self.columns: list[list[Vector6]] = []
+        for body in bodies.rows:
+            if body.is_free:
+                self.poses.append(body.before)
+                self.columns.append(_free_columns(body.before))
+                continue
+            motion = tree.links[body.link].joint.motion
+            positions = [drive.at(q) for drive in body.drives]
+            self.poses.append(body.before @ motion.pose(*positions))
+            self.columns.append(motion.columns(*positions))
+
+    @property
+    def zeros(self) -> list[Number]:
+        """Return a zero for each independent coordinate."""
+        return [0.0] * len(self.coordinates.independent)
+
+    # coordinates that follow others
+
+    @cached_property
+    def passive_rates(self) -> dict[int, dict[int, Number]]:
+        """Return for each passive coordinate the rate of each one that moves it."""
+        passive = self.coordinates.passive
+        return passive_rates(self.tree.cell, self.q, passive) if passive else {}
+
+    def all_rates(self, qd: Sequence[Number]) -> dict[int, Number]:
+        """Return the rates of all coordinates that move.
+
+        qd: Of the independent ones.
+        """
+        independent, passive = self.coordinates
+        rates = dict(zip(independent, qd, strict=True))
+        if not passive:
+            return rates
+        return rates | followed_rates(self.tree.cell, self.q, rates, passive)
+
+    def all_accelerations(
+        self, rates: Rates, qdd: Sequence[Number]
+    ) -> dict[int, Number]:
+        """Return the accelerations of all coordinates that move.
+
+        With the passive p = p(u): p'' = G u'' + G' u', G = dp/du.
+
+        Args:
+            rates: Of all of them.
+            qdd: Of the independent ones.
+        """
+        found = self.all_rates(qdd)
+        passive = self.coordinates.passive
+        if passive:
+            moving: list[tuple[Scalar, Number]] = [
+                (self.q[k], rate) for k, rate in rates.items()
+            ]
+            bias = jvp([rates[k] for k in passive], moving)
+            for k, more in zip(passive, bias, strict=True):
+                found[k] = found[k] + more
+        return found
+
+    def projected(self, forces: Mapping[int, Number]) -> list[Number]:
+        """Return the forces of independent coordinates that are worth those of all."""
+        independent, passive = self.coordinates
+        found = {k: forces.get(k, 0.0) for k in independent}
+        for k in passive:
+            for through, rate in self.passive_rates[k].items():
+                if through in found:
+                    found[through] = found[through] + rate * forces.get(k, 0.0)
+        return list(found.values())
+
+    # motion
+
+    def body_rate(self, body: int, rates: Rates) -> Vector6:
+        """Return the twist of a body in the one that carries it, in its own frame."""
+        total = STILL
+        drives = self.bodies.rows[body].drives
+        for drive, column in zip(drives, self.columns[body], strict=True):
+            if drive.of in rates:
+                rate = drive.multiplier * rates[drive.of]
+                total = add6(total, scale6(rate, column))
+        return total
+
+    def velocities(self, rates: Rates) -> list[Vector6]:
+        """Return the twist of each body, in its frame."""
+        found: list[Vector6] = []
+        for k, body in enumerate(self.bodies.rows):
+            own = self.body_rate(k, rates)
+            if body.parent != GROUND:
+                carried = inverse_transform_twist(self.poses[k], found[body.parent])
+                own = add6(carried, own)
+            found.append(own)
+        return found
+
+    def accelerations(
+        self, rates: Rates, accelerations: Rates, *, falling: bool = True
+    ) -> Accelerations:
+        """Return the twist and the spatial acceleration of each body, in its frame.
+
+        Args:
+            rates: Of all coordinates that move.
+            accelerations: Of all coordinates that move.
+            falling: Whether to add what bodies need not to fall, minus the gravity.
+        """
+        V, A = self.velocities(rates), list[Vector6]()
+        ground = (*negate(self.gravity), *ZERO) if falling else STILL
+        for k, body in enumerate(self.bodies.rows):
+            parent = ground if body.parent == GROUND else A[body.parent]
+            a = inverse_transform_twist(self.poses[k], parent)
+            a = add6(a, self.velocity_product(k, V[k], rates))
+            A.append(add6(a, self.body_rate(k, accelerations)))
+        return Accelerations(V, A)
+
+    def velocity_product(self, body: int, V: Vector6, rates: Rates) -> Vector6:
+        """Return V x J + S' q', what of an acceleration depends on rates alone.
+
+        J is the twist of the body in the one that carries it, and S' q' the rate of its
+        columns.
+        """
+        row = self.bodies.rows[body]
+        J = self.body_rate(body, rates)
+        if row.is_free:  # V = (R' v, R' w): its axes are those of the world
+            return cross_twist((*ZERO, *negate(V[3:])), (*V[:3], *ZERO))
+        total = STILL if row.parent == GROUND else cross_twist(V, J)
+        for rate, column in self.column_rates(body, rates):
+            total = add6(total, scale6(rate, column))
+        return total
+
+    def column_rates(self, body: int, rates: Rates) -> list[tuple[Number, Vector6]]:
+        """Return the rate of each coordinate of a joint, and that of its column."""
+        row = self.bodies.rows[body]
+        positions = [drive.at(self.q) for drive in row.drives]
+        qd = [drive.multiplier * rates.get(drive.of, 0.0) for drive in row.drives]
+        motion = self.tree.links[row.link].joint.motion
+        return list(zip(qd, motion.column_rates(positions, qd), strict=True))
+
+
+def _free_columns(X_WB: Pose) -> list[Vector6]:
+    """Return the twists in B of unit velocities of its origin, in the axes of W."""
+    inverse = transpose(X_WB.rotation)
+    axes = [apply(inverse, axis) for axis in EYE]
+    return [(*axis, *ZERO) for axis in axes] + [(*ZERO, *axis) for axis in axes]

@@ -1,0 +1,133 @@
+"""The questions of dynamics to a cell that are kernels of its coordinates.
+
+Each function takes a cell and returns a kernel; `armillary.Cell` has them as methods.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from armillary.dynamics import forward, inverse
+from armillary.dynamics import mass_matrix as composite
+from armillary.dynamics.multibody import Multibody
+from armillary.dynamics.setting import About, setting_of
+from armillary.kinematics.bound_kernel import AnyKernel
+from armillary.model.workcell import Workcell
+
+__all__ = [
+    "bias_torque",
+    "forward_dynamics",
+    "gravity_torque",
+    "inverse_dynamics",
+    "mass_matrix",
+]
+
+
+def inverse_dynamics(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+    """Return the kernel of inverse dynamics: (q, qd, qdd) to the torques needed.
+
+    They are the forces and torques of the joints' motors, tau = M qdd + C qd + g, with
+    what friction, springs and the motors' own inertia take (`Link.dynamics`). Links of
+    unknown inertia count nothing. Closed loops and couplings are followed: what their
+    joints need is asked of the independent ones.
+
+    Args:
+        cell: Whose joints.
+        about: What else the question is about, in all questions of dynamics alike:
+            `joints`, names of the joints that vectors hold, in that order; the others
+            are locked at home, or as in `state`. By default all.
+            `state`, whose attachments, moved bases and other joints count: a part that
+            is gripped weighs on the gripper. Another grip or pose compiles nothing, but
+            where what is gripped has joints of its own.
+            `gravity`, the acceleration of falling bodies in the world [m/s^2], by
+            default (0, 0, -9.81).
+            `free_bases`, names of manipulators whose bases nothing holds, such as
+            floating or legged ones. The kernel then takes their poses first,
+            (..., k, 4, 4), and each vector begins with six numbers for each: the
+            velocity [m/s] or acceleration of its origin, then the angular ones
+            [rad/s], in the axes of the world; of torques, a force [N] on its origin
+            and a moment [N m].
+            `dtype`, float64 or float32.
+
+    Returns:
+        A kernel of three (..., n) -> (..., n) [N m or N].
+
+    Raises:
+        UnknownName: A joint, a manipulator or an option does not exist.
+        ModelError: No link that joints move has an inertia; a free base is fixed or
+            attached; the gravity is not three numbers.
+        StateError: The state is not one of this cell, or a base that is not free moves
+            in it.
+    """
+    return setting_of(cell, about).kernel(
+        "inverse_dynamics", inverse.inverse_dynamics, ("qd", "qdd"), output="torque"
+    )
+
+
+def forward_dynamics(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+    """Return the kernel of forward dynamics: (q, qd, torque) to accelerations.
+
+    The faster of two methods is taken, factors of the mass matrix or articulated
+    bodies. A row is NaN where the mass matrix is singular.
+
+    Args:
+        cell: Whose joints.
+        about: As for `inverse_dynamics`.
+
+    Returns:
+        A kernel of three (..., n) -> (..., n) [rad/s^2 or m/s^2].
+
+    Raises:
+        ModelError: As for `inverse_dynamics`; or a joint moves no mass, so that its
+            acceleration is unknown.
+    """
+    setting = setting_of(cell, about)
+    setting.check_regular()
+    return setting.kernel(
+        "forward_dynamics", forward.forward_dynamics, ("qd", "torque"), output="qdd"
+    )
+
+
+def mass_matrix(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+    """Return the kernel of the joint-space mass matrix, with the motors' inertia.
+
+    Arguments are as for `inverse_dynamics`.
+
+    Returns:
+        A kernel (..., n) -> (..., n, n), symmetric [kg m^2, kg m or kg].
+    """
+    return setting_of(cell, about).kernel(
+        "mass_matrix", composite.mass_matrix, output="mass_matrix"
+    )
+
+
+def gravity_torque(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+    """Return the kernel of the torques that hold everything at rest: q to g(q).
+
+    Arguments are as for `inverse_dynamics`; springs count.
+
+    Returns:
+        A kernel (..., n) -> (..., n) [N m or N].
+    """
+
+    def equations(bodies: Multibody) -> Any:
+        return inverse.inverse_dynamics(bodies, bodies.zeros, bodies.zeros)
+
+    return setting_of(cell, about).kernel("gravity_torque", equations, output="torque")
+
+
+def bias_torque(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+    """Return the kernel of the torques at steady rates: (q, qd) to C qd + g.
+
+    Arguments are as for `inverse_dynamics`; friction and springs count.
+
+    Returns:
+        A kernel of two (..., n) -> (..., n) [N m or N].
+    """
+
+    def equations(bodies: Multibody, qd: Any) -> Any:
+        return inverse.inverse_dynamics(bodies, qd, bodies.zeros)
+
+    return setting_of(cell, about).kernel(
+        "bias_torque", equations, ("qd",), output="torque"
+    )

@@ -1,0 +1,309 @@
+"""How a question of dynamics to a cell becomes a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.dynamics.bodies import Bodies
+from armillary.dynamics.forward import massless
+from armillary.dynamics.multibody import Coordinates, Multibody
+from armillary.errors import ModelError, StateError, quote, unknown
+from armillary.kinematics.bound_kernel import AnyKernel
+from armillary.kinematics.bound_state import bound_state, home
+from armillary.kinematics.inputs import Inputs, program_of
+from armillary.kinematics.kernels import (
+    Joints,
+    kernel_of,
+    kernel_of_state,
+    listed_joints,
+    selection_of,
+)
+from armillary.kinematics.state import State
+from armillary.model.fields import kept
+from armillary.model.frame import FrameRef
+from armillary.model.tree import Base, Tree
+from armillary.model.workcell import IN_WORLD, WORLD_LINK, Workcell
+from armillary.spatial.inertia import SpatialInertia
+from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import Number, Vector3, vector
+from armillary.trace import Program
+
+__all__ = ["EARTH", "About", "Setting", "setting_of"]
+
+EARTH: Final = (0.0, 0.0, -9.81)
+"""The acceleration of falling bodies [m/s^2], z being up."""
+
+SAMPLES: Final = 3
+"""Configurations in which a mass matrix is singular that is so everywhere."""
+
+Equations = Callable[..., Any]
+
+
+class About(TypedDict, total=False):
+    """The options that all questions of dynamics have; see `inverse_dynamics`."""
+
+    joints: Joints
+    state: State | None
+    gravity: Sequence[float] | None
+    free_bases: Sequence[str]
+    dtype: npt.DTypeLike
+
+
+def setting_of(cell: Workcell, about: About) -> Setting:
+    """Return what a question is about.
+
+    Raises:
+        UnknownName: There is no such option.
+    """
+    for name in about:
+        if name not in About.__annotations__:
+            raise unknown("option of dynamics", name, About.__annotations__)
+    return Setting(cell, **about)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a question of dynamics is about, besides its vectors.
+
+    Attributes:
+        cell: What is asked.
+        joints: Names of the joints that vectors hold, all by default; the others are
+            locked.
+        state: Whose attachments, moved bases and other joints count.
+        gravity: The acceleration of falling bodies, in the world [m/s^2], shape (3,).
+        free_bases: Names of the manipulators whose bases nothing holds.
+        dtype: The type that kernels compute in.
+    """
+
+    cell: Workcell
+    joints: Joints = None
+    state: State | None = None
+    gravity: Any = None
+    free_bases: Sequence[str] = ()
+    dtype: npt.DTypeLike = np.float64
+
+    def kernel(
+        self,
+        question: Hashable,
+        equations: Equations,
+        vectors: Sequence[str] = (),
+        *,
+        output: str,
+        frames: Sequence[FrameRef] = (),
+        **more: tuple[int, ...],
+    ) -> AnyKernel:
+        """Return the kernel of a question, which the cell keeps.
+
+        Its inputs are the poses of free bases, where there are any, q, the vectors,
+        then `more`. What a state and a gravity of its own decide is bound.
+
+        Args:
+            question: Equal for equal questions.
+            equations: Takes a `Multibody`, and what is given for each further input.
+            vectors: The names of inputs that have a number for each coordinate.
+            output: Name of the output.
+            frames: Frames whose poses the answer depends on, besides those of bodies.
+            more: Shapes of further inputs.
+
+        Raises:
+            UnknownName: A joint or manipulator does not exist.
+            ModelError: No link that joints move has an inertia.
+            StateError: The state is not one of this cell, or a base moves in it that is
+                not free.
+        """
+        cell, free = self.cell, self._free
+        is_bound = self.state is not None or self.gravity is not None
+        state = self._state
+        self._check_bases(state)
+        tree = state.tree if is_bound else Tree.of(cell)
+        found = kept(tree, ("bodies", free), lambda: self._bodies(tree))
+        bodies, inertias = found
+        gravity = _gravity(self.gravity)
+        before: dict[str, tuple[int, ...]] = {}
+        if is_bound:
+            before = {"gravity": (3,), "inertias": (len(inertias), 10)}
+        if free:
+            before["bases"] = (len(free), 4, 4)
+
+        def make(now: Tree, selection: Inputs) -> Program:
+            count = 6 * len(free) + len(selection.inputs)
+            shapes = dict.fromkeys(vectors, (count,)) | more
+
+            def of_inputs(now: Tree, whole: list[Number], *given: Any) -> Any:
+                masses, falling = inertias, gravity
+                if is_bound:
+                    falling, masses = vector(given[0]), _inertias(given[1])
+                    given = given[2:]
+                if free:
+                    now, given = _freed(now, free, given[0]), given[1:]
+                first = len(whole)
+                independent = *range(first, first + 6 * len(free)), *selection.inputs
+                at = Multibody(
+                    now,
+                    Bodies.of(now, free, first),
+                    [*whole, *[0.0] * (6 * len(free))],
+                    Coordinates(independent, selection.passive),
+                    masses,
+                    falling,
+                )
+                return equations(at, *given)
+
+            return program_of(
+                of_inputs,
+                now,
+                selection,
+                name=output,
+                output=output,
+                before=before,
+                **shapes,
+            )
+
+        def at() -> list[FrameRef]:
+            links = (FrameRef(body.link, IDENTITY) for body in bodies.rows)
+            return [IN_WORLD, *links, *frames]
+
+        if not is_bound:
+            key = "dynamics", question, free
+            return kernel_of(cell, key, at, make, self.joints, None, self.dtype)
+        order = tuple((body.link, body.parent) for body in bodies.rows)
+        selection = selection_of(cell, self.joints, state, at())
+        values = [list(gravity), [each.parameters for each in inertias]]
+        key = "dynamics", question, free, order
+        return kernel_of_state(state, key, selection, make, self.dtype, values)
+
+    def check_regular(self) -> None:
+        """Refuse joints that move no mass wherever they are.
+
+        Raises:
+            ModelError: The mass matrix is singular in several configurations, because
+                of these joints; and as for `kernel`.
+        """
+        cell, free = self.cell, self._free
+        state = self._state
+        self._check_bases(state)
+        tree = state.tree
+
+        def found() -> list[str]:
+            bodies, inertias = kept(tree, ("bodies", free), lambda: self._bodies(tree))
+            selection = selection_of(cell, self.joints)
+            first = len(state.positions)
+            independent = *range(first, first + 6 * len(free)), *selection.inputs
+            passive = tuple(range(len(cell.joint_names), first))
+            rng = np.random.default_rng(0)
+            singular: set[int] = set(independent)
+            for _ in range(1 if passive else SAMPLES):
+                q = [*state.positions, *[0.0] * (6 * len(free))]
+                if not passive:
+                    for k in selection.inputs:
+                        q[k] += rng.uniform(-1.0, 1.0)
+                at = Multibody(
+                    tree,
+                    bodies,
+                    q,
+                    Coordinates(independent, passive),
+                    inertias,
+                    EARTH,
+                )
+                singular &= massless(at)
+            names = (*cell.joint_names, *cell.passive_names)
+            bases = [cell.manipulators[k].name for k in free for _ in range(6)]
+            return [quote((*names, *bases)[k]) for k in sorted(singular)]
+
+        key = "massless", free, listed_joints(self.joints)
+        names = kept(tree, key, found)
+        if names:
+            raise ModelError(
+                "The mass matrix is singular, so accelerations are unknown: no mass "
+                f"resists {', '.join(dict.fromkeys(names))}. Give what they move an "
+                "inertia, or the joint a motor with "
+                "dynamics=JointDynamics(motor_inertia=...)."
+            )
+
+    @property
+    def _state(self) -> State:
+        cell = self.cell
+        return home(cell) if self.state is None else bound_state(cell, self.state)
+
+    @property
+    def _free(self) -> tuple[int, ...]:
+        if isinstance(self.free_bases, str):
+            raise ModelError(
+                "free_bases= takes a list of names of manipulators, not the text "
+                f"{quote(self.free_bases)}."
+            )
+        return tuple(self.cell.number(name) for name in self.free_bases)
+
+    def _bodies(self, tree: Tree) -> tuple[Bodies, list[SpatialInertia]]:
+        bodies = Bodies.of(tree, self._free, len(self.cell.joints.home))
+        inertias = bodies.inertias(tree)
+        if not any(map(any, (each.parameters for each in inertias))):
+            raise ModelError(
+                "Nothing that joints move has an inertia here, so there are no "
+                "dynamics. Give links theirs: Link(inertia=SpatialInertia."
+                "from_centre(...)), or link.inertia_of_shapes(density)."
+            )
+        return bodies, inertias
+
+    def _check_bases(self, state: State) -> None:
+        """Refuse bases that are fixed or attached and yet free, or move by themselves.
+
+        Raises:
+            ModelError: A free base is fixed, or what carries it is a link.
+            StateError: A base has a velocity in the state, and is not free.
+        """
+        cell = self.cell
+        for k in self._free:
+            base = state.tree.bases[k]
+            if base.manner == "fixed" or base.frame.link >= 0:
+                name = cell.manipulators[k].name
+                raise ModelError(
+                    f"The base of {quote(name)} cannot be free: it is "
+                    f"{base.manner or 'fixed'} on {quote(base.on)}. Release it, or add "
+                    "the manipulator with bolted=False."
+                )
+        if self.state is not None:
+            free = {cell.manipulators[k].name for k in self._free}
+            for V in state.base_velocities:
+                if V.manipulator not in free:
+                    raise StateError(
+                        f"The base of {quote(V.manipulator)} moves in this state. Name "
+                        "it in free_bases=, or give it no velocity."
+                    )
+
+
+def _gravity(gravity: Any) -> Vector3:
+    """Return the gravity that is given, or that of the earth.
+
+    Raises:
+        ModelError: It is not three finite numbers.
+    """
+    if gravity is None:
+        return EARTH
+    try:
+        given = np.array(gravity, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.array([np.nan])
+    if given.shape != (3,) or not np.isfinite(given).all():
+        raise ModelError(
+            f"gravity= takes three finite numbers [m/s^2], such as (0, 0, -9.81), not "
+            f"{quote(gravity)}."
+        )
+    return vector(given.tolist())
+
+
+def _inertias(rows: Any) -> list[SpatialInertia]:
+    return [SpatialInertia.from_parameters(row) for row in rows]
+
+
+def _freed(tree: Tree, free: Sequence[int], poses: Any) -> Tree:
+    """Return the tree with free bases at poses in the world, shape (k, 4, 4)."""
+    changes: dict[int, Base] = {}
+    for k, matrix in zip(free, poses, strict=True):
+        frame = FrameRef(WORLD_LINK, Pose.from_matrix(matrix))
+        changes[k] = tree.bases[k]._replace(frame=frame)
+    return tree.attached(changes)
