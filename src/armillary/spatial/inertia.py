@@ -245,8 +245,13 @@ def _moment_fault(central: Rows, margin: float) -> InertiaFault | None:
 
     The second moments, trace(I) / 2 1 - I, must not be negative in any direction.
     """
-    (xx, xy, xz), (_, yy, yz), (_, _, zz) = central
-    half = 0.5 * (xx + yy + zz) + margin
+    size = float(largest((*central[0], *central[1], *central[2])))
+    if size == 0.0:
+        return None
+    # Squares of numbers that are divided by the largest cannot underflow to a pass.
+    unit = [[float(x) / size for x in row] for row in central]
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = unit
+    half = 0.5 * (xx + yy + zz) + margin / size
     # Pivots of Gaussian elimination.
     first = half - xx
     if first > 0.0:
@@ -254,10 +259,6 @@ def _moment_fault(central: Rows, margin: float) -> InertiaFault | None:
         mixed = yz + xy * xz / first
         if second > 0.0 and half - zz - xz * xz / first - mixed * mixed / second > 0.0:
             return None
-    size = float(largest((*central[0], *central[1], *central[2])))
-    if size == 0.0:
-        return None
-    unit = np.array(central, dtype=np.float64) / size
     low, middle, high = (size * float(x) for x in np.linalg.eigvalsh(unit))
     shown = f"{low:.6g}, {middle:.6g}, {high:.6g} kg m^2"
     if low < -margin:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from typing import Any, Final
@@ -64,14 +63,11 @@ def _inertia(link: Element, report: Report) -> SpatialInertia | None:
     if kept is None:
         return None
     inertia = kept.transformed(X_LC)
-    rotational = [value for row in inertia.rotational for value in row]
-    if all(map(math.isfinite, (*inertia.first_moment, *rotational))):
+    fault = inertia.fault()
+    if fault is None or not fault.is_refused:
         return inertia
-    report.error(
-        inertial.place,
-        "bad-number",
-        f"the inertia of {link.label} is too large for a double",
-    )
+    message = f"the inertia of {link.label} about its origin is impossible: "
+    report.error(inertial.place, "bad-inertia", message + fault.message)
     return None
 
 
