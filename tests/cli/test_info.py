@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 import armillary as arm
 from armillary.cell.tree_text import DEEPEST_INDENT, tree_rows
 
@@ -41,6 +43,59 @@ def test_followers_narrow_limits():
 
     (row,) = _joint_rows(arm.Cell(manipulators=[hand]), in_degrees=False)
     assert row[3:5] == ("-0.5", "0.5")
+
+
+def heavy() -> arm.Cell:
+    """An arm with masses and drives, and a part without a known mass."""
+    ball = arm.SpatialInertia.from_centre(2.0, (0, 0, 0.5), np.diag([0.1, 0.2, 0.3]))
+    drive = arm.JointDynamics(
+        motor_inertia=2e-4, gear_ratio=-100.0, damping=0.5, friction=3.0
+    )
+    spring = arm.JointDynamics(stiffness=7.0, rest=0.25)
+    shoulder = arm.Link(
+        name="upper",
+        parent="base",
+        joint=arm.joints.Revolute(),
+        joint_name="shoulder",
+        inertia=ball,
+        dynamics=drive,
+    )
+    follower = arm.Link(
+        name="counterweight",
+        parent="base",
+        joint=arm.joints.Prismatic(),
+        coupling=arm.Coupling(of="shoulder"),
+        inertia=ball.scaled(2.0),
+        dynamics=spring,
+    )
+    links = [arm.Link(name="base"), shoulder, follower]
+    robot = arm.Manipulator(name="arm", links=links)
+    part = arm.Manipulator(name="part", links=[arm.Link(name="box")])
+    return arm.Cell(name="lab", manipulators=[robot, part])
+
+
+def test_masses_and_dynamics_are_written_down(
+    run, tmp_path, monkeypatch, golden: Callable[[str, str], None]
+):
+    monkeypatch.chdir(tmp_path)
+    arm.save(heavy(), "heavy.cell.json")
+    result = run("info", "heavy.cell.json", "--masses")
+    assert result.code == 0, result.err
+    golden("info_masses.txt", result.out)
+    short = run("info", "heavy.cell.json").out
+    assert result.out.startswith(short)
+    assert "I1" not in short
+
+
+def test_masses_are_those_of_the_links(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cell = arm.example("two_arms_positioner")
+    arm.save(cell, "cell.cell.json")
+    rows = [line.split() for line in run("info", "cell.cell.json").out.splitlines()]
+    total = sum(
+        link.inertia.mass for link in cell.workcell.links if link.inertia is not None
+    )
+    assert ["(all)", f"{total:g}", "none"] in rows
 
 
 def test_an_empty_cell(run, tmp_path, monkeypatch):

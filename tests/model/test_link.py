@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from armillary.errors import ModelError
+from armillary.formats.mesh.files import MeshFiles
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
+from armillary.model.geometry.triangles import Triangles
 from armillary.model.joints import Prismatic, Revolute
 from armillary.model.limits import Limits
 from armillary.model.link import Link
@@ -49,10 +52,47 @@ def test_inertia_of_shapes_is_their_sum_about_the_primary_frame():
     assert Link(name="a").inertia_of_shapes(2.0) == SpatialInertia.zero()
 
 
+class OneMesh:
+    """Reads the same triangles from each file."""
+
+    def __init__(self, triangles: Triangles | None) -> None:
+        self.found = triangles
+
+    def triangles(self, mesh: Mesh) -> Triangles | None:
+        return self.found
+
+    def hull(self, mesh: Mesh) -> None:
+        raise NotImplementedError
+
+
+def test_inertia_of_meshes_is_that_of_their_triangles():
+    pose = Pose.from_rpy(0.1, 0.2, 0.3, (1.0, 2.0, 3.0))
+    link = Link(name="a", collisions=(BALL, Mesh(file="lid.stl", pose=pose)))
+    total = link.inertia_of_shapes(3.0, meshes=OneMesh(LID.triangles()))
+    expected = BALL.inertia(3.0) + Box(size=LID.size, pose=pose).inertia(3.0)
+    assert total.matrix() == pytest.approx(expected.matrix())
+
+
+@pytest.mark.peers
+def test_trimesh_agrees_on_the_inertia_of_a_mesh_in_a_file(tmp_path):
+    trimesh: Any = pytest.importorskip("trimesh")
+    ring = trimesh.creation.torus(0.5, 0.1)
+    ring.apply_translation((0.3, -0.2, 0.7))
+    ring.export(tmp_path / "ring.stl")
+    meshes = MeshFiles(tmp_path)
+    link = Link(name="a", collisions=(Mesh(file="ring.stl"),))
+    body = link.inertia_of_shapes(7.0, meshes=meshes)
+    ring.density = 7.0
+    assert body.mass == pytest.approx(ring.mass, rel=1e-5)
+    assert body.centre() == pytest.approx(tuple(ring.center_mass), rel=1e-5)
+    assert np.array(body.about_centre()) == pytest.approx(ring.moment_inertia, abs=1e-5)
+
+
 def test_what_has_no_inertia_is_named():
     link = Link(name="a", collisions=(BALL, MESH))
-    with pytest.raises(ModelError, match="Mesh 'shell' has no inertia without its tri"):
-        link.inertia_of_shapes(1.0)
+    for meshes in (None, OneMesh(None)):
+        with pytest.raises(ModelError, match="Mesh 'shell' of link 'a' has no inertia"):
+            link.inertia_of_shapes(1.0, meshes=meshes)
     with pytest.raises(ModelError, match="a half space is infinite"):
         Link(name="a", collisions=(HalfSpace(),)).inertia_of_shapes(1.0)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from armillary.cell.cell import Cell
 from armillary.cell.tree_text import tree_rows
@@ -13,32 +15,55 @@ from armillary.cli.joints import DEGREES_PER_RADIAN
 from armillary.cli.table import number, table
 from armillary.errors import printable
 from armillary.model.display import sized
+from armillary.model.joint_dynamics import NO_DYNAMICS
+from armillary.model.link import Link
 from armillary.model.unit import Unit
 
 TREE = ("frame", "joint type", "joint")
 JOINTS = (">q", "joint", "unit", ">lower", ">upper", ">rate", ">effort")
+DYNAMICS = (
+    *("dynamics of", "unit", ">motor inertia", ">gear", ">armature"),
+    *(">damping", ">friction", ">stiffness", ">rest"),
+)
+MASSES = ("manipulator", ">mass [kg]", "links of unknown inertia")
+BODIES = (
+    *("link", ">mass [kg]", ">x [m]", ">y [m]", ">z [m]"),
+    *(">I1 [kg m^2]", ">I2 [kg m^2]", ">I3 [kg m^2]"),
+)
 
 
 def add(verbs: Any) -> None:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "info",
-        help="what a cell holds: its tree, joints, limits",
-        description="Print the tree of frames, and the joints in the order of q with "
-        "their units and limits; '-' stands for no limit. Rates are per second, "
-        "efforts in N or N m.",
+        help="what a cell holds: its tree, joints, limits, masses",
+        description="Print the tree of frames, the joints in the order of q with "
+        "their units and limits, the dynamics of joints that have some, and masses. "
+        "'-' stands for no limit. Rates are per second, efforts in N or N m, dynamics "
+        "in SI units with radians.",
     )
     add_file(parser)
     parser.add_argument(
         "--degrees", action="store_true", help="print angles in degrees"
+    )
+    parser.add_argument(
+        "--masses",
+        action="store_true",
+        help="print the mass of each link, its centre in the primary frame, and the "
+        "principal moments of inertia about it [kg m^2]; '-' where they are unknown",
     )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the tree and the joints."""
-    for line in described(open_cell(options), in_degrees=options.degrees):
+    cell = open_cell(options)
+    for line in described(cell, in_degrees=options.degrees):
         print(line)
+    if options.masses:
+        print()
+        for line in table(BODIES, _body_rows(cell)):
+            print(line)
     return 0
 
 
@@ -50,6 +75,12 @@ def described(cell: Cell, *, in_degrees: bool = False) -> Iterator[str]:
     if cell.joint_names or cell.passive_names:
         yield ""
         yield from table(JOINTS, _joint_rows(cell, in_degrees=in_degrees))
+    if dynamics := list(_dynamics_rows(cell)):
+        yield ""
+        yield from table(DYNAMICS, dynamics)
+    if masses := list(_mass_rows(cell)):
+        yield ""
+        yield from table(MASSES, masses)
     if cell.passive_names:
         yield ""
         yield printable(str(cell.mobility()))
@@ -81,3 +112,56 @@ def _joint_rows(cell: Cell, *, in_degrees: bool) -> Iterator[tuple[str, ...]]:
             *(number(bound * factor) for bound in bounds),
             number(link.limits.effort),
         )
+
+
+def _dynamics_rows(cell: Cell) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of the joints with dynamics, also of those that follow others."""
+    for name, link in _named_links(cell, lambda link: link.coordinate):
+        dynamics = link.dynamics
+        if dynamics != NO_DYNAMICS:
+            values = (
+                *(dynamics.motor_inertia, dynamics.gear_ratio, dynamics.armature),
+                *(dynamics.damping, dynamics.friction),
+                *(dynamics.stiffness, dynamics.rest),
+            )
+            yield name, link.joint.unit.value or "-", *map(number, values)
+
+
+def _mass_rows(cell: Cell) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of manipulators and their sum; none if no inertia is known."""
+    if all(link.inertia is None for link in cell.workcell.links):
+        return
+    for manipulator in cell.manipulators:
+        yield _mass_row(manipulator.name, manipulator.links)
+    if len(cell.manipulators) > 1:
+        yield _mass_row("(all)", cell.workcell.links)
+
+
+def _mass_row(name: str, links: Sequence[Link]) -> tuple[str, ...]:
+    known = [link.inertia for link in links if link.inertia is not None]
+    unknown = len(links) - len(known)
+    mass = number(sum(body.mass for body in known)) if known else "-"
+    return name, mass, f"{unknown} of {len(links)}" if unknown else "none"
+
+
+def _body_rows(cell: Cell) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of the bodies of links."""
+    for name, link in _named_links(cell, lambda link: link.name):
+        body = link.inertia
+        centre, moments = ["-"] * 3, ["-"] * 3
+        if body is not None and body.mass > 0.0:
+            centre = list(map(number, body.centre()))
+            principal = np.linalg.eigvalsh(np.array(body.about_centre(), np.float64))
+            moments = list(map(number, principal.tolist()))
+        yield name, "-" if body is None else number(body.mass), *centre, *moments
+
+
+def _named_links(
+    cell: Cell, name_of: Callable[[Link], str]
+) -> Iterator[tuple[str, Link]]:
+    """Yield links with their names, in full where there are several manipulators."""
+    for manipulator in cell.manipulators:
+        prefix = f"{manipulator.name}/" if len(cell.manipulators) > 1 else ""
+        for k in manipulator.order:
+            link = manipulator.links[k]
+            yield f"{prefix}{name_of(link)}", link

@@ -20,6 +20,7 @@ from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.parameters import approx_equal
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
+from armillary.model.shapes.mesh import Mesh, MeshSource
 from armillary.model.unit import Unit
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
@@ -211,23 +212,34 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         """
         return approx_equal(self, other, tolerance)
 
-    def inertia_of_shapes(self, density: float) -> SpatialInertia:
+    def inertia_of_shapes(
+        self, density: float, *, meshes: MeshSource | None = None
+    ) -> SpatialInertia:
         """Return the inertia of a link that its collision shapes fill evenly.
 
         It is about the primary frame's origin. Where shapes overlap, all count.
 
-        density: [kg/m^3], above 0.
+        Args:
+            density: [kg/m^3], above 0.
+            meshes: What reads meshes, such as `cell.meshes`; they must be closed.
 
         Raises:
-            ModelError: A shape is a mesh or infinite, or the density is invalid.
+            ModelError: A shape is infinite, an open mesh, or a mesh that cannot be
+                read; or the density is invalid.
+            FormatError: The file of a mesh may not be read, or is faulty.
         """
         total = SpatialInertia.zero()
         for shape in self.collision_shapes:
-            if not isinstance(shape, Primitive):
+            if isinstance(shape, Primitive):
+                total += shape.inertia(density)
+                continue
+            assert isinstance(shape, Mesh)
+            triangles = None if meshes is None else meshes.triangles(shape)
+            if triangles is None:
                 raise ModelError(
-                    f"The {type(shape).__name__} {quote(shape.name)} has no inertia "
-                    "without its triangles: read them, and add their own "
-                    ".inertia(density).transformed(shape.pose)."
+                    f"Mesh {quote(shape.name or shape.file)} of link "
+                    f"{quote(self.name)} has no inertia without its triangles; pass "
+                    "meshes=cell.meshes of a cell that was loaded where its file is."
                 )
-            total += shape.inertia(density)
+            total += triangles.inertia(density).transformed(shape.pose)
         return total
