@@ -68,9 +68,9 @@ def as_pinocchio(
     """Return Pinocchio's q, and the rate of each of its joints per unit of ours."""
     manipulator = cell.manipulators[0]
     drives = {
-        link.coordinate: drive
-        for link, drive in zip(manipulator.links, manipulator.drives, strict=True)
-        if drive is not None
+        link.coordinate: several[0]
+        for link, several in zip(manipulator.links, manipulator.drives, strict=True)
+        if several
     }
     q_pin = np.zeros(model.nq)
     rates = np.zeros((model.nv, len(q)))

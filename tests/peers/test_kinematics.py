@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import logging
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import armillary as arm
+from peer_robots import as_pinocchio, robot_file
 
 pytestmark = pytest.mark.peers
 
@@ -23,14 +22,6 @@ ROBOTS = {
 STATES = 20
 
 
-def robot_file(path: str) -> Path:
-    """Return a file of example-robot-data."""
-    for file in importlib.metadata.files("example-robot-data") or ():
-        if str(file).endswith(path):
-            return Path(str(file.locate())).resolve()
-    pytest.fail(f"example-robot-data has no {path}")
-
-
 @pytest.fixture(params=sorted(ROBOTS))
 def pair(request: Any, caplog: Any) -> tuple[arm.Cell, Any, Any, str]:
     """Return a robot here and there, and the frame that is asked for."""
@@ -39,26 +30,6 @@ def pair(request: Any, caplog: Any) -> tuple[arm.Cell, Any, Any, str]:
     path = robot_file(request.param)
     model = pin.buildModelFromUrdf(str(path))
     return arm.load(path), pin, model, ROBOTS[request.param]
-
-
-def as_pinocchio(
-    cell: arm.Cell, model: Any, q: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return Pinocchio's q, and the rates of its joints per unit of ours."""
-    manipulator = cell.manipulators[0]
-    q_pin, rates = np.zeros(model.nq), np.zeros((model.nv, len(q)))
-    for link, drives in zip(manipulator.links, manipulator.drives, strict=True):
-        if not drives:
-            continue
-        (drive,) = drives
-        joint = model.joints[model.getJointId(link.coordinate)]
-        value = drive.multiplier * q[drive.of] + drive.offset
-        rates[joint.idx_v, drive.of] = drive.multiplier
-        if joint.nq == 1:
-            q_pin[joint.idx_q] = value
-        else:
-            q_pin[joint.idx_q : joint.idx_q + 2] = np.cos(value), np.sin(value)
-    return q_pin, rates
 
 
 def test_all_poses_and_the_jacobian_agree(pair: Any) -> None:

@@ -1,0 +1,111 @@
+"""Inverse dynamics, mass matrices and forward dynamics against Pinocchio."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.spatial.pose import Pose
+from peer_robots import (
+    as_pinocchio,
+    robot_file,
+    symmetric,
+    without_joint_dynamics,
+)
+
+pytestmark = pytest.mark.peers
+
+ROBOTS = (
+    "panda_description/urdf/panda.urdf",
+    "ur_description/urdf/ur5_robot.urdf",
+    "talos_data/robots/talos_reduced.urdf",
+    "tiago_description/robots/tiago_no_hand.urdf",
+    "allegro_hand_description/urdf/allegro_left_hand.urdf",
+    "laikago_description/urdf/laikago.urdf",
+)
+STATES = 20
+
+
+@pytest.fixture(params=ROBOTS)
+def pair(request: Any, caplog: Any) -> tuple[arm.Cell, Any, Any]:
+    """Return a robot here and there."""
+    pin = pytest.importorskip("pinocchio")
+    caplog.set_level(logging.ERROR, logger="armillary")
+    path = robot_file(request.param)
+    cell = without_joint_dynamics(arm.load(path))
+    return cell, pin, pin.buildModelFromUrdf(str(path))
+
+
+def relative(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Return the largest difference by the largest entry."""
+    return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
+
+
+def test_torques_and_masses_are_those_of_pinocchio(
+    pair: tuple[arm.Cell, Any, Any],
+) -> None:
+    cell, pin, model = pair
+    data = model.createData()
+    n = len(cell.joint_names)
+    Q, V, A = np.random.default_rng(0).uniform(-2.0, 2.0, (3, STATES, n))
+    torques = cell.inverse_dynamics()(Q, V, A)
+    masses = cell.mass_matrix()(Q)
+    found = cell.forward_dynamics()(Q, V, torques)
+    np.testing.assert_allclose(found, A, rtol=1e-8, atol=1e-9)
+    gravity, bias = cell.gravity_torque()(Q), cell.bias_torque()(Q, V)
+    for k, (q, v, a) in enumerate(zip(Q, V, A, strict=True)):
+        at, rates = as_pinocchio(cell, model, q)
+        torque = rates.T @ pin.rnea(model, data, at, rates @ v, rates @ a)
+        assert relative(torques[k], torque) < 1e-12
+        mass = rates.T @ symmetric(pin.crba(model, data, at)) @ rates
+        assert relative(masses[k], mass) < 1e-12
+        still = rates.T @ pin.computeGeneralizedGravity(model, data, at)
+        np.testing.assert_allclose(gravity[k], still, atol=1e-11)
+        steady = rates.T @ pin.nonLinearEffects(model, data, at, rates @ v)
+        assert relative(bias[k], steady) < 1e-12
+
+
+@pytest.mark.parametrize("robot", ["talos_reduced.urdf", "solo12.urdf"])
+def test_free_bases_are_those_of_pinocchio(robot: str, caplog: Any) -> None:
+    """Pinocchio has twists in the base's axes, its acceleration is that of a screw."""
+    pin = pytest.importorskip("pinocchio")
+    caplog.set_level(logging.ERROR, logger="armillary")
+    path = robot_file(robot)
+    cell = without_joint_dynamics(arm.load(path))
+    base = cell.manipulators[0].name
+    cell = cell.mount(base, bolted=False)
+    n = len(cell.joint_names)
+    model = pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())
+    standing = pin.buildModelFromUrdf(str(path))
+    data = model.createData()
+    inverse = cell.inverse_dynamics(free_bases=[base])
+    forward = cell.forward_dynamics(free_bases=[base])
+    mass_matrix = cell.mass_matrix(free_bases=[base])
+    rng = np.random.default_rng(0)
+    for _ in range(STATES):
+        q, v, a = rng.uniform(-1, 1, n), *rng.uniform(-1, 1, (2, n + 6))
+        X = Pose.from_rpy(*rng.uniform(-2, 2, 3), rng.uniform(-1, 1, 3)).matrix()
+        R = X[:3, :3]
+        joints, rates = as_pinocchio(cell, standing, q)
+        at = np.r_[X[:3, 3], pin.Quaternion(R).coeffs(), joints]
+        linear, angular = R.T @ v[:3], R.T @ v[3:6]
+        screw = R.T @ a[:3] - np.cross(angular, linear)
+        theirs = pin.rnea(
+            model,
+            data,
+            at,
+            np.r_[linear, angular, rates @ v[6:]],
+            np.r_[screw, R.T @ a[3:6], rates @ a[6:]],
+        )
+        expected = np.r_[R @ theirs[:3], R @ theirs[3:6], rates.T @ theirs[6:]]
+        ours = inverse(X[None], q, v, a)
+        assert relative(ours, expected) < 1e-12
+        np.testing.assert_allclose(forward(X[None], q, v, ours), a, atol=1e-9)
+        bias = inverse(X[None], q, v, np.zeros(n + 6))
+        np.testing.assert_allclose(
+            mass_matrix(X[None], q) @ a + bias, ours, rtol=1e-11, atol=1e-10
+        )
