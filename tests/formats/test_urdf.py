@@ -594,6 +594,94 @@ def test_damping_of_several_coordinates_is_reported(type_: str):
     assert any(f"<dynamics> of a {type_} joint is not kept" in x for x in lines(report))
 
 
+SIMPLE = "<type>transmission_interface/SimpleTransmission</type>"
+INERTIA = '<drake:rotor_inertia value="2e-4"/>'
+
+
+def driven(inside: str, *, of: str = "j", type: str = SIMPLE) -> str:
+    """A robot whose joint has an actuator."""
+    return robot(
+        '<link name="base"/>',
+        '<link name="tip"/>',
+        joint(f'{LIMIT}<dynamics damping="0.5"/>'),
+        f'<transmission name="t">{type}<joint name="{of}"><hardwareInterface/></joint>'
+        f'<actuator name="m">{inside}<hardwareInterface/></actuator></transmission>',
+    )
+
+
+@pytest.mark.parametrize(
+    ("inside", "inertia", "ratio"),
+    [
+        (f'{INERTIA}<drake:gear_ratio value="-100"/>', 2e-4, -100.0),
+        (INERTIA, 2e-4, 1.0),
+        (f"{INERTIA}<mechanicalReduction>50</mechanicalReduction>", 2e-4, 50.0),
+        ("<mechanicalReduction>50</mechanicalReduction>", 0.0, 50.0),
+        (
+            "<mechanicalReduction>50</mechanicalReduction>"
+            '<drake:gear_ratio value="60"/>',
+            0.0,
+            60.0,
+        ),
+    ],
+)
+def test_motors_are_kept(inside: str, inertia: float, ratio: float):
+    cell, report = read(driven(inside))
+    kept = cell.manipulators[0].link("tip").dynamics
+    assert kept == JointDynamics(motor_inertia=inertia, gear_ratio=ratio, damping=0.5)
+    (line,) = lines(report)
+    assert "note[not-kept]: <hardwareInterface> is not kept" in line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        driven(INERTIA, of="k"),
+        driven(INERTIA, type=""),
+        driven(INERTIA, type=SIMPLE.replace("Simple", "Differential")),
+        driven(""),
+        driven(f'{INERTIA}</actuator><actuator name="n">'),
+        driven(INERTIA).replace("revolute", "fixed"),
+    ],
+    ids=["joint", "no type", "type", "nothing", "two motors", "fixed"],
+)
+def test_other_transmissions_are_not_kept(text: str):
+    cell, report = read(text)
+    dynamics = cell.manipulators[0].link("tip").dynamics
+    assert dynamics.motor_inertia == 0.0
+    found = [line for line in lines(report) if "<transmission>" in line]
+    assert [line.partition(" ")[2] for line in found] == [
+        "note[not-kept]: <transmission> is not kept"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("inside", "code"),
+    [
+        ('<drake:rotor_inertia value="-1"/>', "bad-jointdynamics"),
+        ('<drake:gear_ratio value="0"/>', "bad-jointdynamics"),
+        ('<drake:rotor_inertia value="x"/>', "bad-number"),
+        ("<drake:rotor_inertia/>", "missing-attribute"),
+        ("<mechanicalReduction>many</mechanicalReduction>", "bad-number"),
+    ],
+)
+def test_faulty_motors_are_left_out(inside: str, code: str):
+    cell, report = read(driven(inside))
+    kept = cell.manipulators[0].link("tip").dynamics
+    assert kept == JointDynamics(damping=0.5)
+    assert f"warning[{code}]" in lines(report)[0]
+    assert lines(report)[0].endswith("; it is left out")
+    assert f"error[{code}]" in faults(driven(inside))[0]
+
+
+def test_the_first_of_two_motors_counts():
+    text = driven(INERTIA)
+    line = text.splitlines()[4]
+    twice = text.replace(line, f"{line}\n{line.replace('2e-4', '3e-4')}")
+    cell, report = read(twice)
+    assert cell.manipulators[0].link("tip").dynamics.motor_inertia == 2e-4
+    assert "warning[repeated-element]" in lines(report)[0]
+
+
 @pytest.mark.parametrize("name", ["damping", "friction"])
 def test_negative_damping_is_left_out(name: str):
     text = pair(f'{LIMIT}<dynamics {name}="-0.5"/>')

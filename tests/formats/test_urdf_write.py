@@ -180,7 +180,11 @@ ranges = st.one_of(
     ),
 )
 drags = st.builds(
-    JointDynamics, damping=st.floats(0.0, 9.0), friction=st.sampled_from([0.0, 2.0])
+    JointDynamics,
+    damping=st.floats(0.0, 9.0),
+    friction=st.sampled_from([0.0, 2.0]),
+    motor_inertia=st.sampled_from([0.0, 1.0 / 3000.0]),
+    gear_ratio=st.sampled_from([1.0, -100.0, 1.0 / 3.0]),
 )
 inertias = st.builds(
     lambda mass, centre, moment: SpatialInertia.from_centre(
@@ -635,13 +639,59 @@ def test_pinocchio_finds_damping_and_friction(tmp_path):
     assert model.upperDryFrictionLimit.tolist() == [2.0, 2.0]
 
 
+def test_motors_are_written_for_ros_and_drake():
+    motor = JointDynamics(motor_inertia=2e-4, gear_ratio=-50.0)
+    text, report = write(chain(Revolute(), dynamics=motor))
+    assert text.endswith(
+        """\
+  <transmission name="l1_transmission">
+    <type>transmission_interface/SimpleTransmission</type>
+    <joint name="l1"/>
+    <actuator name="l1_motor">
+      <mechanicalReduction>-50.0</mechanicalReduction>
+      <drake:rotor_inertia value="0.0002"/>
+      <drake:gear_ratio value="-50.0"/>
+    </actuator>
+  </transmission>
+</robot>
+"""
+    )
+    assert '<robot name="arm" xmlns:drake="http://drake.mit.edu">' in text
+    assert not report.count(Severity.WARNING)
+    cell = again(chain(Revolute(), dynamics=motor))
+    assert cell.links[-1].dynamics == motor
+
+
+@pytest.mark.peers
+def test_others_read_files_with_motors(tmp_path):
+    pin: Any = pytest.importorskip("pinocchio")
+    mujoco: Any = pytest.importorskip("mujoco")
+    path = tmp_path / "arm.urdf"
+    motor = JointDynamics(motor_inertia=2e-4, gear_ratio=-50.0, damping=0.5)
+    body = SpatialInertia.from_centre(1.0, (0.0, 0.0, 0.0), np.eye(3))
+    links = (
+        Link(name="base"),
+        Link(
+            name="tip",
+            parent="base",
+            joint=Revolute(),
+            limits=LIMITED,
+            dynamics=motor,
+            inertia=body,
+        ),
+    )
+    path.write_text(write(cell_of(*links))[0])
+    assert pin.buildModelFromUrdf(str(path)).damping.tolist() == [0.5]
+    assert mujoco.MjModel.from_xml_path(str(path)).dof_damping.tolist() == [0.5]
+
+
 def test_what_urdf_does_not_have_of_dynamics_is_reported():
-    spring = JointDynamics(motor_inertia=1e-4, stiffness=2.0, friction=3.0)
+    spring = JointDynamics(stiffness=2.0, rest=0.5, friction=3.0)
     text, report = write(chain(Revolute(), dynamics=spring))
     assert '<dynamics damping="0.0" friction="3.0"/>' in text
     assert [line.partition(": ")[2] for line in lines(report)] == [
-        "'motor inertia' of a joint is not kept",
         "'stiffness' of a joint is not kept",
+        "'rest' of a joint is not kept",
     ]
 
 

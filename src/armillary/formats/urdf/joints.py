@@ -17,7 +17,7 @@ from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.model.limits import INFINITE, UNLIMITED, Limits
 from armillary.spatial.pose import Pose
 
-__all__ = ["DAMPED", "FREE", "SEVERAL", "JointElement", "read_joint"]
+__all__ = ["DAMPED", "FREE", "SEVERAL", "SINGLE", "JointElement", "read_joint"]
 
 DAMPED: Final = ("damping", "friction")
 """Attributes of `<dynamics>`, and fields of `JointDynamics`."""

@@ -14,6 +14,7 @@ from armillary.formats.format import ReadOptions
 from armillary.formats.urdf.convert import cell_of
 from armillary.formats.urdf.joints import JointElement, read_joint
 from armillary.formats.urdf.links import ShapeReader, read_link
+from armillary.formats.urdf.transmissions import with_motors
 from armillary.formats.urdf.tree import check_mimics, check_names, root_of
 from armillary.formats.xml import (
     Element,
@@ -35,12 +36,16 @@ FOREIGN: Final = {
         *("type", "contact", "sensor", "surface"),
         *("self_filter", "collision_checking"),
     ),
-    "joint": ("calibration", "safety_controller", "joint_properties"),
+    "joint": (
+        *("calibration", "safety_controller", "joint_properties"),
+        "hardwareInterface",  # in a transmission
+    ),
     "limit": ("deceleration", "jerk"),
     "dynamics": (
         *("D", "K", "mu_coulomb", "mu_viscous", "armature", "rotor_inertia"),
         *("spring_reference", "spring_stiffness", "stiffness"),
     ),
+    "actuator": ("hardwareInterface", "motorTorqueConstant"),
     "collision": ("verbose",),
     "material": ("texture",),
 }
@@ -76,7 +81,8 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     ]
     elements = robot.children_named("joint")
     joints = [read_joint(each, report) for each in report.bounded(elements)]
-    asides = ("link", "material", "dynamics")
+    joints = with_motors(robot, joints, report)
+    asides = ("link", "material", "dynamics", "transmission", "actuator")
     report_unused(robot, report, foreign=FOREIGN, asides=asides)
     are_named = check_names(places, joints, report)
     unlimited, free = check_mimics(joints, report)

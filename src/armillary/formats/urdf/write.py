@@ -13,6 +13,11 @@ from armillary.formats.names import FreeNames, depth_first
 from armillary.formats.open_loops import report_open_loops
 from armillary.formats.urdf.elements import origin_element
 from armillary.formats.urdf.joints import DAMPED
+from armillary.formats.urdf.transmissions import (
+    DRAKE,
+    MOTOR,
+    transmission_element,
+)
 from armillary.formats.urdf.write_links import (
     SHAPE_FIELDS,
     SHAPE_TYPES,
@@ -20,7 +25,7 @@ from armillary.formats.urdf.write_links import (
 )
 from armillary.formats.xml import Element, tag, to_text
 from armillary.model.frame import Frame, FrameRef
-from armillary.model.joint_dynamics import JointDynamics
+from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
@@ -44,7 +49,7 @@ WRITTEN: Final[Written] = {
     Workcell: ("cell", frozenset({"name", "manipulators", "mounts", "loops"})),
     Manipulator: ("manipulator", frozenset({"name", "links", "loops"})),
     Link: ("link", frozenset(Link.__struct_fields__) - {"inputs", "passive"}),
-    JointDynamics: ("joint", frozenset(DAMPED)),
+    JointDynamics: ("joint", frozenset((*DAMPED, *MOTOR))),
     Frame: ("frame", frozenset({"name", "pose"})),
     **dict.fromkeys(SHAPE_TYPES, ("shape", SHAPE_FIELDS)),
 }
@@ -93,6 +98,7 @@ class _Export:
         self.has_accelerations = False
         self.links: list[Element] = []
         self.joints: list[Element] = []
+        self.transmissions: list[Element] = []
         self.children: dict[str, list[str]] = {}
         self.coordinates: dict[str, str] = {}
         self.world = ""
@@ -213,6 +219,8 @@ class _Export:
             }
             parts.append(tag("mimic", mimic))
         self._join(name, type_, parent, child, axis.before, *parts)
+        if any(getattr(link.dynamics, k) != getattr(NO_DYNAMICS, k) for k in MOTOR):
+            self.transmissions.append(transmission_element(name, link.dynamics))
 
     def _limit(self, type_: str, limits: Limits) -> list[Element]:
         """Return the `<limit>` of a joint, for most of which URDF needs numbers."""
@@ -312,13 +320,15 @@ class _Export:
         """Return the root element."""
         manipulators = self.cell.manipulators
         name = manipulators[0].name if self.is_single else self.cell.name
+        drake = DRAKE if self.transmissions else None
         version = WITH_CAPSULES if self.link_writer.has_capsules else None
         return tag(
             "robot",
-            {"name": name, "version": version},
+            {"name": name, "version": version, "xmlns:drake": drake},
             *self.link_writer.materials(),
             *self.links,
             *self.joints,
+            *self.transmissions,
         )
 
 
