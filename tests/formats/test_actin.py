@@ -680,8 +680,10 @@ def test_exact_numbers_give_way_to_edited_ones():
 
 def test_losses_are_reported():
     curve = Curve(points=((0, 0, 0), (1, 0, 0), (1, 1, 0)))
-    data, report = write(two_links(curve, limits=Limits(lower=0.25)))
+    fields = {"limits": Limits(lower=0.25), "dynamics": DRIVE}
+    data, report = write(two_links(curve, **fields))
     assert told(report) == ["lost-joint"]
+    assert told(read(data)[1]) == []
     X = only_joint(read(data)[0]).transform(0.0)
     assert X.approx_equal(curve.transform(0.25), 1e-15)
     arm = two_links(Revolute()).manipulators[0]

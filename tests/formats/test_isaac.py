@@ -21,6 +21,7 @@ from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.group import Group
 from armillary.model.joint import Joint
+from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.joints import Fixed, OvalTrack, Prismatic, Revolute
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.limits import UNLIMITED, Limits
@@ -520,6 +521,7 @@ LOSSES: dict[str, Workcell] = {
     for code, cell in {
         "velocity": two_links(limits=Limits(velocity=1.0)),
         "inertia": two_links(inertia=SpatialInertia.zero()),
+        "dynamics": two_links(dynamics=JointDynamics(damping=0.5)),
         "visuals": two_links(visuals=(Sphere(radius=1.0),)),
         "end effector": two_links(frames=(Frame(name="f", end_effector=True),)),
         "passive": two_links(passive=True),

@@ -28,6 +28,7 @@ from armillary.formats.format import ReadOptions
 from armillary.formats.robwork import FORMAT
 from armillary.model.group import Group
 from armillary.model.joint import Joint
+from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.joints import (
     CraigPrismatic,
     CraigRevolute,
@@ -43,6 +44,7 @@ from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.shapes import Box, Capsule, Cone, Cylinder, HalfSpace, Mesh, Sphere
 from armillary.model.wheels import Wheels
+from armillary.spatial.inertia import SpatialInertia
 
 CUBE = Box(size=(0.1, 0.1, 0.1), name="cube")
 TILTED = Pose.from_rpy(0.3, -0.5, 1.1, (0.1, 0.2, 0.3))
@@ -268,6 +270,17 @@ def test_effort_is_lost_aloud():
         manipulators=(arm(link("a", "base", Revolute(), limits=Limits(effort=5.0))),)
     )
     assert losses(write(cell)[1]) == ["a limit of force or torque is not kept"]
+
+
+def test_dynamics_and_masses_are_reported():
+    body = SpatialInertia.from_centre(1.0, (0.0, 0.0, 0.0), np.eye(3))
+    moving = link(
+        "a", "base", Revolute(), dynamics=JointDynamics(damping=0.5), inertia=body
+    )
+    assert losses(write(Cell(manipulators=(arm(moving),)))[1]) == [
+        "the mass and inertia of a link is not kept",
+        "the dynamics of a joint is not kept",
+    ]
 
 
 def test_followers_of_followers_follow_the_first():

@@ -305,7 +305,7 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the manipulator with all its lengths `factor` times as long.
 
         Coordinates that are lengths are scaled too: limits, postures and couplings
-        change with them. Masses, efforts and properties remain.
+        change with them. Masses, motors, efforts and properties remain.
 
         Raises:
             ModelError: `factor` is not above 0, or a joint cannot be scaled.

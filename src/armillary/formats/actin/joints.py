@@ -29,6 +29,7 @@ from armillary.formats.numbers import number_text
 from armillary.formats.records import PRECURSOR
 from armillary.formats.xml import Element, report_unused, tag
 from armillary.model.joint import Joint
+from armillary.model.joint_dynamics import NO_DYNAMICS
 from armillary.model.joints import Fixed
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.link import Link
@@ -210,7 +211,7 @@ def writable(link: Link, manipulator: Manipulator, report: Report) -> Link:
     )
     report.warning(NOWHERE, "lost-joint", message)
     fixed = Fixed(precursor=joint.precursor @ joint.motion.pose(*q))
-    return link.replace(joint=fixed, inputs=())
+    return link.replace(joint=fixed, inputs=(), dynamics=NO_DYNAMICS)
 
 
 def component_element(link: Link, library: str, report: Report) -> Element | None:
