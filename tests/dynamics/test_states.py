@@ -1,0 +1,196 @@
+"""States and options: grips, moved bases, gravity, locked joints, free bases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.errors import ModelError, ShapeError, StateError, UnknownName
+from masses import vectors, with_inertias
+
+BOX = arm.SpatialInertia.from_centre(
+    3.0, (0.02, -0.05, 0.1), np.diag([0.02, 0.03, 0.04])
+)
+
+
+def part(name: str = "part") -> arm.Manipulator:
+    links = [arm.Link(name="body", inertia=BOX)]
+    return arm.Manipulator(name=name, links=links)
+
+
+def cell_with_part(*, bolted_to: str = "") -> arm.Cell:
+    """Return an arm on a rail and a part, loose beside it or bolted to a frame."""
+    cell = with_inertias(arm.example("ur10_on_rail"), 0)
+    pose = arm.Pose.from_rpy(0.3, -0.2, 0.9, (0.1, 0.2, 0.05))
+    if bolted_to:
+        return cell.add(part(), on=bolted_to, pose=pose)
+    return cell.add(part(), pose=arm.Pose.translation(1.0, 2.0, 3.0), bolted=False)
+
+
+def gripped(cell: arm.Cell) -> arm.State:
+    pose = arm.Pose.from_rpy(0.3, -0.2, 0.9, (0.1, 0.2, 0.05))
+    return cell.home.attach("part", "tool0", pose=pose)
+
+
+def test_a_payload_follows_the_grip() -> None:
+    loose, bolted = cell_with_part(), cell_with_part(bolted_to="tool0")
+    given = vectors(loose, 1)
+    state = gripped(loose)
+    expected = bolted.inverse_dynamics()(*given)
+    found = loose.inverse_dynamics(state=state)(*given)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-10)
+    without = loose.inverse_dynamics()(*given)
+    assert np.abs(without - expected).max() > 1.0
+    np.testing.assert_allclose(
+        loose.inverse_dynamics(state=loose.home)(*given), without, atol=1e-10
+    )
+    np.testing.assert_allclose(
+        loose.forward_dynamics(state=state)(*given),
+        bolted.forward_dynamics()(*given),
+        rtol=1e-8,
+        atol=1e-8,
+    )
+    masses = loose.mass_matrix(state=state)(given[0])
+    np.testing.assert_allclose(masses, bolted.mass_matrix()(given[0]), atol=1e-10)
+
+
+def test_another_grip_compiles_nothing() -> None:
+    cell = cell_with_part()
+    state = gripped(cell)
+    held = cell.inverse_dynamics(state=state)
+    loose = cell.inverse_dynamics(state=cell.home)
+    elsewhere = state.release("part").attach("part", "tool0")
+    again = cell.inverse_dynamics(state=elsewhere, gravity=(0.0, 1.0, 0.0))
+    assert held.kernel is loose.kernel is again.kernel
+
+
+def test_gravity_and_moved_bases_are_inputs() -> None:
+    cell = with_inertias(arm.example("irb2400"), 0)
+    name = cell.manipulators[0].name
+    turned = arm.Pose.from_rpy(0.5, -1.1, 0.4, (1.0, 2.0, 3.0))
+    given = vectors(cell, 2)
+    loose = cell.mount(name, bolted=False)
+    state = loose.home.place(name, turned)
+    expected = cell.mount(name, pose=turned).inverse_dynamics()(*given)
+    found = loose.inverse_dynamics(state=state)(*given)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-10)
+    gravity = turned.inverse().rotate((0.0, 0.0, -9.81))
+    found = cell.inverse_dynamics(gravity=gravity)(*given)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-10)
+
+
+def test_other_joints_are_locked() -> None:
+    cell = with_inertias(arm.example("ur10_on_rail"), 3)
+    q, qd, qdd = vectors(cell, 4)
+    names = [cell.joint_names[k] for k in (4, 0, 2)]
+    chosen = [4, 0, 2]
+    state = cell.home.replace(q=q[0])
+    Q, rates, accelerations = (np.zeros_like(q) for _ in range(3))
+    Q[:] = q[0]
+    for whole, part_of in ((Q, q), (rates, qd), (accelerations, qdd)):
+        whole[:, chosen] = part_of[:, chosen]
+    expected = cell.inverse_dynamics()(Q, rates, accelerations)[:, chosen]
+    given = q[:, chosen], qd[:, chosen], qdd[:, chosen]
+    found = cell.inverse_dynamics(joints=names, state=state)(*given)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-10)
+    found = cell.forward_dynamics(joints=names, state=state)(*given[:2], expected)
+    np.testing.assert_allclose(found, given[2], rtol=1e-9, atol=1e-9)
+
+
+def test_a_gripped_mechanism_moves_with_its_holder() -> None:
+    cell = with_inertias(arm.example("irb2400"), 0)
+    gripper = arm.example("two_finger_gripper").manipulators[0]
+    loose = with_inertias(cell.add(gripper, bolted=False), 1)
+    bolted = with_inertias(cell.add(gripper, on="tool0"), 1)
+    state = loose.home.attach(gripper.name, "tool0")
+    given = vectors(loose, 5)
+    np.testing.assert_allclose(
+        loose.inverse_dynamics(state=state)(*given),
+        bolted.inverse_dynamics()(*given),
+        rtol=1e-11,
+        atol=1e-10,
+    )
+
+
+def test_a_free_part_falls() -> None:
+    cell = cell_with_part()
+    fall = cell.forward_dynamics(free_bases=["part"], joints=[])
+    X = arm.Pose.from_rpy(0.1, 0.7, 2.0, (1.0, 2.0, 3.0)).matrix()
+    v = np.array([1.0, 2.0, 3.0, 0.0, 0.0, 0.0])
+    found = fall(X[None], [], v, np.zeros(6))
+    np.testing.assert_allclose(found, [0.0, 0.0, -9.81, 0.0, 0.0, 0.0], atol=1e-12)
+    mass = cell.mass_matrix(free_bases=["part"], joints=[])(X[None], [])
+    np.testing.assert_allclose(mass[:3, :3], 3.0 * np.eye(3), atol=1e-12)
+
+
+def test_momentum_is_kept_where_nothing_holds_a_robot() -> None:
+    cell = with_inertias(arm.example("irb2400"), 0)
+    name = cell.manipulators[0].name
+    cell = cell.mount(name, bolted=False)
+    about = {"free_bases": [name], "gravity": (0.0, 0.0, 0.0)}
+    n = len(cell.joint_names)
+    rng = np.random.default_rng(0)
+    X = np.eye(4)[None]
+    q, v, tau = rng.uniform(-1, 1, n), *rng.uniform(-1, 1, (2, n + 6))
+    tau[:6] = 0.0  # no force from outside
+    v[:6] = 0.0
+    a = cell.forward_dynamics(**about)(X, q, v, tau)
+    wrench = cell.inverse_dynamics(**about)(X, q, v, a)[:6]
+    np.testing.assert_allclose(wrench, 0.0, atol=1e-9)
+    np.testing.assert_allclose(
+        cell.inverse_dynamics(**about)(X, q, v, a)[6:], tau[6:], atol=1e-9
+    )
+
+
+def test_faults_are_explained() -> None:
+    cell = cell_with_part()
+    with pytest.raises(UnknownName, match="Did you mean 'gravity'"):
+        cell.inverse_dynamics(gravty=(0, 0, 1))  # pyright: ignore[reportCallIssue]
+    for gravity in ((0, 0), 9.81, "down", (0, 0, np.nan)):
+        with pytest.raises(ModelError, match="three finite numbers"):
+            cell.inverse_dynamics(gravity=gravity)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(UnknownName, match="manipulator named 'prt'"):
+        cell.mass_matrix(free_bases=["prt"])
+    with pytest.raises(ModelError, match="list of names"):
+        cell.mass_matrix(free_bases="part")
+    with pytest.raises(ModelError, match="cannot be free: it is attached on"):
+        cell.mass_matrix(free_bases=["part"], state=gripped(cell))
+    with pytest.raises(ModelError, match="cannot be free: it is fixed on"):
+        cell.mass_matrix(free_bases=[cell.manipulators[0].name])
+    moving = cell.home.with_velocity("part", linear=(1.0, 0.0, 0.0))
+    with pytest.raises(StateError, match="'part' moves in this state"):
+        cell.inverse_dynamics(state=moving)
+    with pytest.raises(ModelError, match="has an inertia"):
+        arm.example("irb2400").inverse_dynamics()
+    with pytest.raises(ShapeError):
+        cell.inverse_dynamics()(np.zeros(3), np.zeros(3), np.zeros(3))
+
+
+def test_rows_of_nan_stay_alone() -> None:
+    cell = with_inertias(arm.example("irb2400"), 0)
+    q, qd, qdd = vectors(cell, 1)
+    whole = cell.forward_dynamics()(q, qd, qdd)
+    qd[3, 2] = np.nan
+    found = cell.forward_dynamics()(q, qd, qdd)
+    assert np.isnan(found[3]).all()
+    np.testing.assert_array_equal(np.delete(found, 3, 0), np.delete(whole, 3, 0))
+
+
+def test_massless_joints_are_named() -> None:
+    cell = with_inertias(arm.example("irb2400"), 0)
+    m = cell.manipulators[0]
+    bare = m.replace(links=[*m.links[:-1], m.links[-1].replace(inertia=None)])
+    last = m.links[-1].coordinate
+    cell = cell.replace(manipulators=[bare])
+    assert np.isfinite(cell.inverse_dynamics()(*vectors(cell, 1))).all()
+    with pytest.raises(ModelError, match=f"no mass resists '.*{last}'"):
+        cell.forward_dynamics()
+    motor = arm.JointDynamics(motor_inertia=1e-4, gear_ratio=100.0)
+    driven = bare.links[-1].replace(dynamics=motor)
+    geared = cell.replace(manipulators=[bare.replace(links=[*bare.links[:-1], driven])])
+    q, qd, qdd = vectors(cell, 1)
+    torque = geared.inverse_dynamics()(q, qd, qdd)
+    np.testing.assert_allclose(
+        geared.forward_dynamics()(q, qd, torque), qdd, rtol=1e-7, atol=1e-7
+    )
