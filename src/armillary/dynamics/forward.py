@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from armillary.dynamics.bodies import GROUND, Bodies
 from armillary.dynamics.inverse import inverse_dynamics
 from armillary.dynamics.joint_efforts import joint_dynamics, joint_efforts
@@ -100,17 +102,16 @@ def massless(bodies: Multibody) -> set[int]:
     They are those at which the mass matrix, eliminated from the leaves on, has a pivot
     of zero.
     """
-    H, order = mass_matrix(bodies), elimination_order(bodies)
+    order = elimination_order(bodies)
+    H = np.array(mass_matrix(bodies), dtype=np.float64)[np.ix_(order, order)]
+    diagonal = H.diagonal().copy()
     found: set[int] = set()
-    start = [H[i][i] for i in range(len(H))]
-    for place, i in enumerate(order):
-        if not H[i][i] > SINGULAR * start[i]:
+    for k, i in enumerate(order):
+        if not H[k, k] > SINGULAR * diagonal[k]:
             found.add(bodies.coordinates.independent[i])
             continue
-        for j in order[place + 1 :]:
-            factor = H[j][i] / H[i][i]
-            for k in order[place + 1 :]:
-                H[j][k] = H[j][k] - factor * H[i][k]
+        row = H[k, k + 1 :]
+        H[k + 1 :, k + 1 :] -= np.outer(row, row) / H[k, k]
     return found
 
 

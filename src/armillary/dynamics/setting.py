@@ -38,6 +38,9 @@ __all__ = ["EARTH", "About", "Setting", "setting_of"]
 EARTH: Final = (0.0, 0.0, -9.81)
 """The acceleration of falling bodies [m/s^2], z being up."""
 
+MOST_COMPILED: Final = 128
+"""Bodies of a program; with more of them compiling takes longer than it saves."""
+
 SAMPLES: Final = 3
 """Configurations in which a mass matrix is singular that is so everywhere."""
 
@@ -160,6 +163,7 @@ class Setting:
                 name=output,
                 output=output,
                 before=before,
+                is_compiled=len(inertias) <= MOST_COMPILED,
                 **shapes,
             )
 
@@ -196,7 +200,7 @@ class Setting:
             passive = tuple(range(len(cell.joint_names), first))
             rng = np.random.default_rng(0)
             singular: set[int] = set(independent)
-            for _ in range(1 if passive else SAMPLES):
+            for _ in range(1 if passive or len(inertias) > MOST_COMPILED else SAMPLES):
                 q = [*state.positions, *[0.0] * (6 * len(free))]
                 if not passive:
                     for k in selection.inputs:

@@ -175,6 +175,7 @@ def program_of(
     name: str,
     output: str,
     before: Mapping[str, tuple[int, ...]] = NO_INPUTS,
+    is_compiled: bool = True,
     **more: tuple[int, ...],
 ) -> Program:
     """Return the program of equations of a tree and the positions of all joints.
@@ -192,6 +193,7 @@ def program_of(
         name: Of the program.
         output: Name of its output.
         before: Shapes of further inputs before q.
+        is_compiled: Whether to trace it; otherwise it runs as Python.
         more: Shapes of further inputs behind it.
     """
     bound = {**selection.shapes, **before}
@@ -205,8 +207,10 @@ def program_of(
 
     shapes = {**bound, **passive, "q": (len(selection.inputs),), **more}
     try:
+        if not is_compiled:
+            raise NotCompiled("It is too large.")
         return trace(of_inputs, name=name, outputs=(output,), **shapes)
-    except NotCompiled as reason:  # a script moves something
+    except NotCompiled as reason:  # mostly because a script moves something
         rest = [selection.rest[k] for k in selection.inputs]
         solved = [[selection.rest[k] for k in selection.passive]] if passive else []
         zeros = [np.zeros(shape) for shape in more.values()]
