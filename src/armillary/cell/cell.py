@@ -355,6 +355,8 @@ class Cell:
 
     inverse_dynamics = asks(dynamics.inverse_dynamics)
     forward_dynamics = asks(dynamics.forward_dynamics)
+    inverse_dynamics_derivatives = asks(dynamics.inverse_dynamics_derivatives)
+    forward_dynamics_derivatives = asks(dynamics.forward_dynamics_derivatives)
     mass_matrix = asks(dynamics.mass_matrix)
     gravity_torque = asks(dynamics.gravity_torque)
     bias_torque = asks(dynamics.bias_torque)

@@ -27,7 +27,7 @@ from armillary.spatial.vector import (
     negate,
     transpose,
 )
-from armillary.trace import Scalar, jvp
+from armillary.trace import Scalar, Traced, jvp
 
 __all__ = ["STILL", "Accelerations", "Coordinates", "Multibody"]
 
@@ -141,7 +141,9 @@ class Multibody:
         passive = self.coordinates.passive
         if passive:
             moving: list[tuple[Scalar, Number]] = [
-                (self.q[k], rate) for k, rate in rates.items()
+                (self.q[k], rate)
+                for k, rate in rates.items()
+                if isinstance(self.q[k], Traced)  # not those of free bases
             ]
             bias = jvp([rates[k] for k in passive], moving)
             for k, more in zip(passive, bias, strict=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from armillary.dynamics import forward, inverse
+from armillary.dynamics import derivatives, forward, inverse
 from armillary.dynamics import mass_matrix as composite
 from armillary.dynamics.multibody import Multibody
 from armillary.dynamics.setting import About, setting_of
@@ -17,8 +17,10 @@ from armillary.model.workcell import Workcell
 __all__ = [
     "bias_torque",
     "forward_dynamics",
+    "forward_dynamics_derivatives",
     "gravity_torque",
     "inverse_dynamics",
+    "inverse_dynamics_derivatives",
     "mass_matrix",
 ]
 
@@ -130,4 +132,62 @@ def bias_torque(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
 
     return setting_of(cell, about).kernel(
         "bias_torque", equations, ("qd",), output="torque"
+    )
+
+
+def inverse_dynamics_derivatives(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+    """Return the kernel of the exact derivatives of `inverse_dynamics`.
+
+    It takes (q, qd, qdd) and returns three matrices, (dtau/dq, dtau/dqd, dtau/dqdd),
+    the last being the mass matrix. Row i is the torque of coordinate i, column j by
+    coordinate j. Closed loops and couplings are followed: the derivatives are total, by
+    the independent joints. Coulomb friction has the derivative 0.
+
+    By the position of a free base is by a twist of it in the axes of the world: three
+    columns by a displacement of its origin [m], which are zero, and three by rotations
+    about that [rad], where the vectors qd and qdd keep their numbers.
+
+    Arguments are as for `inverse_dynamics`.
+
+    Returns:
+        A kernel of three (..., n) -> three (..., n, n) [N m/rad, N m s/rad, kg m^2,
+        and the like for lengths].
+
+    Raises:
+        ModelError: As for `inverse_dynamics`.
+        NotCompiled: A script that cannot be compiled moves something.
+    """
+    return setting_of(cell, about).kernel(
+        "inverse_dynamics_derivatives",
+        derivatives.inverse_dynamics_derivatives,
+        ("qd", "qdd"),
+        output=("by_q", "by_qd", "by_qdd"),
+    )
+
+
+def forward_dynamics_derivatives(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+    """Return the kernel of the exact derivatives of `forward_dynamics`.
+
+    It takes (q, qd, torque) and returns three matrices, (dqdd/dq, dqdd/dqd,
+    dqdd/dtorque), the last being the inverse of the mass matrix. They are as for
+    `inverse_dynamics_derivatives`: -M^-1 dtau/dq and so on where the torque acts. A row
+    is NaN where the mass matrix is singular.
+
+    Arguments are as for `inverse_dynamics`.
+
+    Returns:
+        A kernel of three (..., n) -> three (..., n, n) [1/s^2, 1/s, 1/(kg m^2), and the
+        like for lengths].
+
+    Raises:
+        ModelError: As for `forward_dynamics`.
+        NotCompiled: A script that cannot be compiled moves something.
+    """
+    setting = setting_of(cell, about)
+    setting.check_regular()
+    return setting.kernel(
+        "forward_dynamics_derivatives",
+        derivatives.forward_dynamics_derivatives,
+        ("qd", "torque"),
+        output=("by_q", "by_qd", "by_torque"),
     )

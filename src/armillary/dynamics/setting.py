@@ -96,7 +96,7 @@ class Setting:
         equations: Equations,
         vectors: Sequence[str] = (),
         *,
-        output: str,
+        output: str | tuple[str, ...],
         frames: Sequence[FrameRef] = (),
         **more: tuple[int, ...],
     ) -> AnyKernel:
@@ -109,7 +109,7 @@ class Setting:
             question: Equal for equal questions.
             equations: Takes a `Multibody`, and what is given for each further input.
             vectors: The names of inputs that have a number for each coordinate.
-            output: Name of the output.
+            output: Name of the output, or of each of several.
             frames: Frames whose poses the answer depends on, besides those of bodies.
             more: Shapes of further inputs.
 
@@ -160,7 +160,7 @@ class Setting:
                 of_inputs,
                 now,
                 selection,
-                name=output,
+                name=output if isinstance(output, str) else str(question),
                 output=output,
                 before=before,
                 is_compiled=len(inertias) <= MOST_COMPILED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from armillary.trace import Program
 
 __all__ = ["PythonKernel", "PythonProgram"]
 
-Array = npt.NDArray[Any]
 
 FLOAT64: Final = np.dtype(np.float64)
 
@@ -25,7 +24,8 @@ class PythonProgram(Program):
     """A program that is a Python function of floats, without instructions.
 
     Attributes:
-        function: Takes an array for each input and returns the one output.
+        function: Takes an array for each input and returns the output, or a tuple of
+            several.
     """
 
     function: Callable[..., Any]
@@ -53,8 +53,8 @@ class PythonKernel:
         """Return 0: what Python computes is not counted."""
         return self.program.operation_count
 
-    def __call__(self, *inputs: Any, out: Any = None, threads: Any = None) -> Array:
-        """Compute the output, shape (..., *output shape), on one thread.
+    def __call__(self, *inputs: Any, out: Any = None, threads: Any = None) -> Any:
+        """Compute the outputs, each of shape (..., *output shape), on one thread.
 
         Raises:
             ShapeError: An array has the wrong shape or type.
@@ -62,18 +62,25 @@ class PythonKernel:
         program = self.program
         arrays = as_inputs(program, inputs, FLOAT64)
         batch = batch_shape(program, arrays)
-        (port,) = program.outputs
-        shape = (*batch, *port.shape)
-        result = np.empty(shape, self.dtype)
+        shapes = [(*batch, *port.shape) for port in program.outputs]
+        results = tuple(np.empty(shape, self.dtype) for shape in shapes)
         wide = spread_out(program, arrays, batch)
+        is_single = len(results) == 1
         for row in np.ndindex(*batch):
-            result[row] = program.function(*(array[row] for array in wide))
+            found = program.function(*(array[row] for array in wide))
+            for result, part in zip(
+                results, (found,) if is_single else found, strict=True
+            ):
+                result[row] = part
         if out is None:
-            return result
-        if not isinstance(out, np.ndarray) or out.shape != shape:  # type: ignore[reportUnknownMemberType]
-            raise ShapeError(f"'{program.name}' writes to out= an array {shape}.")
-        out[...] = result
-        return out  # type: ignore[reportUnknownVariableType]
+            return results[0] if is_single else results
+        given = cast("tuple[Any, ...]", out) if isinstance(out, tuple) else (out,)
+        if [getattr(each, "shape", None) for each in given] != shapes:
+            listed = " and ".join(map(str, shapes))
+            raise ShapeError(f"'{program.name}' writes to out= an array {listed}.")
+        for array, result in zip(given, results, strict=True):
+            array[...] = result
+        return cast("Any", out)
 
     def __repr__(self) -> str:
         return f"<Python function {self.program.name}, {self.dtype}>"

@@ -173,7 +173,7 @@ def program_of(
     selection: Inputs,
     *,
     name: str,
-    output: str,
+    output: str | tuple[str, ...],
     before: Mapping[str, tuple[int, ...]] = NO_INPUTS,
     is_compiled: bool = True,
     **more: tuple[int, ...],
@@ -191,7 +191,7 @@ def program_of(
         tree: What moves.
         selection: Which joints are q, and what else is an input.
         name: Of the program.
-        output: Name of its output.
+        output: Name of its output, or of each where there are several.
         before: Shapes of further inputs before q.
         is_compiled: Whether to trace it; otherwise it runs as Python.
         more: Shapes of further inputs behind it.
@@ -209,7 +209,7 @@ def program_of(
     try:
         if not is_compiled:
             raise NotCompiled("It is too large.")
-        return trace(of_inputs, name=name, outputs=(output,), **shapes)
+        return trace(of_inputs, name=name, outputs=output, **shapes)
     except NotCompiled as reason:  # mostly because a script moves something
         rest = [selection.rest[k] for k in selection.inputs]
         solved = [[selection.rest[k] for k in selection.passive]] if passive else []
@@ -220,8 +220,11 @@ def program_of(
         except AttributeError:  # it takes derivatives of traced scalars
             raise reason from None
         ports = tuple(Port(*each) for each in shapes.items())
-        result = Port(output, np.shape(found))
-        return PythonProgram(name, ports, (result,), (), (), of_inputs)
+        if isinstance(output, str):
+            output, found = (output,), (found,)
+        results = zip(output, found, strict=True)
+        several = tuple(Port(name, np.shape(each)) for name, each in results)
+        return PythonProgram(name, ports, several, (), (), of_inputs)
 
 
 def _split(values: Sequence[Any], count: int) -> tuple[Sequence[Any], Sequence[Any]]:

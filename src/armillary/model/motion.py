@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, JointError
 from armillary.spatial.pose import Pose, pose_of_entries
-from armillary.spatial.twist import Vector6, scale6, six, vector6
+from armillary.spatial.twist import Vector6, add6, scale6, six, vector6
 from armillary.spatial.vector import Number, Rows, apply, transpose
 from armillary.trace import Op, Program, Scalar, Traced, evaluate, jvp, trace
 
@@ -95,6 +95,17 @@ class Motion:
         rates = evaluate(self._partial_twist_rates, [*q, *qd])
         return [six(rates[k : k + 6]) for k in range(0, len(rates), 6)]
 
+    def column_accelerations(
+        self, q: Sequence[Number], qd: Sequence[Number], qdd: Sequence[Number]
+    ) -> list[Vector6]:
+        """Return the second time derivative of each of `columns`."""
+        if not self.shape:
+            by_rate = evaluate(self._twist_curvature, [q[0]])
+            steady = scale6(qd[0] * qd[0], six(by_rate))
+            return [add6(steady, scale6(qdd[0], self.subspace_rate(q[0])))]
+        found = evaluate(self._partial_twist_accelerations, [*q, *qd, *qdd])
+        return [six(found[k : k + 6]) for k in range(0, len(found), 6)]
+
     def poses(self, q: Array) -> Array:
         """Return the poses at many coordinates.
 
@@ -139,6 +150,22 @@ class Motion:
             return [jvp(list(column), moving) for column in self.columns(*q)]
 
         return trace(rates, name=f"{self._name}.pose", q=self.shape, qd=self.shape)
+
+    @cached_property
+    def _partial_twist_accelerations(self) -> Program:
+        def rates(q: Any, qd: Any, qdd: Any) -> Any:
+            moving = [*zip(q, qd, strict=True), *zip(qd, qdd, strict=True)]
+            return [jvp(list(rate), moving) for rate in self.column_rates(q, qd)]
+
+        shape = self.shape
+        name = f"{self._name}.pose"
+        return trace(rates, name=name, q=shape, qd=shape, qdd=shape)
+
+    @cached_property
+    def _twist_curvature(self) -> Program:
+        return self._traced(
+            lambda q: jvp(list(self.subspace_rate(q)), [(q, 1.0)]), "subspace"
+        )
 
     @cached_property
     def _twist_rate(self) -> Program:

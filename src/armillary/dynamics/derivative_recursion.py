@@ -1,0 +1,322 @@
+"""Derivatives of the forces of a tree of bodies, by one recursion for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, NamedTuple
+
+from armillary.dynamics.bodies import GROUND
+from armillary.dynamics.joint_efforts import joint_dynamics, joint_efforts
+from armillary.dynamics.multibody import STILL, Multibody
+from armillary.spatial.inertia import SpatialInertia
+from armillary.spatial.pose import Pose
+from armillary.spatial.twist import (
+    Vector6,
+    add6,
+    cross_twist,
+    cross_wrench,
+    halves,
+    power,
+    scale6,
+    transform_twist,
+)
+from armillary.spatial.vector import (
+    ZERO,
+    Number,
+    Rows,
+    Vector3,
+    add,
+    apply,
+    cross,
+    dot,
+    negate,
+    scale,
+    subtract,
+    transpose,
+)
+
+__all__ = ["DerivativeRecursion", "Entries"]
+
+Entries = dict[tuple[int, int], Number]
+"""A matrix by coordinates, (row, column), without what is zero by structure."""
+
+
+class Change(NamedTuple):
+    """How the motion of all that a coordinate moves changes with it.
+
+    Seen by an observer who moves along with that, so that each of these bodies gets the
+    same change of its twist V by `twist`, and of its acceleration by `acceleration` +
+    `twist` x V. The force that a body of inertia I then needs in addition is
+    I `acceleration` + 2 B `twist`, with 2 B u = V x* I u - I (V x u) + u x* I V
+    (Singh, Russo and Wensing, IEEE RA-L 7 (2022), equation 27).
+    """
+
+    twist: Vector6
+    acceleration: Vector6
+
+
+@dataclass(slots=True)
+class Column:
+    """One coordinate that moves a body, and all behind it.
+
+    Attributes:
+        of: The coordinate.
+        S: The twist of the body at unit rate.
+        by_q: The change of its motion with the position.
+        by_qd: That with the rate.
+        partials: How S changes with each coordinate of the same joint, seen from the
+            body.
+    """
+
+    of: int
+    S: Vector6
+    by_q: Change
+    by_qd: Change
+    partials: list[Vector6]
+
+
+@dataclass(slots=True)
+class Behind:
+    """A body and all behind it, added up.
+
+    Attributes:
+        inertia: Their inertia.
+        momentum: Twice their linear momentum p [N s].
+        flow: Twice C = tr(D) 1 - D, where D = sum of m x' x^T over their mass [N m s].
+            2 B (v, w) = (2 w x p, 2 C w), where p is the linear momentum.
+        wrench: What they need.
+    """
+
+    inertia: SpatialInertia
+    momentum: Vector3
+    flow: Rows
+    wrench: Vector6
+
+    @classmethod
+    def of(cls, inertia: SpatialInertia, V: Vector6, A: Vector6) -> Behind:
+        """Return a body that has a twist and a spatial acceleration."""
+        momentum = inertia.apply(V)
+        wrench = add6(inertia.apply(A), cross_wrench(V, momentum))
+        return cls(inertia, scale(2.0, momentum[:3]), _flow(inertia, V), wrench)
+
+    def add(self, other: Behind) -> None:
+        """Count another body in."""
+        x, y, z = (add(a, b) for a, b in zip(self.flow, other.flow, strict=True))
+        self.inertia += other.inertia
+        self.momentum = add(self.momentum, other.momentum)
+        self.flow = x, y, z
+        self.wrench = add6(self.wrench, other.wrench)
+
+    def needs(self, change: Change) -> Vector6:
+        """Return the change of the wrench, seen by an observer who moves along."""
+        w = change.twist[3:]
+        B = (*cross(w, self.momentum), *apply(self.flow, w))
+        return add6(self.inertia.apply(change.acceleration), B)
+
+    def weighed(self, S: Vector6) -> tuple[Vector6, Vector3]:
+        """Return x, y: S . needs(change) = x . acceleration + y . angular twist."""
+        f, m = halves(S)
+        y = add(cross(self.momentum, f), apply(transpose(self.flow), m))
+        return self.inertia.apply(S), y
+
+
+def _flow(inertia: SpatialInertia, V: Vector6) -> Rows:
+    """Return 2 C = 2 (v . h) 1 - 2 v h^T - tr(I) [w] + 2 [w] I of a body."""
+    v, w = halves(scale6(2.0, V))
+    h, I = inertia.first_moment, inertia.rotational  # noqa: E741
+    spin = scale(0.5 * (I[0][0] + I[1][1] + I[2][2]), w)
+    x, y, z = transpose((cross(w, I[0]), cross(w, I[1]), cross(w, I[2])))
+    a, b, c = v[0] * h[0], v[1] * h[1], v[2] * h[2]
+    return (
+        (b + c + x[0], x[1] + spin[2] - v[0] * h[1], x[2] - spin[1] - v[0] * h[2]),
+        (y[0] - spin[2] - v[1] * h[0], a + c + y[1], y[2] + spin[0] - v[1] * h[2]),
+        (z[0] + spin[1] - v[2] * h[0], z[1] - spin[0] - v[2] * h[1], a + b + z[2]),
+    )
+
+
+class DerivativeRecursion:
+    """The derivatives of the forces of all coordinates, loops not closed.
+
+    All vectors are in the axes of the world, about the origin of the first body of
+    their tree: so they are sums without transformations, and constant where that does
+    not move. As far as coordinates differ from twists of free bases, with S_j the
+    column of coordinate j the changes are (S', S'') with its position, (S, 2 S') with
+    its rate, since the derivatives of a motion by time and by a coordinate commute.
+
+    Attributes:
+        entries: The derivatives by positions, rates and accelerations.
+        forces: The forces, by coordinates.
+    """
+
+    def __init__(
+        self,
+        bodies: Multibody,
+        rates: Mapping[int, Number],
+        accelerations: Mapping[int, Number],
+    ) -> None:
+        """Run it, for the rates and accelerations of all coordinates that move."""
+        self._bodies, self._rates, self._accelerations = bodies, rates, accelerations
+        self.entries: tuple[Entries, Entries, Entries] = ({}, {}, {})
+        self.forces = joint_efforts(bodies, rates, accelerations)
+        self._poses: list[Pose] = []
+        self._motions: list[tuple[Vector6, Vector6]] = []
+        self._columns: list[list[Column]] = []
+        behind = [self._moved(k) for k in range(len(bodies.bodies.rows))]
+        for k in reversed(range(len(behind))):
+            self._collect(k, behind[k])
+            parent = bodies.bodies.rows[k].parent
+            if parent != GROUND:
+                behind[parent].add(behind[k])
+        for drive, dynamics in joint_dynamics(bodies):
+            square = drive.multiplier**2
+            own = dynamics.stiffness, dynamics.damping, dynamics.armature
+            for entries, x in zip(self.entries, own, strict=True):
+                _add(entries, (drive.of, drive.of), square * x)
+
+    # from the root on
+
+    def _moved(self, k: int) -> Behind:
+        """Return a body by itself, after its pose, motion and columns."""
+        bodies = self._bodies
+        row, own = bodies.bodies.rows[k], bodies.poses[k]
+        if row.parent == GROUND:
+            start = ZERO if row.is_free else row.before.position
+            at = ZERO if row.is_free else subtract(own.position, start)
+            pose = Pose(own.rotation, at)
+            twist, rate = STILL, (*negate(bodies.gravity), *ZERO)
+        else:
+            pose = self._poses[row.parent] @ own
+            twist, rate = self._motions[row.parent]
+        columns = [
+            scale6(drive.multiplier, transform_twist(pose, column))
+            for drive, column in zip(row.drives, bodies.columns[k], strict=True)
+        ]
+        for drive, column in zip(row.drives, columns, strict=True):
+            twist = add6(twist, scale6(self._rates.get(drive.of, 0.0), column))
+            by = self._accelerations.get(drive.of, 0.0)
+            rate = add6(rate, scale6(by, column))
+        if row.is_free:
+            rate = add6(rate, (*cross(twist[:3], twist[3:]), *ZERO))
+            found = self._of_free_base(k, columns, twist, rate)
+        else:
+            found, rate = self._of_joint(k, pose, columns, twist, rate)
+        self._poses.append(pose)
+        self._motions.append((twist, rate))
+        self._columns.append([column for column in found if column.of in self._rates])
+        return Behind.of(bodies.inertias[k].transformed(pose), twist, rate)
+
+    def _of_joint(
+        self, k: int, X: Pose, columns: list[Vector6], V: Vector6, rate: Vector6
+    ) -> tuple[list[Column], Vector6]:
+        """Return the columns of a joint, and its acceleration.
+
+        S' = V x S + s', S'' = A x S + V x (S' + s') + s'', with the rates s', s'' of
+        the column as seen from the body.
+
+        Args:
+            k: The body.
+            X: Its pose.
+            columns: Its columns.
+            V: Its twist.
+            rate: Its acceleration, without what depends on its joint's rates.
+        """
+        drives = self._bodies.bodies.rows[k].drives
+
+        def turned(local: Sequence[Vector6]) -> list[Vector6]:
+            return [
+                scale6(drive.multiplier, transform_twist(X, each))
+                for drive, each in zip(drives, local, strict=True)
+            ]
+
+        tree = self._bodies.tree
+        motion = tree.links[self._bodies.bodies.rows[k].link].joint.motion
+        q = [drive.at(self._bodies.q) for drive in drives]
+        qd, qdd = (
+            [drive.multiplier * rates.get(drive.of, 0.0) for drive in drives]
+            for rates in (self._rates, self._accelerations)
+        )
+        own = turned(motion.column_rates(q, qd))
+        rates = [add6(cross_twist(V, S), s) for S, s in zip(columns, own, strict=True)]
+        products = (
+            scale6(self._rates.get(drive.of, 0.0), each)
+            for drive, each in zip(drives, rates, strict=True)
+        )
+        A = reduce(add6, products, rate)
+        more = turned(motion.column_accelerations(q, qd, qdd))
+        partials = [
+            turned(motion.column_rates(q, [by * (c == d) for c in range(len(q))]))
+            for d, (of, by, _) in enumerate(drives)
+            if of in self._rates
+        ]
+        found: list[Column] = []
+        for c, (drive, column) in enumerate(zip(drives, columns, strict=True)):
+            product = cross_twist(V, add6(rates[c], own[c]))
+            second = add6(add6(cross_twist(A, column), product), more[c])
+            by_q = Change(rates[c], second)
+            by_qd = Change(column, scale6(2.0, rates[c]))
+            own_joint = [by[c] for by in partials]
+            found.append(Column(drive.of, column, by_q, by_qd, own_joint))
+        return found, A
+
+    def _of_free_base(
+        self, k: int, columns: list[Vector6], V: Vector6, A: Vector6
+    ) -> list[Column]:
+        """Return the columns of a free base, whose twist keeps its numbers in world.
+
+        Moving it changes nothing, and turning it turns V, A and all columns back, as
+        seen from the base.
+        """
+        drives = self._bodies.bodies.rows[k].drives
+        found: list[Column] = []
+        for c, (drive, column) in enumerate(zip(drives, columns, strict=True)):
+            partials = [STILL] * 3 + [cross_twist(column, T) for T in columns[3:]]
+            if c < 3:
+                by_q, by_qd = Change(STILL, STILL), Change(column, STILL)
+            else:
+                turned = cross_twist(V, column)
+                second = add6(cross_twist(A, column), cross_twist(V, turned))
+                by_q = Change(turned, second)
+                by_qd = Change(column, add6(turned, (*turned[:3], *ZERO)))
+            found.append(Column(drive.of, column, by_q, by_qd, partials))
+        return found
+
+    # from the leaves back
+
+    def _collect(self, k: int, behind: Behind) -> None:
+        """Put the entries of the columns of a body with each other and those above."""
+        by_q, by_qd, by_qdd = self.entries
+        rows, own = self._bodies.bodies.rows, self._columns[k]
+        F = behind.wrench
+        above: list[Column] = []
+        parent = rows[k].parent
+        while parent != GROUND:
+            above += self._columns[parent]
+            parent = rows[parent].parent
+        for d, column in enumerate(own):
+            i = column.of
+            _add(self.forces, i, power(column.S, F))
+            needs = behind.needs(column.by_q), behind.needs(column.by_qd)
+            momentum, flow = behind.weighed(column.S)
+            for other in own:
+                j = other.of
+                change = power(other.S, needs[0]) + power(other.partials[d], F)
+                _add(by_q, (j, i), change)
+                _add(by_qd, (j, i), power(other.S, needs[1]))
+                _add(by_qdd, (j, i), power(other.S, momentum))
+            carried = add6(needs[0], cross_wrench(column.S, F))
+            for other in above:
+                j = other.of
+                _add(by_q, (j, i), power(other.S, carried))
+                _add(by_qd, (j, i), power(other.S, needs[1]))
+                mass = power(other.S, momentum)
+                _add(by_qdd, (j, i), mass)
+                _add(by_qdd, (i, j), mass)
+                for entries, change in (by_q, other.by_q), (by_qd, other.by_qd):
+                    value = power(momentum, change.acceleration)
+                    _add(entries, (i, j), value + dot(flow, change.twist[3:]))
+
+
+def _add(entries: dict[Any, Number], key: object, value: Number) -> None:
+    entries[key] = entries.get(key, 0.0) + value
