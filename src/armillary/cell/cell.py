@@ -14,6 +14,7 @@ from armillary.cell import device, differential_drive, tree_text
 from armillary.cell.methods import asks, asks_of_meshes, edits, edits_with_meshes
 from armillary.collision import check, pairs, violations, with_collisions
 from armillary.dynamics import questions as dynamics
+from armillary.dynamics import simulation
 from armillary.kinematics import (
     all_frames,
     frame_tree,
@@ -360,6 +361,7 @@ class Cell:
     mass_matrix = asks(dynamics.mass_matrix)
     gravity_torque = asks(dynamics.gravity_torque)
     bias_torque = asks(dynamics.bias_torque)
+    simulate = asks(simulation.simulate)
     pairs = asks(pairs.pairs)
     collision = asks_of_meshes(check.collision)
     violations = asks_of_meshes(violations.violations)

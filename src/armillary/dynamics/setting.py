@@ -15,6 +15,7 @@ from armillary.dynamics.multibody import Coordinates, Multibody
 from armillary.errors import ModelError, StateError, quote, unknown
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.bound_state import bound_state, home
+from armillary.kinematics.closing.kernel import Repeated
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.kinematics.kernels import (
     Joints,
@@ -98,6 +99,7 @@ class Setting:
         *,
         output: str | tuple[str, ...],
         frames: Sequence[FrameRef] = (),
+        repeated: Repeated | None = None,
         **more: tuple[int, ...],
     ) -> AnyKernel:
         """Return the kernel of a question, which the cell keeps.
@@ -111,6 +113,7 @@ class Setting:
             vectors: The names of inputs that have a number for each coordinate.
             output: Name of the output, or of each of several.
             frames: Frames whose poses the answer depends on, besides those of bodies.
+            repeated: How the equations are evaluated again and again.
             more: Shapes of further inputs.
 
         Raises:
@@ -131,7 +134,7 @@ class Setting:
         if is_bound:
             before = {"gravity": (3,), "inertias": (len(inertias), 10)}
         if free:
-            before["bases"] = (len(free), 4, 4)
+            before["free_bases"] = (len(free), 4, 4)
 
         def make(now: Tree, selection: Inputs) -> Program:
             count = 6 * len(free) + len(selection.inputs)
@@ -173,12 +176,18 @@ class Setting:
 
         if not is_bound:
             key = "dynamics", question, free
-            return kernel_of(cell, key, at, make, self.joints, None, self.dtype)
+            return kernel_of(
+                cell, key, at, make, self.joints, None, self.dtype, repeated
+            )
         order = tuple((body.link, body.parent) for body in bodies.rows)
         selection = selection_of(cell, self.joints, state, at())
+        held = tuple(m for m in selection.bases if m not in free)
+        selection = selection._replace(bases=held)
         values = [list(gravity), [each.parameters for each in inertias]]
         key = "dynamics", question, free, order
-        return kernel_of_state(state, key, selection, make, self.dtype, values)
+        return kernel_of_state(
+            state, key, selection, make, self.dtype, values, repeated
+        )
 
     def check_regular(self) -> None:
         """Refuse joints that move no mass wherever they are.

@@ -12,7 +12,7 @@ from armillary.errors import ModelError
 from armillary.kernel import Kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.bound_state import bound_state, branch_of
-from armillary.kinematics.closing.kernel import closed_kernel
+from armillary.kinematics.closing.kernel import Repeated, closed_kernel
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
@@ -42,6 +42,7 @@ def kernel_of(
     joints: Joints,
     state: State | None,
     dtype: npt.DTypeLike = np.float64,
+    repeated: Repeated | None = None,
 ) -> AnyKernel:
     """Return the kernel of a question to a cell, which keeps it.
 
@@ -54,6 +55,7 @@ def kernel_of(
         state: Where all else is, whose numbers are bound to the kernel; by default as
             the cell was built, with the other joints at home.
         dtype: The type that it computes in.
+        repeated: How the program runs again and again.
 
     Raises:
         UnknownName: A joint does not exist.
@@ -63,13 +65,15 @@ def kernel_of(
     if state is not None:
         state = bound_state(cell, state)
         selection = selection_of(cell, joints, state, frames())
-        return kernel_of_state(state, question, selection, make, dtype)
+        return kernel_of_state(
+            state, question, selection, make, dtype, repeated=repeated
+        )
     key = "kernel", question, listed_joints(joints), _type_key(dtype)
 
     def made() -> Kernel:
         selection = selection_of(cell, joints, None, frames())
         program = make(Tree.of(cell), selection)
-        return closed_kernel(cell, selection, program, dtype=dtype)
+        return closed_kernel(cell, selection, program, dtype=dtype, repeated=repeated)
 
     return kept(cell, key, made)
 
@@ -81,12 +85,20 @@ def kernel_of_state(
     make: Make,
     dtype: npt.DTypeLike = np.float64,
     values: Sequence[Any] = (),
+    repeated: Repeated | None = None,
 ) -> AnyKernel:
     """Return the kernel of a question to a state, with the state's numbers bound.
 
     Two states share the kernel itself if the same links hold the bases on the path.
 
-    values: Those of further inputs that are bound, behind the inputs of `selection`.
+    Args:
+        state: What is asked.
+        question: Equal for equal questions.
+        selection: Which joints are q, and what else is an input.
+        make: The program of a tree and a selection of joints.
+        dtype: The type that it computes in.
+        values: Those of further inputs that are bound, behind those of `selection`.
+        repeated: How the program runs again and again.
     """
     tree = state.tree
     holders = tuple(tree.bases[m].frame.link for m in selection.bases)
@@ -98,7 +110,14 @@ def kernel_of_state(
 
     def made() -> Kernel:
         found = kept(state.cell, (*key, "program"), program)
-        return closed_kernel(state.cell, selection, found, branch=branch, dtype=dtype)
+        return closed_kernel(
+            state.cell,
+            selection,
+            found,
+            branch=branch,
+            dtype=dtype,
+            repeated=repeated,
+        )
 
     branch = branch_of(state) if selection.passive else None
     kernel = kept(branch or state.cell, key, made)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import NotCompiled
 from armillary.kernel import Kernel, shared_kernel
-from armillary.kernel.pipeline import Pipeline, Stage
+from armillary.kernel.pipeline import Pipeline, Stage, While
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.python_kernel import PythonProgram
 from armillary.kernel.tables import Table
@@ -27,7 +28,40 @@ from armillary.spatial.vector import Number
 from armillary.trace import Port, Program, trace
 from armillary.trace.functions import absolute, select
 
-__all__ = ["closed_kernel", "passive_stages", "passive_tables"]
+__all__ = [
+    "Repeated",
+    "Repetition",
+    "closed_kernel",
+    "passive_stages",
+    "passive_tables",
+]
+
+MOST_TURNS: Final = 1 << 62
+"""Turns that a repetition may take; what goes on is its own affair."""
+
+
+@final
+@dataclass(frozen=True)
+class Repetition:
+    """A program that runs again and again, such as one step of a simulation.
+
+    Attributes:
+        inputs: Further inputs of the kernel, behind those of the program.
+        before: What runs once, before the first turn.
+        after: What runs behind the program in each turn, and may write its inputs.
+        going: The column that is above 0 as long as another turn follows.
+        results: The columns that the kernel returns.
+    """
+
+    inputs: tuple[Port, ...]
+    before: tuple[Program, ...]
+    after: Program
+    going: str
+    results: tuple[str, ...]
+
+
+Repeated: TypeAlias = Callable[[Program], Repetition]
+"""How a program is repeated."""
 
 
 def closed_kernel(
@@ -37,6 +71,7 @@ def closed_kernel(
     *,
     branch: Branch | None = None,
     dtype: npt.DTypeLike = np.float64,
+    repeated: Repeated | None = None,
 ) -> Kernel:
     """Return the kernel of a program, its input `passive` solved for.
 
@@ -48,26 +83,33 @@ def closed_kernel(
         program: What to compute; without passive joints it is compiled as it is.
         branch: On which loops are closed; that of the assembly at home by default.
         dtype: The type that it computes in.
+        repeated: How the program runs again and again. Inputs without numbers are left
+            out then.
 
     Raises:
-        NotCompiled: A script that cannot be compiled moves a loop.
+        NotCompiled: A script that cannot be compiled moves a loop, or a repeated
+            program.
     """
-    if not selection.passive:
+    if not selection.passive and not repeated:
         return shared_kernel(program, dtype=dtype)
     if isinstance(program, PythonProgram):
         raise NotCompiled(
-            "A script that cannot be compiled moves a joint of a closed loop; loops "
-            "are solved for in compiled code only."
+            "A script that cannot be compiled moves a joint of a closed loop, or of a "
+            "simulation; these run in compiled code only."
         )
-    blocks = cell.loop_system.needed(selection.passive)
+    blocks = cell.loop_system.needed(selection.passive) if selection.passive else ()
     independent = independent_program(cell, selection).fingerprint
     parts = independent, selection.passive, program.fingerprint
-    key = "closed pipeline", *parts, np.dtype(dtype).char
+    repetition = repeated(program) if repeated else None
+    key = "closed pipeline", *parts, repetition, np.dtype(dtype).char
 
     def compiled() -> CompiledPipeline:
-        return compile_pipeline(_pipeline(cell, selection, program), dtype=dtype)
+        pipeline = _pipeline(cell, selection, program, repetition)
+        return compile_pipeline(pipeline, dtype=dtype)
 
     pipeline = kept(cell, key, compiled)
+    if not blocks:
+        return pipeline()
     return pipeline((branch or home_branch(cell)).tables(blocks))
 
 
@@ -94,18 +136,26 @@ def passive_tables(cell: Workcell, selection: Inputs) -> tuple[Table, ...]:
     return tuple(table_of(block_programs(cell, b)) for b in blocks)
 
 
-def _pipeline(cell: Workcell, selection: Inputs, program: Program) -> Pipeline:
-    stages = [
-        *passive_stages(cell, selection),
-        program,
-        *(_blank_program(port, selection) for port in program.outputs),
-    ]
+def _pipeline(
+    cell: Workcell,
+    selection: Inputs,
+    program: Program,
+    repetition: Repetition | None,
+) -> Pipeline:
+    inputs = tuple(port for port in program.inputs if port.name != PASSIVE)
+    results = tuple(port.name for port in program.outputs)
+    if repetition:  # a column cannot be empty
+        program = replace(program, inputs=tuple(p for p in program.inputs if p.size))
+        inputs = *(port for port in inputs if port.size), *repetition.inputs
+        results = repetition.results
+    stages: list[Stage] = [*passive_stages(cell, selection), program]
+    if selection.passive:
+        stages += (_blank_program(port, selection) for port in program.outputs)
+    if repetition:
+        turn = (*stages, repetition.after)
+        stages = [*repetition.before, While(repetition.going, turn, MOST_TURNS)]
     return Pipeline(
-        program.name,
-        tuple(port for port in program.inputs if port.name != PASSIVE),
-        passive_tables(cell, selection),
-        tuple(stages),
-        tuple(port.name for port in program.outputs),
+        program.name, inputs, passive_tables(cell, selection), tuple(stages), results
     )
 
 
