@@ -240,7 +240,7 @@ def _begin(
 
 
 def _check_rotations(poses: Array) -> None:
-    """Refuse poses of bases that are none.
+    """Refuse poses of bases whose rotations are not rotations.
 
     Raises:
         ModelError: A rotation is sheared, scaled or a reflection.
