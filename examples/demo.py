@@ -162,6 +162,18 @@ up[:, 2, 3] += np.linspace(0, 6, 61)
 leaving, _ = ik.path(up, start=start)
 print_result("6 m straight up", leaving)
 
+title("Torques that hold the arm along that path, at most [N m]")
+limits = cell.effort_limits[:7]
+holding = {"without the part": gripped.release("part"), "with the part": gripped}
+most = {}
+print(f"{'':24}{'limit':>8}" + "".join(f"{name:>20}" for name in holding))
+for name, state in holding.items():
+    torque = cell.gravity_torque(joints=ik.joints, state=state)
+    most[name] = np.abs(torque(answer.q)).max(axis=0)
+for k in range(1, 7):
+    row = f"{ik.joints[k]:24}{limits[k]:>8.0f}"
+    print(row + "".join(f"{each[k]:>20.2f}" for each in most.values()))
+
 title(f"Compiling the pose of {FRAME}")
 cold, cached = first_kernels(cell, FRAME)
 fk = cell.fk(FRAME)
@@ -217,6 +229,12 @@ assert not len(jumps)
 assert np.abs(np.diff(answer.q, axis=0)).max() < 0.01
 assert leaving.success[0]
 assert leaving.reason[-1] == arm.Reason.OUT_OF_REACH
+
+# The part hangs on the tool: at the shoulder it can weigh no more than at full reach.
+more = most["with the part"] - most["without the part"]
+part_mass = cell.carried("tcp", gripped).mass
+assert part_mass == 0.4
+assert 0 < more[2] < part_mass * 9.81 * 1.2
 
 # UR's sums for the stretched arm, 1 m out on the rim of the track, on a plate 0.5 m
 # high; then a million rigid poses; then the joint of our own.

@@ -197,6 +197,11 @@ class Cell:
         return self.workcell.velocity_limits
 
     @property
+    def effort_limits(self) -> Array:
+        """Return the greatest forces or torques, shape (n,) [N or N m]."""
+        return self.workcell.effort_limits
+
+    @property
     def movable_bases(self) -> tuple[str, ...]:
         """Return the manipulators whose bases states may place, attach and grip.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -19,7 +18,7 @@ from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
 from armillary.cli.npy import npy_file
 from armillary.cli.options import add_out, add_state, chosen_state, whole_number
-from armillary.cli.table import number, table
+from armillary.cli.table import finite, number, table
 from armillary.cli.vectors import checked_vectors, open_vectors
 from armillary.collision.check import CollisionCheck, Contact
 from armillary.errors import ModelError, printable
@@ -188,14 +187,10 @@ def _as_json(contact: Contact) -> dict[str, Any]:
     return {
         "links": contact.links,
         "shapes": contact.shapes,
-        "distance": _finite([contact.distance])[0],
-        "points": [_finite(point) for point in contact.points.tolist()],
-        "normal": _finite(contact.normal.tolist()),
+        "distance": finite([contact.distance])[0],
+        "points": [finite(point) for point in contact.points.tolist()],
+        "normal": finite(contact.normal.tolist()),
     }
-
-
-def _finite(values: list[float]) -> list[float | None]:
-    return [value if math.isfinite(value) else None for value in values]
 
 
 # a file of joint vectors

@@ -15,6 +15,7 @@ from armillary.cli import (
     check,
     collide,
     convert,
+    dynamics,
     explain,
     fk,
     ik,
@@ -29,7 +30,8 @@ from armillary.cli.vectors import join_numbers
 from armillary.errors import ArmillaryError, printable
 
 VERBS = (
-    info, tree, check, explain, fk, ik, collide, convert, show, bench, plugins, trust,
+    info, tree, check, explain, fk, ik, collide, dynamics, convert, show, bench,
+    plugins, trust,
 )  # fmt: skip
 
 DONE, FAILED, INTERRUPTED = 0, 2, 130
@@ -71,8 +73,9 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="armillary",
         description="Robot workcells: look at them, check, convert and compute them.",
-        epilog="Exit codes: 0 success, 1 'check' or 'plugins' found errors "
-        "'ik' missed a pose or 'collide' found links that touch, 2 failure.",
+        epilog="Exit codes: 0 success, 1 'check' or 'plugins' found errors, "
+        "'ik' missed a pose, 'collide' found links that touch, or 'dynamics' efforts "
+        "beyond limits, 2 failure.",
     )
     found.add_argument("--version", action="version", version=_version())
     verbs = found.add_subparsers(metavar="VERB", required=True)

@@ -85,15 +85,25 @@ def chosen_state(cell: Cell, options: argparse.Namespace) -> State:
     state = cell.home if options.state is None else _in_file(cell, options.state)
     if options.q is None:
         return state
-    q = vector_of_text(options.q)
+    return state.replace(q=chosen_vector(cell, options.q, options))
+
+
+def chosen_vector(
+    cell: Cell, text: str, options: argparse.Namespace, name: str = "--q"
+) -> Any:
+    """Return the numbers of an option, one for each joint, in SI units, shape (n,).
+
+    Raises:
+        ShapeError: There are more or fewer of them.
+    """
+    numbers = vector_of_text(text, name)
     names = cell.joint_names
-    if len(q) != len(names):
+    if len(numbers) != len(names):
         raise ShapeError(
-            f"--q has {len(q)} numbers; cell {quote(cell.name)} has {len(names)} "
-            f"joints: {', '.join(names)}."
+            f"{name} has {len(numbers)} numbers; cell {quote(cell.name)} has "
+            f"{len(names)} joints: {', '.join(names)}."
         )
-    factors = si_factors(cell.workcell, names) if options.degrees else 1.0
-    return state.replace(q=q * factors)
+    return numbers * (si_factors(cell.workcell, names) if options.degrees else 1.0)
 
 
 def _in_file(cell: Cell, path: str) -> State:

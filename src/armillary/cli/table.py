@@ -32,6 +32,11 @@ def number(value: float) -> str:
     return f"{value + 0.0:.6g}" if math.isfinite(value) else "-"
 
 
+def finite(values: Iterable[float]) -> list[float | None]:
+    """Return numbers for JSON, which has None for what is infinite or NaN."""
+    return [value if math.isfinite(value) else None for value in values]
+
+
 def comma_separated(values: Iterable[float]) -> str:
     """Return numbers as a line of CSV, each so exact that it is read back the same."""
     return ",".join(map(repr, values))

@@ -24,7 +24,7 @@ ROWS_PER_CHUNK = 1 << 16
 LONGEST_LINE = 1 << 20
 NPY_MAGIC = b"\x93NUMPY"
 # What takes a list of numbers.
-NUMBERED = ("--q", "--pose", "--near", "--tolerance")
+NUMBERED = ("--q", "--qd", "--qdd", "--gravity", "--pose", "--near", "--tolerance")
 
 
 @dataclass(frozen=True, kw_only=True)

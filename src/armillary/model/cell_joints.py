@@ -201,6 +201,15 @@ class CellJoints:
         order = list(self.system.order)
         return Ranges(*(read_only(each[order]) for each in self._ranges))
 
+    @cached_property
+    def efforts(self) -> Array:
+        """Return the greatest efforts of all joints, passive ones last [N or N m].
+
+        Each is that of a joint itself; what couplings and loops pass on is not in it.
+        """
+        links = [self._links[k] for k in self.links]
+        return read_only(np.array([link.limits.effort for link in links], np.float64))
+
 
 def _is_called(name: str, wanted: str) -> bool:
     return wanted in {name, name.rpartition("/")[2]}

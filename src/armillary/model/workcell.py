@@ -359,6 +359,11 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.joints.ranges.velocity[: self.loop_system.count]
 
     @cached_property
+    def effort_limits(self) -> Array:
+        """Return the greatest efforts, shape (n,) [N or N m]."""
+        return self.joints.efforts[: self.loop_system.count]
+
+    @cached_property
     def frame_names(self) -> tuple[str, ...]:
         """Return the names of all frames as `manipulator/frame`, the world's first."""
         names = (f"{m.name}/{f}" for m in self.manipulators for f in m.frame_refs)

@@ -1,0 +1,310 @@
+"""`armillary dynamics`: torques of joints at rest and in motion, and their limits."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.cell.cell import Cell
+from armillary.cli.input import add_file, open_cell
+from armillary.cli.joints import si_factors
+from armillary.cli.npy import npy_file
+from armillary.cli.options import add_out, add_state, chosen_state, chosen_vector
+from armillary.cli.table import comma_separated, finite, number, table
+from armillary.cli.vectors import checked_vectors, open_vectors, vector_of_text
+from armillary.dynamics.bodies import GROUND, Bodies
+from armillary.errors import ModelError, printable
+from armillary.kinematics.state import State
+from armillary.model.display import plural
+from armillary.model.unit import Unit
+
+Array = npt.NDArray[np.float64]
+
+WITHIN, EXCEEDED = 0, 1
+DECIMALS: Final = 6
+NAMED: Final = 8  # links of unknown inertia
+EFFORT_UNITS: Final = {Unit.METRE: "N", Unit.RADIAN: "N m", Unit.OTHER: "-"}
+HEADER: Final = (
+    *(">q", "joint", ">position", ">rate", ">acceleration", ""),
+    *(">to hold", ">to move", "", ">limit", ">share", ""),
+)
+DESCRIPTION = """\
+Print the torque [N m] or force [N] of each joint: to hold the cell at rest, and to
+move it with --qd and --qdd, and what share of its effort limit the greater one is.
+Attached parts count as --state says. Of the joint vectors of a file, the torques to
+hold each are printed one a line, or written with --out: shape (..., n). The exit code
+is 1 if an effort limit is exceeded.
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "dynamics", help="torques of joints, and which exceed their limits",
+        description=DESCRIPTION,
+    )  # fmt: skip
+    add_file(parser)
+    positions = add_state(parser)
+    positions.add_argument("--q-file", metavar="FILE", help="joint vectors, CSV or NPY")
+    parser.add_argument(
+        "--qd", metavar="V1,V2,...", help="joint rates; else those of the state, or 0"
+    )
+    parser.add_argument(
+        "--qdd", metavar="A1,A2,...", help="joint accelerations; else 0"
+    )
+    parser.add_argument(
+        "--gravity",
+        metavar="X,Y,Z",
+        help="acceleration of falling bodies [m/s^2]; else 0,0,-9.81",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object, in SI units"
+    )
+    add_out(parser, "T.npy", "torques")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compute and print or write; return an exit code: whether limits are exceeded."""
+    _check(options)
+    cell = open_cell(options)
+    state = chosen_state(cell, options)
+    gravity = None
+    if options.gravity is not None:
+        gravity = vector_of_text(options.gravity, "--gravity")
+    if options.q_file is not None:
+        return _many(cell, state, gravity, options)
+    found = _of_state(cell, state, gravity, options)
+    if options.json:
+        print(json.dumps(_object(found)))
+    else:
+        for line in _lines(found, in_degrees=options.degrees):
+            print(line)
+    return EXCEEDED if found.exceeded.any() else WITHIN
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse what does not go together.
+
+    Raises:
+        ModelError: It says what.
+    """
+    if options.q_file is None and options.out is not None:
+        raise ModelError("--out writes the torques of the vectors of --q-file.")
+    one = (options.json, options.qd is not None, options.qdd is not None)
+    if options.q_file is not None and any(one):
+        raise ModelError("--qd, --qdd and --json are of one state, not of --q-file.")
+
+
+def _exceeded(cell: Cell, torques: Array) -> npt.NDArray[np.bool_]:
+    """Return which efforts exceed their limits; those that are NaN do."""
+    return ~(np.abs(torques) <= cell.effort_limits)
+
+
+# one state
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """A motion, and the torques that it takes."""
+
+    cell: Cell
+    state: State
+    qd: Array
+    qdd: Array
+    holding: Array
+    moving: Array
+
+    @property
+    def exceeded(self) -> npt.NDArray[np.bool_]:
+        """Return which joints exceed their effort limits, to hold or to move."""
+        cell = self.cell
+        return _exceeded(cell, self.holding) | _exceeded(cell, self.moving)
+
+    @property
+    def shares(self) -> Array:
+        """Return the greater torque by its limit, 0 where there is none."""
+        most = np.maximum(np.abs(self.holding), np.abs(self.moving))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(most == 0.0, 0.0, most / self.cell.effort_limits)
+
+
+def _of_state(
+    cell: Cell, state: State, gravity: Any, options: argparse.Namespace
+) -> _Found:
+    zeros = np.zeros(len(cell.joint_names))
+    qd, qdd = np.array(state.qd or zeros), zeros
+    if options.qd is not None:
+        qd = chosen_vector(cell, options.qd, options, "--qd")
+    if options.qdd is not None:
+        qdd = chosen_vector(cell, options.qdd, options, "--qdd")
+    torque = cell.inverse_dynamics(state=state, gravity=gravity)
+    return _Found(
+        cell=cell,
+        state=state,
+        qd=qd,
+        qdd=qdd,
+        holding=torque(state.q, zeros, zeros),
+        moving=torque(state.q, qd, qdd),
+    )
+
+
+def _lines(found: _Found, *, in_degrees: bool) -> Iterator[str]:
+    cell = found.cell
+    yield from table(HEADER, _rows(found, in_degrees=in_degrees))
+    unknown, moved = _unknown(found.state)
+    if unknown:
+        more = len(unknown) - NAMED
+        listed = ", ".join(map(printable, unknown[:NAMED]))
+        others = f" and {more} more" if more > 0 else ""
+        yield ""
+        yield (
+            f"{len(unknown)} of {plural(moved, 'link')} that joints move have no "
+            f"inertia and count nothing: {listed}{others}"
+        )
+    count = int(found.exceeded.sum())
+    limited = int(np.isfinite(cell.effort_limits).sum())
+    yield ""
+    yield f"{count} of {plural(limited, 'effort limit')} exceeded"
+
+
+def _rows(found: _Found, *, in_degrees: bool) -> Iterator[tuple[str, ...]]:
+    cell = found.cell
+    joints = cell.workcell.joints
+    motion = np.array([found.state.q, found.qd, found.qdd])
+    if in_degrees:
+        motion = motion / si_factors(cell.workcell, cell.joint_names)
+    for k, (name, place) in enumerate(
+        zip(cell.joint_names, joints.links, strict=False)
+    ):
+        unit = cell.workcell.links[place].joint.unit
+        is_limited = np.isfinite(cell.effort_limits[k])
+        yield (
+            *(str(k), name, *map(_rounded, motion[:, k])),
+            "deg" if in_degrees and unit is Unit.RADIAN else unit.value or "-",
+            *(_rounded(found.holding[k]), _rounded(found.moving[k])),
+            EFFORT_UNITS[unit],
+            number(cell.effort_limits[k]),
+            f"{100.0 * found.shares[k]:.1f} %" if is_limited else "-",
+            "exceeded" if found.exceeded[k] else "",
+        )
+
+
+def _rounded(value: float) -> str:
+    return number(round(float(value), DECIMALS))
+
+
+def _unknown(state: State) -> tuple[list[str], int]:
+    """Return which links that joints move have no inertia, and how many move."""
+    tree = state.tree
+    fixed = Bodies.of(tree).fixed
+    moved = [link for link, (body, _) in sorted(fixed.items()) if body != GROUND]
+    cell = state.cell
+    names = [
+        f"{manipulator.name}/{link.name}"
+        for manipulator in cell.manipulators
+        for link in manipulator.links
+    ]
+    unknown = [names[k] for k in moved if tree.links[k].inertia is None]
+    return unknown, len(moved)
+
+
+def _object(found: _Found) -> dict[str, Any]:
+    """Return what is printed as JSON; null stands for no limit, or what is NaN."""
+    cell = found.cell
+    columns: dict[str, Sequence[Any]] = {
+        "name": cell.joint_names,
+        "q": found.state.q,
+        "qd": finite(found.qd.tolist()),
+        "qdd": finite(found.qdd.tolist()),
+        "holding": finite(found.holding.tolist()),
+        "torque": finite(found.moving.tolist()),
+        "limit": finite(cell.effort_limits.tolist()),
+        "exceeded": found.exceeded.tolist(),
+    }
+    return {
+        "cell": cell.name,
+        "joints": [
+            dict(zip(columns, row, strict=True))
+            for row in zip(*columns.values(), strict=True)
+        ],
+        "without_inertia": _unknown(found.state)[0],
+    }
+
+
+# a file of joint vectors
+
+
+def _many(cell: Cell, state: State, gravity: Any, options: argparse.Namespace) -> int:
+    torque = cell.gravity_torque(state=state, gravity=gravity)
+    summary = _Summary(cell)
+    with open_vectors(options.q_file) as vectors, ExitStack() as stack:
+        joints = vectors.names or cell.joint_names
+        device = cell.device(joints=joints, state=state)
+        factors = si_factors(cell.workcell, joints) if options.degrees else 1.0
+        write: Callable[[Array], None] = _print_rows
+        if options.out is not None:
+            batch = (0,) if vectors.batch is None else vectors.batch
+            shape = *batch, len(cell.joint_names)
+            write = stack.enter_context(npy_file(options.out, shape))
+        for q in checked_vectors(vectors, joints, options.q_file):
+            torques = torque(device.whole(np.atleast_2d(q * factors)))
+            write(torques)
+            summary.add(torques)
+    # Without a file the rows go to stdout, and it must hold nothing else.
+    for line in summary.lines():
+        print(line, file=sys.stderr if options.out is None else sys.stdout)
+    return EXCEEDED if summary.exceeding else WITHIN
+
+
+def _print_rows(torques: Array) -> None:
+    for row in (torques + 0.0).tolist():
+        print(comma_separated(row))
+
+
+class _Summary:
+    """The greatest torque of each joint, found piece by piece."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.count = 0
+        self.exceeding = 0
+        self._cell = cell
+        self._most = np.zeros(len(cell.joint_names))
+        self._where = np.zeros(len(cell.joint_names), np.int64)
+
+    def add(self, torques: Array) -> None:
+        """Add vectors by their torques, shape (k, n)."""
+        sizes = np.where(np.isnan(torques), np.inf, np.abs(torques))
+        rows = sizes.argmax(axis=0)
+        most = np.take_along_axis(sizes, rows[np.newaxis], axis=0)[0]
+        higher = most > self._most
+        self._most[higher] = most[higher]
+        self._where[higher] = self.count + rows[higher]
+        self.exceeding += int(_exceeded(self._cell, torques).any(axis=-1).sum())
+        self.count += len(torques)
+
+    def lines(self) -> Iterator[str]:
+        """Yield how many vectors exceed limits, and the greatest torques."""
+        counted = plural(self.count, "vector")
+        yield f"{self.exceeding} of {counted} exceed an effort limit"
+        if not self.count:
+            return
+        cell = self._cell
+        yield from table(
+            ("joint", ">greatest", ">limit", ">at vector"),
+            zip(
+                cell.joint_names,
+                map(number, self._most),
+                map(number, cell.effort_limits),
+                map(str, self._where.tolist()),
+                strict=True,
+            ),
+        )
