@@ -12,6 +12,7 @@ from scipy.integrate import solve_ivp
 import armillary as arm
 from armillary.dynamics.integrators import METHODS
 from armillary.errors import ModelError, ShapeError, StateError, UnknownName
+from four_bar import four_bar
 from masses import with_inertias
 
 G = 9.81
@@ -51,7 +52,7 @@ def body(*moments: float, name: str = "body") -> arm.Cell:
     return cell.add(arm.Manipulator(name=name, links=[link]), bolted=False)
 
 
-def energy_drift(cell: arm.Cell, path: Any) -> float:
+def energy_drift(cell: arm.Cell, path: Any, up: Any = (0.0, 0.0, 1.0)) -> float:
     """Return by how much the energy varies, by the greatest kinetic energy."""
     q, qd = path.q, path.qd
     M = cell.mass_matrix()(q)
@@ -61,7 +62,7 @@ def energy_drift(cell: arm.Cell, path: Any) -> float:
             if link.inertia is not None:
                 X = cell.fk(f"{manipulator.name}/{link.name}")(q)
                 centre = np.append(link.inertia.centre(), 1.0)
-                total = total + link.inertia.mass * G * (X @ centre)[..., 2]
+                total = total + link.inertia.mass * G * (X @ centre)[..., :3] @ up
     return float(np.ptp(total) / kinetic.max())
 
 
@@ -108,6 +109,66 @@ def test_a_double_pendulum_keeps_its_energy() -> None:
     path = cell.simulate(start, dt=1e-3, steps=10_000, every=10)
     assert energy_drift(cell, path) <= 1e-8
     assert np.ptp(path.q[:, 0]) > 2.0
+
+
+class Hoop(arm.Joint, frozen=True):
+    """Ride a bent hoop, turning on the way; its inertia depends on q."""
+
+    def pose(self, q: Any) -> arm.Pose:
+        place = arm.Pose.translation(
+            0.8 * np.cos(q), 0.1 * np.sin(3.0 * q), 0.5 * np.sin(q)
+        )
+        return place @ arm.Pose.rotation_z(q)
+
+
+def test_a_bead_on_a_joint_of_the_user_keeps_its_energy() -> None:
+    inertia = arm.SpatialInertia.from_centre(
+        2.0, [0.1, 0.05, 0.02], np.diag([0.02, 0.03, 0.04])
+    )
+    cell = chain(arm.Link(name="bead", joint=Hoop(), inertia=inertia))
+    start = cell.home.replace(qd=[4.0])
+    path = cell.simulate(start, dt=1e-3, steps=10_000, every=10)
+    assert energy_drift(cell, path) <= 1e-8
+    assert np.ptp(path.q) > 4.0
+
+
+def test_jumps_of_curvature_lower_the_order_to_two() -> None:
+    track = arm.joints.OvalTrack(straight=2.0, radius=0.5)
+    track = track.prepend(arm.Pose.rotation_x(0.3))
+    mass = arm.SpatialInertia.from_centre(2.0, [0.0, 0.0, 0.0], POINT)
+    cell = chain(arm.Link(name="cart", joint=track, inertia=mass))
+    start = cell.home.replace(qd=[4.0])
+    drifts = []
+    for steps in (5_000, 10_000, 20_000):
+        path = cell.simulate(start, dt=10.0 / steps, steps=steps, every=10)
+        assert np.ptp(path.q) > 30.0
+        drifts.append(energy_drift(cell, path))
+    assert drifts[1] < 1e-6
+    assert drifts[0] / drifts[2] > 8.0
+
+
+def test_a_four_bar_keeps_its_energy() -> None:
+    cell = with_inertias(arm.Cell(manipulators=[four_bar()]), 3)
+    start = cell.home.replace(q=[0.3], qd=[3.0])
+    path = cell.simulate(start, dt=1e-3, steps=10_000, every=10, gravity=(0.0, -G, 0.0))
+    assert energy_drift(cell, path, (0.0, 1.0, 0.0)) <= 1e-8
+    assert np.ptp(path.q) > 2.0 * np.pi
+    state = path.state(-1)
+    np.testing.assert_allclose(
+        cell.pose("tip", state)[:2, 3], cell.pose("end", state)[:2, 3], atol=1e-9
+    )
+
+
+def test_a_delta_keeps_its_energy_until_its_loops_open() -> None:
+    cell = with_inertias(arm.example("delta"), 0)
+    start = cell.home.replace(qd=[0.3, -0.2, 0.1])
+    path = cell.simulate(start, dt=1e-4, steps=3000, every=10)
+    assert energy_drift(cell, path) <= 1e-8
+    assert np.abs(path.qd).max() > 1.0
+    fallen = cell.simulate(start, dt=1e-3, steps=1000)
+    assert not fallen.is_finite
+    assert repr(fallen) == "<Trajectory: 1 s in 1001 instants, not finite>"
+    assert np.isnan(fallen.q[-1]).all()
 
 
 def test_a_damped_spring_moves_as_its_closed_form() -> None:

@@ -109,3 +109,29 @@ def test_free_bases_are_those_of_pinocchio(robot: str, caplog: Any) -> None:
         np.testing.assert_allclose(
             mass_matrix(X[None], q) @ a + bias, ours, rtol=1e-11, atol=1e-10
         )
+
+
+def test_motions_are_those_of_pinocchio_by_the_same_method(
+    pair: tuple[arm.Cell, Any, Any],
+) -> None:
+    cell, pin, model = pair
+    data, n = model.createData(), len(cell.joint_names)
+    q0, v0, torque = np.random.default_rng(4).uniform(-0.5, 0.5, (3, n))
+    dt, steps = 1e-3, 20
+    path = cell.simulate(cell.home, q=q0, qd=v0, torque=torque, dt=dt, steps=steps)
+
+    def rates(x: np.ndarray) -> np.ndarray:
+        q, W = as_pinocchio(cell, model, x[:n])
+        M = W.T @ symmetric(pin.crba(model, data, q)) @ W
+        bias = W.T @ pin.nonLinearEffects(model, data, q, W @ x[n:])
+        return np.concatenate([x[n:], np.linalg.solve(M, torque - bias)])
+
+    x = np.concatenate([q0, v0])
+    for _ in range(steps):
+        k1 = rates(x)
+        k2 = rates(x + dt / 2.0 * k1)
+        k3 = rates(x + dt / 2.0 * k2)
+        k4 = rates(x + dt * k3)
+        x = x + dt / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
+    assert relative(path.q[-1], x[:n]) < 1e-9
+    assert relative(path.qd[-1], x[n:]) < 1e-9
