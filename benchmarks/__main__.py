@@ -20,6 +20,7 @@ from benchmarks import (
     costs,
     distance_agreement,
     distances,
+    dynamics,
     files,
     inverse,
     joints,
@@ -40,6 +41,7 @@ GROUPS = {
     "loops": loops,
     "distances": distances,
     "collisions": collisions,
+    "dynamics": dynamics,
     "pipelines": pipelines,
     "scripted": scripted,
 }

@@ -1,7 +1,8 @@
-"""Distances of shapes by coal and MuJoCo in loops of C++ and C.
+"""Distances by coal and MuJoCo, dynamics by Pinocchio, in loops of C++ and C.
 
 They are compiled into a temporary folder where a compiler and the headers are there:
-those of MuJoCo come with it, those of coal with `pip install coal cmeel-eigen`.
+those of MuJoCo come with it, those of coal and Pinocchio with
+`pip install coal pin cmeel-eigen`. The loop of Pinocchio takes a minute or two.
 """
 
 from __future__ import annotations
@@ -26,6 +27,13 @@ from armillary.model.shapes import Box, Capsule, ConvexPolyhedron, Cylinder, Sph
 
 SOURCES = Path(__file__).with_name("peers")
 KINDS = (Sphere, Capsule, Box, Cylinder, ConvexPolyhedron)  # as coal_loop.cpp has them
+AXES = ("RX", "RY", "RZ", "PX", "PY", "PZ")  # as pinocchio_loop.cpp has them
+PINOCCHIO = ("inverse", "mass matrix", "forward", "derivatives")
+DEFINED = (  # as the headers of Pinocchio want it
+    "BOOST_MPL_LIMIT_LIST_SIZE=30",
+    "BOOST_MPL_LIMIT_VECTOR_SIZE=30",
+    "BOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
+)
 Loop = Callable[[], np.ndarray]
 
 
@@ -84,6 +92,57 @@ def mujoco_loop(a: Primitive, b: Primitive, X: np.ndarray) -> Loop:
         return found
 
     return run
+
+
+def pinocchio_loop(model: Any) -> Callable[..., None]:
+    """Return the function that asks Pinocchio about rows of vectors.
+
+    It takes a question of `PINOCCHIO`, q, v and a, shape (n, nv), and where to write.
+
+    model: Of Pinocchio's Python module, with joints about or along axes alone.
+
+    Raises:
+        NotThere: It cannot be compiled, or a joint is of another kind.
+    """
+    library = _pinocchio()
+    count = len(model.joints) - 1
+    kinds = [joint.shortname().removeprefix("JointModel") for joint in model.joints]
+    if not set(kinds[1:]) <= set(AXES):
+        raise NotThere(f"no joints {sorted(set(kinds[1:]) - set(AXES))} in the loop")
+    axes = np.array([AXES.index(kind) for kind in kinds[1:]], np.int64)
+    parents = np.array(list(model.parents)[1:], np.int64)
+    placements = np.array(
+        [[*X.rotation.ravel(), *X.translation] for X in list(model.jointPlacements)[1:]]
+    )
+    inertias = np.array(
+        [[i.mass, *i.lever, *i.inertia.ravel()] for i in list(model.inertias)[1:]]
+    )
+    given = (_address(each) for each in (parents, axes, placements, inertias))
+    robot = library.robot(count, *given)
+
+    def run(question: str, *vectors: np.ndarray, out: np.ndarray) -> None:
+        number = PINOCCHIO.index(question)
+        rows = (_address(each) for each in vectors)
+        library.dynamics(robot, number, *rows, len(vectors[0]), _address(out))
+
+    return run
+
+
+@lru_cache(maxsize=1)
+def _pinocchio() -> Any:
+    prefix = _folder("pinocchio", "cmeel.prefix")
+    library = _compiled(
+        "pinocchio_loop.cpp",
+        [prefix / "include", prefix / "include/eigen3"],
+        prefix / "lib",
+        "-lpinocchio_default",
+    )
+    number, address = ctypes.c_long, ctypes.c_void_p
+    library.robot.restype = address
+    library.robot.argtypes = [number, *[address] * 4]
+    library.dynamics.restype = None
+    library.dynamics.argtypes = [address, number, *[address] * 3, number, address]
+    return library
 
 
 @lru_cache(maxsize=1)
@@ -152,6 +211,7 @@ def _compiled(
     language = ["-std=c++17", "-w"] if source.endswith("cpp") else ["-x", "c"]
     command = [compiler, "-O3", "-DNDEBUG", "-shared", "-fPIC", *language]
     command += [f"-I{include}" for include in includes]
+    command += [f"-D{each}" for each in DEFINED]
     command += [str(SOURCES / source), "-x", "none", "-o", made, f"-L{libraries}"]
     command += [f"-Wl,-rpath,{libraries}", link]
     done = subprocess.run(command, check=False, capture_output=True, text=True)

@@ -19,7 +19,10 @@ ROBOTS = SHARE / "robots"
 class Robot:
     """A robot in both libraries, with the same joints in the same order.
 
+    Friction and motors are left out, which Pinocchio does not read.
+
     Attributes:
+        path: Of the URDF.
         cell: Ours.
         joints: The joints that q holds.
         tip: The frame that is asked for.
@@ -27,6 +30,7 @@ class Robot:
         data: Its workspace.
     """
 
+    path: Path
     cell: arm.Cell
     joints: list[str]
     tip: str
@@ -62,8 +66,15 @@ def robot(path: str, tip: str, locked: tuple[str, ...] = ()) -> Robot:
     model = pin.buildReducedModel(model, lock, np.zeros(model.nq))
     assert model.nq == model.nv, "a continuous joint takes two numbers there"
     cell = arm.load(ROBOTS / path, packages={"example-robot-data": SHARE})
+    cell = cell.replace(manipulators=[frictionless(m) for m in cell.manipulators])
     joints = list(model.names)[1:]
-    return Robot(cell, joints, tip, model, model.createData())
+    return Robot(ROBOTS / path, cell, joints, tip, model, model.createData())
+
+
+def frictionless(manipulator: arm.Manipulator) -> arm.Manipulator:
+    """Return a manipulator without friction, springs and motors."""
+    links = [link.replace(dynamics=arm.JointDynamics()) for link in manipulator.links]
+    return manipulator.replace(links=links)
 
 
 def panda() -> Robot:
