@@ -18,10 +18,11 @@ CellMaker = Callable[[int], Cell]
 @pytest.fixture
 def random_cell() -> CellMaker:
     """Return a maker of cells: an arm on a cart, branches, couplings, loose parts."""
-    return _random_cell
+    return random_tree
 
 
-def _random_cell(seed: int) -> Cell:
+def random_tree(seed: int) -> Cell:
+    """Return an arm on a cart, with branches, couplings and loose parts."""
     random = np.random.default_rng(seed)
     track = _tree(random, "track", 2)
     arm = _tree(random, "arm", 6)

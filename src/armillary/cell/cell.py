@@ -13,8 +13,8 @@ import numpy.typing as npt
 from armillary.cell import device, differential_drive, tree_text
 from armillary.cell.methods import asks, asks_of_meshes, edits, edits_with_meshes
 from armillary.collision import check, pairs, violations, with_collisions
+from armillary.dynamics import quantities, simulation
 from armillary.dynamics import questions as dynamics
-from armillary.dynamics import simulation
 from armillary.kinematics import (
     all_frames,
     frame_tree,
@@ -367,6 +367,16 @@ class Cell:
     gravity_torque = asks(dynamics.gravity_torque)
     bias_torque = asks(dynamics.bias_torque)
     simulate = asks(simulation.simulate)
+    coriolis_matrix = asks(quantities.coriolis_matrix)
+    kinetic_energy = asks(quantities.kinetic_energy)
+    potential_energy = asks(quantities.potential_energy)
+    centre_of_mass = asks(quantities.centre_of_mass)
+    centre_of_mass_jacobian = asks(quantities.centre_of_mass_jacobian)
+    momentum = asks(quantities.momentum)
+    operational_inertia = asks(quantities.operational_inertia)
+    null_space_projector = asks(quantities.null_space_projector)
+    reaction = asks(quantities.reaction)
+    torque_of_wrench = asks(quantities.torque_of_wrench)
     pairs = asks(pairs.pairs)
     collision = asks_of_meshes(check.collision)
     violations = asks_of_meshes(violations.violations)

@@ -37,7 +37,7 @@ from armillary.spatial.vector import (
     transpose,
 )
 
-__all__ = ["DerivativeRecursion", "Entries"]
+__all__ = ["DerivativeRecursion", "Entries", "doubled_flow"]
 
 Entries = dict[tuple[int, int], Number]
 """A matrix by coordinates, (row, column), without what is zero by structure."""
@@ -99,7 +99,7 @@ class Behind:
         """Return a body that has a twist and a spatial acceleration."""
         momentum = inertia.apply(V)
         wrench = add6(inertia.apply(A), cross_wrench(V, momentum))
-        return cls(inertia, scale(2.0, momentum[:3]), _flow(inertia, V), wrench)
+        return cls(inertia, scale(2.0, momentum[:3]), doubled_flow(inertia, V), wrench)
 
     def add(self, other: Behind) -> None:
         """Count another body in."""
@@ -122,7 +122,7 @@ class Behind:
         return self.inertia.apply(S), y
 
 
-def _flow(inertia: SpatialInertia, V: Vector6) -> Rows:
+def doubled_flow(inertia: SpatialInertia, V: Vector6) -> Rows:
     """Return 2 C = 2 (v . h) 1 - 2 v h^T - tr(I) [w] + 2 [w] I of a body."""
     v, w = halves(scale6(2.0, V))
     h, I = inertia.first_moment, inertia.rotational  # noqa: E741

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from armillary.dynamics.bodies import GROUND
 from armillary.dynamics.joint_efforts import joint_efforts
 from armillary.dynamics.multibody import Accelerations, Multibody
+from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.twist import (
     Vector6,
     add6,
     cross_wrench,
     power,
-    transform_wrench,
 )
 from armillary.spatial.vector import Number
 
-__all__ = ["inverse_dynamics", "transmitted_wrenches"]
+__all__ = ["inertial_wrench", "inverse_dynamics", "transmitted_wrenches"]
 
 
 def inverse_dynamics(
@@ -33,7 +32,8 @@ def inverse_dynamics(
     """
     rates = bodies.all_rates(qd)
     accelerations = bodies.all_accelerations(rates, qdd)
-    wrenches = transmitted_wrenches(bodies, bodies.accelerations(rates, accelerations))
+    motion = bodies.accelerations(rates, accelerations)
+    *wrenches, _ = transmitted_wrenches(bodies, motion)
     forces = joint_efforts(bodies, rates, accelerations)
     for row, columns, F in zip(
         bodies.bodies.rows, bodies.columns, wrenches, strict=True
@@ -47,14 +47,16 @@ def inverse_dynamics(
 def transmitted_wrenches(bodies: Multibody, motion: Accelerations) -> list[Vector6]:
     """Return the wrench that each body needs from the one that carries it.
 
-    It is about the origin of the body's frame, and written there.
+    It is about the origin of the body's frame, and written there. The last is that of
+    all, in the world.
     """
-    found: list[Vector6] = []
-    for inertia, V, A in zip(bodies.inertias, *motion, strict=True):
-        found.append(add6(inertia.apply(A), cross_wrench(V, inertia.apply(V))))
-    for k in reversed(range(len(found))):
-        parent = bodies.bodies.rows[k].parent
-        if parent != GROUND:
-            carried = transform_wrench(bodies.poses[k], found[k])
-            found[parent] = add6(found[parent], carried)
-    return found
+    own = [
+        inertial_wrench(inertia, V, A)
+        for inertia, V, A in zip(bodies.inertias, *motion, strict=True)
+    ]
+    return bodies.gathered(own)
+
+
+def inertial_wrench(inertia: SpatialInertia, V: Vector6, A: Vector6) -> Vector6:
+    """Return the wrench that a body needs for a twist and an acceleration."""
+    return add6(inertia.apply(A), cross_wrench(V, inertia.apply(V)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from armillary.dynamics.bodies import GROUND
 from armillary.dynamics.joint_efforts import joint_dynamics
@@ -12,7 +12,7 @@ from armillary.spatial.ldl import Rows
 from armillary.spatial.twist import Vector6, power, transform_wrench
 from armillary.spatial.vector import Number
 
-__all__ = ["mass_matrix"]
+__all__ = ["Entries", "entries_of", "mass_matrix"]
 
 Entries = dict[tuple[int, int], Number]
 
@@ -23,30 +23,20 @@ def mass_matrix(bodies: Multibody) -> Rows:
     Featherstone, Rigid Body Dynamics Algorithms, table 6.2; where coordinates follow
     others as p = p(u), W' M W with the rates W of all by those of the independent ones.
     """
-    entries = _entries(bodies)
-    rates = bodies.passive_rates
-    place = {k: i for i, k in enumerate(bodies.coordinates.independent)}
-    H: Rows = [[0.0] * len(place) for _ in place]
-
-    def through(k: int) -> Iterator[tuple[int, Number]]:
-        if k in place:
-            yield place[k], 1.0
-        elif k in rates:
-            yield from ((place[j], x) for j, x in rates[k].items() if j in place)
-
-    for (k, m), entry in entries.items():
-        for i, by in through(k):
-            for j, other in through(m):
+    H: Rows = [[0.0] * len(bodies.places) for _ in bodies.places]
+    for (k, m), entry in entries_of(bodies).items():
+        for i, by in bodies.movers(k):
+            for j, other in bodies.movers(m):
                 H[i][j] = H[i][j] + by * (entry * other)
                 if k != m:
                     H[j][i] = H[j][i] + by * (entry * other)
     return H
 
 
-def _entries(bodies: Multibody) -> Entries:
+def entries_of(bodies: Multibody) -> Entries:
     """Return the entries by all coordinates; those off the diagonal count twice."""
     found: Entries = {}
-    inertias, rows = list(bodies.inertias), bodies.bodies.rows
+    inertias, rows = bodies.composites, bodies.bodies.rows
     columns = [
         list(zip(row.drives, own, strict=True))
         for row, own in zip(rows, bodies.columns, strict=True)
@@ -75,7 +65,4 @@ def _entries(bodies: Multibody) -> Entries:
                 force = transform_wrench(bodies.poses[above], force)
                 above = rows[above].parent
                 put_with(columns[above], drive, force)
-        parent = rows[k].parent
-        if parent != GROUND:
-            inertias[parent] += inertias[k].transformed(bodies.poses[k])
     return found

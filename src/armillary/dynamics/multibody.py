@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from armillary.spatial.twist import (
     cross_twist,
     inverse_transform_twist,
     scale6,
+    transform_wrench,
 )
 from armillary.spatial.vector import (
     EYE,
@@ -27,7 +28,7 @@ from armillary.spatial.vector import (
     negate,
     transpose,
 )
-from armillary.trace import Scalar, Traced, jvp
+from armillary.trace import Scalar, jvp
 
 __all__ = ["STILL", "Accelerations", "Coordinates", "Multibody"]
 
@@ -107,6 +108,41 @@ class Multibody:
         """Return a zero for each independent coordinate."""
         return [0.0] * len(self.coordinates.independent)
 
+    @cached_property
+    def world_poses(self) -> list[Pose]:
+        """Return the pose of each body in the world."""
+        found: list[Pose] = []
+        for pose, body in zip(self.poses, self.bodies.rows, strict=True):
+            above = body.parent
+            found.append(pose if above == GROUND else found[above] @ pose)
+        return found
+
+    @cached_property
+    def composites(self) -> list[SpatialInertia]:
+        """Return the inertia of each body and all that it carries, in its frame.
+
+        The last is that of all, in the world.
+        """
+        found = [*self.inertias, SpatialInertia.zero()]
+        for k, parent in reversed(list(enumerate(self.bodies.parents))):
+            found[parent] += found[k].transformed(self.poses[k])
+        return found
+
+    def gathered(self, wrenches: Sequence[Vector6]) -> list[Vector6]:
+        """Return the sum of wrenches on each body and on all that it carries.
+
+        The last is that of all, in the world.
+
+        Args:
+            wrenches: Of each body, about the origin of its frame, and written there.
+        """
+        found = [*wrenches, STILL]
+        for k, parent in reversed(list(enumerate(self.bodies.parents))):
+            found[parent] = add6(
+                found[parent], transform_wrench(self.poses[k], found[k])
+            )
+        return found
+
     # coordinates that follow others
 
     @cached_property
@@ -140,15 +176,22 @@ class Multibody:
         found = self.all_rates(qdd)
         passive = self.coordinates.passive
         if passive:
-            moving: list[tuple[Scalar, Number]] = [
-                (self.q[k], rate)
-                for k, rate in rates.items()
-                if isinstance(self.q[k], Traced)  # not those of free bases
-            ]
-            bias = jvp([rates[k] for k in passive], moving)
+            bias = self.rates_of([rates[k] for k in passive], rates)
             for k, more in zip(passive, bias, strict=True):
                 found[k] = found[k] + more
         return found
+
+    def rates_of(self, values: Sequence[Number], rates: Rates) -> list[Number]:
+        """Return the time derivatives of functions of positions of joints.
+
+        rates: Of all coordinates that move.
+        """
+        rows = self.bodies.rows
+        free = {drive.of for row in rows if row.is_free for drive in row.drives}
+        moving: list[tuple[Scalar, Number]] = [
+            (self.q[k], rate) for k, rate in rates.items() if k not in free
+        ]
+        return jvp(list(values), moving)
 
     def projected(self, forces: Mapping[int, Number]) -> list[Number]:
         """Return the forces of independent coordinates that are worth those of all."""
@@ -159,6 +202,20 @@ class Multibody:
                 if through in found:
                     found[through] = found[through] + rate * forces.get(k, 0.0)
         return list(found.values())
+
+    @cached_property
+    def places(self) -> dict[int, int]:
+        """Return the place of each independent coordinate in vectors."""
+        return {k: i for i, k in enumerate(self.coordinates.independent)}
+
+    def movers(self, k: int) -> Iterator[tuple[int, Number]]:
+        """Yield the places of what moves a coordinate, each with the rate of that."""
+        if k in self.places:
+            yield self.places[k], 1.0
+        elif k in self.coordinates.passive:
+            for j, rate in self.passive_rates[k].items():
+                if j in self.places:
+                    yield self.places[j], rate
 
     # motion
 
@@ -220,6 +277,11 @@ class Multibody:
     def column_rates(self, body: int, rates: Rates) -> list[tuple[Number, Vector6]]:
         """Return the rate of each coordinate of a joint, and that of its column."""
         row = self.bodies.rows[body]
+        if row.is_free:  # its columns are constant in the world
+            turning = (*ZERO, *negate(self.body_rate(body, rates)[3:]))
+            turned = [cross_twist(turning, column) for column in self.columns[body]]
+            qd = [rates.get(drive.of, 0.0) for drive in row.drives]
+            return list(zip(qd, turned, strict=True))
         positions = [drive.at(self.q) for drive in row.drives]
         qd = [drive.multiplier * rates.get(drive.of, 0.0) for drive in row.drives]
         motion = self.tree.links[row.link].joint.motion

@@ -100,6 +100,8 @@ class Setting:
         output: str | tuple[str, ...],
         frames: Sequence[FrameRef] = (),
         repeated: Repeated | None = None,
+        held: Sequence[SpatialInertia] = (),
+        weighs: bool = True,
         **more: tuple[int, ...],
     ) -> AnyKernel:
         """Return the kernel of a question, which the cell keeps.
@@ -109,11 +111,14 @@ class Setting:
 
         Args:
             question: Equal for equal questions.
-            equations: Takes a `Multibody`, and what is given for each further input.
+            equations: Takes a `Multibody`, `held`, and what is given for each further
+                input.
             vectors: The names of inputs that have a number for each coordinate.
             output: Name of the output, or of each of several.
             frames: Frames whose poses the answer depends on, besides those of bodies.
             repeated: How the equations are evaluated again and again.
+            held: Further inertias that the answer depends on.
+            weighs: Whether it depends on masses at all.
             more: Shapes of further inputs.
 
         Raises:
@@ -125,10 +130,9 @@ class Setting:
         cell, free = self.cell, self._free
         is_bound = self.state is not None or self.gravity is not None
         state = self._state
-        self._check_bases(state)
-        tree = state.tree if is_bound else Tree.of(cell)
-        found = kept(tree, ("bodies", free), lambda: self._bodies(tree))
-        bodies, inertias = found
+        tree, bodies = self.bodies
+        own = self._inertias(tree, bodies, weighs=weighs)
+        inertias, moving = [*own, *held], len(own)
         gravity = _gravity(self.gravity)
         before: dict[str, tuple[int, ...]] = {}
         if is_bound:
@@ -154,10 +158,10 @@ class Setting:
                     Bodies.of(now, free, first),
                     [*whole, *[0.0] * (6 * len(free))],
                     Coordinates(independent, selection.passive),
-                    masses,
+                    masses[:moving],
                     falling,
                 )
-                return equations(at, *given)
+                return equations(at, *masses[moving:], *given)
 
             return program_of(
                 of_inputs,
@@ -181,8 +185,8 @@ class Setting:
             )
         order = tuple((body.link, body.parent) for body in bodies.rows)
         selection = selection_of(cell, self.joints, state, at())
-        held = tuple(m for m in selection.bases if m not in free)
-        selection = selection._replace(bases=held)
+        others = tuple(m for m in selection.bases if m not in free)
+        selection = selection._replace(bases=others)
         values = [list(gravity), [each.parameters for each in inertias]]
         key = "dynamics", question, free, order
         return kernel_of_state(
@@ -198,11 +202,10 @@ class Setting:
         """
         cell, free = self.cell, self._free
         state = self._state
-        self._check_bases(state)
-        tree = state.tree
+        tree, bodies = self.bodies
 
         def found() -> list[str]:
-            bodies, inertias = kept(tree, ("bodies", free), lambda: self._bodies(tree))
+            inertias = self._inertias(tree, bodies)
             selection = selection_of(cell, self.joints)
             first = len(state.positions)
             independent = *range(first, first + 6 * len(free)), *selection.inputs
@@ -238,6 +241,20 @@ class Setting:
             )
 
     @property
+    def bodies(self) -> tuple[Tree, Bodies]:
+        """Return the tree of the state, and its bodies.
+
+        Raises:
+            UnknownName: A manipulator does not exist.
+            ModelError: A base cannot be free.
+            StateError: A base moves that is not free.
+        """
+        state, free = self._state, self._free
+        self._check_bases(state)
+        tree, first = state.tree, len(self.cell.joints.home)
+        return tree, kept(tree, ("bodies", free), lambda: Bodies.of(tree, free, first))
+
+    @property
     def _state(self) -> State:
         cell = self.cell
         return home(cell) if self.state is None else bound_state(cell, self.state)
@@ -251,16 +268,21 @@ class Setting:
             )
         return tuple(self.cell.number(name) for name in self.free_bases)
 
-    def _bodies(self, tree: Tree) -> tuple[Bodies, list[SpatialInertia]]:
-        bodies = Bodies.of(tree, self._free, len(self.cell.joints.home))
-        inertias = bodies.inertias(tree)
-        if not any(map(any, (each.parameters for each in inertias))):
+    def _inertias(
+        self, tree: Tree, bodies: Bodies, *, weighs: bool = True
+    ) -> list[SpatialInertia]:
+        def found() -> tuple[list[SpatialInertia], bool]:
+            inertias = bodies.inertias(tree)
+            return inertias, any(any(each.parameters) for each in inertias)
+
+        inertias, is_known = kept(tree, ("inertias", self._free), found)
+        if weighs and not is_known:
             raise ModelError(
                 "Nothing that joints move has an inertia here, so there are no "
                 "dynamics. Give links theirs: Link(inertia=SpatialInertia."
                 "from_centre(...)), or link.inertia_of_shapes(density)."
             )
-        return bodies, inertias
+        return inertias
 
     def _check_bases(self, state: State) -> None:
         """Refuse bases that are fixed or attached and yet free, or move by themselves.

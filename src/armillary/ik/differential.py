@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError
 from armillary.ik.objective import Purpose, check_purpose, limit_distance
-from armillary.ik.problem import chosen_axes, with_moved_loops
+from armillary.ik.problem import with_moved_loops
 from armillary.ik.rates_program import (
     Options,
     Task,
@@ -28,7 +28,7 @@ from armillary.kinematics.closing.kernel import closed_kernel
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.state import State
-from armillary.kinematics.state_twist import named_twist
+from armillary.kinematics.state_twist import chosen_axes, named_twist
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell

@@ -20,7 +20,7 @@ from armillary.model.workcell import WORLD_LINK, Workcell
 from armillary.spatial.twist import move_twist, turn
 from armillary.spatial.vector import subtract, transpose
 
-__all__ = ["frame_list", "named_twist", "twist", "twist_in"]
+__all__ = ["chosen_axes", "frame_list", "named_twist", "twist", "twist_in"]
 
 Array = npt.NDArray[np.float64]
 
@@ -72,6 +72,17 @@ def named_twist(
         point=cell.frame(frame if point is None else point),
         axes=cell.frame(relative_to if axes is None else axes),
     )
+
+
+def chosen_axes(text: str, what: str) -> tuple[bool, bool, bool]:
+    """Return which of x, y and z a text such as `xy` names.
+
+    Raises:
+        ModelError: It holds other letters, or one twice.
+    """
+    if not set(text) <= set("xyz") or len(set(text)) < len(text):
+        raise ModelError(f"{what}= takes letters of 'xyz', each once; not '{text}'.")
+    return "x" in text, "y" in text, "z" in text
 
 
 def twist(

@@ -1,0 +1,56 @@
+"""The centre of mass of all bodies, its motion, and their momentum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from armillary.dynamics.bodies import GROUND
+from armillary.dynamics.multibody import Multibody
+from armillary.spatial.pose import Pose
+from armillary.spatial.twist import Vector6, inverse_transform_wrench
+from armillary.spatial.vector import EYE, Number, Vector3, add, apply, scale
+
+__all__ = ["centre_of_mass", "centre_of_mass_jacobian", "momentum"]
+
+
+def centre_of_mass(bodies: Multibody) -> Vector3:
+    """Return the centre of mass of all bodies, in the world [m]."""
+    return bodies.composites[GROUND].centre()
+
+
+def centre_of_mass_jacobian(bodies: Multibody) -> list[list[Number]]:
+    """Return the velocity of the centre of mass per unit rate, shape (3, n).
+
+    With the first moment h and the mass m of a body and all that it carries, a column
+    (v, w) of its joint adds (m v + w x h) to the momentum of the whole.
+    """
+    moved: dict[int, Vector3] = {}
+    for k, row in enumerate(bodies.bodies.rows):
+        R_WB = bodies.world_poses[k].rotation
+        for drive, column in zip(row.drives, bodies.columns[k], strict=True):
+            carried = apply(R_WB, bodies.composites[k].apply(column)[:3])
+            before = moved.get(drive.of, (0.0, 0.0, 0.0))
+            moved[drive.of] = add(before, scale(drive.multiplier, carried))
+    mass = bodies.composites[GROUND].mass
+    return [
+        [x / mass for x in bodies.projected({k: each[i] for k, each in moved.items()})]
+        for i in range(3)
+    ]
+
+
+def momentum(bodies: Multibody, qd: Sequence[Number], about: Vector3 | None) -> Vector6:
+    """Return the linear [kg m/s] and angular momentum [kg m^2/s], in the world's axes.
+
+    Args:
+        bodies: In their configuration.
+        qd: The rates of the independent coordinates.
+        about: The point in the world that the angular one is about; the centre of mass
+            by default.
+    """
+    velocities = bodies.velocities(bodies.all_rates(qd))
+    own = [
+        inertia.apply(V) for inertia, V in zip(bodies.inertias, velocities, strict=True)
+    ]
+    total = bodies.gathered(own)[GROUND]
+    point = centre_of_mass(bodies) if about is None else about
+    return inverse_transform_wrench(Pose(EYE, point), total)
