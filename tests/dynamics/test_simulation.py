@@ -301,6 +301,56 @@ def test_an_instant_is_a_state_of_the_cell() -> None:
     )
 
 
+def test_a_part_that_is_gripped_weighs_on_the_arm() -> None:
+    cell = double_pendulum()
+    part = body(0.1, 0.2, 0.25, name="part").manipulators[0]
+    with_part = cell.add(part, bolted=False)
+    tip = arm.Pose.translation(0.1, 0.0, -0.7)
+    held = with_part.home.attach("part", to="second", pose=tip).replace(q=[0.5, 0.3])
+
+    robot = cell.manipulators[0]
+    *links, last = robot.links
+    whole = last.inertia + part.links[0].inertia.transformed(tip)
+    built = cell.replace(
+        manipulators=[robot.replace(links=[*links, last.replace(inertia=whole)])]
+    )
+    given = {"dt": 1e-3, "steps": 500, "torque": [0.1, 0.2]}
+    path = with_part.simulate(held, **given)
+    same = built.simulate(built.home.replace(q=[0.5, 0.3]), **given)
+    np.testing.assert_allclose(path.q, same.q, atol=1e-11)
+    alone = cell.simulate(cell.home.replace(q=[0.5, 0.3]), **given)
+    assert np.abs(path.q - alone.q).max() > 0.01
+
+
+def test_free_bases_may_be_moved_in_states_that_hold_others() -> None:
+    cell = double_pendulum()
+    for name in ("part", "flying"):
+        cell = cell.add(body(0.1, 0.2, 0.25, name=name).manipulators[0], bolted=False)
+    start = cell.home.attach("part", to="second").replace(q=[0.5, 0.3])
+    start = start.place("flying", arm.Pose.translation(1.0, 2.0, 3.0))
+    path = cell.simulate(start, dt=1e-2, steps=30, free_bases=["flying"])
+    alone = cell.simulate(start, dt=1e-2, steps=30)
+    np.testing.assert_allclose(path.q, alone.q, atol=1e-12)
+    fallen = 3.0 - 0.5 * G * path.time**2
+    np.testing.assert_allclose(path.base_poses[:, 0, 2, 3], fallen, atol=1e-12)
+    X = np.tile(np.eye(4), (4, 1, 1, 1))
+    X[:, 0, 2, 3] = np.arange(4.0)
+    calls: list[tuple[int, ...]] = []
+
+    def lift(t: float, X: np.ndarray, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        calls.append((*X.shape, *q.shape, *qd.shape))
+        torque = np.zeros(qd.shape)
+        torque[..., 2], torque[..., 3:6] = 2.0 * G, moment
+        return torque
+
+    moment = np.cross([0.1, -0.2, 0.3], [0.0, 0.0, 2.0 * G])
+    path = cell.simulate(
+        start, base_poses=X, dt=1e-2, steps=10, free_bases=["flying"], torque=lift
+    )
+    assert calls == [(4, 1, 4, 4, 4, 2, 4, 8)] * 10
+    np.testing.assert_allclose(path.base_poses[:, -1], X, atol=1e-12)
+
+
 def test_a_row_whose_torque_is_nan_is_nan_alone() -> None:
     cell = double_pendulum()
     torques = np.zeros((3, 10, 2))
@@ -314,6 +364,12 @@ def test_a_row_whose_torque_is_nan_is_nan_alone() -> None:
     )
     with pytest.raises(StateError, match="not finite"):
         path.state(7, row=1)
+    with pytest.raises(StateError, match="There are 11 instants here, and none is 11"):
+        path.state(11, row=0)
+    with pytest.raises(StateError, match="There are 3 rows here, and none is 3"):
+        path.state(1, row=3)
+    with pytest.raises(StateError, match="are whole numbers, not 'first' and 0"):
+        path.state("first", row=0)  # pyright: ignore[reportArgumentType]
     with pytest.raises(StateError, match="row= must choose one"):
         path.state(7)
 
@@ -336,6 +392,7 @@ def test_a_row_whose_torque_is_nan_is_nan_alone() -> None:
         ({"q": np.zeros((3, 2)), "qd": np.zeros((4, 2))}, ShapeError, "fit together"),
         ({"joints": ["third"]}, UnknownName, "no joint named 'third'"),
         ({"free_bases": ["robot"]}, ModelError, "The mass matrix is singular"),
+        ({"free_bases": ["robot"] * 2}, ModelError, "names a manipulator twice"),
         ({"free_bases": "robot"}, ModelError, "takes a list of names"),
         ({"gravity": 9.81}, ModelError, "three finite numbers"),
         ({"base_poses": np.eye(4)}, ShapeError, "base_poses of shape (..., 0, 4, 4)"),

@@ -266,7 +266,12 @@ class Setting:
                 "free_bases= takes a list of names of manipulators, not the text "
                 f"{quote(self.free_bases)}."
             )
-        return tuple(self.cell.number(name) for name in self.free_bases)
+        found = tuple(self.cell.number(name) for name in self.free_bases)
+        if len(set(found)) < len(found):
+            raise ModelError(
+                f"free_bases= names a manipulator twice: {list(self.free_bases)}."
+            )
+        return found
 
     def _inertias(
         self, tree: Tree, bodies: Bodies, *, weighs: bool = True

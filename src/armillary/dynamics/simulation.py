@@ -138,6 +138,7 @@ def simulate(  # noqa: PLR0913
     applied = np.empty((count, *batch, size))
     torque_at, stride = _torque_source(torque, arrays[3:], clock, ports[2], batch)
     now = [path[0] for path in paths]
+    timing = np.array(clock.dt), np.array(float(stride * chosen.turns))
     for step in range(0, clock.steps, stride):
         at, since = divmod(step, clock.every)
         forces = torque_at(step, now)
@@ -147,8 +148,7 @@ def simulate(  # noqa: PLR0913
         kernel(
             *compress(now, has_numbers),
             forces,
-            clock.dt,
-            stride * chosen.turns,
+            *timing,
             out=tuple(compress(following, has_numbers)),
         )
         now = following

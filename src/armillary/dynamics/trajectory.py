@@ -99,7 +99,12 @@ class Trajectory:
         return found
 
     def _place(self, k: int, row: Any) -> tuple[int, ...]:
-        place = *map(int, np.ravel(np.asarray(row, dtype=np.int64))), operator.index(k)
+        try:
+            place = *map(operator.index, np.ravel(row).tolist()), operator.index(k)
+        except TypeError as error:
+            raise StateError(
+                f"Instants and rows are whole numbers, not {quote(k)} and {quote(row)}."
+            ) from error
         sizes = *self.batch, len(self.time)
         if len(place) != len(sizes):
             raise StateError(
