@@ -11,6 +11,9 @@ import pytest
 import armillary as arm
 from armillary.dynamics import setting
 from armillary.errors import ShapeError
+from armillary.spatial import rotation
+from armillary.spatial.pose import Pose
+from arms import ScaraForward
 from masses import vectors, with_inertias
 
 Array = np.ndarray
@@ -113,3 +116,107 @@ def test_long_chains_run_as_python(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
     with pytest.raises(ShapeError, match=r"out= an array \(3, 6, 6\) and"):
         kernel(*given, out=out[0])
+
+
+def test_couplings_branches_and_curved_joints(random_cell: Any) -> None:
+    for seed in range(3):
+        cell = with_dynamics(with_inertias(random_cell(seed), seed), seed)
+        q, qd, qdd = vectors(cell, seed, 3)
+        assert_derivatives(cell, np.array([q, qd + np.sign(qd), qdd]))
+
+
+def test_mechanisms_of_several_coordinates() -> None:
+    """A link that is moved by four coordinates at once, behind a joint of its own."""
+    angle, length = arm.joints.AngleCoordinate, arm.joints.LengthCoordinate
+    kinds = angle, angle, length, angle
+    inputs = [
+        arm.Link(name=name, parent="base", joint=kind())
+        for name, kind in zip("abdc", kinds, strict=True)
+    ]
+    links = [
+        arm.Link(name="base"),
+        arm.Link(name="tilt", parent="base", joint=arm.joints.Revolute(axis=(1, 2, 3))),
+        *inputs,
+        arm.Link(
+            name="hand",
+            parent="tilt",
+            joint=ScaraForward(upper=0.4, fore=0.3),
+            inputs=("a", "b", "d", "c"),
+        ),
+        arm.Link(name="pen", parent="hand", joint=arm.joints.Revolute(axis=(1, 0, 1))),
+    ]
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="scara", links=links)])
+    cell = with_inertias(cell, 0)
+    q, qd, qdd = vectors(cell, 1, 3)
+    given = np.array([q, qd, qdd])
+    found = cell.inverse_dynamics_derivatives()(*given)
+    for k in range(3):
+        assert_near(found[k], differences(cell.inverse_dynamics(), given, k))
+
+
+@pytest.mark.parametrize("name", ["irb2400", "delta"])
+def test_free_bases(name: str) -> None:
+    """The base is displaced and turned in the axes of the world, rates stay."""
+    cell = with_inertias(arm.example(name), 9)
+    base = cell.manipulators[0].name
+    cell = cell.mount(base, bolted=False)
+    rng = np.random.default_rng(3)
+    X = Pose.from_rpy(*rng.uniform(-1, 1, 3), rng.uniform(-1, 1, 3))
+    q = cell.home.q + rng.uniform(-0.3, 0.3, len(cell.joint_names))
+    motion = rng.uniform(-1.0, 1.0, (2, 6 + len(q)))
+    inverse = cell.inverse_dynamics(free_bases=[base])
+
+    def moved(pose: Array, q: Array, qd: Array, qdd: Array) -> Array:
+        X_new = np.eye(4)
+        X_new[:3, :3] = np.array(rotation.exp(tuple(pose[3:]))) @ X.matrix()[:3, :3]
+        X_new[:3, 3] = pose[:3] + X.position
+        return inverse(X_new[None], q, qd, qdd)
+
+    kernel = cell.inverse_dynamics_derivatives(free_bases=[base])
+    found = kernel(X.matrix()[None], q, *motion)
+    given = [np.zeros(6), q, *motion]
+    assert not found[0][:, :3].any()
+    by_pose = differences(moved, given, 0)
+    expected = np.concatenate([by_pose, differences(moved, given, 1)], axis=1)
+    assert_near(found[0], expected)
+    assert_near(found[1], differences(moved, given, 2))
+    assert_near(found[2], differences(moved, given, 3))
+    torque = inverse(X.matrix()[None], q, *motion)
+    forward = cell.forward_dynamics_derivatives(free_bases=[base])
+    by_q, by_qd, by_torque = forward(X.matrix()[None], q, motion[0], torque)
+    np.testing.assert_allclose(by_torque @ found[2], np.eye(len(torque)), atol=1e-9)
+    assert_near(found[2] @ by_q, -found[0], 1e-9)
+    assert_near(found[2] @ by_qd, -found[1], 1e-9)
+
+
+def test_gripped_parts_count() -> None:
+    cell = with_inertias(arm.example("irb2400"), 2)
+    inertia = arm.SpatialInertia.from_centre(5.0, (0.1, 0.2, 0.3), np.eye(3))
+    links = [arm.Link(name="body", inertia=inertia)]
+    part = arm.Manipulator(name="part", links=links)
+    cell = cell.add(part, bolted=False)
+    state = cell.home.attach("part", "tool0")
+    assert_derivatives(cell, vectors(cell, 4, 3), state=state)
+
+
+def test_float32() -> None:
+    cell = with_inertias(arm.example("ur10_on_rail"), 0)
+    given = vectors(cell, 1, 20)
+    exact = cell.inverse_dynamics_derivatives()(*given)
+    narrow = cell.inverse_dynamics_derivatives(dtype=np.float32)(*given)
+    for found, expected in zip(narrow, exact, strict=True):
+        assert found.dtype == np.float32
+        assert_near(found, expected, 1e-5)
+
+
+def test_far_from_the_origin_nothing_is_lost() -> None:
+    """All is about the first joint, so a base far away changes no digit."""
+    cell = with_inertias(arm.example("irb2400"), 0)
+    name = cell.manipulators[0].name
+    far = cell.mount(name, pose=Pose.translation(1e9, -1e9, 1e9))
+    given = vectors(cell, 1, 5)
+    near = cell.inverse_dynamics_derivatives()(*given)
+    for found, expected in zip(
+        far.inverse_dynamics_derivatives()(*given), near, strict=True
+    ):
+        assert_near(found, expected, 1e-12)

@@ -135,3 +135,45 @@ def test_motions_are_those_of_pinocchio_by_the_same_method(
         x = x + dt / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
     assert relative(path.q[-1], x[:n]) < 1e-9
     assert relative(path.qd[-1], x[n:]) < 1e-9
+
+
+def test_derivatives_are_those_of_pinocchio(pair: tuple[arm.Cell, Any, Any]) -> None:
+    cell, pin, model = pair
+    data = model.createData()
+    n = len(cell.joint_names)
+    Q, V, A = np.random.default_rng(1).uniform(-2.0, 2.0, (3, STATES, n))
+    torques = cell.inverse_dynamics()(Q, V, A)
+    inverse = cell.inverse_dynamics_derivatives()(Q, V, A)
+    forward = cell.forward_dynamics_derivatives()(Q, V, torques)
+    is_open = all(link.coupling is None for link in cell.manipulators[0].links)
+    for k, (q, v, a) in enumerate(zip(Q, V, A, strict=True)):
+        at, rates = as_pinocchio(cell, model, q)
+        v_pin, a_pin = rates @ v, rates @ a
+        theirs = pin.computeRNEADerivatives(model, data, at, v_pin, a_pin)
+        mass = symmetric(theirs[2])
+        for ours, expected in zip(inverse, (*theirs[:2], mass), strict=True):
+            assert relative(ours[k], rates.T @ expected @ rates) < 1e-12
+        if not is_open:
+            continue
+        torque = pin.rnea(model, data, at, v_pin, a_pin)
+        theirs = pin.computeABADerivatives(model, data, at, v_pin, torque)
+        inverse_mass = symmetric(theirs[2])
+        for ours, expected in zip(forward, (*theirs[:2], inverse_mass), strict=True):
+            assert relative(ours[k], rates.T @ expected @ rates) < 1e-7
+
+
+def test_regressors_are_those_of_pinocchio(pair: tuple[arm.Cell, Any, Any]) -> None:
+    """Pinocchio merges links that are fixed to each other, so torques are compared."""
+    cell, pin, model = pair
+    data = model.createData()
+    n = len(cell.joint_names)
+    Q, V, A = np.random.default_rng(2).uniform(-2.0, 2.0, (3, STATES, n))
+    phi = cell.inertial_parameters()
+    found = cell.inertial_regressor()(Q, V, A) @ phi
+    parameters = np.concatenate(
+        [each.toDynamicParameters() for each in list(model.inertias)[1:]]
+    )
+    for k, (q, v, a) in enumerate(zip(Q, V, A, strict=True)):
+        at, rates = as_pinocchio(cell, model, q)
+        Y = pin.computeJointTorqueRegressor(model, data, at, rates @ v, rates @ a)
+        assert relative(found[k], rates.T @ (Y @ parameters)) < 1e-11
