@@ -98,7 +98,7 @@ def test_links_need_no_inertia() -> None:
     assert not cell.inertial_parameters().any()
 
 
-def test_what_is_no_link_is_refused() -> None:
+def test_other_frames_than_links_are_refused() -> None:
     cell = arm.example("irb2400")
     with pytest.raises(UnknownName, match="nowhere"):
         cell.inertial_regressor(["nowhere"])

@@ -58,7 +58,7 @@ def inertial_regressor(
 
     Raises:
         UnknownName: A link, a joint, a manipulator or an option does not exist.
-        ModelError: `links` is empty, names a link twice or a frame that is none.
+        ModelError: `links` is empty, or names a link twice or another frame.
         StateError: As for `inverse_dynamics`.
     """
     setting = setting_of(cell, about)
@@ -82,7 +82,12 @@ def inertial_parameters(
 ) -> npt.NDArray[np.float64]:
     """Return the inertial parameters phi of links, for `inertial_regressor`.
 
-    Arguments are as there. A link of unknown inertia has zeros.
+    A link of unknown inertia has zeros.
+
+    Args:
+        cell: Whose links.
+        links: As for `inertial_regressor`.
+        about: As there; `state` and `free_bases` decide which links move.
 
     Returns:
         Shape (10 k,), in the order and units of the columns of the regressor.
