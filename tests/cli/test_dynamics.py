@@ -82,7 +82,7 @@ def test_weight_and_inertia_of_a_pendulum(run, site: str):
 def test_the_table(run, site: str):
     result = run("dynamics", site, "--qdd", "3,0,0")
     assert (result.code, result.err) == (1, "")
-    head, hoist, beam, fan, _, unknown, _, last = result.out.splitlines()
+    head, hoist, beam, fan, _, *totals, _, unknown, _, last = result.out.splitlines()
     assert head.split()[:3] == ["q", "joint", "position"]
     share = 100.0 * MASS * (G + 3.0) / 50.0
     assert hoist.split() == [
@@ -91,11 +91,31 @@ def test_the_table(run, site: str):
     ]
     assert beam.split()[-5:] == ["m", "12", "106.8", "%", "exceeded"]
     assert fan.split()[-2:] == ["-", "-"]
+    assert [line.split()[-4:] for line in totals] == [
+        ["joints", "move", "2", "kg"],
+        [f"{LENGTH}", "0", "0", "m"],
+        ["kinetic", "energy", "0", "J"],
+        ["potential", "energy", "0", "J"],
+    ]
     assert unknown == (
         "2 of 3 links that joints move have no inertia and count nothing: "
         "crane/hoist, crane/fan"
     )
     assert last == "1 of 2 effort limits exceeded"
+
+
+def test_mass_and_energies(run, site: str):
+    result = run(
+        *("dynamics", site, "--q", "3,0.5,0", "--qd", "1,2,0"),
+        *("--gravity", "1,0,-10", "--json"),
+    )
+    found = json.loads(result.out)
+    x, z = LENGTH * np.cos(0.5), 3.0 - LENGTH * np.sin(0.5)
+    v = np.array([-LENGTH * np.sin(0.5) * 2.0, 1.0 - LENGTH * np.cos(0.5) * 2.0])
+    assert found["mass"] == MASS
+    assert found["centre_of_mass"] == pytest.approx([x, 0.0, z])
+    assert found["kinetic_energy"] == pytest.approx(MASS * v @ v / 2)
+    assert found["potential_energy"] == pytest.approx(MASS * (10.0 * z - x))
 
 
 def test_a_gripped_part_counts(run, site: str):
@@ -107,6 +127,7 @@ def test_a_gripped_part_counts(run, site: str):
     held = run("dynamics", site, "--state", "held.json", "--json")
     assert (free.code, held.code) == (0, 1)
     lifted = [joints(each.out)["crane/hoist"]["holding"] for each in (free, held)]
+    assert [json.loads(each.out)["mass"] for each in (free, held)] == [MASS, MASS + 5.0]
     assert lifted == pytest.approx([MASS * G, (MASS + 5.0) * G])
     assert joints(held.out)["crane/hoist"]["exceeded"] is True
 
@@ -181,6 +202,36 @@ def test_bad_input_is_refused(run, site: str, file: str):
     result = run("dynamics", file)
     assert result.code == 2
     assert "Nothing that joints move has an inertia here" in result.err
+
+
+def test_a_limit_of_zero(run, site: str):
+    cell = crane()
+    robot, _ = cell.manipulators
+    links = [
+        link.replace(limits=arm.Limits(effort=0.0)) if link.parent else link
+        for link in robot.links
+    ]
+    arm.save(cell.exchange(robot.replace(links=links)), site)
+    hoist, beam, fan = run("dynamics", site).out.splitlines()[1:4]
+    assert hoist.split()[-3:] == beam.split()[-3:] == ["0", "-", "exceeded"]
+    assert fan.split()[-2:] == ["0", "-"]
+
+
+def test_moments_without_mass(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    rotor = arm.SpatialInertia(0.0, (0.0, 0.0, 0.0), np.eye(3).tolist())
+    wheel = arm.Link(
+        name="wheel", parent="base", joint=arm.joints.Revolute(), inertia=rotor
+    )
+    links = [arm.Link(name="base"), wheel]
+    arm.save(
+        arm.Cell(manipulators=[arm.Manipulator(name="w", links=links)]), "w.cell.json"
+    )
+    result = run("dynamics", "w.cell.json", "--qd", "2", "--json")
+    assert result.code == 0, result.err
+    found = json.loads(result.out)
+    assert (found["mass"], found["centre_of_mass"]) == (0.0, [None] * 3)
+    assert found["kinetic_energy"] == 2.0
 
 
 def test_effort_limits_are_in_the_order_of_q():

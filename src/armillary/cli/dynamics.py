@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -31,6 +32,13 @@ Array = npt.NDArray[np.float64]
 WITHIN, EXCEEDED = 0, 1
 DECIMALS: Final = 6
 NAMED: Final = 8  # links of unknown inertia
+ROUNDING: Final = 1e-9  # of torques that are 0 [N m or N]
+TOTALS: Final = {
+    "mass": ("mass of all that joints move", "kg"),
+    "centre_of_mass": ("its centre, in the world", "m"),
+    "kinetic_energy": ("kinetic energy", "J"),
+    "potential_energy": ("potential energy", "J"),
+}
 EFFORT_UNITS: Final = {Unit.METRE: "N", Unit.RADIAN: "N m", Unit.OTHER: "-"}
 HEADER: Final = (
     *(">q", "joint", ">position", ">rate", ">acceleration", ""),
@@ -38,10 +46,11 @@ HEADER: Final = (
 )
 DESCRIPTION = """\
 Print the torque [N m] or force [N] of each joint: to hold the cell at rest, and to
-move it with --qd and --qdd, and what share of its effort limit the greater one is.
-Attached parts count as --state says. Of the joint vectors of a file, the torques to
-hold each are printed one a line, or written with --out: shape (..., n). The exit code
-is 1 if an effort limit is exceeded.
+move it with --qd and --qdd, and what share of its effort limit the greater one is; then
+the mass, centre of mass and energies of all that joints move. Attached parts count as
+--state says. Of the joint vectors of a file, the torques to hold each are printed one a
+line, or written with --out: shape (..., n). The exit code is 1 if an effort limit is
+exceeded.
 """
 
 
@@ -106,7 +115,7 @@ def _check(options: argparse.Namespace) -> None:
 
 def _exceeded(cell: Cell, torques: Array) -> npt.NDArray[np.bool_]:
     """Return which efforts exceed their limits; those that are NaN do."""
-    return ~(np.abs(torques) <= cell.effort_limits)
+    return ~(np.abs(torques) <= cell.effort_limits + ROUNDING)
 
 
 # one state
@@ -118,6 +127,7 @@ class _Found:
 
     cell: Cell
     state: State
+    gravity: Any
     qd: Array
     qdd: Array
     holding: Array
@@ -131,10 +141,11 @@ class _Found:
 
     @property
     def shares(self) -> Array:
-        """Return the greater torque by its limit, 0 where there is none."""
+        """Return the greater torque by its limit, NaN where that is 0 or infinite."""
         most = np.maximum(np.abs(self.holding), np.abs(self.moving))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(most == 0.0, 0.0, most / self.cell.effort_limits)
+        limits = self.cell.effort_limits
+        known = np.isfinite(limits) & (limits > 0.0)
+        return np.divide(most, limits, out=np.full(len(most), np.nan), where=known)
 
 
 def _of_state(
@@ -150,6 +161,7 @@ def _of_state(
     return _Found(
         cell=cell,
         state=state,
+        gravity=gravity,
         qd=qd,
         qdd=qdd,
         holding=torque(state.q, zeros, zeros),
@@ -160,6 +172,11 @@ def _of_state(
 def _lines(found: _Found, *, in_degrees: bool) -> Iterator[str]:
     cell = found.cell
     yield from table(HEADER, _rows(found, in_degrees=in_degrees))
+    yield ""
+    width = max(len(what) for what, _ in TOTALS.values())
+    for name, values in _totals(found).items():
+        what, unit = TOTALS[name]
+        yield f"{what:{width}}  {' '.join(map(_rounded, values))} {unit}"
     unknown, moved = _unknown(found.state)
     if unknown:
         more = len(unknown) - NAMED
@@ -182,24 +199,42 @@ def _rows(found: _Found, *, in_degrees: bool) -> Iterator[tuple[str, ...]]:
     motion = np.array([found.state.q, found.qd, found.qdd])
     if in_degrees:
         motion = motion / si_factors(cell.workcell, cell.joint_names)
-    for k, (name, place) in enumerate(
-        zip(cell.joint_names, joints.links, strict=False)
-    ):
+    shares = found.shares.tolist()
+    rows = zip(cell.joint_names, joints.links, shares, strict=False)
+    for k, (name, place, share) in enumerate(rows):
         unit = cell.workcell.links[place].joint.unit
-        is_limited = np.isfinite(cell.effort_limits[k])
         yield (
             *(str(k), name, *map(_rounded, motion[:, k])),
             "deg" if in_degrees and unit is Unit.RADIAN else unit.value or "-",
             *(_rounded(found.holding[k]), _rounded(found.moving[k])),
             EFFORT_UNITS[unit],
             number(cell.effort_limits[k]),
-            f"{100.0 * found.shares[k]:.1f} %" if is_limited else "-",
+            f"{100.0 * share:.1f} %" if np.isfinite(share) else "-",
             "exceeded" if found.exceeded[k] else "",
         )
 
 
 def _rounded(value: float) -> str:
     return number(round(float(value), DECIMALS))
+
+
+def _totals(found: _Found) -> dict[str, list[float]]:
+    """Return mass, centre and energies of all that joints move, by their names."""
+    cell, q = found.cell, found.state.q
+    about: Any = {"state": found.state, "gravity": found.gravity}
+    tree = found.state.tree
+    mass = sum(float(body.mass) for body in Bodies.of(tree).inertias(tree))
+    centre = [math.nan] * 3
+    if mass > 0.0:
+        centre = cell.centre_of_mass(**about)(q).tolist()
+    kinetic = cell.kinetic_energy(**about)(q, found.qd)
+    potential = cell.potential_energy(**about)(q)
+    return {
+        "mass": [mass],
+        "centre_of_mass": centre,
+        "kinetic_energy": [float(kinetic)],
+        "potential_energy": [float(potential)],
+    }
 
 
 def _unknown(state: State) -> tuple[list[str], int]:
@@ -230,12 +265,14 @@ def _object(found: _Found) -> dict[str, Any]:
         "limit": finite(cell.effort_limits.tolist()),
         "exceeded": found.exceeded.tolist(),
     }
+    totals = [(name, finite(values)) for name, values in _totals(found).items()]
     return {
         "cell": cell.name,
         "joints": [
             dict(zip(columns, row, strict=True))
             for row in zip(*columns.values(), strict=True)
         ],
+        **{name: each if len(each) > 1 else each[0] for name, each in totals},
         "without_inertia": _unknown(found.state)[0],
     }
 
