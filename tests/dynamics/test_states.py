@@ -152,8 +152,11 @@ def test_faults_are_explained() -> None:
             cell.inverse_dynamics(gravity=gravity)  # pyright: ignore[reportArgumentType]
     with pytest.raises(UnknownName, match="manipulator named 'prt'"):
         cell.mass_matrix(free_bases=["prt"])
-    with pytest.raises(ModelError, match="list of names"):
-        cell.mass_matrix(free_bases="part")
+    for wrong in ("part", None, 3):
+        with pytest.raises(ModelError, match="list of names"):
+            cell.mass_matrix(free_bases=wrong)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ModelError, match="twice"):
+        cell.mass_matrix(free_bases=["part", "part"])
     with pytest.raises(ModelError, match="cannot be free: it is attached on"):
         cell.mass_matrix(free_bases=["part"], state=gripped(cell))
     with pytest.raises(ModelError, match="cannot be free: it is fixed on"):
@@ -165,6 +168,12 @@ def test_faults_are_explained() -> None:
         arm.example("delta").inverse_dynamics()
     with pytest.raises(ShapeError):
         cell.inverse_dynamics()(np.zeros(3), np.zeros(3), np.zeros(3))
+
+
+def test_a_cell_without_moving_joints_needs_nothing() -> None:
+    cell = with_inertias(arm.example("irb2400"), 0)
+    assert cell.inverse_dynamics(joints=[])([], [], []).shape == (0,)
+    assert cell.forward_dynamics(joints=[])([], [], []).shape == (0,)
 
 
 def test_rows_of_nan_stay_alone() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -261,16 +261,15 @@ class Setting:
 
     @property
     def _free(self) -> tuple[int, ...]:
-        if isinstance(self.free_bases, str):
+        given: Any = self.free_bases
+        if not isinstance(given, (list, tuple)):
             raise ModelError(
-                "free_bases= takes a list of names of manipulators, not the text "
-                f"{quote(self.free_bases)}."
+                "free_bases= takes a list of names of manipulators, not "
+                f"{quote(given)}."
             )
-        found = tuple(self.cell.number(name) for name in self.free_bases)
+        found = tuple(map(self.cell.number, cast("Sequence[str]", given)))
         if len(set(found)) < len(found):
-            raise ModelError(
-                f"free_bases= names a manipulator twice: {list(self.free_bases)}."
-            )
+            raise ModelError(f"free_bases= names a manipulator twice: {given}.")
         return found
 
     def _inertias(

@@ -1,0 +1,101 @@
+"""Motors, friction and springs of joints, followers among them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.dynamics import forward
+from armillary.dynamics.setting import Setting
+from armillary.model.tree import Tree
+from masses import vectors, with_inertias
+from random_cells import CellMaker
+
+
+def with_motors(cell: arm.Cell, seed: int) -> arm.Cell:
+    """Return a cell whose joints have motors, friction and springs, at random."""
+    rng = np.random.default_rng(seed)
+    names = ("motor_inertia", "gear_ratio", "damping", "friction", "stiffness", "rest")
+    manipulators = []
+    for manipulator in cell.manipulators:
+        links = []
+        for link in manipulator.links:
+            given = dict(zip(names, rng.uniform(0.1, 2.0, 6).tolist(), strict=True))
+            links.append(
+                link.replace(dynamics=arm.JointDynamics(**given))
+                if link.has_coordinate
+                else link
+            )
+        manipulators.append(manipulator.replace(links=links))
+    return cell.replace(manipulators=manipulators)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_joints_need_what_their_motors_and_springs_take(
+    random_cell: CellMaker, seed: int
+) -> None:
+    bare = with_inertias(random_cell(seed), seed)
+    cell = with_motors(bare, seed)
+    q, qd, qdd = vectors(cell, seed)
+    expected = bare.inverse_dynamics()(q, qd, qdd)
+    mass = bare.mass_matrix()(q)
+    tree = Tree.of(cell.workcell)
+    for link, drives in zip(tree.links, tree.drives, strict=True):
+        if not link.has_coordinate:
+            continue
+        ((k, by, offset),) = drives
+        d = link.dynamics
+        rate = by * qd[:, k]
+        effort = (
+            d.motor_inertia * d.gear_ratio**2 * by * qdd[:, k]
+            + d.damping * rate
+            + d.friction * np.sign(rate)
+            + d.stiffness * (by * q[:, k] + offset - d.rest)
+        )
+        expected[:, k] += by * effort
+        mass[:, k, k] += by * by * d.motor_inertia * d.gear_ratio**2
+    torque = cell.inverse_dynamics()(q, qd, qdd)
+    np.testing.assert_allclose(torque, expected, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(cell.mass_matrix()(q), mass, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        cell.forward_dynamics()(q, qd, torque), qdd, rtol=1e-8, atol=1e-8
+    )
+
+
+def test_articulated_bodies_have_the_same_motors() -> None:
+    cell = with_motors(with_inertias(arm.example("ur5e_on_oval"), 2), 2)
+    given = vectors(cell, 3)
+    found = [
+        Setting(cell.workcell).kernel(method, method, ("qd", "torque"), output="qdd")
+        for method in (forward.by_mass_matrix, forward.by_articulated_bodies)
+    ]
+    np.testing.assert_allclose(*(each(*given) for each in found), rtol=1e-9, atol=1e-9)
+
+
+def test_passive_joints_of_loops_have_friction_too() -> None:
+    """Power is conserved: what friction takes is what independent joints put in."""
+    bare = with_inertias(arm.example("five_bar"), 0)
+    cell = with_motors(bare, 0)
+    q, qd, _ = vectors(cell, 1)
+    q = cell.home.q + 0.2 * (q - cell.home.q)
+    more = cell.bias_torque()(q, qd) - bare.bias_torque()(q, qd)
+    closed = cell.close_loops(q)
+    step = 1e-4
+    ahead, behind = (cell.close_loops(q + s * step * qd).passive for s in (1, -1))
+    middle = closed.passive
+    everything = np.concatenate([q, middle], axis=1)
+    rates = np.concatenate([qd, (ahead - behind) / (2 * step)], axis=1)
+    curving = (ahead - 2.0 * middle + behind) / step**2
+    accelerations = np.concatenate([np.zeros_like(qd), curving], axis=1)
+    tree = Tree.of(cell.workcell)
+    power = np.zeros(len(q))
+    for link, drives in zip(tree.links, tree.drives, strict=True):
+        for k, by, offset in drives:
+            z, rate = by * everything[:, k] + offset, by * rates[:, k]
+            d = link.dynamics
+            effort = d.damping * rate + d.friction * np.sign(rate)
+            effort += d.armature * by * accelerations[:, k]
+            power += rate * (effort + d.stiffness * (z - d.rest))
+    ours = np.einsum("ij,ij->i", more, qd)
+    np.testing.assert_allclose(ours, power, rtol=1e-6, atol=1e-7)
