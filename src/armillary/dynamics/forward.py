@@ -103,9 +103,8 @@ def massless(bodies: Multibody) -> set[int]:
     of zero.
     """
     order = elimination_order(bodies)
-    H = np.array(mass_matrix(bodies), dtype=np.float64)
-    H = H.reshape(len(order), len(order))
-    H = H[np.ix_(order, order)]
+    whole = np.array(mass_matrix(bodies), dtype=np.float64)
+    H = whole.reshape(len(order), len(order))[np.ix_(order, order)]
     diagonal = H.diagonal().copy()
     found: set[int] = set()
     for k, i in enumerate(order):

@@ -40,7 +40,10 @@ EARTH: Final = (0.0, 0.0, -9.81)
 """The acceleration of falling bodies [m/s^2], z being up."""
 
 MOST_COMPILED: Final = 128
-"""Bodies of a program; with more of them compiling takes longer than it saves."""
+"""Bodies of a program; with more of them compiling takes longer than it saves.
+
+Loops are solved for in compiled code only, so that cells with loops have no such bound.
+"""
 
 SAMPLES: Final = 3
 """Configurations in which a mass matrix is singular that is so everywhere."""
@@ -170,7 +173,7 @@ class Setting:
                 name=output if isinstance(output, str) else str(question),
                 output=output,
                 before=before,
-                is_compiled=len(inertias) <= MOST_COMPILED,
+                is_compiled=moving <= MOST_COMPILED or bool(selection.passive),
                 **shapes,
             )
 
