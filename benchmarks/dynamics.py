@@ -23,6 +23,7 @@ def figures() -> Iterator[Figure]:
     """Yield the figures of dynamics."""
     yield from robot_figures("Panda", panda(), (20, 12, 20), compiled=0.6)
     yield from robot_figures("Talos", talos(), (15, 6, 14), compiled=2.0)
+    yield from derivative_figures(panda())
     yield from single_figures(panda())
     yield custom_joint_figure()
 
@@ -69,6 +70,30 @@ def robot_figures(
         )
     made, _ = first_kernel(robot.path, all_three(robot.joints))
     yield within(f"{name}, all three, cold", made, at_most=compiled)
+
+
+def derivative_figures(robot: Robot) -> Iterator[Figure]:
+    """Yield the figure of the derivatives of inverse dynamics."""
+    kernel = robot.cell.inverse_dynamics_derivatives(joints=robot.joints)
+    vectors, n = vectors_of(robot), len(robot.joints)
+    mine = tuple(np.empty((BATCH, n, n)) for _ in range(3))
+    theirs = np.empty((BATCH, 2, n, n))
+    try:
+        loop: Any = pinocchio_loop(robot.model)
+    except NotThere as reason:
+        print(f"Pinocchio in C++ is left out: {reason}")
+        return
+    ours, peer = best_times(
+        lambda: kernel(*vectors, out=mine, threads=1),
+        lambda: loop("derivatives", *vectors, out=theirs),
+    )
+    check("derivatives", np.stack(mine[:2], axis=1), theirs)
+    yield faster(
+        "Panda derivatives, batch, Pinocchio in C++",
+        ours / BATCH,
+        peer / BATCH,
+        at_least=10,
+    )
 
 
 def vectors_of(robot: Robot) -> list[np.ndarray]:
