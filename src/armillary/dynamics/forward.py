@@ -62,7 +62,7 @@ def prefers_articulated(bodies: Bodies, coordinates: Coordinates) -> bool:
     return sum(k * (WALK + k) for k in depth) > STEP * len(drives)
 
 
-WALK, STEP = 40.0, 900.0
+WALK, STEP = 40.0, 380.0
 """Operations of a wrench on its way down past a joint, of an articulated body."""
 
 
