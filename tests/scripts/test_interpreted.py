@@ -86,6 +86,19 @@ def test_inverse_by_the_script(cell):
     assert ik(tilted).reason == arm.Reason.NOT_FOUND
 
 
+def test_dynamics_at_rest(cell):
+    (robot,) = cell.manipulators
+    box = arm.shapes.Box(size=(0.1, 0.1, 0.1)).inertia(1000.0)
+    flange = robot.link("flange").replace(inertia=box)
+    heavy = cell.exchange(robot.exchange(flange))
+    assert_allclose(heavy.gravity_torque()(Q), [[0.0, 9.81], [0.0, 9.81]], atol=1e-8)
+    turned = 0.5**2 + 0.1**2 / 6.0
+    M = np.tile([[turned, 0.0], [0.0, 1.0]], (2, 1, 1))
+    assert_allclose(heavy.mass_matrix()(Q), M, atol=1e-8)
+    with pytest.raises(NotCompiled, match=r"turning\.py:12"):
+        heavy.bias_torque()(Q, Q)
+
+
 def test_what_needs_machine_code_says_so(cell):
     for ask in (
         lambda: cell.acceleration("flange")(Q, Q, Q),

@@ -49,6 +49,9 @@ Array = npt.NDArray[np.float64]
 INSTEAD: Final = {
     "dynamics": "use cell.inverse_dynamics()(q, qd, qdd) and its neighbours; "
     "cell.carried(frame, state) is the inertia of a payload",
+    "rnea": "use cell.inverse_dynamics()(q, qd, qdd)",
+    "aba": "use cell.forward_dynamics()(q, qd, torque)",
+    "crba": "use cell.mass_matrix()(q)",
     "plot": "there is no viewer yet; print(cell.tree()) shows the frames, and "
     "cell.poses(state) has their poses",
     "forward_kinematics": "use cell.fk(frame)(q)",

@@ -339,7 +339,7 @@ class _Summary:
             ("joint", ">greatest", ">limit", ">at vector"),
             zip(
                 cell.joint_names,
-                map(number, self._most),
+                map(_rounded, self._most),
                 map(number, cell.effort_limits),
                 map(str, self._where.tolist()),
                 strict=True,

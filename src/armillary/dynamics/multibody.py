@@ -28,7 +28,7 @@ from armillary.spatial.vector import (
     negate,
     transpose,
 )
-from armillary.trace import Scalar, jvp
+from armillary.trace import Scalar, Traced, jvp
 
 __all__ = ["STILL", "Accelerations", "Coordinates", "Multibody"]
 
@@ -270,6 +270,9 @@ class Multibody:
         if row.is_free:  # V = (R' v, R' w): its axes are those of the world
             return cross_twist((*ZERO, *negate(V[3:])), (*V[:3], *ZERO))
         total = STILL if row.parent == GROUND else cross_twist(V, J)
+        qd = [rates.get(drive.of, 0.0) for drive in row.drives]
+        if not any(isinstance(rate, Traced) or rate for rate in qd):
+            return total  # also of a script that cannot be differentiated
         for rate, column in self.column_rates(body, rates):
             total = add6(total, scale6(rate, column))
         return total

@@ -33,6 +33,7 @@ class InterpretedMotion(Motion):
     def __init__(self, function: Callable[..., Pose], count: int) -> None:
         """Take over a function of `count` coordinates."""
         self.shape = (count,)
+        self._name = "script"
         self.reason = ""
         self._function = function
 
