@@ -24,7 +24,7 @@ GRAVITY = np.array([0, 0, -9.81])  # [m/s^2]
 STRAIGHT, BEND = 3.0, math.pi  # lengths of the track [m]
 LEG = 3.0  # [s] for each of them
 OUT, HIGH, WAVE = -0.6, 0.3, 0.1  # where the tool goes, from the plate of the cart [m]
-RATE = 1000  # samples per second
+RATE = 200  # samples per second
 INK, PAPER = "#22303c", "#ffffff"
 COLOURS = "#6c8ead", "#c8553d"  # without the part, and with it
 
@@ -153,4 +153,4 @@ moment = np.gradient(spin, t, axis=0) + np.cross(lever, force)
 wrench = np.concatenate([force, moment], axis=1)
 more = torques["with the part"] - torques["without the part"]
 off = np.einsum("kij,ki->kj", J, wrench) - more
-assert np.abs(off).max() < 1e-3 * np.abs(more).max()
+assert np.abs(off).max() < 5e-3 * np.abs(more).max()
