@@ -34,9 +34,9 @@ def test_both_methods_of_forward_dynamics_agree(name: str) -> None:
     cell = with_inertias(arm.example(name), 2)
     given = vectors(cell, 3)
     found = [
-        Setting(cell.workcell).kernel(method, method, ("qd", "torque"), output="qdd")(
-            *given
-        )
+        Setting(cell.workcell).kernel(
+            ("forward", method), method, ("qd", "torque"), output="qdd"
+        )(*given)
         for method in (forward.by_mass_matrix, forward.by_articulated_bodies)
     ]
     np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-9)

@@ -67,7 +67,9 @@ def test_articulated_bodies_have_the_same_motors() -> None:
     cell = with_motors(with_inertias(arm.example("ur5e_on_oval"), 2), 2)
     given = vectors(cell, 3)
     found = [
-        Setting(cell.workcell).kernel(method, method, ("qd", "torque"), output="qdd")
+        Setting(cell.workcell).kernel(
+            ("forward", method), method, ("qd", "torque"), output="qdd"
+        )
         for method in (forward.by_mass_matrix, forward.by_articulated_bodies)
     ]
     np.testing.assert_allclose(*(each(*given) for each in found), rtol=1e-9, atol=1e-9)

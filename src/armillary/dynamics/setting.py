@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict, cast
 
@@ -96,7 +96,7 @@ class Setting:
 
     def kernel(
         self,
-        question: Hashable,
+        question: str | tuple[Any, ...],
         equations: Equations,
         vectors: Sequence[str] = (),
         *,
@@ -113,7 +113,7 @@ class Setting:
         then `more`. What a state and a gravity of its own decide is bound.
 
         Args:
-            question: Equal for equal questions.
+            question: Its name, or that and what else differs between questions.
             equations: Takes a `Multibody`, `held`, and what is given for each further
                 input.
             vectors: The names of inputs that have a number for each coordinate.
@@ -170,7 +170,7 @@ class Setting:
                 of_inputs,
                 now,
                 selection,
-                name=output if isinstance(output, str) else str(question),
+                name=question if isinstance(question, str) else question[0],
                 output=output,
                 before=before,
                 is_compiled=moving <= MOST_COMPILED or bool(selection.passive),
@@ -302,11 +302,14 @@ class Setting:
         for k in self._free:
             base = state.tree.bases[k]
             if base.manner == "fixed" or base.frame.link >= 0:
-                name = cell.manipulators[k].name
+                name = quote(cell.manipulators[k].name)
+                hint = f"Pass state=cell.home.release({name})"
+                if base.manner == "fixed":
+                    hint = f"Mount it loosely: cell.mount({name}, bolted=False)"
+                manner = base.manner or "fixed"
                 raise ModelError(
-                    f"The base of {quote(name)} cannot be free: it is "
-                    f"{base.manner or 'fixed'} on {quote(base.on)}. Release it, or add "
-                    "the manipulator with bolted=False."
+                    f"The base of {name} cannot be free: it is {manner} on "
+                    f"{quote(base.on)}. {hint}."
                 )
         if self.state is not None:
             free = {cell.manipulators[k].name for k in self._free}
