@@ -17,7 +17,6 @@ from armillary.spatial.twist import (
     add6,
     cross_twist,
     power,
-    scale6,
     transform_wrench,
 )
 from armillary.spatial.vector import (
@@ -152,13 +151,11 @@ class _Moving(NamedTuple):
 def _moving_columns(
     bodies: Multibody, k: int, V: Vector6, rates: Mapping[int, Number]
 ) -> list[_Moving]:
-    drives = bodies.bodies.rows[k].drives
-    own = [rate for _, rate in bodies.column_rates(k, rates)]
-    found: list[_Moving] = []
-    for drive, S, changes in zip(drives, bodies.columns[k], own, strict=True):
-        rate, by = add6(cross_twist(V, S), changes), drive.multiplier
-        found.append(_Moving(drive.of, scale6(by, S), scale6(by, rate)))
-    return found
+    changes = bodies.column_rates(k, rates)
+    return [
+        _Moving(m, S, add6(cross_twist(V, S), change))
+        for (m, S), change in zip(bodies.columns[k], changes, strict=True)
+    ]
 
 
 def _put(found: Entries, row: _Moving, column: _Moving, value: Number) -> None:

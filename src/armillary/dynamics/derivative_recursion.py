@@ -189,14 +189,12 @@ class DerivativeRecursion:
         else:
             pose = self._poses[row.parent] @ own
             twist, rate = self._motions[row.parent]
-        columns = [
-            scale6(drive.multiplier, transform_twist(pose, column))
-            for drive, column in zip(row.drives, bodies.columns[k], strict=True)
-        ]
-        for drive, column in zip(row.drives, columns, strict=True):
-            twist = add6(twist, scale6(self._rates.get(drive.of, 0.0), column))
-            by = self._accelerations.get(drive.of, 0.0)
-            rate = add6(rate, scale6(by, column))
+        columns: list[Vector6] = []
+        for i, column in bodies.columns[k]:
+            S = transform_twist(pose, column)
+            twist = add6(twist, scale6(self._rates.get(i, 0.0), S))
+            rate = add6(rate, scale6(self._accelerations.get(i, 0.0), S))
+            columns.append(S)
         if row.is_free:
             rate = add6(rate, (*cross(twist[:3], twist[3:]), *ZERO))
             found = self._of_free_base(k, columns, twist, rate)

@@ -141,15 +141,14 @@ def by_articulated_bodies(
         armatures[drive.of] = armatures.get(drive.of, 0.0) + reflected
     steps: list[tuple[list[Vector6], LDLFactor, list[Number]]] = []
     for k in reversed(range(count)):
-        articulated, S = inertias[k], _scaled_columns(bodies, k)
-        U = [articulated.apply(column) for column in S]
-        D = [[power(a, F) for F in U] for a in S]
-        for c, drive in enumerate(rows[k].drives):
-            D[c][c] = D[c][c] + armatures.get(drive.of, 0.0)
+        articulated, S = inertias[k], bodies.columns[k]
+        U = [articulated.apply(column) for _, column in S]
+        D = [[power(a, F) for F in U] for _, a in S]
+        for c, (m, _) in enumerate(S):
+            D[c][c] = D[c][c] + armatures.get(m, 0.0)
         factor = LDLFactor.of_regular(D)
         left = [
-            given[drive.of] - own.get(drive.of, 0.0) - power(column, wrenches[k])
-            for drive, column in zip(rows[k].drives, S, strict=True)
+            given[m] - own.get(m, 0.0) - power(column, wrenches[k]) for m, column in S
         ]
         steps.append((U, factor, left))
         parent = rows[k].parent
@@ -172,19 +171,8 @@ def by_articulated_bodies(
         parent = ground if rows[k].parent == GROUND else A[rows[k].parent]
         a = add6(inverse_transform_twist(bodies.poses[k], parent), products[k])
         x = factor.solve([u - power(a, F) for u, F in zip(left, momenta, strict=True)])
-        for drive, value, column in zip(
-            rows[k].drives, x, _scaled_columns(bodies, k), strict=True
-        ):
-            found[drive.of] = value
+        for (m, column), value in zip(bodies.columns[k], x, strict=True):
+            found[m] = value
             a = add6(a, scale6(value, column))
         A.append(a)
     return [found[k] for k in bodies.coordinates.independent]
-
-
-def _scaled_columns(bodies: Multibody, k: int) -> list[Vector6]:
-    """Return the twists of a body per unit rate of each coordinate that moves it."""
-    drives = bodies.bodies.rows[k].drives
-    return [
-        column if drive.multiplier == 1.0 else scale6(drive.multiplier, column)
-        for drive, column in zip(drives, bodies.columns[k], strict=True)
-    ]

@@ -35,12 +35,9 @@ def inverse_dynamics(
     motion = bodies.accelerations(rates, accelerations)
     *wrenches, _ = transmitted_wrenches(bodies, motion)
     forces = joint_efforts(bodies, rates, accelerations)
-    for row, columns, F in zip(
-        bodies.bodies.rows, bodies.columns, wrenches, strict=True
-    ):
-        for drive, column in zip(row.drives, columns, strict=True):
-            own = drive.multiplier * power(column, F)
-            forces[drive.of] = forces.get(drive.of, 0.0) + own
+    for columns, F in zip(bodies.columns, wrenches, strict=True):
+        for k, column in columns:
+            forces[k] = forces.get(k, 0.0) + power(column, F)
     return bodies.projected(forces)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from armillary.dynamics.bodies import GROUND
 from armillary.dynamics.joint_efforts import joint_dynamics
 from armillary.dynamics.multibody import Multibody
-from armillary.model.drive import Drive
 from armillary.spatial.ldl import Rows
 from armillary.spatial.twist import Vector6, power, transform_wrench
 from armillary.spatial.vector import Number
@@ -37,32 +36,27 @@ def entries_of(bodies: Multibody) -> Entries:
     """Return the entries by all coordinates; those off the diagonal count twice."""
     found: Entries = {}
     inertias, rows = bodies.composites, bodies.bodies.rows
-    columns = [
-        list(zip(row.drives, own, strict=True))
-        for row, own in zip(rows, bodies.columns, strict=True)
-    ]
+    columns = bodies.columns
 
     def put(k: int, m: int, value: Number) -> None:
         key = (k, m) if k <= m else (m, k)
         found[key] = found.get(key, 0.0) + value
 
-    def put_with(
-        others: Iterable[tuple[Drive, Vector6]], drive: Drive, force: Vector6
-    ) -> None:
+    def put_with(others: Iterable[tuple[int, Vector6]], m: int, force: Vector6) -> None:
         for other, column in others:
-            value = drive.multiplier * other.multiplier * power(column, force)
-            put(drive.of, other.of, 2.0 * value if drive.of == other.of else value)
+            value = power(column, force)
+            put(m, other, 2.0 * value if m == other else value)
 
     for drive, dynamics in joint_dynamics(bodies):
         put(drive.of, drive.of, drive.multiplier**2 * dynamics.armature)
     for k in reversed(range(len(rows))):
-        for c, (drive, column) in enumerate(columns[k]):
+        for c, (m, column) in enumerate(columns[k]):
             force = inertias[k].apply(column)
-            put(drive.of, drive.of, drive.multiplier**2 * power(column, force))
-            put_with(columns[k][:c], drive, force)
+            put(m, m, power(column, force))
+            put_with(columns[k][:c], m, force)
             above = k
             while rows[above].parent != GROUND:
                 force = transform_wrench(bodies.poses[above], force)
                 above = rows[above].parent
-                put_with(columns[above], drive, force)
+                put_with(columns[above], m, force)
     return found

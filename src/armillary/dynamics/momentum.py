@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from armillary.dynamics.bodies import GROUND
 from armillary.dynamics.multibody import Multibody
+from armillary.spatial.ldl import Rows
 from armillary.spatial.pose import Pose
 from armillary.spatial.twist import Vector6, inverse_transform_wrench
-from armillary.spatial.vector import EYE, Number, Vector3, add, apply, scale
+from armillary.spatial.vector import EYE, ZERO, Number, Vector3, add, apply
 
 __all__ = ["centre_of_mass", "centre_of_mass_jacobian", "momentum"]
 
@@ -18,19 +19,20 @@ def centre_of_mass(bodies: Multibody) -> Vector3:
     return bodies.composites[GROUND].centre()
 
 
-def centre_of_mass_jacobian(bodies: Multibody) -> list[list[Number]]:
-    """Return the velocity of the centre of mass per unit rate, shape (3, n).
+def centre_of_mass_jacobian(bodies: Multibody) -> Rows:
+    """Return the velocity of the centre of mass [m/s] per unit rate, shape (3, n).
 
     With the first moment h and the mass m of a body and all that it carries, a column
     (v, w) of its joint adds (m v + w x h) to the momentum of the whole.
     """
     moved: dict[int, Vector3] = {}
-    for k, row in enumerate(bodies.bodies.rows):
-        R_WB = bodies.world_poses[k].rotation
-        for drive, column in zip(row.drives, bodies.columns[k], strict=True):
-            carried = apply(R_WB, bodies.composites[k].apply(column)[:3])
-            before = moved.get(drive.of, (0.0, 0.0, 0.0))
-            moved[drive.of] = add(before, scale(drive.multiplier, carried))
+    *inertias, _ = bodies.composites
+    for inertia, X_WB, columns in zip(
+        inertias, bodies.world_poses, bodies.columns, strict=True
+    ):
+        for k, column in columns:
+            carried = apply(X_WB.rotation, inertia.apply(column)[:3])
+            moved[k] = add(moved.get(k, ZERO), carried)
     mass = bodies.composites[GROUND].mass
     return [
         [x / mass for x in bodies.projected({k: each[i] for k, each in moved.items()})]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from armillary.dynamics.bodies import GROUND, Bodies
 from armillary.kinematics.closing.rates import followed_rates, passive_rates
+from armillary.model.drive import Drive
 from armillary.model.tree import Tree
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
@@ -74,8 +75,8 @@ class Multibody:
         inertias: Of the bodies.
         gravity: The acceleration of falling bodies, in the world [m/s^2].
         poses: Of each body in the one that carries it.
-        columns: The twists of each body in the one that carries it, at unit rate of
-            each coordinate of its joint, in its own frame.
+        columns: The coordinates that move each body in the one that carries it, each
+            with the twist at unit rate of it, in the body's own frame.
     """
 
     def __init__(
@@ -92,16 +93,18 @@ class Multibody:
         self.coordinates, self.inertias = coordinates, inertias
         self.gravity = gravity
         self.poses: list[Pose] = []
-        self.columns: list[list[Vector6]] = []
+        self.columns: list[list[tuple[int, Vector6]]] = []
         for body in bodies.rows:
             if body.is_free:
                 self.poses.append(body.before)
-                self.columns.append(_free_columns(body.before))
-                continue
-            motion = tree.links[body.link].joint.motion
-            positions = [drive.at(q) for drive in body.drives]
-            self.poses.append(body.before @ motion.pose(*positions))
-            self.columns.append(motion.columns(*positions))
+                own = _free_columns(body.before)
+            else:
+                motion = tree.links[body.link].joint.motion
+                positions = [drive.at(q) for drive in body.drives]
+                self.poses.append(body.before @ motion.pose(*positions))
+                own = _by_drives(body.drives, motion.columns(*positions))
+            moved_by = (drive.of for drive in body.drives)
+            self.columns.append(list(zip(moved_by, own, strict=True)))
 
     @property
     def zeros(self) -> list[Number]:
@@ -222,11 +225,9 @@ class Multibody:
     def body_rate(self, body: int, rates: Rates) -> Vector6:
         """Return the twist of a body in the one that carries it, in its own frame."""
         total = STILL
-        drives = self.bodies.rows[body].drives
-        for drive, column in zip(drives, self.columns[body], strict=True):
-            if drive.of in rates:
-                rate = drive.multiplier * rates[drive.of]
-                total = add6(total, scale6(rate, column))
+        for k, column in self.columns[body]:
+            if k in rates:
+                total = add6(total, scale6(rates[k], column))
         return total
 
     def velocities(self, rates: Rates) -> list[Vector6]:
@@ -270,25 +271,31 @@ class Multibody:
         if row.is_free:  # V = (R' v, R' w): its axes are those of the world
             return cross_twist((*ZERO, *negate(V[3:])), (*V[:3], *ZERO))
         total = STILL if row.parent == GROUND else cross_twist(V, J)
-        qd = [rates.get(drive.of, 0.0) for drive in row.drives]
+        qd = [rates.get(k, 0.0) for k, _ in self.columns[body]]
         if not any(isinstance(rate, Traced) or rate for rate in qd):
             return total  # also of a script that cannot be differentiated
-        for rate, column in self.column_rates(body, rates):
-            total = add6(total, scale6(rate, column))
+        for rate, change in zip(qd, self.column_rates(body, rates), strict=True):
+            total = add6(total, scale6(rate, change))
         return total
 
-    def column_rates(self, body: int, rates: Rates) -> list[tuple[Number, Vector6]]:
-        """Return the rate of each coordinate of a joint, and that of its column."""
+    def column_rates(self, body: int, rates: Rates) -> list[Vector6]:
+        """Return the time derivatives of the columns of a body, seen from it."""
         row = self.bodies.rows[body]
         if row.is_free:  # its columns are constant in the world
             turning = (*ZERO, *negate(self.body_rate(body, rates)[3:]))
-            turned = [cross_twist(turning, column) for column in self.columns[body]]
-            qd = [rates.get(drive.of, 0.0) for drive in row.drives]
-            return list(zip(qd, turned, strict=True))
+            return [cross_twist(turning, column) for _, column in self.columns[body]]
         positions = [drive.at(self.q) for drive in row.drives]
         qd = [drive.multiplier * rates.get(drive.of, 0.0) for drive in row.drives]
         motion = self.tree.links[row.link].joint.motion
-        return list(zip(qd, motion.column_rates(positions, qd), strict=True))
+        return _by_drives(row.drives, motion.column_rates(positions, qd))
+
+
+def _by_drives(drives: Sequence[Drive], twists: Sequence[Vector6]) -> list[Vector6]:
+    """Return twists by what moves a joint, given those by the joint's coordinates."""
+    return [
+        twist if drive.multiplier == 1.0 else scale6(drive.multiplier, twist)
+        for drive, twist in zip(drives, twists, strict=True)
+    ]
 
 
 def _free_columns(X_WB: Pose) -> list[Vector6]:

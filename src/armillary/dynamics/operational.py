@@ -17,7 +17,6 @@ from armillary.spatial.twist import (
     add6,
     inverse_transform_twist,
     power,
-    scale6,
     turn,
 )
 from armillary.spatial.vector import Number, transpose
@@ -66,13 +65,11 @@ def _columns(bodies: Multibody, task: TwistRows) -> dict[int, Vector6]:
     body, pose = bodies.bodies.holder(task.frame)
     in_frame: dict[int, Vector6] = {}
     while body != GROUND:
-        row = bodies.bodies.rows[body]
-        for drive, column in zip(row.drives, bodies.columns[body], strict=True):
-            own = scale6(drive.multiplier, inverse_transform_twist(pose, column))
-            before = in_frame.get(drive.of)
-            in_frame[drive.of] = own if before is None else add6(before, own)
+        for k, column in bodies.columns[body]:
+            own = inverse_transform_twist(pose, column)
+            in_frame[k] = add6(in_frame[k], own) if k in in_frame else own
         pose = bodies.poses[body] @ pose
-        body = row.parent
+        body = bodies.bodies.rows[body].parent
     if task.axes == task.frame:
         return in_frame
     R_WA = frame_pose(bodies, task.axes).rotation

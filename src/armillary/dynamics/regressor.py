@@ -23,7 +23,6 @@ from armillary.spatial.twist import (
     Vector6,
     halves,
     inverse_transform_twist,
-    scale6,
 )
 from armillary.spatial.vector import Number, add, cross, dot
 
@@ -146,16 +145,12 @@ def regressor(
     rates = bodies.all_rates(qd)
     motion = bodies.accelerations(rates, bodies.all_accelerations(rates, qdd))
     columns: list[list[tuple[int, Vector6]]] = []
-    for row, own, pose in zip(
-        bodies.bodies.rows, bodies.columns, bodies.poses, strict=True
+    for parent, own, pose in zip(
+        bodies.bodies.parents, bodies.columns, bodies.poses, strict=True
     ):
-        above = [] if row.parent == GROUND else columns[row.parent]
-        found = [(k, inverse_transform_twist(pose, S)) for k, S in above]
-        found += [
-            (drive.of, scale6(drive.multiplier, S))
-            for drive, S in zip(row.drives, own, strict=True)
-        ]
-        columns.append(found)
+        above = [] if parent == GROUND else columns[parent]
+        carried = [(k, inverse_transform_twist(pose, S)) for k, S in above]
+        columns.append(carried + own)
     whole: list[list[Number]] = []
     for link in links:
         body, pose = bodies.bodies.fixed[link]
