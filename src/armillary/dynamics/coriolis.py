@@ -7,8 +7,16 @@ from typing import NamedTuple, Self
 
 from armillary.dynamics.bodies import GROUND
 from armillary.dynamics.derivative_recursion import doubled_flow
-from armillary.dynamics.mass_matrix import Entries, entries_of
+from armillary.dynamics.mass_matrix import entries_of
 from armillary.dynamics.multibody import Multibody
+from armillary.dynamics.sparse import (
+    Entries,
+    Weights,
+    add_to,
+    both_halves,
+    product,
+    total,
+)
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.ldl import Rows
 from armillary.spatial.pose import Pose
@@ -93,25 +101,18 @@ def coriolis_matrix(bodies: Multibody, qd: Sequence[Number]) -> Rows:
         qd: The rates of the independent coordinates.
     """
     rates = bodies.all_rates(qd)
-    C: Rows = [[0.0] * len(bodies.places) for _ in bodies.places]
-    for (k, m), entry in _entries_of(bodies, rates).items():
-        for i, by in bodies.movers(k):
-            for j, other in bodies.movers(m):
-                C[i][j] = C[i][j] + by * (entry * other)
-    if bodies.coordinates.passive:
-        changes = _rates_of_movers(bodies, rates)
-        for (k, m), entry in entries_of(bodies).items():
-            for row, column in {(k, m), (m, k)}:
-                for i, by in bodies.movers(row):
-                    for j, change in changes.get(column, {}).items():
-                        C[i][j] = C[i][j] + by * (entry * change)
-    return C
+    W, size = bodies.weights, len(bodies.places)
+    C = product(W, _entries_of(bodies, rates), W, size)
+    if not bodies.coordinates.passive:
+        return C
+    M, changes = both_halves(entries_of(bodies)), _rates_of_weights(bodies, rates)
+    return total(C, product(W, M, changes, size))
 
 
 def _entries_of(bodies: Multibody, rates: Mapping[int, Number]) -> Entries:
     """Return the entries by all coordinates."""
     found: Entries = {}
-    rows, V = bodies.bodies.rows, bodies.velocities(rates)
+    rows, V = bodies.rows, bodies.velocities(rates)
     columns = [_moving_columns(bodies, k, V[k], rates) for k in range(len(rows))]
     changing = [
         *(VelocityInertia.of(*each) for each in zip(bodies.inertias, V, strict=True)),
@@ -124,7 +125,7 @@ def _entries_of(bodies: Multibody, rates: Mapping[int, Number]) -> Entries:
             momentum = inertia.apply(each.column)
             turned = B.apply_transposed(each.column)
             for other in columns[k]:
-                _put(found, other, each, power(other.column, caused))
+                add_to(found, (other.of, each.of), power(other.column, caused))
             above = k
             while rows[above].parent != GROUND:
                 X = bodies.poses[above]
@@ -133,9 +134,9 @@ def _entries_of(bodies: Multibody, rates: Mapping[int, Number]) -> Entries:
                 turned = transform_wrench(X, turned)
                 above = rows[above].parent
                 for other in columns[above]:
-                    _put(found, other, each, power(other.column, caused))
+                    add_to(found, (other.of, each.of), power(other.column, caused))
                     back = power(other.rate, momentum) + power(other.column, turned)
-                    _put(found, each, other, back)
+                    add_to(found, (each.of, other.of), back)
         changing[rows[k].parent] += B.transformed(bodies.poses[k])
     return found
 
@@ -158,18 +159,11 @@ def _moving_columns(
     ]
 
 
-def _put(found: Entries, row: _Moving, column: _Moving, value: Number) -> None:
-    key = row.of, column.of
-    found[key] = found.get(key, 0.0) + value
-
-
-def _rates_of_movers(
-    bodies: Multibody, rates: Mapping[int, Number]
-) -> dict[int, dict[int, Number]]:
-    """Return for each passive coordinate the rates of those numbers of `movers`."""
-    found: dict[int, dict[int, Number]] = {}
+def _rates_of_weights(bodies: Multibody, rates: Mapping[int, Number]) -> Weights:
+    """Return the time derivatives of `Multibody.weights` that are not constant."""
+    found: dict[int, Mapping[int, Number]] = {}
     for k in bodies.coordinates.passive:
-        own = dict(bodies.movers(k))
+        own = bodies.weights[k]
         found[k] = dict(zip(own, bodies.rates_of([*own.values()], rates), strict=True))
     return found
 

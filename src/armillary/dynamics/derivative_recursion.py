@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from armillary.dynamics.bodies import GROUND
+from armillary.dynamics.inverse import inertial_wrench
 from armillary.dynamics.joint_efforts import joint_dynamics, joint_efforts
-from armillary.dynamics.multibody import STILL, Multibody
+from armillary.dynamics.multibody import Multibody
+from armillary.dynamics.sparse import Entries, add_to
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 from armillary.spatial.twist import (
+    ZERO6,
     Vector6,
     add6,
     cross_twist,
@@ -31,16 +34,12 @@ from armillary.spatial.vector import (
     apply,
     cross,
     dot,
-    negate,
     scale,
     subtract,
     transpose,
 )
 
-__all__ = ["DerivativeRecursion", "Entries", "doubled_flow"]
-
-Entries = dict[tuple[int, int], Number]
-"""A matrix by coordinates, (row, column), without what is zero by structure."""
+__all__ = ["DerivativeRecursion", "doubled_flow"]
 
 
 class Change(NamedTuple):
@@ -97,9 +96,9 @@ class Behind:
     @classmethod
     def of(cls, inertia: SpatialInertia, V: Vector6, A: Vector6) -> Behind:
         """Return a body that has a twist and a spatial acceleration."""
-        momentum = inertia.apply(V)
-        wrench = add6(inertia.apply(A), cross_wrench(V, momentum))
-        return cls(inertia, scale(2.0, momentum[:3]), doubled_flow(inertia, V), wrench)
+        momentum = scale(2.0, inertia.apply(V)[:3])
+        wrench = inertial_wrench(inertia, V, A)
+        return cls(inertia, momentum, doubled_flow(inertia, V), wrench)
 
     def add(self, other: Behind) -> None:
         """Count another body in."""
@@ -163,29 +162,29 @@ class DerivativeRecursion:
         self._poses: list[Pose] = []
         self._motions: list[tuple[Vector6, Vector6]] = []
         self._columns: list[list[Column]] = []
-        behind = [self._moved(k) for k in range(len(bodies.bodies.rows))]
+        behind = [self._moved(k) for k in range(len(bodies.rows))]
         for k in reversed(range(len(behind))):
             self._collect(k, behind[k])
-            parent = bodies.bodies.rows[k].parent
+            parent = bodies.rows[k].parent
             if parent != GROUND:
                 behind[parent].add(behind[k])
         for drive, dynamics in joint_dynamics(bodies):
             square = drive.multiplier**2
             own = dynamics.stiffness, dynamics.damping, dynamics.armature
             for entries, x in zip(self.entries, own, strict=True):
-                _add(entries, (drive.of, drive.of), square * x)
+                add_to(entries, (drive.of, drive.of), square * x)
 
     # from the root on
 
     def _moved(self, k: int) -> Behind:
         """Return a body by itself, after its pose, motion and columns."""
         bodies = self._bodies
-        row, own = bodies.bodies.rows[k], bodies.poses[k]
+        row, own = bodies.rows[k], bodies.poses[k]
         if row.parent == GROUND:
             start = ZERO if row.is_free else row.before.position
             at = ZERO if row.is_free else subtract(own.position, start)
             pose = Pose(own.rotation, at)
-            twist, rate = STILL, (*negate(bodies.gravity), *ZERO)
+            twist, rate = ZERO6, bodies.ground
         else:
             pose = self._poses[row.parent] @ own
             twist, rate = self._motions[row.parent]
@@ -220,7 +219,7 @@ class DerivativeRecursion:
             V: Its twist.
             rate: Its acceleration, without what depends on its joint's rates.
         """
-        drives = self._bodies.bodies.rows[k].drives
+        drives = self._bodies.rows[k].drives
 
         def turned(local: Sequence[Vector6]) -> list[Vector6]:
             return [
@@ -229,7 +228,7 @@ class DerivativeRecursion:
             ]
 
         tree = self._bodies.tree
-        motion = tree.links[self._bodies.bodies.rows[k].link].joint.motion
+        motion = tree.links[self._bodies.rows[k].link].joint.motion
         q = [drive.at(self._bodies.q) for drive in drives]
         qd, qdd = (
             [drive.multiplier * rates.get(drive.of, 0.0) for drive in drives]
@@ -266,12 +265,12 @@ class DerivativeRecursion:
         Moving it changes nothing, and turning it turns V, A and all columns back, as
         seen from the base.
         """
-        drives = self._bodies.bodies.rows[k].drives
+        drives = self._bodies.rows[k].drives
         found: list[Column] = []
         for c, (drive, column) in enumerate(zip(drives, columns, strict=True)):
-            partials = [STILL] * 3 + [cross_twist(column, T) for T in columns[3:]]
+            partials = [ZERO6] * 3 + [cross_twist(column, T) for T in columns[3:]]
             if c < 3:
-                by_q, by_qd = Change(STILL, STILL), Change(column, STILL)
+                by_q, by_qd = Change(ZERO6, ZERO6), Change(column, ZERO6)
             else:
                 turned = cross_twist(V, column)
                 second = add6(cross_twist(A, column), cross_twist(V, turned))
@@ -285,7 +284,7 @@ class DerivativeRecursion:
     def _collect(self, k: int, behind: Behind) -> None:
         """Put the entries of the columns of a body with each other and those above."""
         by_q, by_qd, by_qdd = self.entries
-        rows, own = self._bodies.bodies.rows, self._columns[k]
+        rows, own = self._bodies.rows, self._columns[k]
         F = behind.wrench
         above: list[Column] = []
         parent = rows[k].parent
@@ -294,27 +293,23 @@ class DerivativeRecursion:
             parent = rows[parent].parent
         for d, column in enumerate(own):
             i = column.of
-            _add(self.forces, i, power(column.S, F))
+            add_to(self.forces, i, power(column.S, F))
             needs = behind.needs(column.by_q), behind.needs(column.by_qd)
             momentum, flow = behind.weighed(column.S)
             for other in own:
                 j = other.of
                 change = power(other.S, needs[0]) + power(other.partials[d], F)
-                _add(by_q, (j, i), change)
-                _add(by_qd, (j, i), power(other.S, needs[1]))
-                _add(by_qdd, (j, i), power(other.S, momentum))
+                add_to(by_q, (j, i), change)
+                add_to(by_qd, (j, i), power(other.S, needs[1]))
+                add_to(by_qdd, (j, i), power(other.S, momentum))
             carried = add6(needs[0], cross_wrench(column.S, F))
             for other in above:
                 j = other.of
-                _add(by_q, (j, i), power(other.S, carried))
-                _add(by_qd, (j, i), power(other.S, needs[1]))
+                add_to(by_q, (j, i), power(other.S, carried))
+                add_to(by_qd, (j, i), power(other.S, needs[1]))
                 mass = power(other.S, momentum)
-                _add(by_qdd, (j, i), mass)
-                _add(by_qdd, (i, j), mass)
+                add_to(by_qdd, (j, i), mass)
+                add_to(by_qdd, (i, j), mass)
                 for entries, change in (by_q, other.by_q), (by_qd, other.by_qd):
                     value = power(momentum, change.acceleration)
-                    _add(entries, (i, j), value + dot(flow, change.twist[3:]))
-
-
-def _add(entries: dict[Any, Number], key: object, value: Number) -> None:
-    entries[key] = entries.get(key, 0.0) + value
+                    add_to(entries, (i, j), value + dot(flow, change.twist[3:]))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from armillary.dynamics.derivative_recursion import DerivativeRecursion, Entries
-from armillary.dynamics.forward import elimination_order, forward_dynamics
+from armillary.dynamics.derivative_recursion import DerivativeRecursion
+from armillary.dynamics.forward import forward_dynamics, mass_solver
 from armillary.dynamics.multibody import Multibody
-from armillary.spatial.ldl import LDLFactor, Rows
+from armillary.dynamics.sparse import product, total
+from armillary.spatial.ldl import Rows
 from armillary.spatial.vector import Number
-from armillary.trace import Traced, jvp
+from armillary.trace import jvp
 
 __all__ = [
     "Derivatives",
@@ -47,53 +48,29 @@ def inverse_dynamics_derivatives(
     accelerations = bodies.all_accelerations(rates, qdd)
     recursion = DerivativeRecursion(bodies, rates, accelerations)
     if not bodies.coordinates.passive:
-        place = {k: i for i, k in enumerate(bodies.coordinates.independent)}
-        ones = {k: {i: 1.0} for k, i in place.items()}
-        count = len(place)
-        return Derivatives(
-            *(_product(ones, each, ones, count) for each in recursion.entries)
-        )
+        W, size = bodies.weights, len(bodies.places)
+        return Derivatives(*(product(W, each, W, size) for each in recursion.entries))
     return _along_loops(bodies, recursion, rates, list(zip(qd, qdd, strict=True)))
 
 
 def forward_dynamics_derivatives(
     bodies: Multibody, qd: Sequence[Number], forces: Sequence[Number]
-) -> Derivatives:
-    """Return the derivatives of accelerations, by q, qd and the forces.
+) -> tuple[Rows, Rows, Rows]:
+    """Return the derivatives of accelerations, by q, qd and the forces, row by row.
 
     With tau(q, qd, qdd) and M = dtau/dqdd they are -M^-1 dtau/dq, -M^-1 dtau/dqd and
     M^-1, where qdd is what the forces cause.
     """
     qdd = forward_dynamics(bodies, qd, forces)
     by_q, by_qd, M = inverse_dynamics_derivatives(bodies, qd, qdd)
-    order = elimination_order(bodies)
-    factor = LDLFactor.of_regular([[M[i][j] for j in order] for i in order])
-
-    def solved(column: Sequence[Number]) -> list[Number]:
-        x = dict(zip(order, factor.solve([column[i] for i in order]), strict=True))
-        return [x[i] for i in range(len(order))]
+    solved = mass_solver(bodies, M)
 
     def of_all(B: Rows, sign: float) -> Rows:
         columns = [solved([sign * x for x in c]) for c in zip(*B, strict=True)]
         return [list(row) for row in zip(*columns, strict=True)]
 
     unit = [[float(i == j) for j in range(len(M))] for i in range(len(M))]
-    return Derivatives(of_all(by_q, -1.0), of_all(by_qd, -1.0), of_all(unit, 1.0))
-
-
-Weights = Mapping[int, Mapping[int, Number]]
-"""A matrix, sparse: for each coordinate numbers by places of independent ones."""
-
-
-def _product(left: Weights, entries: Entries, right: Weights, size: int) -> Rows:
-    """Return left' E right."""
-    found: Rows = [[0.0] * size for _ in range(size)]
-    for (k, m), entry in entries.items():
-        for j, y in right.get(m, {}).items():
-            moved = entry * y
-            for i, x in left.get(k, {}).items():
-                found[i][j] = found[i][j] + x * moved
-    return found
+    return of_all(by_q, -1.0), of_all(by_qd, -1.0), of_all(unit, 1.0)
 
 
 def _along_loops(
@@ -110,47 +87,29 @@ def _along_loops(
 
     motion: The rate and acceleration of each independent coordinate.
     """
-    place = {k: i for i, k in enumerate(bodies.coordinates.independent)}
-    size = len(place)
-    W: dict[int, dict[int, Number]] = {k: {i: 1.0} for k, i in place.items()}
-    for k, through in bodies.passive_rates.items():
-        W[k] = {place[j]: x for j, x in through.items() if j in place}
+    W, size = bodies.weights, len(bodies.places)
     keys = [(k, i) for k in bodies.coordinates.passive for i in W[k]]
     values = [W[k][i] for k, i in keys]
     sparse: list[dict[int, dict[int, Number]]] = [{}, {}]
     bends: list[dict[tuple[int, int], Number]] = []
-    q = bodies.q
     for j in range(size):
-        seeds = [
-            (q[k], w[j]) for k, w in W.items() if j in w and isinstance(q[k], Traced)
-        ]
-        bends.append(dict(zip(keys, jvp(values, seeds), strict=True)))
-    moving = [(q[k], rate) for k, rate in rates.items() if isinstance(q[k], Traced)]
-    first = jvp(values, moving)
-    moving += [pair for pair in motion if isinstance(pair[0], Traced)]
-    for which, found in enumerate((first, jvp(first, moving))):
+        bend = bodies.rates_of(values, {k: w[j] for k, w in W.items() if j in w})
+        bends.append(dict(zip(keys, bend, strict=True)))
+    first = bodies.rates_of(values, rates)
+    second = jvp(first, [*bodies.directions(rates), *motion])
+    for which, found in enumerate((first, second)):
         for (k, i), x in zip(keys, found, strict=True):
             sparse[which].setdefault(k, {})[i] = x
     by_q, by_qd, by_qdd = recursion.entries
-    turns, second = sparse
-    twice = {k: {i: 2.0 * x for i, x in row.items()} for k, row in turns.items()}
-    whole_q = _sum(
-        _product(W, by_q, W, size),
-        _product(W, by_qd, turns, size),
-        _product(W, by_qdd, second, size),
+    once, twice = sparse
+    doubled = {k: {i: 2.0 * x for i, x in row.items()} for k, row in once.items()}
+    whole_q = total(
+        product(W, by_q, W, size),
+        product(W, by_qd, once, size),
+        product(W, by_qdd, twice, size),
     )
     for j, bend in enumerate(bends):
         for (k, i), x in bend.items():
             whole_q[i][j] = whole_q[i][j] + x * recursion.forces.get(k, 0.0)
-    whole_qd = _sum(_product(W, by_qd, W, size), _product(W, by_qdd, twice, size))
-    return Derivatives(whole_q, whole_qd, _product(W, by_qdd, W, size))
-
-
-def _sum(first: Rows, *more: Rows) -> Rows:
-    """Return the sum of matrices."""
-    for other in more:
-        first = [
-            [x + y for x, y in zip(*rows, strict=True)]
-            for rows in zip(first, other, strict=True)
-        ]
-    return first
+    whole_qd = total(product(W, by_qd, W, size), product(W, by_qdd, doubled, size))
+    return Derivatives(whole_q, whole_qd, product(W, by_qdd, W, size))

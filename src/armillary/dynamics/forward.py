@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from armillary.dynamics.bodies import GROUND, Bodies
+from armillary.dynamics.bodies import GROUND
 from armillary.dynamics.inverse import inverse_dynamics
 from armillary.dynamics.joint_efforts import joint_dynamics, joint_efforts
 from armillary.dynamics.mass_matrix import mass_matrix
-from armillary.dynamics.multibody import Coordinates, Multibody
+from armillary.dynamics.multibody import Multibody
 from armillary.spatial.articulated import ArticulatedInertia
-from armillary.spatial.ldl import SINGULAR, LDLFactor
+from armillary.spatial.ldl import SINGULAR, LDLFactor, Rows
 from armillary.spatial.twist import (
     Vector6,
     add6,
@@ -23,13 +23,13 @@ from armillary.spatial.twist import (
     six,
     transform_wrench,
 )
-from armillary.spatial.vector import ZERO, Number, negate
+from armillary.spatial.vector import Number
 
 __all__ = [
     "by_articulated_bodies",
     "by_mass_matrix",
-    "elimination_order",
     "forward_dynamics",
+    "mass_solver",
     "massless",
 ]
 
@@ -41,25 +41,24 @@ def forward_dynamics(
 
     They are NaN where the mass matrix is singular.
     """
-    if prefers_articulated(bodies.bodies, bodies.coordinates):
+    if prefers_articulated(bodies):
         return by_articulated_bodies(bodies, qd, forces)
     return by_mass_matrix(bodies, qd, forces)
 
 
-def prefers_articulated(bodies: Bodies, coordinates: Coordinates) -> bool:
+def prefers_articulated(bodies: Multibody) -> bool:
     """Return whether articulated bodies take fewer operations than the mass matrix.
 
     Each coordinate must move one body alone.
     """
-    drives = [drive for body in bodies.rows for drive in body.drives]
-    moving = {drive.of for drive in drives}
-    if len(moving) < len(drives) or moving != set(coordinates.independent):
+    moving = [k for columns in bodies.columns for k, _ in columns]
+    if sorted(moving) != sorted(bodies.coordinates.independent):
         return False
     depth: list[int] = []
     for body in bodies.rows:
         above = 0 if body.parent == GROUND else depth[body.parent]
         depth.append(above + len(body.drives))
-    return sum(k * (WALK + k) for k in depth) > STEP * len(drives)
+    return sum(k * (WALK + k) for k in depth) > STEP * len(moving)
 
 
 WALK, STEP = 40.0, 380.0
@@ -69,27 +68,36 @@ WALK, STEP = 40.0, 380.0
 def by_mass_matrix(
     bodies: Multibody, qd: Sequence[Number], forces: Sequence[Number]
 ) -> list[Number]:
-    """Return H^-1 (forces - bias), H being factored from the leaves on.
-
-    So no entry becomes non-zero that joins coordinates of different branches
-    (Featherstone, Rigid Body Dynamics Algorithms, section 6.5).
-    """
+    """Return H^-1 (forces - bias), with the mass matrix H."""
     bias = inverse_dynamics(bodies, qd, bodies.zeros)
-    H = mass_matrix(bodies)
+    solved = mass_solver(bodies, mass_matrix(bodies))
+    return solved([force - x for force, x in zip(forces, bias, strict=True)])
+
+
+def mass_solver(
+    bodies: Multibody, H: Rows
+) -> Callable[[Sequence[Number]], list[Number]]:
+    """Return what gives x with H x = b, where H is the mass matrix.
+
+    It is factored from the leaves on, so that no entry becomes non-zero that joins
+    coordinates of different branches (Featherstone, Rigid Body Dynamics Algorithms,
+    section 6.5). x is NaN where it is singular.
+    """
     order = elimination_order(bodies)
     factor = LDLFactor.of_regular([[H[i][j] for j in order] for i in order])
-    solved = factor.solve([forces[i] - bias[i] for i in order])
-    found: list[Number] = [0.0] * len(order)
-    for i, x in zip(order, solved, strict=True):
-        found[i] = x
-    return found
+
+    def solved(b: Sequence[Number]) -> list[Number]:
+        x = dict(zip(order, factor.solve([b[i] for i in order]), strict=True))
+        return [x[i] for i in range(len(order))]
+
+    return solved
 
 
 def elimination_order(bodies: Multibody) -> list[int]:
     """Return the numbers of independent coordinates, those of leaves first."""
-    place = {k: i for i, k in enumerate(bodies.coordinates.independent)}
+    place = bodies.places
     order: dict[int, None] = {}
-    for body in reversed(bodies.bodies.rows):
+    for body in reversed(bodies.rows):
         for drive in reversed(body.drives):
             if drive.of in place:
                 order[place[drive.of]] = None
@@ -126,7 +134,7 @@ def by_articulated_bodies(
     """
     rates = bodies.all_rates(qd)
     V = bodies.velocities(rates)
-    rows, count = bodies.bodies.rows, len(bodies.bodies.rows)
+    rows, count = bodies.rows, len(bodies.rows)
     inertias = [ArticulatedInertia.of(each) for each in bodies.inertias]
     products = [bodies.velocity_product(k, V[k], rates) for k in range(count)]
     wrenches = [
@@ -166,9 +174,8 @@ def by_articulated_bodies(
         wrenches[parent] = add6(wrenches[parent], carried)
     A: list[Vector6] = []
     found: dict[int, Number] = {}
-    ground = (*negate(bodies.gravity), *ZERO)
     for k, (momenta, factor, left) in enumerate(reversed(steps)):
-        parent = ground if rows[k].parent == GROUND else A[rows[k].parent]
+        parent = bodies.ground if rows[k].parent == GROUND else A[rows[k].parent]
         a = add6(inverse_transform_twist(bodies.poses[k], parent), products[k])
         x = factor.solve([u - power(a, F) for u, F in zip(left, momenta, strict=True)])
         for (m, column), value in zip(bodies.columns[k], x, strict=True):

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from armillary.dynamics.bodies import GROUND
 from armillary.dynamics.joint_efforts import joint_dynamics
 from armillary.dynamics.multibody import Multibody
+from armillary.dynamics.sparse import Entries, add_to
 from armillary.spatial.ldl import Rows
 from armillary.spatial.twist import Vector6, power, transform_wrench
 from armillary.spatial.vector import Number
 
-__all__ = ["Entries", "entries_of", "mass_matrix"]
-
-Entries = dict[tuple[int, int], Number]
+__all__ = ["entries_of", "mass_matrix"]
 
 
 def mass_matrix(bodies: Multibody) -> Rows:
@@ -23,9 +22,10 @@ def mass_matrix(bodies: Multibody) -> Rows:
     others as p = p(u), W' M W with the rates W of all by those of the independent ones.
     """
     H: Rows = [[0.0] * len(bodies.places) for _ in bodies.places]
+    weights = bodies.weights
     for (k, m), entry in entries_of(bodies).items():
-        for i, by in bodies.movers(k):
-            for j, other in bodies.movers(m):
+        for i, by in weights.get(k, {}).items():
+            for j, other in weights.get(m, {}).items():
                 H[i][j] = H[i][j] + by * (entry * other)
                 if k != m:
                     H[j][i] = H[j][i] + by * (entry * other)
@@ -33,14 +33,13 @@ def mass_matrix(bodies: Multibody) -> Rows:
 
 
 def entries_of(bodies: Multibody) -> Entries:
-    """Return the entries by all coordinates; those off the diagonal count twice."""
+    """Return the entries by all coordinates, on and above the diagonal."""
     found: Entries = {}
-    inertias, rows = bodies.composites, bodies.bodies.rows
+    inertias, rows = bodies.composites, bodies.rows
     columns = bodies.columns
 
     def put(k: int, m: int, value: Number) -> None:
-        key = (k, m) if k <= m else (m, k)
-        found[key] = found.get(key, 0.0) + value
+        add_to(found, (k, m) if k <= m else (m, k), value)
 
     def put_with(others: Iterable[tuple[int, Vector6]], m: int, force: Vector6) -> None:
         for other, column in others:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from armillary.model.tree import Tree
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 from armillary.spatial.twist import (
+    ZERO6,
     Vector6,
     add6,
     cross_twist,
@@ -31,9 +32,7 @@ from armillary.spatial.vector import (
 )
 from armillary.trace import Scalar, Traced, jvp
 
-__all__ = ["STILL", "Accelerations", "Coordinates", "Multibody"]
-
-STILL: Vector6 = (*ZERO, *ZERO)
+__all__ = ["Accelerations", "Coordinates", "Multibody"]
 
 Rates = Mapping[int, Number]
 """The rate or acceleration of each coordinate that moves, by its index."""
@@ -56,7 +55,7 @@ class Accelerations(NamedTuple):
 
     Attributes:
         velocity: The twists.
-        acceleration: The spatial accelerations, those of falling with gravity added.
+        acceleration: The spatial accelerations, less that of falling bodies.
     """
 
     velocity: list[Vector6]
@@ -68,12 +67,15 @@ class Multibody:
 
     Attributes:
         tree: The links.
-        bodies: The bodies.
+        bodies: The bodies, and what is fixed to them.
+        rows: The bodies alone.
+        parents: The number of the body that carries each, or `GROUND`.
         q: The position of each coordinate: of all joints, passive ones last, then what
             stands for those of free bases.
         coordinates: Which of them move.
         inertias: Of the bodies.
         gravity: The acceleration of falling bodies, in the world [m/s^2].
+        ground: The acceleration of the world less that, which stands for gravity.
         poses: Of each body in the one that carries it.
         columns: The coordinates that move each body in the one that carries it, each
             with the twist at unit rate of it, in the body's own frame.
@@ -90,8 +92,10 @@ class Multibody:
     ) -> None:
         """Compute the poses and the columns."""
         self.tree, self.bodies, self.q = tree, bodies, q
+        self.rows, self.parents = bodies.rows, bodies.parents
         self.coordinates, self.inertias = coordinates, inertias
         self.gravity = gravity
+        self.ground: Vector6 = (*negate(gravity), *ZERO)
         self.poses: list[Pose] = []
         self.columns: list[list[tuple[int, Vector6]]] = []
         for body in bodies.rows:
@@ -115,7 +119,7 @@ class Multibody:
     def world_poses(self) -> list[Pose]:
         """Return the pose of each body in the world."""
         found: list[Pose] = []
-        for pose, body in zip(self.poses, self.bodies.rows, strict=True):
+        for pose, body in zip(self.poses, self.rows, strict=True):
             above = body.parent
             found.append(pose if above == GROUND else found[above] @ pose)
         return found
@@ -127,7 +131,7 @@ class Multibody:
         The last is that of all, in the world.
         """
         found = [*self.inertias, SpatialInertia.zero()]
-        for k, parent in reversed(list(enumerate(self.bodies.parents))):
+        for k, parent in reversed(list(enumerate(self.parents))):
             found[parent] += found[k].transformed(self.poses[k])
         return found
 
@@ -139,8 +143,8 @@ class Multibody:
         Args:
             wrenches: Of each body, about the origin of its frame, and written there.
         """
-        found = [*wrenches, STILL]
-        for k, parent in reversed(list(enumerate(self.bodies.parents))):
+        found = [*wrenches, ZERO6]
+        for k, parent in reversed(list(enumerate(self.parents))):
             found[parent] = add6(
                 found[parent], transform_wrench(self.poses[k], found[k])
             )
@@ -189,42 +193,46 @@ class Multibody:
 
         rates: Of all coordinates that move.
         """
-        rows = self.bodies.rows
+        return jvp(values, self.directions(rates))
+
+    def directions(self, rates: Rates) -> list[tuple[Scalar, Number]]:
+        """Return the position of each joint that moves, with its rate."""
+        rows = self.rows
         free = {drive.of for row in rows if row.is_free for drive in row.drives}
-        moving: list[tuple[Scalar, Number]] = [
-            (self.q[k], rate) for k, rate in rates.items() if k not in free
-        ]
-        return jvp(list(values), moving)
+        return [(self.q[k], rate) for k, rate in rates.items() if k not in free]
 
     def projected(self, forces: Mapping[int, Number]) -> list[Number]:
         """Return the forces of independent coordinates that are worth those of all."""
-        independent, passive = self.coordinates
-        found = {k: forces.get(k, 0.0) for k in independent}
-        for k in passive:
-            for through, rate in self.passive_rates[k].items():
-                if through in found:
-                    found[through] = found[through] + rate * forces.get(k, 0.0)
-        return list(found.values())
+        found = self.zeros
+        for k, row in self.weights.items():
+            for i, rate in row.items():
+                found[i] = found[i] + rate * forces.get(k, 0.0)
+        return found
 
     @cached_property
     def places(self) -> dict[int, int]:
         """Return the place of each independent coordinate in vectors."""
         return {k: i for i, k in enumerate(self.coordinates.independent)}
 
-    def movers(self, k: int) -> Iterator[tuple[int, Number]]:
-        """Yield the places of what moves a coordinate, each with the rate of that."""
-        if k in self.places:
-            yield self.places[k], 1.0
-        elif k in self.coordinates.passive:
-            for j, rate in self.passive_rates[k].items():
-                if j in self.places:
-                    yield self.places[j], rate
+    @cached_property
+    def weights(self) -> dict[int, dict[int, Number]]:
+        """Return the rate of each coordinate per unit rate of those that move it.
+
+        By coordinate, then by the place of the independent one in vectors.
+        """
+        found: dict[int, dict[int, Number]] = {
+            k: {i: 1.0} for k, i in self.places.items()
+        }
+        for k in self.coordinates.passive:
+            through = self.passive_rates[k].items()
+            found[k] = {self.places[j]: x for j, x in through if j in self.places}
+        return found
 
     # motion
 
     def body_rate(self, body: int, rates: Rates) -> Vector6:
         """Return the twist of a body in the one that carries it, in its own frame."""
-        total = STILL
+        total = ZERO6
         for k, column in self.columns[body]:
             if k in rates:
                 total = add6(total, scale6(rates[k], column))
@@ -233,7 +241,7 @@ class Multibody:
     def velocities(self, rates: Rates) -> list[Vector6]:
         """Return the twist of each body, in its frame."""
         found: list[Vector6] = []
-        for k, body in enumerate(self.bodies.rows):
+        for k, body in enumerate(self.rows):
             own = self.body_rate(k, rates)
             if body.parent != GROUND:
                 carried = inverse_transform_twist(self.poses[k], found[body.parent])
@@ -241,20 +249,16 @@ class Multibody:
             found.append(own)
         return found
 
-    def accelerations(
-        self, rates: Rates, accelerations: Rates, *, falling: bool = True
-    ) -> Accelerations:
+    def accelerations(self, rates: Rates, accelerations: Rates) -> Accelerations:
         """Return the twist and the spatial acceleration of each body, in its frame.
 
         Args:
             rates: Of all coordinates that move.
             accelerations: Of all coordinates that move.
-            falling: Whether to add what bodies need not to fall, minus the gravity.
         """
         V, A = self.velocities(rates), list[Vector6]()
-        ground = (*negate(self.gravity), *ZERO) if falling else STILL
-        for k, body in enumerate(self.bodies.rows):
-            parent = ground if body.parent == GROUND else A[body.parent]
+        for k, body in enumerate(self.rows):
+            parent = self.ground if body.parent == GROUND else A[body.parent]
             a = inverse_transform_twist(self.poses[k], parent)
             a = add6(a, self.velocity_product(k, V[k], rates))
             A.append(add6(a, self.body_rate(k, accelerations)))
@@ -266,11 +270,11 @@ class Multibody:
         J is the twist of the body in the one that carries it, and S' q' the rate of its
         columns.
         """
-        row = self.bodies.rows[body]
+        row = self.rows[body]
         J = self.body_rate(body, rates)
         if row.is_free:  # V = (R' v, R' w): its axes are those of the world
             return cross_twist((*ZERO, *negate(V[3:])), (*V[:3], *ZERO))
-        total = STILL if row.parent == GROUND else cross_twist(V, J)
+        total = ZERO6 if row.parent == GROUND else cross_twist(V, J)
         qd = [rates.get(k, 0.0) for k, _ in self.columns[body]]
         if not any(isinstance(rate, Traced) or rate for rate in qd):
             return total  # also of a script that cannot be differentiated
@@ -280,7 +284,7 @@ class Multibody:
 
     def column_rates(self, body: int, rates: Rates) -> list[Vector6]:
         """Return the time derivatives of the columns of a body, seen from it."""
-        row = self.bodies.rows[body]
+        row = self.rows[body]
         if row.is_free:  # its columns are constant in the world
             turning = (*ZERO, *negate(self.body_rate(body, rates)[3:]))
             return [cross_twist(turning, column) for _, column in self.columns[body]]

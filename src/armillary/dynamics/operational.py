@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from armillary.dynamics.bodies import GROUND
+from armillary.dynamics.forward import mass_solver
 from armillary.dynamics.mass_matrix import mass_matrix
 from armillary.dynamics.multibody import Multibody
 from armillary.errors import ModelError
@@ -69,7 +70,7 @@ def _columns(bodies: Multibody, task: TwistRows) -> dict[int, Vector6]:
             own = inverse_transform_twist(pose, column)
             in_frame[k] = add6(in_frame[k], own) if k in in_frame else own
         pose = bodies.poses[body] @ pose
-        body = bodies.bodies.rows[body].parent
+        body = bodies.rows[body].parent
     if task.axes == task.frame:
         return in_frame
     R_WA = frame_pose(bodies, task.axes).rotation
@@ -110,8 +111,7 @@ def _solved(bodies: Multibody, task: TwistRows) -> _Solved:
             f"{len(J)} independent numbers. Choose {moving} of them at most, such as "
             "position='xyz', rotation=''."
         )
-    mass = LDLFactor.of_regular(mass_matrix(bodies))
-    through = [mass.solve(row) for row in J]
+    through = list(map(mass_solver(bodies, mass_matrix(bodies)), J))
     return _Solved(
         J, through, LDLFactor.of_regular([[inner(a, b) for b in through] for a in J])
     )

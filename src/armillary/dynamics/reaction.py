@@ -7,20 +7,21 @@ from typing import NamedTuple, Self
 
 from armillary.dynamics.bodies import GROUND, Bodies
 from armillary.dynamics.inverse import inertial_wrench, transmitted_wrenches
-from armillary.dynamics.multibody import STILL, Multibody
+from armillary.dynamics.multibody import Multibody
 from armillary.dynamics.operational import frame_pose
 from armillary.errors import ModelError, quote
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.twist import (
+    ZERO6,
     Vector6,
     add6,
     inverse_transform_wrench,
     transform_wrench,
     turn,
 )
-from armillary.spatial.vector import ZERO, Number, negate, transpose
+from armillary.spatial.vector import Number, transpose
 
 __all__ = ["Cut", "reaction"]
 
@@ -106,7 +107,7 @@ def reaction(
     motion = bodies.accelerations(rates, bodies.all_accelerations(rates, qdd))
     wrenches = transmitted_wrenches(bodies, motion)
     holder, X = bodies.bodies.holder(cut.frame)
-    moved = STILL, (*negate(bodies.gravity), *ZERO)
+    moved = ZERO6, bodies.ground
     if holder != GROUND:
         moved = motion.velocity[holder], motion.acceleration[holder]
     total = inertial_wrench(held, *moved)

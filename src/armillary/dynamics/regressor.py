@@ -146,7 +146,7 @@ def regressor(
     motion = bodies.accelerations(rates, bodies.all_accelerations(rates, qdd))
     columns: list[list[tuple[int, Vector6]]] = []
     for parent, own, pose in zip(
-        bodies.bodies.parents, bodies.columns, bodies.poses, strict=True
+        bodies.parents, bodies.columns, bodies.poses, strict=True
     ):
         above = [] if parent == GROUND else columns[parent]
         carried = [(k, inverse_transform_twist(pose, S)) for k, S in above]

@@ -7,7 +7,7 @@ w its angular velocity. A wrench (f, m) is a force and its moment about that poi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from armillary.spatial.vector import (
 
 Vector6: TypeAlias = tuple[Number, Number, Number, Number, Number, Number]
 """Six numbers, linear first."""
+
+ZERO6: Final[Vector6] = (*ZERO, *ZERO)
 
 Rows6: TypeAlias = tuple[Vector6, Vector6, Vector6, Vector6, Vector6, Vector6]
 """A 6x6 matrix, row by row."""
