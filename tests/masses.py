@@ -26,47 +26,51 @@ def vectors(cell: arm.Cell, seed: int, count: int = 40) -> np.ndarray:
     return drawn
 
 
+def with_links(cell: arm.Cell, change: Callable[[arm.Link], arm.Link]) -> arm.Cell:
+    """Return a cell whose links are changed, one after the other."""
+    return cell.replace(
+        manipulators=[
+            manipulator.replace(links=[change(link) for link in manipulator.links])
+            for manipulator in cell.manipulators
+        ]
+    )
+
+
 def with_inertias(cell: arm.Cell, seed: int) -> arm.Cell:
     """Return a cell whose links all have an inertia, at random."""
     rng = np.random.default_rng(seed)
-    manipulators = []
-    for manipulator in cell.manipulators:
-        links = []
-        for link in manipulator.links:
-            A = rng.normal(size=(3, 3)) * 0.1
-            S = A @ A.T + 0.01 * np.eye(3)
-            inertia = arm.SpatialInertia.from_centre(
-                rng.uniform(0.5, 3.0),
-                rng.uniform(-0.2, 0.2, 3),
-                np.trace(S) * np.eye(3) - S,
-            )
-            links.append(link.replace(inertia=inertia))
-        manipulators.append(manipulator.replace(links=links))
-    return cell.replace(manipulators=manipulators)
+
+    def change(link: arm.Link) -> arm.Link:
+        A = rng.normal(size=(3, 3)) * 0.1
+        S = A @ A.T + 0.01 * np.eye(3)
+        inertia = arm.SpatialInertia.from_centre(
+            rng.uniform(0.5, 3.0),
+            rng.uniform(-0.2, 0.2, 3),
+            np.trace(S) * np.eye(3) - S,
+        )
+        return link.replace(inertia=inertia)
+
+    return with_links(cell, change)
 
 
 def with_drives(cell: arm.Cell, seed: int) -> arm.Cell:
     """Return a cell whose joints have motors, friction and springs, at random."""
     rng = np.random.default_rng(seed)
-    manipulators = []
-    for manipulator in cell.manipulators:
-        links = [
-            link.replace(
-                dynamics=arm.JointDynamics(
-                    motor_inertia=rng.uniform(0.001, 0.01),
-                    gear_ratio=rng.uniform(-9.0, -3.0),
-                    damping=rng.uniform(0.1, 1.0),
-                    friction=rng.uniform(0.1, 1.0),
-                    stiffness=rng.uniform(1.0, 9.0),
-                    rest=rng.uniform(-1.0, 1.0),
-                )
-            )
-            if len(drives) == 1
-            else link
-            for link, drives in zip(manipulator.links, manipulator.drives, strict=True)
-        ]
-        manipulators.append(manipulator.replace(links=links))
-    return cell.replace(manipulators=manipulators)
+
+    def change(link: arm.Link) -> arm.Link:
+        if not link.has_coordinate:
+            return link
+        dynamics = arm.JointDynamics(
+            motor_inertia=rng.uniform(0.001, 0.01),
+            gear_ratio=rng.uniform(-9.0, -3.0),
+            damping=rng.uniform(0.1, 1.0),
+            friction=rng.uniform(0.1, 1.0),
+            stiffness=rng.uniform(1.0, 9.0),
+            rest=rng.uniform(-1.0, 1.0),
+        )
+        return link.replace(dynamics=dynamics)
+
+    return with_links(cell, change)
 
 
 def rates_by_q(kernel: Callable[[np.ndarray], np.ndarray], Q: np.ndarray) -> np.ndarray:

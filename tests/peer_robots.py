@@ -11,6 +11,7 @@ import pytest
 
 import armillary as arm
 from armillary.model.joint_dynamics import NO_DYNAMICS
+from masses import with_links
 
 
 def robot_file(path: str) -> Path:
@@ -43,12 +44,7 @@ def as_pinocchio(
 
 def without_joint_dynamics(cell: arm.Cell) -> arm.Cell:
     """Return a cell without friction and motors, which Pinocchio leaves out too."""
-    return cell.replace(
-        manipulators=[
-            m.replace(links=[link.replace(dynamics=NO_DYNAMICS) for link in m.links])
-            for m in cell.manipulators
-        ]
-    )
+    return with_links(cell, lambda link: link.replace(dynamics=NO_DYNAMICS))
 
 
 def symmetric(upper: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import pytest
 import armillary as arm
 from armillary.dynamics import forward
 from armillary.dynamics.setting import Setting
-from masses import vectors, with_inertias
+from masses import vectors, with_drives, with_inertias
 
 EXAMPLES = ("irb2400", "ur10_on_rail", "ur5e_on_oval", "scara", "pan_tilt", "delta")
 
@@ -31,7 +31,7 @@ def test_forward_dynamics_inverts_inverse_dynamics(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["irb2400", "ur10_on_rail", "ur5e_on_oval"])
 def test_both_methods_of_forward_dynamics_agree(name: str) -> None:
-    cell = with_inertias(arm.example(name), 2)
+    cell = with_drives(with_inertias(arm.example(name), 2), 2)
     given = vectors(cell, 3)
     found = [
         Setting(cell.workcell).kernel(

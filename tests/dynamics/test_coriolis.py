@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
 import armillary as arm
 from armillary.spatial import rotation
-from masses import HEAVY, heavy_cell, rates_by_q, vectors
+from masses import HEAVY, heavy_cell, rates_by_q, vectors, with_links
 
 
 def without_friction(cell: arm.Cell) -> arm.Cell:
     """Return a cell whose joints keep their motors and springs."""
-    return cell.replace(
-        manipulators=[
-            m.replace(
-                links=[
-                    link.replace(
-                        dynamics=arm.JointDynamics(
-                            motor_inertia=link.dynamics.armature,
-                            stiffness=link.dynamics.stiffness,
-                        )
-                    )
-                    for link in m.links
-                ]
-            )
-            for m in cell.manipulators
-        ]
-    )
+
+    def change(link: arm.Link) -> arm.Link:
+        kept = msgspec.structs.replace(link.dynamics, damping=0.0, friction=0.0)
+        return link.replace(dynamics=kept)
+
+    return with_links(cell, change)
 
 
 @pytest.mark.parametrize("kind", HEAVY)

@@ -14,7 +14,7 @@ from armillary.errors import ShapeError
 from armillary.spatial import rotation
 from armillary.spatial.pose import Pose
 from arms import ScaraForward
-from masses import vectors, with_inertias
+from masses import vectors, with_drives, with_inertias
 
 Array = np.ndarray
 Function = Callable[..., Any]
@@ -60,23 +60,6 @@ def assert_derivatives(cell: arm.Cell, given: Array, **about: Any) -> None:
         assert_near(M @ forward[k], sign * right + 0.0 * M, 1e-8)
 
 
-def with_dynamics(cell: arm.Cell, seed: int) -> arm.Cell:
-    """Return a cell whose joints have motors, friction and springs, at random."""
-    rng = np.random.default_rng(seed)
-    fields = ("motor_inertia", "damping", "friction", "stiffness", "rest")
-    manipulators = []
-    for manipulator in cell.manipulators:
-        links = []
-        for link, drives in zip(manipulator.links, manipulator.drives, strict=True):
-            if len(drives) == 1:
-                drawn = dict(zip(fields, rng.uniform(0.1, 2.0, 5), strict=True))
-                links.append(link.replace(dynamics=arm.JointDynamics(**drawn)))
-            else:
-                links.append(link)
-        manipulators.append(manipulator.replace(links=links))
-    return cell.replace(manipulators=manipulators)
-
-
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_derivatives_are_those_of_differences(name: str) -> None:
     cell = with_inertias(arm.example(name), 0)
@@ -84,13 +67,13 @@ def test_derivatives_are_those_of_differences(name: str) -> None:
 
 
 def test_loops_with_motors_friction_and_springs() -> None:
-    cell = with_dynamics(with_inertias(arm.example("delta"), 0), 1)
+    cell = with_drives(with_inertias(arm.example("delta"), 0), 1)
     q, qd, qdd = vectors(cell, 2, 4)
     assert_derivatives(cell, np.array([q, qd + np.sign(qd), qdd]))
 
 
 def test_motors_friction_and_springs_of_an_arm() -> None:
-    cell = with_dynamics(with_inertias(arm.example("pan_tilt"), 3), 4)
+    cell = with_drives(with_inertias(arm.example("pan_tilt"), 3), 4)
     q, qd, qdd = vectors(cell, 5, 4)
     assert_derivatives(cell, np.array([q, qd + np.sign(qd), qdd]))
 
@@ -120,7 +103,7 @@ def test_long_chains_run_as_python(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_couplings_branches_and_curved_joints(random_cell: Any) -> None:
     for seed in range(3):
-        cell = with_dynamics(with_inertias(random_cell(seed), seed), seed)
+        cell = with_drives(with_inertias(random_cell(seed), seed), seed)
         q, qd, qdd = vectors(cell, seed, 3)
         assert_derivatives(cell, np.array([q, qd + np.sign(qd), qdd]))
 

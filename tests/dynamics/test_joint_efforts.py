@@ -6,29 +6,9 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary.dynamics import forward
-from armillary.dynamics.setting import Setting
 from armillary.model.tree import Tree
-from masses import vectors, with_inertias
+from masses import vectors, with_drives, with_inertias
 from random_cells import CellMaker
-
-
-def with_motors(cell: arm.Cell, seed: int) -> arm.Cell:
-    """Return a cell whose joints have motors, friction and springs, at random."""
-    rng = np.random.default_rng(seed)
-    names = ("motor_inertia", "gear_ratio", "damping", "friction", "stiffness", "rest")
-    manipulators = []
-    for manipulator in cell.manipulators:
-        links = []
-        for link in manipulator.links:
-            given = dict(zip(names, rng.uniform(0.1, 2.0, 6).tolist(), strict=True))
-            links.append(
-                link.replace(dynamics=arm.JointDynamics(**given))
-                if link.has_coordinate
-                else link
-            )
-        manipulators.append(manipulator.replace(links=links))
-    return cell.replace(manipulators=manipulators)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -36,7 +16,7 @@ def test_joints_need_what_their_motors_and_springs_take(
     random_cell: CellMaker, seed: int
 ) -> None:
     bare = with_inertias(random_cell(seed), seed)
-    cell = with_motors(bare, seed)
+    cell = with_drives(bare, seed)
     q, qd, qdd = vectors(cell, seed)
     expected = bare.inverse_dynamics()(q, qd, qdd)
     mass = bare.mass_matrix()(q)
@@ -63,22 +43,10 @@ def test_joints_need_what_their_motors_and_springs_take(
     )
 
 
-def test_articulated_bodies_have_the_same_motors() -> None:
-    cell = with_motors(with_inertias(arm.example("ur5e_on_oval"), 2), 2)
-    given = vectors(cell, 3)
-    found = [
-        Setting(cell.workcell).kernel(
-            ("forward", method), method, ("qd", "torque"), output="qdd"
-        )
-        for method in (forward.by_mass_matrix, forward.by_articulated_bodies)
-    ]
-    np.testing.assert_allclose(*(each(*given) for each in found), rtol=1e-9, atol=1e-9)
-
-
 def test_passive_joints_of_loops_have_friction_too() -> None:
     """Power is conserved: what friction takes is what independent joints put in."""
     bare = with_inertias(arm.example("five_bar"), 0)
-    cell = with_motors(bare, 0)
+    cell = with_drives(bare, 0)
     q, qd, _ = vectors(cell, 1)
     q = cell.home.q + 0.2 * (q - cell.home.q)
     more = cell.bias_torque()(q, qd) - bare.bias_torque()(q, qd)

@@ -10,7 +10,7 @@ import pytest
 import armillary as arm
 from armillary.errors import ModelError, UnknownName
 from armillary.spatial.pose import Pose
-from masses import vectors, with_inertias
+from masses import vectors, with_inertias, with_links
 
 EXAMPLES = ("irb2400", "ur5e_on_oval", "scara", "pan_tilt", "delta")
 
@@ -86,12 +86,7 @@ def test_a_payload_is_identified_without_an_inertia() -> None:
 
 def test_links_need_no_inertia() -> None:
     cell = arm.example("irb2400")
-    cell = cell.replace(
-        manipulators=[
-            m.replace(links=[link.replace(inertia=None) for link in m.links])
-            for m in cell.manipulators
-        ]
-    )
+    cell = with_links(cell, lambda link: link.replace(inertia=None))
     Y = cell.inertial_regressor()(*vectors(cell, 0, 2))
     assert Y.shape == (2, 6, len(cell.inertial_parameters()))
     assert np.abs(Y).max() > 1.0
