@@ -113,6 +113,14 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
         6,
         lambda x: vector.multiply(rot.exp(x[:3]), vector.skew(x[3:])),
     ),
+    "vector.add_rows": (
+        6,
+        lambda x: vector.add_rows(rot.exp(x[:3]), vector.skew(x[3:])),
+    ),
+    "vector.subtract_rows": (
+        6,
+        lambda x: vector.subtract_rows(rot.exp(x[:3]), vector.skew(x[3:])),
+    ),
     "vector.skew": (3, vector.skew),
     "vector.determinant": (6, lambda x: vector.determinant((x[:3], x[3:], x[:3]))),
     "vector.largest": (3, lambda x: vector.largest((x[0], x[1] - 9.0, x[2]))),

@@ -32,12 +32,13 @@ from armillary.spatial.vector import (
     Number,
     Vector3,
     add,
+    add_rows,
     apply,
     cross,
     multiply,
     scale,
     skew,
-    subtract,
+    subtract_rows,
     transpose,
 )
 from armillary.spatial.vector import Rows as Rows3
@@ -66,7 +67,7 @@ class VelocityInertia(NamedTuple):
 
     def __add__(self, other: Self) -> Self:  # type: ignore[override]
         """Return the sum; same frame."""
-        return type(self)(add(self.p, other.p), _sum(self.N, other.N))
+        return type(self)(add(self.p, other.p), add_rows(self.N, other.N))
 
     def apply(self, V: Vector6) -> Vector6:
         """Return B V."""
@@ -83,7 +84,7 @@ class VelocityInertia(NamedTuple):
         p = apply(R, self.p)
         turned = multiply(multiply(R, self.N), transpose(R))
         return type(self)(
-            p, _difference(turned, multiply(skew(X_AB.position), skew(p)))
+            p, subtract_rows(turned, multiply(skew(X_AB.position), skew(p)))
         )
 
 
@@ -166,11 +167,3 @@ def _rates_of_weights(bodies: Multibody, rates: Mapping[int, Number]) -> Weights
         own = bodies.weights[k]
         found[k] = dict(zip(own, bodies.rates_of([*own.values()], rates), strict=True))
     return found
-
-
-def _sum(a: Rows3, b: Rows3) -> Rows3:
-    return add(a[0], b[0]), add(a[1], b[1]), add(a[2], b[2])
-
-
-def _difference(a: Rows3, b: Rows3) -> Rows3:
-    return subtract(a[0], b[0]), subtract(a[1], b[1]), subtract(a[2], b[2])

@@ -31,6 +31,7 @@ from armillary.spatial.vector import (
     Rows,
     Vector3,
     add,
+    add_rows,
     apply,
     cross,
     dot,
@@ -102,10 +103,9 @@ class Behind:
 
     def add(self, other: Behind) -> None:
         """Count another body in."""
-        x, y, z = (add(a, b) for a, b in zip(self.flow, other.flow, strict=True))
         self.inertia += other.inertia
         self.momentum = add(self.momentum, other.momentum)
-        self.flow = x, y, z
+        self.flow = add_rows(self.flow, other.flow)
         self.wrench = add6(self.wrench, other.wrench)
 
     def needs(self, change: Change) -> Vector6:

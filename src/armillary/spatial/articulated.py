@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple, Self
 
 from armillary.spatial.inertia import SpatialInertia
@@ -12,12 +11,13 @@ from armillary.spatial.vector import (
     Rows,
     Vector3,
     add,
+    add_rows,
     apply,
     multiply,
     negate,
     scale,
     skew,
-    subtract,
+    subtract_rows,
     transpose,
 )
 
@@ -47,7 +47,7 @@ class ArticulatedInertia(NamedTuple):
     def __add__(self, other: Self) -> Self:  # type: ignore[override]
         """Return the sum; same frame."""
         pairs = zip(self, other, strict=True)
-        return type(self)(*(_each(add, a, b) for a, b in pairs))
+        return type(self)(*(add_rows(a, b) for a, b in pairs))
 
     def apply(self, V: Vector6) -> Vector6:
         """Return the momentum of a twist."""
@@ -60,9 +60,9 @@ class ArticulatedInertia(NamedTuple):
         """Return this less U W', which is symmetric."""
         u, x, v, y = U[:3], U[3:], W[:3], W[3:]
         return type(self)(
-            _each(subtract, self.linear, _outer(u, v)),
-            _each(subtract, self.mixed, _outer(u, y)),
-            _each(subtract, self.rotational, _outer(x, y)),
+            subtract_rows(self.linear, _outer(u, v)),
+            subtract_rows(self.mixed, _outer(u, y)),
+            subtract_rows(self.rotational, _outer(x, y)),
         )
 
     def transformed(self, X_AB: Pose) -> Self:
@@ -75,13 +75,9 @@ class ArticulatedInertia(NamedTuple):
         linear, H, inertia = (multiply(multiply(R, m), transpose(R)) for m in self)
         M = _mirrored(linear)
         PM, PH = multiply(P, M), multiply(P, H)
-        both = _each(add, PH, transpose(PH))
-        moved = _each(subtract, _each(add, inertia, both), multiply(PM, P))
-        return type(self)(M, _each(add, H, transpose(PM)), _mirrored(moved))
-
-
-def _each(operation: Callable[[Vector3, Vector3], Vector3], a: Rows, b: Rows) -> Rows:
-    return operation(a[0], b[0]), operation(a[1], b[1]), operation(a[2], b[2])
+        both = add_rows(PH, transpose(PH))
+        moved = subtract_rows(add_rows(inertia, both), multiply(PM, P))
+        return type(self)(M, add_rows(H, transpose(PM)), _mirrored(moved))
 
 
 def _outer(a: Vector3, b: Vector3) -> Rows:

@@ -18,6 +18,7 @@ from armillary.spatial.vector import (
     Rows,
     Vector3,
     add,
+    add_rows,
     apply,
     are_floats,
     cross,
@@ -68,7 +69,9 @@ class SpatialInertia(msgspec.Struct, frozen=True):
         """
         m, c = number(mass), vector(centre)
         moment = scale(m, c)
-        return SpatialInertia(m, moment, _add(rows(rotational), _of_point(c, moment)))
+        return SpatialInertia(
+            m, moment, add_rows(rows(rotational), _of_point(c, moment))
+        )
 
     @staticmethod
     def from_second_moment(
@@ -120,7 +123,7 @@ class SpatialInertia(msgspec.Struct, frozen=True):
         return SpatialInertia(
             self.mass + other.mass,
             add(self.first_moment, other.first_moment),
-            _add(self.rotational, other.rotational),
+            add_rows(self.rotational, other.rotational),
         )
 
     def transformed(self, X_AB: Pose) -> SpatialInertia:
@@ -134,7 +137,7 @@ class SpatialInertia(msgspec.Struct, frozen=True):
         return SpatialInertia(
             self.mass,
             add(turned, shift),
-            _add(
+            add_rows(
                 _turned(X_AB.rotation, self.rotational),
                 _of_point(p, add(scale(2.0, turned), shift)),
             ),
@@ -195,7 +198,7 @@ class SpatialInertia(msgspec.Struct, frozen=True):
             ModelError: There is no mass.
         """
         back = scale(-1.0, self.first_moment)
-        return _add(self.rotational, _of_point(self.centre(), back))
+        return add_rows(self.rotational, _of_point(self.centre(), back))
 
     def fault(self) -> InertiaFault | None:
         """Return why no rigid body has this inertia of floats; None if one has.
@@ -273,10 +276,6 @@ def _symmetric(
     xx: Number, yy: Number, zz: Number, xy: Number, xz: Number, yz: Number
 ) -> Rows:
     return (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
-
-
-def _add(m: Rows, n: Rows) -> Rows:
-    return add(m[0], n[0]), add(m[1], n[1]), add(m[2], n[2])
 
 
 def _of_point(p: Vector3, u: Vector3) -> Rows:

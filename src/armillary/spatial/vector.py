@@ -162,6 +162,16 @@ def multiply(m: Rows, n: Rows) -> Rows:
     )
 
 
+def add_rows(m: Rows, n: Rows) -> Rows:
+    """Return m + n."""
+    return add(m[0], n[0]), add(m[1], n[1]), add(m[2], n[2])
+
+
+def subtract_rows(m: Rows, n: Rows) -> Rows:
+    """Return m - n."""
+    return subtract(m[0], n[0]), subtract(m[1], n[1]), subtract(m[2], n[2])
+
+
 def skew(a: Vector3) -> Rows:
     """Return [a], the matrix with [a] b = a x b."""
     x, y, z = a
