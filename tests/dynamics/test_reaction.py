@@ -7,6 +7,7 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ModelError, UnknownName
+from armillary.model.tree import Tree
 from masses import heavy_cell, vectors
 
 GRAVITY = np.array([0.0, 0.0, -9.81])
@@ -77,29 +78,15 @@ def test_of_a_link_it_is_what_its_joint_transmits(kind: str) -> None:
     cell = heavy_cell(kind)
     q, qd, qdd = vectors(cell, 3)
     torque = cell.inverse_dynamics()(q, qd, qdd)
-    count = 0
-    for manipulator in cell.manipulators:
-        for link, drives in zip(manipulator.links, manipulator.drives, strict=True):
-            if not drives:
-                continue
-            name = f"{manipulator.name}/{link.name}"
-            place = (
-                list(cell.joint_names).index(link.joint_name or link.name)
-                if (link.joint_name or link.name) in cell.joint_names
-                else count
-            )
-            F = cell.reaction(name)(q, qd, qdd)
-            J = cell.jacobian(name, axes=name)(q)[:, :, place]
-            own = np.array(
-                [
-                    link.dynamics.effort(q[k, place], qd[k, place], qdd[k, place])
-                    for k in range(len(q))
-                ]
-            )
-            found = (J * F).sum(axis=1) + own
-            np.testing.assert_allclose(found, torque[:, place], atol=1e-9)
-            count += 1
-    assert count == len(cell.joint_names)
+    tree = Tree.of(cell.workcell)
+    for i, link in enumerate(tree.joint_links):
+        name, dynamics = tree.name(link), tree.links[link].dynamics
+        F = cell.reaction(name)(q, qd, qdd)
+        J = cell.jacobian(name, axes=name)(q)[:, :, i]
+        motion = np.stack([q[:, i], qd[:, i], qdd[:, i]], axis=1).tolist()
+        own = [dynamics.effort(*row) for row in motion]
+        found = (J * F).sum(axis=1) + own
+        np.testing.assert_allclose(found, torque[:, i], atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["irb2400", "random", "delta", "five_bar"])

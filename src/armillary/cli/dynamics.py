@@ -242,13 +242,7 @@ def _unknown(state: State) -> tuple[list[str], int]:
     tree = state.tree
     fixed = Bodies.of(tree).fixed
     moved = [link for link, (body, _) in sorted(fixed.items()) if body != GROUND]
-    cell = state.cell
-    names = [
-        f"{manipulator.name}/{link.name}"
-        for manipulator in cell.manipulators
-        for link in manipulator.links
-    ]
-    unknown = [names[k] for k in moved if tree.links[k].inertia is None]
+    unknown = [tree.name(k) for k in moved if tree.links[k].inertia is None]
     return unknown, len(moved)
 
 
