@@ -11,6 +11,7 @@ from armillary.dynamics.inverse import inverse_dynamics
 from armillary.dynamics.joint_efforts import joint_dynamics, joint_efforts
 from armillary.dynamics.mass_matrix import mass_matrix
 from armillary.dynamics.multibody import Multibody
+from armillary.dynamics.sparse import add_to
 from armillary.spatial.articulated import ArticulatedInertia
 from armillary.spatial.ldl import SINGULAR, LDLFactor, Rows
 from armillary.spatial.twist import (
@@ -145,8 +146,7 @@ def by_articulated_bodies(
     given = dict(zip(bodies.coordinates.independent, forces, strict=True))
     armatures: dict[int, Number] = {}
     for drive, dynamics in joint_dynamics(bodies):
-        reflected = drive.multiplier**2 * dynamics.armature
-        armatures[drive.of] = armatures.get(drive.of, 0.0) + reflected
+        add_to(armatures, drive.of, drive.multiplier**2 * dynamics.armature)
     steps: list[tuple[list[Vector6], LDLFactor, list[Number]]] = []
     for k in reversed(range(count)):
         articulated, S = inertias[k], bodies.columns[k]

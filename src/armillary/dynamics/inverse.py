@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from armillary.dynamics.joint_efforts import joint_efforts
 from armillary.dynamics.multibody import Accelerations, Multibody
+from armillary.dynamics.sparse import add_to
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.twist import (
     Vector6,
@@ -37,7 +38,7 @@ def inverse_dynamics(
     forces = joint_efforts(bodies, rates, accelerations)
     for columns, F in zip(bodies.columns, wrenches, strict=True):
         for k, column in columns:
-            forces[k] = forces.get(k, 0.0) + power(column, F)
+            add_to(forces, k, power(column, F))
     return bodies.projected(forces)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from armillary.dynamics.multibody import Multibody
+from armillary.dynamics.sparse import add_to
 from armillary.model.drive import Drive
 from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.spatial.vector import Number
@@ -25,11 +26,16 @@ def joint_efforts(
     rates: Mapping[int, Number],
     accelerations: Mapping[int, Number],
 ) -> dict[int, Number]:
-    """Return the forces that coordinates need for them; rates and more are of all."""
+    """Return the forces of coordinates that motors, friction and springs take.
+
+    Args:
+        bodies: In their configuration.
+        rates: Of all coordinates that move.
+        accelerations: Of all coordinates that move.
+    """
     found: dict[int, Number] = {}
     for drive, dynamics in joint_dynamics(bodies):
         by, k = drive.multiplier, drive.of
         rate, acceleration = by * rates.get(k, 0.0), by * accelerations.get(k, 0.0)
-        effort = dynamics.effort(drive.at(bodies.q), rate, acceleration)
-        found[k] = found.get(k, 0.0) + by * effort
+        add_to(found, k, by * dynamics.effort(drive.at(bodies.q), rate, acceleration))
     return found

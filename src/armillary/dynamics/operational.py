@@ -9,6 +9,7 @@ from armillary.dynamics.bodies import GROUND
 from armillary.dynamics.forward import mass_solver
 from armillary.dynamics.mass_matrix import mass_matrix
 from armillary.dynamics.multibody import Multibody
+from armillary.dynamics.sparse import add_to
 from armillary.errors import ModelError
 from armillary.model.frame import FrameRef
 from armillary.spatial.ldl import LDLFactor, Rows, inner
@@ -86,7 +87,7 @@ def torques_of_wrench(
     total: dict[int, Number] = {}
     for task, F in zip(tasks, wrenches, strict=True):
         for k, column in _columns(bodies, task).items():
-            total[k] = total.get(k, 0.0) + power(column, F)
+            add_to(total, k, power(column, F))
     return bodies.projected(total)
 
 

@@ -14,7 +14,7 @@ from armillary.dynamics import momentum as whole
 from armillary.dynamics import reaction as reactions
 from armillary.dynamics.multibody import Multibody
 from armillary.dynamics.operational import TwistRows
-from armillary.dynamics.setting import About, setting_of
+from armillary.dynamics.setting import Options, setting_of
 from armillary.errors import ModelError
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.state_twist import chosen_axes, frame_list
@@ -41,7 +41,7 @@ CENTRE_OF_MASS: Final = "centre of mass"
 """What `momentum` takes besides the names of frames."""
 
 
-def kinetic_energy(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+def kinetic_energy(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
     """Return the kernel of the kinetic energy: (q, qd) to qd' M qd / 2.
 
     Motors count with their inertia behind the gear. Arguments are as for
@@ -50,12 +50,12 @@ def kinetic_energy(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
     Returns:
         A kernel of two (..., n) -> (...,) [J].
     """
-    return setting_of(cell, about).kernel(
+    return setting_of(cell, options).kernel(
         "kinetic_energy", energy.kinetic_energy, ("qd",), output="energy"
     )
 
 
-def potential_energy(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+def potential_energy(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
     """Return the kernel of the potential energy of gravity and springs.
 
     Its derivative by q is `gravity_torque`. A mass at the world's origin and a spring
@@ -65,12 +65,12 @@ def potential_energy(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
     Returns:
         A kernel (..., n) -> (...,) [J].
     """
-    return setting_of(cell, about).kernel(
+    return setting_of(cell, options).kernel(
         "potential_energy", energy.potential_energy, output="energy"
     )
 
 
-def centre_of_mass(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+def centre_of_mass(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
     """Return the kernel of the centre of mass of all links that joints move.
 
     Links that joints= locks count; what stands fixed in the world does not, as in
@@ -83,12 +83,12 @@ def centre_of_mass(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
     Raises:
         ModelError: As for `inverse_dynamics`; or there is no mass, only moments.
     """
-    return setting_of(cell, about).kernel(
+    return setting_of(cell, options).kernel(
         "centre_of_mass", whole.centre_of_mass, output="centre"
     )
 
 
-def centre_of_mass_jacobian(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+def centre_of_mass_jacobian(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
     """Return the kernel of the velocity of `centre_of_mass` per unit rate.
 
     Arguments are as for `inverse_dynamics`.
@@ -96,13 +96,13 @@ def centre_of_mass_jacobian(cell: Workcell, **about: Unpack[About]) -> AnyKernel
     Returns:
         A kernel (..., n) -> (..., 3, n), in the world [m/s].
     """
-    return setting_of(cell, about).kernel(
+    return setting_of(cell, options).kernel(
         "centre_of_mass_jacobian", whole.centre_of_mass_jacobian, output="jacobian"
     )
 
 
 def momentum(
-    cell: Workcell, *, about: str = WORLD, **options: Unpack[About]
+    cell: Workcell, *, about: str = WORLD, **options: Unpack[Options]
 ) -> AnyKernel:
     """Return the kernel of the momentum of all links that joints move.
 
@@ -137,7 +137,7 @@ def momentum(
     )
 
 
-def coriolis_matrix(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+def coriolis_matrix(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
     """Return the kernel of the Coriolis matrix C: (q, qd) to C with M' - 2 C skew.
 
     C qd + g is `bias_torque`, less what friction takes; g is `gravity_torque`, which
@@ -150,7 +150,7 @@ def coriolis_matrix(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
     Returns:
         A kernel of two (..., n) -> (..., n, n) [kg m^2/s, kg m/s or kg/s].
     """
-    return setting_of(cell, about).kernel(
+    return setting_of(cell, options).kernel(
         "coriolis_matrix", coriolis.coriolis_matrix, ("qd",), output="coriolis"
     )
 
@@ -162,7 +162,7 @@ def operational_inertia(
     axes: str = WORLD,
     position: str = "xyz",
     rotation: str = "xyz",
-    **about: Unpack[About],
+    **options: Unpack[Options],
 ) -> AnyKernel:
     """Return the kernel of the inertia that a frame feels like: (J M^-1 J')^-1.
 
@@ -177,7 +177,7 @@ def operational_inertia(
         axes: The frame in whose axes the twist is written; by default the world.
         position: Which linear velocities count, such as `xy`; empty for none.
         rotation: About which axes angular velocities count.
-        about: As for `inverse_dynamics`.
+        options: As for `inverse_dynamics`.
 
     Returns:
         A kernel (..., n) -> (..., k, k) for the k numbers that count, linear first,
@@ -194,7 +194,7 @@ def operational_inertia(
         operational.operational_inertia,
         cell,
         (frame, axes, position, rotation),
-        about,
+        options,
     )
 
 
@@ -205,7 +205,7 @@ def null_space_projector(
     axes: str = WORLD,
     position: str = "xyz",
     rotation: str = "xyz",
-    **about: Unpack[About],
+    **options: Unpack[Options],
 ) -> AnyKernel:
     """Return the kernel of N = 1 - J' (J M^-1 J')^-1 J M^-1, which projects torques.
 
@@ -222,12 +222,12 @@ def null_space_projector(
         operational.null_space_projector,
         cell,
         (frame, axes, position, rotation),
-        about,
+        options,
     )
 
 
 def reaction(
-    cell: Workcell, frame: str, *, axes: str | None = None, **about: Unpack[About]
+    cell: Workcell, frame: str, *, axes: str | None = None, **options: Unpack[Options]
 ) -> AnyKernel:
     """Return the kernel of the wrench that a frame passes on to what it carries.
 
@@ -241,7 +241,7 @@ def reaction(
         cell: Whose joints.
         frame: A frame, or a link.
         axes: The frame in whose axes the wrench is written; by default `frame`.
-        about: As for `inverse_dynamics`.
+        options: As for `inverse_dynamics`.
 
     Returns:
         A kernel of three (..., n), q, qd and qdd, -> (..., 6): the force on what the
@@ -252,15 +252,15 @@ def reaction(
         ModelError: A loop closes around the frame and takes an unknown part of the
             load; and as for `inverse_dynamics`.
     """
-    setting = setting_of(cell, about)
+    setting = setting_of(cell, options)
     tree, bodies = setting.bodies
     name = cell.qualified(frame)
-    key = "cut", name, tuple(about.get("free_bases", ()))
+    key = "cut", name, tuple(options.get("free_bases", ()))
     cut = kept(tree, key, lambda: reactions.Cut.at(tree, bodies, name))
     to = cut.frame if axes is None else cell.frame(axes)
 
-    def equations(bodies: Multibody, held: Any, qd: Any, qdd: Any) -> Any:
-        return reactions.reaction(bodies, cut, held, to, qd, qdd)
+    def equations(bodies: Multibody, carried: Any, qd: Any, qdd: Any) -> Any:
+        return reactions.reaction(bodies, cut, carried, to, qd, qdd)
 
     return setting.kernel(
         ("reaction", cut.frame, cut.bodies, to),
@@ -268,7 +268,7 @@ def reaction(
         ("qd", "qdd"),
         output="wrench",
         frames=[cut.frame, to],
-        held=[cut.inertia(tree, bodies)],
+        further_inertias=[cut.inertia(tree, bodies)],
     )
 
 
@@ -277,7 +277,7 @@ def torque_of_wrench(
     frames: str | Sequence[str],
     *,
     axes: str = WORLD,
-    **about: Unpack[About],
+    **options: Unpack[Options],
 ) -> AnyKernel:
     """Return the kernel of the torques that external wrenches are worth: J' F.
 
@@ -291,7 +291,7 @@ def torque_of_wrench(
         cell: Whose joints.
         frames: The frame at whose origin the wrench acts, or a list of them.
         axes: The frame in whose axes wrenches are written; by default the world.
-        about: As for `inverse_dynamics`; gravity does not matter.
+        options: As for `inverse_dynamics`; gravity does not matter.
 
     Returns:
         A kernel (..., n), (..., 6) -> (..., n), q and a force [N] with a moment [N m],
@@ -311,12 +311,12 @@ def torque_of_wrench(
         wrenches = [wrench] if single else wrench
         return operational.torques_of_wrench(bodies, tasks, list(map(six, wrenches)))
 
-    return setting_of(cell, about).kernel(
+    return setting_of(cell, options).kernel(
         ("torque_of_wrench", tuple(tasks), single),
         equations,
         output="torque",
         frames=[to, *(task.frame for task in tasks)],
-        weighs=False,
+        needs_inertia=False,
         wrench=(6,) if single else (len(tasks), 6),
     )
 
@@ -326,7 +326,7 @@ def _of_task(
     equations: Callable[[Multibody, TwistRows], Any],
     cell: Workcell,
     names: tuple[str, str, str, str],
-    about: About,
+    options: Options,
 ) -> AnyKernel:
     """Return the kernel of a question about some numbers of a frame's twist."""
     frame, axes, position, rotation = names
@@ -334,7 +334,7 @@ def _of_task(
     if not any(rows):
         raise ModelError(f"{question} must ask for a direction or a rotation.")
     task = TwistRows(cell.frame(frame), cell.frame(axes), rows)
-    setting = setting_of(cell, about)
+    setting = setting_of(cell, options)
     setting.check_regular()
 
     def of_bodies(bodies: Multibody) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from armillary.dynamics import derivatives, forward, inverse
 from armillary.dynamics import mass_matrix as composite
 from armillary.dynamics.multibody import Multibody
-from armillary.dynamics.setting import About, setting_of
+from armillary.dynamics.setting import Options, setting_of
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.model.workcell import Workcell
 
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-def inverse_dynamics(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+def inverse_dynamics(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
     """Return the kernel of inverse dynamics: (q, qd, qdd) to the torques needed.
 
     They are the forces and torques of the joints' motors, tau = M qdd + C qd + g, with
@@ -35,7 +35,7 @@ def inverse_dynamics(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
 
     Args:
         cell: Whose joints.
-        about: What else the question is about, in all questions of dynamics alike:
+        options: Those of all questions of dynamics:
             `joints`, names of the joints that vectors hold, in that order; the others
             are locked at home, or as in `state`. By default all.
             `state`, whose attachments, moved bases and other joints count: a part that
@@ -61,12 +61,12 @@ def inverse_dynamics(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
         StateError: The state is not one of this cell, or a base that is not free moves
             in it.
     """
-    return setting_of(cell, about).kernel(
+    return setting_of(cell, options).kernel(
         "inverse_dynamics", inverse.inverse_dynamics, ("qd", "qdd"), output="torque"
     )
 
 
-def forward_dynamics(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+def forward_dynamics(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
     """Return the kernel of forward dynamics: (q, qd, torque) to accelerations.
 
     The faster of two methods is taken, factors of the mass matrix or articulated
@@ -74,7 +74,7 @@ def forward_dynamics(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
 
     Args:
         cell: Whose joints.
-        about: As for `inverse_dynamics`.
+        options: As for `inverse_dynamics`.
 
     Returns:
         A kernel of three (..., n) -> (..., n) [rad/s^2 or m/s^2].
@@ -83,14 +83,14 @@ def forward_dynamics(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
         ModelError: As for `inverse_dynamics`; or a joint moves no mass, so that its
             acceleration is unknown.
     """
-    setting = setting_of(cell, about)
+    setting = setting_of(cell, options)
     setting.check_regular()
     return setting.kernel(
         "forward_dynamics", forward.forward_dynamics, ("qd", "torque"), output="qdd"
     )
 
 
-def mass_matrix(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+def mass_matrix(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
     """Return the kernel of the joint-space mass matrix, with the motors' inertia.
 
     Arguments are as for `inverse_dynamics`.
@@ -98,12 +98,12 @@ def mass_matrix(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
     Returns:
         A kernel (..., n) -> (..., n, n), symmetric [kg m^2, kg m or kg].
     """
-    return setting_of(cell, about).kernel(
+    return setting_of(cell, options).kernel(
         "mass_matrix", composite.mass_matrix, output="mass_matrix"
     )
 
 
-def gravity_torque(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+def gravity_torque(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
     """Return the kernel of the torques that hold everything at rest: q to g(q).
 
     Arguments are as for `inverse_dynamics`; springs count.
@@ -115,10 +115,12 @@ def gravity_torque(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
     def equations(bodies: Multibody) -> Any:
         return inverse.inverse_dynamics(bodies, bodies.zeros, bodies.zeros)
 
-    return setting_of(cell, about).kernel("gravity_torque", equations, output="torque")
+    return setting_of(cell, options).kernel(
+        "gravity_torque", equations, output="torque"
+    )
 
 
-def bias_torque(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+def bias_torque(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
     """Return the kernel of the torques at steady rates: (q, qd) to C qd + g.
 
     Arguments are as for `inverse_dynamics`; friction and springs count.
@@ -130,12 +132,14 @@ def bias_torque(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
     def equations(bodies: Multibody, qd: Any) -> Any:
         return inverse.inverse_dynamics(bodies, qd, bodies.zeros)
 
-    return setting_of(cell, about).kernel(
+    return setting_of(cell, options).kernel(
         "bias_torque", equations, ("qd",), output="torque"
     )
 
 
-def inverse_dynamics_derivatives(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+def inverse_dynamics_derivatives(
+    cell: Workcell, **options: Unpack[Options]
+) -> AnyKernel:
     """Return the kernel of the exact derivatives of `inverse_dynamics`.
 
     It takes (q, qd, qdd) and returns three matrices, (dtau/dq, dtau/dqd, dtau/dqdd),
@@ -157,7 +161,7 @@ def inverse_dynamics_derivatives(cell: Workcell, **about: Unpack[About]) -> AnyK
         ModelError: As for `inverse_dynamics`.
         NotCompiled: A script that cannot be compiled moves something.
     """
-    return setting_of(cell, about).kernel(
+    return setting_of(cell, options).kernel(
         "inverse_dynamics_derivatives",
         derivatives.inverse_dynamics_derivatives,
         ("qd", "qdd"),
@@ -165,7 +169,9 @@ def inverse_dynamics_derivatives(cell: Workcell, **about: Unpack[About]) -> AnyK
     )
 
 
-def forward_dynamics_derivatives(cell: Workcell, **about: Unpack[About]) -> AnyKernel:
+def forward_dynamics_derivatives(
+    cell: Workcell, **options: Unpack[Options]
+) -> AnyKernel:
     """Return the kernel of the exact derivatives of `forward_dynamics`.
 
     It takes (q, qd, torque) and returns three matrices, (dqdd/dq, dqdd/dqd,
@@ -183,7 +189,7 @@ def forward_dynamics_derivatives(cell: Workcell, **about: Unpack[About]) -> AnyK
         ModelError: As for `forward_dynamics`.
         NotCompiled: A script that cannot be compiled moves something.
     """
-    setting = setting_of(cell, about)
+    setting = setting_of(cell, options)
     setting.check_regular()
     return setting.kernel(
         "forward_dynamics_derivatives",

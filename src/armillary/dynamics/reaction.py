@@ -88,7 +88,7 @@ def _check_loops(tree: Tree, links: Collection[int], frame: str) -> None:
 def reaction(
     bodies: Multibody,
     cut: Cut,
-    held: SpatialInertia,
+    carried: SpatialInertia,
     axes: FrameRef,
     qd: Sequence[Number],
     qdd: Sequence[Number],
@@ -98,7 +98,7 @@ def reaction(
     Args:
         bodies: In their configuration.
         cut: What is behind it.
-        held: The inertia of `cut.links`.
+        carried: The inertia of `cut.links`.
         axes: The frame in whose axes the wrench is written.
         qd: The rates of the independent coordinates.
         qdd: Their accelerations.
@@ -110,7 +110,7 @@ def reaction(
     moved = ZERO6, bodies.ground
     if holder != GROUND:
         moved = motion.velocity[holder], motion.acceleration[holder]
-    total = inertial_wrench(held, *moved)
+    total = inertial_wrench(carried, *moved)
     for k in cut.bodies:
         total = add6(total, transform_wrench(bodies.poses[k], wrenches[k]))
     found = inverse_transform_wrench(X, total)

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from armillary.dynamics.bodies import GROUND
 from armillary.dynamics.multibody import Multibody
-from armillary.dynamics.setting import About, Setting, setting_of
+from armillary.dynamics.setting import Options, Setting, setting_of
+from armillary.dynamics.sparse import add_to
 from armillary.errors import ModelError, quote
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.model.frame import FrameRef
@@ -33,7 +34,7 @@ COUNT = 10
 
 
 def inertial_regressor(
-    cell: Workcell, links: Sequence[str] | None = None, **about: Unpack[About]
+    cell: Workcell, links: Sequence[str] | None = None, **options: Unpack[Options]
 ) -> AnyKernel:
     """Return the kernel of the regressor Y: (q, qd, qdd) to a matrix.
 
@@ -47,7 +48,7 @@ def inertial_regressor(
         cell: Whose joints.
         links: Names of links, each with ten columns in this order; by default all that
             joints move, or that are fixed to these, in the order of the cell.
-        about: As for `inverse_dynamics`.
+        options: As for `inverse_dynamics`.
 
     Returns:
         A kernel of three (..., n) -> (..., n, 10 k) for k links: torques [N m or N] per
@@ -60,7 +61,7 @@ def inertial_regressor(
         ModelError: `links` is empty, or names a link twice or another frame.
         StateError: As for `inverse_dynamics`.
     """
-    setting = setting_of(cell, about)
+    setting = setting_of(cell, options)
     chosen = _links(setting, links)
 
     def equations(bodies: Multibody, qd: Any, qdd: Any) -> Any:
@@ -72,12 +73,12 @@ def inertial_regressor(
         ("qd", "qdd"),
         output="regressor",
         frames=[FrameRef(link, IDENTITY) for link in chosen],
-        weighs=False,
+        needs_inertia=False,
     )
 
 
 def inertial_parameters(
-    cell: Workcell, links: Sequence[str] | None = None, **about: Unpack[About]
+    cell: Workcell, links: Sequence[str] | None = None, **options: Unpack[Options]
 ) -> npt.NDArray[np.float64]:
     """Return the inertial parameters phi of links, for `inertial_regressor`.
 
@@ -86,7 +87,7 @@ def inertial_parameters(
     Args:
         cell: Whose links.
         links: As for `inertial_regressor`.
-        about: As there; `state` and `free_bases` decide which links move.
+        options: As there; `state` and `free_bases` decide which links move.
 
     Returns:
         Shape (10 k,), in the order and units of the columns of the regressor.
@@ -95,7 +96,7 @@ def inertial_parameters(
         UnknownName: A link or a manipulator does not exist.
         ModelError: As for `inertial_regressor`.
     """
-    setting = setting_of(cell, about)
+    setting = setting_of(cell, options)
     found = [cell.links[link].inertia for link in _links(setting, links)]
     rows = [(each or SpatialInertia.zero()).parameters for each in found]
     return np.array(rows, dtype=np.float64).ravel()
@@ -163,7 +164,7 @@ def regressor(
         for k, S in columns[body]:
             powers = _powers(inverse_transform_twist(at, S), V, A)
             for force, power in zip(forces, powers, strict=True):
-                force[k] = force.get(k, 0.0) + power
+                add_to(force, k, power)
         whole += map(bodies.projected, forces)
     return [list(row) for row in zip(*whole, strict=True)]
 

@@ -34,7 +34,7 @@ from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Number, Vector3, vector
 from armillary.trace import Program
 
-__all__ = ["EARTH", "About", "Setting", "setting_of"]
+__all__ = ["EARTH", "Options", "Setting", "setting_of"]
 
 EARTH: Final = (0.0, 0.0, -9.81)
 """The acceleration of falling bodies [m/s^2], z being up."""
@@ -51,7 +51,7 @@ SAMPLES: Final = 3
 Equations = Callable[..., Any]
 
 
-class About(TypedDict, total=False):
+class Options(TypedDict, total=False):
     """The options that all questions of dynamics have; see `inverse_dynamics`."""
 
     joints: Joints
@@ -61,16 +61,16 @@ class About(TypedDict, total=False):
     dtype: npt.DTypeLike
 
 
-def setting_of(cell: Workcell, about: About) -> Setting:
+def setting_of(cell: Workcell, options: Options) -> Setting:
     """Return what a question is about.
 
     Raises:
         UnknownName: There is no such option.
     """
-    for name in about:
-        if name not in About.__annotations__:
-            raise unknown("option of dynamics", name, About.__annotations__)
-    return Setting(cell, **about)
+    for name in options:
+        if name not in Options.__annotations__:
+            raise unknown("option of dynamics", name, Options.__annotations__)
+    return Setting(cell, **options)
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ class Setting:
         output: str | tuple[str, ...],
         frames: Sequence[FrameRef] = (),
         repeated: Repeated | None = None,
-        held: Sequence[SpatialInertia] = (),
-        weighs: bool = True,
+        further_inertias: Sequence[SpatialInertia] = (),
+        needs_inertia: bool = True,
         **more: tuple[int, ...],
     ) -> AnyKernel:
         """Return the kernel of a question, which the cell keeps.
@@ -114,14 +114,14 @@ class Setting:
 
         Args:
             question: Its name, or that and what else differs between questions.
-            equations: Takes a `Multibody`, `held`, and what is given for each further
-                input.
+            equations: Takes a `Multibody`, `further_inertias`, and what is given for
+                each further input.
             vectors: The names of inputs that have a number for each coordinate.
             output: Name of the output, or of each of several.
             frames: Frames whose poses the answer depends on, besides those of bodies.
             repeated: How the equations are evaluated again and again.
-            held: Further inertias that the answer depends on.
-            weighs: Whether it depends on masses at all.
+            further_inertias: Those that the answer depends on, besides those of bodies.
+            needs_inertia: Whether it is refused where no body has an inertia.
             more: Shapes of further inputs.
 
         Raises:
@@ -134,8 +134,8 @@ class Setting:
         is_bound = self.state is not None or self.gravity is not None
         state = self._state
         tree, bodies = self.bodies
-        own = self._inertias(tree, bodies, weighs=weighs)
-        inertias, moving = [*own, *held], len(own)
+        own = self._inertias(tree, bodies, is_needed=needs_inertia)
+        inertias, moving = [*own, *further_inertias], len(own)
         gravity = _gravity(self.gravity)
         before: dict[str, tuple[int, ...]] = {}
         if is_bound:
@@ -154,16 +154,7 @@ class Setting:
                     given = given[2:]
                 if free:
                     now, given = _freed(now, free, given[0]), given[1:]
-                first = len(whole)
-                independent = *range(first, first + 6 * len(free)), *selection.inputs
-                at = Multibody(
-                    now,
-                    Bodies.of(now, free, first),
-                    [*whole, *[0.0] * (6 * len(free))],
-                    Coordinates(independent, selection.passive),
-                    masses[:moving],
-                    falling,
-                )
+                at = self._multibody(now, whole, selection, masses[:moving], falling)
                 return equations(at, *masses[moving:], *given)
 
             return program_of(
@@ -243,6 +234,29 @@ class Setting:
                 "dynamics=JointDynamics(motor_inertia=...)."
             )
 
+    def _multibody(
+        self,
+        tree: Tree,
+        positions: Sequence[Number],
+        selection: Inputs,
+        inertias: Sequence[SpatialInertia],
+        gravity: Vector3,
+    ) -> Multibody:
+        """Return the bodies with all joints at positions, passive ones last.
+
+        Behind these are six coordinates for each free base.
+        """
+        free, first = self._free, len(positions)
+        independent = *range(first, first + 6 * len(free)), *selection.inputs
+        return Multibody(
+            tree,
+            Bodies.of(tree, free, first),
+            [*positions, *[0.0] * (6 * len(free))],
+            Coordinates(independent, selection.passive),
+            inertias,
+            gravity,
+        )
+
     @property
     def bodies(self) -> tuple[Tree, Bodies]:
         """Return the tree of the state, and its bodies.
@@ -276,14 +290,14 @@ class Setting:
         return found
 
     def _inertias(
-        self, tree: Tree, bodies: Bodies, *, weighs: bool = True
+        self, tree: Tree, bodies: Bodies, *, is_needed: bool = True
     ) -> list[SpatialInertia]:
         def found() -> tuple[list[SpatialInertia], bool]:
             inertias = bodies.inertias(tree)
             return inertias, any(any(each.parameters) for each in inertias)
 
         inertias, is_known = kept(tree, ("inertias", self._free), found)
-        if weighs and not is_known:
+        if is_needed and not is_known:
             raise ModelError(
                 "Nothing that joints move has an inertia here, so there are no "
                 "dynamics. Give links theirs: Link(inertia=SpatialInertia."
