@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary.errors import ModelError, ShapeError, StateError, UnknownName
+from armillary.errors import (
+    KernelError,
+    ModelError,
+    ShapeError,
+    StateError,
+    UnknownName,
+)
 from masses import vectors, with_inertias
 
 BOX = arm.SpatialInertia.from_centre(
@@ -228,3 +234,81 @@ def test_long_chains() -> None:
     M = cell.mass_matrix()(q)
     whole = M @ qdd + cell.bias_torque()(q, qd)
     np.testing.assert_allclose(whole, torque, rtol=1e-9, atol=1e-6)
+
+
+class Scissors(arm.Joint):
+    """A table on crossed beams, which has no pose at greater `q`."""
+
+    beam: float  # [m]
+
+    def pose(self, q: float) -> arm.Pose:
+        """Return the pose with feet at a distance `q`."""
+        return arm.Pose.translation(0.0, 0.0, np.sqrt(self.beam**2 - q * q))
+
+
+@pytest.mark.parametrize("limits", [arm.Limits(), arm.Limits(lower=0.01, upper=0.09)])
+def test_a_joint_may_have_no_pose_beyond_its_limits(limits: arm.Limits) -> None:
+    """Masses are looked for where joints can be, and NaN is not taken for no mass."""
+    table = arm.Link(
+        name="table",
+        parent="foot",
+        joint=Scissors(beam=0.1),
+        limits=limits,
+        inertia=BOX,
+    )
+    lift = arm.Manipulator(name="lift", links=[arm.Link(name="foot"), table])
+    cell = arm.Cell(manipulators=[lift])
+    q, qd = np.array([0.06]), np.array([0.2])
+    torque = cell.inverse_dynamics()(q, qd, [0.3])
+    np.testing.assert_allclose(cell.forward_dynamics()(q, qd, torque), [0.3])
+
+
+def test_where_locked_joints_are_is_not_remembered() -> None:
+    """A mast with a bob on its axis moves no mass, until the boom is lowered."""
+    bob = arm.SpatialInertia.from_centre(2.0, (0.0, 0.0, 0.5), np.zeros((3, 3)))
+    mast = arm.Link(name="mast", parent="foot", joint=arm.joints.Revolute())
+    boom = arm.Link(
+        name="boom",
+        parent="mast",
+        joint=arm.joints.Revolute(axis=(0, 1, 0)),
+        inertia=bob,
+    )
+    crane = arm.Manipulator(name="crane", links=[arm.Link(name="foot"), mast, boom])
+    cell = arm.Cell(manipulators=[crane])
+    up, level = cell.home, cell.home.replace(q=[0.0, np.pi / 2])
+    for state, expected in ((up, np.nan), (level, 1.0 / (2.0 * 0.5**2)), (up, np.nan)):
+        turn = cell.forward_dynamics(state=state, joints=cell.joint_names[:1])
+        np.testing.assert_allclose(turn([0.0], [0.0], [1.0]), [expected])
+
+
+def test_joints_are_a_list() -> None:
+    """What can be read only once would leave a kernel of no joints behind."""
+    cell = with_inertias(arm.example("irb2400"), 0)
+    names = cell.joint_names[2:4]
+    for wrong in ((name for name in names), set(names), 3):
+        for state in (None, cell.home):
+            with pytest.raises(ModelError, match="joints= takes a list of names"):
+                cell.mass_matrix(joints=wrong, state=state)  # pyright: ignore[reportArgumentType]
+    for given in (names, list(names), np.array(names)):
+        M = cell.mass_matrix(joints=given)
+        assert M([0.1, 0.2]).shape == (2, 2)
+    for links in ((name for name in names), 3):
+        with pytest.raises(ModelError, match="links= takes a list of names"):
+            cell.inertial_regressor(links)  # pyright: ignore[reportArgumentType]
+
+
+def test_faults_of_types_are_explained() -> None:
+    cell = with_inertias(arm.example("irb2400"), 0)
+    with pytest.raises(KernelError, match="'double!' is not a dtype"):
+        cell.inverse_dynamics(dtype="double!")
+    with pytest.raises(UnknownName, match="no frame named"):
+        cell.reaction(["tool0"])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ModelError, match="position= takes letters of 'xyz'"):
+        cell.operational_inertia("tool0", position=None)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ModelError, match="None of the joints moves the frame"):
+        cell.operational_inertia("tool0", joints=[])
+    with pytest.raises(ModelError, match="Nothing moves here"):
+        cell.simulate(cell.home, dt=0.01, steps=2, joints=[])
+    drone = arm.Cell(manipulators=[part("drone")])
+    with pytest.raises(ModelError, match="named in free_bases="):
+        drone.mass_matrix()

@@ -109,7 +109,7 @@ def massless(bodies: Multibody) -> set[int]:
     """Return the independent coordinates whose acceleration takes no force, of floats.
 
     They are those at which the mass matrix, eliminated from the leaves on, has a pivot
-    of zero.
+    of zero. Where it is NaN, since a joint has no pose there, nothing is known of it.
     """
     order = elimination_order(bodies)
     whole = np.array(mass_matrix(bodies), dtype=np.float64)
@@ -117,7 +117,7 @@ def massless(bodies: Multibody) -> set[int]:
     diagonal = H.diagonal().copy()
     found: set[int] = set()
     for k, i in enumerate(order):
-        if not H[k, k] > SINGULAR * diagonal[k]:
+        if H[k, k] <= SINGULAR * diagonal[k]:
             found.add(bodies.coordinates.independent[i])
             continue
         row = H[k, k + 1 :]

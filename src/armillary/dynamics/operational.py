@@ -106,6 +106,11 @@ def _is_moving(column: Sequence[Number]) -> bool:
 def _solved(bodies: Multibody, task: TwistRows) -> _Solved:
     J = jacobian(bodies, task)
     moving = sum(map(_is_moving, zip(*J, strict=True)))
+    if not moving:
+        raise ModelError(
+            "None of the joints moves the frame, so that it has no operational inertia "
+            "here. Choose a frame that they move."
+        )
     if moving < len(J):
         raise ModelError(
             f"{moving} of the joints move the frame, so that its twist cannot have "

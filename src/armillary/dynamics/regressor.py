@@ -107,7 +107,8 @@ def _links(setting: Setting, names: Sequence[str] | None) -> tuple[int, ...]:
     if names is None:
         fixed = setting.bodies[1].fixed
         return tuple(sorted(k for k, (body, _) in fixed.items() if body != GROUND))
-    if isinstance(names, str) or not len(names):
+    given: Any = names
+    if not isinstance(given, (list, tuple)) or not given:
         raise ModelError(
             f"links= takes a list of names of links, not {quote(names)}; None is all "
             "that joints move."

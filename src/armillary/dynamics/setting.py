@@ -195,26 +195,27 @@ class Setting:
                 of these joints; and as for `kernel`.
         """
         cell, free = self.cell, self._free
-        state = self._state
         tree, bodies = self.bodies
 
         def found() -> list[str]:
             inertias = self._inertias(tree, bodies)
             selection = selection_of(cell, self.joints)
-            first = len(state.positions)
+            # All joints move, also locked ones: the answer is kept for all states.
+            positions = np.array(home(cell).positions)
+            low, high = cell.limits
+            first = len(positions)
             independent = *range(first, first + 6 * len(free)), *selection.inputs
-            passive = tuple(range(len(cell.joint_names), first))
+            passive = tuple(range(len(low), first))
             rng = np.random.default_rng(0)
             singular: set[int] = set(independent)
             for _ in range(1 if passive or len(inertias) > MOST_COMPILED else SAMPLES):
-                q = [*state.positions, *[0.0] * (6 * len(free))]
+                q = positions
                 if not passive:
-                    for k in selection.inputs:
-                        q[k] += rng.uniform(-1.0, 1.0)
+                    q = rng.uniform(np.maximum(low, q - 1.0), np.minimum(high, q + 1.0))
                 at = Multibody(
                     tree,
                     bodies,
-                    q,
+                    [*q.tolist(), *[0.0] * (6 * len(free))],
                     Coordinates(independent, passive),
                     inertias,
                     EARTH,
@@ -301,7 +302,8 @@ class Setting:
             raise ModelError(
                 "Nothing that joints move has an inertia here, so there are no "
                 "dynamics. Give links theirs: Link(inertia=SpatialInertia."
-                "from_centre(...)), or link.inertia_of_shapes(density)."
+                "from_centre(...)), or link.inertia_of_shapes(density). Manipulators "
+                "that float, such as drones, are named in free_bases=."
             )
         return inertias
 

@@ -89,8 +89,8 @@ def simulate(  # noqa: PLR0913
 
     Raises:
         UnknownName: A joint, a manipulator or the method does not exist.
-        ModelError: As for `forward_dynamics`; `dt` is not above 0, `steps` below 0, or
-            `every` does not divide it.
+        ModelError: As for `forward_dynamics`; nothing moves; `dt` is not above 0,
+            `steps` below 0, or `every` does not divide it.
         ShapeError: An array does not fit, also one that the function returns.
         StateError: The state is not one of this cell, or what is locked moves in it.
     """
@@ -103,6 +103,11 @@ def simulate(  # noqa: PLR0913
     moving = selection_of(cell, joints).inputs
     _check_locked(state, moving)
     size = 6 * len(free_bases) + len(moving)
+    if not size:
+        raise ModelError(
+            "Nothing moves here: joints= names no joint, or the cell has none, and "
+            "free_bases= no base."
+        )
     ports = [
         Port("base_poses", (len(free_bases), 4, 4)),
         Port("q", (len(moving),)),

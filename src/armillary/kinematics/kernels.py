@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError
+from armillary.errors import ModelError, quote
 from armillary.kernel import Kernel
+from armillary.kernel.native import real_type
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.bound_state import bound_state, branch_of
 from armillary.kinematics.closing.kernel import Repeated, closed_kernel
@@ -164,15 +165,19 @@ def _found(cell: Workcell, names: tuple[str, ...] | None) -> tuple[int, ...]:
 
 
 def _type_key(dtype: npt.DTypeLike) -> str:
-    return "d" if dtype is np.float64 else np.dtype(dtype).char
+    return "d" if dtype is np.float64 else real_type(dtype).char
 
 
 def listed_joints(joints: Joints) -> tuple[str, ...] | None:
     """Return names of joints as a tuple, which can be a part of a key; None for all.
 
     Raises:
-        ModelError: They are a text, whose letters would be taken for names.
+        ModelError: They are a text, whose letters would be taken for names; or what has
+            no order or can be read only once, such as a set or a generator.
     """
     if isinstance(joints, str):
         raise ModelError(f"joints= takes a list of names, not the text '{joints}'.")
+    given: Any = joints
+    if given is not None and not isinstance(given, (Sequence, np.ndarray)):
+        raise ModelError(f"joints= takes a list of names, not {quote(given)}.")
     return None if joints is None else tuple(joints)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +81,9 @@ def chosen_axes(text: str, what: str) -> tuple[bool, bool, bool]:
     Raises:
         ModelError: It holds other letters, or one twice.
     """
-    if not set(text) <= set("xyz") or len(set(text)) < len(text):
+    given: Any = text
+    is_text = isinstance(given, str)
+    if not is_text or not set(text) <= set("xyz") or len(set(text)) < len(text):
         raise ModelError(f"{what}= takes letters of 'xyz', each once; not '{text}'.")
     return "x" in text, "y" in text, "z" in text
 

@@ -387,7 +387,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         if name == WORLD:
             return IN_WORLD
-        owners = self._bare.get(name, ())
+        owners = self._bare.get(str(name), ())
         if len(owners) > 1:
             choices = ", ".join(f"'{self.manipulators[k].name}/{name}'" for k in owners)
             raise ModelError(f"Frame {quote(name)} is not unique; say {choices}.")
