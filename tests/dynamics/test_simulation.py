@@ -10,6 +10,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import armillary as arm
+from armillary.dynamics import setting
 from armillary.dynamics.integrators import METHODS
 from armillary.errors import ModelError, ShapeError, StateError, UnknownName
 from four_bar import four_bar
@@ -421,3 +422,15 @@ def test_joints_without_mass_are_refused() -> None:
     light = chain(arm.Link(name="light", joint=arm.joints.Revolute()))
     with pytest.raises(ModelError, match="has an inertia"):
         light.simulate(light.home, dt=0.01, steps=1)
+
+
+def test_large_cells_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A simulation runs in compiled code only, so that no size makes it Python."""
+    monkeypatch.setattr(setting, "MOST_COMPILED", 2)
+    large, small = (with_inertias(arm.example("irb2400"), 0) for _ in range(2))
+    path = large.simulate(large.home, dt=1e-3, steps=5)
+    assert large.mass_matrix().operation_count == 0  # it runs as Python
+    monkeypatch.undo()
+    np.testing.assert_allclose(
+        path.q, small.simulate(small.home, dt=1e-3, steps=5).q, atol=1e-14
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -234,6 +236,8 @@ def test_long_chains() -> None:
     M = cell.mass_matrix()(q)
     whole = M @ qdd + cell.bias_torque()(q, qd)
     np.testing.assert_allclose(whole, torque, rtol=1e-9, atol=1e-6)
+    with pytest.raises(KernelError, match="pickle the cell"):
+        pickle.dumps(cell.mass_matrix())
 
 
 class Scissors(arm.Joint):

@@ -42,7 +42,7 @@ EARTH: Final = (0.0, 0.0, -9.81)
 MOST_COMPILED: Final = 128
 """Bodies of a program; with more of them compiling takes longer than it saves.
 
-Loops are solved for in compiled code only, so that cells with loops have no such bound.
+Loops are solved for and simulations run in compiled code only, without such a bound.
 """
 
 SAMPLES: Final = 3
@@ -164,7 +164,9 @@ class Setting:
                 name=question if isinstance(question, str) else question[0],
                 output=output,
                 before=before,
-                is_compiled=moving <= MOST_COMPILED or bool(selection.passive),
+                is_compiled=moving <= MOST_COMPILED
+                or bool(selection.passive)
+                or repeated is not None,
                 **shapes,
             )
 

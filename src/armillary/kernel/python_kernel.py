@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ShapeError
+from armillary.errors import KernelError, ShapeError
 from armillary.kernel.arguments import as_inputs, batch_shape, spread_out
 from armillary.trace import Program
 
@@ -81,6 +81,17 @@ class PythonKernel:
         for array, result in zip(given, results, strict=True):
             array[...] = result
         return cast("Any", out)
+
+    def __reduce__(self) -> Any:
+        """Refuse to be pickled.
+
+        Raises:
+            KernelError: A function that was made at run time has no name to load it by.
+        """
+        raise KernelError(
+            f"'{self.program.name}' runs as Python and cannot be pickled; pickle the "
+            "cell, and ask it again."
+        )
 
     def __repr__(self) -> str:
         return f"<Python function {self.program.name}, {self.dtype}>"
