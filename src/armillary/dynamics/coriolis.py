@@ -89,7 +89,7 @@ class VelocityInertia(NamedTuple):
 
 
 def coriolis_matrix(bodies: Multibody, qd: Sequence[Number]) -> Rows:
-    """Return the matrix C with C qd the forces of motion, row by row.
+    """Return the matrix C with C qd the forces of motion, row by row, shape (n, n).
 
     Echeandia and Wensing, Numerical Methods to Compute the Coriolis Matrix and
     Christoffel Symbols for Rigid-Body Systems (2021), algorithm 1, for joints whose

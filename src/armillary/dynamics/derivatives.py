@@ -24,9 +24,10 @@ class Derivatives(NamedTuple):
     """The partial derivatives of the forces of independent coordinates, row by row.
 
     Attributes:
-        by_q: By positions; of a free base, by a twist of it in the axes of the world.
-        by_qd: By rates.
-        by_qdd: By accelerations: the mass matrix.
+        by_q: By positions, shape (n, n) [N m/rad and the like]; of a free base, by a
+            twist of it in the axes of the world.
+        by_qd: By rates, shape (n, n) [N m s/rad and the like].
+        by_qdd: By accelerations: the mass matrix, shape (n, n).
     """
 
     by_q: Rows
@@ -90,18 +91,18 @@ def _along_loops(
     W, size = bodies.weights, len(bodies.places)
     keys = [(k, i) for k in bodies.coordinates.passive for i in W[k]]
     values = [W[k][i] for k, i in keys]
-    sparse: list[dict[int, dict[int, Number]]] = [{}, {}]
     bends: list[dict[tuple[int, int], Number]] = []
     for j in range(size):
         bend = bodies.rates_of(values, {k: w[j] for k, w in W.items() if j in w})
         bends.append(dict(zip(keys, bend, strict=True)))
     first = bodies.rates_of(values, rates)
     second = jvp(first, [*bodies.directions(rates), *motion])
-    for which, found in enumerate((first, second)):
-        for (k, i), x in zip(keys, found, strict=True):
-            sparse[which].setdefault(k, {})[i] = x
+    once: dict[int, dict[int, Number]] = {}
+    twice: dict[int, dict[int, Number]] = {}
+    for found, values in (once, first), (twice, second):
+        for (k, i), x in zip(keys, values, strict=True):
+            found.setdefault(k, {})[i] = x
     by_q, by_qd, by_qdd = recursion.entries
-    once, twice = sparse
     doubled = {k: {i: 2.0 * x for i, x in row.items()} for k, row in once.items()}
     whole_q = total(
         product(W, by_q, W, size),

@@ -22,14 +22,14 @@ __all__ = ["inertial_wrench", "inverse_dynamics", "transmitted_wrenches"]
 def inverse_dynamics(
     bodies: Multibody, qd: Sequence[Number], qdd: Sequence[Number]
 ) -> list[Number]:
-    """Return the forces of the independent coordinates.
+    """Return the forces of the independent coordinates, shape (n,) [N m or N].
 
     Featherstone, Rigid Body Dynamics Algorithms, table 5.1, in the frames of bodies.
 
     Args:
         bodies: In their configuration.
-        qd: The rates of the independent coordinates.
-        qdd: Their accelerations.
+        qd: The rates of the independent coordinates, shape (n,) [rad/s or m/s].
+        qdd: Their accelerations, shape (n,) [rad/s^2 or m/s^2].
     """
     rates = bodies.all_rates(qd)
     accelerations = bodies.all_accelerations(rates, qdd)
@@ -43,7 +43,7 @@ def inverse_dynamics(
 
 
 def transmitted_wrenches(bodies: Multibody, motion: Accelerations) -> list[Vector6]:
-    """Return the wrench that each body needs from the one that carries it.
+    """Return the wrench [N, N m] that each body needs from the one that carries it.
 
     It is about the origin of the body's frame, and written there. The last is that of
     all, in the world.
@@ -56,5 +56,11 @@ def transmitted_wrenches(bodies: Multibody, motion: Accelerations) -> list[Vecto
 
 
 def inertial_wrench(inertia: SpatialInertia, V: Vector6, A: Vector6) -> Vector6:
-    """Return the wrench that a body needs for a twist and an acceleration."""
+    """Return the wrench I A + V x* I V that a body needs [N, N m].
+
+    Args:
+        inertia: I, about the origin of a frame of the body.
+        V: Its twist there [m/s, rad/s].
+        A: The rate of that, the spatial acceleration [m/s^2, rad/s^2].
+    """
     return add6(inertia.apply(A), cross_wrench(V, inertia.apply(V)))

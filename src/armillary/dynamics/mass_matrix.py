@@ -16,7 +16,7 @@ __all__ = ["entries_of", "mass_matrix"]
 
 
 def mass_matrix(bodies: Multibody) -> Rows:
-    """Return the mass matrix of the independent coordinates, row by row.
+    """Return the mass matrix of the independent coordinates, row by row, shape (n, n).
 
     Featherstone, Rigid Body Dynamics Algorithms, table 6.2; where coordinates follow
     others as p = p(u), W' M W with the rates W of all by those of the independent ones.

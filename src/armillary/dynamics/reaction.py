@@ -93,7 +93,7 @@ def reaction(
     qd: Sequence[Number],
     qdd: Sequence[Number],
 ) -> Vector6:
-    """Return the wrench on what is behind a cut, about the origin of its frame.
+    """Return the wrench [N, N m] on what is behind a cut, about its frame's origin.
 
     Args:
         bodies: In their configuration.
