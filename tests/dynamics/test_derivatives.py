@@ -89,7 +89,7 @@ def test_long_chains_run_as_python(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = with_inertias(arm.example("irb2400"), 8)
     given = vectors(cell, 9, 3)
     compiled = cell.inverse_dynamics_derivatives()(*given)
-    monkeypatch.setattr(setting, "MOST_COMPILED", 3)
+    monkeypatch.setattr(setting, "MOST_BODIES", 3)
     other = with_inertias(arm.example("irb2400"), 8)
     kernel = other.inverse_dynamics_derivatives()
     assert kernel.lanes == 1

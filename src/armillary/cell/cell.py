@@ -13,7 +13,7 @@ import numpy.typing as npt
 from armillary.cell import device, differential_drive, tree_text
 from armillary.cell.methods import asks, asks_of_meshes, edits, edits_with_meshes
 from armillary.collision import check, pairs, violations, with_collisions
-from armillary.dynamics import quantities, regressor, simulation
+from armillary.dynamics import quantities, simulation
 from armillary.dynamics import questions as dynamics
 from armillary.kinematics import (
     all_frames,
@@ -366,8 +366,8 @@ class Cell:
     forward_dynamics = asks(dynamics.forward_dynamics)
     inverse_dynamics_derivatives = asks(dynamics.inverse_dynamics_derivatives)
     forward_dynamics_derivatives = asks(dynamics.forward_dynamics_derivatives)
-    inertial_regressor = asks(regressor.inertial_regressor)
-    inertial_parameters = asks(regressor.inertial_parameters)
+    inertial_regressor = asks(dynamics.inertial_regressor)
+    inertial_parameters = asks(dynamics.inertial_parameters)
     mass_matrix = asks(dynamics.mass_matrix)
     gravity_torque = asks(dynamics.gravity_torque)
     bias_torque = asks(dynamics.bias_torque)

@@ -39,8 +39,8 @@ __all__ = ["EARTH", "Options", "Setting", "setting_of"]
 EARTH: Final = (0.0, 0.0, -9.81)
 """The acceleration of falling bodies [m/s^2], z being up."""
 
-MOST_COMPILED: Final = 128
-"""Bodies of a program; with more of them compiling takes longer than it saves.
+MOST_BODIES: Final = 128
+"""Bodies of a compiled program; with more of them compiling takes longer than it saves.
 
 Loops are solved for and simulations run in compiled code only, without such a bound.
 """
@@ -164,7 +164,7 @@ class Setting:
                 name=question if isinstance(question, str) else question[0],
                 output=output,
                 before=before,
-                is_compiled=moving <= MOST_COMPILED
+                is_compiled=moving <= MOST_BODIES
                 or bool(selection.passive)
                 or repeated is not None,
                 **shapes,
@@ -205,23 +205,15 @@ class Setting:
             # All joints move, also locked ones: the answer is kept for all states.
             positions = np.array(home(cell).positions)
             low, high = cell.limits
-            first = len(positions)
-            independent = *range(first, first + 6 * len(free)), *selection.inputs
-            passive = tuple(range(len(low), first))
+            passive = tuple(range(len(low), len(positions)))
+            selection = selection._replace(passive=passive)
             rng = np.random.default_rng(0)
-            singular: set[int] = set(independent)
-            for _ in range(1 if passive or len(inertias) > MOST_COMPILED else SAMPLES):
+            singular = set(range(len(positions) + 6 * len(free)))
+            for _ in range(1 if passive or len(inertias) > MOST_BODIES else SAMPLES):
                 q = positions
                 if not passive:
                     q = rng.uniform(np.maximum(low, q - 1.0), np.minimum(high, q + 1.0))
-                at = Multibody(
-                    tree,
-                    bodies,
-                    [*q.tolist(), *[0.0] * (6 * len(free))],
-                    Coordinates(independent, passive),
-                    inertias,
-                    EARTH,
-                )
+                at = self._multibody(tree, q.tolist(), selection, inertias, EARTH)
                 singular &= massless(at)
             names = (*cell.joint_names, *cell.passive_names)
             bases = [cell.manipulators[k].name for k in free for _ in range(6)]
