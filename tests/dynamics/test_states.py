@@ -267,6 +267,23 @@ def test_a_joint_may_have_no_pose_beyond_its_limits(limits: arm.Limits) -> None:
     np.testing.assert_allclose(cell.forward_dynamics()(q, qd, torque), [0.3])
 
 
+def test_home_may_be_beyond_limits() -> None:
+    turntable = arm.Link(
+        name="turntable",
+        parent="foot",
+        joint=arm.joints.Revolute(),
+        joint_name="turn",
+        limits=arm.Limits(lower=-0.1, upper=0.1),
+        inertia=BOX,
+    )
+    rest = arm.Posture(name="home", joints=("turn",), q=(3.0,))
+    links = [arm.Link(name="foot"), turntable]
+    stand = arm.Manipulator(name="stand", links=links, postures=(rest,), home="home")
+    cell = arm.Cell(manipulators=[stand])
+    np.testing.assert_array_equal(cell.home.q, [3.0])
+    assert np.isfinite(cell.forward_dynamics()([3.0], [0.0], [1.0])).all()
+
+
 def test_where_locked_joints_are_is_not_remembered() -> None:
     """A mast with a bob on its axis moves no mass, until the boom is lowered."""
     bob = arm.SpatialInertia.from_centre(2.0, (0.0, 0.0, 0.5), np.zeros((3, 3)))

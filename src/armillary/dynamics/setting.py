@@ -212,7 +212,10 @@ class Setting:
             for _ in range(1 if passive or len(inertias) > MOST_BODIES else SAMPLES):
                 q = positions
                 if not passive:
-                    q = rng.uniform(np.maximum(low, q - 1.0), np.minimum(high, q + 1.0))
+                    q = rng.uniform(
+                        np.maximum(low, np.minimum(q, high) - 1.0),
+                        np.minimum(high, np.maximum(q, low) + 1.0),
+                    )
                 at = self._multibody(tree, q.tolist(), selection, inertias, EARTH)
                 singular &= massless(at)
             names = (*cell.joint_names, *cell.passive_names)
