@@ -157,16 +157,15 @@ class Setting:
                 at = self._multibody(now, whole, selection, masses[:moving], falling)
                 return equations(at, *masses[moving:], *given)
 
+            is_small = moving <= MOST_BODIES
             return program_of(
                 of_inputs,
                 now,
                 selection,
+                before,
+                is_small or bool(selection.passive) or repeated is not None,
                 name=question if isinstance(question, str) else question[0],
                 output=output,
-                before=before,
-                is_compiled=moving <= MOST_BODIES
-                or bool(selection.passive)
-                or repeated is not None,
                 **shapes,
             )
 

@@ -171,11 +171,12 @@ def program_of(
     equations: Callable[..., Any],
     tree: Tree,
     selection: Inputs,
+    before: Mapping[str, tuple[int, ...]] = NO_INPUTS,
+    is_compiled: bool = True,
+    /,
     *,
     name: str,
     output: str | tuple[str, ...],
-    before: Mapping[str, tuple[int, ...]] = NO_INPUTS,
-    is_compiled: bool = True,
     **more: tuple[int, ...],
 ) -> Program:
     """Return the program of equations of a tree and the positions of all joints.
@@ -190,10 +191,10 @@ def program_of(
             and for `more`.
         tree: What moves.
         selection: Which joints are q, and what else is an input.
-        name: Of the program.
-        output: Name of its output, or of each where there are several.
         before: Shapes of further inputs before q.
         is_compiled: Whether to trace it; otherwise it runs as Python.
+        name: Of the program.
+        output: Name of its output, or of each where there are several.
         more: Shapes of further inputs behind it.
     """
     bound = {**selection.shapes, **before}
