@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 import armillary as arm
-from benchmarks.robots import ROBOTS, SHARE, urdf_files
+from benchmarks.robots import ROBOTS, SHARE, frictionless, urdf_files
 
 STATES = 100
 TOLERANCE = 1e-9
+OF_DYNAMICS = 1e-12
 
 
 def report() -> Iterator[str]:
@@ -30,7 +31,37 @@ def verdict(path: Path) -> str:
         return f"refused: line {first.split('.urdf:')[-1]}"
     worst, frames = worst_difference(cell, path)
     mark = "agrees" if worst <= TOLERANCE else "DIFFERS"
-    return f"{mark}, {len(cell.joint_names)} joints, {frames} frames, {worst:.1e}"
+    found = f"{mark}, {len(cell.joint_names)} joints, {frames} frames, {worst:.1e}"
+    if not cell.joint_names:
+        return found
+    return f"{found}; dynamics {dynamics_verdict(cell, path)}"
+
+
+def dynamics_verdict(cell: arm.Cell, path: Path) -> str:
+    """Return how far our torques and mass matrices are from Pinocchio's."""
+    import pinocchio as pin
+
+    cell = cell.replace(manipulators=[frictionless(m) for m in cell.manipulators])
+    try:
+        inverse, mass_matrix = cell.inverse_dynamics(), cell.mass_matrix()
+    except arm.errors.ModelError:
+        return "without inertias"
+    model = pin.buildModelFromUrdf(str(path))
+    data = model.createData()
+    rng = np.random.default_rng(0)
+    Q, V, A = rng.uniform(-2.0, 2.0, (3, STATES, len(cell.joint_names)))
+    worst = 0.0
+    for q, v, a, torque, M in zip(
+        Q, V, A, inverse(Q, V, A), mass_matrix(Q), strict=True
+    ):
+        q_pin, rates = as_pinocchio(cell, model, q)
+        theirs = rates.T @ pin.rnea(model, data, q_pin, rates @ v, rates @ a)
+        worst = max(worst, relative(torque, theirs))
+        upper = np.triu(pin.crba(model, data, q_pin))
+        whole = rates.T @ (upper + np.triu(upper, 1).T) @ rates
+        worst = max(worst, relative(M, whole))
+    mark = "agree" if worst <= OF_DYNAMICS else "DIFFER"
+    return f"{mark}, {worst:.1e}"
 
 
 def worst_difference(cell: arm.Cell, path: Path) -> tuple[float, int]:
@@ -42,7 +73,7 @@ def worst_difference(cell: arm.Cell, path: Path) -> tuple[float, int]:
     names = [
         f.name
         for f in model.frames
-        if f.type == pin.FrameType.BODY and f.name in cell.manipulators[0].places
+        if f.type == pin.FrameType.BODY and f.name in cell.manipulators[0].frame_refs
     ]
     ids = [model.getFrameId(name, pin.FrameType.BODY) for name in names]
     rng = np.random.default_rng(0)
