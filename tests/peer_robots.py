@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,15 @@ def as_pinocchio(
 def without_joint_dynamics(cell: arm.Cell) -> arm.Cell:
     """Return a cell without friction and motors, which Pinocchio leaves out too."""
     return with_links(cell, lambda link: link.replace(dynamics=NO_DYNAMICS))
+
+
+def robot_pair(name: str, caplog: Any) -> tuple[arm.Cell, Any, Any]:
+    """Return a robot here, Pinocchio, and the robot there."""
+    pin = pytest.importorskip("pinocchio")
+    caplog.set_level(logging.ERROR, logger="armillary")
+    path = robot_file(name)
+    cell = without_joint_dynamics(arm.load(path))
+    return cell, pin, pin.buildModelFromUrdf(str(path))
 
 
 def symmetric(upper: np.ndarray) -> np.ndarray:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import numpy as np
 import pytest
 
 import armillary as arm
-from peer_robots import as_pinocchio, robot_file, symmetric, without_joint_dynamics
+from peer_robots import (
+    as_pinocchio,
+    robot_pair,
+    symmetric,
+)
 
 pytestmark = pytest.mark.peers
 
@@ -26,11 +29,7 @@ STATES = 10
 @pytest.fixture(params=ROBOTS)
 def pair(request: Any, caplog: Any) -> tuple[arm.Cell, Any, Any]:
     """Return a robot here and there."""
-    pin = pytest.importorskip("pinocchio")
-    caplog.set_level(logging.ERROR, logger="armillary")
-    path = robot_file(request.param)
-    cell = without_joint_dynamics(arm.load(path))
-    return cell, pin, pin.buildModelFromUrdf(str(path))
+    return robot_pair(request.param, caplog)
 
 
 def test_energies_and_momenta_agree(pair: tuple[arm.Cell, Any, Any]) -> None:

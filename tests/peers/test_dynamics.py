@@ -13,6 +13,7 @@ from armillary.spatial.pose import Pose
 from peer_robots import (
     as_pinocchio,
     robot_file,
+    robot_pair,
     symmetric,
     without_joint_dynamics,
 )
@@ -33,11 +34,7 @@ STATES = 20
 @pytest.fixture(params=ROBOTS)
 def pair(request: Any, caplog: Any) -> tuple[arm.Cell, Any, Any]:
     """Return a robot here and there."""
-    pin = pytest.importorskip("pinocchio")
-    caplog.set_level(logging.ERROR, logger="armillary")
-    path = robot_file(request.param)
-    cell = without_joint_dynamics(arm.load(path))
-    return cell, pin, pin.buildModelFromUrdf(str(path))
+    return robot_pair(request.param, caplog)
 
 
 def relative(ours: np.ndarray, theirs: np.ndarray) -> float:

@@ -102,7 +102,7 @@ def coriolis_matrix(bodies: Multibody, qd: Sequence[Number]) -> Rows:
         qd: The rates of the independent coordinates.
     """
     rates = bodies.all_rates(qd)
-    W, size = bodies.weights, len(bodies.places)
+    W, size = bodies.weights, len(bodies.indices)
     C = product(W, _entries_of(bodies, rates), W, size)
     if not bodies.coordinates.passive:
         return C

@@ -49,7 +49,7 @@ def inverse_dynamics_derivatives(
     accelerations = bodies.all_accelerations(rates, qdd)
     recursion = DerivativeRecursion(bodies, rates, accelerations)
     if not bodies.coordinates.passive:
-        W, size = bodies.weights, len(bodies.places)
+        W, size = bodies.weights, len(bodies.indices)
         return Derivatives(*(product(W, each, W, size) for each in recursion.entries))
     return _along_loops(bodies, recursion, rates, list(zip(qd, qdd, strict=True)))
 
@@ -88,7 +88,7 @@ def _along_loops(
 
     motion: The rate and acceleration of each independent coordinate.
     """
-    W, size = bodies.weights, len(bodies.places)
+    W, size = bodies.weights, len(bodies.indices)
     keys = [(k, i) for k in bodies.coordinates.passive for i in W[k]]
     values = [W[k][i] for k, i in keys]
     bends: list[dict[tuple[int, int], Number]] = []

@@ -96,13 +96,13 @@ def mass_solver(
 
 def elimination_order(bodies: Multibody) -> list[int]:
     """Return the numbers of independent coordinates, those of leaves first."""
-    place = bodies.places
+    indices = bodies.indices
     order: dict[int, None] = {}
     for body in reversed(bodies.rows):
         for drive in reversed(body.drives):
-            if drive.of in place:
-                order[place[drive.of]] = None
-    return [*order, *(i for i in place.values() if i not in order)]
+            if drive.of in indices:
+                order[indices[drive.of]] = None
+    return [*order, *(i for i in indices.values() if i not in order)]
 
 
 def massless(bodies: Multibody) -> set[int]:

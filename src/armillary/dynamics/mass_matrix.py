@@ -21,7 +21,7 @@ def mass_matrix(bodies: Multibody) -> Rows:
     Featherstone, Rigid Body Dynamics Algorithms, table 6.2; where coordinates follow
     others as p = p(u), W' M W with the rates W of all by those of the independent ones.
     """
-    H: Rows = [[0.0] * len(bodies.places) for _ in bodies.places]
+    H: Rows = [[0.0] * len(bodies.indices) for _ in bodies.indices]
     weights = bodies.weights
     for (k, m), entry in entries_of(bodies).items():
         for i, by in weights.get(k, {}).items():

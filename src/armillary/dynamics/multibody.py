@@ -210,22 +210,22 @@ class Multibody:
         return found
 
     @cached_property
-    def places(self) -> dict[int, int]:
-        """Return the place of each independent coordinate in vectors."""
+    def indices(self) -> dict[int, int]:
+        """Return the index of each independent coordinate in vectors."""
         return {k: i for i, k in enumerate(self.coordinates.independent)}
 
     @cached_property
     def weights(self) -> dict[int, dict[int, Number]]:
         """Return the rate of each coordinate per unit rate of those that move it.
 
-        By coordinate, then by the place of the independent one in vectors.
+        By coordinate, then by the index of the independent one in vectors.
         """
         found: dict[int, dict[int, Number]] = {
-            k: {i: 1.0} for k, i in self.places.items()
+            k: {i: 1.0} for k, i in self.indices.items()
         }
         for k in self.coordinates.passive:
             through = self.passive_rates[k].items()
-            found[k] = {self.places[j]: x for j, x in through if j in self.places}
+            found[k] = {self.indices[j]: x for j, x in through if j in self.indices}
         return found
 
     # motion

@@ -253,7 +253,7 @@ def reaction(
             load; and as for `inverse_dynamics`.
     """
     setting = setting_of(cell, options)
-    tree, bodies = setting.bodies
+    tree, bodies = setting.tree_and_bodies
     name = cell.qualified(frame)
     key = "cut", name, tuple(options.get("free_bases", ()))
     cut = kept(tree, key, lambda: reactions.Cut.at(tree, bodies, name))

@@ -283,7 +283,7 @@ def inertial_parameters(
 def _links(setting: Setting, names: Sequence[str] | None) -> tuple[int, ...]:
     cell = setting.cell
     if names is None:
-        fixed = setting.bodies[1].fixed
+        fixed = setting.tree_and_bodies[1].fixed
         return tuple(sorted(k for k, (body, _) in fixed.items() if body != GROUND))
     given: Any = names
     if not isinstance(given, (list, tuple)) or not given:

@@ -133,7 +133,7 @@ class Setting:
         cell, free = self.cell, self._free
         is_bound = self.state is not None or self.gravity is not None
         state = self._state
-        tree, bodies = self.bodies
+        tree, bodies = self.tree_and_bodies
         own = self._inertias(tree, bodies, is_needed=needs_inertia)
         inertias, moving = [*own, *further_inertias], len(own)
         gravity = _gravity(self.gravity)
@@ -196,7 +196,7 @@ class Setting:
                 of these joints; and as for `kernel`.
         """
         cell, free = self.cell, self._free
-        tree, bodies = self.bodies
+        tree, bodies = self.tree_and_bodies
 
         def found() -> list[str]:
             inertias = self._inertias(tree, bodies)
@@ -255,7 +255,7 @@ class Setting:
         )
 
     @property
-    def bodies(self) -> tuple[Tree, Bodies]:
+    def tree_and_bodies(self) -> tuple[Tree, Bodies]:
         """Return the tree of the state, and its bodies.
 
         Raises:

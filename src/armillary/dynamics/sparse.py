@@ -14,14 +14,14 @@ Entries = dict[tuple[int, int], Number]
 """A matrix by coordinates, (row, column), without what is zero by structure."""
 
 Weights = Mapping[int, Mapping[int, Number]]
-"""For each coordinate numbers by places of independent ones, such as its rate per unit
+"""For each coordinate numbers by indices of independent ones, such as its rate per unit
 rate of them."""
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 def add_to(sums: dict[Key, Number], key: Key, value: Number) -> None:
-    """Add a number to that of a key, 0 where there is none."""
+    """Add a number to that of a key, taken as 0 where it is missing."""
     sums[key] = sums.get(key, 0.0) + value
 
 
