@@ -35,13 +35,14 @@ lint: $(VENV)/.has-dev
 	$(PY) -m pyright --pythonpath $(PY)
 
 docs: $(VENV)/.has-docs
-	$(PY) docs/build.py site
+	$(PY) -m sphinx -q -W --keep-going -b html -c docs -d build/docs . site
+	@echo "site/index.html is the first page"
 
 bench: $(VENV)/.has-bench
 	$(PY) -m benchmarks $(ARGS)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist site
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist site docs/api
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # .has-demo is the package alone; .has-NAME adds the extra NAME of pyproject.toml.

@@ -212,7 +212,7 @@ def save(
         lossless: Raise instead of writing where the format cannot hold everything.
 
     Returns:
-        A warning for each thing that the format could not hold, in `.diagnostics`.
+        A warning for each thing that the format could not hold, in its `diagnostics`.
 
     Raises:
         FormatError: The format cannot hold this cell, or the file cannot be written.
