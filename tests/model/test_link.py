@@ -61,6 +61,9 @@ class OneMesh:
     def triangles(self, mesh: Mesh) -> Triangles | None:
         return self.found
 
+    def parts(self, mesh: Mesh) -> None:
+        raise NotImplementedError
+
     def hull(self, mesh: Mesh) -> None:
         raise NotImplementedError
 

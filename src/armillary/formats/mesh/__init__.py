@@ -12,6 +12,6 @@ from __future__ import annotations
 
 from armillary.formats.mesh.files import MeshFiles
 from armillary.formats.mesh.read import read_parts, read_triangles
-from armillary.formats.mesh.surface import MeshPart
+from armillary.model.shapes.mesh import MeshPart
 
 __all__ = ["MeshFiles", "MeshPart", "read_parts", "read_triangles"]

@@ -14,12 +14,13 @@ from armillary.errors import FormatError, ModelError
 from armillary.formats.diagnostic import Diagnostic, Place, Report
 from armillary.formats.files import SIZE_CAP
 from armillary.formats.mesh.read import read_surface
-from armillary.formats.mesh.surface import MeshPart, Surface
+from armillary.formats.mesh.surface import Surface
 from armillary.formats.paths import Roots
 from armillary.model.geometry.outer_hull import outer_hull
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.shapes import ConvexPolyhedron, Mesh
 from armillary.model.shapes.convex_polyhedron import MOST_VERTICES
+from armillary.model.shapes.mesh import MeshPart
 
 __all__ = ["MeshFiles", "mesh_files"]
 

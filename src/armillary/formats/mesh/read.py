@@ -16,9 +16,10 @@ from armillary.formats.mesh.gltf import read_glb, read_gltf
 from armillary.formats.mesh.obj import read_obj
 from armillary.formats.mesh.ply import read_ply
 from armillary.formats.mesh.stl import read_stl
-from armillary.formats.mesh.surface import MeshPart, Surface
+from armillary.formats.mesh.surface import Surface
 from armillary.formats.paths import Roots
 from armillary.model.geometry.triangles import Triangles
+from armillary.model.shapes.mesh import MeshPart
 
 __all__ = ["KINDS", "read_parts", "read_surface", "read_triangles"]
 

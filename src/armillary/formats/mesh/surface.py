@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,9 @@ from armillary.formats.diagnostic import Place, Report, fault
 from armillary.formats.mesh.polygons import triangulate
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.shape import Colour
+from armillary.model.shapes.mesh import MeshPart
 
-__all__ = ["MeshPart", "Surface"]
+__all__ = ["Surface"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -22,18 +23,6 @@ MOST_VERTICES: Final = 12_000_000
 MOST_FACES: Final = 4_000_000
 MOST_PARTS: Final = 10_000
 LARGEST: Final = 1e15
-
-
-class MeshPart(NamedTuple):
-    """Triangles of one colour.
-
-    Attributes:
-        triangles: In the frame of the file [m], equal corners made one.
-        colour: Red, green, blue and opacity in [0, 1], None where the file has none.
-    """
-
-    triangles: Triangles
-    colour: Colour | None
 
 
 @final

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from armillary.model.fields import ThreeFloats, default
 from armillary.model.geometry.triangles import Triangles
-from armillary.model.shape import Shape
+from armillary.model.shape import Colour, Shape
 from armillary.model.shapes.convex_polyhedron import ConvexPolyhedron
 
 
@@ -32,6 +33,18 @@ class Mesh(Shape, frozen=True, kw_only=True, tag="mesh"):
         msgspec.structs.force_setattr(self, "scale", scale)
 
 
+class MeshPart(NamedTuple):
+    """Triangles of one colour.
+
+    Attributes:
+        triangles: In the frame of the file [m], equal corners made one.
+        colour: Red, green, blue and opacity in [0, 1], None where the file has none.
+    """
+
+    triangles: Triangles
+    colour: Colour | None
+
+
 class MeshSource(Protocol):
     """What reads meshes for a cell: `armillary.formats.mesh.MeshFiles`."""
 
@@ -40,6 +53,14 @@ class MeshSource(Protocol):
 
         Raises:
             FormatError: The file may not be read, or is faulty.
+        """
+        ...
+
+    def parts(self, mesh: Mesh) -> Sequence[MeshPart] | None:
+        """Return the triangles of a mesh by colours, as `triangles` does.
+
+        Raises:
+            FormatError: As for `triangles`.
         """
         ...
 

@@ -1,0 +1,304 @@
+"""What is drawn of a cell: shapes, frames, names, joints and bounding volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.kinematics.joint_ranges import ranges_of
+from armillary.model.frame import FrameRef
+from armillary.model.geometry.bounding import (
+    BoundingBox,
+    BoundingSphere,
+    box_around,
+    sphere_around,
+)
+from armillary.model.geometry.triangles import Triangles
+from armillary.model.joint import Joint
+from armillary.model.link_poses import poses_of
+from armillary.model.loops.loop import Rod
+from armillary.model.primitive import Primitive
+from armillary.model.shape import Colour, Shape
+from armillary.model.shapes import HalfSpace, Sphere
+from armillary.model.shapes.mesh import MeshSource
+from armillary.model.tree import Tree
+from armillary.model.workcell import IN_WORLD, Workcell
+from armillary.spatial.pose import IDENTITY, Pose
+from armillary.view.joint_symbols import joint_symbol, sampled
+from armillary.view.kinds import (
+    WORLD_LINK,
+    Axes,
+    Drawing,
+    Drawings,
+    Label,
+    Layer,
+    Lines,
+    Surface,
+    Texture,
+)
+from armillary.view.surfaces import TOLERANCE, Surfaces, lines
+
+__all__ = [
+    "WORLD_LINK",
+    "Axes",
+    "Drawing",
+    "Drawings",
+    "Label",
+    "Layer",
+    "Lines",
+    "Surface",
+    "Texture",
+    "drawings",
+]
+
+Array = npt.NDArray[np.float64]
+Ranges: TypeAlias = tuple[tuple[float, float], ...]
+
+MOST_FRAMES: Final = 2000
+MOST_JOINTS: Final = 2000
+MOST_BOUNDED: Final = 2000
+
+COLOURS: Final[dict[Layer, Colour]] = {
+    Layer.VISUALS: (0.70, 0.73, 0.77, 1.0),
+    Layer.COLLISIONS: (0.95, 0.55, 0.20, 0.5),
+    Layer.SPHERES: (0.30, 0.60, 0.95, 0.2),
+    Layer.BOXES: (0.20, 0.50, 0.85, 1.0),
+    Layer.JOINTS: (0.25, 0.28, 0.33, 1.0),
+}
+
+
+def drawings(cell: Workcell, meshes: MeshSource | None) -> Drawings:
+    """Return what is drawn of a cell, each thing fixed to a link.
+
+    What cannot be drawn, or has been simplified, is in its notes; no shape is refused.
+
+    meshes: What reads meshes, such as `cell.meshes`.
+    """
+    return _Artist(cell, meshes).drawings()
+
+
+class _Body(NamedTuple):
+    """The bounds of a shape, in the frame of its link.
+
+    Attributes:
+        points: Of its drawn surface [m], shape (n, 3).
+        box: Around it.
+        sphere: The smallest around it, None where only its points are known.
+    """
+
+    points: Array
+    box: BoundingBox
+    sphere: BoundingSphere | None
+
+
+class _Artist:
+    """Draw one cell, by a method for each layer."""
+
+    def __init__(self, cell: Workcell, meshes: MeshSource | None) -> None:
+        self._cell = cell
+        self._tree = Tree.of(cell)
+        self._names = [self._tree.name(k) for k in range(len(cell.links))]
+        self._surfaces = Surfaces(meshes, self._size)
+        self._notes: dict[str, None] = {}
+        self._has_shapes = any(
+            link.visuals or link.collision_shapes for link in cell.links
+        )
+
+    def drawings(self) -> Drawings:
+        items = [
+            *self._shapes(),
+            *self._capped(self._bounds(), MOST_BOUNDED, "bounding volumes"),
+            *self._capped(self._frames(), 2 * MOST_FRAMES, "frames and names"),
+            *self._capped(self._joints(), MOST_JOINTS, "symbols of joints"),
+        ]
+        if not self._has_shapes:
+            items += self._sticks()
+        notes = (*self._surfaces.notes, *self._notes)
+        return Drawings(tuple(items), tuple(self._rods()), self._has_shapes, notes)
+
+    def _capped(
+        self, items: Iterator[Drawing], most: int, what: str
+    ) -> Iterator[Drawing]:
+        """Yield the first so many, with a note where there are more."""
+        yield from islice(items, most)
+        if next(items, None) is not None:
+            self._notes[f"Only the first {most} {what} are drawn."] = None
+
+    def _shapes(self) -> Iterator[Drawing]:
+        for k, link in enumerate(self._cell.links):
+            for layer, shapes in (
+                (Layer.VISUALS, link.visuals),
+                (Layer.COLLISIONS, link.collision_shapes),
+            ):
+                for row, shape in enumerate(shapes):
+                    is_visual = layer is Layer.VISUALS
+                    found = self._surfaces.of(
+                        shape, COLOURS[layer], own_colours=is_visual
+                    )
+                    for part, what in enumerate(found):
+                        name = f"{self._names[k]}/{layer}/{row}.{part}"
+                        yield Drawing(layer, k, name, link.primary @ shape.pose, what)
+
+    def _bounds(self) -> Iterator[Drawing]:
+        """Yield a sphere and a box around each link's finite collision shapes."""
+        for k, link in enumerate(self._cell.links):
+            bodies = [
+                body
+                for shape in link.collision_shapes
+                if (body := self._bounded(shape))
+            ]
+            if not bodies:
+                continue
+            for layer, what, pose in (
+                (Layer.SPHERES, *self._ball(bodies)),
+                (Layer.BOXES, _box(bodies), IDENTITY),
+            ):
+                name = f"{self._names[k]}/{layer}"
+                yield Drawing(layer, k, name, link.primary @ pose, what)
+
+    def _bounded(self, shape: Shape) -> _Body | None:
+        """Return the bounds of a shape in the link's primary frame, None without."""
+        if isinstance(shape, HalfSpace):
+            return None
+        R, p = np.array(shape.pose.rotation), np.array(shape.pose.position)
+        points = np.concatenate(
+            [
+                what.vertices.astype(np.float64) @ R.T + p
+                for what in self._surfaces.of(
+                    shape, COLOURS[Layer.COLLISIONS], own_colours=False
+                )
+                if isinstance(what, Surface)
+            ]
+            or [np.zeros((0, 3))]
+        )
+        if isinstance(shape, Primitive):
+            centre, radius = shape.bounding_sphere
+            sphere = BoundingSphere(shape.pose @ np.array(centre), radius)
+            return _Body(points, shape.bounding_box(shape.pose), sphere)
+        return _Body(points, box_around(points), None) if len(points) else None
+
+    def _ball(self, bodies: Sequence[_Body]) -> tuple[Surface, Pose]:
+        """Return the smallest sphere around bodies, and where it is."""
+        sphere = bodies[0].sphere
+        if len(bodies) > 1 or sphere is None:
+            found = sphere_around(np.concatenate([body.points for body in bodies]))
+            inside = max(body.sphere.radius if body.sphere else 0.0 for body in bodies)
+            sphere = found._replace(radius=found.radius + TOLERANCE * inside)
+        vertices = self._unit_ball.vertices.astype(np.float32) * np.float32(
+            sphere.radius
+        )
+        ball = Surface(
+            vertices, self._unit_ball.faces.astype(np.uint32), COLOURS[Layer.SPHERES]
+        )
+        return ball, Pose.translation(*sphere.centre)
+
+    @cached_property
+    def _unit_ball(self) -> Triangles:
+        return Sphere(radius=1.0).triangles(TOLERANCE)
+
+    def _frames(self) -> Iterator[Drawing]:
+        """Yield the axes and the name of each frame, those of the world first."""
+        length = 0.05 * self._size
+        axes = Axes(length, 0.04 * length)
+        for name in self._cell.frame_names:
+            link, pose = self._cell.frame(name)
+            yield Drawing(Layer.FRAMES, link, f"{name}/{Layer.FRAMES}", pose, axes)
+            text = Label(name.rpartition("/")[2])
+            yield Drawing(Layer.NAMES, link, f"{name}/{Layer.NAMES}", pose, text)
+
+    def _joints(self) -> Iterator[Drawing]:
+        """Yield the symbol of each joint, fixed to what carries it."""
+        for k in range(len(self._cell.links)):
+            if not self._tree.drives[k]:
+                continue
+            what = joint_symbol(*self._range_of(k))
+            if what is not None:
+                name = f"{self._names[k]}/{Layer.JOINTS}"
+                at = self._tree.placement(k)
+                yield Drawing(Layer.JOINTS, self._tree.parents[k], name, at, what)
+
+    def _range_of(self, link: int) -> tuple[Joint, Ranges, list[float], float]:
+        """Return a joint, the ranges and home of its coordinates, a symbol's size."""
+        lower, upper, _ = self._cell.joints.ranges
+        drives = self._tree.drives[link]
+        ranges = ranges_of(drives, lambda of: (float(lower[of]), float(upper[of])))
+        home = [float(each.at(self._cell.joints.home)) for each in drives]
+        return self._cell.links[link].joint, ranges, home, 0.08 * self._size
+
+    def _sticks(self) -> Iterator[Drawing]:
+        """Yield lines from each link to what it carries, fixed to one of the two."""
+        sticks: list[list[Array]] = [[] for _ in self._cell.links]
+        for k, link in enumerate(self._cell.links):
+            at = self._tree.placement(k) @ link.joint.precursor
+            parent = self._tree.parents[k]
+            if parent >= 0:
+                sticks[parent].append(np.array(at.position))
+            sticks[k] += [] if not self._tree.drives[k] else self._inboard(k)
+            if not self._tree.drives[k] and parent >= 0:
+                end = self._tree.placement(k) @ link.joint.transform(0.0)
+                sticks[parent].append(np.array(end.position))
+            sticks[k] += (
+                np.array((link.primary @ frame.pose).position) for frame in link.frames
+            )
+        for k, ends in enumerate(sticks):
+            far = [end for end in ends if np.linalg.norm(end) > 1e-9 * self._size]
+            if far:
+                points = [(np.zeros(3), end) for end in far]
+                what = lines(points, COLOURS[Layer.JOINTS], width=5.0)
+                name = f"{self._names[k]}/sticks"
+                yield Drawing(Layer.JOINTS, k, name, IDENTITY, what)
+
+    def _inboard(self, link: int) -> list[Array]:
+        """Return the origin of a joint's inner frame in the outer one, if constant."""
+        joint = self._cell.links[link].joint
+        start = np.array(joint.precursor.position)
+        found = [
+            np.einsum("nij,ni->nj", each.rotations, start - each.origins)
+            for each in sampled(*self._range_of(link))
+        ]
+        if not found:
+            return []
+        points = np.concatenate(found)
+        least = 1e-9 * self._size
+        return [points[0]] if np.ptp(points, axis=0).max() <= least else []
+
+    def _rods(self) -> Iterator[tuple[str, str]]:
+        for manipulator in self._cell.manipulators:
+            for loop in manipulator.loops:
+                if isinstance(loop, Rod):
+                    yield f"{manipulator.name}/{loop.a}", f"{manipulator.name}/{loop.b}"
+        for loop in self._cell.loops:
+            if isinstance(loop, Rod):
+                yield self._cell.qualified(loop.a), self._cell.qualified(loop.b)
+
+    @cached_property
+    def _size(self) -> float:
+        """Return the longest side of the box around all links at home [m]."""
+        frames = [FrameRef(k, IDENTITY) for k in range(len(self._cell.links))]
+        found = poses_of(self._tree, self._cell.joints.home, frames, IN_WORLD)
+        points = np.array([X.position for X in found]).reshape(-1, 3)
+        points = points[np.isfinite(points).all(axis=1)]
+        size = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
+        return size or 1.0
+
+
+def _box(bodies: Sequence[_Body]) -> Lines:
+    """Return the edges of the box around bodies."""
+    lower = np.min([body.box.lower for body in bodies], axis=0)
+    upper = np.max([body.box.upper for body in bodies], axis=0)
+    return lines(_edges(lower, upper), COLOURS[Layer.BOXES])
+
+
+def _edges(lower: Array, upper: Array) -> Array:
+    """Return the twelve edges of a box, shape (12, 2, 3)."""
+    ends = np.array([lower, upper])
+    corners = np.array(
+        [(ends[i, 0], ends[j, 1], ends[k, 2]) for i, j, k in np.ndindex(2, 2, 2)]
+    )
+    pairs = [(a, a | bit) for bit in (1, 2, 4) for a in range(8) if not a & bit]
+    return corners[np.array(pairs)]

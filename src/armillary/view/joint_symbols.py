@@ -1,0 +1,174 @@
+"""Symbols of joints, from their own formulas: axes, arcs, slides and tracks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.model.joint import Joint
+from armillary.model.unit import Unit
+from armillary.view.kinds import Lines
+from armillary.view.surfaces import lines
+
+__all__ = ["Sampled", "joint_symbol", "sampled"]
+
+Array = npt.NDArray[np.float64]
+
+COLOUR: Final = (0.95, 0.65, 0.1, 1.0)
+SAMPLES: Final = 97
+SMALL: Final = 1e-9
+"""Movements below this part of the symbol's size are ignored."""
+
+
+class Sampled(NamedTuple):
+    """Where one coordinate takes a joint's outer frame M in its inner frame F.
+
+    Attributes:
+        rotations: R_FM, shape (n, 3, 3).
+        origins: M's origin in F [m], shape (n, 3).
+    """
+
+    rotations: Array
+    origins: Array
+
+
+def joint_symbol(
+    joint: Joint,
+    ranges: Sequence[tuple[float, float]],
+    home: Sequence[float],
+    size: float,
+) -> Lines | None:
+    """Return the symbol of a joint in the parent of its inner frame, None without one.
+
+    What turns has its axis and an arc over its range; what slides the line on which it
+    does, with its ends; anything else the track of its origin. A joint of several
+    coordinates has one for each, the others being at home.
+
+    Args:
+        joint: Any joint, with its precursor.
+        ranges: The least and greatest value of each coordinate [m or rad].
+        home: The value of each at home.
+        size: Of the symbol [m].
+    """
+    found = [
+        segment
+        for each in sampled(joint, ranges, home, size)
+        for segment in _symbol(each, size)
+    ]
+    if not found:
+        return None
+    return lines(np.concatenate(found), COLOUR, width=2.5)
+
+
+def sampled(
+    joint: Joint,
+    ranges: Sequence[tuple[float, float]],
+    home: Sequence[float],
+    size: float,
+) -> Iterator[Sampled]:
+    """Yield the poses of a joint along each of its coordinates, where they are finite.
+
+    The arguments are those of `joint_symbol`.
+    """
+    whole: Any = joint
+    X = whole.precursor
+    R, p = np.array(X.rotation), np.array(X.position)
+    for k, unit in enumerate(joint.input_units):
+        period = joint.period if len(home) == 1 else None
+        low, high = _finite(*ranges[k], home[k], _reach(unit, period, size))
+        q = np.tile(np.asarray(home, dtype=np.float64), (SAMPLES, 1))
+        q[:, k] = np.linspace(low, high, SAMPLES)
+        table = joint.motion.poses(q if joint.motion.shape else q[:, 0])
+        table = table[np.isfinite(table).all(axis=(1, 2))]
+        if len(table) > 1:
+            yield Sampled(R @ table[:, :, :3], table[:, :, 3] @ R.T + p)
+
+
+def _reach(unit: Unit, period: float | None, size: float) -> float:
+    """Return how far a coordinate without limits is drawn to each side of home."""
+    if period is not None:
+        return 0.5 * period
+    return {Unit.RADIAN: math.pi, Unit.METRE: 5.0 * size}.get(unit, 1.0)
+
+
+def _finite(
+    lower: float, upper: float, home: float, reach: float
+) -> tuple[float, float]:
+    """Return limits, those that are infinite as far from home as `reach`."""
+    low = lower if math.isfinite(lower) else min(home, upper) - reach
+    return low, upper if math.isfinite(upper) else max(home, low) + reach
+
+
+def _symbol(samples: Sampled, size: float) -> Iterator[Array]:
+    """Yield segments, shape (k, 2, 3)."""
+    rotations, origins = samples
+    least = SMALL * size
+    moved = np.linalg.norm(origins - origins[0], axis=1).max()
+    turns = _turns(rotations @ rotations[0].T)
+    has_turned = np.linalg.norm(turns, axis=1).max() > SMALL
+    if moved > least:
+        yield _joined(origins)
+        if _is_straight(origins, least):
+            yield _ends(origins, size)
+    if has_turned:
+        yield from _turning(samples, turns, size, is_still=moved <= least)
+
+
+def _turning(
+    samples: Sampled, turns: Array, size: float, *, is_still: bool
+) -> Iterator[Array]:
+    """Yield the axis and the arc of what turns about one axis, else a track."""
+    rotations, origins = samples
+    axis = turns[np.argmax(np.linalg.norm(turns, axis=1))]
+    axis = axis / np.linalg.norm(axis)
+    middle = origins[len(origins) // 2]
+    is_constant = np.allclose(np.cross(turns, axis), 0.0, atol=1e-6)
+    if is_constant and (is_still or _is_straight(origins, SMALL * size)):
+        yield np.array([[middle - size * axis, middle + size * axis]])
+        out = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
+        out *= 0.6 * size / np.linalg.norm(out)
+        arms = (rotations @ rotations[0].T) @ out
+        yield _joined(middle + arms)
+        yield np.array([[middle, middle + arms[0]], [middle, middle + arms[-1]]])
+    elif is_still:
+        yield _joined(origins + size * rotations[:, :, 2])
+
+
+def _is_straight(points: Array, least: float) -> bool:
+    """Return whether points are on one line."""
+    along = points[np.argmax(np.linalg.norm(points - points[0], axis=1))] - points[0]
+    length = float(np.linalg.norm(along))
+    if length <= least:
+        return False
+    off = np.cross(points - points[0], along / length)
+    return bool(np.abs(off).max() <= 1e-6 * length)
+
+
+def _ends(points: Array, size: float) -> Array:
+    """Return a small cross at each end of a slide."""
+    along = points[-1] - points[0]
+    length = np.linalg.norm(along)
+    if length == 0.0:
+        return np.zeros((0, 2, 3))
+    axis = along / length
+    across = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
+    across *= 0.3 * size / np.linalg.norm(across)
+    other = np.cross(axis, across)
+    return np.array(
+        [[end - arm, end + arm] for end in points[[0, -1]] for arm in (across, other)]
+    )
+
+
+def _joined(points: Array) -> Array:
+    """Return the segments of a polyline."""
+    return np.stack([points[:-1], points[1:]], axis=1)
+
+
+def _turns(R: Array) -> Array:
+    """Return the axis of each rotation times the sine of its angle, shape (n, 3)."""
+    off = 0.5 * (R - np.swapaxes(R, 1, 2))
+    return np.stack([off[:, 2, 1], off[:, 0, 2], off[:, 1, 0]], axis=1)

@@ -1,0 +1,187 @@
+"""Shapes as triangles and lines for drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ArmillaryError, quote
+from armillary.model.geometry.triangles import Triangles
+from armillary.model.primitive import Primitive
+from armillary.model.shape import Colour, Shape
+from armillary.model.shapes import HalfSpace, Mesh
+from armillary.model.shapes.mesh import MeshPart, MeshSource
+from armillary.spatial.pose import IDENTITY
+from armillary.view.kinds import Lines, Surface
+
+__all__ = ["MOST_TRIANGLES", "Surfaces", "decimated"]
+
+Array = npt.NDArray[np.float64]
+
+MOST_TRIANGLES: Final = 200_000
+"""Meshes of more triangles are decimated for display."""
+
+TOLERANCE: Final = 0.004
+"""How far triangles are inside round shapes, as a part of the shape's radius."""
+
+THINNEST: Final = 1e-6
+"""Shapes that are thinner than this part of their length are drawn as lines."""
+
+FINEST_GRID: Final = 256
+
+
+class Surfaces:
+    """Make what is drawn of shapes, once for equal shapes.
+
+    meshes: What reads meshes, if anything does.
+    size: Of the cell [m], for what is infinite or has no size.
+    """
+
+    def __init__(self, meshes: MeshSource | None, size: float) -> None:
+        self._meshes = meshes
+        self._size = size
+        self._known: dict[Shape, Sequence[Surface | Lines]] = {}
+        self.notes: dict[str, None] = {}
+
+    def of(
+        self, shape: Shape, otherwise: Colour, *, own_colours: bool = True
+    ) -> Sequence[Surface | Lines]:
+        """Return what is drawn of a shape, in its own frame.
+
+        Args:
+            shape: Of a link.
+            otherwise: The colour where neither the shape nor its file says one.
+            own_colours: Whether these count.
+        """
+        colour = (shape.colour or otherwise) if own_colours else otherwise
+        # A mesh without a colour of its own has those of its file.
+        kept = None if own_colours and isinstance(shape, Mesh) else colour
+        bare = msgspec.structs.replace(
+            shape, name="", pose=IDENTITY, colour=shape.colour or kept
+        )
+        if bare not in self._known:
+            try:
+                self._known[bare] = self._made(bare, shape, colour)
+            except ArmillaryError as error:
+                self.notes[f"{_called(shape)} is not drawn. {error}"] = None
+                self._known[bare] = ()
+        return self._known[bare]
+
+    def _made(
+        self, bare: Shape, shape: Shape, colour: Colour
+    ) -> Sequence[Surface | Lines]:
+        match bare:
+            case Mesh():
+                return self._of_mesh(bare, shape, colour)
+            case HalfSpace():
+                return self._of_half_space(colour)
+            case Primitive():
+                radius = bare.bounding_sphere.radius
+                if radius == 0.0:
+                    return [_cross(0.02 * self._size, colour)]
+                triangles = bare.triangles(TOLERANCE * radius)
+                if not len(triangles.faces):  # a line along one of its axes
+                    return [lines([tuple(bare.bounding_box())], colour, width=3.0)]
+                return [_drawn(triangles, colour)]
+            case _:
+                self.notes[f"{_called(shape)} is of no kind that is drawn."] = None
+                return ()
+
+    def _of_mesh(self, mesh: Mesh, shape: Shape, colour: Colour) -> Sequence[Surface]:
+        parts = None if self._meshes is None else self._meshes.parts(mesh)
+        if parts is None:
+            self.notes[f"{_called(shape)} is not drawn: its file is missing."] = None
+            return ()
+        count = sum(len(part.triangles.faces) for part in parts)
+        if count > MOST_TRIANGLES:
+            parts = [
+                MeshPart(decimated(triangles, share), own)
+                for triangles, own in parts
+                if (share := MOST_TRIANGLES * len(triangles.faces) // count)
+            ]
+            left = sum(len(part.triangles.faces) for part in parts)
+            note = f"{_called(shape)} is drawn with {left} of its {count} triangles."
+            self.notes[note] = None
+        return [
+            _surface(triangles, own or colour)
+            for triangles, own in parts
+            if len(triangles.faces)
+        ]
+
+    def _of_half_space(self, colour: Colour) -> Sequence[Surface | Lines]:
+        """Return a square of its plane, with its edge and its normal."""
+        a = max(self._size, 1.0)
+        corners = np.array([(-a, -a, 0), (a, -a, 0), (a, a, 0), (-a, a, 0)])
+        edge = np.stack([corners, np.roll(corners, -1, axis=0)], axis=1)
+        normal = np.array([[(0.0, 0.0, 0.0), (0.0, 0.0, 0.1 * a)]])
+        square = Triangles(corners, [(0, 1, 2), (0, 2, 3)])
+        return [
+            _surface(square, colour),
+            lines(np.concatenate([edge, normal]), colour),
+        ]
+
+
+def lines(points: npt.ArrayLike, colour: Colour, *, width: float = 2.0) -> Lines:
+    """Return lines between points [m], shape (k, 2, 3)."""
+    return Lines(np.asarray(points, dtype=np.float32), colour, width)
+
+
+def _drawn(triangles: Triangles, colour: Colour) -> Surface | Lines:
+    """Return the surface, or the line that it is where it has no width."""
+    points = triangles.vertices
+    start = points[np.argmax(np.linalg.norm(points - points[0], axis=1))]
+    end = points[np.argmax(np.linalg.norm(points - start, axis=1))]
+    length = float(np.linalg.norm(end - start))
+    if triangles.area <= THINNEST * length**2:
+        return lines([(start, end)], colour, width=3.0)
+    return _surface(triangles, colour)
+
+
+def decimated(triangles: Triangles, most: int) -> Triangles:
+    """Return about as many triangles as asked for, never more, for display.
+
+    The vertices in each cell of a grid become one of them (vertex clustering: Rossignac
+    and Borrel, "Multi-resolution 3D approximations for rendering complex scenes",
+    1993), on coarser grids until few enough triangles are left.
+
+    most: How many triangles may be left, at least 1.
+    """
+    points, faces = triangles.vertices, triangles.faces
+    lower = points.min(axis=0)
+    size = float((points.max(axis=0) - lower).max())
+    cells = float(FINEST_GRID)
+    while len(faces) > most:
+        place = ((points - lower) * (cells / size)).astype(np.int64)
+        key = (place[:, 0] * (FINEST_GRID + 1) + place[:, 1]) * (FINEST_GRID + 1)
+        _, first, number = np.unique(
+            key + place[:, 2], return_index=True, return_inverse=True
+        )
+        points, faces = points[first], number.ravel()[faces]
+        a, b, c = faces.T
+        faces = faces[(a != b) & (b != c) & (c != a)]
+        cells *= min(0.9, np.sqrt(most / max(len(faces), 1)))
+    return Triangles(points, faces)
+
+
+def _surface(triangles: Triangles, colour: Colour) -> Surface:
+    return Surface(
+        triangles.vertices.astype(np.float32),
+        triangles.faces.astype(np.uint32),
+        colour,
+    )
+
+
+def _cross(length: float, colour: Colour) -> Lines:
+    """Return three short lines through a point."""
+    ends = length * np.eye(3)
+    return lines(np.stack([-ends, ends], axis=1), colour, width=3.0)
+
+
+def _called(shape: Shape) -> str:
+    name = shape.name or (shape.file if isinstance(shape, Mesh) else "")
+    kind = type(shape).__name__
+    return f"{kind} {quote(name)}" if name else f"A {kind} without a name"

@@ -1,0 +1,323 @@
+"""What is drawn of a cell is where the cell says it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.formats.mesh import MeshFiles
+from armillary.model.geometry.triangles import Triangles
+from armillary.model.joint import Joint
+from armillary.model.joints import JOINT_TYPES
+from armillary.model.mechanism import Mechanism
+from armillary.model.primitive import Primitive
+from armillary.model.shape import Shape
+from armillary.model.shapes import SHAPES, Box, Capsule, HalfSpace, Mesh, Sphere
+from armillary.model.shapes.mesh import MeshPart
+from armillary.spatial.pose import Pose
+from armillary.testing.samples import random_joint
+from armillary.view.drawing import (
+    Axes,
+    Drawing,
+    Drawings,
+    Layer,
+    Lines,
+    Surface,
+    drawings,
+)
+from armillary.view.joint_symbols import joint_symbol
+from armillary.view.surfaces import MOST_TRIANGLES, decimated
+from solids import SOLIDS
+
+POSE = Pose.from_rpy(0.3, -0.5, 1.1, (0.4, 0.2, -0.7))
+TETRAHEDRON = Triangles(
+    [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)],
+    [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)],
+)
+
+
+class Circle(Joint):
+    """A user's joint that carries its frame around a circle."""
+
+    radius: float
+
+    def pose(self, q: Any) -> Pose:
+        return Pose.rotation_z(q) @ Pose.translation(self.radius, 0, 0)
+
+
+class Plane(Mechanism):
+    """A user's joint of two coordinates."""
+
+    units = (arm.METRE, arm.METRE)
+
+    def forward(self, q: Any) -> Pose:
+        return Pose.translation(q[0], q[1], 0.0)
+
+
+def one_link(*shapes: Shape) -> arm.Cell:
+    """A cell of one link that has these shapes, in a turned primary frame."""
+    link = arm.Link(name="body", primary=POSE, visuals=shapes, collisions=shapes)
+    return arm.Cell(manipulators=[arm.Manipulator(name="m", links=[link])])
+
+
+def drawn(cell: arm.Cell) -> Drawings:
+    return drawings(cell.workcell, cell.meshes)
+
+
+def of(layer: Layer, found: Drawings) -> list[Drawing]:
+    return [item for item in found.items if item.layer is layer]
+
+
+def points(item: Drawing) -> np.ndarray:
+    """The points of a drawing in the frame of its link."""
+    match item.what:
+        case Surface(vertices=own):
+            own = own.astype(float)
+        case Lines(points=ends):
+            own = ends.reshape(-1, 3).astype(float)
+        case _:
+            raise AssertionError(item)
+    X = item.pose.matrix()
+    return own @ X[:3, :3].T + X[:3, 3]
+
+
+def test_every_kind_of_shape_is_tested():
+    kinds = {type(shape) for shape in SOLIDS.values()}
+    assert kinds | {HalfSpace, Mesh} == set(SHAPES)
+
+
+@pytest.mark.parametrize("name", SOLIDS)
+def test_surfaces_fill_the_bounds_of_their_shape(name: str):
+    shape = placed(SOLIDS[name])
+    found = drawn(one_link(shape))
+    lower, upper = shape.bounding_box(POSE @ shape.pose)
+    within = 0.01 * shape.bounding_sphere.radius
+    for layer in (Layer.VISUALS, Layer.COLLISIONS):
+        (item,) = of(layer, found)
+        assert isinstance(item.what, Surface)
+        assert points(item).min(axis=0) == pytest.approx(lower, abs=within)
+        assert points(item).max(axis=0) == pytest.approx(upper, abs=within)
+    assert found.notes == ()
+
+
+def placed(shape: Primitive) -> Primitive:
+    """The shape at a pose in its link."""
+    pose = Pose.from_rpy(0.2, 0.1, -0.6, (0.1, 0.5, 0.0))
+    return msgspec.structs.replace(shape, pose=pose)
+
+
+@pytest.mark.parametrize("name", SOLIDS)
+def test_bounding_volumes_hold_their_shapes_tightly(name: str):
+    shape = placed(SOLIDS[name])
+    for shapes in ([shape], [shape, Sphere(radius=0.3)]):
+        found = drawn(one_link(*shapes))
+        (box,), (sphere,) = of(Layer.BOXES, found), of(Layer.SPHERES, found)
+        boxes = [each.bounding_box(each.pose) for each in shapes]
+        edges = np.asarray(box.what.points).reshape(-1, 3)  # pyright: ignore
+        lower = np.min([b.lower for b in boxes], axis=0)
+        upper = np.max([b.upper for b in boxes], axis=0)
+        assert edges.min(axis=0) == pytest.approx(lower, abs=1e-6)
+        assert edges.max(axis=0) == pytest.approx(upper, abs=1e-6)
+        surfaces = [points(item) for item in of(Layer.COLLISIONS, found)]
+        centre = np.array(sphere.pose.position)
+        radius = np.linalg.norm(points(sphere) - centre, axis=1).max()
+        reach = np.linalg.norm(np.vstack(surfaces) - centre, axis=1).max()
+        assert reach <= radius * (1.0 + 1e-6)
+        assert radius <= 1.01 * reach
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Sphere(radius=0.0),
+        Box(size=(0.0, 0.0, 0.0)),
+        Box(size=(0.0, 0.3, 0.0)),
+        Capsule(radius=0.0, length=0.4),
+        HalfSpace(),
+    ],
+)
+def test_bodies_without_area_and_infinite_ones_are_seen(shape: Primitive):
+    found = drawn(one_link(shape))
+    visible = of(Layer.VISUALS, found)
+    assert any(isinstance(item.what, Lines) for item in visible)
+    assert all(np.isfinite(points(item)).all() for item in visible)
+    assert found.notes == ()
+
+
+def test_equal_shapes_share_their_arrays():
+    one = Sphere(radius=0.2, name="a")
+    other = Sphere(radius=0.2, name="b", pose=POSE)
+    first, second = of(Layer.VISUALS, drawn(one_link(one, other)))
+    assert first.what.vertices is second.what.vertices  # pyright: ignore
+
+
+def test_colours_are_those_of_shapes():
+    red = (1.0, 0.0, 0.0, 0.5)
+    items = of(Layer.VISUALS, drawn(one_link(Sphere(radius=1, colour=red))))
+    assert [item.what.colour for item in items] == [red]  # pyright: ignore
+
+
+def test_frames_are_where_the_cell_says(random_cell: Any):
+    cell = random_cell(3)
+    found = drawn(cell)
+    poses = cell.poses(cell.home)
+    names = [cell.workcell.frame_names[0], *poses]
+    axes = of(Layer.FRAMES, found)
+    assert len(axes) == len(names)
+    for name, item in zip(names, axes, strict=True):
+        assert isinstance(item.what, Axes)
+        link = owner(cell, item.link)
+        X = poses[link] @ item.pose.matrix()
+        assert pytest.approx(poses[name], abs=1e-12) == X
+
+
+def owner(cell: arm.Cell, link: int) -> str:
+    """The name of a link, by its number."""
+    if link < 0:
+        return "world"
+    names = [f"{m.name}/{each.name}" for m in cell.manipulators for each in m.links]
+    return names[link]
+
+
+@pytest.mark.parametrize("kind", sorted(set(JOINT_TYPES) - {"Fixed"}))
+def test_every_joint_has_a_symbol(kind: str):
+    joint = random_joint(np.random.default_rng(5), kind)
+    symbol = joint_symbol(joint, [(-0.2, 0.2)], [0.0], 0.1)
+    free = joint_symbol(joint, [(-np.inf, np.inf)], [0.0], 0.1)
+    is_still = kind.endswith("Coordinate")
+    for each in (symbol, free):
+        assert (each is None) == is_still
+        assert each is None or np.isfinite(each.points).all()
+
+
+@pytest.mark.parametrize("precursor", [Pose.identity(), POSE])
+def test_tracks_pass_through_where_the_joint_goes(precursor: Pose):
+    joint = Circle(radius=0.7, precursor=precursor)
+    symbol = joint_symbol(joint, [(0.0, 1.0)], [0.0], 0.1)
+    assert symbol is not None
+    assert symbol.points[0, 0] == pytest.approx(joint.transform(0.0).position)
+    assert symbol.points[-1, 1] == pytest.approx(joint.transform(1.0).position)
+
+
+def test_mechanisms_have_a_track_for_each_coordinate():
+    symbol = joint_symbol(Plane(), [(-1, 1), (-2, 3)], [0.0, 0.0], 0.1)
+    assert symbol is not None
+    assert symbol.points[..., 1].max() == pytest.approx(3.0)
+    assert symbol.points[..., 0].min() == pytest.approx(-1.0)
+
+
+@pytest.mark.parametrize("name", arm.example_names())
+def test_example_cells_are_drawn(name: str):
+    cell = arm.example(name)
+    found = drawn(cell)
+    assert len({item.name for item in found.items}) == len(found.items)
+    assert of(Layer.JOINTS, found)
+    assert bool(of(Layer.COLLISIONS, found)) == found.has_shapes
+    frames = {*cell.workcell.frame_names}
+    assert {end for rod in found.rods for end in rod} <= frames
+    assert found.notes == ()
+
+
+def test_sticks_meet_the_joints_of_the_next_link():
+    """Of an arm of two links, one stick ends where the next joint starts."""
+    upper = arm.Link(name="upper", parent="base", joint=arm.joints.Revolute())
+    elbow = arm.joints.Revolute(precursor=Pose.translation(0.6, 0, 0.1))
+    lower = arm.Link(name="lower", parent="upper", joint=elbow)
+    links = [arm.Link(name="base"), upper, lower]
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="m", links=links)])
+    (stick,) = (item for item in drawn(cell).items if item.name == "m/upper/sticks")
+    assert points(stick) == pytest.approx(np.array([(0, 0, 0), (0.6, 0, 0.1)]))
+
+
+def test_rods_are_listed():
+    found = drawn(arm.example("stewart"))
+    assert len(found.rods) == 6
+
+
+def ascii_stl(path: Path, triangles: Triangles) -> Path:
+    corners = "".join(
+        "facet normal 0 0 0\nouter loop\n"
+        + "".join(f"vertex {x} {y} {z}\n" for x, y, z in triangle)
+        + "endloop\nendfacet\n"
+        for triangle in triangles.corners.tolist()
+    )
+    path.write_text(f"solid s\n{corners}endsolid s\n")
+    return path
+
+
+def test_meshes_are_drawn_at_their_scale(tmp_path: Path):
+    ascii_stl(tmp_path / "t.stl", TETRAHEDRON)
+    cell = one_link(Mesh(file="t.stl", scale=(2.0, 1.0, 0.5)))
+    found = drawings(cell.workcell, MeshFiles(tmp_path))
+    (item,) = of(Layer.VISUALS, found)
+    assert isinstance(item.what, Surface)
+    assert item.what.vertices.max(axis=0) == pytest.approx((2.0, 1.0, 0.5))
+    (box,) = of(Layer.BOXES, found)
+    assert np.asarray(box.what.points).max(axis=(0, 1)) == pytest.approx(  # pyright: ignore
+        (2.0, 1.0, 0.5)
+    )
+
+
+def test_missing_and_forbidden_meshes_have_one_note_each(tmp_path: Path):
+    shapes = [Mesh(file="gone.stl"), Mesh(file="gone.stl"), Mesh(file="../out.stl")]
+    cell = one_link(*shapes)
+    found = drawings(cell.workcell, MeshFiles(tmp_path, missing="warn"))
+    assert of(Layer.VISUALS, found) == []
+    assert len(found.notes) == 2
+    assert len(drawings(cell.workcell, None).notes) == 2
+
+
+class OneMesh:
+    """Reads the same triangles from each file."""
+
+    def __init__(self, found: Triangles) -> None:
+        self.found = found
+
+    def triangles(self, mesh: Mesh) -> Triangles:
+        return self.found
+
+    def parts(self, mesh: Mesh) -> list[MeshPart]:
+        return [MeshPart(self.found, None)]
+
+    def hull(self, mesh: Mesh) -> None:
+        raise NotImplementedError
+
+
+def test_large_meshes_are_decimated_with_a_note():
+    ball = Sphere(radius=1.0).triangles(5e-6)
+    count = len(ball.faces)
+    assert count > MOST_TRIANGLES
+    cell = one_link(Mesh(file="ball.stl"))
+    found = drawings(cell.workcell, OneMesh(ball))
+    (item,) = of(Layer.VISUALS, found)
+    assert isinstance(item.what, Surface)
+    left = len(item.what.faces)
+    assert 0.2 * MOST_TRIANGLES < left <= MOST_TRIANGLES
+    assert np.linalg.norm(item.what.vertices, axis=1) == pytest.approx(1.0, abs=1e-5)
+    assert found.notes == (
+        f"Mesh 'ball.stl' is drawn with {left} of its {count} triangles.",
+    )
+
+
+def test_decimating_leaves_few_triangles_where_few_are_asked_for():
+    assert len(decimated(TETRAHEDRON, 4).faces) == 4
+    assert 0 < len(decimated(Sphere(radius=1.0).triangles(1e-3), 100).faces) <= 100
+
+
+def test_long_chains_are_drawn_with_some_of_their_frames():
+    joint = arm.joints.Revolute(precursor=Pose.translation(0, 0, 0.1))
+    box = (Box(size=(0.1, 0.1, 0.1)),)
+    links = [arm.Link(name="0")]
+    for k in range(1, 3000):
+        link = arm.Link(name=str(k), parent=str(k // 2), joint=joint, visuals=box)
+        links.append(link)
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="m", links=links)])
+    found = drawn(cell)
+    assert len(of(Layer.VISUALS, found)) == 2999
+    assert len(of(Layer.FRAMES, found)) == 2000
+    assert any("frames" in note for note in found.notes)
