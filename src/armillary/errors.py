@@ -22,6 +22,7 @@ __all__ = [
     "StateError",
     "TraceError",
     "UnknownName",
+    "ViewError",
     "nearest",
     "printable",
     "quote",
@@ -76,6 +77,10 @@ class KernelError(ArmillaryError):
 
 class StateError(ArmillaryError):
     """A state does not fit its cell, or a change of it is not allowed."""
+
+
+class ViewError(ArmillaryError):
+    """The viewer cannot start, or what it needs is not installed."""
 
 
 class FormatError(ArmillaryError):

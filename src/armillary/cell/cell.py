@@ -35,6 +35,7 @@ from armillary.model.property import Property
 from armillary.model.rules import Rules
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import DEFAULT_RULES, Workcell
+from armillary.view import questions as viewer
 
 if TYPE_CHECKING:
     from armillary.collision.check import CollisionCheck
@@ -52,8 +53,7 @@ INSTEAD: Final = {
     "rnea": "use cell.inverse_dynamics()(q, qd, qdd)",
     "aba": "use cell.forward_dynamics()(q, qd, torque)",
     "crba": "use cell.mass_matrix()(q)",
-    "plot": "there is no viewer yet; print(cell.tree()) shows the frames, and "
-    "cell.poses(state) has their poses",
+    "plot": "use cell.view(state), which shows it in the browser",
     "forward_kinematics": "use cell.fk(frame)(q)",
     "inverse_kinematics": "use cell.ik(frame)(targets)",
     "joints": "use cell.joint_names",
@@ -391,6 +391,10 @@ class Cell:
     close_loops = asks(loop_questions.close_loops)
     branches = asks(loop_questions.branches)
     mobility = asks(loop_questions.mobility)
+
+    # to see it
+
+    view = asks_of_meshes(viewer.view)
 
     # the tree of frames
 

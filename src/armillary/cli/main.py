@@ -24,14 +24,15 @@ from armillary.cli import (
     show,
     tree,
     trust,
+    view,
 )
 from armillary.cli.hints import error_text
 from armillary.cli.vectors import join_numbers
 from armillary.errors import ArmillaryError, printable
 
 VERBS = (
-    info, tree, check, explain, fk, ik, collide, dynamics, convert, show, bench,
-    plugins, trust,
+    info, tree, check, explain, view, fk, ik, collide, dynamics, convert, show,
+    bench, plugins, trust,
 )  # fmt: skip
 
 DONE, FAILED, INTERRUPTED = 0, 2, 130

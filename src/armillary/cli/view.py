@@ -1,0 +1,67 @@
+"""`armillary view`: the cell in a browser."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from armillary.cli.input import add_file, open_cell
+from armillary.cli.motion import add_motion, chosen_motion
+from armillary.cli.options import add_state, chosen_state
+from armillary.errors import printable
+from armillary.view.questions import LOOPBACK
+
+DONE = 0
+DESCRIPTION = """\
+Show the cell in the browser, with a slider for each joint, a gizmo that solves inverse
+kinematics, distances, attachments and motions. The address is printed; only this
+machine can open it. Ctrl-C ends the viewer.
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "view", help="show the cell in a browser", description=DESCRIPTION
+    )
+    add_file(parser)
+    add_state(parser)
+    add_motion(parser)
+    parser.add_argument("--port", metavar="N", type=int, help="else a free one")
+    parser.add_argument(
+        "--no-open", action="store_true", help="only print the address"
+    )
+    parser.add_argument(
+        "--host", metavar="ADDRESS", default=LOOPBACK, help=f"else {LOOPBACK}"
+    )
+    parser.add_argument(
+        "--insecure-remote",
+        action="store_true",
+        help="allow a --host that other machines reach: all of them can move the "
+        "cell, without password or encryption",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show the cell until Ctrl-C is pressed; return an exit code."""
+    cell = open_cell(options)
+    state = chosen_state(cell, options)
+    motion = chosen_motion(cell, state, options)
+    viewer = cell.view(
+        state,
+        host=options.host,
+        port=options.port,
+        insecure_remote=options.insecure_remote,
+    )
+    with viewer:
+        if motion is not None:
+            viewer.play(motion, rate=options.rate)
+        for note in viewer.notes:
+            print(f"note: {printable(note)}", file=sys.stderr)
+        print(f"{printable(cell.name)}: {viewer.address}  (Ctrl-C ends it)", flush=True)
+        if not options.no_open:
+            viewer.open()
+        viewer.wait()
+    return DONE

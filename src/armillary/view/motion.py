@@ -1,0 +1,101 @@
+"""Motions to play: joint positions, states or a trajectory, with their times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.dynamics.trajectory import Trajectory
+from armillary.errors import ModelError, ShapeError
+from armillary.kinematics.bound_state import bound_state
+from armillary.kinematics.state import State
+
+__all__ = ["Motion", "motion_of"]
+
+Array = npt.NDArray[np.float64]
+
+RATE = 30.0  # samples a second, where nothing is said
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Motion:
+    """States at instants.
+
+    Attributes:
+        times: Instants [s], ascending, shape (k,).
+        state: From the number of an instant to the state.
+    """
+
+    times: Array
+    state: Callable[[int], State]
+
+    def at(self, time: float) -> State:
+        """Return the state at the last instant that is not after a time."""
+        k = int(np.searchsorted(self.times, time, side="right")) - 1
+        return self.state(min(max(k, 0), len(self.times) - 1))
+
+
+def motion_of(
+    start: State, motion: Any, *, times: npt.ArrayLike | None, rate: float | None
+) -> Motion:
+    """Return the motion that was given in one of its forms.
+
+    Args:
+        start: What joint positions leave open: attachments, bases.
+        motion: Joint positions, shape (k, n) [m or rad], a list of states, or a
+            `Trajectory`.
+        times: Instants [s], ascending, shape (k,).
+        rate: Samples a second, where there are no times.
+
+    Raises:
+        ShapeError: The shape of the positions or the times does not fit.
+        ModelError: A number is not finite, times do not ascend, both times and a rate
+            are given, or the rate is not above 0.
+        StateError: A state is not one of this cell.
+    """
+    if isinstance(motion, Trajectory):
+        if motion.batch:
+            raise ShapeError(
+                f"A trajectory of the batch {motion.batch} shows many motions; choose "
+                "one of them."
+            )
+        if times is None and rate is None:
+            times = motion.time
+        return Motion(_instants(len(motion.time), times, rate), motion.state)
+    if isinstance(motion, Sequence) and motion and isinstance(motion[0], State):
+        states = [bound_state(start.cell, each) for each in cast(Any, motion)]
+        return Motion(_instants(len(states), times, rate), states.__getitem__)
+    Q = np.asarray(motion, dtype=np.float64)
+    if Q.ndim != 2 or Q.shape[1] != len(start.q) or not len(Q):
+        raise ShapeError(
+            f"A motion has the shape (k, {len(start.q)}): a row of joint positions for "
+            f"each instant; this one has {Q.shape}."
+        )
+    if not np.isfinite(Q).all():
+        row = int(np.argmin(np.isfinite(Q).all(axis=1)))
+        raise ModelError(f"Row {row} of the motion holds a number that is not finite.")
+    return Motion(
+        _instants(len(Q), times, rate), lambda k: start.replace(q=Q[k].tolist())
+    )
+
+
+def _instants(count: int, times: npt.ArrayLike | None, rate: float | None) -> Array:
+    if times is None:
+        if rate is not None and not 0.0 < rate < np.inf:
+            raise ModelError(f"The rate must be a number above 0, not {rate!r}.")
+        return np.arange(count) / (RATE if rate is None else rate)
+    if rate is not None:
+        raise ModelError("Give times or a rate, not both.")
+    found = np.asarray(times, dtype=np.float64)
+    if found.shape != (count,):
+        raise ShapeError(
+            f"There are {count} instants; times have the shape {found.shape}."
+        )
+    if not (np.isfinite(found).all() and (np.diff(found) >= 0.0).all()):
+        raise ModelError("Times must be finite and must not decrease.")
+    return found

@@ -1,0 +1,94 @@
+"""Which links touch, painted red, and the nearest others with a line between them."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from armillary.collision.check import collision
+from armillary.collision.contact import Contact
+from armillary.errors import ArmillaryError
+from armillary.kinematics.state import State
+from armillary.view.panel.events import by_people
+
+if TYPE_CHECKING:
+    from armillary.view.viewer import Viewer
+
+__all__ = ["Contacts"]
+
+NEAR: Final = 0.1  # [m]
+MOST_LISTED: Final = 8
+LINE: Final = (240, 140, 20)
+NO_LINE: Final = np.zeros((1, 2, 3), np.float32)
+
+
+class Contacts:
+    """Contacts of the state that is shown, found by a thread of its own."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        """Add the controls and start the thread."""
+        self._viewer = viewer
+        gui = viewer.server.gui
+        with gui.add_folder("Distances", expand_by_default=False):
+            self._is_on = gui.add_checkbox("show", True)
+            self._within = gui.add_number(
+                "within [m]", NEAR, min=0.0, step=0.01, hint="Pairs nearer than this"
+            )
+            self._list = gui.add_text("pairs", "", multiline=True, disabled=True)
+        self._lines: Any = viewer.server.scene.add_line_segments(
+            "/contacts", NO_LINE, LINE, thickness=3.0, thickness_units="screen", visible=False
+        )
+        self._wanted: State | None = None
+        self._wake = threading.Event()
+        for control in (self._is_on, self._within):
+            control.on_update(by_people(viewer, lambda: self.show(viewer.state)))
+        threading.Thread(target=self._run, daemon=True).start()
+        self.show(viewer.state)
+
+    def show(self, state: State) -> None:
+        """Ask for the contacts of a state."""
+        self._wanted = state
+        self._wake.set()
+
+    def _run(self) -> None:
+        while not self._viewer.is_closed:
+            if not self._wake.wait(1.0):
+                continue
+            self._wake.clear()
+            state = self._wanted
+            if state is None:
+                continue
+            try:
+                self._draw(state)
+            except ArmillaryError as error:
+                self._list.value = str(error)
+
+    def _draw(self, state: State) -> None:
+        """Find the contacts of a state, paint and list them."""
+        viewer = self._viewer
+        if not self._is_on.value:
+            viewer.scene.mark(frozenset())
+            self._lines.visible = False
+            return
+        check = collision(viewer.cell, state, meshes=viewer.meshes)
+        found = check.contacts(state.q, within=max(float(self._within.value), 0.0))
+        touching = {name for c in found if c.distance <= 0.0 for name in c.links}
+        cell = viewer.cell
+        viewer.scene.mark(frozenset(cell.frame(name).link for name in touching))
+        near = [c.points for c in found if np.isfinite(c.points).all()]
+        with viewer.server.atomic():
+            self._lines.points = np.array(near, np.float32) if near else NO_LINE
+            self._lines.visible = bool(near)
+            self._list.value = _listed(found)
+
+
+def _listed(found: list[Contact]) -> str:
+    lines = [
+        f"{1e3 * c.distance:8.1f} mm  {c.links[0]} - {c.links[1]}"
+        for c in found[:MOST_LISTED]
+    ]
+    if len(found) > MOST_LISTED:
+        lines.append(f"and {len(found) - MOST_LISTED} more")
+    return "\n".join(lines) or "none"

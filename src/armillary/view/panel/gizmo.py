@@ -1,0 +1,80 @@
+"""A gizmo: axes, planes and arcs to drag a pose with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.spatial.pose import Pose
+from armillary.view.panel.events import by_people
+
+if TYPE_CHECKING:
+    from armillary.view.viewer import Viewer
+
+__all__ = ["Gizmo"]
+
+Array = npt.NDArray[np.float64]
+
+PART_OF_SCENE = 0.12
+
+
+class Gizmo:
+    """A gizmo in the scene.
+
+    Attributes:
+        is_dragged: Whether someone drags it now; it then stays as they have it.
+    """
+
+    def __init__(
+        self,
+        viewer: Viewer,
+        name: str,
+        *,
+        dragged: Callable[[Array], None],
+        released: Callable[[], None],
+    ) -> None:
+        """Add a gizmo that is hidden.
+
+        Args:
+            viewer: Where it appears.
+            name: Of its node.
+            dragged: Called with its pose in the world, shape (4, 4), while it moves.
+            released: Called when it is let go.
+        """
+        self._controls = viewer.server.scene.add_transform_controls(
+            name,
+            scale=PART_OF_SCENE * viewer.scene.size,
+            depth_test=False,
+            visible=False,
+        )
+        self.is_dragged = False
+
+        moves = by_people(viewer, lambda: dragged(self.pose))
+        ends = by_people(viewer, released)
+
+        @self._controls.on_update
+        def _(event: Any) -> None:
+            self.is_dragged = event.phase != "end"
+            moves(event)
+            if event.phase == "end":
+                ends(event)
+
+    @property
+    def pose(self) -> Array:
+        """Return its pose in the world, shape (4, 4)."""
+        wxyz, position = self._controls.wxyz, self._controls.position
+        return Pose.from_quaternion(wxyz.tolist(), position.tolist()).matrix()
+
+    def put(self, X: Array | None) -> None:
+        """Show it at a pose, shape (4, 4), or hide it; ignored while it is dragged."""
+        if self.is_dragged:
+            return
+        if X is not None:
+            pose = Pose.from_matrix(X)
+            self._controls.position = np.array(pose.position, np.float64)
+            self._controls.wxyz = np.array(pose.quaternion(), np.float64)
+        if self._controls.visible != (X is not None):
+            self._controls.visible = X is not None

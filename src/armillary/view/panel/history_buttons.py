@@ -1,0 +1,49 @@
+"""Undo, redo, home, and the state as a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from armillary.kinematics.bound_state import home
+from armillary.kinematics.state import State
+from armillary.view.panel.events import by_people
+
+if TYPE_CHECKING:
+    from armillary.view.viewer import Viewer
+
+__all__ = ["HistoryButtons"]
+
+
+class HistoryButtons:
+    """Buttons to undo and redo, to go home, and to save the state."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        """Add them."""
+        self._viewer = viewer
+        gui = viewer.server.gui
+        self._steps = gui.add_button_group("History", ("Undo", "Redo", "Home"))
+        self._steps.on_click(by_people(viewer, self._step))
+        save = gui.add_button("Save state", hint="As `state.to_json()` writes it")
+
+        @save.on_click
+        def _(event: Any) -> None:
+            if event.client is not None:
+                event.client.send_file_download(
+                    "state.json", viewer.state.to_json().encode()
+                )
+
+    def show(self, state: State) -> None:
+        """Nothing of this depends on the state."""
+
+    def _step(self) -> None:
+        history = self._viewer.history
+        match self._steps.value:
+            case "Undo":
+                state = history.undo()
+            case "Redo":
+                state = history.redo()
+            case _:
+                self._viewer.change(home(self._viewer.cell))
+                return
+        if state is not None:
+            self._viewer.change(state, remember=False)

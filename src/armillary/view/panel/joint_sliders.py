@@ -1,0 +1,106 @@
+"""Sliders: one for each joint, in a folder for each manipulator, with its postures."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from armillary.kinematics.state import State
+from armillary.model.manipulator import Manipulator
+from armillary.model.unit import Unit
+from armillary.view.panel.events import by_people
+
+if TYPE_CHECKING:
+    from armillary.view.viewer import Viewer
+
+__all__ = ["JointSliders"]
+
+STEPS: Final = {Unit.RADIAN: 1e-3, Unit.METRE: 1e-4, Unit.OTHER: 1e-3}
+WIDEST: Final = {Unit.RADIAN: 2.0 * math.pi, Unit.METRE: 10.0, Unit.OTHER: 10.0}
+"""How far a slider without limits goes to each side."""
+OPEN_AT_FIRST: Final = 12
+"""Folders of cells with more joints than this are closed at first."""
+
+
+class JointSliders:
+    """The joints of a cell; sliders end at their limits."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        """Add a folder for each manipulator with joints."""
+        self._viewer = viewer
+        self._sliders: list[Any] = []
+        self._agreed: list[float] = []
+        """The positions that sliders had when they last agreed with the state."""
+        cell = viewer.cell
+        is_open = len(cell.joint_names) <= OPEN_AT_FIRST
+        at = 0
+        for manipulator in cell.manipulators:
+            count = len(manipulator.joint_names)
+            if not count:
+                continue
+            with viewer.server.gui.add_folder(
+                manipulator.name, expand_by_default=is_open
+            ):
+                self._add_postures(manipulator)
+                for k in range(at, at + count):
+                    self._add_slider(k)
+            at += count
+
+    def show(self, state: State) -> None:
+        """Move the sliders to the joint positions, but for those people move now."""
+        for k, q in enumerate(state.q):
+            slider = self._sliders[k]
+            if q != self._agreed[k] == slider.value:
+                _make_room(slider, q)
+                self._agreed[k] = slider.value = q
+
+    def _add_slider(self, k: int) -> None:
+        cell, q = self._viewer.cell, self._viewer.state.q[k]
+        name = cell.joint_names[k]
+        unit = cell.links[cell.joints.links[k]].joint.unit
+        lower, upper = (float(each[k]) for each in cell.limits)
+        most = WIDEST[unit]
+        ends = max(lower, -most), min(upper, most)
+        if not ends[0] < ends[1]:  # one position only, or far away
+            ends = lower, max(upper, math.nextafter(lower, math.inf))
+        slider = self._viewer.server.gui.add_slider(
+            f"{name.rpartition('/')[2]} [{unit.value}]",
+            min=min(ends[0], q),
+            max=max(ends[1], q),
+            step=min(STEPS[unit], (ends[1] - ends[0]) / 100),
+            initial_value=q,
+            hint=f"{name}: {lower:g} to {upper:g} {unit.value}",
+        )
+        slider.on_update(by_people(self._viewer, partial(self._moved, k)))
+        self._sliders.append(slider)
+        self._agreed.append(q)
+
+    def _moved(self, k: int) -> None:
+        q = list(self._viewer.state.q)
+        q[k] = self._agreed[k] = float(self._sliders[k].value)
+        self._viewer.change(self._viewer.state.replace(q=q))
+
+    def _add_postures(self, manipulator: Manipulator) -> None:
+        postures = {each.name: each for each in manipulator.postures}
+        if not postures:
+            return
+        chosen = self._viewer.server.gui.add_button_group("Posture", tuple(postures))
+
+        def go() -> None:
+            posture = postures[chosen.value]
+            joints = {
+                f"{manipulator.name}/{name}": position
+                for name, position in zip(posture.joints, posture.q, strict=True)
+            }
+            self._viewer.change(self._viewer.state.joints(joints))
+
+        chosen.on_click(by_people(self._viewer, go))
+
+
+def _make_room(slider: Any, q: float) -> None:
+    """Widen a slider for a position beyond its ends."""
+    if q < slider.min:
+        slider.min = q
+    elif q > slider.max:
+        slider.max = q

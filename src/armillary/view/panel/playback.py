@@ -1,0 +1,118 @@
+"""Play, pause, scrub and speed of the motion that a viewer was given."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from armillary.kinematics.state import State
+from armillary.view.motion import Motion
+from armillary.view.panel.events import by_people
+
+if TYPE_CHECKING:
+    from armillary.view.viewer import Viewer
+
+__all__ = ["Playback"]
+
+PERIOD: Final = 1 / 40  # [s] between two pictures
+SPEEDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+
+class Playback:
+    """Controls that appear with the first motion.
+
+    Attributes:
+        time: The instant that is shown [s].
+        is_playing: Whether it moves.
+    """
+
+    def __init__(self, viewer: Viewer) -> None:
+        """Start without a motion."""
+        self._viewer = viewer
+        self._motion: Motion | None = None
+        self._folder: Any = viewer.server.gui.add_folder("Motion", visible=False)
+        self._slider: Any = None
+        self.time = 0.0
+        self.is_playing = False
+        with self._folder:
+            self._play = viewer.server.gui.add_button("Pause")
+            self._speed = viewer.server.gui.add_dropdown(
+                "speed", tuple(f"{each:g}x" for each in SPEEDS), initial_value="1x"
+            )
+            self._loop = viewer.server.gui.add_checkbox("repeat", True)
+        self._play.on_click(by_people(viewer, self._switch))
+        self._wake = threading.Event()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def load(self, motion: Motion, *, play: bool) -> None:
+        """Show a motion from its start."""
+        with self._viewer.lock:
+            self._motion = motion
+            self.time = float(motion.times[0])
+            if self._slider is not None:
+                self._slider.remove()
+            first, last = self.time, float(motion.times[-1])
+            with self._folder:
+                self._slider = self._viewer.server.gui.add_slider(
+                    "time [s]",
+                    min=first,
+                    max=max(last, first + 1e-3),
+                    step=1e-3,
+                    initial_value=first,
+                )
+            self._slider.on_update(by_people(self._viewer, self._scrubbed))
+            self._folder.visible = True
+            self._set_playing(play)
+            self._viewer.change(motion.at(self.time))
+
+    def show(self, state: State) -> None:
+        """Move the slider to the instant that is shown."""
+        if self._slider is not None and self.is_playing:
+            self._slider.value = self.time
+
+    def _set_playing(self, is_playing: bool) -> None:
+        self.is_playing = is_playing
+        self._play.label = "Pause" if is_playing else "Play"
+        if is_playing:
+            self._wake.set()
+        else:
+            self._wake.clear()
+
+    def _switch(self) -> None:
+        motion = self._motion
+        if motion is not None and not self.is_playing and self.time >= motion.times[-1]:
+            self.time = float(motion.times[0])
+        self._set_playing(not self.is_playing)
+
+    def _scrubbed(self) -> None:
+        if self._motion is not None:
+            self._set_playing(False)
+            self.time = float(self._slider.value)
+            self._viewer.change(self._motion.at(self.time))
+
+    def _run(self) -> None:
+        before = time.monotonic()
+        while not self._viewer.is_closed:
+            if not self._wake.wait(1.0):
+                before = time.monotonic()
+                continue
+            now = time.monotonic()
+            with self._viewer.lock:
+                if self.is_playing:
+                    self._step(min(now - before, 0.5))
+            before = now
+            time.sleep(max(0.0, PERIOD - (time.monotonic() - now)))
+
+    def _step(self, passed: float) -> None:
+        motion = self._motion
+        assert motion is not None, "it plays"
+        first, last = float(motion.times[0]), float(motion.times[-1])
+        self.time += passed * float(self._speed.value.rstrip("x"))
+        if self.time > last:
+            if self._loop.value and last > first:
+                self.time = first + (self.time - last) % (last - first)
+            else:
+                self.time = last
+                self._set_playing(False)
+        self._viewer.change(motion.at(self.time), remember=False)

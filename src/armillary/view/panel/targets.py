@@ -1,0 +1,105 @@
+"""A gizmo on a frame: while it is dragged, inverse kinematics follows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.ik.factory import solver_of
+from armillary.ik.reason import Reason
+from armillary.kinematics.all_frames import pose
+from armillary.kinematics.state import State
+from armillary.model.mount import WORLD
+from armillary.model.workcell import Workcell
+from armillary.view.panel.events import by_people
+from armillary.view.panel.gizmo import Gizmo
+
+if TYPE_CHECKING:
+    from armillary.view.viewer import Viewer
+
+__all__ = ["Targets", "frames_to_drag"]
+
+Array = npt.NDArray[np.float64]
+
+NONE: Final = "(no gizmo)"
+ROTATIONS: Final = {"full pose": "xyz", "free spin about z": "xy", "position only": ""}
+TIME_OF_A_STEP: Final = 0.05
+"""How long one step of a drag may search [s]."""
+
+
+class Targets:
+    """A gizmo on a chosen frame, and what is asked of that frame."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        """Add the controls; the gizmo is on the first end effector."""
+        self._viewer = viewer
+        names = frames_to_drag(viewer.cell)
+        gui = viewer.server.gui
+        with gui.add_folder("Target", expand_by_default=bool(names)):
+            self._frame = gui.add_dropdown(
+                "frame",
+                (NONE, *names),
+                initial_value=names[0] if names else NONE,
+                hint="Drag its gizmo in the scene; the joints follow.",
+            )
+            self._kind = gui.add_dropdown("reach", tuple(ROTATIONS))
+            self._said = gui.add_text("answer", "", disabled=True)
+        self._gizmo = Gizmo(
+            viewer, "/target", dragged=self._dragged, released=self._settle
+        )
+        self._frame.on_update(by_people(viewer, self._settle))
+        self._kind.on_update(by_people(viewer, self._settle))
+        self.show(viewer.state)
+
+    def show(self, state: State) -> None:
+        """Put the gizmo on its frame."""
+        frame = self._frame.value
+        is_on = frame != NONE
+        self._gizmo.put(pose(self._viewer.cell, frame, state) if is_on else None)
+
+    def _settle(self) -> None:
+        self._said.value = ""
+        self.show(self._viewer.state)
+
+    def _dragged(self, target: Array) -> None:
+        """Move the joints so that the frame follows, nearest to where they are."""
+        viewer, state = self._viewer, self._viewer.state
+        rotation = ROTATIONS[self._kind.value]
+        solver = solver_of(
+            viewer.cell,
+            self._frame.value,
+            relative_to=WORLD,
+            joints=None,
+            state=state,
+            position="xyz",
+            rotation=rotation,
+            axes="target",
+        )
+        q = np.array(state.q)
+        rows = [viewer.cell.joint(name) for name in solver.joints]
+        found = solver(target, near=q[rows], timeout=TIME_OF_A_STEP)
+        self._said.value = Reason(int(found.reason)).sentence
+        if found.success:
+            q[rows] = found.q
+            viewer.change(state.replace(q=q))
+
+
+def frames_to_drag(cell: Workcell) -> list[str]:
+    """Return the frames of manipulators with joints: end effectors, then the rest."""
+    first: list[str] = []
+    others: list[str] = []
+    for manipulator in cell.manipulators:
+        if not manipulator.joint_names:
+            continue
+        for link in manipulator.links:
+            for frame in link.frames:
+                into = first if frame.end_effector else others
+                into.append(f"{manipulator.name}/{frame.name}")
+        others += [
+            f"{manipulator.name}/{link.name}"
+            for link in reversed(manipulator.links)
+            if link.parent is not None
+        ]
+    return [*first, *others]

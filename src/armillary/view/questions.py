@@ -1,0 +1,59 @@
+"""What a cell is asked to see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from armillary.kinematics.bound_state import bound_state, home
+from armillary.kinematics.state import State
+from armillary.model.shapes.mesh import MeshSource
+from armillary.model.workcell import Workcell
+
+if TYPE_CHECKING:
+    from armillary.view.viewer import Viewer
+
+__all__ = ["view"]
+
+LOOPBACK = "127.0.0.1"
+
+
+def view(  # noqa: PLR0913
+    cell: Workcell,
+    state: State | None = None,
+    *,
+    host: str = LOOPBACK,
+    port: int | None = None,
+    insecure_remote: bool = False,
+    meshes: MeshSource | None = None,
+) -> Viewer:
+    """Show a cell in the browser; the address is `viewer.address`.
+
+    The server runs in threads of this process until `viewer.close()` is called or the
+    process ends. In a notebook, a viewer as the last line of a block is shown there.
+
+    Args:
+        cell: What to show.
+        state: Where it is; home by default.
+        host: The address of this machine to listen at.
+        port: By default the first free one from 8080 on.
+        insecure_remote: Whether `host` may be one that other machines reach. Whoever
+            reaches it can move the cell; there is neither password nor encryption.
+        meshes: What reads the files of its meshes; by default that of the cell.
+
+    Raises:
+        StateError: The state is not one of this cell.
+        ViewError: viser is not installed, or the port is in use.
+        ModelError: The host can be reached from other machines, and that was not
+            allowed.
+    """
+    from armillary.view.viewer import Viewer  # nobody else pays for it
+
+    shown = home(cell) if state is None else bound_state(cell, state)
+    return Viewer(
+        cell,
+        shown,
+        meshes=meshes,
+        host=host,
+        port=port,
+        insecure_remote=insecure_remote,
+    )

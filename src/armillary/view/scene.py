@@ -1,0 +1,242 @@
+"""The cell in a browser: a node for each link, below it what is drawn of that link.
+
+Names of nodes are made of numbers, so that names from files cannot be mistaken for
+paths; names from files are shown as text only.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.kernel import shared_kernel
+from armillary.kinematics.all_frames import poses
+from armillary.kinematics.state import State
+from armillary.model.workcell import Workcell
+from armillary.spatial.pose import Pose
+from armillary.trace import Program, trace
+from armillary.view.drawing import (
+    Axes,
+    Drawing,
+    Drawings,
+    Label,
+    Layer,
+    Lines,
+    Surface,
+)
+
+if TYPE_CHECKING:
+    import viser
+
+__all__ = ["Scene", "node_of"]
+
+Array = npt.NDArray[np.float64]
+
+TOUCHING: Final = (235, 40, 30)
+VIEW_FROM: Final = np.array([0.75, -1.0, 0.6])
+LARGEST_BODY: Final = 20.0
+"""What reaches further from its link's origin does not count for the first view [m]."""
+
+
+def node_of(link: int) -> str:
+    """Return the name of the node of a link; -1 is the world."""
+    return "/cell" if link < 0 else f"/cell/{link}"
+
+
+class Scene:
+    """The nodes of a cell; `show` moves them.
+
+    Attributes:
+        server: Where they are.
+        cell: What is drawn.
+        layers: The layers that have something to show.
+        centre: The middle of what is drawn in the state shown first [m], shape (3,).
+        size: The diagonal of the box around that [m].
+    """
+
+    def __init__(
+        self,
+        server: viser.ViserServer,
+        cell: Workcell,
+        drawings: Drawings,
+        state: State,
+    ) -> None:
+        """Add the nodes and put them where they are in a state."""
+        self.server = server
+        self.cell = cell
+        self.layers = tuple(
+            layer for layer in Layer if any(d.layer == layer for d in drawings.items)
+        )
+        self._visible = dict.fromkeys(Layer, True)
+        links = sorted({each.link for each in drawings.items} - {-1})
+        names = [_frame_name(cell, link) for link in links]
+        self._names = names
+        scene = server.scene
+        with server.atomic():
+            scene.add_frame(node_of(-1), show_axes=False)
+            self._frames = [
+                scene.add_frame(node_of(link), show_axes=False) for link in links
+            ]
+            self._layers = {
+                (each.link, each.layer): scene.add_frame(
+                    _layer_node(each), show_axes=False
+                )
+                for each in drawings.items
+            }
+            self._items = [
+                (each, _added(server, f"{_layer_node(each)}/{k}", each))
+                for k, each in enumerate(drawings.items)
+            ]
+        self._shown: Array | None = None
+        self._red: frozenset[int] = frozenset()
+        self.show(state)
+        self.centre, self.size = self._box(drawings, links)
+        self._add_surroundings()
+
+    def show(self, state: State) -> None:
+        """Move the links to where they are in a state; what stays is not sent."""
+        if not self._names:
+            return
+        found = poses(self.cell, state)
+        now = _positions_quaternions(np.stack([found[name] for name in self._names]))
+        before = self._shown
+        changed = (
+            np.arange(len(now))
+            if before is None
+            else np.flatnonzero((now != before).any(axis=1))
+        )
+        self._shown = now
+        with self.server.atomic():
+            for k in changed.tolist():
+                frame = self._frames[k]
+                frame.position = now[k, :3]
+                frame.wxyz = now[k, 3:]
+
+    def _box(self, drawings: Drawings, links: list[int]) -> tuple[Array, float]:
+        """Return the centre and the diagonal of the box around what is drawn."""
+        if self._shown is None:
+            return np.zeros(3), 1.0
+        points = [self._shown[:, :3]]
+        rows = {link: k for k, link in enumerate(links)}
+        for each in drawings.items:
+            if isinstance(each.what, Surface) and each.link in rows:
+                radius = float(np.abs(each.what.vertices).max(initial=0.0))
+                if radius < LARGEST_BODY:  # not a floor
+                    at = self._shown[rows[each.link], :3]
+                    points += [[at - radius], [at + radius]]
+        together = np.concatenate(points)
+        low, high = together.min(axis=0), together.max(axis=0)
+        return 0.5 * (low + high), max(float(np.linalg.norm(high - low)), 1e-3)
+
+    def _add_surroundings(self) -> None:
+        """Add a grid on the ground, light, and where browsers look from at first."""
+        server, size = self.server, self.size
+        cells = 10.0 ** np.floor(np.log10(size))
+        server.scene.add_grid(
+            "/grid",
+            width=4.0 * size,
+            height=4.0 * size,
+            cell_size=float(0.1 * cells),
+            section_size=float(cells),
+            position=(0.0, 0.0, -1e-3 * size),
+        )
+        camera = server.initial_camera
+        camera.look_at = tuple(self.centre.tolist())
+        camera.position = tuple((self.centre + 0.8 * size * VIEW_FROM).tolist())
+
+    def show_layer(self, layer: Layer, is_visible: bool) -> None:
+        """Show or hide all that is in a layer."""
+        self._visible[layer] = is_visible
+        with self.server.atomic():
+            for (_, which), handle in self._layers.items():
+                if which == layer:
+                    handle.visible = is_visible
+
+    def mark(self, links: frozenset[int]) -> None:
+        """Paint these links red, and the others as they were."""
+        if links == self._red:
+            return
+        with self.server.atomic():
+            for drawing, handle in self._items:
+                was, shall = drawing.link in self._red, drawing.link in links
+                if was != shall and hasattr(handle, "color"):
+                    handle.color = TOUCHING if shall else _rgb(drawing.what.colour)
+        self._red = links
+
+
+def _frame_name(cell: Workcell, link: int) -> str:
+    return f"{cell.manipulators[cell.owners[link]].name}/{cell.links[link].name}"
+
+
+def _layer_node(drawing: Drawing) -> str:
+    return f"{node_of(drawing.link)}/{drawing.layer.value}"
+
+
+def _added(server: viser.ViserServer, name: str, drawing: Drawing) -> Any:
+    """Add a drawing to the scene and return its handle."""
+    scene, what = server.scene, drawing.what
+    pose = {
+        "position": np.array(drawing.pose.position, np.float64),
+        "wxyz": np.array(drawing.pose.quaternion(), np.float64),
+    }
+    match what:
+        case Surface() if what.texture is not None:
+            return scene.add_glb(name, _glb(what), **pose)
+        case Surface():
+            opacity = what.colour[3]
+            return scene.add_mesh_simple(
+                name,
+                what.vertices,
+                what.faces,
+                color=_rgb(what.colour),
+                opacity=None if opacity >= 1.0 else opacity,
+                side="double",
+                flat_shading=True,
+                **pose,
+            )
+        case Lines():
+            return scene.add_line_segments(
+                name, what.points, _rgb(what.colour), thickness=what.width, thickness_units="screen", **pose
+            )
+        case Axes():
+            return scene.add_frame(
+                name, axes_length=what.length, axes_radius=what.radius, **pose
+            )
+        case Label():
+            return scene.add_label(name, what.text, **pose)
+
+
+def _rgb(colour: tuple[float, float, float, float]) -> tuple[int, int, int]:
+    red, green, blue = (round(255 * each) for each in colour[:3])
+    return red, green, blue
+
+
+def _glb(surface: Surface) -> bytes:
+    """Return a surface with its texture as glTF."""
+    import trimesh
+    from PIL import Image
+
+    assert surface.texture is not None
+    image = Image.open(io.BytesIO(surface.texture.image))
+    look = trimesh.visual.TextureVisuals(uv=surface.texture.uv, image=image)
+    mesh = trimesh.Trimesh(
+        surface.vertices, surface.faces, visual=look, process=False
+    )
+    return bytes(mesh.export(file_type="glb"))
+
+
+def _positions_quaternions(X: Array) -> Array:
+    """Return positions and quaternions w x y z, (n, 4, 4) -> (n, 7)."""
+    found: Array = shared_kernel(_position_quaternion())(X)
+    return found
+
+
+def _position_quaternion() -> Program:
+    def both(X: Any) -> Any:
+        pose = Pose.from_matrix(X)
+        return [*pose.position, *pose.quaternion()]
+
+    return trace(both, outputs=("position_quaternion",), X=(4, 4))

@@ -1,0 +1,194 @@
+"""The viewer: one state, the scene that shows it, and the panel that changes it."""
+
+from __future__ import annotations
+
+import threading
+import webbrowser
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy.typing as npt
+
+from armillary.kinematics.bound_state import bound_state
+from armillary.kinematics.state import State
+from armillary.model.shapes.mesh import MeshSource
+from armillary.model.workcell import Workcell
+from armillary.view.drawing import Drawings, drawings
+from armillary.view.history import History
+from armillary.view.motion import motion_of
+from armillary.view.panel import PARTS, Part
+from armillary.view.panel.playback import Playback
+from armillary.view.scene import Scene
+from armillary.view.server import serve, stop
+
+__all__ = ["Viewer"]
+
+PANEL_PERIOD: Final = 0.1  # [s]
+
+
+class Viewer:
+    """A cell in the browser, on this machine only.
+
+    All browsers that are connected show the same state, and any of them may change it.
+
+    Attributes:
+        cell: What is shown.
+        meshes: What reads the files of its meshes.
+        server: The viser server, to add things of your own to its scene and panel.
+        scene: The nodes of the cell.
+        history: The states so far, to undo and redo.
+        notes: What could not be drawn, or is drawn simpler than it is.
+    """
+
+    def __init__(
+        self,
+        cell: Workcell,
+        state: State,
+        *,
+        meshes: MeshSource | None,
+        host: str,
+        port: int | None,
+        insecure_remote: bool,
+    ) -> None:
+        """Start the server and show a state; see `Cell.view`."""
+        self.cell = cell
+        self.meshes = meshes
+        self.lock = threading.RLock()
+        self._closed = threading.Event()
+        self._watchers: list[Callable[[State], None]] = []
+        found = drawings(cell, meshes)
+        self.notes = found.notes
+        self.history = History(state)
+        self.server = serve(host=host, port=port, insecure_remote=insecure_remote)
+        try:
+            self._fill(found, state)
+        except BaseException:
+            self.close()
+            raise
+        self._changed = threading.Event()
+        threading.Thread(target=self._follow, daemon=True).start()
+
+    def _fill(self, found: Drawings, state: State) -> None:
+        """Add the scene and the panel."""
+        self.server.gui.set_panel_label("armillary")
+        self.scene = Scene(self.server, self.cell, found, state)
+        self._playback = Playback(self)
+        self._parts: list[Part] = [self._playback, *(part(self) for part in PARTS)]
+
+    def __repr__(self) -> str:
+        return f"<viewer of {self.cell.name!r} at {self.address}>"
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe src="{self.address}" width="100%" height="600" '
+            'style="border: 0"></iframe>'
+        )
+
+    @property
+    def address(self) -> str:
+        """Return the address to open in a browser."""
+        host = self.server.get_host()
+        shown = f"[{host}]" if ":" in host else host
+        return f"http://{shown}:{self.server.get_port()}"
+
+    @property
+    def is_closed(self) -> bool:
+        """Return whether the server has been stopped."""
+        return self._closed.is_set()
+
+    @property
+    def state(self) -> State:
+        """Return the state that is shown, with what people did in the browser."""
+        return self.history.state
+
+    def show(self, state: State) -> None:
+        """Show a state of the cell.
+
+        Raises:
+            StateError: It is not a state of this cell.
+        """
+        self.change(bound_state(self.cell, state))
+
+    def change(self, state: State, *, remember: bool = True) -> None:
+        """Show a state of the cell, in the scene and in the panel.
+
+        Args:
+            state: What to show.
+            remember: Whether `history` keeps it, to be undone. Changes that follow
+                each other quickly, such as those of a slider, are one step.
+        """
+        with self.lock:
+            if state is self.state:
+                return
+            self.history.show(state, remember=remember)
+            self.scene.show(state)
+            self._changed.set()
+            for call in self._watchers:
+                call(state)
+
+    def _follow(self) -> None:
+        """Bring the panel in line with the state, ten times a second at most."""
+        while not self._closed.wait(PANEL_PERIOD):
+            if self._changed.wait(1.0):
+                self._changed.clear()
+                with self.lock, self.server.atomic():
+                    for part in self._parts:
+                        part.show(self.state)
+
+    def play(
+        self,
+        motion: Any,
+        *,
+        times: npt.ArrayLike | None = None,
+        rate: float | None = None,
+        start: State | None = None,
+        play: bool = True,
+    ) -> None:
+        """Play a motion; the panel has controls to pause, scrub and change its speed.
+
+        Args:
+            motion: Joint positions, shape (k, n) [m or rad], a list of states, or a
+                `Trajectory` of `cell.simulate`.
+            times: Instants [s], ascending, shape (k,).
+            rate: Samples a second, in place of times; 30 by default.
+            start: What joint positions leave open: attachments and bases; by default
+                as shown.
+            play: Whether it starts at once.
+
+        Raises:
+            ShapeError: A shape does not fit.
+            ModelError: A number is not finite, or times do not ascend.
+            StateError: A state is not one of this cell.
+        """
+        first = self.state if start is None else bound_state(self.cell, start)
+        found = motion_of(first, motion, times=times, rate=rate)
+        self._playback.load(found, play=play)
+
+    def on_change(self, call: Callable[[State], None]) -> None:
+        """Have a function called with each state that will be shown."""
+        self._watchers.append(call)
+
+    def open(self) -> bool:
+        """Open the browser of this machine; return whether there is one."""
+        return webbrowser.open(self.address)
+
+    def wait(self) -> None:
+        """Wait until `close` is called, or Ctrl-C is pressed, which closes it."""
+        try:
+            while not self._closed.wait(0.5):
+                pass
+        except KeyboardInterrupt:
+            self.close()
+
+    def close(self) -> None:
+        """Stop the server."""
+        if not self._closed.is_set():
+            self._closed.set()
+            stop(self.server)
+
+    def __enter__(self) -> Viewer:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+

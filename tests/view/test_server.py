@@ -1,0 +1,93 @@
+"""The server of a viewer answers its own page on this machine, and nobody else."""
+
+from __future__ import annotations
+
+import socket
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
+
+import pytest
+
+import armillary as arm
+from armillary.errors import ModelError, ViewError
+
+viser = pytest.importorskip("viser")
+
+
+@pytest.fixture(scope="module")
+def viewer():
+    with arm.example("ur5e_on_oval").view() as found:
+        yield found
+
+
+def handshake(viewer, **headers: str) -> int:
+    """The status of an attempt to open a connection."""
+    where = urlsplit(viewer.address)
+    connection = HTTPConnection(where.hostname, where.port, timeout=10)
+    given = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Protocol": f"viser-v{viser.__version__}",
+    }
+    connection.request("GET", "/", headers={**given, **headers})
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_it_listens_on_this_machine_only(viewer) -> None:
+    assert urlsplit(viewer.address).hostname == "127.0.0.1"
+    assert viewer.server.get_host() == "127.0.0.1"
+
+
+def test_its_own_page_may_connect(viewer) -> None:
+    assert handshake(viewer, Origin=viewer.address) == 101
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "", "http://127.0.0.1:1", "file://"]
+)
+def test_other_origins_are_refused(viewer, origin: str) -> None:
+    assert handshake(viewer, Origin=origin) == 403
+
+
+def test_a_connection_without_an_origin_is_refused(viewer) -> None:
+    assert handshake(viewer) == 403
+
+
+def test_a_foreign_name_that_leads_here_is_refused(viewer) -> None:
+    port = urlsplit(viewer.address).port
+    host = f"evil.example:{port}"
+    assert handshake(viewer, Host=host, Origin=f"http://{host}") == 403
+
+
+def test_no_browser_can_open_a_tunnel(viewer) -> None:
+    handlers = viewer.server._websock_server._incoming_handlers
+    from viser import _messages
+
+    assert not handlers.get(_messages.ShareUrlRequest)
+    assert not handlers.get(_messages.ShareUrlDisconnect)
+    assert handlers.get(_messages.GuiUpdateMessage), "handlers are kept elsewhere now"
+
+
+def test_a_busy_port_is_named() -> None:
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        port = busy.getsockname()[1]
+        with pytest.raises(ViewError, match=rf"Port {port} is in use.*--port"):
+            arm.example("ur5e_on_oval").view(port=port)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.4", "::", "example.com"])
+def test_other_machines_need_an_explicit_word(host: str) -> None:
+    with pytest.raises(ModelError, match="without password"):
+        arm.example("ur5e_on_oval").view(host=host)
+
+
+@pytest.mark.parametrize("port", [0, -1, 70000, "80"])
+def test_a_port_is_a_number(port: int) -> None:
+    with pytest.raises(ModelError, match="from 1 to 65535"):
+        arm.example("ur5e_on_oval").view(port=port)

@@ -1,0 +1,132 @@
+"""The viewer, as people use it in a browser."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import armillary as arm
+
+pytest.importorskip("viser")
+
+PATIENCE = 20.0  # [s]; machines that run tests may be busy
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Wait for what a browser causes."""
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def part(viewer: Any, name: str) -> Any:
+    """The part of the panel whose class has this name."""
+    (found,) = (p for p in viewer._parts if type(p).__name__ == name)
+    return found
+
+
+def number_box(page: Any, viewer: Any, joint: int) -> Any:
+    """The number box of the slider of a joint."""
+    uuid = part(viewer, "JointSliders")._sliders[joint]._impl.uuid
+    around = 'xpath=ancestor::*[.//input[not(@type="hidden")]][1]'
+    slider = page.locator(f'[id="{uuid}"]')
+    return slider.locator(around).locator("input:not([type=hidden])")
+
+
+def test_a_number_box_moves_its_joint(shown: Any) -> None:
+    cell = arm.example("ur5e_on_oval")
+    viewer, page = shown(cell)
+    box = number_box(page, viewer, 1)
+    box.fill("0.75")
+    box.press("Enter")
+    until(lambda: abs(viewer.state.q[1] - 0.75) < 1e-9)
+    assert viewer.state.q[2:] == cell.home.q[2:]
+
+
+def test_a_state_of_python_reaches_the_browser(shown: Any) -> None:
+    cell = arm.example("ur5e_on_oval")
+    viewer, page = shown(cell)
+    viewer.show(cell.home.joints({"elbow": 0.625}))
+    box = number_box(page, viewer, 3)
+    until(lambda: box.input_value() == "0.625")
+
+
+def test_undo_and_redo(shown: Any) -> None:
+    cell = arm.example("ur5e_on_oval")
+    viewer, page = shown(cell)
+    changed = cell.home.joints({"elbow": 0.5})
+    viewer.show(changed)
+    page.get_by_role("button", name="Undo").click()
+    until(lambda: viewer.state == cell.home)
+    page.get_by_role("button", name="Redo").click()
+    until(lambda: viewer.state == changed)
+
+
+def test_the_gizmo_moves_the_tool(shown: Any) -> None:
+    cell = arm.example("ur5e_on_oval")
+    bent = cell.home.replace(q=[0.0, 1.5, -1.5, 1.5, -1.5, -1.5, 0.0])
+    viewer, page = shown(cell, bent)
+    before = cell.pose("tool0", viewer.state)
+    until(lambda: len(viewer.server.get_clients()) == 1)
+    (client,) = viewer.server.get_clients().values()
+    client.camera.position = before[:3, 3] + (1.5, 0.0, 0.0)
+    client.camera.look_at = before[:3, 3]
+    time.sleep(1.0)
+    box = page.locator("canvas").first.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y + 50)  # the tool points down
+    page.mouse.down()
+    page.mouse.move(x, y + 90, steps=8)
+    page.mouse.up()
+    gizmo = part(viewer, "Targets")._gizmo
+    until(lambda: viewer.state != bent and not gizmo.is_dragged)
+    now = cell.pose("tool0", viewer.state)
+    assert np.abs(now - gizmo.pose).max() < 1e-5
+    assert now[2, 3] < before[2, 3] - 0.01
+    np.testing.assert_allclose(now[:3, :3], before[:3, :3], atol=1e-5)
+    np.testing.assert_allclose(now[:2, 3], before[:2, 3], atol=1e-5)
+
+
+def test_two_browsers_show_the_same(shown: Any, browser: Any) -> None:
+    cell = arm.example("ur5e_on_oval")
+    viewer, page = shown(cell)
+    other = browser.new_page()
+    other.goto(viewer.address)
+    other.get_by_text("Save state").wait_for(timeout=30_000)
+    box = number_box(page, viewer, 2)
+    box.fill("-0.5")
+    box.press("Enter")
+    there = number_box(other, viewer, 2)
+    until(lambda: there.input_value() == "-0.5")
+    other.close()
+
+
+def test_grip_and_release(shown: Any) -> None:
+    cell = arm.example("oval_track_cell")
+    viewer, page = shown(cell)
+    part(viewer, "Attachments")._part.value = "part"
+    page.get_by_text("Attach", exact=True).first.click()
+    page.get_by_role("button", name="Grip").click()
+    until(lambda: viewer.state.parent("part") == "ur5e/tool0")
+    page.get_by_role("button", name="Release").click()
+    until(lambda: viewer.state.parent("part") == "world")
+
+
+def test_a_motion_plays_and_stops(shown: Any) -> None:
+    cell = arm.example("ur5e_on_oval")
+    viewer, page = shown(cell)
+    Q = np.tile(cell.home.q, (200, 1))
+    Q[:, 3] = np.linspace(0.0, 1.0, 200)
+    viewer.play(Q, rate=100)
+    until(lambda: viewer.state.q[3] > 0.2)
+    page.get_by_role("button", name="Pause").click()
+    until(lambda: page.get_by_role("button", name="Play").is_visible())
+    rests = viewer.state
+    time.sleep(0.3)
+    assert viewer.state == rests
+    assert rests.q in [tuple(row) for row in Q.tolist()]
