@@ -10,7 +10,7 @@ from armillary.cli.input import add_file, open_cell
 from armillary.cli.motion import add_motion, chosen_motion
 from armillary.cli.options import add_state, chosen_state
 from armillary.errors import printable
-from armillary.view.questions import LOOPBACK
+from armillary.view.server import LOOPBACK
 
 DONE = 0
 DESCRIPTION = """\
@@ -29,9 +29,7 @@ def add(verbs: Any) -> None:
     add_state(parser)
     add_motion(parser)
     parser.add_argument("--port", metavar="N", type=int, help="else a free one")
-    parser.add_argument(
-        "--no-open", action="store_true", help="only print the address"
-    )
+    parser.add_argument("--no-open", action="store_true", help="only print the address")
     parser.add_argument(
         "--host", metavar="ADDRESS", default=LOOPBACK, help=f"else {LOOPBACK}"
     )

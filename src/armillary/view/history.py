@@ -49,7 +49,7 @@ class History:
         return self._step(self._done, self._undone)
 
     def redo(self) -> State | None:
-        """Return the state after the step that was undone last, None if there is none."""
+        """Return the state after the step that was undone last, else None."""
         return self._step(self._undone, self._done)
 
     def _step(self, come_from: list[State], go_to: list[State]) -> State | None:

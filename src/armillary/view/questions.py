@@ -8,16 +8,15 @@ from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
+from armillary.view.server import LOOPBACK
 
 if TYPE_CHECKING:
     from armillary.view.viewer import Viewer
 
 __all__ = ["view"]
 
-LOOPBACK = "127.0.0.1"
 
-
-def view(  # noqa: PLR0913
+def view(
     cell: Workcell,
     state: State | None = None,
     *,

@@ -18,7 +18,8 @@ from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
 from armillary.trace import Program, trace
-from armillary.view.drawing import (
+from armillary.view.kinds import (
+    WORLD_LINK,
     Axes,
     Drawing,
     Drawings,
@@ -36,6 +37,8 @@ __all__ = ["Scene", "node_of"]
 Array = npt.NDArray[np.float64]
 
 TOUCHING: Final = (235, 40, 30)
+ROD: Final = (90, 95, 105)
+ROD_WIDTH: Final = 4.0  # [pixels]
 VIEW_FROM: Final = np.array([0.75, -1.0, 0.6])
 LARGEST_BODY: Final = 20.0
 """What reaches further from its link's origin does not count for the first view [m]."""
@@ -53,6 +56,7 @@ class Scene:
         server: Where they are.
         cell: What is drawn.
         layers: The layers that have something to show.
+        has_shapes: Whether any link has a shape; otherwise joints and frames are shown.
         centre: The middle of what is drawn in the state shown first [m], shape (3,).
         size: The diagonal of the box around that [m].
     """
@@ -71,12 +75,14 @@ class Scene:
             layer for layer in Layer if any(d.layer == layer for d in drawings.items)
         )
         self._visible = dict.fromkeys(Layer, True)
-        links = sorted({each.link for each in drawings.items} - {-1})
+        links = sorted({each.link for each in drawings.items} - {WORLD_LINK})
         names = [_frame_name(cell, link) for link in links]
         self._names = names
+        self._rods = drawings.rods
+        self.has_shapes = drawings.has_shapes
         scene = server.scene
         with server.atomic():
-            scene.add_frame(node_of(-1), show_axes=False)
+            scene.add_frame(node_of(WORLD_LINK), show_axes=False)
             self._frames = [
                 scene.add_frame(node_of(link), show_axes=False) for link in links
             ]
@@ -90,6 +96,17 @@ class Scene:
                 (each, _added(server, f"{_layer_node(each)}/{k}", each))
                 for k, each in enumerate(drawings.items)
             ]
+            self._rod_lines = (
+                scene.add_line_segments(
+                    "/rods",
+                    np.zeros((len(self._rods), 2, 3), np.float32),
+                    ROD,
+                    thickness=ROD_WIDTH,
+                    thickness_units="screen",
+                )
+                if self._rods
+                else None
+            )
         self._shown: Array | None = None
         self._red: frozenset[int] = frozenset()
         self.show(state)
@@ -114,10 +131,14 @@ class Scene:
                 frame = self._frames[k]
                 frame.position = now[k, :3]
                 frame.wxyz = now[k, 3:]
+            if self._rod_lines is not None and len(changed):
+                ends = [[found[a][:3, 3], found[b][:3, 3]] for a, b in self._rods]
+                self._rod_lines.points = np.array(ends, np.float32)
 
     def _box(self, drawings: Drawings, links: list[int]) -> tuple[Array, float]:
         """Return the centre and the diagonal of the box around what is drawn."""
         if self._shown is None:
+            self._lowest = 0.0
             return np.zeros(3), 1.0
         points = [self._shown[:, :3]]
         rows = {link: k for k, link in enumerate(links)}
@@ -129,6 +150,7 @@ class Scene:
                     points += [[at - radius], [at + radius]]
         together = np.concatenate(points)
         low, high = together.min(axis=0), together.max(axis=0)
+        self._lowest = float(low[2])
         return 0.5 * (low + high), max(float(np.linalg.norm(high - low)), 1e-3)
 
     def _add_surroundings(self) -> None:
@@ -141,7 +163,7 @@ class Scene:
             height=4.0 * size,
             cell_size=float(0.1 * cells),
             section_size=float(cells),
-            position=(0.0, 0.0, -1e-3 * size),
+            position=(0.0, 0.0, min(0.0, self._lowest) - 1e-3 * size),
         )
         camera = server.initial_camera
         camera.look_at = tuple(self.centre.tolist())
@@ -162,8 +184,9 @@ class Scene:
         with self.server.atomic():
             for drawing, handle in self._items:
                 was, shall = drawing.link in self._red, drawing.link in links
-                if was != shall and hasattr(handle, "color"):
-                    handle.color = TOUCHING if shall else _rgb(drawing.what.colour)
+                what = drawing.what
+                if was != shall and isinstance(what, Surface) and not what.texture:
+                    handle.color = TOUCHING if shall else _rgb(what.colour)
         self._red = links
 
 
@@ -178,7 +201,7 @@ def _layer_node(drawing: Drawing) -> str:
 def _added(server: viser.ViserServer, name: str, drawing: Drawing) -> Any:
     """Add a drawing to the scene and return its handle."""
     scene, what = server.scene, drawing.what
-    pose = {
+    pose: dict[str, Any] = {
         "position": np.array(drawing.pose.position, np.float64),
         "wxyz": np.array(drawing.pose.quaternion(), np.float64),
     }
@@ -199,7 +222,12 @@ def _added(server: viser.ViserServer, name: str, drawing: Drawing) -> Any:
             )
         case Lines():
             return scene.add_line_segments(
-                name, what.points, _rgb(what.colour), thickness=what.width, thickness_units="screen", **pose
+                name,
+                what.points,
+                _rgb(what.colour),
+                thickness=what.width,
+                thickness_units="screen",
+                **pose,
             )
         case Axes():
             return scene.add_frame(
@@ -220,11 +248,10 @@ def _glb(surface: Surface) -> bytes:
     from PIL import Image
 
     assert surface.texture is not None
+    library: Any = trimesh
     image = Image.open(io.BytesIO(surface.texture.image))
-    look = trimesh.visual.TextureVisuals(uv=surface.texture.uv, image=image)
-    mesh = trimesh.Trimesh(
-        surface.vertices, surface.faces, visual=look, process=False
-    )
+    look = library.visual.TextureVisuals(uv=surface.texture.uv, image=image)
+    mesh = library.Trimesh(surface.vertices, surface.faces, visual=look, process=False)
     return bytes(mesh.export(file_type="glb"))
 
 

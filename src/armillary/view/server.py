@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from threading import Lock
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from armillary.errors import ModelError, ViewError
-from armillary.view.questions import LOOPBACK
 
 if TYPE_CHECKING:
     import viser
 
-__all__ = ["serve", "stop", "viser_module"]
+__all__ = ["LOOPBACK", "serve", "stop", "viser_module"]
 
+LOOPBACK: Final = "127.0.0.1"
 FIRST_PORT: Final = 8080
 PORTS_TRIED: Final = 100
 
@@ -93,10 +93,12 @@ def _check_host(host: str, insecure_remote: bool) -> None:
         )
 
 
-def _free_port(host: str, port: int | None) -> int:
+def _free_port(host: str, port: Any) -> int:
     if port is not None and not (isinstance(port, int) and 0 < port < 65536):
         raise ModelError(f"A port is a whole number from 1 to 65535, not {port!r}.")
-    tried = [port] if port else range(FIRST_PORT, FIRST_PORT + PORTS_TRIED)
+    tried: Sequence[int] = (
+        [port] if port else range(FIRST_PORT, FIRST_PORT + PORTS_TRIED)
+    )
     for each in tried:
         if _is_free(host, each):
             return each
@@ -116,7 +118,7 @@ def _is_free(host: str, port: int) -> bool:
 
 
 @contextmanager
-def _checked_connections(*, is_remote: bool) -> Iterator[None]:
+def _checked_connections(*, is_remote: bool) -> Generator[None]:
     """Let servers that start meanwhile refuse connections that other pages open."""
     import websockets.asyncio.server as module
 
@@ -145,12 +147,12 @@ def _may_connect(headers: Any, *, is_remote: bool) -> bool:
     The host that a browser believes to be talking to must be this machine, also where
     a foreign name was made to lead here.
     """
-    host = headers.get("Host", "")
+    host = str(headers.get("Host", ""))
     if not is_remote and not _is_own_name(host):
         return False
     if headers.get("Upgrade", "").lower() != "websocket":
         return True
-    origin = urlsplit(headers.get("Origin", ""))
+    origin = urlsplit(str(headers.get("Origin", "")))
     return origin.scheme in {"http", "https"} and origin.netloc == host
 
 
@@ -168,15 +170,16 @@ def _forbid_sharing(server: viser.ViserServer) -> None:
     """Remove what opens a public tunnel at the request of any browser."""
     from viser import _messages
 
+    sockets: Any = server._websock_server  # pyright: ignore[reportPrivateUsage]
     for message in (_messages.ShareUrlRequest, _messages.ShareUrlDisconnect):
-        server._websock_server.unregister_handler(message)
+        sockets.unregister_handler(message)
     server.gui.configure_theme(
         show_logo=False, show_share_button=False, control_width="large"
     )
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet() -> Generator[None]:
     """Keep viser from printing; we print the address ourselves."""
     import rich
 

@@ -1,4 +1,4 @@
-"""The viewer: one state, the scene that shows it, and the panel that changes it."""
+"""The viewer: the scene of a cell in browsers, and a panel that changes its state."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
-from armillary.view.drawing import Drawings, drawings
-from armillary.view.history import History
 from armillary.view.motion import motion_of
-from armillary.view.panel import PARTS, Part
+from armillary.view.panel.part import Part
+from armillary.view.panel.parts import PARTS
 from armillary.view.panel.playback import Playback
-from armillary.view.scene import Scene
 from armillary.view.server import serve, stop
+from armillary.view.session import Session
 
 __all__ = ["Viewer"]
 
@@ -33,10 +32,7 @@ class Viewer:
 
     Attributes:
         cell: What is shown.
-        meshes: What reads the files of its meshes.
         server: The viser server, to add things of your own to its scene and panel.
-        scene: The nodes of the cell.
-        history: The states so far, to undo and redo.
         notes: What could not be drawn, or is drawn simpler than it is.
     """
 
@@ -52,28 +48,23 @@ class Viewer:
     ) -> None:
         """Start the server and show a state; see `Cell.view`."""
         self.cell = cell
-        self.meshes = meshes
-        self.lock = threading.RLock()
         self._closed = threading.Event()
-        self._watchers: list[Callable[[State], None]] = []
-        found = drawings(cell, meshes)
-        self.notes = found.notes
-        self.history = History(state)
         self.server = serve(host=host, port=port, insecure_remote=insecure_remote)
         try:
-            self._fill(found, state)
+            self._session = Session(
+                cell, state, meshes=meshes, server=self.server, closed=self._closed
+            )
+            self.notes = self._session.notes
+            self._playback = Playback(self._session)
+            self._parts: list[Part] = [
+                self._playback,
+                *(part(self._session) for part in PARTS),
+            ]
         except BaseException:
             self.close()
             raise
-        self._changed = threading.Event()
-        threading.Thread(target=self._follow, daemon=True).start()
-
-    def _fill(self, found: Drawings, state: State) -> None:
-        """Add the scene and the panel."""
         self.server.gui.set_panel_label("armillary")
-        self.scene = Scene(self.server, self.cell, found, state)
-        self._playback = Playback(self)
-        self._parts: list[Part] = [self._playback, *(part(self) for part in PARTS)]
+        threading.Thread(target=self._follow, daemon=True).start()
 
     def __repr__(self) -> str:
         return f"<viewer of {self.cell.name!r} at {self.address}>"
@@ -99,7 +90,7 @@ class Viewer:
     @property
     def state(self) -> State:
         """Return the state that is shown, with what people did in the browser."""
-        return self.history.state
+        return self._session.state
 
     def show(self, state: State) -> None:
         """Show a state of the cell.
@@ -107,31 +98,18 @@ class Viewer:
         Raises:
             StateError: It is not a state of this cell.
         """
-        self.change(bound_state(self.cell, state))
+        self._session.change(bound_state(self.cell, state))
 
-    def change(self, state: State, *, remember: bool = True) -> None:
-        """Show a state of the cell, in the scene and in the panel.
-
-        Args:
-            state: What to show.
-            remember: Whether `history` keeps it, to be undone. Changes that follow
-                each other quickly, such as those of a slider, are one step.
-        """
-        with self.lock:
-            if state is self.state:
-                return
-            self.history.show(state, remember=remember)
-            self.scene.show(state)
-            self._changed.set()
-            for call in self._watchers:
-                call(state)
+    def on_change(self, call: Callable[[State], None]) -> None:
+        """Have a function called with each state that will be shown."""
+        self._session.on_change(call)
 
     def _follow(self) -> None:
         """Bring the panel in line with the state, ten times a second at most."""
         while not self._closed.wait(PANEL_PERIOD):
-            if self._changed.wait(1.0):
-                self._changed.clear()
-                with self.lock, self.server.atomic():
+            if self._session.changed.wait(1.0):
+                self._session.changed.clear()
+                with self._session.lock, self.server.atomic():
                     for part in self._parts:
                         part.show(self.state)
 
@@ -164,10 +142,6 @@ class Viewer:
         found = motion_of(first, motion, times=times, rate=rate)
         self._playback.load(found, play=play)
 
-    def on_change(self, call: Callable[[State], None]) -> None:
-        """Have a function called with each state that will be shown."""
-        self._watchers.append(call)
-
     def open(self) -> bool:
         """Open the browser of this machine; return whether there is one."""
         return webbrowser.open(self.address)
@@ -191,4 +165,3 @@ class Viewer:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
-

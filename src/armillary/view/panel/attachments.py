@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from armillary.kinematics.frame_tree import movable_bases
 from armillary.kinematics.state import State
 from armillary.model.mount import WORLD
 from armillary.spatial.pose import IDENTITY
 from armillary.view.panel.events import by_people
 from armillary.view.panel.targets import frames_to_drag
-
-if TYPE_CHECKING:
-    from armillary.view.viewer import Viewer
+from armillary.view.session import Session
 
 __all__ = ["Attachments"]
 
@@ -20,15 +16,15 @@ __all__ = ["Attachments"]
 class Attachments:
     """A manipulator, a frame, and buttons to attach the one to the other."""
 
-    def __init__(self, viewer: Viewer) -> None:
+    def __init__(self, session: Session) -> None:
         """Add them, if the cell has manipulators whose bases are not fixed."""
-        self._viewer = viewer
-        parts = movable_bases(viewer.cell)
-        frames = frames_to_drag(viewer.cell)
+        self._session = session
+        parts = movable_bases(session.cell)
+        frames = frames_to_drag(session.cell)
         self._is_there = bool(parts and frames)
         if not self._is_there:
             return
-        gui = viewer.server.gui
+        gui = session.server.gui
         with gui.add_folder("Attach", expand_by_default=False):
             self._part = gui.add_dropdown("part", parts)
             self._frame = gui.add_dropdown("to", frames)
@@ -39,8 +35,8 @@ class Attachments:
                 "frame.",
             )
             self._said = gui.add_text("attached to", "", disabled=True)
-        self._part.on_update(by_people(viewer, lambda: self.show(viewer.state)))
-        self._do.on_click(by_people(viewer, self._clicked))
+        self._part.on_update(by_people(session, lambda: self.show(session.state)))
+        self._do.on_click(by_people(session, self._clicked))
 
     def show(self, state: State) -> None:
         """Say what the chosen part is attached to."""
@@ -49,7 +45,7 @@ class Attachments:
             self._said.value = "nothing" if holder == WORLD else holder
 
     def _clicked(self) -> None:
-        part, frame, state = self._part.value, self._frame.value, self._viewer.state
+        part, frame, state = self._part.value, self._frame.value, self._session.state
         match self._do.value:
             case "Grip":
                 state = state.grip(part, by=frame, replace=True)
@@ -57,4 +53,4 @@ class Attachments:
                 state = state.attach(part, frame, pose=IDENTITY, replace=True)
             case _:
                 state = state.release(part)
-        self._viewer.change(state)
+        self._session.change(state)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,9 +12,7 @@ from armillary.collision.contact import Contact
 from armillary.errors import ArmillaryError
 from armillary.kinematics.state import State
 from armillary.view.panel.events import by_people
-
-if TYPE_CHECKING:
-    from armillary.view.viewer import Viewer
+from armillary.view.session import Session
 
 __all__ = ["Contacts"]
 
@@ -27,25 +25,30 @@ NO_LINE: Final = np.zeros((1, 2, 3), np.float32)
 class Contacts:
     """Contacts of the state that is shown, found by a thread of its own."""
 
-    def __init__(self, viewer: Viewer) -> None:
+    def __init__(self, session: Session) -> None:
         """Add the controls and start the thread."""
-        self._viewer = viewer
-        gui = viewer.server.gui
+        self._session = session
+        gui = session.server.gui
         with gui.add_folder("Distances", expand_by_default=False):
             self._is_on = gui.add_checkbox("show", True)
             self._within = gui.add_number(
                 "within [m]", NEAR, min=0.0, step=0.01, hint="Pairs nearer than this"
             )
             self._list = gui.add_text("pairs", "", multiline=True, disabled=True)
-        self._lines: Any = viewer.server.scene.add_line_segments(
-            "/contacts", NO_LINE, LINE, thickness=3.0, thickness_units="screen", visible=False
+        self._lines: Any = session.server.scene.add_line_segments(
+            "/contacts",
+            NO_LINE,
+            LINE,
+            thickness=3.0,
+            thickness_units="screen",
+            visible=False,
         )
         self._wanted: State | None = None
         self._wake = threading.Event()
         for control in (self._is_on, self._within):
-            control.on_update(by_people(viewer, lambda: self.show(viewer.state)))
+            control.on_update(by_people(session, lambda: self.show(session.state)))
         threading.Thread(target=self._run, daemon=True).start()
-        self.show(viewer.state)
+        self.show(session.state)
 
     def show(self, state: State) -> None:
         """Ask for the contacts of a state."""
@@ -53,7 +56,7 @@ class Contacts:
         self._wake.set()
 
     def _run(self) -> None:
-        while not self._viewer.is_closed:
+        while not self._session.closed.is_set():
             if not self._wake.wait(1.0):
                 continue
             self._wake.clear()
@@ -67,18 +70,18 @@ class Contacts:
 
     def _draw(self, state: State) -> None:
         """Find the contacts of a state, paint and list them."""
-        viewer = self._viewer
+        session = self._session
         if not self._is_on.value:
-            viewer.scene.mark(frozenset())
+            session.scene.mark(frozenset())
             self._lines.visible = False
             return
-        check = collision(viewer.cell, state, meshes=viewer.meshes)
+        check = collision(session.cell, state, meshes=session.meshes)
         found = check.contacts(state.q, within=max(float(self._within.value), 0.0))
         touching = {name for c in found if c.distance <= 0.0 for name in c.links}
-        cell = viewer.cell
-        viewer.scene.mark(frozenset(cell.frame(name).link for name in touching))
+        cell = session.cell
+        session.scene.mark(frozenset(cell.frame(name).link for name in touching))
         near = [c.points for c in found if np.isfinite(c.points).all()]
-        with viewer.server.atomic():
+        with session.server.atomic():
             self._lines.points = np.array(near, np.float32) if near else NO_LINE
             self._lines.visible = bool(near)
             self._list.value = _listed(found)

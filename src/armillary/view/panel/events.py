@@ -5,19 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from armillary.errors import ArmillaryError
-
-if TYPE_CHECKING:
-    from armillary.view.viewer import Viewer
+from armillary.view.session import Session
 
 __all__ = ["by_people"]
 
 logger = logging.getLogger("armillary.view")
 
 
-def by_people(viewer: Viewer, call: Callable[[], None]) -> Callable[[Any], None]:
+def by_people(session: Session, call: Callable[[], None]) -> Callable[[Any], None]:
     """Return what answers the events of a control by `call`.
 
     Changes that the program itself makes to a control are not answered. An error of
@@ -29,7 +27,7 @@ def by_people(viewer: Viewer, call: Callable[[], None]) -> Callable[[Any], None]
         client = event.client
         if client is None:
             return
-        with viewer.lock:
+        with session.lock:
             try:
                 call()
             except ArmillaryError as error:

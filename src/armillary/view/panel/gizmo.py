@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.spatial.pose import Pose
 from armillary.view.panel.events import by_people
-
-if TYPE_CHECKING:
-    from armillary.view.viewer import Viewer
+from armillary.view.session import Session
 
 __all__ = ["Gizmo"]
 
@@ -30,7 +28,7 @@ class Gizmo:
 
     def __init__(
         self,
-        viewer: Viewer,
+        session: Session,
         name: str,
         *,
         dragged: Callable[[Array], None],
@@ -39,21 +37,21 @@ class Gizmo:
         """Add a gizmo that is hidden.
 
         Args:
-            viewer: Where it appears.
+            session: Where it appears.
             name: Of its node.
             dragged: Called with its pose in the world, shape (4, 4), while it moves.
             released: Called when it is let go.
         """
-        self._controls = viewer.server.scene.add_transform_controls(
+        self._controls = session.server.scene.add_transform_controls(
             name,
-            scale=PART_OF_SCENE * viewer.scene.size,
+            scale=PART_OF_SCENE * session.scene.size,
             depth_test=False,
             visible=False,
         )
         self.is_dragged = False
 
-        moves = by_people(viewer, lambda: dragged(self.pose))
-        ends = by_people(viewer, released)
+        moves = by_people(session, lambda: dragged(self.pose))
+        ends = by_people(session, released)
 
         @self._controls.on_update
         def _(event: Any) -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from armillary.kinematics.state import State
 from armillary.model.manipulator import Manipulator
 from armillary.model.unit import Unit
 from armillary.view.panel.events import by_people
-
-if TYPE_CHECKING:
-    from armillary.view.viewer import Viewer
+from armillary.view.session import Session
 
 __all__ = ["JointSliders"]
 
@@ -26,20 +24,20 @@ OPEN_AT_FIRST: Final = 12
 class JointSliders:
     """The joints of a cell; sliders end at their limits."""
 
-    def __init__(self, viewer: Viewer) -> None:
+    def __init__(self, session: Session) -> None:
         """Add a folder for each manipulator with joints."""
-        self._viewer = viewer
+        self._session = session
         self._sliders: list[Any] = []
         self._agreed: list[float] = []
         """The positions that sliders had when they last agreed with the state."""
-        cell = viewer.cell
+        cell = session.cell
         is_open = len(cell.joint_names) <= OPEN_AT_FIRST
         at = 0
         for manipulator in cell.manipulators:
             count = len(manipulator.joint_names)
             if not count:
                 continue
-            with viewer.server.gui.add_folder(
+            with session.server.gui.add_folder(
                 manipulator.name, expand_by_default=is_open
             ):
                 self._add_postures(manipulator)
@@ -56,7 +54,7 @@ class JointSliders:
                 self._agreed[k] = slider.value = q
 
     def _add_slider(self, k: int) -> None:
-        cell, q = self._viewer.cell, self._viewer.state.q[k]
+        cell, q = self._session.cell, self._session.state.q[k]
         name = cell.joint_names[k]
         unit = cell.links[cell.joints.links[k]].joint.unit
         lower, upper = (float(each[k]) for each in cell.limits)
@@ -64,7 +62,7 @@ class JointSliders:
         ends = max(lower, -most), min(upper, most)
         if not ends[0] < ends[1]:  # one position only, or far away
             ends = lower, max(upper, math.nextafter(lower, math.inf))
-        slider = self._viewer.server.gui.add_slider(
+        slider = self._session.server.gui.add_slider(
             f"{name.rpartition('/')[2]} [{unit.value}]",
             min=min(ends[0], q),
             max=max(ends[1], q),
@@ -72,20 +70,20 @@ class JointSliders:
             initial_value=q,
             hint=f"{name}: {lower:g} to {upper:g} {unit.value}",
         )
-        slider.on_update(by_people(self._viewer, partial(self._moved, k)))
+        slider.on_update(by_people(self._session, partial(self._moved, k)))
         self._sliders.append(slider)
         self._agreed.append(q)
 
     def _moved(self, k: int) -> None:
-        q = list(self._viewer.state.q)
+        q = list(self._session.state.q)
         q[k] = self._agreed[k] = float(self._sliders[k].value)
-        self._viewer.change(self._viewer.state.replace(q=q))
+        self._session.change(self._session.state.replace(q=q))
 
     def _add_postures(self, manipulator: Manipulator) -> None:
         postures = {each.name: each for each in manipulator.postures}
         if not postures:
             return
-        chosen = self._viewer.server.gui.add_button_group("Posture", tuple(postures))
+        chosen = self._session.server.gui.add_button_group("Posture", tuple(postures))
 
         def go() -> None:
             posture = postures[chosen.value]
@@ -93,9 +91,9 @@ class JointSliders:
                 f"{manipulator.name}/{name}": position
                 for name, position in zip(posture.joints, posture.q, strict=True)
             }
-            self._viewer.change(self._viewer.state.joints(joints))
+            self._session.change(self._session.state.joints(joints))
 
-        chosen.on_click(by_people(self._viewer, go))
+        chosen.on_click(by_people(self._session, go))
 
 
 def _make_room(slider: Any, q: float) -> None:

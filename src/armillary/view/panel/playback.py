@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from armillary.kinematics.state import State
 from armillary.view.motion import Motion
 from armillary.view.panel.events import by_people
-
-if TYPE_CHECKING:
-    from armillary.view.viewer import Viewer
+from armillary.view.session import Session
 
 __all__ = ["Playback"]
 
@@ -27,44 +25,44 @@ class Playback:
         is_playing: Whether it moves.
     """
 
-    def __init__(self, viewer: Viewer) -> None:
+    def __init__(self, session: Session) -> None:
         """Start without a motion."""
-        self._viewer = viewer
+        self._session = session
         self._motion: Motion | None = None
-        self._folder: Any = viewer.server.gui.add_folder("Motion", visible=False)
+        self._folder: Any = session.server.gui.add_folder("Motion", visible=False)
         self._slider: Any = None
         self.time = 0.0
         self.is_playing = False
         with self._folder:
-            self._play = viewer.server.gui.add_button("Pause")
-            self._speed = viewer.server.gui.add_dropdown(
+            self._play = session.server.gui.add_button("Pause")
+            self._speed = session.server.gui.add_dropdown(
                 "speed", tuple(f"{each:g}x" for each in SPEEDS), initial_value="1x"
             )
-            self._loop = viewer.server.gui.add_checkbox("repeat", True)
-        self._play.on_click(by_people(viewer, self._switch))
+            self._loop = session.server.gui.add_checkbox("repeat", True)
+        self._play.on_click(by_people(session, self._switch))
         self._wake = threading.Event()
         threading.Thread(target=self._run, daemon=True).start()
 
     def load(self, motion: Motion, *, play: bool) -> None:
         """Show a motion from its start."""
-        with self._viewer.lock:
+        with self._session.lock:
             self._motion = motion
             self.time = float(motion.times[0])
             if self._slider is not None:
                 self._slider.remove()
             first, last = self.time, float(motion.times[-1])
             with self._folder:
-                self._slider = self._viewer.server.gui.add_slider(
+                self._slider = self._session.server.gui.add_slider(
                     "time [s]",
                     min=first,
                     max=max(last, first + 1e-3),
                     step=1e-3,
                     initial_value=first,
                 )
-            self._slider.on_update(by_people(self._viewer, self._scrubbed))
+            self._slider.on_update(by_people(self._session, self._scrubbed))
             self._folder.visible = True
             self._set_playing(play)
-            self._viewer.change(motion.at(self.time))
+            self._session.change(motion.at(self.time))
 
     def show(self, state: State) -> None:
         """Move the slider to the instant that is shown."""
@@ -89,16 +87,16 @@ class Playback:
         if self._motion is not None:
             self._set_playing(False)
             self.time = float(self._slider.value)
-            self._viewer.change(self._motion.at(self.time))
+            self._session.change(self._motion.at(self.time))
 
     def _run(self) -> None:
         before = time.monotonic()
-        while not self._viewer.is_closed:
+        while not self._session.closed.is_set():
             if not self._wake.wait(1.0):
                 before = time.monotonic()
                 continue
             now = time.monotonic()
-            with self._viewer.lock:
+            with self._session.lock:
                 if self.is_playing:
                     self._step(min(now - before, 0.5))
             before = now
@@ -115,4 +113,4 @@ class Playback:
             else:
                 self.time = last
                 self._set_playing(False)
-        self._viewer.change(motion.at(self.time), remember=False)
+        self._session.change(motion.at(self.time), remember=False)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from armillary.kinematics.all_frames import poses
 from armillary.kinematics.state import State
 from armillary.model.mount import WORLD
 from armillary.spatial.pose import Pose
 from armillary.view.panel.targets import frames_to_drag
-
-if TYPE_CHECKING:
-    from armillary.view.viewer import Viewer
+from armillary.view.session import Session
 
 __all__ = ["PoseTable"]
 
@@ -24,12 +22,12 @@ HEADER: Final = ("frame", "x", "y", "z", "qw", "qx", "qy", "qz")
 class PoseTable:
     """Text boxes with q and with the pose of a frame in another one."""
 
-    def __init__(self, viewer: Viewer) -> None:
+    def __init__(self, session: Session) -> None:
         """Add them."""
-        self._viewer = viewer
-        gui = viewer.server.gui
-        names = viewer.cell.frame_names
-        movers = frames_to_drag(viewer.cell) or list(names)
+        self._session = session
+        gui = session.server.gui
+        names = session.cell.frame_names
+        movers = frames_to_drag(session.cell) or list(names)
         with gui.add_folder("Poses", expand_by_default=False):
             self._frame = gui.add_dropdown("frame", names, initial_value=movers[0])
             self._to = gui.add_dropdown("relative to", names, initial_value=WORLD)
@@ -39,11 +37,11 @@ class PoseTable:
         self._frame.on_update(self._chosen)
         self._to.on_update(self._chosen)
         save.on_click(self._save)
-        self.show(viewer.state)
+        self.show(session.state)
 
     def show(self, state: State) -> None:
         """Write the numbers of a state."""
-        found = poses(self._viewer.cell, state)
+        found = poses(self._session.cell, state)
         X = Pose.from_matrix(found.relative(self._frame.value, self._to.value))
         position = ", ".join(f"{each:.6f}" for each in X.position)
         quaternion = ", ".join(f"{each:.6f}" for each in X.quaternion())
@@ -51,7 +49,7 @@ class PoseTable:
         self._q.value = ", ".join(f"{each:.6f}" for each in state.q)
 
     def _chosen(self, _: Any) -> None:
-        self.show(self._viewer.state)
+        self.show(self._session.state)
 
     def _save(self, event: Any) -> None:
         if event.client is None:
@@ -59,7 +57,7 @@ class PoseTable:
         text = io.StringIO()
         rows = csv.writer(text)
         rows.writerow(HEADER)
-        for name, matrix in poses(self._viewer.cell, self._viewer.state).items():
+        for name, matrix in poses(self._session.cell, self._session.state).items():
             X = Pose.from_matrix(matrix)
             rows.writerow((name, *X.position, *X.quaternion()))
         event.client.send_file_download("poses.csv", text.getvalue().encode())

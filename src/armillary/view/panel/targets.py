@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +15,17 @@ from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 from armillary.view.panel.events import by_people
 from armillary.view.panel.gizmo import Gizmo
-
-if TYPE_CHECKING:
-    from armillary.view.viewer import Viewer
+from armillary.view.session import Session
 
 __all__ = ["Targets", "frames_to_drag"]
 
 Array = npt.NDArray[np.float64]
 
 NONE: Final = "(no gizmo)"
-ROTATIONS: Final = {"full pose": "xyz", "free spin about z": "xy", "position only": ""}
+POSITION: Final = "position only"
+ROTATIONS: Final = {"full pose": "xyz", "free spin about z": "xy", POSITION: ""}
+FULL: Final = 6
+"""Fewer joints than this reach positions only, as a rule."""
 TIME_OF_A_STEP: Final = 0.05
 """How long one step of a drag may search [s]."""
 
@@ -32,11 +33,11 @@ TIME_OF_A_STEP: Final = 0.05
 class Targets:
     """A gizmo on a chosen frame, and what is asked of that frame."""
 
-    def __init__(self, viewer: Viewer) -> None:
+    def __init__(self, session: Session) -> None:
         """Add the controls; the gizmo is on the first end effector."""
-        self._viewer = viewer
-        names = frames_to_drag(viewer.cell)
-        gui = viewer.server.gui
+        self._session = session
+        names = frames_to_drag(session.cell)
+        gui = session.server.gui
         with gui.add_folder("Target", expand_by_default=bool(names)):
             self._frame = gui.add_dropdown(
                 "frame",
@@ -45,30 +46,32 @@ class Targets:
                 hint="Drag its gizmo in the scene; the joints follow.",
             )
             self._kind = gui.add_dropdown("reach", tuple(ROTATIONS))
+            if len(session.cell.joint_names) < FULL:
+                self._kind.value = POSITION
             self._said = gui.add_text("answer", "", disabled=True)
         self._gizmo = Gizmo(
-            viewer, "/target", dragged=self._dragged, released=self._settle
+            session, "/target", dragged=self._dragged, released=self._settle
         )
-        self._frame.on_update(by_people(viewer, self._settle))
-        self._kind.on_update(by_people(viewer, self._settle))
-        self.show(viewer.state)
+        self._frame.on_update(by_people(session, self._settle))
+        self._kind.on_update(by_people(session, self._settle))
+        self.show(session.state)
 
     def show(self, state: State) -> None:
         """Put the gizmo on its frame."""
         frame = self._frame.value
         is_on = frame != NONE
-        self._gizmo.put(pose(self._viewer.cell, frame, state) if is_on else None)
+        self._gizmo.put(pose(self._session.cell, frame, state) if is_on else None)
 
     def _settle(self) -> None:
         self._said.value = ""
-        self.show(self._viewer.state)
+        self.show(self._session.state)
 
     def _dragged(self, target: Array) -> None:
         """Move the joints so that the frame follows, nearest to where they are."""
-        viewer, state = self._viewer, self._viewer.state
+        session, state = self._session, self._session.state
         rotation = ROTATIONS[self._kind.value]
         solver = solver_of(
-            viewer.cell,
+            session.cell,
             self._frame.value,
             relative_to=WORLD,
             joints=None,
@@ -78,12 +81,12 @@ class Targets:
             axes="target",
         )
         q = np.array(state.q)
-        rows = [viewer.cell.joint(name) for name in solver.joints]
+        rows = [session.cell.joint(name) for name in solver.joints]
         found = solver(target, near=q[rows], timeout=TIME_OF_A_STEP)
         self._said.value = Reason(int(found.reason)).sentence
         if found.success:
             q[rows] = found.q
-            viewer.change(state.replace(q=q))
+            session.change(state.replace(q=q))
 
 
 def frames_to_drag(cell: Workcell) -> list[str]:

@@ -1,0 +1,17 @@
+"""The contract of the parts of a panel."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from armillary.kinematics.state import State
+
+__all__ = ["Part"]
+
+
+class Part(Protocol):
+    """A part of the panel."""
+
+    def show(self, state: State) -> None:
+        """Bring the controls in line with the state that is shown."""
+        ...
