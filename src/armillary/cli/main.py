@@ -17,6 +17,7 @@ from armillary.cli import (
     convert,
     dynamics,
     explain,
+    export,
     fk,
     ik,
     info,
@@ -31,8 +32,8 @@ from armillary.cli.vectors import join_numbers
 from armillary.errors import ArmillaryError, printable
 
 VERBS = (
-    info, tree, check, explain, view, fk, ik, collide, dynamics, convert, show,
-    bench, plugins, trust,
+    info, tree, check, explain, view, fk, ik, collide, dynamics, convert, export,
+    show, bench, plugins, trust,
 )  # fmt: skip
 
 DONE, FAILED, INTERRUPTED = 0, 2, 130

@@ -1,0 +1,46 @@
+"""`armillary export`: a cell as one HTML file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from armillary.cli.input import add_file, open_cell
+from armillary.cli.motion import add_motion, chosen_motion
+from armillary.cli.options import add_state, chosen_state
+from armillary.errors import printable
+
+DONE = 0
+MEGABYTE = 1e6
+DESCRIPTION = """\
+Write the cell as one HTML file that a browser opens from disk, without Python and
+without a network, with a motion to play if --motion names one. The size of the file is
+printed, and that of the meshes in it before compression.
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "export", help="a cell as one HTML file", description=DESCRIPTION
+    )
+    add_file(parser)
+    parser.add_argument("out", metavar="OUT.html", help="the file to write")
+    add_state(parser)
+    add_motion(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the page and print its size; return an exit code."""
+    cell = open_cell(options)
+    state = chosen_state(cell, options)
+    motion = chosen_motion(cell, state, options)
+    size = cell.export(options.out, state=state, trajectory=motion, rate=options.rate)
+    for note in size.notes:
+        print(printable(note))
+    print(
+        f"{printable(options.out)}: {size.total / MEGABYTE:.2f} MB; meshes "
+        f"{size.meshes / MEGABYTE:.2f} MB before compression"
+    )
+    return DONE

@@ -1,0 +1,66 @@
+// Put the server in the page in place of the worker that would open a connection.
+//
+// This runs before the client, which makes one Worker and talks to its server by it.
+
+const started = unpacked("armillary-data").then((data) => {
+  const kinematics = globalThis.armillaryKinematics ?? null;
+  const cell = new PageCell(data.cell, kinematics);
+  const server = new PageServer(data, cell);
+  globalThis.armillary = publicNames(data, cell, server);
+  return server;
+});
+
+/** What people and tests may call from the browser's console. */
+function publicNames(data, cell, server) {
+  return Object.freeze({
+    /** Names of joints, in the order of q. */
+    joints: data.cell.joints,
+    /** Names of moving links, in the order of `poses`; the first is the world. */
+    links: data.cell.movingLinks,
+    /** Return the poses of all moving links, 12 numbers each, at q [m or rad]. */
+    poses: (q) => Array.from(cell.poses(q)),
+    /** Return the joint positions now [m or rad]. */
+    q: () => Array.from(cell.q),
+    /** Move the cell to q [m or rad]. */
+    move: (q) => server.moveTo(Float64Array.from(q)),
+    /** Return joint positions [m or rad] of an end effector's pose, or null. */
+    ik: (name, pose) => {
+      const q = cell.solve(name, pose);
+      return q && Array.from(q);
+    },
+    /** Return the identifier of a control by its purpose, such as "joint 0". */
+    control: (purpose) => server.uuids[purpose],
+    /** Handle a message as if a control had sent it. */
+    receive: (message) => server.receive(message),
+  });
+}
+
+globalThis.Worker = class PageWorker {
+  constructor() {
+    this.onmessage = null;
+    this.isOpen = true;
+  }
+
+  postMessage({ type, message }) {
+    started.then((server) => {
+      if (type === "set_server") server.connect(this);
+      else if (type === "send") server.receive(message);
+      else if (type === "close") this.close(server);
+    });
+  }
+
+  deliver(data) {
+    if (this.isOpen) setTimeout(() => this.onmessage?.({ data }));
+  }
+
+  close(server) {
+    this.isOpen = false;
+    server.clients.delete(this);
+  }
+
+  terminate() {
+    this.isOpen = false;
+  }
+
+  addEventListener() {}
+};

@@ -1,0 +1,162 @@
+// The server in the page: it answers the viewer's client as a Python server would.
+//
+// The client hears of what changes by messages, and sends a message for each control
+// that somebody moved; `controls` says what each control is for.
+
+class PageServer {
+  /** data: what Python packed; cell: the `PageCell`. */
+  constructor(data, cell) {
+    this.data = data;
+    this.cell = cell;
+    this.clients = new Set();
+    this.controls = data.cell.controls;
+    this.frame = data.cell.frames[0];
+    this.uuids = {}; // of controls by purpose, such as "status" or "joint 3"
+    for (const [uuid, { kind, index }] of Object.entries(this.controls)) {
+      this.uuids[index === undefined ? kind : `${kind} ${index}`] = uuid;
+    }
+    this.playback = null;
+    if (data.cell.trajectory) {
+      this.playback = new Playback(data.cell.trajectory, cell);
+      this.playback.onTime = (time) => this.showTime(time);
+    }
+  }
+
+  connect(client) {
+    this.clients.add(client);
+    client.deliver({ type: "connected" });
+    client.deliver({ type: "message_batch", messages: this.data.messages });
+    this.update();
+  }
+
+  post(messages) {
+    for (const client of this.clients) {
+      client.deliver({ type: "message_batch", messages });
+    }
+  }
+
+  receive(message) {
+    if (message.type === "GuiUpdateMessage" && "value" in message.updates) {
+      const control = this.controls[message.uuid];
+      if (control) this[control.kind]?.(message.updates.value, control, message.uuid);
+    } else if (message.type === "TransformControlsUpdateMessage") {
+      this.drag(message);
+    } else if (message.type === "TransformControlsDragEndMessage") {
+      this.update();
+    }
+  }
+
+  // what controls do: a method each, named after the control's kind
+
+  joint(value, { index }, uuid) {
+    const q = Float64Array.from(this.cell.q);
+    q[index] = value;
+    this.moveTo(q, uuid);
+  }
+
+  posture(_, { q }) {
+    this.moveTo(this.cell.q.map((now, k) => q[k] ?? now));
+  }
+
+  vector(text, _, uuid) {
+    const q = text.split(/[\s,]+/).filter(Boolean).map(Number);
+    if (q.length !== this.cell.q.length || !q.every(Number.isFinite)) {
+      return this.say(`q must have ${this.cell.q.length} numbers.`);
+    }
+    this.moveTo(Float64Array.from(q), uuid);
+  }
+
+  layer(visible, { nodes }) {
+    const type = "SetSceneNodeVisibilityMessage";
+    this.post(nodes.map((name) => ({ type, name, visible, owner: "" })));
+  }
+
+  chosen(name) {
+    this.frame = this.data.cell.frames.find((each) => each.name === name);
+    this.update();
+  }
+
+  play() {
+    this.playback.play();
+  }
+
+  pause() {
+    this.playback.pause();
+  }
+
+  speed(value) {
+    this.playback.speed = value;
+  }
+
+  time(value) {
+    this.playback.pause();
+    this.showTime(value, this.uuids.time);
+  }
+
+  // what moves the cell
+
+  moveTo(q, source) {
+    this.playback?.pause();
+    const moved = this.cell.move(q);
+    this.say(moved ? "" : "The loops of the cell cannot be closed there.");
+    this.update(moved ? source : undefined);
+  }
+
+  showTime(time, source) {
+    if (!this.playback.show(time)) this.say("The cell cannot be closed at this time.");
+    this.update(source);
+  }
+
+  drag({ name, wxyz, position }) {
+    const gizmo = this.data.cell.gizmos.find((each) => each.node === name);
+    if (!gizmo) return;
+    this.playback?.pause();
+    const q = this.cell.solve(gizmo.name, poseOf(wxyz, position));
+    if (q !== null && this.cell.move(q)) {
+      this.say("");
+    } else {
+      this.say(`${gizmo.name}: no joint positions within limits reach this pose.`);
+    }
+    this.update(undefined, gizmo.node);
+  }
+
+  // messages to the client
+
+  say(value) {
+    this.postValues([[this.uuids.status, value || "ready"]]);
+  }
+
+  postValues(values) {
+    const type = "GuiUpdateMessage";
+    this.post(values.map(([uuid, value]) => ({ type, uuid, updates: { value } })));
+  }
+
+  /** Show where the cell is; the control `source` and the node `held` stay as they are. */
+  update(source, held) {
+    const { joints, links, gizmos } = this.data.cell;
+    const messages = [];
+    for (const each of [...links, ...gizmos]) {
+      if (each.node !== held) messages.push(...moved(each.node, this.cell.frame(each)));
+    }
+    this.post(messages);
+    const values = [];
+    joints.forEach((_, k) => values.push([this.uuids[`joint ${k}`], this.cell.q[k]]));
+    values.push([this.uuids.vector, Array.from(this.cell.q).join(", ")]);
+    const X = this.cell.frame(this.frame);
+    values.push([this.uuids.position, digits(positionOf(X))]);
+    values.push([this.uuids.quaternion, digits(quaternionOf(X))]);
+    if (this.playback) values.push([this.uuids.time, this.playback.time]);
+    this.postValues(values.filter(([uuid]) => uuid && uuid !== source));
+  }
+}
+
+function moved(name, X) {
+  return [
+    { type: "SetPositionMessage", name, position: positionOf(X), owner: "" },
+    { type: "SetOrientationMessage", name, wxyz: quaternionOf(X), owner: "" },
+  ];
+}
+
+function digits(numbers) {
+  return numbers.map((x) => x.toFixed(6)).join(", ");
+}
