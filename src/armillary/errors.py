@@ -26,6 +26,7 @@ __all__ = [
     "nearest",
     "printable",
     "quote",
+    "shortened",
     "unknown",
 ]
 
@@ -165,13 +166,19 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+def shortened(text: str, *, longest: int = LONGEST_NAME_SHOWN) -> str:
+    """Return a text; of one over `longest` the middle is cut out."""
+    if len(text) <= longest:
+        return text
+    head = longest * 2 // 3
+    return f"{text[:head]}...{text[-(longest - head - 3) :]}"
+
+
 def quote(name: object, *, longest: int = LONGEST_NAME_SHOWN) -> str:
     """Return a name in quotes, escaped; the middle of one over `longest` is cut out."""
-    text = name if isinstance(name, str) else repr(name)
-    if len(text) > longest:
-        head = longest * 2 // 3
-        text = f"{text[:head]}...{text[-(longest - head - 3) :]}"
-    return repr(text) if isinstance(name, str) else printable(text)
+    if isinstance(name, str):
+        return repr(shortened(name, longest=longest))
+    return printable(shortened(repr(name), longest=longest))
 
 
 def _ends(a: str, b: str) -> int:

@@ -22,6 +22,7 @@ from armillary.model.shapes.mesh import MeshPart
 from armillary.spatial.pose import Pose
 from armillary.testing.samples import random_joint
 from armillary.view.drawing import (
+    COLOURS,
     Axes,
     Drawing,
     Drawings,
@@ -149,6 +150,24 @@ def test_bodies_without_area_and_infinite_ones_are_seen(shape: Primitive):
     assert found.notes == ()
 
 
+@pytest.mark.parametrize("other", [Sphere(radius=0.0), Box(size=(0.2, 0.0, 0.0))])
+@pytest.mark.parametrize("solid", [[], [Sphere(radius=0.1)]])
+def test_bodies_without_area_count_for_bounding_volumes(
+    other: Primitive, solid: list[Shape]
+):
+    away = msgspec.structs.replace(other, pose=Pose.translation(1.0, 0.0, 0.0))
+    found = drawn(one_link(Sphere(radius=0.0), HalfSpace(), away, *solid))
+    (box,), (sphere,) = of(Layer.BOXES, found), of(Layer.SPHERES, found)
+    X = np.linalg.inv(POSE.matrix())
+    lower = -0.1 if solid else 0.0
+    reach = 1.1 if isinstance(other, Box) else 1.0
+    edges = np.asarray(box.what.points)  # pyright: ignore
+    assert edges[..., 0].min() == pytest.approx(lower, abs=1e-6)
+    assert edges[..., 0].max() == pytest.approx(reach, abs=1e-6)
+    centre = X[:3, :3] @ np.array(sphere.pose.position) + X[:3, 3]
+    assert centre == pytest.approx([(lower + reach) / 2, 0, 0], abs=1e-3)
+
+
 def test_equal_shapes_share_their_arrays():
     one = Sphere(radius=0.2, name="a")
     other = Sphere(radius=0.2, name="b", pose=POSE)
@@ -160,6 +179,56 @@ def test_colours_are_those_of_shapes():
     red = (1.0, 0.0, 0.0, 0.5)
     items = of(Layer.VISUALS, drawn(one_link(Sphere(radius=1, colour=red))))
     assert [item.what.colour for item in items] == [red]  # pyright: ignore
+
+
+def test_colours_of_meshes_are_those_of_visuals_only():
+    red = (1.0, 0.0, 0.0, 0.5)
+    cell = one_link(Mesh(file="t.stl", colour=red))
+    found = drawings(cell.workcell, OneMesh(TETRAHEDRON))
+    (visual,), (collision,) = of(Layer.VISUALS, found), of(Layer.COLLISIONS, found)
+    assert visual.what.colour == red  # pyright: ignore
+    assert collision.what.colour == COLOURS[Layer.COLLISIONS]  # pyright: ignore
+
+
+@pytest.mark.parametrize("size", [0.01, 30.0])
+@pytest.mark.parametrize("kind", ["box", "mesh"])
+def test_axes_are_as_large_as_shapes_need(size: float, kind: str):
+    shapes = {
+        "box": Box(size=(size, size, size)),
+        "mesh": Mesh(file="t.stl", scale=(size, size, size)),
+    }
+    cell = one_link(shapes[kind], HalfSpace())
+    axes = of(Layer.FRAMES, drawings(cell.workcell, Scaled(TETRAHEDRON)))[0].what
+    assert isinstance(axes, Axes)
+    assert 0.02 * size < axes.length < 0.2 * size
+
+
+def test_a_large_floor_leaves_symbols_small():
+    floor = Box(size=(50.0, 50.0, 0.1))
+    robot = arm.example("irb2400").manipulators[0]
+    ground = arm.Manipulator(
+        name="floor", links=[arm.Link(name="slab", visuals=[floor])]
+    )
+    cell = arm.Cell(manipulators=[robot, ground])
+    axes = of(Layer.FRAMES, drawn(cell))[0].what
+    assert isinstance(axes, Axes)
+    assert axes.length < 0.1
+
+
+HOSTILE_NAMES = ["<b>x</b>", "a\u202eb\u2066c", "n" * 10_000, "a\nb\x1b[31m"]
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_labels_and_notes_are_one_line_of_bounded_length(name: str, tmp_path: Path):
+    meshes = [Mesh(file="gone.stl", name=name), Mesh(file=f"{name}.stl")]
+    link = arm.Link(name=name, visuals=meshes, frames=[arm.Frame(name="f")])
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="m", links=[link])])
+    found = drawings(cell.workcell, MeshFiles(tmp_path))
+    texts = [item.what.text for item in of(Layer.NAMES, found)]  # pyright: ignore
+    assert len(texts) == 3
+    assert all(len(text) <= 100 and text.isprintable() for text in texts)
+    assert len(found.notes) == 2
+    assert all(len(note) < 500 and note.isprintable() for note in found.notes)
 
 
 def test_frames_are_where_the_cell_says(random_cell: Any):
@@ -288,6 +357,13 @@ class OneMesh:
         raise NotImplementedError
 
 
+class Scaled(OneMesh):
+    """Reads the same triangles from each file, at the scale of the shape."""
+
+    def parts(self, mesh: Mesh) -> list[MeshPart]:
+        return [MeshPart(self.found.scaled(mesh.scale), None)]
+
+
 def test_large_meshes_are_decimated_with_a_note():
     ball = Sphere(radius=1.0).triangles(5e-6)
     count = len(ball.faces)
@@ -302,6 +378,11 @@ def test_large_meshes_are_decimated_with_a_note():
     assert found.notes == (
         f"Mesh 'ball.stl' is drawn with {left} of its {count} triangles.",
     )
+    (box,), (sphere,) = of(Layer.BOXES, found), of(Layer.SPHERES, found)
+    edges = np.asarray(box.what.points)  # pyright: ignore
+    assert np.ptp(edges, axis=(0, 1)) == pytest.approx(np.ptp(ball.vertices, axis=0))
+    reach = np.linalg.norm(points(sphere) - sphere.pose.position, axis=1).max()
+    assert reach == pytest.approx(1.0, abs=1e-6)
 
 
 def test_decimating_leaves_few_triangles_where_few_are_asked_for():

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from armillary.errors import printable, shortened
 from armillary.kinematics.joint_ranges import ranges_of
 from armillary.model.frame import FrameRef
 from armillary.model.geometry.bounding import (
@@ -20,6 +22,7 @@ from armillary.model.geometry.bounding import (
 )
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.joint import Joint
+from armillary.model.link import Link
 from armillary.model.link_poses import poses_of
 from armillary.model.loops.loop import Rod
 from armillary.model.primitive import Primitive
@@ -41,7 +44,7 @@ from armillary.view.kinds import (
     Surface,
     Texture,
 )
-from armillary.view.surfaces import TOLERANCE, Surfaces, lines
+from armillary.view.surfaces import TOLERANCE, Sketch, Surfaces, lines
 
 __all__ = [
     "WORLD_LINK",
@@ -103,7 +106,9 @@ class _Artist:
         self._cell = cell
         self._tree = Tree.of(cell)
         self._names = [self._tree.name(k) for k in range(len(cell.links))]
-        self._surfaces = Surfaces(meshes, self._size)
+        self._surfaces = Surfaces(meshes, lambda: self._size)
+        self._bodies: dict[Shape, _Body | None] = {}
+        self._symbols: dict[Any, Lines | None] = {}
         self._notes: dict[str, None] = {}
         self._has_shapes = any(
             link.visuals or link.collision_shapes for link in cell.links
@@ -131,18 +136,16 @@ class _Artist:
 
     def _shapes(self) -> Iterator[Drawing]:
         for k, link in enumerate(self._cell.links):
-            for layer, shapes in (
-                (Layer.VISUALS, link.visuals),
-                (Layer.COLLISIONS, link.collision_shapes),
-            ):
+            for layer, shapes in _layers(link):
                 for row, shape in enumerate(shapes):
-                    is_visual = layer is Layer.VISUALS
-                    found = self._surfaces.of(
-                        shape, COLOURS[layer], own_colours=is_visual
-                    )
-                    for part, what in enumerate(found):
+                    for part, what in enumerate(self._sketch(shape, layer).things):
                         name = f"{self._names[k]}/{layer}/{row}.{part}"
                         yield Drawing(layer, k, name, link.primary @ shape.pose, what)
+
+    def _sketch(self, shape: Shape, layer: Layer) -> Sketch:
+        return self._surfaces.of(
+            shape, COLOURS[layer], own_colours=layer is Layer.VISUALS
+        )
 
     def _bounds(self) -> Iterator[Drawing]:
         """Yield a sphere and a box around each link's finite collision shapes."""
@@ -163,24 +166,21 @@ class _Artist:
 
     def _bounded(self, shape: Shape) -> _Body | None:
         """Return the bounds of a shape in the link's primary frame, None without."""
-        if isinstance(shape, HalfSpace):
-            return None
+        key = msgspec.structs.replace(shape, name="", colour=None)
+        if key not in self._bodies:
+            self._bodies[key] = self._body(shape)
+        return self._bodies[key]
+
+    def _body(self, shape: Shape) -> _Body | None:
         R, p = np.array(shape.pose.rotation), np.array(shape.pose.position)
-        points = np.concatenate(
-            [
-                what.vertices.astype(np.float64) @ R.T + p
-                for what in self._surfaces.of(
-                    shape, COLOURS[Layer.COLLISIONS], own_colours=False
-                )
-                if isinstance(what, Surface)
-            ]
-            or [np.zeros((0, 3))]
-        )
+        points = self._sketch(shape, Layer.COLLISIONS).points @ R.T + p
+        if not len(points):
+            return None
         if isinstance(shape, Primitive):
             centre, radius = shape.bounding_sphere
             sphere = BoundingSphere(shape.pose @ np.array(centre), radius)
             return _Body(points, shape.bounding_box(shape.pose), sphere)
-        return _Body(points, box_around(points), None) if len(points) else None
+        return _Body(points, box_around(points), None)
 
     def _ball(self, bodies: Sequence[_Body]) -> tuple[Surface, Pose]:
         """Return the smallest sphere around bodies, and where it is."""
@@ -208,7 +208,7 @@ class _Artist:
         for name in self._cell.frame_names:
             link, pose = self._cell.frame(name)
             yield Drawing(Layer.FRAMES, link, f"{name}/{Layer.FRAMES}", pose, axes)
-            text = Label(name.rpartition("/")[2])
+            text = Label(printable(shortened(name.rpartition("/")[2])))
             yield Drawing(Layer.NAMES, link, f"{name}/{Layer.NAMES}", pose, text)
 
     def _joints(self) -> Iterator[Drawing]:
@@ -216,11 +216,19 @@ class _Artist:
         for k in range(len(self._cell.links)):
             if not self._tree.drives[k]:
                 continue
-            what = joint_symbol(*self._range_of(k))
+            what = self._symbol_of(k)
             if what is not None:
                 name = f"{self._names[k]}/{Layer.JOINTS}"
                 at = self._tree.placement(k)
                 yield Drawing(Layer.JOINTS, self._tree.parents[k], name, at, what)
+
+    def _symbol_of(self, link: int) -> Lines | None:
+        """Return the symbol of a joint, once for equal ones."""
+        joint, ranges, home, size = self._range_of(link)
+        key = joint, ranges, tuple(home)
+        if key not in self._symbols:
+            self._symbols[key] = joint_symbol(joint, ranges, home, size)
+        return self._symbols[key]
 
     def _range_of(self, link: int) -> tuple[Joint, Ranges, list[float], float]:
         """Return a joint, the ranges and home of its coordinates, a symbol's size."""
@@ -278,13 +286,45 @@ class _Artist:
 
     @cached_property
     def _size(self) -> float:
-        """Return the longest side of the box around all links at home [m]."""
+        """Return the length that sizes of symbols are parts of [m].
+
+        It is the longest side of the box around the origins of all links at home, or
+        the size of an ordinary shape, the median, where that is larger.
+        """
         frames = [FrameRef(k, IDENTITY) for k in range(len(self._cell.links))]
         found = poses_of(self._tree, self._cell.joints.home, frames, IN_WORLD)
         points = np.array([X.position for X in found]).reshape(-1, 3)
         points = points[np.isfinite(points).all(axis=1)]
         size = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
-        return size or 1.0
+        return max(size, self._size_of_shapes) or 1.0
+
+    @cached_property
+    def _size_of_shapes(self) -> float:
+        """Return the median diameter of the finite shapes [m], 0 without any."""
+        found = [
+            2.0 * self._radius(shape, layer)
+            for link in self._cell.links
+            for layer, shapes in _layers(link)
+            for shape in shapes
+            if not isinstance(shape, HalfSpace)
+        ]
+        return float(np.median(found)) if found else 0.0
+
+    def _radius(self, shape: Shape, layer: Layer) -> float:
+        """Return the radius of a sphere around a finite shape [m]."""
+        if isinstance(shape, Primitive):
+            return shape.bounding_sphere.radius
+        points = self._sketch(shape, layer).points
+        sides = np.ptp(points, axis=0) if len(points) else np.zeros(3)
+        return 0.5 * float(np.linalg.norm(sides))
+
+
+def _layers(link: Link) -> tuple[tuple[Layer, Sequence[Shape]], ...]:
+    """Return the shapes of a link with the layer of each."""
+    return (
+        (Layer.VISUALS, link.visuals),
+        (Layer.COLLISIONS, link.collision_shapes),
+    )
 
 
 def _box(bodies: Sequence[_Body]) -> Lines:

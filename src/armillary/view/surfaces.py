@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ from armillary.model.shapes.mesh import MeshPart, MeshSource
 from armillary.spatial.pose import IDENTITY
 from armillary.view.kinds import Lines, Surface
 
-__all__ = ["MOST_TRIANGLES", "Surfaces", "decimated"]
+__all__ = ["MOST_TRIANGLES", "Sketch", "Surfaces", "decimated", "lines"]
 
 Array = npt.NDArray[np.float64]
 
@@ -34,23 +34,39 @@ THINNEST: Final = 1e-6
 FINEST_GRID: Final = 256
 
 
+class Sketch(NamedTuple):
+    """What is drawn of a shape, in its own frame.
+
+    Attributes:
+        things: Surfaces and lines.
+        points: Of the shape as far as it reaches [m], shape (n, 3); none of what is
+            infinite or not drawn.
+    """
+
+    things: Sequence[Surface | Lines]
+    points: Array
+
+
+NOTHING: Final = Sketch((), np.zeros((0, 3)))
+
+
 class Surfaces:
     """Make what is drawn of shapes, once for equal shapes.
 
     meshes: What reads meshes, if anything does.
-    size: Of the cell [m], for what is infinite or has no size.
+    size: Returns that of the cell [m], for what is infinite or has no size.
     """
 
-    def __init__(self, meshes: MeshSource | None, size: float) -> None:
+    def __init__(self, meshes: MeshSource | None, size: Callable[[], float]) -> None:
         self._meshes = meshes
         self._size = size
-        self._known: dict[Shape, Sequence[Surface | Lines]] = {}
+        self._known: dict[Shape, Sketch] = {}
         self.notes: dict[str, None] = {}
 
     def of(
         self, shape: Shape, otherwise: Colour, *, own_colours: bool = True
-    ) -> Sequence[Surface | Lines]:
-        """Return what is drawn of a shape, in its own frame.
+    ) -> Sketch:
+        """Return what is drawn of a shape.
 
         Args:
             shape: Of a link.
@@ -59,43 +75,46 @@ class Surfaces:
         """
         colour = (shape.colour or otherwise) if own_colours else otherwise
         # A mesh without a colour of its own has those of its file.
-        kept = None if own_colours and isinstance(shape, Mesh) else colour
-        bare = msgspec.structs.replace(
-            shape, name="", pose=IDENTITY, colour=shape.colour or kept
-        )
+        kept = shape.colour if own_colours and isinstance(shape, Mesh) else colour
+        bare = msgspec.structs.replace(shape, name="", pose=IDENTITY, colour=kept)
         if bare not in self._known:
             try:
                 self._known[bare] = self._made(bare, shape, colour)
             except ArmillaryError as error:
                 self.notes[f"{_called(shape)} is not drawn. {error}"] = None
-                self._known[bare] = ()
+                self._known[bare] = NOTHING
         return self._known[bare]
 
-    def _made(
-        self, bare: Shape, shape: Shape, colour: Colour
-    ) -> Sequence[Surface | Lines]:
+    def _made(self, bare: Shape, shape: Shape, colour: Colour) -> Sketch:
         match bare:
             case Mesh():
                 return self._of_mesh(bare, shape, colour)
             case HalfSpace():
-                return self._of_half_space(colour)
+                return Sketch(self._of_half_space(colour), NOTHING.points)
             case Primitive():
-                radius = bare.bounding_sphere.radius
-                if radius == 0.0:
-                    return [_cross(0.02 * self._size, colour)]
-                triangles = bare.triangles(TOLERANCE * radius)
-                if not len(triangles.faces):  # a line along one of its axes
-                    return [lines([tuple(bare.bounding_box())], colour, width=3.0)]
-                return [_drawn(triangles, colour)]
+                return self._of_primitive(bare, colour)
             case _:
                 self.notes[f"{_called(shape)} is of no kind that is drawn."] = None
-                return ()
+                return NOTHING
 
-    def _of_mesh(self, mesh: Mesh, shape: Shape, colour: Colour) -> Sequence[Surface]:
+    def _of_primitive(self, shape: Primitive, colour: Colour) -> Sketch:
+        centre, radius = shape.bounding_sphere
+        if radius == 0.0:
+            cross = _cross(0.02 * self._size(), colour)
+            return Sketch([cross], np.array([centre], np.float64))
+        triangles = shape.triangles(TOLERANCE * radius)
+        if not len(triangles.faces):  # a line along one of its axes
+            ends = np.array(shape.bounding_box(), np.float64)
+            return Sketch([lines([ends], colour, width=3.0)], ends)
+        return Sketch([_drawn(triangles, colour)], triangles.vertices)
+
+    def _of_mesh(self, mesh: Mesh, shape: Shape, colour: Colour) -> Sketch:
         parts = None if self._meshes is None else self._meshes.parts(mesh)
         if parts is None:
             self.notes[f"{_called(shape)} is not drawn: its file is missing."] = None
-            return ()
+            return NOTHING
+        # Those of the whole mesh: a decimated one may be smaller.
+        points = np.concatenate([part.triangles.vertices for part in parts])
         count = sum(len(part.triangles.faces) for part in parts)
         if count > MOST_TRIANGLES:
             parts = [
@@ -106,15 +125,16 @@ class Surfaces:
             left = sum(len(part.triangles.faces) for part in parts)
             note = f"{_called(shape)} is drawn with {left} of its {count} triangles."
             self.notes[note] = None
-        return [
+        found = [
             _surface(triangles, own or colour)
             for triangles, own in parts
             if len(triangles.faces)
         ]
+        return Sketch(found, points)
 
     def _of_half_space(self, colour: Colour) -> Sequence[Surface | Lines]:
         """Return a square of its plane, with its edge and its normal."""
-        a = max(self._size, 1.0)
+        a = max(self._size(), 1.0)
         corners = np.array([(-a, -a, 0), (a, -a, 0), (a, a, 0), (-a, a, 0)])
         edge = np.stack([corners, np.roll(corners, -1, axis=0)], axis=1)
         normal = np.array([[(0.0, 0.0, 0.0), (0.0, 0.0, 0.1 * a)]])
