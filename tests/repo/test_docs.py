@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 import pytest
 
+import armillary as arm
+from armillary.cell.device import Device
 from armillary.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,6 +125,43 @@ def test_readme_leads_to_every_page():
     assert [
         page for page in PAGES[1:] if page.relative_to(ROOT).as_posix() not in links
     ] == []
+
+
+# What these words stand for on the pages, in code between backticks.
+WORDS = {
+    "arm": arm,
+    "cell": arm.Cell,
+    "state": arm.State,
+    "device": Device,
+    "ik": arm.example("pan_tilt").ik("tool0", position=""),
+    "check": arm.example("pan_tilt").collision(),
+}
+
+
+def unknown_calls(text: str) -> list[str]:
+    """The code between backticks that names what a cell, a state, ... does not have."""
+    codes = re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text)
+    return [
+        code
+        for code in codes
+        for word, member in re.findall(r"(?<![\w./])(\w+)\.([a-z]\w*)", code)
+        if word in WORDS and not hasattr(WORDS[word], member)
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_calls_exist(page: Path):
+    text = page.read_text("utf-8")
+    if page.stem == "coming_from":  # first columns are of other systems
+        text = re.sub(r"^\|.*?(?<!\\)\|", "", text, flags=re.MULTILINE)
+    assert unknown_calls(text) == []
+
+
+def test_unknown_calls_are_found():
+    assert unknown_calls("`cell.fk(x)`, `cell.solve(x)`, `arm.lod(p)`") == [
+        "cell.solve(x)",
+        "arm.lod(p)",
+    ]
 
 
 SAMPLE = """

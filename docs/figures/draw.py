@@ -1,0 +1,270 @@
+"""Draw the figures of the pages from the poses that armillary computes.
+
+    python docs/figures/draw.py [FOLDER]
+
+It needs the extra `examples`. The colours suit light and dark pages.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+
+import armillary as arm
+
+mpl.use("svg")
+from matplotlib import pyplot as plt
+
+GREY = "#808080"
+AXES = {"x": "#d9534f", "y": "#3d9a50", "z": "#4285d6"}
+ACCENT = "#b8860b"
+STYLE = {
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "armillary",  # the same file each time
+    "font.family": "sans-serif",
+    "font.size": 11,
+    "text.color": GREY,
+    "axes.edgecolor": GREY,
+}
+# Orthographic: x to the lower left, y to the right, z up.
+VIEW = np.array([[-0.5, 0.85, 0.0], [-0.35, -0.2, 0.9]])
+
+
+def flat(points: Any) -> Any:
+    """Return points (..., 3) as seen, (..., 2)."""
+    return np.asarray(points, float) @ VIEW.T
+
+
+def line(ax: Any, points: Any, **style: Any) -> None:
+    """Draw a line through points (k, 3)."""
+    seen = flat(points)
+    ax.plot(seen[:, 0], seen[:, 1], solid_capstyle="round", **style)
+
+
+def arrow(ax: Any, start: Any, end: Any, **style: Any) -> None:
+    """Draw an arrow from one seen point to another, both (2,)."""
+    look = {"color": GREY, "lw": 1.2, "arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", end, start, arrowprops=look | style, annotation_clip=False)
+    ax.update_datalim([start, end])
+
+
+def frame(
+    ax: Any, pose: arm.Pose, name: str = "", *, size: float = 0.25, alpha: float = 1.0
+) -> None:
+    """Draw the axes of a pose, red x, green y, blue z, and a name beside them."""
+    origin = np.array(pose.position, float)
+    for k, (axis, colour) in enumerate(AXES.items()):
+        direction = np.array(pose.rotate(np.eye(3)[k].tolist()), float)
+        tip = flat(origin + size * direction)
+        arrow(ax, flat(origin), tip, color=colour, lw=2, alpha=alpha)
+        if alpha == 1.0:
+            label = flat(origin + 1.2 * size * direction)
+            ax.text(*label, axis, color=colour, ha="center", va="center", fontsize=9)
+    ax.text(*(flat(origin) + np.array((0.02, -0.08))), name, weight="bold", fontsize=13)
+
+
+def note(ax: Any, at: Any, text: str, **style: Any) -> None:
+    """Write beside a point (3,)."""
+    ax.text(*flat(at), text, **({"color": ACCENT, "fontsize": 11} | style))
+
+
+def joint_frames() -> Any:
+    """Frames F and M of a joint that turns by q."""
+    precursor = arm.Pose.translation(0, 0.75, 0.15) @ arm.Pose.rotation_x(-0.35)
+    joint = arm.joints.Revolute(axis=(0, 0, 1), precursor=precursor)
+    q = 1.0
+    zero, turned = joint.transform(0.0), joint.transform(q)
+    in_link = arm.Pose.translation(0.75, 0.0, 0.12)
+    primary = turned @ in_link
+
+    figure, ax = plt.subplots(figsize=(6.4, 3.4))
+    line(ax, [arm.Pose.identity().position, zero.position], color=GREY, lw=1.2, ls="--")
+    note(ax, (0, 0.3, 0.12), "precursor", ha="center")
+    frame(ax, arm.Pose.identity(), "F")
+    frame(ax, zero, size=0.4, alpha=0.35)
+    frame(ax, turned, "M", size=0.4)
+    ring = [
+        (zero @ arm.Pose.rotation_z(a)).rotate((0.33, 0, 0))
+        for a in np.linspace(0, q, 30)
+    ]
+    line(ax, np.array(ring) + np.array(zero.position), color=ACCENT, lw=1.5)
+    middle = np.array(ring[15]) * 1.25 + np.array(zero.position)
+    note(ax, middle, "q", weight="bold", ha="center", va="center")
+    line(ax, [turned.position, primary.position], color=GREY, lw=1.2, ls="--")
+    frame(ax, primary, size=0.18)
+    note(
+        ax,
+        np.array(primary.position) - (0, 0, 0.2),
+        "primary frame\nof the link",
+        va="top",
+    )
+    ax.text(
+        0.5, -0.02, "X_FM(q) = precursor @ pose(q)",
+        transform=ax.transAxes, ha="center", family="monospace",
+    )  # fmt: skip
+    return figure
+
+
+MOTIONS = {
+    "d": ("Tz(d)", lambda d: arm.Pose.translation(0, 0, d)),
+    "theta": ("Rz(theta)", arm.Pose.rotation_z),
+    "a": ("Tx(a)", lambda a: arm.Pose.translation(a, 0, 0)),
+    "alpha": ("Rx(alpha)", arm.Pose.rotation_x),
+}
+
+
+def dh_orders() -> Any:
+    """The four motions of both orders of Denavit and Hartenberg, one after another."""
+    orders = [
+        (
+            "Paul (standard)",
+            arm.joints.PaulRevolute,
+            ("d", "theta", "a", "alpha"),
+            -0.7,
+        ),
+        (
+            "Craig (modified)",
+            arm.joints.CraigRevolute,
+            ("a", "alpha", "d", "theta"),
+            0.7,
+        ),
+    ]
+    figure, panels = plt.subplots(1, 2, figsize=(8.4, 4.2))
+    for ax, (title, joint, names, alpha) in zip(panels, orders, strict=True):
+        given = {"d": 0.6, "theta": 0.9, "a": 0.7, "alpha": alpha}
+        reached = arm.Pose.identity()
+        for name in names:
+            following = reached @ MOTIONS[name][1](given[name])
+            if name in {"a", "d"}:
+                ends = np.array([reached.position, following.position], float)
+                line(ax, ends, color=ACCENT, lw=1.8)
+                note(
+                    ax,
+                    ends.mean(axis=0) + np.array((0, 0.04, 0.05)),
+                    name,
+                    weight="bold",
+                )
+            else:
+                frame(ax, reached, size=0.25, alpha=0.35)
+                swept(ax, reached, name, given[name])
+            reached = following
+        assert reached.approx_equal(joint(**given).transform(0.0), 1e-12)
+        frame(ax, arm.Pose.identity(), "F")
+        frame(ax, reached, "M")
+        ax.set_title(title, color=GREY)
+        ax.text(
+            0.5, -0.08, " ".join(MOTIONS[name][0] for name in names),
+            transform=ax.transAxes, ha="center", family="monospace", fontsize=10,
+        )  # fmt: skip
+    return figure
+
+
+def swept(ax: Any, pose: arm.Pose, name: str, angle: float) -> None:
+    """Draw the angle by which a pose turns, about z for theta and x for alpha."""
+    turn, start = (
+        (arm.Pose.rotation_z, (0.19, 0, 0))
+        if name == "theta"
+        else (arm.Pose.rotation_x, (0, 0.19, 0))
+    )
+    arc = [(pose @ turn(part)).rotate(start) for part in np.linspace(0, angle, 20)]
+    points = np.array(arc, float) + np.array(pose.position, float)
+    line(ax, points, color=ACCENT, lw=1.8)
+    beside = points[0] + 0.6 * (points[0] - np.array(pose.position, float))
+    note(ax, beside, name, ha="center", va="center")
+
+
+def oval_track() -> Any:
+    """An oval track from above: its four pieces, and q along them."""
+    track = arm.joints.OvalTrack(straight=4.0, radius=1.5)
+    ends = np.cumsum([0.0, 2.0, np.pi * 1.5, 4.0, np.pi * 1.5, 2.0])
+    assert np.isclose(ends[-1], track.period)
+
+    figure, ax = plt.subplots(figsize=(7.2, 4.0))
+    for start, end, colour in zip(
+        ends[:-1], ends[1:], [ACCENT, AXES["z"]] * 3, strict=False
+    ):
+        way = np.array(
+            [track.transform(q).position for q in np.linspace(start, end, 60)]
+        )
+        ax.plot(way[:, 0], way[:, 1], color=colour, lw=3)
+    arrow(ax, (0, 0), (0.8, 0), color=AXES["x"], lw=2)
+    arrow(ax, (0, 0), (0, 0.8), color=AXES["y"], lw=2)
+    ax.text(0.9, 0, "x", color=AXES["x"], va="center")
+    ax.text(0, 0.95, "y", color=AXES["y"], ha="center")
+    ax.text(-0.1, -0.25, "F", weight="bold", fontsize=13, ha="right")
+    for q in (0.0, 2.0, 4.5, 2 + np.pi * 1.5, 6 + np.pi * 1.5, 6 + 2 * np.pi * 1.5):
+        pose = track.transform(q)
+        origin, ahead = (
+            np.array(pose.position, float)[:2],
+            np.array(pose.rotate((0.7, 0, 0))),
+        )
+        aside = np.array(pose.rotate((0, 0.4, 0)))
+        arrow(ax, origin, origin + ahead[:2], color=AXES["x"], lw=2)
+        arrow(ax, origin, origin + aside[:2], color=AXES["y"], lw=2)
+        outside = origin - (0.9 + 1.2 * (q == 4.5)) * aside[:2]
+        ax.text(*outside, f"q = {q:.4g}", ha="center", va="center", color=GREY)
+    ax.plot(
+        [2, 2 + 1.5 * np.cos(0.6)], [0, 1.5 * np.sin(0.6)], color=GREY, lw=1, ls="--"
+    )
+    ax.text(2.45, 0.6, "radius", ha="center")
+    ax.plot([-2, 2], [-1.1, -1.1], color=GREY, lw=1, ls="--")
+    ax.text(0, -0.95, "straight", ha="center")
+    return figure
+
+
+def poses() -> Any:
+    """X_AB: three frames, and the poses between them."""
+    a = arm.Pose.translation(0, 0.75, 0.35) @ arm.Pose.rotation_z(0.5)
+    b = a @ arm.Pose.translation(-0.35, 0.7, 0.25) @ arm.Pose.rotation_x(-0.6)
+    figure, ax = plt.subplots(figsize=(6.4, 3.6))
+    named = {"W": arm.Pose.identity(), "A": a, "B": b}
+    ways = [("W", "A", -0.25, 0.1), ("A", "B", -0.3, 0.16), ("W", "B", 0.35, -0.4)]
+    for start, end, bend, height in ways:
+        begin, finish = (flat(named[each].position) for each in (start, end))
+        bent = {"connectionstyle": f"arc3,rad={bend}", "shrinkA": 12, "shrinkB": 12}
+        arrow(ax, begin, finish, color=ACCENT, lw=1.5, **bent)
+        middle = (begin + finish) / 2 + np.array((0, height))
+        style = {"color": ACCENT, "ha": "center", "family": "monospace"}
+        ax.text(*middle, f"X_{start}{end}", **style)
+    for name, pose in named.items():
+        frame(ax, pose, name)
+    ax.text(
+        0.5, -0.04, "X_WB = X_WA @ X_AB",
+        transform=ax.transAxes, ha="center", family="monospace",
+    )  # fmt: skip
+    return figure
+
+
+FIGURES = {
+    "joint_frames": joint_frames,
+    "dh_orders": dh_orders,
+    "oval_track": oval_track,
+    "poses": poses,
+}
+
+
+def main(folder: Path) -> None:
+    """Write all figures to a folder as SVG."""
+    with plt.rc_context(STYLE):
+        for name, draw in FIGURES.items():
+            figure = draw()
+            for ax in figure.axes:
+                ax.set_aspect("equal")
+                ax.margins(0.08)
+                ax.autoscale_view()
+                ax.axis("off")
+            figure.savefig(
+                folder / f"{name}.svg",
+                transparent=True,
+                bbox_inches="tight",
+                metadata={"Date": None, "Creator": None},
+            )
+            plt.close(figure)
+
+
+if __name__ == "__main__":
+    main(Path(*sys.argv[1:]) if sys.argv[1:] else Path(__file__).parent)
