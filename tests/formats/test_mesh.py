@@ -600,6 +600,16 @@ def test_each_colour_is_a_part(name: str, tmp_path: Path):
     assert same_body(read_triangles(tmp_path / name), TWO.welded())
 
 
+def test_images_of_dae_are_reported_as_lost(tmp_path: Path):
+    data = COLOURED["x.dae"].replace(
+        b"<color>1.0 0.0 0.0 1.0</color>", b'<texture texture="t" texcoord="u"/>'
+    )
+    (tmp_path / "x.dae").write_bytes(data)
+    pictured, plain = read_parts(tmp_path / "x.dae")
+    assert pictured.lost == "images of COLLADA are not read"
+    assert (plain.colour, plain.lost) == (BLUE, "")
+
+
 def test_a_colour_of_the_shape_counts_first(tmp_path: Path):
     (tmp_path / "x.glb").write_bytes(COLOURED["x.glb"])
     files = MeshFiles(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from armillary.model.mechanism import Mechanism
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
 from armillary.model.shapes import SHAPES, Box, Capsule, HalfSpace, Mesh, Sphere
-from armillary.model.shapes.mesh import MeshPart
+from armillary.model.shapes.mesh import MeshPart, MeshTexture
 from armillary.spatial.pose import Pose
 from armillary.testing.samples import random_joint
 from armillary.view.drawing import (
@@ -33,6 +34,7 @@ from armillary.view.drawing import (
 )
 from armillary.view.joint_symbols import joint_symbol
 from armillary.view.surfaces import MOST_TRIANGLES, decimated
+from armillary.view.textured import glb_of
 from solids import SOLIDS
 
 POSE = Pose.from_rpy(0.3, -0.5, 1.1, (0.4, 0.2, -0.7))
@@ -362,6 +364,62 @@ class Scaled(OneMesh):
 
     def parts(self, mesh: Mesh) -> list[MeshPart]:
         return [MeshPart(self.found.scaled(mesh.scale), None)]
+
+
+class Pictured(OneMesh):
+    """Reads the same triangles from each file, with an image."""
+
+    image = b"\x89PNG of a test"
+
+    def parts(self, mesh: Mesh) -> list[MeshPart]:
+        uv = np.random.default_rng(3).uniform(size=(len(self.found.faces), 3, 2))
+        if mesh.colour is not None:
+            return [MeshPart(self.found, mesh.colour)]
+        texture = MeshTexture(uv, self.image)
+        return [MeshPart(self.found, None, texture), MeshPart(self.found, None)]
+
+
+def test_images_are_on_visuals_with_their_places():
+    source = Pictured(TETRAHEDRON)
+    found = drawings(one_link(Mesh(file="t.obj")).workcell, source)
+    textured, plain = of(Layer.VISUALS, found)
+    what = textured.what
+    assert isinstance(what, Surface)
+    assert what.texture is not None
+    assert what.texture.image == source.image
+    texture = source.parts(Mesh(file="t.obj"))[0].texture
+    assert texture is not None
+    assert what.vertices[what.faces] == pytest.approx(TETRAHEDRON.corners)
+    assert what.texture.uv[what.faces] == pytest.approx(texture.uv, abs=1e-6)
+    assert plain.what.texture is None  # pyright: ignore
+    (collision,) = of(Layer.COLLISIONS, found)
+    assert collision.what.texture is None  # pyright: ignore
+
+
+def test_a_surface_with_an_image_is_a_glb_of_both():
+    trimesh = pytest.importorskip("trimesh")
+    source = Pictured(TETRAHEDRON)
+    found = drawings(one_link(Mesh(file="t.obj")).workcell, source)
+    surface = of(Layer.VISUALS, found)[0].what
+    assert isinstance(surface, Surface)
+    data = glb_of(surface)
+    assert source.image in data
+    scene: Any = trimesh.load_scene(
+        io.BytesIO(data), file_type="glb", process=False, skip_materials=True
+    )
+    (mesh,) = scene.geometry.values()
+    assert np.asarray(mesh.vertices) == pytest.approx(surface.vertices)
+    assert np.array_equal(mesh.faces, surface.faces)
+
+
+def test_lost_images_are_noted():
+    class Lost(OneMesh):
+        def parts(self, mesh: Mesh) -> list[MeshPart]:
+            return [MeshPart(self.found, None, lost="it is gone")]
+
+    found = drawings(one_link(Mesh(file="t.obj")).workcell, Lost(TETRAHEDRON))
+    note = "The texture of Mesh 't.obj' is not shown: it is gone."
+    assert found.notes == (note,)
 
 
 def test_large_meshes_are_decimated_with_a_note():

@@ -49,7 +49,8 @@ class Texture:
     """An image on a surface.
 
     Attributes:
-        uv: Where each vertex is in the image, from 0 to 1, shape (n, 2).
+        uv: Where each vertex is in the image, as parts of its width and height from
+            its upper left corner; outside [0, 1] it repeats. Shape (n, 2).
         image: A file in the format PNG or JPEG.
     """
 
@@ -65,7 +66,7 @@ class Surface:
         vertices: Corners [m], shape (n, 3).
         faces: Three corners of each triangle, counter-clockwise from outside, (m, 3).
         colour: Red, green, blue, opacity in [0, 1].
-        texture: An image in place of the colour, where there is one.
+        texture: An image, if any, whose colours are multiplied with that one.
     """
 
     vertices: Points

@@ -6,7 +6,6 @@ paths; names from files are shown as text only.
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -28,6 +27,7 @@ from armillary.view.kinds import (
     Lines,
     Surface,
 )
+from armillary.view.textured import glb_of
 
 if TYPE_CHECKING:
     import viser
@@ -207,7 +207,7 @@ def _added(server: viser.ViserServer, name: str, drawing: Drawing) -> Any:
     }
     match what:
         case Surface() if what.texture is not None:
-            return scene.add_glb(name, _glb(what), **pose)
+            return scene.add_glb(name, glb_of(what), **pose)
         case Surface():
             opacity = what.colour[3]
             return scene.add_mesh_simple(
@@ -240,19 +240,6 @@ def _added(server: viser.ViserServer, name: str, drawing: Drawing) -> Any:
 def _rgb(colour: tuple[float, float, float, float]) -> tuple[int, int, int]:
     red, green, blue = (round(255 * each) for each in colour[:3])
     return red, green, blue
-
-
-def _glb(surface: Surface) -> bytes:
-    """Return a surface with its texture as glTF."""
-    import trimesh
-    from PIL import Image
-
-    assert surface.texture is not None
-    library: Any = trimesh
-    image = Image.open(io.BytesIO(surface.texture.image))
-    look = library.visual.TextureVisuals(uv=surface.texture.uv, image=image)
-    mesh = library.Trimesh(surface.vertices, surface.faces, visual=look, process=False)
-    return bytes(mesh.export(file_type="glb"))
 
 
 def _positions_quaternions(X: Array) -> Array:

@@ -9,14 +9,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ArmillaryError, quote
+from armillary.errors import ArmillaryError, printable, quote, shortened
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import HalfSpace, Mesh
 from armillary.model.shapes.mesh import MeshPart, MeshSource
 from armillary.spatial.pose import IDENTITY
-from armillary.view.kinds import Lines, Surface
+from armillary.view.kinds import Lines, Surface, Texture
 
 __all__ = ["MOST_TRIANGLES", "Sketch", "Surfaces", "decimated", "lines"]
 
@@ -32,6 +32,7 @@ THINNEST: Final = 1e-6
 """Shapes that are thinner than this part of their length are drawn as lines."""
 
 FINEST_GRID: Final = 256
+LONGEST_NOTE: Final = 400
 
 
 class Sketch(NamedTuple):
@@ -81,9 +82,12 @@ class Surfaces:
             try:
                 self._known[bare] = self._made(bare, shape, colour)
             except ArmillaryError as error:
-                self.notes[f"{_called(shape)} is not drawn. {error}"] = None
+                self._note(f"{_called(shape)} is not drawn. {error}")
                 self._known[bare] = NOTHING
         return self._known[bare]
+
+    def _note(self, text: str) -> None:
+        self.notes[printable(shortened(text, longest=LONGEST_NOTE))] = None
 
     def _made(self, bare: Shape, shape: Shape, colour: Colour) -> Sketch:
         match bare:
@@ -94,7 +98,7 @@ class Surfaces:
             case Primitive():
                 return self._of_primitive(bare, colour)
             case _:
-                self.notes[f"{_called(shape)} is of no kind that is drawn."] = None
+                self._note(f"{_called(shape)} is of no kind that is drawn.")
                 return NOTHING
 
     def _of_primitive(self, shape: Primitive, colour: Colour) -> Sketch:
@@ -111,25 +115,27 @@ class Surfaces:
     def _of_mesh(self, mesh: Mesh, shape: Shape, colour: Colour) -> Sketch:
         parts = None if self._meshes is None else self._meshes.parts(mesh)
         if parts is None:
-            self.notes[f"{_called(shape)} is not drawn: its file is missing."] = None
+            self._note(f"{_called(shape)} is not drawn: its file is missing.")
             return NOTHING
         # Those of the whole mesh: a decimated one may be smaller.
         points = np.concatenate([part.triangles.vertices for part in parts])
         count = sum(len(part.triangles.faces) for part in parts)
+        lost = {part.lost for part in parts if part.lost}
+        if count > MOST_TRIANGLES and any(part.texture for part in parts):
+            lost.add("it has too many triangles")
+        for why in sorted(lost):
+            self._note(f"The texture of {_called(shape)} is not shown: {why}.")
         if count > MOST_TRIANGLES:
             parts = [
-                MeshPart(decimated(triangles, share), own)
-                for triangles, own in parts
-                if (share := MOST_TRIANGLES * len(triangles.faces) // count)
+                MeshPart(decimated(part.triangles, share), part.colour)
+                for part in parts
+                if (share := MOST_TRIANGLES * len(part.triangles.faces) // count)
             ]
             left = sum(len(part.triangles.faces) for part in parts)
-            note = f"{_called(shape)} is drawn with {left} of its {count} triangles."
-            self.notes[note] = None
-        found = [
-            _surface(triangles, own or colour)
-            for triangles, own in parts
-            if len(triangles.faces)
-        ]
+            self._note(
+                f"{_called(shape)} is drawn with {left} of its {count} triangles."
+            )
+        found = [_look(part, colour) for part in parts if len(part.triangles.faces)]
         return Sketch(found, points)
 
     def _of_half_space(self, colour: Colour) -> Sequence[Surface | Lines]:
@@ -185,6 +191,20 @@ def decimated(triangles: Triangles, most: int) -> Triangles:
         faces = faces[(a != b) & (b != c) & (c != a)]
         cells *= min(0.9, np.sqrt(most / max(len(faces), 1)))
     return Triangles(points, faces)
+
+
+def _look(part: MeshPart, otherwise: Colour) -> Surface:
+    """Return a part of a mesh with its colour or image."""
+    if part.texture is None:
+        return _surface(part.triangles, part.colour or otherwise)
+    uv = part.texture.uv.reshape(-1, 2).astype(np.float32)
+    numbers = np.arange(len(uv), dtype=np.uint32).reshape(-1, 3)
+    return Surface(
+        part.triangles.corners.reshape(-1, 3).astype(np.float32),
+        numbers,
+        part.colour or (1.0, 1.0, 1.0, 1.0),
+        Texture(uv, part.texture.image),
+    )
 
 
 def _surface(triangles: Triangles, colour: Colour) -> Surface:

@@ -1,7 +1,8 @@
 """Triangles of meshes in files: STL, OBJ, PLY, glTF, COLLADA, AC3D.
 
-Only surfaces and their plain colours are read, in metres and in the file's own axes;
-textures, normals and animations are left alone. Corners at exactly the same position
+Only surfaces, their plain colours and the images on them are read, in metres and in the
+file's own axes; normals and animations are left alone. Images are those of OBJ and
+glTF; they are read only when a mesh is shown. Corners at exactly the same position
 become one, so that a closed surface is seen to be closed.
 
 All readers are strict: numbers are finite, corners exist, counts are those of the file
@@ -12,6 +13,6 @@ from __future__ import annotations
 
 from armillary.formats.mesh.files import MeshFiles
 from armillary.formats.mesh.read import read_parts, read_triangles
-from armillary.model.shapes.mesh import MeshPart
+from armillary.model.shapes.mesh import MeshPart, MeshTexture
 
-__all__ = ["MeshFiles", "MeshPart", "read_parts", "read_triangles"]
+__all__ = ["MeshFiles", "MeshPart", "MeshTexture", "read_parts", "read_triangles"]

@@ -13,6 +13,7 @@ import numpy as np
 
 from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Place, fault
+from armillary.formats.mesh.images import no_image
 from armillary.formats.mesh.library import library
 from armillary.formats.mesh.surface import Surface
 from armillary.formats.xml import Element, ParseLimits, parse
@@ -65,6 +66,7 @@ def read_dae(data: bytes, surface: Surface) -> None:
         raise fault(root.place, "wrong-content", message)
     guard = _Guard(root)
     checked = io.BytesIO(ET.tostring(guard.checked(root)))
+    image = no_image("images of COLLADA are not read", place)
     collada = library("collada", "COLLADA", place)
     try:
         document = collada.Collada(checked)
@@ -80,6 +82,7 @@ def read_dae(data: bytes, surface: Surface) -> None:
                         getattr(polygons, "vcounts", 3),
                         matrix=matrix,
                         colour=guard.colours.get(polygons.material),
+                        image=image if polygons.material in guard.textured else None,
                     )
     except FormatError:
         raise
@@ -118,6 +121,7 @@ class _Guard:
         for element in root.walk():
             self._by_id.setdefault(element.attributes.get("id", ""), element)
         self._sizes: dict[int, int] = {}
+        self.textured: set[str | None] = set()  # symbols of materials with an image
         self.colours = self._colours(root)
 
     def checked(self, element: Element) -> ET.Element:
@@ -274,8 +278,10 @@ class _Guard:
             for each in material.children_named("instance_effect"):
                 effect = self._find(each, "url", "effect")
                 for shader in SHADERS:
-                    path = ("profile_COMMON", "technique", shader, "diffuse", "color")
-                    for colour in _below(effect, *path):
+                    path = ("profile_COMMON", "technique", shader, "diffuse")
+                    if any(_below(effect, *path, "texture")):
+                        self.textured.add(entry.attributes.get("symbol"))
+                    for colour in _below(effect, *path, "color"):
                         return [float(word) for word in colour.text.split()]
         except (FormatError, ValueError):  # a broken material loses no triangles
             pass

@@ -116,7 +116,7 @@ class MeshFiles:
     def parts(
         self, mesh: Mesh, *, place: Place | None = None
     ) -> tuple[MeshPart, ...] | None:
-        """Return the triangles of a mesh by colours.
+        """Return the triangles of a mesh by colours and images.
 
         A colour of the shape itself counts instead of those in the file. Arguments and
         errors are those of `triangles`.
@@ -126,10 +126,7 @@ class MeshFiles:
             return None
         if mesh.colour is not None:
             return (MeshPart(surface.triangles().scaled(mesh.scale), mesh.colour),)
-        return tuple(
-            MeshPart(part.triangles.scaled(mesh.scale), part.colour)
-            for part in surface.parts()
-        )
+        return tuple(part.scaled(mesh.scale) for part in surface.parts())
 
     def _surface(self, mesh: Mesh, place: Place | None) -> Surface | None:
         found = self._roots.find(mesh.file, base=self._base, place=place or Place())

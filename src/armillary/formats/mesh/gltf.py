@@ -8,7 +8,7 @@ import io
 import struct
 from collections import Counter
 from collections.abc import Callable
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -17,6 +17,7 @@ from msgspec import Meta, Struct, field
 
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Place, fault
+from armillary.formats.mesh.images import Image, no_image
 from armillary.formats.mesh.library import library
 from armillary.formats.mesh.surface import Surface
 
@@ -28,6 +29,8 @@ T = TypeVar("T")
 TRIANGLES, STRIP = 4, 5
 POINTS: Final = ((5126, "VEC3"),)
 INDICES: Final = tuple((kind, "SCALAR") for kind in (5121, 5123, 5125))
+PLACES: Final = ((5126, "VEC2"),)
+UV: Final = "_UV"  # the library keeps attributes that begin with _
 MOST_NODES: Final = 20_000
 LARGEST_DOCUMENT: Final = 16 << 20
 START: Final = 12
@@ -85,16 +88,46 @@ class _Node(_Part):
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
 
+class _Image(_Part):
+    uri: str | None = None
+    buffer_view: Index | None = None
+
+
+class _Texture(_Part):
+    source: Index | None = None
+
+
+class _TextureInfo(_Part):
+    index: Index
+    tex_coord: Index = 0
+    extensions: Any = None
+
+
 class _Scene(_Part):
     nodes: list[Index] = field(default_factory=list[int])
 
 
 class _Roughness(_Part):
     base_color_factor: list[float] | None = None
+    base_color_texture: _TextureInfo | None = None
 
 
 class _Material(_Part):
     pbr_metallic_roughness: _Roughness = field(default_factory=_Roughness)
+
+
+class _Look(NamedTuple):
+    """What is on a primitive.
+
+    Attributes:
+        colour: Of its material.
+        source: The number of its image, or why there is none.
+        uv: The accessor of places in the image.
+    """
+
+    colour: list[float] | None
+    source: int | str | None = None
+    uv: int | None = None
 
 
 class _Document(_Part):
@@ -103,6 +136,8 @@ class _Document(_Part):
     nodes: list[_Node] = field(default_factory=list[_Node])
     meshes: list[_Mesh] = field(default_factory=list[_Mesh])
     materials: list[_Material] = field(default_factory=list[_Material])
+    textures: list[_Texture] = field(default_factory=list[_Texture])
+    images: list[_Image] = field(default_factory=list[_Image])
     accessors: list[_Accessor] = field(default_factory=list[_Accessor])
     buffer_views: list[_View] = field(default_factory=list[_View])
     buffers: list[_Buffer] = field(default_factory=list[_Buffer])
@@ -179,13 +214,17 @@ class _Guard:
 
         binary: The chunk of bytes that a GLB file has.
         """
-        colours, split = self._split_meshes()
+        looks, split = self._split_meshes()
         expected = self._split_nodes(split)
         buffers: dict[str, bytes] = {}
         for number, buffer in enumerate(self._document.buffers):
             own = binary if number == 0 else None
             buffers[str(number)] = self._bytes(buffer, number, own, open_beside)
             buffer.uri = str(number)
+        sources = {look.source for look in looks.values()} - {None}
+        images = {each: self._image(each, buffers, open_beside) for each in sources}
+        document = self._document
+        document.materials, document.textures, document.images = [], [], []
         trimesh = library("trimesh", "glTF", self._place)
         try:
             scene = trimesh.load_scene(
@@ -206,7 +245,9 @@ class _Guard:
                 np.asarray(mesh.vertices, np.float64),
                 np.asarray(mesh.faces),
                 matrix=np.asarray(matrix),
-                colour=colours[name],
+                colour=looks[name].colour,
+                image=images.get(looks[name].source),
+                uv=mesh.vertex_attributes.get(UV),
             )
         if any(expected.values()):
             message = "not all nodes of the scene could be read"
@@ -214,11 +255,11 @@ class _Guard:
 
     def _split_meshes(
         self,
-    ) -> tuple[dict[str, list[float] | None], list[list[int]]]:
+    ) -> tuple[dict[str, _Look], list[list[int]]]:
         """Give each primitive a mesh and a name of its own.
 
         Returns:
-            The colour of each, and the new meshes in place of each old one.
+            The look of each, and the new meshes in place of each old one.
         """
         document = self._document
         if document.extensions_required:
@@ -226,7 +267,7 @@ class _Guard:
             message = f"the file cannot be read without {needed}"
             hint = "Export it without compression and extensions."
             raise self._fault("unsupported-extension", message, hint)
-        colours: dict[str, list[float] | None] = {}
+        looks: dict[str, _Look] = {}
         meshes: list[_Mesh] = []
         split: list[list[int]] = []
         used: set[int] = set()
@@ -238,8 +279,11 @@ class _Guard:
                 if primitive.mode < TRIANGLES or position is None:
                     continue  # lines and points bound nothing
                 name = str(len(meshes))
-                colours[name] = self._colour(primitive)
+                looks[name] = look = self._look(primitive)
                 primitive.attributes = {"POSITION": position}
+                if self._holds_uv(look.uv) and look.uv is not None:
+                    primitive.attributes[UV] = look.uv
+                    used.add(look.uv)
                 primitive.material = None
                 split[-1].append(len(meshes))
                 meshes.append(_Mesh([primitive], name))
@@ -255,7 +299,7 @@ class _Guard:
             for number in range(len(document.accessors) if used else 0)
         ]
         document.meshes = meshes
-        return colours, split
+        return looks, split
 
     def _split_nodes(self, split: list[list[int]]) -> Counter[str]:
         """Give each mesh of the scene nodes of its own; return their number."""
@@ -283,15 +327,58 @@ class _Guard:
             raise self._fault("unsupported-accessor", message)
         return accessor.count
 
-    def _colour(self, primitive: _Primitive) -> list[float] | None:
-        """Check the kind of a primitive, and return its colour."""
+    def _look(self, primitive: _Primitive) -> _Look:
+        """Check the kind of a primitive, and return its colour and image."""
         if primitive.mode not in {TRIANGLES, STRIP}:
             message = f"primitives of mode {primitive.mode} are not read"
             raise self._fault("unsupported-element", message, "Export triangles.")
         if primitive.material is None:
-            return None
+            return _Look(None)
         material = self._entry(self._document.materials, primitive.material, "material")
-        return material.pbr_metallic_roughness.base_color_factor
+        colour = material.pbr_metallic_roughness.base_color_factor
+        info = material.pbr_metallic_roughness.base_color_texture
+        if info is None:
+            return _Look(colour)
+        uv = primitive.attributes.get(f"TEXCOORD_{info.tex_coord}")
+        return _Look(colour, self._source(info), uv)
+
+    def _source(self, info: _TextureInfo) -> int | str:
+        """Return the number of an image, or why there is none: no triangle is lost."""
+        if info.extensions:
+            return f"it needs {', '.join(sorted(info.extensions))}"
+        textures, images = self._document.textures, self._document.images
+        if info.index >= len(textures):
+            return f"there is no texture {info.index}; there are {len(textures)}"
+        source = textures[info.index].source
+        if source is None or source >= len(images):
+            return f"texture {info.index} has no image"
+        return source
+
+    def _holds_uv(self, number: int | None) -> bool:
+        """Return whether an accessor holds places in an image, as floats."""
+        if number is None or number >= len(self._document.accessors):
+            return False
+        found = self._document.accessors[number]
+        is_plain = found.sparse is None and found.buffer_view is not None
+        return is_plain and (found.component_type, found.type) in PLACES
+
+    def _image(
+        self, source: int | str | None, buffers: dict[str, bytes], open_beside: Open
+    ) -> Image:
+        """Return an image by its number, or by the reason why there is none."""
+        if not isinstance(source, int):
+            return no_image(source or "", self._place)
+        place, image = self._place, self._document.images[source]
+        what, uri, number = f"image {source}", image.uri, image.buffer_view
+        if uri is not None:
+            return Image(lambda: _bytes_at(uri, what, place, open_beside), place)
+        views = self._document.buffer_views
+        if number is None or number >= len(views):
+            return no_image(f"{what} has no bytes", place)
+        view = views[number]
+        data = buffers.get(str(view.buffer), b"")[view.byte_offset :]
+        data = data[: view.byte_length]
+        return Image(lambda: data, place)
 
     def _shown(self) -> list[int]:
         """Return the nodes of the scene, which make a tree."""
@@ -328,18 +415,9 @@ class _Guard:
         self, buffer: _Buffer, number: int, binary: bytes | None, open_beside: Open
     ) -> bytes:
         """Return the bytes of a buffer: in the file, in text, or in another file."""
-        data, uri = binary, buffer.uri
-        if uri is not None and uri.startswith("data:"):
-            head, _, body = uri.partition(",")
-            try:
-                if not head.endswith(";base64"):
-                    raise binascii.Error("it is not in base64")
-                data = base64.b64decode(body, validate=True)
-            except (binascii.Error, ValueError) as error:
-                message = f"the text of buffer {number} cannot be read: {error}"
-                raise self._fault("bad-document", message) from error
-        elif uri is not None:
-            data = open_beside(unquote(uri), self._place)
+        data = binary
+        if buffer.uri is not None:
+            data = _bytes_at(buffer.uri, f"buffer {number}", self._place, open_beside)
         size = len(data or b"")
         if data is None or size < buffer.byte_length:
             message = (
@@ -348,3 +426,20 @@ class _Guard:
             )
             raise self._fault("wrong-size", message)
         return data
+
+
+def _bytes_at(uri: str, what: str, place: Place, open_beside: Open) -> bytes:
+    """Return bytes that are in text, or in another file.
+
+    what: Whose they are, for messages.
+    """
+    if not uri.startswith("data:"):
+        return open_beside(unquote(uri), place)
+    head, _, body = uri.partition(",")
+    try:
+        if not head.endswith(";base64"):
+            raise binascii.Error("it is not in base64")
+        return base64.b64decode(body, validate=True)
+    except (binascii.Error, ValueError) as error:
+        message = f"the text of {what} cannot be read: {error}"
+        raise fault(place, "bad-document", message) from error

@@ -55,7 +55,7 @@ def read_triangles(
 def read_parts(
     path: str | os.PathLike[str], *, size_cap: int = SIZE_CAP
 ) -> tuple[MeshPart, ...]:
-    """Return the triangles of a mesh file [m], a part for each colour.
+    """Return the triangles of a mesh file [m], a part for each colour and image.
 
     The arguments and errors are those of `read_triangles`.
     """
@@ -100,7 +100,7 @@ def read_surface(
             case ".stl" | ".stla" | ".stlb":
                 read_stl(data, surface)
             case ".obj":
-                read_obj(data, surface, beside.optional)
+                read_obj(data, surface, beside.optional, open_image=beside.required)
             case ".dae":
                 read_dae(data, surface)
             case ".glb":
@@ -115,7 +115,7 @@ def read_surface(
 
 
 class _Beside:
-    """Open files that a mesh names: materials, buffers.
+    """Open files that a mesh names: materials, images, buffers.
 
     path: The mesh, whose folder is allowed.
     """

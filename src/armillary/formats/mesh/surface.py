@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.errors import FormatError
 from armillary.formats.diagnostic import Place, Report, fault
+from armillary.formats.mesh.images import Image, reason
 from armillary.formats.mesh.polygons import triangulate
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.shape import Colour
-from armillary.model.shapes.mesh import MeshPart
+from armillary.model.shapes.mesh import MeshPart, MeshTexture
 
 __all__ = ["Surface"]
 
@@ -23,6 +25,24 @@ MOST_VERTICES: Final = 12_000_000
 MOST_FACES: Final = 4_000_000
 MOST_PARTS: Final = 10_000
 LARGEST: Final = 1e15
+
+
+class _Part(NamedTuple):
+    """Triangles of one look.
+
+    Attributes:
+        vertices: Shape (n, 3).
+        faces: Shape (m, 3).
+        colour: Where the file has one.
+        image: Where the file names one.
+        uv: Where each vertex is in the image, as in `MeshTexture`, shape (n, 2).
+    """
+
+    vertices: Array
+    faces: Indices
+    colour: Colour | None
+    image: Image | None
+    uv: Array | None
 
 
 @final
@@ -36,7 +56,7 @@ class Surface:
     def __init__(self, path: str, report: Report) -> None:
         self.path = path
         self.report = report
-        self._parts: list[tuple[Array, Indices, Colour | None]] = []
+        self._parts: list[_Part] = []
         self._vertex_count = 0
         self._face_count = 0
 
@@ -67,6 +87,8 @@ class Surface:
         place: Place | None = None,
         matrix: Array | None = None,
         colour: Sequence[float] | None = None,
+        image: Image | None = None,
+        uv: Array | None = None,
     ) -> None:
         """Add polygons, cut into triangles.
 
@@ -77,6 +99,8 @@ class Surface:
             place: Where they stand, for messages.
             matrix: Pose and scale in the file's frame, shape (4, 4).
             colour: Red, green, blue and perhaps opacity, shape (3,) or (4,).
+            image: On the polygons; the same object for all that share it.
+            uv: Where each vertex is in the image, as in `MeshTexture`, shape (n, 2).
 
         Raises:
             FormatError: A vertex is not finite, a corner or polygon is faulty, or there
@@ -101,7 +125,7 @@ class Surface:
             faces = faces[:, ::-1]
         self._vertex_count += len(vertices)
         self._face_count += len(faces)
-        self._parts.append((vertices, faces, _colour(colour)))
+        self._parts.append(_Part(vertices, faces, _colour(colour), image, uv))
 
     def _check(
         self, vertices: Array, corners: Indices, sizes: Indices, place: Place
@@ -161,28 +185,56 @@ class Surface:
         )
 
     def parts(self) -> tuple[MeshPart, ...]:
-        """Return the triangles of each colour, in the order of the file.
+        """Return the triangles of each colour and image, in the order of the file.
 
         Raises:
             FormatError: There are no triangles, or all have shrunk to nothing.
         """
-        colours = dict.fromkeys(colour for _, _, colour in self._parts)
-        if len(colours) < 2:
-            return (MeshPart(self.triangles(), next(iter(colours), None)),)
+        looks = dict.fromkeys((part.colour, part.image) for part in self._parts)
         found = [
-            MeshPart(self._welded([p for p in self._parts if p[2] == colour]), colour)
-            for colour in colours
+            self._part([p for p in self._parts if (p.colour, p.image) == look])
+            for look in looks
         ]
         return tuple(part for part in found if len(part.triangles.faces)) or (
             MeshPart(self.triangles(), None),
         )
 
+    def _part(self, parts: list[_Part]) -> MeshPart:
+        """Return parts of one look as one, with their image if it can be shown."""
+        colour, image = parts[0].colour, parts[0].image
+        triangles, texture, lost = self._welded(parts), None, ""
+        if image is not None and len(triangles.faces):
+            try:
+                data = image.data()
+                texture = MeshTexture(_uv_of_corners(parts, image.place), data)
+            except FormatError as error:
+                lost = reason(error)
+        return MeshPart(triangles, colour, texture, lost)
+
     @staticmethod
-    def _welded(parts: list[tuple[Array, Indices, Colour | None]]) -> Triangles:
-        counts = [len(vertices) for vertices, _, _ in parts]
-        starts = np.cumsum([0, *counts[:-1]])
-        faces = [part[1] + start for part, start in zip(parts, starts, strict=True)]
-        return Triangles(np.vstack([p[0] for p in parts]), np.vstack(faces)).welded()
+    def _welded(parts: list[_Part]) -> Triangles:
+        starts = np.cumsum([0, *(len(part.vertices) for part in parts[:-1])])
+        faces = [part.faces + start for part, start in zip(parts, starts, strict=True)]
+        vertices = np.vstack([part.vertices for part in parts])
+        return Triangles(vertices, np.vstack(faces)).welded()
+
+
+def _uv_of_corners(parts: list[_Part], place: Place) -> Array:
+    """Return where the corners of triangles that `welded` keeps are in an image.
+
+    Raises:
+        FormatError: The file does not say it of all.
+    """
+    found: list[Array] = []
+    for part in parts:
+        if part.uv is None or not np.isfinite(part.uv).all():
+            message = "the places of corners in an image are missing or not finite"
+            raise fault(place, "unsupported-image", message)
+        a, b, c = np.moveaxis(part.vertices[part.faces], 1, 0)
+        pairs = ((a, b), (b, c), (c, a))
+        kept = np.all([(one != two).any(axis=1) for one, two in pairs], axis=0)
+        found.append(part.uv[part.faces[kept]])
+    return np.concatenate(found)
 
 
 def _colour(given: Sequence[float] | None) -> Colour | None:

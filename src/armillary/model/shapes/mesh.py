@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from armillary.model.fields import ThreeFloats, default
 from armillary.model.geometry.triangles import Triangles
@@ -33,16 +35,41 @@ class Mesh(Shape, frozen=True, kw_only=True, tag="mesh"):
         msgspec.structs.force_setattr(self, "scale", scale)
 
 
+class MeshTexture(NamedTuple):
+    """An image on triangles.
+
+    Attributes:
+        uv: Where each corner of each triangle is in the image, as parts of its width
+            and height from its upper left corner; outside [0, 1] it repeats. Shape
+            (m, 3, 2).
+        image: A file in the format PNG or JPEG.
+    """
+
+    uv: npt.NDArray[np.float64]
+    image: bytes
+
+
 class MeshPart(NamedTuple):
-    """Triangles of one colour.
+    """Triangles of one colour or with one image.
 
     Attributes:
         triangles: In the frame of the file [m], equal corners made one.
         colour: Red, green, blue and opacity in [0, 1], None where the file has none.
+        texture: The image, if any, whose colours are multiplied with that one.
+        lost: Why an image that the file names is not here.
     """
 
     triangles: Triangles
     colour: Colour | None
+    texture: MeshTexture | None = None
+    lost: str = ""
+
+    def scaled(self, factors: tuple[float, float, float]) -> MeshPart:
+        """Return them stretched along x, y, z, as `Triangles.scaled` does."""
+        texture = self.texture
+        if texture is not None and np.prod(np.sign(factors)) < 0.0:
+            texture = texture._replace(uv=texture.uv[:, ::-1])
+        return self._replace(triangles=self.triangles.scaled(factors), texture=texture)
 
 
 class MeshSource(Protocol):
@@ -57,7 +84,7 @@ class MeshSource(Protocol):
         ...
 
     def parts(self, mesh: Mesh) -> Sequence[MeshPart] | None:
-        """Return the triangles of a mesh by colours, as `triangles` does.
+        """Return the triangles of a mesh by colours and images.
 
         Raises:
             FormatError: As for `triangles`.
