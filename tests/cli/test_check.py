@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -193,3 +194,14 @@ def test_links_that_cannot_be_tested_are_notes(
     assert result.code == 0
     assert "x.cell.json: note[links-untested]: Links are not tested" in result.out
     assert result.out.endswith("0 errors, 0 warnings\n")
+
+
+def test_json(run, tmp_path: Path, file: str):
+    assert json.loads(run("check", file, "--json").out) == {"diagnostics": []}
+    text = Path(file).read_text()
+    (tmp_path / "short.cell.json").write_text(text[: len(text) // 2])
+    result = run("check", str(tmp_path / "short.cell.json"), "--json")
+    assert result.code == 1
+    (first, *_) = json.loads(result.out)["diagnostics"]
+    assert first["severity"] == "error"
+    assert first["message"]

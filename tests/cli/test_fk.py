@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tracemalloc
 from pathlib import Path
@@ -256,10 +257,10 @@ def test_bad_arguments(run, file: str, arguments: list[str], message: str):
     assert message in result.err
 
 
-def test_results_are_written_as_npy_only(run, file: str):
-    result = run("fk", file, "--frame", "tip", "--out", "x.csv")
+def test_results_are_written_as_npy_or_csv_only(run, file: str):
+    result = run("fk", file, "--frame", "tip", "--out", "x.txt")
     assert (result.code, result.out) == (2, "")
-    assert "argument --out: 'x.csv' does not end in '.npy'" in result.err
+    assert "argument --out: 'x.txt' does not end in '.npy' or '.csv'" in result.err
 
 
 def test_a_file_replaces_itself(run, file: str, cell: arm.Cell):
@@ -284,3 +285,25 @@ def test_memory_stays_bounded(run, file: str, monkeypatch: pytest.MonkeyPatch):
     assert result.code == 0, result.err
     assert np.load("x.npy", mmap_mode="r").shape == (rows, 4, 4)
     assert peak < 4e6
+
+
+def test_csv_out_is_read_back(run, file: str, cell: arm.Cell):
+    np.save("q.npy", Q)
+    result = run("fk", file, "--frame", "tip", "--q-file", "q.npy", "--out", "x.csv")
+    assert result.code == 0, result.err
+    poses = np.loadtxt("x.csv", delimiter=",")
+    assert np.array_equal(poses.reshape(-1, 4, 4), cell.fk("tip")(Q))
+
+
+def test_json(run, file: str, cell: arm.Cell):
+    result = run("fk", file, "--frame", "tip", "--q", "1,2,3", "--json")
+    found = json.loads(result.out)
+    assert found["frame"] == "hand/tip"
+    assert found["relative_to"] == "world"
+    assert np.allclose(found["pose"], cell.fk("tip")([1.0, 2.0, 3.0]), atol=1e-15)
+
+
+def test_json_is_of_one_state(run, file: str):
+    result = run("fk", file, "--frame", "tip", "--q-file", "q.csv", "--json")
+    assert result.code == 2
+    assert "of one state" in result.err

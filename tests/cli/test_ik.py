@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from pathlib import Path
 
@@ -348,7 +349,7 @@ def test_empty_csv(run, file: str, text: str):
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (np.zeros((4, 3)), "3 numbers do not make a pose"),
+        (np.zeros((4, 3)), "3 numbers are a position; add --rotation none"),
         (np.zeros((2, 3, 4)), "4 numbers do not make a pose"),
         (np.zeros(()), "an array (..., n) of real numbers is needed"),
         (np.zeros((4, 7), dtype=complex), "holds complex128"),
@@ -385,7 +386,7 @@ def test_bad_npy(run, file: str, array: np.ndarray, message: str):
         (["--pose", "1,0,0,0,0,0", "--joints", "elbw"], "no joint named 'elbw'"),
         (["--pose", "1,0,0,0,0,0", "--joints", "track/cart"], "None of these joints"),
         (["--pose", "1,0,0,0,0,0", "--rotation", "xq"], "takes letters of 'xyz'"),
-        (["--pose", "1,0,0,0,0,0", "--out", "q.csv"], "--out: 'q.csv' does not end in"),
+        (["--pose", "1,0,0,0,0,0", "--out", "q.txt"], "--out: 'q.txt' does not end in"),
         (["--poses", "absent.csv"], "absent.csv: No such file or directory"),
         (["--poses", "."], ".: this is not a plain file."),
         (["--pose", "1,0,0,0,0,0", "--poses", "x.csv"], "not allowed with"),
@@ -462,3 +463,42 @@ def test_answers_that_avoid_collisions(
     assert "SOLVED" in above.out
     every = run(*given, "--pose", place % 0.9, "--avoid", "0.1", "--all")
     assert "IN_COLLISION" in every.out
+
+
+def test_positions_are_enough_without_rotation(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arm.save(ARM, "arm.cell.json")
+    np.savetxt("p.csv", X[:, :3, 3], delimiter=",", header="x,y,z", comments="")
+    given = ("ik", "arm.cell.json", *BASE, "--rotation", "none")
+    result = run(*given, "--poses", "p.csv", "--out", "q.csv")
+    assert result.code == 0, result.err
+    q = np.loadtxt("q.csv", delimiter=",", skiprows=1)
+    assert np.allclose(DEVICE.fk()(q)[:, :3, 3], X[:, :3, 3], atol=1e-5)
+
+    position = ",".join(map(str, X[0, :3, 3].tolist()))
+    found = json.loads(run(*given, "--pose", position, "--json").out)
+    assert found["reason"] == "SOLVED"
+    pose = DEVICE.fk()(list(found["joints"].values()))
+    assert np.allclose(pose[:3, 3], X[0, :3, 3], atol=1e-5)
+
+
+def test_positions_are_refused_where_rotations_count(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arm.save(ARM, "arm.cell.json")
+    result = run("ik", "arm.cell.json", *BASE, "--pose", "0.4,0.2,0.3")
+    assert result.code == 2
+    assert "3 numbers are a position; add --rotation none" in result.err
+
+
+def test_json_of_all_answers(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arm.save(ARM, "arm.cell.json")
+    pose = ",".join(map(repr, X[0].ravel().tolist()))
+    result = run("ik", "arm.cell.json", *BASE, "--pose", pose, "--all", "--json")
+    found = json.loads(result.out)
+    assert found["complete"]
+    solved = [each for each in found["answers"] if each["success"]]
+    assert solved
+    for each in solved:
+        pose = DEVICE.fk()(list(each["joints"].values()))
+        assert np.allclose(pose, X[0], atol=1e-5)

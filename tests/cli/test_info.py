@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import numpy as np
@@ -161,3 +162,13 @@ def test_two_arms_and_a_bare_name_that_looks_qualified():
         "   ├─ left/base",
         "   └─ right/base",
     ]
+
+
+def test_json(run, file: str, cell: arm.Cell):
+    found = json.loads(run("info", file, "--json").out)
+    assert found["manipulators"] == ["gantry", "hand"]
+    cart, finger, wheel = found["joints"]
+    assert [each["q"] for each in (cart, finger, wheel)] == [0, 1, 2]
+    assert (cart["unit"], cart["lower"], cart["effort"]) == ("m", 0.5, 80.0)
+    assert (wheel["lower"], wheel["upper"]) == (None, None)
+    assert {each["mass"] for each in found["links"]} == {None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -127,3 +128,20 @@ def test_every_format_serves_every_verb(run, tmp_path, monkeypatch, ending: str)
     result = run("convert", f"robot.{ending}", "native.cell.json")
     assert result.code == 0, result.err
     assert "l2" in run("tree", "native.cell.json").out
+
+
+def test_json_has_the_pose_of_every_frame(run, file: str, cell: arm.Cell):
+    result = run("tree", file, "--q", "1,2,3", "--json")
+    found = {each["frame"]: each for each in json.loads(result.out)["frames"]}
+    state = cell.home.replace(q=[1.0, 2.0, 3.0])
+    assert {*found} == {*cell.frame_names}
+    for name, each in found.items():
+        assert np.allclose(each["pose"], cell.pose(name, state), atol=1e-15)
+        parent = None if name == "world" else cell.parent(name, state)
+        assert each["parent"] == parent
+
+
+def test_json_of_the_first_levels(run, file: str):
+    result = run("tree", file, "--depth", "1", "--json")
+    names = [each["frame"] for each in json.loads(result.out)["frames"]]
+    assert names == ["world", "gantry/rail"]

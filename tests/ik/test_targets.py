@@ -158,3 +158,23 @@ def test_matrices_that_are_sheared_are_not_pose(name: str) -> None:
             assert every.success.any() == (reason == Reason.SOLVED)
             if not every.success.any():
                 assert (every.reason == reason).all()
+
+
+def test_positions_are_targets_where_no_rotation_counts():
+    cell = arm.example("irb2400")
+    ik = cell.ik("tool0", rotation="")
+    rows = np.random.default_rng(8).uniform(-1.0, 1.0, (2, 5, 6))
+    poses = cell.fk("tool0")(rows)
+    answer = ik(poses[..., :3, 3])
+    assert answer.q.shape == (2, 5, 6)
+    found = cell.fk("tool0")(answer.q[answer.success])
+    assert answer.success.any()
+    assert np.allclose(found[:, :3, 3], poses[answer.success][:, :3, 3], atol=2e-6)
+    single = ik(poses[0, 0, :3, 3].tolist())
+    assert np.array_equal(single.reason, answer.reason[0, 0])
+
+
+def test_positions_are_refused_where_rotations_count():
+    ik = arm.example("irb2400").ik("tool0", rotation="xy")
+    with pytest.raises(ShapeError, match="with rotation='' 3"):
+        ik([1.0, 0.0, 1.0])

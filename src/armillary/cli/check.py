@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from armillary.cli.explain import explanation
 from armillary.cli.hints import diagnostic_text
 from armillary.cli.input import add_file, read
+from armillary.cli.options import add_json
 from armillary.collision.violations import violations
 from armillary.errors import FormatError, ModelError, printable
 from armillary.formats.diagnostic import Diagnostic, Place, Severity, explained
@@ -33,6 +35,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--explain", action="store_true", help="also print what the ids mean"
     )
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -51,6 +54,9 @@ def run(options: argparse.Namespace) -> int:
     except ModelError as error:
         diagnostics = [*diagnostics, error]
         errors = 1
+    if options.json:
+        print(json.dumps({"diagnostics": list(map(_object, diagnostics))}))
+        return FAULTY if errors else 0
     for each in diagnostics:
         print(diagnostic_text(each, fix=True))
     if options.explain:
@@ -83,3 +89,19 @@ def _explanations(diagnostics: Sequence[Any]) -> Iterator[str]:
 
 def _severity(diagnostic: Any) -> Severity:
     return getattr(diagnostic, "severity", Severity.ERROR)
+
+
+def _object(diagnostic: Any) -> dict[str, Any]:
+    """Return a diagnostic as it is printed as JSON; an error of the model has no id."""
+    if not isinstance(diagnostic, Diagnostic):
+        return {"severity": Severity.ERROR.value, "message": str(diagnostic)}
+    place = diagnostic.place
+    return {
+        "severity": diagnostic.severity.value,
+        "id": diagnostic.code,
+        "path": place.path,
+        "line": place.line or None,
+        "column": place.column or None,
+        "message": diagnostic.message,
+        "fix": diagnostic.hint or None,
+    }

@@ -16,8 +16,14 @@ import numpy.typing as npt
 from armillary.cell.cell import Cell
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
-from armillary.cli.npy import npy_file
-from armillary.cli.options import add_out, add_state, chosen_state, whole_number
+from armillary.cli.options import (
+    add_json,
+    add_out,
+    add_state,
+    chosen_state,
+    whole_number,
+)
+from armillary.cli.result_file import result_file
 from armillary.cli.table import finite, number, table
 from armillary.cli.vectors import checked_vectors, open_vectors
 from armillary.collision.check import CollisionCheck, Contact
@@ -70,9 +76,7 @@ def add(verbs: Any) -> None:
         action="store_true",
         help="also print the pairs that are not tested, and why",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object, in SI units"
-    )
+    add_json(parser)
     add_out(parser, "D.npy", "least distances")
     parser.set_defaults(run=run)
 
@@ -206,7 +210,9 @@ def _many(check: CollisionCheck, state: State, options: argparse.Namespace) -> i
         batch = (0,) if vectors.batch is None else vectors.batch
         write: Callable[[Array], None] | None = None
         if options.out is not None:
-            write = stack.enter_context(npy_file(options.out, batch))
+            write = stack.enter_context(
+                result_file(options.out, batch, names=["distance"])
+            )
         for q in checked_vectors(vectors, joints, options.q_file):
             rows = device.whole(np.atleast_2d(q * factors))
             if write is not None:

@@ -17,8 +17,14 @@ import numpy.typing as npt
 from armillary.cell.cell import Cell
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
-from armillary.cli.npy import npy_file
-from armillary.cli.options import add_out, add_state, chosen_state, chosen_vector
+from armillary.cli.options import (
+    add_json,
+    add_out,
+    add_state,
+    chosen_state,
+    chosen_vector,
+)
+from armillary.cli.result_file import result_file
 from armillary.cli.table import comma_separated, finite, number, table
 from armillary.cli.vectors import checked_vectors, open_vectors, vector_of_text
 from armillary.dynamics.bodies import GROUND, Bodies
@@ -74,9 +80,7 @@ def add(verbs: Any) -> None:
         metavar="X,Y,Z",
         help="acceleration of falling bodies [m/s^2]; else 0,0,-9.81",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object, in SI units"
-    )
+    add_json(parser)
     add_out(parser, "T.npy", "torques")
     parser.set_defaults(run=run)
 
@@ -284,8 +288,10 @@ def _many(cell: Cell, state: State, gravity: Any, options: argparse.Namespace) -
         write: Callable[[Array], None] = _print_rows
         if options.out is not None:
             batch = (0,) if vectors.batch is None else vectors.batch
-            shape = *batch, len(cell.joint_names)
-            write = stack.enter_context(npy_file(options.out, shape))
+            names = cell.joint_names
+            write = stack.enter_context(
+                result_file(options.out, batch, (len(names),), names=names)
+            )
         for q in checked_vectors(vectors, joints, options.q_file):
             torques = torque(device.whole(np.atleast_2d(q * factors)))
             write(torques)

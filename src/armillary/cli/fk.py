@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
@@ -13,9 +14,15 @@ import numpy.typing as npt
 from armillary.cell.cell import Cell
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
-from armillary.cli.npy import npy_file
-from armillary.cli.options import add_frame_pair, add_out, add_state, chosen_state
-from armillary.cli.table import comma_separated
+from armillary.cli.options import (
+    add_frame_pair,
+    add_json,
+    add_out,
+    add_state,
+    chosen_state,
+)
+from armillary.cli.result_file import result_file
+from armillary.cli.table import comma_separated, finite
 from armillary.cli.vectors import checked_vectors, open_vectors
 from armillary.errors import StateError
 
@@ -41,6 +48,7 @@ def add(verbs: Any) -> None:
     add_frame_pair(parser)
     positions = add_state(parser)
     positions.add_argument("--q-file", metavar="FILE", help="joint vectors, CSV or NPY")
+    add_json(parser)
     add_out(parser, "X.npy", "poses")
     parser.set_defaults(run=run)
 
@@ -51,12 +59,27 @@ def run(options: argparse.Namespace) -> int:
     if options.q_file is not None:
         if options.state is not None:
             raise StateError("--q-file takes the cell as it was built: no --state.")
+        if options.json:
+            raise StateError("--json is of one state, not of --q-file.")
         return _many(cell, options)
     state = chosen_state(cell, options)
     pose = cell.pose(options.frame, state, relative_to=options.relative_to)
+    if options.json:
+        print(json.dumps(_object(cell, options, pose)))
+        return 0
     with _sink(options.out, ()) as write:
         write(pose)
     return 0
+
+
+def _object(cell: Cell, options: argparse.Namespace, pose: Array) -> dict[str, Any]:
+    """Return what is printed as JSON; null stands for what is not finite."""
+    return {
+        "cell": cell.name,
+        "frame": cell.qualified(options.frame),
+        "relative_to": cell.qualified(options.relative_to),
+        "pose": [finite(row) for row in pose.tolist()],
+    }
 
 
 def _many(cell: Cell, options: argparse.Namespace) -> int:
@@ -77,7 +100,7 @@ def _sink(path: str | None, batch: tuple[int, ...]) -> Generator[Write, None, No
     if path is None:
         yield _print_rows if batch else _print_matrix
         return
-    with npy_file(path, (*batch, 4, 4)) as append:
+    with result_file(path, batch, (4, 4)) as append:
         yield append
 
 

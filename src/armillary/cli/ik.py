@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,17 +15,18 @@ import numpy.typing as npt
 from armillary.cli.ik_query import Query, QueryResult
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
-from armillary.cli.npy import npy_file
 from armillary.cli.options import (
     add_frame_pair,
+    add_json,
     add_out,
     add_state,
     chosen_state,
     whole_number,
 )
 from armillary.cli.progress import Progress
+from armillary.cli.result_file import result_file
 from armillary.cli.summary import ADVICE, Tally, off
-from armillary.cli.table import comma_separated, table
+from armillary.cli.table import comma_separated, finite, table
 from armillary.cli.targets import FORMS, open_targets, pose_of_text
 from armillary.errors import ModelError, ShapeError, printable
 from armillary.ik.inverse_kinematics import METHODS
@@ -110,6 +112,7 @@ def add(verbs: Any) -> None:
         "--path", action="store_true", help="follow the poses without jumps"
     )
     add_state(parser)
+    add_json(parser)
     add_out(parser, "Q.npy", "answers")
     parser.set_defaults(run=run)
 
@@ -120,7 +123,9 @@ def run(options: argparse.Namespace) -> int:
     query = _query(options)
     if options.poses is not None:
         return _many(query)
-    target = pose_of_text(options.pose, degrees=options.degrees)
+    target = pose_of_text(
+        options.pose, degrees=options.degrees, position_only=query.position_only
+    )
     return _every(query, target) if options.all else _one(query, target)
 
 
@@ -132,6 +137,8 @@ def _check(options: argparse.Namespace) -> None:
     """
     if options.path and options.poses is None:
         raise ShapeError("--path follows the poses of a file: use --poses.")
+    if options.json and options.poses is not None:
+        raise ShapeError("--json is of one pose, not of --poses.")
     refused = {
         "path": ("starts",),
         "best": ("near",),
@@ -171,7 +178,11 @@ def _one(query: Query, target: Array) -> int:
     answer = query.solve(target[None])
     reason, q = Reason(int(answer.reason[0])), answer.q[0]
     solved = reason in SUCCESSES
-    known = np.isfinite(q).all()
+    known = bool(np.isfinite(q).all())
+    if query.options.json:
+        print(json.dumps(_object(query, reason, answer.residual[0], q)))
+        _write(query, q if solved else np.full_like(q, np.nan))
+        return SOLVED if solved else NOT_ALL
     print(reason.sentence + (f": {off(answer.residual[0])}" if known else ""))
     if known:
         print("" if solved else _what(query, reason, q))
@@ -207,6 +218,14 @@ def _every(query: Query, target: Array) -> int:
     answers = query.every(target[None])
     q, reason = answers.q[0] / query.factors + 0.0, answers.reason[0]
     branches = answers.branches or ((),) * len(q)
+    if query.options.json:
+        rows = zip(branches, answers.residual[0], answers.q[0], reason, strict=True)
+        found = [
+            {"branch": branch, **_object(query, Reason(int(why)), left, row)}
+            for branch, left, row, why in rows
+        ]
+        print(json.dumps({"complete": answers.complete, "answers": found}))
+        return SOLVED if answers.count[0] else NOT_ALL
     if len(q):
         names = [f">{name.rpartition('/')[2]}" for name in query.device.joint_names]
         rows = [
@@ -225,13 +244,30 @@ def _every(query: Query, target: Array) -> int:
     return SOLVED if count else NOT_ALL
 
 
+def _object(query: Query, reason: Reason, residual: Array, q: Array) -> dict[str, Any]:
+    """Return an answer as it is printed as JSON; null stands for what is unknown."""
+    distance, angle = finite(residual.tolist())
+    names = query.device.joint_names
+    return {
+        "reason": reason.name,
+        "success": reason in SUCCESSES,
+        "distance": distance,
+        "angle": angle,
+        "joints": dict(zip(names, finite(q.tolist()), strict=True)),
+        "q": finite(query.device.whole(q).tolist()),
+    }
+
+
 def _nine(value: float) -> str:
     return f"{value:.9f}" if np.isfinite(value) else "-"
 
 
 def _write(query: Query, q: Array) -> None:
     if query.options.out is not None:
-        with npy_file(query.options.out, q.shape) as append:
+        names = query.device.joint_names
+        with result_file(
+            query.options.out, q.shape[:-1], q.shape[-1:], names=names
+        ) as append:
             append(q / query.factors)
 
 
@@ -240,7 +276,10 @@ def _write(query: Query, q: Array) -> None:
 
 def _many(query: Query) -> int:
     options, tally, jumps = query.options, Tally(), list[int]()
-    with open_targets(options.poses, degrees=options.degrees) as targets:
+    reading = open_targets(
+        options.poses, degrees=options.degrees, position_only=query.position_only
+    )
+    with reading as targets:
         batch = (0,) if targets.batch is None else targets.batch
         if options.path and len(batch) != 1:
             raise ShapeError(f"A path is one sequence of poses, not a batch {batch}.")
@@ -274,7 +313,6 @@ def _sink(
     options, n = query.options, len(query.factors)
     if options.out is None:
         return _print_answers if options.all else _print_rows
-    shape = (*batch, n)
     if options.all:
         closed = query.ik.closed
         if closed is None or options.method == "numeric":
@@ -282,8 +320,9 @@ def _sink(
                 "A search finds another number of answers for each pose, so --all has "
                 "no array to write: leave --out away, and each is a line."
             )
-        shape = (*batch, len(closed.branches), n)
-    append = stack.enter_context(npy_file(options.out, shape))
+        batch = (*batch, len(closed.branches))
+    names = query.device.joint_names
+    append = stack.enter_context(result_file(options.out, batch, (n,), names=names))
     return lambda first, q: append(q)
 
 

@@ -67,6 +67,11 @@ class Query:
         turned = si_factors(device.cell, names) if options.degrees else None
         self.factors = np.ones(len(names)) if turned is None else turned
 
+    @property
+    def position_only(self) -> bool:
+        """Return whether no rotation of a target counts."""
+        return self.options.rotation == "none"
+
     @cached_property
     def near(self) -> Array | None:
         """Return the joint positions to stay near [m or rad], shape (n,).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,7 +13,8 @@ from armillary.cell.cell import Cell
 from armillary.cell.tree_text import tree_rows
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import DEGREES_PER_RADIAN
-from armillary.cli.table import number, table
+from armillary.cli.options import add_json
+from armillary.cli.table import finite, number, table
 from armillary.errors import printable
 from armillary.model.display import sized
 from armillary.model.joint_dynamics import NO_DYNAMICS
@@ -52,12 +54,16 @@ def add(verbs: Any) -> None:
         help="print the mass of each link, its centre in the primary frame, and the "
         "principal moments of inertia about it [kg m^2]; '-' where they are unknown",
     )
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the tree and the joints."""
     cell = open_cell(options)
+    if options.json:
+        print(json.dumps(_object(cell)))
+        return 0
     for line in described(cell, in_degrees=options.degrees):
         print(line)
     if options.masses:
@@ -165,3 +171,33 @@ def _named_links(
         for k in manipulator.order:
             link = manipulator.links[k]
             yield f"{prefix}{name_of(link)}", link
+
+
+def _object(cell: Cell) -> dict[str, Any]:
+    """Return what is printed as JSON, in SI units; null where there is no limit."""
+    joints = cell.workcell.joints
+    lower, upper, _ = joints.ranges
+    listed: list[dict[str, Any]] = []
+    for k, (name, place) in enumerate(zip(joints.all_names, joints.links, strict=True)):
+        link = cell.workcell.links[place]
+        bounds = lower[k], upper[k], link.limits.velocity, link.limits.effort
+        names = "lower", "upper", "velocity", "effort"
+        listed.append(
+            {
+                "joint": name,
+                "q": k if k < len(cell.joint_names) else None,
+                "type": link.joint.tag,
+                "unit": link.joint.unit.value,
+                **dict(zip(names, finite(map(float, bounds)), strict=True)),
+            }
+        )
+    bodies = [
+        {"link": name, "mass": None if link.inertia is None else link.inertia.mass}
+        for name, link in _named_links(cell, lambda link: link.name)
+    ]
+    return {
+        "cell": cell.name,
+        "manipulators": [manipulator.name for manipulator in cell.manipulators],
+        "joints": listed,
+        "links": bodies,
+    }

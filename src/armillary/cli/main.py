@@ -28,6 +28,7 @@ from armillary.cli import (
     view,
 )
 from armillary.cli.hints import error_text
+from armillary.cli.stdin import stdin_as_file
 from armillary.cli.vectors import join_numbers
 from armillary.errors import ArmillaryError, printable
 
@@ -51,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser().parse_args(join_numbers(given))
         with warnings.catch_warnings():
             warnings.showwarning = _print_warning
-            code: int = options.run(options)
+            with stdin_as_file(options):
+                code: int = options.run(options)
         sys.stdout.flush()
         return code
     except SystemExit as end:  # of argparse, which has said why

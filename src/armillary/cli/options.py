@@ -8,6 +8,7 @@ from typing import Any
 
 from armillary.cell.cell import Cell
 from armillary.cli.joints import si_factors
+from armillary.cli.result_file import ENDINGS
 from armillary.cli.vectors import vector_of_text
 from armillary.errors import (
     ArmillaryError,
@@ -114,16 +115,28 @@ def _in_file(cell: Cell, path: str) -> State:
         raise FormatError(f"{printable(path)}: {error}") from error
 
 
-def add_out(parser: argparse.ArgumentParser, metavar: str, results: str) -> None:
-    """Add the option `--out`, an NPY file for the results."""
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--json`."""
     parser.add_argument(
-        "--out", metavar=metavar, type=_npy, help=f"write the {results} to this file"
+        "--json", action="store_true", help="print one JSON object, in SI units"
     )
 
 
-def _npy(text: str) -> str:
-    if not text.endswith(".npy"):
-        raise argparse.ArgumentTypeError(f"{quote(text)} does not end in '.npy'")
+def add_out(parser: argparse.ArgumentParser, metavar: str, results: str) -> None:
+    """Add the option `--out`, an NPY or CSV file for the results."""
+    parser.add_argument(
+        "--out",
+        metavar=metavar,
+        type=_result_file,
+        help=f"write the {results} to this file, NPY or CSV by its ending",
+    )
+
+
+def _result_file(text: str) -> str:
+    if not text.endswith(ENDINGS):
+        raise argparse.ArgumentTypeError(
+            f"{quote(text)} does not end in '.npy' or '.csv'"
+        )
     return text
 
 

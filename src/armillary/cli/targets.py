@@ -13,13 +13,14 @@ import numpy.typing as npt
 from armillary.cli.joints import DEGREES_PER_RADIAN
 from armillary.cli.vectors import open_vectors, vector_of_text
 from armillary.errors import ShapeError, quote
-from armillary.ik.targets import as_matrices
+from armillary.ik.targets import as_matrices, at_positions
 from armillary.kernel import vectorize
 from armillary.spatial.pose import Pose
 from armillary.trace import Program, trace
 
 Array = npt.NDArray[np.float64]
 
+POSITION: Final = ("x", "y", "z")
 RPY: Final = ("x", "y", "z", "roll", "pitch", "yaw")
 QUATERNION: Final = ("qw", "qx", "qy", "qz", "x", "y", "z")
 DUAL_QUATERNION: Final = 8
@@ -46,21 +47,35 @@ class Targets(NamedTuple):
     chunks: Iterator[tuple[Array, int]]
 
 
-def pose_of_text(text: str, *, degrees: bool) -> Array:
+def pose_of_text(text: str, *, degrees: bool, position_only: bool = False) -> Array:
     """Return the pose that a text of numbers describes, shape (4, 4).
+
+    Args:
+        text: The numbers.
+        degrees: Whether its angles are in degrees.
+        position_only: Whether three numbers, a position, are enough.
 
     Raises:
         ShapeError: A part of it is not a number, or it has not as many as a pose.
     """
-    (pose,) = _matrices(vector_of_text(text, "--pose")[None], "--pose", degrees)
+    numbers = vector_of_text(text, "--pose")[None]
+    (pose,) = _matrices(numbers, "--pose", degrees, position_only)
     return pose
 
 
 @contextmanager
-def open_targets(path: str, *, degrees: bool) -> Generator[Targets, None, None]:
+def open_targets(
+    path: str, *, degrees: bool, position_only: bool = False
+) -> Generator[Targets, None, None]:
     """Give the poses in a CSV or NPY file.
 
-    A first line of names in a CSV file says in which order six or seven numbers come.
+    A first line of names in a CSV file says in which order three, six or seven numbers
+    come.
+
+    Args:
+        path: Of the file.
+        degrees: Whether its angles are in degrees.
+        position_only: Whether three numbers, a position, are enough.
 
     Raises:
         ShapeError: It holds something else.
@@ -78,14 +93,14 @@ def open_targets(path: str, *, degrees: bool) -> Generator[Targets, None, None]:
                             f"{path}: {rows.shape[1]} numbers below {len(order)} names."
                         )
                     rows = rows[:, order]
-                yield _matrices(rows, path, degrees), done
+                yield _matrices(rows, path, degrees, position_only), done
 
         yield Targets(vectors.batch, vectors.size, chunks())
 
 
 def _order(names: Sequence[str], path: str) -> list[int]:
     """Return the indices of the numbers in the order of a known form."""
-    for form in (RPY, QUATERNION):
+    for form in (POSITION, RPY, QUATERNION):
         if sorted(names) == sorted(form):
             return [names.index(name) for name in form]
     raise ShapeError(
@@ -94,10 +109,18 @@ def _order(names: Sequence[str], path: str) -> list[int]:
     )
 
 
-def _matrices(numbers: npt.NDArray[Any], source: str, degrees: bool) -> Array:
+def _matrices(
+    numbers: npt.NDArray[Any], source: str, degrees: bool, position_only: bool
+) -> Array:
     """Return the poses of rows of numbers, shape (k, 4, 4)."""
     rows = np.array(numbers, np.float64)
     width = rows.shape[1]
+    if width == len(POSITION):
+        if not position_only:
+            raise ShapeError(
+                f"{source}: 3 numbers are a position; add --rotation none. {FORMS}."
+            )
+        return at_positions(rows)
     if width == len(RPY):
         rows[:, 3:] /= DEGREES_PER_RADIAN if degrees else 1.0
         return np.asarray(vectorize(_rpy_program(), rows))

@@ -130,7 +130,7 @@ class InverseKinematics:
         Args:
             targets: Poses, shape (..., 4, 4); with k > 1 frames (..., k, 4, 4); in
                 place of 4, 4 also 7, quaternions w x y z and origins, or 8, dual
-                quaternions, of either sign.
+                quaternions, of either sign; 3, positions, where no rotation counts.
             seed: Where to start first, shape (..., n) or a state; by default the
                 nearest poses of a table.
             near: Joint positions that the answer is to stay near, shape (..., n) or a

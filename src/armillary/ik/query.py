@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ShapeError
-from armillary.ik.problem import Problem
-from armillary.ik.targets import as_joints, as_matrices, as_reals
+from armillary.ik.problem import Goal, Problem
+from armillary.ik.targets import as_joints, as_matrices, as_reals, at_positions
 from armillary.kernel.search import SearchOptions, deadline_after
 from armillary.kinematics.state import State
 
@@ -133,12 +133,11 @@ def query_of(  # noqa: PLR0913
     """
     if tolerance is not TOLERANCE:
         check_tolerance(tolerance)
-    goals = len(problem.goals)
     batch: Batch = ()
-    if goals == 1 and _is_plain(targets):  # the quick way for a single target
+    if len(problem.goals) == 1 and _is_plain(targets):  # the quick way
         poses = targets.reshape(1, 1, 4, 4)
     else:
-        poses, batch = as_poses(targets, goals)
+        poses, batch = as_poses(targets, problem.goals)
     return Query(
         poses,
         batch,
@@ -178,22 +177,26 @@ def joint_vectors(problem: Problem, values: Any, name: str, batch: Batch) -> Arr
     return as_vectors(values, name, len(problem.joints), batch)
 
 
-def as_poses(targets: Any, goals: int) -> tuple[Array, Batch]:
+def as_poses(targets: Any, aims: Sequence[Goal]) -> tuple[Array, Batch]:
     """Return targets, shape (count, goals, 4, 4), and the shape of their batch.
 
-    They may be matrices, quaternions with origins, or dual quaternions.
+    They may be matrices, quaternions with origins, or dual quaternions; or positions,
+    where no rotation counts.
 
     Raises:
         ShapeError: They are not poses, or not one for each goal.
     """
+    goals = len(aims)
     array = as_matrices(targets)
+    if array.shape[-1:] == (3,) and not any(goal.has_rotation for goal in aims):
+        array = at_positions(array)
     core = (4, 4) if goals == 1 else (goals, 4, 4)
     if array.shape[array.ndim - len(core) :] != core or array.ndim < len(core):
         shape = ", ".join(map(str, core))
         raise ShapeError(
             f"ik needs targets of shape (..., {shape}), or with 7 numbers (quaternion, "
-            f"origin) or 8 (dual quaternion) in place of 4, 4; an array of shape "
-            f"{np.shape(targets)} was given."
+            f"origin) or 8 (dual quaternion) in place of 4, 4, or with rotation='' 3 "
+            f"(position); an array of shape {np.shape(targets)} was given."
         )
     batch = array.shape[: array.ndim - len(core)]
     return array.reshape(math.prod(batch), goals, 4, 4), batch

@@ -44,6 +44,13 @@ def as_matrices(targets: Any) -> npt.NDArray[np.float64]:
     return array if form is None else np.asarray(vectorize(_reader(form), array))
 
 
+def at_positions(positions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return poses at positions (..., 3), not rotated, shape (..., 4, 4)."""
+    poses = np.broadcast_to(np.eye(4), (*positions.shape[:-1], 4, 4)).copy()
+    poses[..., :3, 3] = positions
+    return poses
+
+
 def as_reals(values: Any, name: str) -> npt.NDArray[np.float64]:
     """Return numbers, poses, or nested lists of them as an array.
 
