@@ -40,6 +40,7 @@ REFERENCE: Final[dict[str, tuple[str, ...] | None]] = {
     "armillary.model.unit": ("Unit",),
     "armillary.model.wheels": ("Wheels",),
     "armillary.model.workcell": ("Workcell",),
+    "armillary.view.viewer": ("Viewer",),
 }
 
 
