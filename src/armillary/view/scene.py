@@ -6,6 +6,7 @@ paths; names from files are shown as text only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -32,7 +33,7 @@ from armillary.view.textured import glb_of
 if TYPE_CHECKING:
     import viser
 
-__all__ = ["Scene", "node_of"]
+__all__ = ["Scene", "move", "node_of"]
 
 Array = npt.NDArray[np.float64]
 
@@ -40,6 +41,8 @@ TOUCHING: Final = (235, 40, 30)
 ROD: Final = (90, 95, 105)
 ROD_WIDTH: Final = 4.0  # [pixels]
 VIEW_FROM: Final = np.array([0.75, -1.0, 0.6])
+MOST_WITH_SHADOWS: Final = 100
+"""Layers with more drawings have no shadows, which take as long as the rest."""
 LARGEST_BODY: Final = 20.0
 """What reaches further from its link's origin does not count for the first view [m]."""
 
@@ -56,7 +59,7 @@ class Scene:
         server: Where they are.
         cell: What is drawn.
         layers: The layers that have something to show.
-        has_shapes: Whether any link has a shape; otherwise joints and frames are shown.
+        first_layers: Those that are shown at first.
         centre: The middle of what is drawn in the state shown first [m], shape (3,).
         size: The diagonal of the box around that [m].
     """
@@ -74,44 +77,29 @@ class Scene:
         self.layers = tuple(
             layer for layer in Layer if any(d.layer == layer for d in drawings.items)
         )
-        self._visible = dict.fromkeys(Layer, True)
         links = sorted({each.link for each in drawings.items} - {WORLD_LINK})
-        names = [_frame_name(cell, link) for link in links]
-        self._names = names
+        self._nodes = [node_of(link) for link in links]
+        self._names = [_frame_name(cell, link) for link in links]
         self._rods = drawings.rods
-        self.has_shapes = drawings.has_shapes
-        scene = server.scene
-        with server.atomic():
-            scene.add_frame(node_of(WORLD_LINK), show_axes=False)
-            self._frames = [
-                scene.add_frame(node_of(link), show_axes=False) for link in links
-            ]
-            self._layers = {
-                (each.link, each.layer): scene.add_frame(
-                    _layer_node(each), show_axes=False
-                )
-                for each in drawings.items
-            }
-            self._items = [
-                (each, _added(server, f"{_layer_node(each)}/{k}", each))
-                for k, each in enumerate(drawings.items)
-            ]
-            self._rod_lines = (
-                scene.add_line_segments(
-                    "/rods",
-                    np.zeros((len(self._rods), 2, 3), np.float32),
-                    ROD,
-                    thickness=ROD_WIDTH,
-                    thickness_units="screen",
-                )
-                if self._rods
-                else None
-            )
+        self.first_layers = _first_layers(drawings, self.layers)
+        self._items: dict[Layer, list[tuple[int, Drawing]]] = {
+            layer: [] for layer in self.layers
+        }
+        for k, each in enumerate(drawings.items):
+            self._items[each.layer].append((k, each))
+        self._handles: dict[Layer, list[Any]] = {}
+        """Of layers that have been shown once; the others are not sent."""
         self._shown: Array | None = None
         self._red: frozenset[int] = frozenset()
-        self.show(state)
-        self.centre, self.size = self._box(drawings, links)
-        self._add_surroundings()
+        with server.atomic():
+            for node in (node_of(WORLD_LINK), *self._nodes):
+                server.scene.add_frame(node, show_axes=False)
+            self._rod_lines: Any = self._added_rods() if self._rods else None
+            self.show(state)
+            self.centre, self.size = self._box(drawings, links)
+            self._add_surroundings()
+            for layer in self.first_layers:
+                self.show_layer(layer, True)
 
     def show(self, state: State) -> None:
         """Move the links to where they are in a state; what stays is not sent."""
@@ -119,21 +107,66 @@ class Scene:
             return
         found = poses(self.cell, state)
         now = _positions_quaternions(np.stack([found[name] for name in self._names]))
-        before = self._shown
-        changed = (
-            np.arange(len(now))
-            if before is None
-            else np.flatnonzero((now != before).any(axis=1))
-        )
-        self._shown = now
+        before, self._shown = self._shown, now
+        if before is None:
+            moved = range(len(now))
+        else:
+            moved = np.flatnonzero((now != before).any(axis=1)).tolist()
         with self.server.atomic():
-            for k in changed.tolist():
-                frame = self._frames[k]
-                frame.position = now[k, :3]
-                frame.wxyz = now[k, 3:]
-            if self._rod_lines is not None and len(changed):
+            for k, numbers in zip(moved, now[moved].tolist(), strict=True):
+                move(self.server, self._nodes[k], numbers[:3], numbers[3:])
+            if self._rods and moved:
                 ends = [[found[a][:3, 3], found[b][:3, 3]] for a, b in self._rods]
                 self._rod_lines.points = np.array(ends, np.float32)
+
+    def show_layer(self, layer: Layer, is_visible: bool) -> None:
+        """Show or hide all that is in a layer."""
+        with self.server.atomic():
+            if layer not in self._handles:
+                if not is_visible:
+                    return
+                items = self._items[layer]
+                has_shadow = len(items) <= MOST_WITH_SHADOWS
+                self._handles[layer] = [
+                    _added(
+                        self.server,
+                        f"{node_of(each.link)}/{k}",
+                        each,
+                        has_shadow=has_shadow,
+                    )
+                    for k, each in items
+                ]
+                self._paint(layer, self._red, self._red)
+            for handle in self._handles[layer]:
+                handle.visible = is_visible
+
+    def mark(self, links: frozenset[int]) -> None:
+        """Paint these links red, and the others as they were."""
+        before, self._red = self._red, links
+        if links != before:
+            with self.server.atomic():
+                for layer in self._handles:
+                    self._paint(layer, links, links ^ before)
+
+    def _paint(
+        self, layer: Layer, red: frozenset[int], changed: frozenset[int]
+    ) -> None:
+        """Give the surfaces of the links that changed their colour, or red."""
+        for (_, each), handle in zip(
+            self._items[layer], self._handles[layer], strict=True
+        ):
+            what = each.what
+            if each.link in changed and isinstance(what, Surface) and not what.texture:
+                handle.color = TOUCHING if each.link in red else _rgb(what.colour)
+
+    def _added_rods(self) -> Any:
+        return self.server.scene.add_line_segments(
+            "/rods",
+            np.zeros((len(self._rods), 2, 3), np.float32),
+            ROD,
+            thickness=ROD_WIDTH,
+            thickness_units="screen",
+        )
 
     def _box(self, drawings: Drawings, links: list[int]) -> tuple[Array, float]:
         """Return the centre and the diagonal of the box around what is drawn."""
@@ -169,36 +202,41 @@ class Scene:
         camera.look_at = tuple(self.centre.tolist())
         camera.position = tuple((self.centre + 0.8 * size * VIEW_FROM).tolist())
 
-    def show_layer(self, layer: Layer, is_visible: bool) -> None:
-        """Show or hide all that is in a layer."""
-        self._visible[layer] = is_visible
-        with self.server.atomic():
-            for (_, which), handle in self._layers.items():
-                if which == layer:
-                    handle.visible = is_visible
-
-    def mark(self, links: frozenset[int]) -> None:
-        """Paint these links red, and the others as they were."""
-        if links == self._red:
-            return
-        with self.server.atomic():
-            for drawing, handle in self._items:
-                was, shall = drawing.link in self._red, drawing.link in links
-                what = drawing.what
-                if was != shall and isinstance(what, Surface) and not what.texture:
-                    handle.color = TOUCHING if shall else _rgb(what.colour)
-        self._red = links
-
 
 def _frame_name(cell: Workcell, link: int) -> str:
     return f"{cell.manipulators[cell.owners[link]].name}/{cell.links[link].name}"
 
 
-def _layer_node(drawing: Drawing) -> str:
-    return f"{node_of(drawing.link)}/{drawing.layer.value}"
+def _first_layers(drawings: Drawings, layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    """Return the layers that are shown at first."""
+    if not drawings.has_shapes:
+        return tuple(each for each in (Layer.JOINTS, Layer.FRAMES) if each in layers)
+    return (Layer.VISUALS if Layer.VISUALS in layers else Layer.COLLISIONS,)
 
 
-def _added(server: viser.ViserServer, name: str, drawing: Drawing) -> Any:
+def move(
+    server: viser.ViserServer,
+    node: str,
+    position: Sequence[float],
+    wxyz: Sequence[float],
+) -> None:
+    """Move a node of the scene.
+
+    Handles of viser compare each vector with the one before within a tolerance, which
+    loses small motions and takes most of the time of large cells.
+    """
+    from viser import _messages
+
+    send = server.scene._queue_scene_message  # pyright: ignore[reportPrivateUsage]
+    x, y, z = position
+    send(_messages.SetPositionMessage(node, (x, y, z)))
+    w, i, j, k = wxyz
+    send(_messages.SetOrientationMessage(node, (w, i, j, k)))
+
+
+def _added(
+    server: viser.ViserServer, name: str, drawing: Drawing, *, has_shadow: bool
+) -> Any:
     """Add a drawing to the scene and return its handle."""
     scene, what = server.scene, drawing.what
     pose: dict[str, Any] = {
@@ -218,6 +256,8 @@ def _added(server: viser.ViserServer, name: str, drawing: Drawing) -> Any:
                 opacity=None if opacity >= 1.0 else opacity,
                 side="double",
                 flat_shading=True,
+                cast_shadow=has_shadow,
+                receive_shadow=has_shadow,
                 **pose,
             )
         case Lines():

@@ -25,7 +25,7 @@ Array = npt.NDArray[np.float64]
 MOST_TRIANGLES: Final = 200_000
 """Meshes of more triangles are decimated for display."""
 
-TOLERANCE: Final = 0.004
+TOLERANCE: Final = 0.01
 """How far triangles are inside round shapes, as a part of the shape's radius."""
 
 THINNEST: Final = 1e-6

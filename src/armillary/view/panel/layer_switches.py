@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from armillary.kinematics.state import State
 from armillary.view.kinds import Layer
@@ -10,8 +10,6 @@ from armillary.view.panel.events import by_people
 from armillary.view.session import Session
 
 __all__ = ["LayerSwitches"]
-
-WITHOUT_SHAPES: Final = (Layer.JOINTS, Layer.FRAMES)
 
 
 class LayerSwitches:
@@ -21,15 +19,9 @@ class LayerSwitches:
         """Add them, and hide what is not shown at first."""
         self._session = session
         gui, scene = session.server.gui, session.scene
-        if not scene.has_shapes:
-            shown = WITHOUT_SHAPES
-        elif Layer.VISUALS in scene.layers:
-            shown = (Layer.VISUALS,)
-        else:
-            shown = (Layer.COLLISIONS,)
         with gui.add_folder("Show", expand_by_default=False):
             for layer in scene.layers:
-                self._add(layer, layer in shown)
+                self._add(layer, layer in scene.first_layers)
         if session.notes:
             with gui.add_folder("Notes", expand_by_default=False):
                 for note in session.notes:
@@ -41,7 +33,6 @@ class LayerSwitches:
     def _add(self, layer: Layer, is_shown: bool) -> None:
         scene = self._session.scene
         box: Any = self._session.server.gui.add_checkbox(layer.value, is_shown)
-        scene.show_layer(layer, is_shown)
         box.on_update(
             by_people(self._session, lambda: scene.show_layer(layer, bool(box.value)))
         )
