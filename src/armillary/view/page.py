@@ -23,7 +23,7 @@ from armillary.model.shapes.mesh import MeshSource
 from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD_LINK, Workcell
 from armillary.replaced_file import replacing
-from armillary.view.drawing import Drawings, Layer, drawings
+from armillary.view.drawing import Drawings, drawings
 from armillary.view.motion import Motion, motion_of
 from armillary.view.page_pack import Arrays, messages_of, packed
 from armillary.view.page_panel import PagePanel
@@ -37,8 +37,6 @@ Array = npt.NDArray[np.float64]
 SCRIPTS: Final = ("unpack", "pose", "cell", "playback", "server", "main")
 """The scripts of the page, in the order in which they build on each other."""
 MOST_LINKS: Final = 2000
-AT_FIRST: Final = (Layer.VISUALS,)
-WITHOUT_SHAPES: Final = (Layer.JOINTS, Layer.FRAMES)
 POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob:; "
     "style-src 'unsafe-inline'; img-src data: blob:; font-src data:; "
@@ -145,9 +143,9 @@ def _recorded(
         server.gui.set_panel_label("armillary")
         scene = Scene(server, cell, found, state)
         panel = PagePanel(server, cell, state, NO_FORMULAS)
-        shown = AT_FIRST if Layer.VISUALS in scene.layers else WITHOUT_SHAPES
         for layer in scene.layers:
-            scene.show_layer(layer, layer in shown)
+            scene.show_layer(layer, True)  # so that the page holds it
+            scene.show_layer(layer, layer in scene.first_layers)
         if motion is not None:
             panel.add_motion(motion)
         panel.add_joints()
