@@ -149,7 +149,7 @@ def _recorded(
         if motion is not None:
             panel.add_motion(motion)
         panel.add_joints()
-        panel.add_layers(found, shown)
+        panel.add_layers(found, scene.first_layers)
         panel.add_frames(cell.frame_names)
         arrays = Arrays()
         data = {
