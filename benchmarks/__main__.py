@@ -28,6 +28,7 @@ from benchmarks import (
     loops,
     pipelines,
     scripted,
+    viewer,
 )
 from benchmarks.measure import table
 
@@ -44,6 +45,7 @@ GROUPS = {
     "dynamics": dynamics,
     "pipelines": pipelines,
     "scripted": scripted,
+    "viewer": viewer,
 }
 REPORTS = {
     "arms": arms,
