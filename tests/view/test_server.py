@@ -91,3 +91,12 @@ def test_other_machines_need_an_explicit_word(host: str) -> None:
 def test_a_port_is_a_number(port: int) -> None:
     with pytest.raises(ModelError, match="from 1 to 65535"):
         arm.example("ur5e_on_oval").view(port=port)
+
+
+def test_a_closed_viewer_says_so() -> None:
+    cell = arm.example("ur5e_on_oval")
+    viewer = cell.view()
+    viewer.close()
+    viewer.close()
+    with pytest.raises(ViewError, match="closed"):
+        viewer.show(cell.home.joints({"elbow": 1.0}))

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from armillary.errors import ViewError
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
@@ -41,13 +42,14 @@ class Session:
         *,
         meshes: MeshSource | None,
         server: viser.ViserServer,
+        lock: threading.RLock,
         closed: threading.Event,
     ) -> None:
         """Draw the cell in a state."""
         self.cell = cell
         self.meshes = meshes
         self.server = server
-        self.lock = threading.RLock()
+        self.lock = lock
         self.changed = threading.Event()
         self.closed = closed
         self.history = History(state)
@@ -68,8 +70,13 @@ class Session:
             state: What to show.
             remember: Whether `history` keeps it, to be undone. Changes that follow
                 each other quickly, such as those of a slider, are one step.
+
+        Raises:
+            ViewError: The viewer has been closed.
         """
         with self.lock:
+            if self.closed.is_set():
+                raise ViewError("The viewer has been closed; call cell.view again.")
             if state is self.state:
                 return
             self.scene.show(state)
@@ -77,6 +84,13 @@ class Session:
             self.changed.set()
             for call in self._watchers:
                 call(state)
+
+    def draw(self, call: Callable[[], None]) -> None:
+        """Call what changes controls or the scene, unless the server is stopped."""
+        with self.lock:
+            if not self.closed.is_set():
+                with self.server.atomic():
+                    call()
 
     def on_change(self, call: Callable[[State], None]) -> None:
         """Have a function called with each state that will be shown."""

@@ -48,11 +48,16 @@ class Viewer:
     ) -> None:
         """Start the server and show a state; see `Cell.view`."""
         self.cell = cell
-        self._closed = threading.Event()
+        self._closed, self._lock = threading.Event(), threading.RLock()
         self.server = serve(host=host, port=port, insecure_remote=insecure_remote)
         try:
             self._session = Session(
-                cell, state, meshes=meshes, server=self.server, closed=self._closed
+                cell,
+                state,
+                meshes=meshes,
+                server=self.server,
+                lock=self._lock,
+                closed=self._closed,
             )
             self.notes = self._session.notes
             self._playback = Playback(self._session)
@@ -109,9 +114,11 @@ class Viewer:
         while not self._closed.wait(PANEL_PERIOD):
             if self._session.changed.wait(1.0):
                 self._session.changed.clear()
-                with self._session.lock, self.server.atomic():
-                    for part in self._parts:
-                        part.show(self.state)
+                self._session.draw(self._bring_in_line)
+
+    def _bring_in_line(self) -> None:
+        for part in self._parts:
+            part.show(self.state)
 
     def play(
         self,
@@ -156,9 +163,10 @@ class Viewer:
 
     def close(self) -> None:
         """Stop the server."""
-        if not self._closed.is_set():
-            self._closed.set()
-            stop(self.server)
+        with self._lock:
+            if not self._closed.is_set():
+                self._closed.set()
+                stop(self.server)
 
     def __enter__(self) -> Viewer:
         return self

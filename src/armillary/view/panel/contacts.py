@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -66,25 +67,27 @@ class Contacts:
             try:
                 self._draw(state)
             except ArmillaryError as error:
-                self._list.value = str(error)
+                nothing = frozenset[int](), list[Any](), str(error)
+                self._session.draw(partial(self._show, *nothing))
 
     def _draw(self, state: State) -> None:
         """Find the contacts of a state, paint and list them."""
         session = self._session
         if not self._is_on.value:
-            session.scene.mark(frozenset())
-            self._lines.visible = False
+            session.draw(lambda: self._show(frozenset(), [], ""))
             return
         check = collision(session.cell, state, meshes=session.meshes)
         found = check.contacts(state.q, within=max(float(self._within.value), 0.0))
         touching = {name for c in found if c.distance <= 0.0 for name in c.links}
-        cell = session.cell
-        session.scene.mark(frozenset(cell.frame(name).link for name in touching))
+        red = frozenset(session.cell.frame(name).link for name in touching)
         near = [c.points for c in found if np.isfinite(c.points).all()]
-        with session.server.atomic():
-            self._lines.points = np.array(near, np.float32) if near else NO_LINE
-            self._lines.visible = bool(near)
-            self._list.value = _listed(found)
+        session.draw(lambda: self._show(red, near, _listed(found)))
+
+    def _show(self, red: frozenset[int], lines: list[Any], text: str) -> None:
+        self._session.scene.mark(red)
+        self._lines.points = np.array(lines, np.float32) if lines else NO_LINE
+        self._lines.visible = bool(lines)
+        self._list.value = text
 
 
 def _listed(found: list[Contact]) -> str:

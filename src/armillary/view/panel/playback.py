@@ -97,7 +97,7 @@ class Playback:
                 continue
             now = time.monotonic()
             with self._session.lock:
-                if self.is_playing:
+                if self.is_playing and not self._session.closed.is_set():
                     self._step(min(now - before, 0.5))
             before = now
             time.sleep(max(0.0, PERIOD - (time.monotonic() - now)))
