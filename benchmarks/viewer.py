@@ -46,6 +46,21 @@ class Connection:
         """Send a message."""
         self._socket.send(msgspec.msgpack.encode(message))
 
+    def look(self) -> None:
+        """Say where the camera is, which makes the connection known to the server."""
+        self.send(
+            type="ViewerCameraMessage",
+            wxyz=[1.0, 0.0, 0.0, 0.0],
+            position=[3.0, 0.0, 1.0],
+            fov=1.0,
+            near=0.01,
+            far=100.0,
+            image_height=600,
+            image_width=800,
+            look_at=[0.0, 0.0, 0.0],
+            up_direction=[0.0, 0.0, 1.0],
+        )
+
     def close(self) -> None:
         """Close the connection."""
         self._socket.close()
@@ -106,6 +121,8 @@ def drag_times() -> list[float]:
         connection = Connection(viewer)
         time.sleep(1.0)
         pose = arm.Pose.from_matrix(cell.pose("tool0", bent)).quaternion()
+        connection.look()
+        time.sleep(0.5)
         connection.send(
             type="TransformControlsDragStartMessage", name="/target", owner=""
         )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.errors import ArmillaryError
 from armillary.ik.factory import solver_of
 from armillary.ik.reason import Reason
+from armillary.ik.solution import Solution
 from armillary.kinematics.all_frames import pose
 from armillary.kinematics.state import State
 from armillary.model.mount import WORLD
@@ -52,9 +56,9 @@ class Targets:
         self._gizmo = Gizmo(
             session, "/target", dragged=self._dragged, released=self._settle
         )
-        self._frame.on_update(by_people(session, self._settle))
-        self._kind.on_update(by_people(session, self._settle))
-        self.show(session.state)
+        self._frame.on_update(by_people(session, self._choose))
+        self._kind.on_update(by_people(session, self._choose))
+        self._choose()
 
     def show(self, state: State) -> None:
         """Put the gizmo on its frame."""
@@ -62,31 +66,47 @@ class Targets:
         is_on = frame != NONE
         self._gizmo.put(pose(self._session.cell, frame, state) if is_on else None)
 
+    def _choose(self) -> None:
+        self._settle()
+        # The first answer compiles, which is done before anybody drags.
+        threading.Thread(target=self._prepare, daemon=True).start()
+
+    def _prepare(self) -> None:
+        frame, state = self._frame.value, self._session.state
+        if frame != NONE:
+            with suppress(ArmillaryError):
+                self._solve(state, pose(self._session.cell, frame, state))
+
     def _settle(self) -> None:
         self._said.value = ""
         self.show(self._session.state)
 
     def _dragged(self, target: Array) -> None:
         """Move the joints so that the frame follows, nearest to where they are."""
-        session, state = self._session, self._session.state
-        rotation = ROTATIONS[self._kind.value]
+        state = self._session.state
+        joints, found = self._solve(state, target)
+        self._said.value = Reason(int(found.reason)).sentence
+        if found.success:
+            q = np.array(state.q)
+            q[joints] = found.q
+            self._session.change(state.replace(q=q))
+
+    def _solve(self, state: State, target: Array) -> tuple[list[int], Solution]:
+        """Return which joints move, and where inverse kinematics wants them."""
+        cell = self._session.cell
         solver = solver_of(
-            session.cell,
+            cell,
             self._frame.value,
             relative_to=WORLD,
             joints=None,
             state=state,
             position="xyz",
-            rotation=rotation,
+            rotation=ROTATIONS[self._kind.value],
             axes="target",
         )
-        q = np.array(state.q)
-        rows = [session.cell.joint(name) for name in solver.joints]
-        found = solver(target, near=q[rows], timeout=TIME_OF_A_STEP)
-        self._said.value = Reason(int(found.reason)).sentence
-        if found.success:
-            q[rows] = found.q
-            session.change(state.replace(q=q))
+        joints = [cell.joint(name) for name in solver.joints]
+        near = np.array(state.q)[joints]
+        return joints, solver(target, near=near, timeout=TIME_OF_A_STEP)
 
 
 def frames_to_drag(cell: Workcell) -> list[str]:
