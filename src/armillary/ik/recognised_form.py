@@ -56,6 +56,7 @@ class RecognisedForm:
             point that is placed.
         backwards: Whether these count the joints from the tool to the base, all axes
             pointing the other way.
+        values: Of the first inputs of its programs: what else the state decides.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -78,7 +79,7 @@ class RecognisedForm:
         lower, upper = problem.limits
         limits = lower.tolist(), upper.tolist()
         self._problem = problem
-        self._values = selection.values(tree)
+        self.values = selection.values(tree)
         self._arm = ArmProblem(tree, goal, selection, limits, found, outer)
         self._tolerances: dict[Tolerance, Array] = {}
         self.family = found.family.name
@@ -96,9 +97,13 @@ class RecognisedForm:
         It is None where a target leaves only finitely many answers. Else `ik.all` needs
         an arm angle, and a call may have one.
         """
-        if not self._arm.has_arm_angle:
-            return None
-        return shared_kernel(arm_angle_program(self._arm))
+        program = self.arm_angle_program
+        return None if program is None else shared_kernel(program)
+
+    @cached_property
+    def arm_angle_program(self) -> Program | None:
+        """Return the program of the arm angle, None where there is none."""
+        return arm_angle_program(self._arm) if self._arm.has_arm_angle else None
 
     @cached_property
     def program(self) -> Program:
@@ -106,22 +111,27 @@ class RecognisedForm:
         return all_program(self._arm)
 
     @cached_property
+    def best(self) -> Program:
+        """Return the program of the branch nearest to a vector; see `best_program`."""
+        return best_program(self._arm)
+
+    @cached_property
     def _every(self) -> AnyKernel:
-        return bind(shared_kernel(self.program), self._values)
+        return bind(shared_kernel(self.program), self.values)
 
     @cached_property
     def _every_near(self) -> AnyKernel:
         program = all_program(self._arm, near=True)
-        return bind(shared_kernel(program), self._values)
+        return bind(shared_kernel(program), self.values)
 
     @cached_property
     def _best(self) -> AnyKernel:
-        return bind(shared_kernel(best_program(self._arm)), self._values)
+        return bind(shared_kernel(self.best), self.values)
 
     @cached_property
     def _best_near(self) -> AnyKernel:
         program = best_program(self._arm, compared=True)
-        return bind(shared_kernel(program), self._values)
+        return bind(shared_kernel(program), self.values)
 
     def candidates(self, query: Query, *, every: bool = False) -> Candidates:
         """Return every branch for each target, or the nearest, which the kernel picks.
@@ -146,7 +156,7 @@ class RecognisedForm:
             angles = (np.ascontiguousarray(angle).ravel(),)
             if near is not None and near.ndim > 1:
                 near = np.repeat(near, each, axis=0)
-        allowed = self._allowed(query.tolerance)
+        allowed = self.allowed(query.tolerance)
         q, squares, reason = self._branches(targets, near, allowed, angles)
         return Candidates(
             q=q.reshape(len(query.targets), each * q.shape[1], q.shape[2]),
@@ -157,7 +167,7 @@ class RecognisedForm:
 
     def _nearest(self, query: Query) -> Candidates:
         targets, near = query.targets[:, 0], query.wanted
-        allowed, kernel = self._allowed(query.tolerance), self._best
+        allowed, kernel = self.allowed(query.tolerance), self._best
         angle, free = query.arm_angle, has_free_elbow(self, query)
         if self.arm_angle is not None and angle is None:
             angle = np.asarray(self.arm_angle(near))
@@ -241,7 +251,7 @@ class RecognisedForm:
             answer[rows, n + 2] -= OUTSIDE
         return answer, bool(succeeded(numbers).all())
 
-    def _allowed(self, tolerance: Tolerance) -> Array:
+    def allowed(self, tolerance: Tolerance) -> Array:
         """Return the numbers of `Allowed` that belong to a tolerance."""
         allowed = self._tolerances.get(tolerance)
         if allowed is None:
