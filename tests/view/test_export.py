@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import armillary as arm
+from armillary.kinematics.moving_links import moving_links, poses_of_links
+from armillary.view.panel.joint_sliders import postures_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -19,6 +21,11 @@ pytest.importorskip("viser", reason="the extra 'view' is not installed")
 
 LEAST_BASE = 1_000_000  # bytes of a page without meshes
 RATE = 10.0
+COUNT = 100
+SET = """([uuid, value]) => armillary.receive(
+    {type: "GuiUpdateMessage", uuid, updates: {value}})"""
+SAYS = """(text) => [...document.querySelectorAll("input")].some(
+    (each) => each.value.includes(text))"""
 
 
 @pytest.fixture
@@ -28,7 +35,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
     faults: list[str] = []
     asked: list[str] = []
 
-    def open_page(cell: arm.Cell, **options: Any) -> Page:
+    def open_page(cell: arm.Cell, *, is_drawn: bool = True, **options: Any) -> Page:
         path = tmp_path / "cell.html"
         cell.export(path, **options)
         page = context.new_page()
@@ -38,9 +45,10 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
             lambda line: faults.append(line.text) if line.type == "error" else None,
         )
         page.on("request", lambda request: asked.append(request.url))
-        page.goto(path.as_uri())
-        page.get_by_text("Pose in the world").wait_for(timeout=60_000)
+        page.goto(path.as_uri(), wait_until="commit")
         page.wait_for_function("globalThis.armillary !== undefined")
+        if is_drawn:
+            page.get_by_text("Pose in the world").wait_for(timeout=60_000)
         return page
 
     yield open_page
@@ -57,12 +65,74 @@ def test_page_plays_a_trajectory(opened: Any) -> None:
     page = opened(cell, trajectory=Q, rate=RATE)
     control = _control(page, "time")
     for k in (0, 7, 20):
-        page.evaluate(
-            "([uuid, value]) => armillary.receive("
-            "{type: 'GuiUpdateMessage', uuid, updates: {value}})",
-            [control, k / RATE],
-        )
-        np.testing.assert_array_equal(page.evaluate("armillary.q()"), Q[k])
+        page.evaluate(SET, [control, k / RATE])
+        np.testing.assert_allclose(page.evaluate("armillary.q()"), Q[k], 0.0, 1e-15)
+    page.evaluate("armillary.move(new Array(4).fill(0))")
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function("armillary.q()[0] > 0")
+    page.get_by_role("button", name="Pause").click()
+    before = page.evaluate("armillary.q()")
+    assert page.evaluate(
+        "new Promise((done) => setTimeout(() => done(armillary.q()), 100))"
+    ) == pytest.approx(before, abs=0.0)
+    page.get_by_role("slider").nth(1).press("Home")
+    np.testing.assert_allclose(page.evaluate("armillary.q()"), Q[0], 0.0, 1e-15)
+
+
+@pytest.mark.parametrize("name", arm.example_names())
+def test_page_computes_the_poses_of_examples(opened: Any, name: str) -> None:
+    cell = arm.example(name)
+    page = opened(cell, is_drawn=False)
+    lower, upper = (np.clip(each, -3.0, 3.0) for each in cell.limits)
+    Q = np.random.default_rng(0).uniform(lower, upper, (COUNT, len(lower)))
+    found = page.evaluate("(Q) => Q.map((q) => armillary.poses(q))", Q.tolist())
+    wanted = poses_of_links(moving_links(cell.workcell), cell.home)(Q)
+    assert np.isfinite(wanted).all(axis=(1, 2, 3)).any()
+    np.testing.assert_allclose(
+        np.array(found, np.float64).reshape(wanted.shape), wanted, 0.0, 1e-12
+    )
+
+
+def test_page_says_why_a_script_does_not_move(opened: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("armillary.kinematics.moving_links.MOST_COMPILED", 0)
+    cell = arm.example("scara")
+    page = opened(cell)
+    page.wait_for_function(SAYS, arg="runs in Python only")
+    assert page.locator("input:disabled").count() >= len(cell.joint_names) + 2
+    page.evaluate("armillary.move([0, 0, 0, 0])")
+    assert page.evaluate("armillary.q()") == list(cell.home.q)
+    says = page.evaluate("try { armillary.poses([0]) } catch (e) { e.message }")
+    assert "runs in Python only" in says
+
+
+def test_controls_move_the_cell(opened: Any) -> None:
+    """Number boxes, postures, the text of q and the slider, as people use them."""
+    cell = arm.example("irb2400")
+    page = opened(cell)
+    q = np.array(cell.home.q)
+    box = page.get_by_role("textbox").nth(1)
+    box.fill("0.5")
+    box.press("Enter")
+    q[0] = 0.5
+    np.testing.assert_array_equal(page.evaluate("armillary.q()"), q)
+    page.get_by_role("slider").first.press("ArrowRight")
+    q[0] += 1e-6
+    np.testing.assert_allclose(page.evaluate("armillary.q()"), q, 0.0, 1e-12)
+    page.get_by_role("button", name="folded").click()
+    folded = cell.home.joints(postures_of(cell.manipulators[0])["folded"]).q
+    np.testing.assert_array_equal(page.evaluate("armillary.q()"), folded)
+    vector = page.get_by_role("textbox").last
+    vector.fill("0.1 0.2, 0.3, 0.4 0.5 0.6")
+    vector.press("Enter")
+    q = np.arange(1, 7) / 10
+    np.testing.assert_array_equal(page.evaluate("armillary.q()"), q)
+    page.get_by_text("Pose in the world").click()
+    page.evaluate(SET, [_control(page, "chosen"), "irb2400/tool0"])
+    x, y, z = cell.fk("tool0")(q)[:3, 3]
+    page.wait_for_function(SAYS, arg=f"{x:.6f}, {y:.6f}, {z:.6f}")
+    vector.fill("0.1 0.2")
+    vector.press("Enter")
+    page.wait_for_function(SAYS, arg="q must have 6 numbers.")
 
 
 def _control(page: Page, kind: str) -> str:

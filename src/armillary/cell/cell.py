@@ -35,7 +35,6 @@ from armillary.model.property import Property
 from armillary.model.rules import Rules
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import DEFAULT_RULES, Workcell
-from armillary.view import page
 from armillary.view import questions as viewer
 
 if TYPE_CHECKING:
@@ -396,7 +395,7 @@ class Cell:
     # to see it
 
     view = asks_of_meshes(viewer.view)
-    export = asks_of_meshes(page.export)
+    export = asks_of_meshes(viewer.export)
 
     # the tree of frames
 

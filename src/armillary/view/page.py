@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, StateError, ViewError, quote
-from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
@@ -25,12 +24,13 @@ from armillary.model.workcell import WORLD_LINK, Workcell
 from armillary.replaced_file import replacing
 from armillary.view.drawing import Drawings, drawings
 from armillary.view.motion import Motion, motion_of
+from armillary.view.page_kinematics import UNCOMPILED, kinematics_script
 from armillary.view.page_pack import Arrays, messages_of, packed
 from armillary.view.page_panel import PagePanel
 from armillary.view.scene import Scene, node_of
 from armillary.view.server import serve, stop, viser_module
 
-__all__ = ["PageSize", "export"]
+__all__ = ["PageSize", "write_page"]
 
 Array = npt.NDArray[np.float64]
 
@@ -46,9 +46,8 @@ POLICY: Final = (
 
 The client makes functions of text, where its WebAssembly is bound.
 """
-NO_FORMULAS: Final = (
-    "This page has no formulas of the cell: its joints cannot be moved here."
-)
+MESHES: Final = ("MeshMessage", "GlbMessage")
+"""The messages of viser that hold vertices, faces or images."""
 
 
 class PageSize(NamedTuple):
@@ -65,54 +64,36 @@ class PageSize(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def export(
+def write_page(
     cell: Workcell,
     path: str | os.PathLike[str],
     *,
-    state: State | None = None,
-    trajectory: Any = None,
-    times: npt.ArrayLike | None = None,
-    rate: float | None = None,
-    meshes: MeshSource | None = None,
+    state: State,
+    trajectory: Any,
+    times: npt.ArrayLike | None,
+    rate: float | None,
+    meshes: MeshSource | None,
 ) -> PageSize:
-    """Write a cell as one HTML file, which browsers open from disk without a network.
-
-    Args:
-        cell: What the page shows.
-        path: The file, which is replaced if it exists.
-        state: Where the cell is; home by default. Attachments stay as they are here.
-        trajectory: A motion to play: joint positions, shape (k, n) [m or rad], a list
-            of states, or a `Trajectory`.
-        times: Its instants [s], ascending, shape (k,).
-        rate: Its samples a second where there are no times; by default 30.
-        meshes: What reads the files of its meshes; by default that of the cell.
-
-    Returns:
-        How large the page is.
-
-    Raises:
-        StateError: The state is not one of this cell, or has numbers that are not
-            finite.
-        ShapeError: The shape of the trajectory or the times does not fit.
-        ModelError: A number of the trajectory is not finite, or the cell has too many
-            links for a page.
-        ViewError: viser is not installed, or there is no such folder.
-    """
+    """Write a cell in a state as one HTML file; see `Cell.export`."""
     viser = viser_module()
-    shown = home(cell) if state is None else bound_state(cell, state)
-    _check(cell, shown, path)
+    _check(cell, state, path)
     motion = None
     if trajectory is not None:
-        motion = motion_of(shown, trajectory, times=times, rate=rate)
-        shown = motion.state(0)
+        motion = motion_of(state, trajectory, times=times, rate=rate)
+        state = motion.state(0)
     found = drawings(cell, meshes)
-    data, arrays = _recorded(cell, shown, found, motion)
+    data = _recorded(cell, state, found, motion)
     client = Path(viser.__file__).parent / "client" / "build" / "index.html"
-    text = _page(client.read_text(encoding="utf-8"), cell.name, packed(data, arrays))
+    text = _page(
+        client.read_text(encoding="utf-8"),
+        cell.name,
+        kinematics_script(cell, state),
+        packed(data),
+    )
     content = text.encode()
     with replacing(path) as file:
         file.write(content)
-    return PageSize(len(content), sum(map(len, arrays.contents)), found.notes)
+    return PageSize(len(content), _size_of_meshes(data["messages"]), found.notes)
 
 
 def _check(cell: Workcell, state: State, path: str | os.PathLike[str]) -> None:
@@ -136,13 +117,14 @@ def _check(cell: Workcell, state: State, path: str | os.PathLike[str]) -> None:
 
 def _recorded(
     cell: Workcell, state: State, found: Drawings, motion: Motion | None
-) -> tuple[dict[str, Any], Arrays]:
-    """Return the data of a page, and the arrays that it refers to."""
+) -> dict[str, Any]:
+    """Return the data of a page."""
     server = serve(host="127.0.0.1", port=None)
     try:
         server.gui.set_panel_label("armillary")
         scene = Scene(server, cell, found, state)
-        panel = PagePanel(server, cell, state, NO_FORMULAS)
+        note = "" if moving_links(cell).is_compiled else UNCOMPILED
+        panel = PagePanel(server, cell, state, note)
         for layer in scene.layers:
             scene.show_layer(layer, True)  # so that the page holds it
             scene.show_layer(layer, layer in scene.first_layers)
@@ -151,13 +133,11 @@ def _recorded(
         panel.add_joints()
         panel.add_layers(found, scene.first_layers)
         panel.add_frames(cell.frame_names)
-        arrays = Arrays()
-        data = {
+        return {
             "messages": messages_of(server),
             "cell": _cell_data(cell, state, found, motion)
             | {"controls": panel.controls},
         }
-        return arrays.put(data), arrays
     finally:
         stop(server)
 
@@ -168,17 +148,19 @@ def _cell_data(
     """Return what `PageCell` and `PageServer` know of a cell; see `page/cell.js`."""
     moving, tree = moving_links(cell), state.tree
     drawn = sorted({each.link for each in found.items} - {WORLD_LINK})
-    frames = {name: cell.frame(name) for name in cell.frame_names}
+    frames = {
+        name: {"name": name, **_place(moving, tree, at.link, at.pose.matrix())}
+        for name in cell.frame_names
+        for at in [cell.frame(name)]
+    }
     return {
         "joints": cell.joint_names,
         "movingLinks": ["world", *(tree.name(link) for link in moving.links[1:])],
         "q": np.array(state.q, np.float64),
         "poses": _poses(moving, state),
         "links": [{"node": node_of(k), **_place(moving, tree, k)} for k in drawn],
-        "frames": [
-            {"name": name, **_place(moving, tree, at.link, at.pose.matrix())}
-            for name, at in frames.items()
-        ],
+        "frames": list(frames.values()),
+        "rods": [[frames[a], frames[b]] for a, b in found.rods],
         "gizmos": [],
         "trajectory": None if motion is None else _trajectory(moving, motion),
     }
@@ -200,24 +182,44 @@ def _poses(moving: MovingLinks, state: State) -> Array:
 
 
 def _trajectory(moving: MovingLinks, motion: Motion) -> dict[str, Any]:
-    """Return the joint positions and the poses of links at each instant."""
+    """Return the joint positions at each instant.
+
+    The poses of links go with them where the page cannot compute them: it has formulas
+    of the first state.
+    """
     states = [motion.state(k) for k in range(len(motion.times))]
-    return {
+    first = states[0]
+    found: dict[str, Any] = {
         "times": motion.times,
         "q": np.array([each.q for each in states], np.float64),
-        "poses": np.array([_poses(moving, each) for each in states]),
     }
+    is_alike = all(each.placements == first.placements for each in states)
+    if not moving.is_compiled or not is_alike or first.passive:
+        found["poses"] = np.array([_poses(moving, each) for each in states])
+    return found
 
 
-def _page(client: str, name: str, data: str) -> str:
-    """Return viser's client with our scripts and data before its own."""
+def _size_of_meshes(messages: list[dict[str, Any]]) -> int:
+    """Return the bytes of vertices, faces and images in messages."""
+    arrays = Arrays()
+    arrays.put([each for each in messages if each["type"] in MESHES])
+    return sum(map(len, arrays.contents))
+
+
+def _page(client: str, name: str, kinematics: str, data: str) -> str:
+    """Return viser's client with our scripts and data before its own.
+
+    Names from files are in strings of `kinematics`, where they cannot end the script.
+    """
+    formulas = kinematics.replace("</", "<\\/").replace("<!--", "<\\!--")
     folder = files("armillary.view") / "page"
     parts = [(folder / f"{each}.js").read_text("utf-8") for each in SCRIPTS]
     scripts = "\n".join(parts)
     ours = (
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         f'<script type="text/plain" id="armillary-data">{data}</script>\n'
-        f'<script>(() => {{\n"use strict";\n{scripts}}})();</script>\n'
+        f'<script>(() => {{\n"use strict";\nconst kinematics = {formulas};\n'
+        f"{scripts}}})();</script>\n"
     )
     start, _, rest = client.partition("<head>")
     title = f"<title>{html.escape(name)}</title>"

@@ -64,10 +64,12 @@ def messages_of(server: viser.ViserServer) -> list[dict[str, Any]]:
     return [_message(each) for each in found if type(each).__name__ not in UNSENT]
 
 
-def packed(data: dict[str, Any], arrays: Arrays) -> str:
-    """Return the text of data whose arrays have been put away."""
-    lengths = [len(each) for each in arrays.contents]
-    text = json.dumps(data | {"lengths": lengths}, separators=(",", ":")).encode()
+def packed(data: dict[str, Any]) -> str:
+    """Return the text of data, arrays among it."""
+    arrays = Arrays()
+    found = arrays.put(data)
+    found["lengths"] = [len(each) for each in arrays.contents]
+    text = json.dumps(found, separators=(",", ":")).encode()
     content = bytearray(len(text).to_bytes(8, "little") + text)
     for each in arrays.contents:
         content += bytes(-len(content) % ALIGNMENT) + each

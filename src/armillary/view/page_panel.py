@@ -5,15 +5,14 @@ A control has a kind, which is the name of a method in `page/server.js`.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Final
 
 from armillary.kinematics.state import State
 from armillary.model.manipulator import Manipulator
-from armillary.model.unit import Unit
 from armillary.model.workcell import Workcell
 from armillary.view.drawing import Drawings, Layer
 from armillary.view.motion import Motion
+from armillary.view.panel.joint_sliders import OPEN_AT_FIRST, postures_of, slider_of
 from armillary.view.scene import node_of
 
 if TYPE_CHECKING:
@@ -21,10 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PagePanel"]
 
-WIDEST: Final = {Unit.RADIAN: 2.0 * math.pi, Unit.METRE: 10.0, Unit.OTHER: 10.0}
-"""How far a slider without limits goes to each side."""
 FINEST: Final = 1e-6
-OPEN_AT_FIRST: Final = 12
+"""The step of sliders: what people type is rounded to it [m, rad or s]."""
 
 
 class PagePanel:
@@ -43,7 +40,7 @@ class PagePanel:
         self._cell, self._state = cell, state
         self._is_moving = not note
         status = self._gui.add_text("Status", note or "ready", disabled=True)
-        self._add(status, "note" if note else "status")
+        self._add(status, "status")
 
     def add_motion(self, motion: Motion) -> None:
         """Add buttons that play a motion, its speed, and its time to scrub."""
@@ -74,7 +71,7 @@ class PagePanel:
             if count:
                 is_open = len(names) <= OPEN_AT_FIRST
                 with self._gui.add_folder(manipulator.name, expand_by_default=is_open):
-                    self._add_postures(manipulator, first)
+                    self._add_postures(manipulator)
                     for k in range(first, first + count):
                         self._add_joint(k)
             first += count
@@ -115,27 +112,14 @@ class PagePanel:
     def _add(self, handle: Any, kind: str, **more: Any) -> None:
         self.controls[handle._impl.uuid] = {"kind": kind, **more}
 
-    def _add_postures(self, manipulator: Manipulator, first: int) -> None:
-        places = {name: first + k for k, name in enumerate(manipulator.joint_names)}
-        for posture in manipulator.postures if self._is_moving else ():
-            both = zip(posture.joints, posture.q, strict=True)
-            q = {str(places[name]): position for name, position in both}
-            self._add(self._gui.add_button(posture.name), "posture", q=q)
+    def _add_postures(self, manipulator: Manipulator) -> None:
+        for name, positions in postures_of(manipulator).items():
+            q = {str(self._cell.joint(each)): at for each, at in positions.items()}
+            button = self._gui.add_button(name, disabled=not self._is_moving)
+            self._add(button, "posture", q=q)
 
     def _add_joint(self, k: int) -> None:
-        cell, q = self._cell, float(self._state.q[k])
-        name = cell.joint_names[k]
-        unit = cell.links[cell.joints.links[k]].joint.unit
-        lower, upper = (float(each[k]) for each in cell.limits)
-        least = min(max(lower, -WIDEST[unit]), q)
-        most = max(min(upper, WIDEST[unit]), q, least + FINEST)
-        slider = self._gui.add_slider(
-            f"{name.rpartition('/')[2]} [{unit.value}]",
-            min=least,
-            max=most,
-            step=FINEST,
-            initial_value=q,
-            disabled=not self._is_moving,
-            hint=f"{name}: {lower:g} to {upper:g} {unit.value}",
-        )
+        arguments = slider_of(self._cell, k, self._state.q[k])
+        arguments["step"] = min(arguments["step"], FINEST)
+        slider = self._gui.add_slider(**arguments, disabled=not self._is_moving)
         self._add(slider, "joint", index=k)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
 
 from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.state import State
@@ -11,9 +14,10 @@ from armillary.model.workcell import Workcell
 from armillary.view.server import LOOPBACK
 
 if TYPE_CHECKING:
+    from armillary.view.page import PageSize
     from armillary.view.viewer import Viewer
 
-__all__ = ["view"]
+__all__ = ["export", "view"]
 
 
 def view(
@@ -55,4 +59,50 @@ def view(
         host=host,
         port=port,
         insecure_remote=insecure_remote,
+    )
+
+
+def export(
+    cell: Workcell,
+    path: str | os.PathLike[str],
+    *,
+    state: State | None = None,
+    trajectory: Any = None,
+    times: npt.ArrayLike | None = None,
+    rate: float | None = None,
+    meshes: MeshSource | None = None,
+) -> PageSize:
+    """Write a cell as one HTML file, which browsers open from disk without a network.
+
+    Args:
+        cell: What the page shows.
+        path: The file, which is replaced if it exists.
+        state: Where the cell is; home by default. Attachments stay as they are here.
+        trajectory: A motion to play: joint positions, shape (k, n) [m or rad], a list
+            of states, or a `Trajectory`.
+        times: Its instants [s], ascending, shape (k,).
+        rate: Its samples a second where there are no times; by default 30.
+        meshes: What reads the files of its meshes; by default that of the cell.
+
+    Returns:
+        How large the page is.
+
+    Raises:
+        StateError: The state is not one of this cell, or has numbers that are not
+            finite.
+        ShapeError: The shape of the trajectory or the times does not fit.
+        ModelError: A number of the trajectory is not finite, or the cell has too many
+            links for a page.
+        ViewError: viser is not installed, or there is no such folder.
+    """
+    from armillary.view.page import write_page  # nobody else pays for it
+
+    return write_page(
+        cell,
+        path,
+        state=home(cell) if state is None else bound_state(cell, state),
+        trajectory=trajectory,
+        times=times,
+        rate=rate,
+        meshes=meshes,
     )

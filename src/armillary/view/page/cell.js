@@ -2,8 +2,8 @@
 
 class PageCell {
   /**
-   * data: `cell` of what Python packed. kinematics: printed formulas, or null where the
-   * cell has none; then it stands as it was exported, or as a trajectory has it.
+   * data: `cell` of what Python packed. kinematics: printed formulas; without `poses`
+   * the cell stands as it was exported, or as a trajectory has it.
    */
   constructor(data, kinematics) {
     this.data = data;
@@ -12,8 +12,16 @@ class PageCell {
     this.linkPoses = Float64Array.from(data.poses);
   }
 
+  get canMove() {
+    return this.kinematics.poses !== null;
+  }
+
   /** Return the poses of all moving links, 12 numbers each; NaN where there is none. */
   poses(q) {
+    if (!this.canMove) throw new Error(this.kinematics.reason);
+    if (q.length !== this.q.length) {
+      throw new Error(`q must have ${this.q.length} numbers, not ${q.length}.`);
+    }
     const out = new Float64Array(this.data.poses.length);
     this.kinematics.poses(Float64Array.from(q), out);
     return out;
@@ -21,7 +29,7 @@ class PageCell {
 
   /** Move to joint positions [m or rad]; return whether the cell can be there. */
   move(q) {
-    if (this.kinematics === null || !q.every(Number.isFinite)) return false;
+    if (!this.canMove || !q.every(Number.isFinite)) return false;
     const poses = this.poses(q);
     if (!poses.every(Number.isFinite)) return false;
     this.q = Float64Array.from(q);

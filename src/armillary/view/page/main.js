@@ -3,7 +3,6 @@
 // This runs before the client, which makes one Worker and talks to its server by it.
 
 const started = unpacked("armillary-data").then((data) => {
-  const kinematics = globalThis.armillaryKinematics ?? null;
   const cell = new PageCell(data.cell, kinematics);
   const server = new PageServer(data, cell);
   globalThis.armillary = publicNames(data, cell, server);
@@ -13,6 +12,8 @@ const started = unpacked("armillary-data").then((data) => {
 /** What people and tests may call from the browser's console. */
 function publicNames(data, cell, server) {
   return Object.freeze({
+    /** The formulas: joints, limits and `poses(q, out)`, which allocates nothing. */
+    kinematics,
     /** Names of joints, in the order of q. */
     joints: data.cell.joints,
     /** Names of moving links, in the order of `poses`; the first is the world. */

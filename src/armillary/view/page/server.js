@@ -123,12 +123,20 @@ class PageServer {
   // messages to the client
 
   say(value) {
-    this.postValues([[this.uuids.status, value || "ready"]]);
+    const text = this.cell.kinematics.reason || value || "ready";
+    this.postValues([[this.uuids.status, text]]);
   }
 
   postValues(values) {
     const type = "GuiUpdateMessage";
     this.post(values.map(([uuid, value]) => ({ type, uuid, updates: { value } })));
+  }
+
+  /** Return the message that puts the ends of rods where they are. */
+  rods() {
+    const ends = this.data.cell.rods.flat().map((end) => this.cell.frame(end));
+    const points = Float32Array.from(ends.flatMap(positionOf));
+    return { type: "SceneNodeUpdateMessage", name: "/rods", updates: { points }, owner: "" };
   }
 
   /** Show where the cell is; the control `source` and the node `held` stay as they are. */
@@ -138,6 +146,7 @@ class PageServer {
     for (const each of [...links, ...gizmos]) {
       if (each.node !== held) messages.push(...moved(each.node, this.cell.frame(each)));
     }
+    if (this.data.cell.rods.length) messages.push(this.rods());
     this.post(messages);
     const values = [];
     joints.forEach((_, k) => values.push([this.uuids[`joint ${k}`], this.cell.q[k]]));

@@ -9,10 +9,11 @@ from typing import Any, Final
 from armillary.kinematics.state import State
 from armillary.model.manipulator import Manipulator
 from armillary.model.unit import Unit
+from armillary.model.workcell import Workcell
 from armillary.view.panel.events import by_people
 from armillary.view.session import Session
 
-__all__ = ["JointSliders"]
+__all__ = ["OPEN_AT_FIRST", "JointSliders", "postures_of", "slider_of"]
 
 STEPS: Final = {Unit.RADIAN: 1e-3, Unit.METRE: 1e-4, Unit.OTHER: 1e-3}
 WIDEST: Final = {Unit.RADIAN: 2.0 * math.pi, Unit.METRE: 10.0, Unit.OTHER: 10.0}
@@ -54,21 +55,9 @@ class JointSliders:
                 self._agreed[k] = slider.value = q
 
     def _add_slider(self, k: int) -> None:
-        cell, q = self._session.cell, self._session.state.q[k]
-        name = cell.joint_names[k]
-        unit = cell.links[cell.joints.links[k]].joint.unit
-        lower, upper = (float(each[k]) for each in cell.limits)
-        most = WIDEST[unit]
-        ends = max(lower, -most), min(upper, most)
-        if not ends[0] < ends[1]:  # one position only, or far away
-            ends = lower, max(upper, math.nextafter(lower, math.inf))
+        q = self._session.state.q[k]
         slider = self._session.server.gui.add_slider(
-            f"{name.rpartition('/')[2]} [{unit.value}]",
-            min=min(ends[0], q),
-            max=max(ends[1], q),
-            step=min(STEPS[unit], (ends[1] - ends[0]) / 100),
-            initial_value=q,
-            hint=f"{name}: {lower:g} to {upper:g} {unit.value}",
+            **slider_of(self._session.cell, k, q)
         )
         slider.on_update(by_people(self._session, partial(self._moved, k)))
         self._sliders.append(slider)
@@ -80,20 +69,51 @@ class JointSliders:
         self._session.change(self._session.state.replace(q=q))
 
     def _add_postures(self, manipulator: Manipulator) -> None:
-        postures = {each.name: each for each in manipulator.postures}
+        postures = postures_of(manipulator)
         if not postures:
             return
         chosen = self._session.server.gui.add_button_group("Posture", tuple(postures))
 
         def go() -> None:
-            posture = postures[chosen.value]
-            joints = {
-                f"{manipulator.name}/{name}": position
-                for name, position in zip(posture.joints, posture.q, strict=True)
-            }
-            self._session.change(self._session.state.joints(joints))
+            state = self._session.state
+            self._session.change(state.joints(postures[chosen.value]))
 
         chosen.on_click(by_people(self._session, go))
+
+
+def postures_of(manipulator: Manipulator) -> dict[str, dict[str, float]]:
+    """Return for each posture the positions of its joints, by their names in a cell.
+
+    Joints that loops determine are left out, and postures that have no others.
+    """
+    found = {
+        posture.name: {
+            f"{manipulator.name}/{name}": position
+            for name, position in zip(posture.joints, posture.q, strict=True)
+            if name in manipulator.joint_names
+        }
+        for posture in manipulator.postures
+    }
+    return {name: positions for name, positions in found.items() if positions}
+
+
+def slider_of(cell: Workcell, k: int, q: float) -> dict[str, Any]:
+    """Return the arguments of the slider of a joint, which is now at q [m or rad]."""
+    name = cell.joint_names[k]
+    unit = cell.links[cell.joints.links[k]].joint.unit
+    lower, upper = (float(each[k]) for each in cell.limits)
+    most = WIDEST[unit]
+    ends = max(lower, -most), min(upper, most)
+    if not ends[0] < ends[1]:  # one position only, or far away
+        ends = lower, max(upper, math.nextafter(lower, math.inf))
+    return {
+        "label": f"{name.rpartition('/')[2]} [{unit.value}]",
+        "min": min(ends[0], q),
+        "max": max(ends[1], q),
+        "step": min(STEPS[unit], (ends[1] - ends[0]) / 100),
+        "initial_value": q,
+        "hint": f"{name}: {lower:g} to {upper:g} {unit.value}",
+    }
 
 
 def _make_room(slider: Any, q: float) -> None:
