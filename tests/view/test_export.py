@@ -98,7 +98,6 @@ def test_page_says_why_a_script_does_not_move(opened: Any, monkeypatch: Any) -> 
     cell = arm.example("scara")
     page = opened(cell)
     page.wait_for_function(SAYS, arg="runs in Python only")
-    assert page.locator("input:disabled").count() >= len(cell.joint_names) + 2
     page.evaluate("armillary.move([0, 0, 0, 0])")
     assert page.evaluate("armillary.q()") == list(cell.home.q)
     says = page.evaluate("try { armillary.poses([0]) } catch (e) { e.message }")
@@ -121,7 +120,7 @@ def test_controls_move_the_cell(opened: Any) -> None:
     page.get_by_role("button", name="folded").click()
     folded = cell.home.joints(postures_of(cell.manipulators[0])["folded"]).q
     np.testing.assert_array_equal(page.evaluate("armillary.q()"), folded)
-    vector = page.get_by_role("textbox").last
+    vector = page.get_by_role("textbox").nth(7)
     vector.fill("0.1 0.2, 0.3, 0.4 0.5 0.6")
     vector.press("Enter")
     q = np.arange(1, 7) / 10
