@@ -24,6 +24,10 @@ RATE = 10.0
 COUNT = 100
 SET = """([uuid, value]) => armillary.receive(
     {type: "GuiUpdateMessage", uuid, updates: {value}})"""
+STANDS = """() => new Promise((done) => {
+    const before = armillary.q().join();
+    setTimeout(() => done(armillary.q().join() === before), 200);
+})"""
 SAYS = """(text) => [...document.querySelectorAll("input")].some(
     (each) => each.value.includes(text))"""
 
@@ -71,12 +75,9 @@ def test_page_plays_a_trajectory(opened: Any) -> None:
     page.get_by_role("button", name="Play").click()
     page.wait_for_function("armillary.q()[0] > 0")
     page.get_by_role("button", name="Pause").click()
-    before = page.evaluate("armillary.q()")
-    assert page.evaluate(
-        "new Promise((done) => setTimeout(() => done(armillary.q()), 100))"
-    ) == pytest.approx(before, abs=0.0)
+    page.wait_for_function(STANDS)
     page.get_by_role("slider").nth(1).press("Home")
-    np.testing.assert_allclose(page.evaluate("armillary.q()"), Q[0], 0.0, 1e-15)
+    _wait_for(page, Q[0])
 
 
 @pytest.mark.parametrize("name", arm.example_names())
@@ -113,18 +114,18 @@ def test_controls_move_the_cell(opened: Any) -> None:
     box.fill("0.5")
     box.press("Enter")
     q[0] = 0.5
-    np.testing.assert_array_equal(page.evaluate("armillary.q()"), q)
+    _wait_for(page, q)
     page.get_by_role("slider").first.press("ArrowRight")
     q[0] += 1e-6
-    np.testing.assert_allclose(page.evaluate("armillary.q()"), q, 0.0, 1e-12)
+    _wait_for(page, q)
     page.get_by_role("button", name="folded").click()
     folded = cell.home.joints(postures_of(cell.manipulators[0])["folded"]).q
-    np.testing.assert_array_equal(page.evaluate("armillary.q()"), folded)
+    _wait_for(page, folded)
     vector = page.get_by_role("textbox").nth(7)
     vector.fill("0.1 0.2, 0.3, 0.4 0.5 0.6")
     vector.press("Enter")
     q = np.arange(1, 7) / 10
-    np.testing.assert_array_equal(page.evaluate("armillary.q()"), q)
+    _wait_for(page, q)
     page.get_by_text("Pose in the world").click()
     page.evaluate(SET, [_control(page, "chosen"), "irb2400/tool0"])
     x, y, z = cell.fk("tool0")(q)[:3, 3]
@@ -132,6 +133,14 @@ def test_controls_move_the_cell(opened: Any) -> None:
     vector.fill("0.1 0.2")
     vector.press("Enter")
     page.wait_for_function(SAYS, arg="q must have 6 numbers.")
+
+
+def _wait_for(page: Page, q: Any) -> None:
+    """Wait until the cell is at q, by 1e-12."""
+    page.wait_for_function(
+        "(q) => armillary.q().every((at, k) => Math.abs(at - q[k]) < 1e-12)",
+        arg=np.asarray(q).tolist(),
+    )
 
 
 def _control(page: Page, kind: str) -> str:
