@@ -28,6 +28,8 @@ STANDS = """() => new Promise((done) => {
     const before = armillary.q().join();
     setTimeout(() => done(armillary.q().join() === before), 200);
 })"""
+DRAG = """([wxyz, position]) => armillary.receive({
+    type: "TransformControlsUpdateMessage", name: "/gizmos/0", wxyz, position})"""
 SAYS = """(text) => [...document.querySelectorAll("input")].some(
     (each) => each.value.includes(text))"""
 
@@ -133,6 +135,20 @@ def test_controls_move_the_cell(opened: Any) -> None:
     vector.fill("0.1 0.2")
     vector.press("Enter")
     page.wait_for_function(SAYS, arg="q must have 6 numbers.")
+
+
+def test_gizmo_moves_the_joints(opened: Any) -> None:
+    cell = arm.example("irb2400")
+    page = opened(cell)
+    page.get_by_text("Drag", exact=True).wait_for()
+    q = np.array(cell.home.q) + 0.05
+    pose = arm.Pose.from_matrix(cell.fk("tool0")(q))
+    w, x, y, z = pose.quaternion()
+    page.evaluate(DRAG, [[w, x, y, z], list(pose.position)])
+    _wait_for(page, q)
+    page.evaluate(DRAG, [[w, x, y, z], [9.0, 9.0, 9.0]])
+    page.wait_for_function(SAYS, arg="no joint positions within limits reach")
+    _wait_for(page, q)
 
 
 def _wait_for(page: Page, q: Any) -> None:

@@ -27,6 +27,8 @@ from armillary.view.motion import Motion, motion_of
 from armillary.view.page_kinematics import UNCOMPILED, kinematics_script
 from armillary.view.page_pack import Arrays, messages_of, packed
 from armillary.view.page_panel import PagePanel
+from armillary.view.panel.gizmo import PART_OF_SCENE
+from armillary.view.panel.targets import placed_frames
 from armillary.view.scene import Scene, node_of
 from armillary.view.server import serve, stop, viser_module
 
@@ -87,7 +89,7 @@ def write_page(
     text = _page(
         client.read_text(encoding="utf-8"),
         cell.name,
-        kinematics_script(cell, state),
+        kinematics_script(cell, state, frames=placed_frames(cell)),
         packed(data),
     )
     content = text.encode()
@@ -132,14 +134,26 @@ def _recorded(
             panel.add_motion(motion)
         panel.add_joints()
         panel.add_layers(found, scene.first_layers)
+        gizmos = _gizmos(scene) if panel.is_moving else {}
+        panel.add_gizmos(gizmos)
         panel.add_frames(cell.frame_names)
         return {
             "messages": messages_of(server),
             "cell": _cell_data(cell, state, found, motion)
-            | {"controls": panel.controls},
+            | {"gizmos": gizmos, "controls": panel.controls},
         }
     finally:
         stop(server)
+
+
+def _gizmos(scene: Scene) -> dict[str, str]:
+    """Add gizmos, hidden, and return from names of frames to their nodes."""
+    nodes = {name: f"/gizmos/{k}" for k, name in enumerate(placed_frames(scene.cell))}
+    for node in nodes.values():
+        scene.server.scene.add_transform_controls(
+            node, scale=PART_OF_SCENE * scene.size, depth_test=False, visible=False
+        )
+    return nodes
 
 
 def _cell_data(
@@ -161,7 +175,6 @@ def _cell_data(
         "links": [{"node": node_of(k), **_place(moving, tree, k)} for k in drawn],
         "frames": list(frames.values()),
         "rods": [[frames[a], frames[b]] for a, b in found.rods],
-        "gizmos": [],
         "trajectory": None if motion is None else _trajectory(moving, motion),
     }
 

@@ -29,6 +29,7 @@ class PagePanel:
 
     Attributes:
         controls: What each control is for, by its identifier.
+        is_moving: Whether its joints can be moved.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class PagePanel:
         self.controls: dict[str, dict[str, Any]] = {}
         self._gui: Any = server.gui
         self._cell, self._state = cell, state
-        self._is_moving = not note
+        self.is_moving = not note
         status = self._gui.add_text("Status", note or "ready", disabled=True)
         self._add(status, "status")
 
@@ -76,7 +77,7 @@ class PagePanel:
                         self._add_joint(k)
             first += count
         text = ", ".join(map(repr, self._state.q))
-        vector = self._gui.add_text("q", text, disabled=not self._is_moving)
+        vector = self._gui.add_text("q", text, disabled=not self.is_moving)
         self._add(vector, "vector")
 
     def add_layers(self, drawings: Drawings, shown: tuple[Layer, ...]) -> None:
@@ -115,11 +116,11 @@ class PagePanel:
     def _add_postures(self, manipulator: Manipulator) -> None:
         for name, positions in postures_of(manipulator).items():
             q = {str(self._cell.joint(each)): at for each, at in positions.items()}
-            button = self._gui.add_button(name, disabled=not self._is_moving)
+            button = self._gui.add_button(name, disabled=not self.is_moving)
             self._add(button, "posture", q=q)
 
     def _add_joint(self, k: int) -> None:
         arguments = slider_of(self._cell, k, self._state.q[k])
         arguments["step"] = min(arguments["step"], FINEST)
-        slider = self._gui.add_slider(**arguments, disabled=not self._is_moving)
+        slider = self._gui.add_slider(**arguments, disabled=not self.is_moving)
         self._add(slider, "joint", index=k)

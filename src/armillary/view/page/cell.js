@@ -48,10 +48,21 @@ class PageCell {
     return product(this.linkPoses, 12 * row, pose, 0);
   }
 
-  /** Return joint positions that put an end effector at a pose, nearest to q, or null. */
+  /** Return why `solve` has no answer, as a sentence. */
+  whyUnsolved(name) {
+    const solver = this.kinematics.ik[name];
+    if (!solver) return "this frame cannot be placed.";
+    return solver.family
+      ? "no joint positions within limits reach this pose."
+      : "no joint positions that reach this pose were found near the present ones.";
+  }
+
+  /** Return joint positions that put a frame at a pose, nearest to q, or null. */
   solve(name, target) {
+    const solver = this.kinematics.ik[name];
+    if (!solver) return null;
     const out = Float64Array.from(this.q);
-    const solver = this.kinematics?.ik?.[name];
-    return solver && solver(Float64Array.from(target), this.q, out) ? out : null;
+    const X = Float64Array.of(...target.slice(0, 12), 0, 0, 0, 1);
+    return solver.solve(X, this.q, out) ? out : null;
   }
 }

@@ -24,7 +24,7 @@ function publicNames(data, cell, server) {
     q: () => Array.from(cell.q),
     /** Move the cell to q [m or rad]. */
     move: (q) => server.moveTo(Float64Array.from(q)),
-    /** Return joint positions [m or rad] of an end effector's pose, or null. */
+    /** Return joint positions [m or rad] of a frame's pose, its first 12 numbers, or null. */
     ik: (name, pose) => {
       const q = cell.solve(name, pose);
       return q && Array.from(q);

@@ -15,6 +15,9 @@ class PageServer {
     for (const [uuid, { kind, index }] of Object.entries(this.controls)) {
       this.uuids[index === undefined ? kind : `${kind} ${index}`] = uuid;
     }
+    this.gizmos = Object.entries(data.cell.gizmos).map(([name, node]) => {
+      return { ...data.cell.frames.find((each) => each.name === name), node };
+    });
     this.playback = null;
     if (data.cell.trajectory) {
       this.playback = new Playback(data.cell.trajectory, cell);
@@ -108,14 +111,14 @@ class PageServer {
   }
 
   drag({ name, wxyz, position }) {
-    const gizmo = this.data.cell.gizmos.find((each) => each.node === name);
+    const gizmo = this.gizmos.find((each) => each.node === name);
     if (!gizmo) return;
     this.playback?.pause();
     const q = this.cell.solve(gizmo.name, poseOf(wxyz, position));
     if (q !== null && this.cell.move(q)) {
       this.say("");
     } else {
-      this.say(`${gizmo.name}: no joint positions within limits reach this pose.`);
+      this.say(`${gizmo.name}: ${this.cell.whyUnsolved(gizmo.name)}`);
     }
     this.update(undefined, gizmo.node);
   }
@@ -141,9 +144,9 @@ class PageServer {
 
   /** Show where the cell is; the control `source` and the node `held` stay as they are. */
   update(source, held) {
-    const { joints, links, gizmos } = this.data.cell;
+    const { joints, links } = this.data.cell;
     const messages = [];
-    for (const each of [...links, ...gizmos]) {
+    for (const each of [...links, ...this.gizmos]) {
       if (each.node !== held) messages.push(...moved(each.node, this.cell.frame(each)));
     }
     if (this.data.cell.rods.length) messages.push(this.rods());

@@ -21,7 +21,7 @@ from armillary.view.panel.events import by_people
 from armillary.view.panel.gizmo import Gizmo
 from armillary.view.session import Session
 
-__all__ = ["Targets", "frames_to_drag"]
+__all__ = ["Targets", "frames_to_drag", "placed_frames"]
 
 Array = npt.NDArray[np.float64]
 
@@ -126,3 +126,11 @@ def frames_to_drag(cell: Workcell) -> list[str]:
             if link.parent is not None
         ]
     return [*first, *others]
+
+
+def placed_frames(cell: Workcell) -> list[str]:
+    """Return the frame of each manipulator with joints that people drag first."""
+    found: dict[str, str] = {}
+    for name in frames_to_drag(cell):
+        found.setdefault(name.partition("/")[0], name)
+    return list(found.values())
