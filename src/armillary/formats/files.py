@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,7 @@ from armillary.errors import FormatError, nearest, quote
 from armillary.formats.diagnostic import fault
 from armillary.replaced_file import replacing
 
-__all__ = ["SIZE_CAP", "likely_file", "read_bytes", "write_bytes"]
+__all__ = ["SIZE_CAP", "likely_file", "read_bytes", "read_pieces", "write_bytes"]
 
 SIZE_CAP: Final = 64 << 20
 MOST_NEIGHBOURS: Final = 1000
@@ -59,6 +60,26 @@ def read_bytes(path: str | os.PathLike[str], cap: int = SIZE_CAP) -> bytes:
     if len(data) > cap:
         raise fault(name, "file-too-large", f"the file has more than {cap} bytes")
     return data
+
+
+def read_pieces(
+    path: str | os.PathLike[str], cap: int, *, piece: int, start: int = 0
+) -> Iterator[bytes]:
+    """Yield the bytes of a plain file from `start` in pieces of this many bytes.
+
+    Raises FormatError as `read_bytes` does.
+    """
+    name = os.fspath(path)
+    try:
+        _check(os.stat(name), name, cap)
+        with os.fdopen(os.open(name, _OPEN_FLAGS), "rb") as file:
+            status = os.fstat(file.fileno())
+            _check(status, name, cap)
+            file.seek(start)
+            for at in range(start, status.st_size, piece):
+                yield file.read(min(piece, status.st_size - at))
+    except (OSError, ValueError) as error:
+        raise _unreadable(name, error) from error
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:

@@ -120,6 +120,7 @@ class Surfaces:
         # Those of the whole mesh: a decimated one may be smaller.
         points = np.concatenate([part.triangles.vertices for part in parts])
         count = sum(len(part.triangles.faces) for part in parts)
+        whole = sum(part.whole or len(part.triangles.faces) for part in parts)
         lost = {part.lost for part in parts if part.lost}
         if count > MOST_TRIANGLES and any(part.texture for part in parts):
             lost.add("it has too many triangles")
@@ -131,9 +132,10 @@ class Surfaces:
                 for part in parts
                 if (share := MOST_TRIANGLES * len(part.triangles.faces) // count)
             ]
-            left = sum(len(part.triangles.faces) for part in parts)
+        left = sum(len(part.triangles.faces) for part in parts)
+        if left < whole:
             self._note(
-                f"{_called(shape)} is drawn with {left} of its {count} triangles."
+                f"{_called(shape)} is drawn with {left} of its {whole} triangles."
             )
         found = [_look(part, colour) for part in parts if len(part.triangles.faces)]
         return Sketch(found, points)

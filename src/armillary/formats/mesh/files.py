@@ -13,6 +13,7 @@ import numpy as np
 from armillary.errors import FormatError, ModelError
 from armillary.formats.diagnostic import Diagnostic, Place, Report
 from armillary.formats.files import SIZE_CAP
+from armillary.formats.mesh.coarse import coarse_stl
 from armillary.formats.mesh.read import read_surface
 from armillary.formats.mesh.surface import Surface
 from armillary.formats.paths import Roots
@@ -26,6 +27,13 @@ __all__ = ["MeshFiles", "mesh_files"]
 
 HULL_TOLERANCE: Final = 0.005
 """How far a hull reaches beyond its mesh, as a part of the longest side of its box."""
+
+STL: Final = (".stl", ".stlb")
+LARGEST_STL: Final = 200 << 20
+"""Larger files have more triangles than are kept [bytes]."""
+
+MOST_TIMES_LARGER: Final = 16
+"""How many times larger than others files may be that are read in pieces."""
 
 MISSING: Final = ("reference-missing", "reference-package")
 
@@ -52,6 +60,7 @@ class MeshFiles:
         self._missing = missing
         self._size_cap = size_cap
         self._read: dict[Path, Surface] = {}
+        self._known_coarse: dict[Path, MeshPart | None] = {}
         self._hulls: dict[tuple[Any, ...], ConvexPolyhedron] = {}
         self._report = Report()
 
@@ -118,15 +127,30 @@ class MeshFiles:
     ) -> tuple[MeshPart, ...] | None:
         """Return the triangles of a mesh by colours and images.
 
-        A colour of the shape itself counts instead of those in the file. Arguments and
-        errors are those of `triangles`.
+        A colour of the shape itself counts instead of those in the file. Binary STL
+        that is too large for `triangles` has fewer triangles here. Arguments and errors
+        are those of `triangles`.
         """
+        coarse = self._coarse(mesh)
+        if coarse is not None:
+            return (coarse._replace(colour=mesh.colour).scaled(mesh.scale),)
         surface = self._surface(mesh, place)
         if surface is None:
             return None
         if mesh.colour is not None:
             return (MeshPart(surface.triangles().scaled(mesh.scale), mesh.colour),)
         return tuple(part.scaled(mesh.scale) for part in surface.parts())
+
+    def _coarse(self, mesh: Mesh) -> MeshPart | None:
+        """Return the coarse triangles of a large binary STL file; of others None."""
+        found = self._roots.find(mesh.file, base=self._base, place=Place())
+        if isinstance(found, Diagnostic) or found.suffix.lower() not in STL:
+            return None
+        if found not in self._known_coarse:
+            is_large = os.path.getsize(found) > min(self._size_cap, LARGEST_STL)
+            cap = MOST_TIMES_LARGER * self._size_cap
+            self._known_coarse[found] = coarse_stl(found, cap) if is_large else None
+        return self._known_coarse[found]
 
     def _surface(self, mesh: Mesh, place: Place | None) -> Surface | None:
         found = self._roots.find(mesh.file, base=self._base, place=place or Place())

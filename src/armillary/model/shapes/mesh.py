@@ -57,12 +57,14 @@ class MeshPart(NamedTuple):
         colour: Red, green, blue and opacity in [0, 1], None where the file has none.
         texture: The image, if any, whose colours are multiplied with that one.
         lost: Why an image that the file names is not here.
+        whole: How many triangles the file has, where these are fewer for display.
     """
 
     triangles: Triangles
     colour: Colour | None
     texture: MeshTexture | None = None
     lost: str = ""
+    whole: int | None = None
 
     def scaled(self, factors: tuple[float, float, float]) -> MeshPart:
         """Return them stretched along x, y, z, as `Triangles.scaled` does."""
