@@ -220,6 +220,14 @@ def test_a_large_floor_leaves_symbols_small():
 HOSTILE_NAMES = ["<b>x</b>", "a\u202eb\u2066c", "n" * 10_000, "a\nb\x1b[31m"]
 
 
+def test_labels_are_names_in_their_manipulator():
+    frame = arm.Frame(name="tool/tip")
+    link = arm.Link(name="<b>x</b>", frames=[frame])
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="m", links=[link])])
+    texts = [item.what.text for item in of(Layer.NAMES, drawn(cell))]  # pyright: ignore
+    assert texts == ["world", "<b>x</b>", "tool/tip"]
+
+
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_labels_and_notes_are_one_line_of_bounded_length(name: str, tmp_path: Path):
     meshes = [Mesh(file="gone.stl", name=name), Mesh(file=f"{name}.stl")]

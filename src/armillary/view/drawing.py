@@ -208,8 +208,14 @@ class _Artist:
         for name in self._cell.frame_names:
             link, pose = self._cell.frame(name)
             yield Drawing(Layer.FRAMES, link, f"{name}/{Layer.FRAMES}", pose, axes)
-            text = Label(printable(shortened(name.rpartition("/")[2])))
+            text = Label(printable(shortened(self._own_name(name, link))))
             yield Drawing(Layer.NAMES, link, f"{name}/{Layer.NAMES}", pose, text)
+
+    def _own_name(self, name: str, link: int) -> str:
+        """Return the name of a frame without that of its manipulator."""
+        cell = self._cell
+        owner = f"{cell.manipulators[cell.owners[link]].name}/" if link >= 0 else ""
+        return name.removeprefix(owner)
 
     def _joints(self) -> Iterator[Drawing]:
         """Yield the symbol of each joint, fixed to what carries it."""
