@@ -187,8 +187,8 @@ class _Artist:
         sphere = bodies[0].sphere
         if len(bodies) > 1 or sphere is None:
             found = sphere_around(np.concatenate([body.points for body in bodies]))
-            inside = max(body.sphere.radius if body.sphere else 0.0 for body in bodies)
-            sphere = found._replace(radius=found.radius + TOLERANCE * inside)
+            missed = max(_missed(body.sphere, found) for body in bodies)
+            sphere = found._replace(radius=found.radius + missed)
         vertices = self._unit_ball.vertices.astype(np.float32) * np.float32(
             sphere.radius
         )
@@ -330,6 +330,19 @@ def _layers(link: Link) -> tuple[tuple[Layer, Sequence[Shape]], ...]:
     return (
         (Layer.VISUALS, link.visuals),
         (Layer.COLLISIONS, link.collision_shapes),
+    )
+
+
+def _missed(sphere: BoundingSphere | None, other: BoundingSphere) -> float:
+    """Return how far a round shape may reach out of a sphere around its triangles [m].
+
+    sphere: Around the shape, None for meshes, whose triangles are exact.
+    """
+    if sphere is None:
+        return 0.0
+    reach = float(np.linalg.norm(np.subtract(sphere.centre, other.centre)))
+    return min(
+        max(reach + sphere.radius - other.radius, 0.0), TOLERANCE * sphere.radius
     )
 
 
