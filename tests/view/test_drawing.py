@@ -214,7 +214,7 @@ def test_a_large_floor_leaves_symbols_small():
     cell = arm.Cell(manipulators=[robot, ground])
     axes = of(Layer.FRAMES, drawn(cell))[0].what
     assert isinstance(axes, Axes)
-    assert axes.length < 0.1
+    assert axes.length < 0.2
 
 
 HOSTILE_NAMES = ["<b>x</b>", "a\u202eb\u2066c", "n" * 10_000, "a\nb\x1b[31m"]

@@ -22,6 +22,7 @@ from armillary.cli import (
     ik,
     info,
     plugins,
+    shot,
     show,
     tree,
     trust,
@@ -33,8 +34,8 @@ from armillary.cli.vectors import join_numbers
 from armillary.errors import ArmillaryError, printable
 
 VERBS = (
-    info, tree, check, explain, view, fk, ik, collide, dynamics, convert, export,
-    show, bench, plugins, trust,
+    info, tree, check, explain, view, shot, fk, ik, collide, dynamics, convert,
+    export, show, bench, plugins, trust,
 )  # fmt: skip
 
 DONE, FAILED, INTERRUPTED = 0, 2, 130

@@ -24,7 +24,10 @@ ROWS_PER_CHUNK = 1 << 16
 LONGEST_LINE = 1 << 20
 NPY_MAGIC = b"\x93NUMPY"
 # What takes a list of numbers.
-NUMBERED = ("--q", "--qd", "--qdd", "--gravity", "--pose", "--near", "--tolerance")
+NUMBERED = (
+    "--q", "--qd", "--qdd", "--gravity", "--pose", "--near", "--tolerance",
+    "--from", "--look-at",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,6 +74,15 @@ COLOURS: Final[dict[Layer, Colour]] = {
     Layer.JOINTS: (0.25, 0.28, 0.33, 1.0),
 }
 
+OF_MANIPULATORS: Final[tuple[Colour, ...]] = (
+    (0.70, 0.73, 0.77, 1.0),
+    (0.94, 0.62, 0.28, 1.0),
+    (0.40, 0.58, 0.74, 1.0),
+    (0.78, 0.69, 0.56, 1.0),
+    (0.53, 0.68, 0.50, 1.0),
+)
+"""Colours of manipulators whose links have collision shapes only, by turns."""
+
 
 def drawings(cell: Workcell, meshes: MeshSource | None) -> Drawings:
     """Return what is drawn of a cell, each thing fixed to a link.
@@ -110,8 +119,9 @@ class _Artist:
         self._bodies: dict[Shape, _Body | None] = {}
         self._symbols: dict[Any, Lines | None] = {}
         self._notes: dict[str, None] = {}
-        self._has_shapes = any(
-            link.visuals or link.collision_shapes for link in cell.links
+        self._has_visuals = any(link.visuals for link in cell.links)
+        self._has_shapes = self._has_visuals or any(
+            link.collision_shapes for link in cell.links
         )
 
     def drawings(self) -> Drawings:
@@ -136,15 +146,33 @@ class _Artist:
 
     def _shapes(self) -> Iterator[Drawing]:
         for k, link in enumerate(self._cell.links):
-            for layer, shapes in _layers(link):
+            for layer, shapes in self._layers(link):
                 for row, shape in enumerate(shapes):
-                    for part, what in enumerate(self._sketch(shape, layer).things):
+                    found = self._sketch(shape, layer, self._colour(k, layer))
+                    for part, what in enumerate(found.things):
                         name = f"{self._names[k]}/{layer}/{row}.{part}"
                         yield Drawing(layer, k, name, link.primary @ shape.pose, what)
 
-    def _sketch(self, shape: Shape, layer: Layer) -> Sketch:
+    def _layers(self, link: Link) -> tuple[tuple[Layer, Sequence[Shape]], ...]:
+        """Return the shapes of a link with the layer of each.
+
+        Where no link has visuals, collision shapes are drawn as such.
+        """
+        shapes = link.collision_shapes
+        visuals = link.visuals if self._has_visuals else shapes
+        return ((Layer.VISUALS, visuals), (Layer.COLLISIONS, shapes))
+
+    def _colour(self, link: int, layer: Layer) -> Colour:
+        """Return the colour of shapes of a link that have none of their own."""
+        if layer is not Layer.VISUALS or self._has_visuals:
+            return COLOURS[layer]
+        return OF_MANIPULATORS[self._cell.owners[link] % len(OF_MANIPULATORS)]
+
+    def _sketch(
+        self, shape: Shape, layer: Layer, colour: Colour | None = None
+    ) -> Sketch:
         return self._surfaces.of(
-            shape, COLOURS[layer], own_colours=layer is Layer.VISUALS
+            shape, colour or COLOURS[layer], own_colours=layer is Layer.VISUALS
         )
 
     def _bounds(self) -> Iterator[Drawing]:
@@ -203,8 +231,8 @@ class _Artist:
 
     def _frames(self) -> Iterator[Drawing]:
         """Yield the axes and the name of each frame, those of the world first."""
-        length = 0.05 * self._size
-        axes = Axes(length, 0.04 * length)
+        length = 0.1 * self._size
+        axes = Axes(length, 0.06 * length)
         for name in self._cell.frame_names:
             link, pose = self._cell.frame(name)
             yield Drawing(Layer.FRAMES, link, f"{name}/{Layer.FRAMES}", pose, axes)
@@ -310,7 +338,7 @@ class _Artist:
         found = [
             2.0 * self._radius(shape, layer)
             for link in self._cell.links
-            for layer, shapes in _layers(link)
+            for layer, shapes in self._layers(link)
             for shape in shapes
             if not isinstance(shape, HalfSpace)
         ]
@@ -323,14 +351,6 @@ class _Artist:
         points = self._sketch(shape, layer).points
         sides = np.ptp(points, axis=0) if len(points) else np.zeros(3)
         return 0.5 * float(np.linalg.norm(sides))
-
-
-def _layers(link: Link) -> tuple[tuple[Layer, Sequence[Shape]], ...]:
-    """Return the shapes of a link with the layer of each."""
-    return (
-        (Layer.VISUALS, link.visuals),
-        (Layer.COLLISIONS, link.collision_shapes),
-    )
 
 
 def _missed(sphere: BoundingSphere | None, other: BoundingSphere) -> float:

@@ -6,7 +6,7 @@ paths; names from files are shown as text only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
 from armillary.trace import Program, trace
+from armillary.view.camera import FIELD_OF_VIEW, fitted
 from armillary.view.kinds import (
     WORLD_LINK,
     Axes,
@@ -40,7 +41,10 @@ Array = npt.NDArray[np.float64]
 TOUCHING: Final = (235, 40, 30)
 ROD: Final = (90, 95, 105)
 ROD_WIDTH: Final = 4.0  # [pixels]
-VIEW_FROM: Final = np.array([0.75, -1.0, 0.6])
+GRID: Final = (225, 228, 232)
+GRID_SECTIONS: Final = (190, 196, 204)
+EMPTY: Final = np.array([(-0.5, -0.5, 0.0), (0.5, 0.5, 0.5)])
+"""What is looked at where nothing is drawn [m]."""
 MOST_WITH_SHADOWS: Final = 100
 """Layers with more drawings have no shadows, which take as long as the rest."""
 LARGEST_BODY: Final = 20.0
@@ -60,8 +64,7 @@ class Scene:
         cell: What is drawn.
         layers: The layers that have something to show.
         first_layers: Those that are shown at first.
-        centre: The middle of what is drawn in the state shown first [m], shape (3,).
-        size: The diagonal of the box around that [m].
+        size: The diagonal of the box around what is drawn at first [m].
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class Scene:
         )
         links = sorted({each.link for each in drawings.items} - {WORLD_LINK})
         self._nodes = [node_of(link) for link in links]
+        self._rows = {link: k for k, link in enumerate(links)}
         self._names = [_frame_name(cell, link) for link in links]
         self._rods = drawings.rods
         self.first_layers = _first_layers(drawings, self.layers)
@@ -89,6 +93,7 @@ class Scene:
             self._items[each.layer].append((k, each))
         self._handles: dict[Layer, list[Any]] = {}
         """Of layers that have been shown once; the others are not sent."""
+        self._poses = np.zeros((0, 4, 4))
         self._shown: Array | None = None
         self._red: frozenset[int] = frozenset()
         with server.atomic():
@@ -96,8 +101,9 @@ class Scene:
                 server.scene.add_frame(node, show_axes=False)
             self._rod_lines: Any = self._added_rods() if self._rods else None
             self.show(state)
-            self.centre, self.size = self._box(drawings, links)
-            self._add_surroundings()
+            outline = self.outline(self.first_layers)
+            self.size = max(float(np.linalg.norm(np.ptp(outline, axis=0))), 1e-3)
+            self._add_surroundings(outline)
             for layer in self.first_layers:
                 self.show_layer(layer, True)
 
@@ -106,7 +112,8 @@ class Scene:
         if not self._names:
             return
         found = poses(self.cell, state)
-        now = _positions_quaternions(np.stack([found[name] for name in self._names]))
+        self._poses = np.stack([found[name] for name in self._names])
+        now = _positions_quaternions(self._poses)
         before, self._shown = self._shown, now
         if before is None:
             moved = range(len(now))
@@ -168,39 +175,46 @@ class Scene:
             thickness_units="screen",
         )
 
-    def _box(self, drawings: Drawings, links: list[int]) -> tuple[Array, float]:
-        """Return the centre and the diagonal of the box around what is drawn."""
-        if self._shown is None:
-            self._lowest = 0.0
-            return np.zeros(3), 1.0
-        points = [self._shown[:, :3]]
-        rows = {link: k for k, link in enumerate(links)}
-        for each in drawings.items:
-            if isinstance(each.what, Surface) and each.link in rows:
-                radius = float(np.abs(each.what.vertices).max(initial=0.0))
-                if radius < LARGEST_BODY:  # not a floor
-                    at = self._shown[rows[each.link], :3]
-                    points += [[at - radius], [at + radius]]
-        together = np.concatenate(points)
-        low, high = together.min(axis=0), together.max(axis=0)
-        self._lowest = float(low[2])
-        return 0.5 * (low + high), max(float(np.linalg.norm(high - low)), 1e-3)
+    def outline(self, layers: Collection[Layer]) -> Array:
+        """Return points around what layers show of the cell [m], shape (n, 3).
 
-    def _add_surroundings(self) -> None:
+        They are corners of boxes. What reaches far, such as a floor, does not count.
+        """
+        if not len(self._poses):
+            return EMPTY
+        points = [self._poses[:, :3, 3]]
+        for each in (
+            each for layer in layers for _, each in self._items.get(layer, ())
+        ):
+            corners = _corners(each)
+            if np.abs(corners).max(initial=0.0) < LARGEST_BODY:
+                if each.link != WORLD_LINK:
+                    X = self._poses[self._rows[each.link]]
+                    corners = corners @ X[:3, :3].T + X[:3, 3]
+                points.append(corners)
+        return np.concatenate(points)
+
+    def _add_surroundings(self, outline: Array) -> None:
         """Add a grid on the ground, light, and where browsers look from at first."""
-        server, size = self.server, self.size
-        cells = 10.0 ** np.floor(np.log10(size))
-        server.scene.add_grid(
+        cells = 10.0 ** np.round(np.log10(self.size))
+        width = float(4.0 * np.ceil(self.size / cells) * cells)
+        lowest = min(0.0, float(outline[:, 2].min()))
+        self.server.scene.add_grid(
             "/grid",
-            width=4.0 * size,
-            height=4.0 * size,
+            width=width,
+            height=width,
             cell_size=float(0.1 * cells),
             section_size=float(cells),
-            position=(0.0, 0.0, min(0.0, self._lowest) - 1e-3 * size),
+            position=(0.0, 0.0, lowest - 1e-3 * self.size),
+            cell_color=GRID,
+            section_color=GRID_SECTIONS,
+            fade_distance=float(5.0 * self.size),
         )
-        camera = server.initial_camera
-        camera.look_at = tuple(self.centre.tolist())
-        camera.position = tuple((self.centre + 0.8 * size * VIEW_FROM).tolist())
+        first = fitted(outline)
+        camera = self.server.initial_camera
+        camera.fov = FIELD_OF_VIEW
+        camera.look_at = tuple(first.look_at.tolist())
+        camera.position = tuple(first.position.tolist())
 
 
 def _frame_name(cell: Workcell, link: int) -> str:
@@ -232,6 +246,26 @@ def move(
     send(_messages.SetPositionMessage(node, (x, y, z)))
     w, i, j, k = wxyz
     send(_messages.SetOrientationMessage(node, (w, i, j, k)))
+
+
+def _corners(drawing: Drawing) -> Array:
+    """Return the corners of the box around a drawing in the frame of its link."""
+    match drawing.what:
+        case Surface(vertices=points):
+            pass
+        case Lines(points=points):
+            points = points.reshape(-1, 3)
+        case Axes(length=length):
+            points = np.array([(0.0, 0.0, 0.0), (length, length, length)])
+        case _:
+            return np.zeros((0, 3))
+    if not len(points):
+        return np.zeros((0, 3))
+    sides = np.stack([points.min(axis=0), points.max(axis=0)]).astype(np.float64)
+    corners = sides[np.indices((2, 2, 2)).reshape(3, 8), [[0], [1], [2]]].T
+    R = np.array(drawing.pose.rotation)
+    found: Array = corners @ R.T + np.array(drawing.pose.position)
+    return found
 
 
 def _added(

@@ -8,6 +8,7 @@ needs parts of viser that are private; `tests/view/test_server.py` guards them.
 from __future__ import annotations
 
 import ipaddress
+import logging
 import socket
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,9 @@ FIRST_PORT: Final = 8080
 PORTS_TRIED: Final = 100
 
 _starting = Lock()
+_log = logging.getLogger(__name__)
+# A browser may open a connection in advance and never use it.
+_log.addFilter(lambda record: "handshake failed" not in record.getMessage())
 
 
 def viser_module() -> Any:
@@ -132,7 +136,7 @@ def _checked_connections(*, is_remote: bool) -> Generator[None]:
                 )
             return process_request(connection, request)
 
-        return started(*args, process_request=process, **more)
+        return started(*args, process_request=process, logger=_log, **more)
 
     module.serve = checked  # type: ignore[assignment]
     try:

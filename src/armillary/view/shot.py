@@ -1,0 +1,199 @@
+"""A picture of a cell, drawn by a browser without a window."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError, ViewError, printable, quote, unknown
+from armillary.kinematics.bound_state import bound_state, home
+from armillary.kinematics.state import State
+from armillary.model.shapes.mesh import MeshSource
+from armillary.model.workcell import Workcell
+from armillary.replaced_file import replacing
+from armillary.view.browser import Browser, hidden_browser
+from armillary.view.camera import FIELD_OF_VIEW, VIEW_FROM, Camera, fitted
+from armillary.view.kinds import Layer
+from armillary.view.server import LOOPBACK, serve, stop
+
+if TYPE_CHECKING:
+    import viser
+
+__all__ = ["shot"]
+
+Pixels = npt.NDArray[np.uint8]
+
+LARGEST: Final = 8192  # [pixels]
+PATIENCE: Final = 60.0
+"""How long the browser may take to connect, and then to draw [s]."""
+MOST_DRAWN: Final = 10
+"""How often the cell is drawn until two pictures are the same."""
+
+
+def shot(
+    cell: Workcell,
+    path: str | os.PathLike[str],
+    state: State | None = None,
+    *,
+    size: tuple[int, int] = (1280, 960),
+    look_from: npt.ArrayLike | None = None,
+    look_at: npt.ArrayLike | None = None,
+    show: Iterable[str] | None = None,
+    meshes: MeshSource | None = None,
+) -> None:
+    """Write a picture of a cell to a PNG file.
+
+    A browser of this machine draws it, Chromium or Chrome, without a window.
+
+    Args:
+        cell: What to draw.
+        path: The file to write.
+        state: Where the cell is; home by default.
+        size: Width and height [pixels].
+        look_from: The camera's position [m], shape (3,); by default all of the cell is
+            seen from the front right.
+        look_at: The middle of the picture [m], shape (3,); that of the cell by default.
+        show: The layers to draw: "visuals", "collisions", "bounding spheres",
+            "bounding boxes", "frames", "names", "joints"; by default visuals, or else
+            collisions, or else joints and frames.
+        meshes: What reads the files of its meshes; by default that of the cell.
+
+    Raises:
+        StateError: The state is not one of this cell.
+        ModelError: The size is not of a picture, or a point is not finite.
+        UnknownName: There is no such layer.
+        ViewError: viser or a browser is not installed, the browser did not answer, or
+            the folder of the file does not exist.
+    """
+    from armillary.view.session import Session  # nobody else pays for it
+
+    where = Path(path)
+    _check(where, size)
+    layers = None if show is None else frozenset(_layer(name) for name in show)
+    shown = home(cell) if state is None else bound_state(cell, state)
+    server = serve(host=LOOPBACK, port=None)
+    try:
+        session = Session(
+            cell, shown, meshes=meshes, server=server, closed=threading.Event()
+        )
+        scene = session.scene
+        chosen = scene.first_layers if layers is None else layers
+        for layer in scene.layers:
+            scene.show_layer(layer, layer in chosen)
+        outline = scene.outline(chosen)
+        camera = _camera(outline, size, look_from, look_at)
+        address = f"http://{server.get_host()}:{server.get_port()}"
+        with hidden_browser(address, size) as browser:
+            pixels = _drawn(_connected(server, browser), camera, size)
+    finally:
+        stop(server)
+    _write(where, pixels)
+
+
+def _check(path: Path, size: Any) -> None:
+    if not path.parent.is_dir():
+        raise ViewError(
+            f"{printable(str(path))}: there is no folder "
+            f"{quote(str(path.parent))} to write the picture to."
+        )
+    if not (len(size) == 2 and all(0 < each <= LARGEST for each in size)):
+        raise ModelError(
+            f"The size of a picture is a width and a height from 1 to {LARGEST} "
+            f"pixels, not {size}."
+        )
+
+
+def _layer(name: str) -> Layer:
+    try:
+        return Layer(name)
+    except ValueError:
+        raise unknown("layer", name, [*Layer]) from None
+
+
+def _camera(
+    outline: npt.NDArray[np.float64],
+    size: tuple[int, int],
+    look_from: npt.ArrayLike | None,
+    look_at: npt.ArrayLike | None,
+) -> Camera:
+    """Return the camera that was asked for; what is left open sees all of the cell."""
+    middle = None if look_at is None else _point("look_at", look_at)
+    aspect = size[0] / size[1]
+    if look_from is None:
+        return fitted(outline, view_from=VIEW_FROM, look_at=middle, aspect=aspect)
+    start = _point("look_from", look_from)
+    if middle is None:
+        middle = 0.5 * (outline.min(axis=0) + outline.max(axis=0))
+    return Camera(start, middle)
+
+
+def _point(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    point = np.asarray(value, dtype=np.float64)
+    if point.shape != (3,) or not np.isfinite(point).all():
+        raise ModelError(f"{name} is a point of three finite numbers, not {value}.")
+    return point
+
+
+def _connected(server: viser.ViserServer, browser: Browser) -> viser.ClientHandle:
+    """Return the browser as the server knows it, once it has connected."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        clients = server.get_clients()
+        if clients:
+            return next(iter(clients.values()))
+        if not browser.is_running:
+            raise ViewError(f"The browser ended at once.{browser.last_words()}")
+        time.sleep(0.05)
+    raise ViewError(
+        f"The browser did not connect within {PATIENCE:.0f} s.{browser.last_words()}"
+    )
+
+
+def _drawn(client: viser.ClientHandle, camera: Camera, size: tuple[int, int]) -> Pixels:
+    """Return the picture as soon as drawing it again changes nothing.
+
+    Meshes and textures arrive in the browser one after another.
+    """
+    width, height = size
+    before: Pixels | None = None
+    for _ in range(MOST_DRAWN):
+        try:
+            now: Pixels = client.get_render(
+                height,
+                width,
+                wxyz=np.array(camera.quaternion()),
+                position=camera.position,
+                fov=FIELD_OF_VIEW,
+                transport_format="png",
+                timeout=PATIENCE,
+            )
+        except (RuntimeError, TimeoutError) as error:
+            raise ViewError(f"The browser did not draw the cell: {error}") from error
+        if before is not None and np.array_equal(now, before):
+            return _on_white(now)
+        before = now
+        time.sleep(0.1)
+    raise ViewError(
+        f"The picture still changed after it had been drawn {MOST_DRAWN} times."
+    )
+
+
+def _on_white(pixels: Pixels) -> Pixels:
+    """Return a picture without transparency, shape (height, width, 3)."""
+    opacity = pixels[:, :, 3:] / 255.0
+    mixed = pixels[:, :, :3] * opacity + 255.0 * (1.0 - opacity)
+    return np.rint(mixed).astype(np.uint8)
+
+
+def _write(path: Path, pixels: Pixels) -> None:
+    from PIL import Image
+
+    with replacing(path) as file:
+        Image.fromarray(pixels).save(file, format="PNG", optimize=True)
