@@ -1,5 +1,5 @@
 # The commands of a checkout. Each makes the environment in .venv that it needs.
-#   make demo    install armillary and run its main job
+#   make demo    install armillary with its viewer and run its main job
 #   make test    install what the tests need and run them
 #   make lint    ruff and pyright
 #   make docs    the pages and the API reference as HTML, in site/
@@ -23,7 +23,7 @@ unexport PYTHONHOME
 help:
 	@sed -n 's/^#   //p' Makefile
 
-demo: $(VENV)/.has-demo
+demo: $(VENV)/.has-view
 	$(PY) examples/demo.py $(ARGS)
 
 test: $(VENV)/.has-test
@@ -45,15 +45,13 @@ clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist site docs/api
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# .has-demo is the package alone; .has-NAME adds the extra NAME of pyproject.toml.
+# .has-NAME is the package with the extra NAME of pyproject.toml.
 $(VENV)/.has-%: pyproject.toml
 	@$(PY) -m pip --version >/dev/null 2>&1 || { $(find-python); \
 	    echo "making $(VENV) with $$python"; "$$python" -m venv --clear $(VENV); }
-	@echo "installing armillary$(extra) in $(VENV)"
-	@$(PY) -m pip install --quiet --disable-pip-version-check --editable ".$(extra)"
+	@echo "installing armillary[$*] in $(VENV)"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	@touch $@
-
-extra = $(if $(filter-out demo,$*),[$*])
 
 # Leaves the first of $(PYTHON) that is new enough in $$python.
 define find-python

@@ -1,12 +1,15 @@
 """The main job: an arm on a track grips a part, refuses to hit a stand, follows a path.
 
-`make demo` runs this. Every figure is measured on the machine it runs on.
+`make demo` runs this. Every figure is measured on the machine it runs on. At the end
+the viewer shows the arm on its path, if there are viser, a terminal and a browser;
+`--no-view` leaves it out.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+import webbrowser
 
 import numpy as np
 
@@ -14,6 +17,7 @@ import armillary as arm
 from armillary.cli.bench import first_kernels, random_vectors, seconds
 from armillary.cli.info import described
 from armillary.collision.motion import MotionReason
+from armillary.errors import ViewError
 from armillary.ik.solution import Solution
 
 COUNT = 1_000_000
@@ -252,3 +256,28 @@ print(
 print(
     "         reached, the arm's data sheet, a million rigid poses, both tracks agree"
 )
+
+
+def show_path() -> None:
+    """Show the arm in the browser, following its path with the part, until Ctrl-C."""
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        print("\nno browser to show this in; with one, the demo ends by opening it")
+        return
+    Q = np.tile(gripped.q, (len(s) // 10, 1))
+    Q[:, :7] = answer.q[::10]
+    try:
+        viewer = cell.view(gripped)
+    except ViewError as error:
+        print(f"\n{error}")
+        return
+    with viewer:
+        viewer.play(Q, rate=50, start=gripped)
+        print(f"\nthe arm follows its path at {viewer.address}  (Ctrl-C ends this)")
+        viewer.open()
+        viewer.wait()
+
+
+if sys.stdin.isatty() and sys.stdout.isatty() and "--no-view" not in sys.argv[1:]:
+    show_path()
