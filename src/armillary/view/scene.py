@@ -6,6 +6,7 @@ paths; names from files are shown as text only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -196,19 +197,19 @@ class Scene:
 
     def _add_surroundings(self, outline: Array) -> None:
         """Add a grid on the ground, light, and where browsers look from at first."""
-        cells = 10.0 ** np.round(np.log10(self.size))
-        width = float(4.0 * np.ceil(self.size / cells) * cells)
+        section = 10.0 ** round(math.log10(self.size))
+        width = 4.0 * math.ceil(self.size / section) * section
         lowest = min(0.0, float(outline[:, 2].min()))
         self.server.scene.add_grid(
             "/grid",
             width=width,
             height=width,
-            cell_size=float(0.1 * cells),
-            section_size=float(cells),
+            cell_size=0.1 * section,
+            section_size=section,
             position=(0.0, 0.0, lowest - 1e-3 * self.size),
             cell_color=GRID,
             section_color=GRID_SECTIONS,
-            fade_distance=float(5.0 * self.size),
+            fade_distance=5.0 * self.size,
         )
         first = fitted(outline)
         camera = self.server.initial_camera
