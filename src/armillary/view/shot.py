@@ -81,7 +81,12 @@ def shot(
     server = serve(host=LOOPBACK, port=None)
     try:
         session = Session(
-            cell, shown, meshes=meshes, server=server, closed=threading.Event()
+            cell,
+            shown,
+            meshes=meshes,
+            server=server,
+            closed=threading.Event(),
+            lock=threading.RLock(),
         )
         scene = session.scene
         chosen = scene.first_layers if layers is None else layers
