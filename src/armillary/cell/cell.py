@@ -36,7 +36,6 @@ from armillary.model.rules import Rules
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import DEFAULT_RULES, Workcell
 from armillary.view import questions as viewer
-from armillary.view import shot as picture
 
 if TYPE_CHECKING:
     from armillary.collision.check import CollisionCheck
@@ -397,7 +396,7 @@ class Cell:
 
     view = asks_of_meshes(viewer.view)
     export = asks_of_meshes(viewer.export)
-    shot = asks_of_meshes(picture.shot)
+    shot = asks_of_meshes(viewer.shot)
 
     # the tree of frames
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from armillary.view.page import PageSize
     from armillary.view.viewer import Viewer
 
-__all__ = ["export", "view"]
+__all__ = ["export", "shot", "view"]
 
 
 def view(
@@ -104,5 +105,54 @@ def export(
         trajectory=trajectory,
         times=times,
         rate=rate,
+        meshes=meshes,
+    )
+
+
+def shot(
+    cell: Workcell,
+    path: str | os.PathLike[str],
+    state: State | None = None,
+    *,
+    size: tuple[int, int] = (1280, 960),
+    look_from: npt.ArrayLike | None = None,
+    look_at: npt.ArrayLike | None = None,
+    show: Iterable[str] | None = None,
+    meshes: MeshSource | None = None,
+) -> None:
+    """Write a picture of a cell to a PNG file.
+
+    A browser of this machine draws it, Chromium or Chrome, without a window.
+
+    Args:
+        cell: What to draw.
+        path: The file to write.
+        state: Where the cell is; home by default.
+        size: Width and height [pixels].
+        look_from: The camera's position [m], shape (3,); by default all of the cell is
+            seen from the front right.
+        look_at: The middle of the picture [m], shape (3,); that of the cell by default.
+        show: The layers to draw: "visuals", "collisions", "bounding spheres",
+            "bounding boxes", "frames", "names", "joints"; by default visuals, or else
+            collisions, or else joints and frames.
+        meshes: What reads the files of its meshes; by default that of the cell.
+
+    Raises:
+        StateError: The state is not one of this cell.
+        ModelError: The size is not of a picture, or a point is not finite.
+        UnknownName: There is no such layer.
+        ViewError: viser or a browser is not installed, the browser did not answer, or
+            the folder of the file does not exist.
+    """
+    from armillary.view.shot import write_shot  # nobody else pays for it
+
+    write_shot(
+        cell,
+        path,
+        home(cell) if state is None else bound_state(cell, state),
+        size=size,
+        look_from=look_from,
+        look_at=look_at,
+        show=show,
         meshes=meshes,
     )

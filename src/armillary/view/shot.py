@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ViewError, printable, quote, unknown
-from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
@@ -22,11 +21,12 @@ from armillary.view.browser import Browser, hidden_browser
 from armillary.view.camera import FIELD_OF_VIEW, VIEW_FROM, Camera, fitted
 from armillary.view.kinds import Layer
 from armillary.view.server import LOOPBACK, serve, stop
+from armillary.view.session import Session
 
 if TYPE_CHECKING:
     import viser
 
-__all__ = ["shot"]
+__all__ = ["write_shot"]
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -37,56 +37,30 @@ MOST_DRAWN: Final = 10
 """How often the cell is drawn until two pictures are the same."""
 
 
-def shot(
+def write_shot(
     cell: Workcell,
     path: str | os.PathLike[str],
-    state: State | None = None,
+    state: State,
     *,
-    size: tuple[int, int] = (1280, 960),
-    look_from: npt.ArrayLike | None = None,
-    look_at: npt.ArrayLike | None = None,
-    show: Iterable[str] | None = None,
-    meshes: MeshSource | None = None,
+    size: tuple[int, int],
+    look_from: npt.ArrayLike | None,
+    look_at: npt.ArrayLike | None,
+    show: Iterable[str] | None,
+    meshes: MeshSource | None,
 ) -> None:
-    """Write a picture of a cell to a PNG file.
-
-    A browser of this machine draws it, Chromium or Chrome, without a window.
-
-    Args:
-        cell: What to draw.
-        path: The file to write.
-        state: Where the cell is; home by default.
-        size: Width and height [pixels].
-        look_from: The camera's position [m], shape (3,); by default all of the cell is
-            seen from the front right.
-        look_at: The middle of the picture [m], shape (3,); that of the cell by default.
-        show: The layers to draw: "visuals", "collisions", "bounding spheres",
-            "bounding boxes", "frames", "names", "joints"; by default visuals, or else
-            collisions, or else joints and frames.
-        meshes: What reads the files of its meshes; by default that of the cell.
-
-    Raises:
-        StateError: The state is not one of this cell.
-        ModelError: The size is not of a picture, or a point is not finite.
-        UnknownName: There is no such layer.
-        ViewError: viser or a browser is not installed, the browser did not answer, or
-            the folder of the file does not exist.
-    """
-    from armillary.view.session import Session  # nobody else pays for it
-
+    """Write a picture of a cell to a PNG file; see `Cell.shot`."""
     where = Path(path)
     _check(where, size)
     layers = None if show is None else frozenset(_layer(name) for name in show)
-    shown = home(cell) if state is None else bound_state(cell, state)
     server = serve(host=LOOPBACK, port=None)
     try:
         session = Session(
             cell,
-            shown,
+            state,
             meshes=meshes,
             server=server,
-            closed=threading.Event(),
             lock=threading.RLock(),
+            closed=threading.Event(),
         )
         scene = session.scene
         chosen = scene.first_layers if layers is None else layers

@@ -28,6 +28,8 @@ def by_people(session: Session, call: Callable[[], None]) -> Callable[[Any], Non
         if client is None:
             return
         with session.lock:
+            if session.closed.is_set():
+                return
             try:
                 call()
             except ArmillaryError as error:
