@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import armillary as arm
-from armillary.errors import ModelError, ViewError
+from armillary.errors import ModelError, ShapeError, ViewError
 
 viser = pytest.importorskip("viser")
 
@@ -100,3 +100,17 @@ def test_a_closed_viewer_says_so() -> None:
     viewer.close()
     with pytest.raises(ViewError, match="closed"):
         viewer.show(cell.home.joints({"elbow": 1.0}))
+
+
+def test_a_cell_whose_meshes_are_all_missing_is_shown_with_a_note() -> None:
+    mesh = arm.shapes.Mesh(file="missing.stl")
+    link = arm.Link(name="base", visuals=[mesh])
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="box", links=[link])])
+    with cell.view() as viewer:
+        assert any("missing.stl" in note for note in viewer.notes)
+
+
+@pytest.mark.parametrize("motion", ["abc", [[0.0]], [], [[float("nan")] * 7], None])
+def test_a_wrong_motion_is_refused(viewer, motion: object) -> None:
+    with pytest.raises((ShapeError, ModelError), match=r"[Mm]otion"):
+        viewer.play(motion)

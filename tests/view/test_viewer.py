@@ -105,6 +105,19 @@ def test_two_browsers_show_the_same(shown: Any, browser: Any) -> None:
     other.close()
 
 
+def test_a_browser_that_was_cut_off_shows_the_present_state(shown: Any) -> None:
+    cell = arm.example("ur5e_on_oval")
+    viewer, page = shown(cell)
+    page.bring_to_front()
+    viewer.server._websock_server.disconnect_all_clients()
+    viewer.show(cell.home.joints({"elbow": 0.375}))
+    box = number_box(page, viewer, 3)
+    until(lambda: box.input_value() == "0.375")
+    box.fill("0.5")
+    box.press("Enter")
+    until(lambda: abs(viewer.state.q[3] - 0.5) < 1e-9)
+
+
 def test_grip_and_release(shown: Any) -> None:
     cell = arm.example("oval_track_cell")
     viewer, page = shown(cell)

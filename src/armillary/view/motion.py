@@ -70,7 +70,13 @@ def motion_of(
     if isinstance(motion, Sequence) and motion and isinstance(motion[0], State):
         states = [bound_state(start.cell, each) for each in cast(Any, motion)]
         return Motion(_instants(len(states), times, rate), states.__getitem__)
-    Q = np.asarray(motion, dtype=np.float64)
+    try:
+        Q = np.asarray(motion, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(
+            "A motion is an array of joint positions, a list of states or a "
+            f"Trajectory: {error}."
+        ) from error
     if Q.ndim != 2 or Q.shape[1] != len(start.q) or not len(Q):
         raise ShapeError(
             f"A motion has the shape (k, {len(start.q)}): a row of joint positions for "

@@ -224,9 +224,11 @@ def _frame_name(cell: Workcell, link: int) -> str:
 
 def _first_layers(drawings: Drawings, layers: Sequence[Layer]) -> tuple[Layer, ...]:
     """Return the layers that are shown at first."""
-    if not drawings.has_shapes:
-        return tuple(each for each in (Layer.JOINTS, Layer.FRAMES) if each in layers)
-    return (Layer.VISUALS if Layer.VISUALS in layers else Layer.COLLISIONS,)
+    if drawings.has_shapes:
+        for each in (Layer.VISUALS, Layer.COLLISIONS):
+            if each in layers:  # not where all meshes are missing
+                return (each,)
+    return tuple(each for each in (Layer.JOINTS, Layer.FRAMES) if each in layers)
 
 
 def move(
