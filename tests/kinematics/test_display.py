@@ -75,7 +75,7 @@ def test_tables_are_escaped_and_end():
 
 @pytest.mark.parametrize(
     ("name", "instead"),
-    [("dynamics", "carried"), ("plot", "tree"), ("q", "home")],
+    [("dynamics", "carried"), ("plot", "view"), ("q", "home")],
 )
 def test_what_a_cell_has_not_names_what_it_has(name: str, instead: str):
     with pytest.raises(AttributeError, match=rf"no '{name}': .*cell\.{instead}"):
