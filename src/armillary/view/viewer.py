@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import webbrowser
 from collections.abc import Callable
 from typing import Any, Final
@@ -111,10 +112,14 @@ class Viewer:
 
     def _follow(self) -> None:
         """Bring the panel in line with the state, ten times a second at most."""
-        while not self._closed.wait(PANEL_PERIOD):
+        rest = PANEL_PERIOD
+        while not self._closed.wait(rest):
             if self._session.changed.wait(1.0):
                 self._session.changed.clear()
+                start = time.monotonic()
                 self._session.draw(self._bring_in_line)
+                # Large panels leave most of the time to the scene.
+                rest = max(PANEL_PERIOD, 4.0 * (time.monotonic() - start))
 
     def _bring_in_line(self) -> None:
         for part in self._parts:

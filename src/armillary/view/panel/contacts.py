@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from functools import partial
 from typing import Any, Final
 
@@ -64,11 +65,14 @@ class Contacts:
             state = self._wanted
             if state is None:
                 continue
+            start = time.monotonic()
             try:
                 self._draw(state)
             except ArmillaryError as error:
                 nothing = frozenset[int](), list[Any](), str(error)
                 self._session.draw(partial(self._show, *nothing))
+            # Large cells leave most of the time to the scene.
+            self._session.closed.wait(2.0 * (time.monotonic() - start))
 
     def _draw(self, state: State) -> None:
         """Find the contacts of a state, paint and list them."""
