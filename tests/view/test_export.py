@@ -12,7 +12,12 @@ import pytest
 
 import armillary as arm
 from armillary.kinematics.moving_links import moving_links, poses_of_links
+from armillary.view.drawing import drawings
+from armillary.view.kinds import Layer
+from armillary.view.page_panel import PagePanel
 from armillary.view.panel.joint_sliders import postures_of
+from armillary.view.scene import Scene
+from armillary.view.server import LOOPBACK, serve, stop
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -162,6 +167,25 @@ def _wait_for(page: Page, q: Any) -> None:
 def _control(page: Page, kind: str) -> str:
     found: str = page.evaluate("(kind) => armillary.control(kind)", kind)
     return found
+
+
+def test_check_boxes_name_the_nodes_of_their_layers() -> None:
+    cell = arm.example("oval_track_cell")
+    server = serve(host=LOOPBACK, port=None)
+    try:
+        found = drawings(cell.workcell, cell.meshes)
+        scene = Scene(server, cell.workcell, found, cell.home)
+        panel = PagePanel(server, cell.workcell, cell.home, "")
+        panel.add_layers(scene)
+        for layer in scene.layers:
+            scene.show_layer(layer, True)
+        named = [box["nodes"] for box in panel.controls.values() if "nodes" in box]
+        assert len(named) == len(scene.layers) >= len(Layer) - 1
+        nodes = [node for each in named for node in each]
+        assert len(nodes) == len(set(nodes)) == len(found.items)
+        assert all(server.scene.get_handle_by_name(node) for node in nodes)
+    finally:
+        stop(server)
 
 
 def test_names_with_markup_are_text(opened: Any) -> None:

@@ -133,7 +133,7 @@ def _recorded(
         if motion is not None:
             panel.add_motion(motion)
         panel.add_joints()
-        panel.add_layers(found, scene.first_layers)
+        panel.add_layers(scene)
         gizmos = _gizmos(scene) if panel.is_moving else {}
         panel.add_gizmos(gizmos)
         panel.add_frames(cell.frame_names)

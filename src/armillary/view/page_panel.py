@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from armillary.kinematics.state import State
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import Workcell
-from armillary.view.drawing import Drawings, Layer
 from armillary.view.motion import Motion
 from armillary.view.panel.joint_sliders import OPEN_AT_FIRST, postures_of, slider_of
-from armillary.view.scene import node_of
+from armillary.view.scene import Scene
 
 if TYPE_CHECKING:
     import viser
@@ -80,15 +79,12 @@ class PagePanel:
         vector = self._gui.add_text("q", text, disabled=not self.is_moving)
         self._add(vector, "vector")
 
-    def add_layers(self, drawings: Drawings, shown: tuple[Layer, ...]) -> None:
-        """Add a check box for each layer that is drawn."""
+    def add_layers(self, scene: Scene) -> None:
+        """Add a check box for each layer that has something to show."""
         with self._gui.add_folder("Show", expand_by_default=False):
-            for layer in Layer:
-                links = sorted({x.link for x in drawings.items if x.layer == layer})
-                if links:
-                    box = self._gui.add_checkbox(layer.value, layer in shown)
-                    nodes = [f"{node_of(link)}/{layer.value}" for link in links]
-                    self._add(box, "layer", nodes=nodes)
+            for layer in scene.layers:
+                box = self._gui.add_checkbox(layer.value, layer in scene.first_layers)
+                self._add(box, "layer", nodes=scene.nodes_in(layer))
 
     def add_gizmos(self, nodes: dict[str, str]) -> None:
         """Add a check box for each gizmo: from names of frames to nodes."""

@@ -84,7 +84,7 @@ class Scene:
         links = sorted({each.link for each in drawings.items} - {WORLD_LINK})
         self._nodes = [node_of(link) for link in links]
         self._rows = {link: k for k, link in enumerate(links)}
-        self._names = [_frame_name(cell, link) for link in links]
+        self._names = [state.tree.name(link) for link in links]
         self._rods = drawings.rods
         self.first_layers = _first_layers(drawings, self.layers)
         self._items: dict[Layer, list[tuple[int, Drawing]]] = {
@@ -136,17 +136,16 @@ class Scene:
                 items = self._items[layer]
                 has_shadow = len(items) <= MOST_WITH_SHADOWS
                 self._handles[layer] = [
-                    _added(
-                        self.server,
-                        f"{node_of(each.link)}/{k}",
-                        each,
-                        has_shadow=has_shadow,
-                    )
-                    for k, each in items
+                    _added(self.server, node, each, has_shadow=has_shadow)
+                    for node, (_, each) in zip(self.nodes_in(layer), items, strict=True)
                 ]
                 self._paint(layer, self._red, self._red)
             for handle in self._handles[layer]:
                 handle.visible = is_visible
+
+    def nodes_in(self, layer: Layer) -> list[str]:
+        """Return the names of the nodes of a layer, which `show_layer` adds."""
+        return [f"{node_of(each.link)}/{k}" for k, each in self._items[layer]]
 
     def mark(self, links: frozenset[int]) -> None:
         """Paint these links red, and the others as they were."""
@@ -216,10 +215,6 @@ class Scene:
         camera.fov = FIELD_OF_VIEW
         camera.look_at = tuple(first.look_at.tolist())
         camera.position = tuple(first.position.tolist())
-
-
-def _frame_name(cell: Workcell, link: int) -> str:
-    return f"{cell.manipulators[cell.owners[link]].name}/{cell.links[link].name}"
 
 
 def _first_layers(drawings: Drawings, layers: Sequence[Layer]) -> tuple[Layer, ...]:

@@ -103,6 +103,7 @@ class Viewer:
 
         Raises:
             StateError: It is not a state of this cell.
+            ViewError: The viewer has been closed.
         """
         self._session.change(bound_state(self.cell, state))
 
@@ -149,6 +150,7 @@ class Viewer:
             ShapeError: A shape does not fit.
             ModelError: A number is not finite, or times do not ascend.
             StateError: A state is not one of this cell.
+            ViewError: The viewer has been closed.
         """
         first = self.state if start is None else bound_state(self.cell, start)
         found = motion_of(first, motion, times=times, rate=rate)
