@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from armillary.dynamics.bodies import GROUND
-from armillary.dynamics.derivative_recursion import doubled_flow
 from armillary.dynamics.mass_matrix import entries_of
 from armillary.dynamics.multibody import Multibody
 from armillary.dynamics.sparse import (
@@ -17,9 +16,7 @@ from armillary.dynamics.sparse import (
     product,
     total,
 )
-from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.ldl import Rows
-from armillary.spatial.pose import Pose
 from armillary.spatial.twist import (
     Vector6,
     add6,
@@ -27,65 +24,10 @@ from armillary.spatial.twist import (
     power,
     transform_wrench,
 )
-from armillary.spatial.vector import (
-    ZERO,
-    Number,
-    Vector3,
-    add,
-    add_rows,
-    apply,
-    cross,
-    multiply,
-    scale,
-    skew,
-    subtract_rows,
-    transpose,
-)
-from armillary.spatial.vector import Rows as Rows3
+from armillary.spatial.vector import ZERO, Number
+from armillary.spatial.velocity_inertia import VelocityInertia
 
 __all__ = ["coriolis_matrix"]
-
-
-class VelocityInertia(NamedTuple):
-    """The matrix B = [0, -[p]; 0, N] of moving bodies.
-
-    B V = V x* I V, and B + B' = V x* I - I V x, the rate of the inertia.
-
-    Attributes:
-        p: Linear momentum [kg m/s].
-        N: Shape (3, 3) [kg m^2/s].
-    """
-
-    p: Vector3
-    N: Rows3
-
-    @classmethod
-    def of(cls, inertia: SpatialInertia, V: Vector6) -> Self:
-        """Return that of a body: N = tr(D) 1 - D, D = sum of m x' x^T over its mass."""
-        x, y, z = (scale(0.5, row) for row in doubled_flow(inertia, V))
-        return cls(inertia.apply(V)[:3], (x, y, z))
-
-    def __add__(self, other: Self) -> Self:  # type: ignore[override]
-        """Return the sum; same frame."""
-        return type(self)(add(self.p, other.p), add_rows(self.N, other.N))
-
-    def apply(self, V: Vector6) -> Vector6:
-        """Return B V."""
-        return (*cross(V[3:], self.p), *apply(self.N, V[3:]))
-
-    def apply_transposed(self, V: Vector6) -> Vector6:
-        """Return B' V."""
-        own = apply(transpose(self.N), V[3:])
-        return (*ZERO, *add(cross(self.p, V[:3]), own))
-
-    def transformed(self, X_AB: Pose) -> Self:
-        """Return this, given in B, about the origin and in the axes of A."""
-        R = X_AB.rotation
-        p = apply(R, self.p)
-        turned = multiply(multiply(R, self.N), transpose(R))
-        return type(self)(
-            p, subtract_rows(turned, multiply(skew(X_AB.position), skew(p)))
-        )
 
 
 def coriolis_matrix(bodies: Multibody, qd: Sequence[Number]) -> Rows:

@@ -20,7 +20,6 @@ from armillary.spatial.twist import (
     add6,
     cross_twist,
     cross_wrench,
-    halves,
     power,
     scale6,
     transform_twist,
@@ -28,19 +27,14 @@ from armillary.spatial.twist import (
 from armillary.spatial.vector import (
     ZERO,
     Number,
-    Rows,
     Vector3,
-    add,
-    add_rows,
-    apply,
     cross,
     dot,
-    scale,
     subtract,
-    transpose,
 )
+from armillary.spatial.velocity_inertia import VelocityInertia
 
-__all__ = ["DerivativeRecursion", "doubled_flow"]
+__all__ = ["DerivativeRecursion"]
 
 
 class Change(NamedTuple):
@@ -83,56 +77,34 @@ class Behind:
 
     Attributes:
         inertia: Their inertia.
-        momentum: Twice their linear momentum p [N s].
-        flow: Twice C = tr(D) 1 - D, where D = sum of m x' x^T over their mass [N m s].
-            2 B (v, w) = (2 w x p, 2 C w), where p is the linear momentum.
+        doubled: Twice their velocity inertia, 2 B.
         wrench: What they need.
     """
 
     inertia: SpatialInertia
-    momentum: Vector3
-    flow: Rows
+    doubled: VelocityInertia
     wrench: Vector6
 
     @classmethod
     def of(cls, inertia: SpatialInertia, V: Vector6, A: Vector6) -> Behind:
         """Return a body that has a twist and a spatial acceleration."""
-        momentum = scale(2.0, inertia.apply(V)[:3])
-        wrench = inertial_wrench(inertia, V, A)
-        return cls(inertia, momentum, doubled_flow(inertia, V), wrench)
+        doubled = VelocityInertia.doubled(inertia, V)
+        return cls(inertia, doubled, inertial_wrench(inertia, V, A))
 
     def add(self, other: Behind) -> None:
         """Count another body in."""
         self.inertia += other.inertia
-        self.momentum = add(self.momentum, other.momentum)
-        self.flow = add_rows(self.flow, other.flow)
+        self.doubled += other.doubled
         self.wrench = add6(self.wrench, other.wrench)
 
     def needs(self, change: Change) -> Vector6:
         """Return the change of the wrench, seen by an observer who moves along."""
-        w = change.twist[3:]
-        B = (*cross(w, self.momentum), *apply(self.flow, w))
+        B = self.doubled.apply(change.twist)
         return add6(self.inertia.apply(change.acceleration), B)
 
     def weighed(self, S: Vector6) -> tuple[Vector6, Vector3]:
         """Return x, y: S . needs(change) = x . acceleration + y . angular twist."""
-        f, m = halves(S)
-        y = add(cross(self.momentum, f), apply(transpose(self.flow), m))
-        return self.inertia.apply(S), y
-
-
-def doubled_flow(inertia: SpatialInertia, V: Vector6) -> Rows:
-    """Return 2 C = 2 (v . h) 1 - 2 v h^T - tr(I) [w] + 2 [w] I of a body."""
-    v, w = halves(scale6(2.0, V))
-    h, I = inertia.first_moment, inertia.rotational  # noqa: E741
-    spin = scale(0.5 * (I[0][0] + I[1][1] + I[2][2]), w)
-    x, y, z = transpose((cross(w, I[0]), cross(w, I[1]), cross(w, I[2])))
-    a, b, c = v[0] * h[0], v[1] * h[1], v[2] * h[2]
-    return (
-        (b + c + x[0], x[1] + spin[2] - v[0] * h[1], x[2] - spin[1] - v[0] * h[2]),
-        (y[0] - spin[2] - v[1] * h[0], a + c + y[1], y[2] + spin[0] - v[1] * h[2]),
-        (z[0] + spin[1] - v[2] * h[0], z[1] - spin[0] - v[2] * h[1], a + b + z[2]),
-    )
+        return self.inertia.apply(S), self.doubled.apply_transposed(S)[3:]
 
 
 class DerivativeRecursion:
