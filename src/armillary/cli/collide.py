@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from armillary.cell.cell import Cell
 from armillary.cli.input import add_file, open_cell
-from armillary.cli.joints import si_factors
+from armillary.cli.motion import add_q_file, joint_rows
 from armillary.cli.options import (
     add_json,
     add_out,
@@ -25,7 +25,7 @@ from armillary.cli.options import (
 )
 from armillary.cli.result_file import result_file
 from armillary.cli.table import finite, number, table
-from armillary.cli.vectors import checked_vectors, open_vectors
+from armillary.cli.vectors import open_vectors
 from armillary.collision.check import CollisionCheck, Contact
 from armillary.errors import ModelError, printable
 from armillary.kinematics.state import State
@@ -56,7 +56,7 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
     add_file(parser)
     positions = add_state(parser)
-    positions.add_argument("--q-file", metavar="FILE", help="joint vectors, CSV or NPY")
+    add_q_file(positions)
     parser.add_argument(
         "--margin",
         metavar="M",
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
     state = chosen_state(cell, options)
     check = cell.collision(state, margin=options.margin)
     if options.q_file is not None:
-        return _many(check, state, options)
+        return _many(cell, check, state, options)
     touching = check.contacts(state.q)
     others = _others(cell, check, state, options.nearest)
     untested = list(_untested(check)) if options.untested else []
@@ -200,21 +200,18 @@ def _as_json(contact: Contact) -> dict[str, Any]:
 # a file of joint vectors
 
 
-def _many(check: CollisionCheck, state: State, options: argparse.Namespace) -> int:
+def _many(
+    cell: Cell, check: CollisionCheck, state: State, options: argparse.Namespace
+) -> int:
     summary = _Summary()
     with open_vectors(options.q_file) as vectors, ExitStack() as stack:
-        cell = Cell.of(check.cell)
-        joints = vectors.names or cell.joint_names
-        device = cell.device(joints=joints, state=state)
-        factors = si_factors(check.cell, joints) if options.degrees else 1.0
         batch = (0,) if vectors.batch is None else vectors.batch
         write: Callable[[Array], None] | None = None
         if options.out is not None:
             write = stack.enter_context(
                 result_file(options.out, batch, names=["distance"])
             )
-        for q in checked_vectors(vectors, joints, options.q_file):
-            rows = device.whole(np.atleast_2d(q * factors))
+        for rows in joint_rows(cell, state, vectors, options.q_file, options.degrees):
             if write is not None:
                 values = check.clearance(rows)
                 write(values)

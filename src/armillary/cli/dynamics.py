@@ -17,6 +17,7 @@ import numpy.typing as npt
 from armillary.cell.cell import Cell
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
+from armillary.cli.motion import add_q_file, joint_rows
 from armillary.cli.options import (
     add_json,
     add_out,
@@ -26,7 +27,7 @@ from armillary.cli.options import (
 )
 from armillary.cli.result_file import result_file
 from armillary.cli.table import comma_separated, finite, number, table
-from armillary.cli.vectors import checked_vectors, open_vectors, vector_of_text
+from armillary.cli.vectors import open_vectors, vector_of_text
 from armillary.dynamics.bodies import GROUND, Bodies
 from armillary.errors import ModelError, printable
 from armillary.kinematics.state import State
@@ -68,7 +69,7 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
     add_file(parser)
     positions = add_state(parser)
-    positions.add_argument("--q-file", metavar="FILE", help="joint vectors, CSV or NPY")
+    add_q_file(positions)
     parser.add_argument(
         "--qd", metavar="V1,V2,...", help="joint rates; else those of the state, or 0"
     )
@@ -282,9 +283,6 @@ def _many(cell: Cell, state: State, gravity: Any, options: argparse.Namespace) -
     torque = cell.gravity_torque(state=state, gravity=gravity)
     summary = _Summary(cell)
     with open_vectors(options.q_file) as vectors, ExitStack() as stack:
-        joints = vectors.names or cell.joint_names
-        device = cell.device(joints=joints, state=state)
-        factors = si_factors(cell.workcell, joints) if options.degrees else 1.0
         write: Callable[[Array], None] = _print_rows
         if options.out is not None:
             batch = (0,) if vectors.batch is None else vectors.batch
@@ -292,8 +290,8 @@ def _many(cell: Cell, state: State, gravity: Any, options: argparse.Namespace) -
             write = stack.enter_context(
                 result_file(options.out, batch, (len(names),), names=names)
             )
-        for q in checked_vectors(vectors, joints, options.q_file):
-            torques = torque(device.whole(np.atleast_2d(q * factors)))
+        for rows in joint_rows(cell, state, vectors, options.q_file, options.degrees):
+            torques = torque(rows)
             write(torques)
             summary.add(torques)
     # Without a file the rows go to stdout, and it must hold nothing else.

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from armillary.cell.cell import Cell
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
+from armillary.cli.motion import add_q_file
 from armillary.cli.options import (
     add_frame_pair,
     add_json,
@@ -47,7 +48,7 @@ def add(verbs: Any) -> None:
     add_file(parser)
     add_frame_pair(parser)
     positions = add_state(parser)
-    positions.add_argument("--q-file", metavar="FILE", help="joint vectors, CSV or NPY")
+    add_q_file(positions)
     add_json(parser)
     add_out(parser, "X.npy", "poses")
     parser.set_defaults(run=run)
