@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from armillary.errors import ModelError, quote, unknown
 from armillary.kinematics.state import State
+from armillary.model.end_effectors import end_effectors, last_link
 from armillary.model.group import Group
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD
@@ -89,7 +90,8 @@ def _part(state: State, name: str) -> Choice:
         own = (place for place, link in enumerate(links) if cell.owners[link] == k)
         active = _active(state.tree, own)
         manipulator = cell.manipulators[k]
-        return Choice(tuple(active), _base_of(manipulator), _ends_of(manipulator))
+        ends = tuple(end_effectors(manipulator) or [last_link(manipulator)])
+        return Choice(tuple(active), _base_of(manipulator), ends)
     manipulator, group = _find_group(cell, name)
     named = manipulator.group_joints(group.name)
     places = [cell.joint(f"{manipulator.name}/{joint}") for joint in named]
@@ -137,18 +139,6 @@ def _of_joints(state: State, places: list[int]) -> Choice:
     ]
     stands = [tree.frame_parent(name) or WORLD for name in outer] or [WORLD]
     return Choice(tuple(places), tree.common_frame(stands), ends)
-
-
-def _ends_of(manipulator: Manipulator) -> tuple[str, ...]:
-    """Return the end effectors of a manipulator, or else its last link."""
-    names = [
-        frame.name
-        for k in manipulator.order
-        for frame in manipulator.links[k].frames
-        if frame.end_effector
-    ]
-    last = manipulator.links[manipulator.order[-1]].name
-    return tuple(f"{manipulator.name}/{name}" for name in names or [last])
 
 
 def _between(state: State, base: str, ends: Sequence[str]) -> tuple[int, ...]:

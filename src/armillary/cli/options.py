@@ -20,6 +20,7 @@ from armillary.errors import (
 )
 from armillary.formats.files import read_bytes
 from armillary.kinematics.state import State
+from armillary.model.end_effectors import end_effectors, last_link
 from armillary.model.mount import WORLD
 
 
@@ -52,14 +53,11 @@ def chosen_frame(cell: Cell, options: argparse.Namespace) -> str:
         name: str = options.frame
         return name
     for manipulator in cell.manipulators:
-        for link in manipulator.links:
-            for frame in link.frames:
-                if frame.end_effector:
-                    return f"{manipulator.name}/{frame.name}"
+        for name in end_effectors(manipulator):
+            return name
     if not cell.manipulators:
         raise ModelError(f"Cell {quote(cell.name)} is empty; it has no frame.")
-    last = cell.manipulators[-1]
-    return f"{last.name}/{last.links[last.order[-1]].name}"
+    return last_link(cell.manipulators[-1])
 
 
 def add_state(parser: argparse.ArgumentParser) -> Any:

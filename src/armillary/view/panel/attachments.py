@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from armillary.kinematics.frame_tree import movable_bases
 from armillary.kinematics.state import State
+from armillary.model.end_effectors import frames_by_use
 from armillary.model.mount import WORLD
 from armillary.spatial.pose import IDENTITY
 from armillary.view.panel.events import by_people
-from armillary.view.panel.targets import frames_to_drag
 from armillary.view.session import Session
 
 __all__ = ["Attachments"]
@@ -20,7 +20,7 @@ class Attachments:
         """Add them, if the cell has manipulators whose bases are not fixed."""
         self._session = session
         parts = movable_bases(session.cell)
-        frames = frames_to_drag(session.cell)
+        frames = frames_by_use(session.cell)
         self._is_there = bool(parts and frames)
         if not self._is_there:
             return

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import numpy.typing as npt
 
@@ -13,12 +11,10 @@ from armillary.kinematics.state import State
 from armillary.model.mount import WORLD
 from armillary.spatial.pose import Pose
 from armillary.view.panel.events import by_people
-from armillary.view.panel.gizmo import Gizmo
+from armillary.view.panel.gizmo import NO_GIZMO, Gizmo
 from armillary.view.session import Session
 
 __all__ = ["Bases"]
-
-NONE: Final = "(no gizmo)"
 
 
 class Bases:
@@ -33,7 +29,7 @@ class Bases:
             return
         with session.server.gui.add_folder("Move a base", expand_by_default=False):
             self._name = session.server.gui.add_dropdown(
-                "manipulator", (NONE, *names), hint="Drag its gizmo in the scene."
+                "manipulator", (NO_GIZMO, *names), hint="Drag its gizmo in the scene."
             )
         self._gizmo = Gizmo(
             session, "/base", dragged=self._dragged, released=self._settle
@@ -45,7 +41,7 @@ class Bases:
         if not self._is_there:
             return
         name = self._name.value
-        is_free = name != NONE and state.parent(name) == WORLD
+        is_free = name != NO_GIZMO and state.parent(name) == WORLD
         self._gizmo.put(self._pose(name, state) if is_free else None)
 
     def _settle(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,15 @@ from armillary.spatial.pose import Pose
 from armillary.view.panel.events import by_people
 from armillary.view.session import Session
 
-__all__ = ["Gizmo"]
+__all__ = ["NO_GIZMO", "PART_OF_SCENE", "Gizmo"]
 
 Array = npt.NDArray[np.float64]
 
-PART_OF_SCENE = 0.12
+NO_GIZMO: Final = "(no gizmo)"
+"""What people choose to hide a gizmo."""
+
+PART_OF_SCENE: Final = 0.12
+"""How long its axes are, as a part of the size of the scene."""
 
 
 class Gizmo:

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from armillary.kinematics.all_frames import poses
 from armillary.kinematics.state import State
+from armillary.model.end_effectors import frames_by_use
 from armillary.model.mount import WORLD
 from armillary.spatial.pose import Pose
-from armillary.view.panel.targets import frames_to_drag
 from armillary.view.session import Session
 
 __all__ = ["PoseTable"]
@@ -27,7 +27,7 @@ class PoseTable:
         self._session = session
         gui = session.server.gui
         names = session.cell.frame_names
-        movers = frames_to_drag(session.cell) or list(names)
+        movers = frames_by_use(session.cell) or list(names)
         with gui.add_folder("Poses", expand_by_default=False):
             self._frame = gui.add_dropdown("frame", names, initial_value=movers[0])
             self._to = gui.add_dropdown("relative to", names, initial_value=WORLD)

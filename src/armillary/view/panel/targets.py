@@ -15,17 +15,17 @@ from armillary.ik.reason import Reason
 from armillary.ik.solution import Solution
 from armillary.kinematics.all_frames import pose
 from armillary.kinematics.state import State
+from armillary.model.end_effectors import frames_by_use
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 from armillary.view.panel.events import by_people
-from armillary.view.panel.gizmo import Gizmo
+from armillary.view.panel.gizmo import NO_GIZMO, Gizmo
 from armillary.view.session import Session
 
-__all__ = ["Targets", "frames_to_drag", "placed_frames"]
+__all__ = ["Targets", "placed_frames"]
 
 Array = npt.NDArray[np.float64]
 
-NONE: Final = "(no gizmo)"
 POSITION: Final = "position only"
 ROTATIONS: Final = {"full pose": "xyz", "free spin about z": "xy", POSITION: ""}
 FULL: Final = 6
@@ -40,13 +40,13 @@ class Targets:
     def __init__(self, session: Session) -> None:
         """Add the controls; the gizmo is on the first end effector."""
         self._session = session
-        names = frames_to_drag(session.cell)
+        names = frames_by_use(session.cell)
         gui = session.server.gui
         with gui.add_folder("Target", expand_by_default=bool(names)):
             self._frame = gui.add_dropdown(
                 "frame",
-                (NONE, *names),
-                initial_value=names[0] if names else NONE,
+                (NO_GIZMO, *names),
+                initial_value=names[0] if names else NO_GIZMO,
                 hint="Drag its gizmo in the scene; the joints follow.",
             )
             self._kind = gui.add_dropdown("reach", tuple(ROTATIONS))
@@ -63,7 +63,7 @@ class Targets:
     def show(self, state: State) -> None:
         """Put the gizmo on its frame."""
         frame = self._frame.value
-        is_on = frame != NONE
+        is_on = frame != NO_GIZMO
         self._gizmo.put(pose(self._session.cell, frame, state) if is_on else None)
 
     def _choose(self) -> None:
@@ -73,7 +73,7 @@ class Targets:
 
     def _prepare(self) -> None:
         frame, state = self._frame.value, self._session.state
-        if frame != NONE:
+        if frame != NO_GIZMO:
             with suppress(ArmillaryError):
                 self._solve(state, pose(self._session.cell, frame, state))
 
@@ -109,28 +109,9 @@ class Targets:
         return joints, solver(target, near=near, timeout=TIME_OF_A_STEP)
 
 
-def frames_to_drag(cell: Workcell) -> list[str]:
-    """Return the frames of manipulators with joints: end effectors, then the rest."""
-    first: list[str] = []
-    others: list[str] = []
-    for manipulator in cell.manipulators:
-        if not manipulator.joint_names:
-            continue
-        for link in manipulator.links:
-            for frame in link.frames:
-                into = first if frame.end_effector else others
-                into.append(f"{manipulator.name}/{frame.name}")
-        others += [
-            f"{manipulator.name}/{link.name}"
-            for link in reversed(manipulator.links)
-            if link.parent is not None
-        ]
-    return [*first, *others]
-
-
 def placed_frames(cell: Workcell) -> list[str]:
     """Return the frame of each manipulator with joints that people drag first."""
     found: dict[str, str] = {}
-    for name in frames_to_drag(cell):
+    for name in frames_by_use(cell):
         found.setdefault(name.partition("/")[0], name)
     return list(found.values())
