@@ -72,6 +72,12 @@ def note(ax: Any, at: Any, text: str, **style: Any) -> None:
     ax.text(*flat(at), text, **({"color": ACCENT, "fontsize": 11} | style))
 
 
+def formula(ax: Any, text: str, *, at: float, **style: Any) -> None:
+    """Write a formula below a figure, at this part of its height."""
+    centred = {"transform": ax.transAxes, "ha": "center", "family": "monospace"}
+    ax.text(0.5, at, text, **centred, **style)
+
+
 def joint_frames() -> Any:
     """Frames F and M of a joint that turns by q."""
     precursor = arm.Pose.translation(0, 0.75, 0.15) @ arm.Pose.rotation_x(-0.35)
@@ -102,10 +108,7 @@ def joint_frames() -> Any:
         "primary frame\nof the link",
         va="top",
     )
-    ax.text(
-        0.5, -0.02, "X_FM(q) = precursor @ pose(q)",
-        transform=ax.transAxes, ha="center", family="monospace",
-    )  # fmt: skip
+    formula(ax, "X_FM(q) = precursor @ pose(q)", at=-0.02)
     return figure
 
 
@@ -156,10 +159,8 @@ def dh_orders() -> Any:
         frame(ax, arm.Pose.identity(), "F")
         frame(ax, reached, "M")
         ax.set_title(title, color=GREY)
-        ax.text(
-            0.5, -0.08, " ".join(MOTIONS[name][0] for name in names),
-            transform=ax.transAxes, ha="center", family="monospace", fontsize=10,
-        )  # fmt: skip
+        shown = " ".join(MOTIONS[name][0] for name in names)
+        formula(ax, shown, at=-0.08, fontsize=10)
     return figure
 
 
@@ -232,10 +233,7 @@ def poses() -> Any:
         ax.text(*middle, f"X_{start}{end}", **style)
     for name, pose in named.items():
         frame(ax, pose, name)
-    ax.text(
-        0.5, -0.04, "X_WB = X_WA @ X_AB",
-        transform=ax.transAxes, ha="center", family="monospace",
-    )  # fmt: skip
+    formula(ax, "X_WB = X_WA @ X_AB", at=-0.04)
     return figure
 
 
