@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import armillary as arm
+from armillary.errors import ViewError
+from armillary.view.browser import browser_flags, browser_path
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
-
-FLAGS = (
-    "--no-sandbox",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The chromium of this machine, without a window."""
-    path = shutil.which("chromium")
-    if path is None:
-        pytest.skip("there is no chromium; on Debian: apt install chromium")
+    try:
+        path = browser_path()
+    except ViewError as error:
+        pytest.skip(str(error))
     api = pytest.importorskip("playwright.sync_api")
     with api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        found = playwright.chromium.launch(executable_path=path, args=browser_flags())
         yield found
         found.close()
 

@@ -13,11 +13,10 @@ from typing import IO, Final
 
 from armillary.errors import ViewError, printable
 
-__all__ = ["Browser", "hidden_browser"]
+__all__ = ["Browser", "browser_flags", "browser_path", "hidden_browser"]
 
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS: Final = (
-    "--headless",
     "--use-angle=swiftshader",
     "--enable-unsafe-swiftshader",
     "--disable-background-networking",
@@ -70,9 +69,9 @@ def hidden_browser(address: str, size: tuple[int, int]) -> Generator[Browser]:
     ):
         process = subprocess.Popen(
             [
-                _installed(),
-                *FLAGS,
-                *_sandbox(),
+                browser_path(),
+                "--headless",
+                *browser_flags(),
                 f"--user-data-dir={folder}",
                 f"--window-size={size[0]},{size[1] + 200}",  # and its frame
                 address,
@@ -87,8 +86,12 @@ def hidden_browser(address: str, size: tuple[int, int]) -> Generator[Browser]:
             _end(process)
 
 
-def _installed() -> str:
-    """Return the path of the first browser that is installed."""
+def browser_path() -> str:
+    """Return the path of the first browser that is installed.
+
+    Raises:
+        ViewError: There is none.
+    """
     for name in NAMES:
         path = shutil.which(name)
         if path is not None:
@@ -99,10 +102,10 @@ def _installed() -> str:
     )
 
 
-def _sandbox() -> tuple[str, ...]:
-    """Return the flag without which the browser refuses to run as root."""
+def browser_flags() -> tuple[str, ...]:
+    """Return the options that let it draw anywhere; root has no sandbox."""
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
-    return ("--no-sandbox",) if is_root else ()
+    return (*FLAGS, "--no-sandbox") if is_root else FLAGS
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
