@@ -22,17 +22,9 @@ from armillary.model.shapes import SHAPES, Box, Capsule, HalfSpace, Mesh, Sphere
 from armillary.model.shapes.mesh import MeshPart, MeshTexture
 from armillary.spatial.pose import Pose
 from armillary.testing.samples import random_joint
-from armillary.view.drawing import (
-    COLOURS,
-    Axes,
-    Drawing,
-    Drawings,
-    Layer,
-    Lines,
-    Surface,
-    drawings,
-)
+from armillary.view.drawing import COLOURS, drawings
 from armillary.view.joint_symbols import joint_symbol
+from armillary.view.kinds import Axes, Drawing, Drawings, Layer, Lines, Surface
 from armillary.view.surfaces import MOST_TRIANGLES, decimated
 from armillary.view.textured import glb_of
 from solids import SOLIDS

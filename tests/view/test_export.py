@@ -70,10 +70,10 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
     ]
 
 
-def test_page_plays_a_trajectory(opened: Any) -> None:
+def test_page_plays_a_motion(opened: Any) -> None:
     cell = arm.example("scara")
     Q = np.linspace(cell.home.q, 0.5 * cell.limits[1], 21)
-    page = opened(cell, trajectory=Q, rate=RATE)
+    page = opened(cell, motion=Q, rate=RATE)
     control = _control(page, "time")
     for k in (0, 7, 20):
         page.evaluate(SET, [control, k / RATE])
@@ -145,7 +145,7 @@ def test_controls_move_the_cell(opened: Any) -> None:
 def test_gizmo_moves_the_joints(opened: Any) -> None:
     cell = arm.example("irb2400")
     page = opened(cell)
-    page.get_by_text("Drag", exact=True).wait_for()
+    page.get_by_text("Target", exact=True).wait_for()
     q = np.array(cell.home.q) + 0.05
     pose = arm.Pose.from_matrix(cell.fk("tool0")(q))
     w, x, y, z = pose.quaternion()
@@ -208,7 +208,7 @@ def test_faults_raise_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(arm.errors.ArmillaryError, match="There is no folder"):
         cell.export(tmp_path / "none" / "cell.html")
     with pytest.raises(arm.errors.ArmillaryError, match="not finite"):
-        cell.export(path, trajectory=np.full((3, len(cell.joint_names)), np.nan))
+        cell.export(path, motion=np.full((3, len(cell.joint_names)), np.nan))
     monkeypatch.setitem(sys.modules, "viser", None)
     with pytest.raises(arm.errors.ArmillaryError, match=r"armillary\[view\]"):
         cell.export(path)

@@ -10,6 +10,7 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ModelError, ShapeError, ViewError
+from armillary.view.page_pack import messages_of
 
 viser = pytest.importorskip("viser")
 
@@ -114,3 +115,15 @@ def test_a_cell_whose_meshes_are_all_missing_is_shown_with_a_note() -> None:
 def test_a_wrong_motion_is_refused(viewer, motion: object) -> None:
     with pytest.raises((ShapeError, ModelError), match=r"[Mm]otion"):
         viewer.play(motion)
+
+
+@pytest.mark.parametrize(
+    ("name", "lights"), [("ur5e_on_oval", [False]), ("oval_track_cell", [])]
+)
+def test_lights_cast_no_shadows_of_cells_without_surfaces(
+    name: str, lights: list[bool]
+) -> None:
+    with arm.example(name).view() as viewer:
+        sent = messages_of(viewer.server)
+    found = [each for each in sent if each["type"] == "EnableLightsMessage"]
+    assert [each["cast_shadow"] for each in found] == lights

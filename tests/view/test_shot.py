@@ -88,8 +88,10 @@ def test_a_browser_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_what_is_asked_for_is_checked_first(tmp_path: Path):
     cell, path = arm.example("scara"), tmp_path / "a.png"
-    with pytest.raises(ViewError, match=r"there is no folder .*missing"):
+    with pytest.raises(ViewError, match=r"There is no folder .*missing"):
         cell.shot(tmp_path / "missing" / "a.png")
+    with pytest.raises(ViewError, match="is a folder; name a file in it"):
+        cell.shot(tmp_path)
     with pytest.raises(ModelError, match="from 1 to 8192"):
         cell.shot(path, size=(0, 100))
     with pytest.raises(UnknownName, match=r"no layer named 'frame'.*'frames'"):

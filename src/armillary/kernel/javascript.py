@@ -12,10 +12,13 @@ from __future__ import annotations
 import math
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
 from armillary.trace import OPS, Instruction, Program
 from armillary.trace.ops import type_truth
 
-__all__ = ["LIBRARY", "literal", "program_function"]
+__all__ = ["LIBRARY", "literal", "literals", "program_function"]
 
 RULES: Final[dict[str, str]] = {
     "add": "{} + {}",
@@ -131,6 +134,12 @@ def literal(number: float) -> str:
     if math.isinf(number):
         return "Infinity" if number > 0.0 else "-Infinity"
     return repr(float(number))
+
+
+def literals(numbers: npt.ArrayLike) -> str:
+    """Return numbers as JavaScript writes them, row by row, separated by commas."""
+    flat = np.ravel(np.asarray(numbers, np.float64))
+    return ", ".join(map(literal, flat.tolist()))
 
 
 def _constant(step: Instruction) -> str:

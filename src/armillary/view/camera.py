@@ -10,7 +10,7 @@ import numpy.typing as npt
 from armillary.errors import ModelError
 from armillary.spatial.pose import Pose
 
-__all__ = ["FIELD_OF_VIEW", "VIEW_FROM", "Camera", "fitted"]
+__all__ = ["FIELD_OF_VIEW", "Camera", "fitted"]
 
 Array = npt.NDArray[np.float64]
 

@@ -34,7 +34,6 @@ from armillary.model.workcell import IN_WORLD, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.view.joint_symbols import joint_symbol, sampled
 from armillary.view.kinds import (
-    WORLD_LINK,
     Axes,
     Drawing,
     Drawings,
@@ -42,22 +41,10 @@ from armillary.view.kinds import (
     Layer,
     Lines,
     Surface,
-    Texture,
 )
 from armillary.view.surfaces import TOLERANCE, Sketch, Surfaces, lines
 
-__all__ = [
-    "WORLD_LINK",
-    "Axes",
-    "Drawing",
-    "Drawings",
-    "Label",
-    "Layer",
-    "Lines",
-    "Surface",
-    "Texture",
-    "drawings",
-]
+__all__ = ["drawings"]
 
 Array = npt.NDArray[np.float64]
 Ranges: TypeAlias = tuple[tuple[float, float], ...]

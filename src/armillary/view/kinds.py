@@ -13,7 +13,6 @@ from armillary.model.shape import Colour
 from armillary.spatial.pose import Pose
 
 __all__ = [
-    "WORLD_LINK",
     "Axes",
     "Drawing",
     "Drawings",
@@ -24,9 +23,6 @@ __all__ = [
     "Texture",
     "What",
 ]
-
-WORLD_LINK = -1
-"""The number of the world where links are numbered."""
 
 Points = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.uint32]

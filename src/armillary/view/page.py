@@ -7,7 +7,6 @@ The page is viser's client. In place of the connection to a server, scripts of o
 from __future__ import annotations
 
 import html
-import os
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -15,14 +14,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, StateError, ViewError, quote
+from armillary.errors import ModelError, StateError
 from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD_LINK, Workcell
 from armillary.replaced_file import replacing
-from armillary.view.drawing import Drawings, drawings
+from armillary.view.drawing import drawings
+from armillary.view.kinds import Drawings
 from armillary.view.motion import Motion, motion_of
 from armillary.view.page_kinematics import UNCOMPILED, kinematics_script
 from armillary.view.page_pack import Arrays, messages_of, packed
@@ -30,7 +30,7 @@ from armillary.view.page_panel import PagePanel
 from armillary.view.panel.gizmo import PART_OF_SCENE
 from armillary.view.panel.targets import placed_frames
 from armillary.view.scene import Scene, node_of
-from armillary.view.server import serve, stop, viser_module
+from armillary.view.server import LOOPBACK, serve, stop, viser_module
 
 __all__ = ["PageSize", "write_page"]
 
@@ -68,23 +68,23 @@ class PageSize(NamedTuple):
 
 def write_page(
     cell: Workcell,
-    path: str | os.PathLike[str],
+    path: Path,
     *,
     state: State,
-    trajectory: Any,
+    motion: Any,
     times: npt.ArrayLike | None,
     rate: float | None,
     meshes: MeshSource | None,
 ) -> PageSize:
     """Write a cell in a state as one HTML file; see `Cell.export`."""
     viser = viser_module()
-    _check(cell, state, path)
-    motion = None
-    if trajectory is not None:
-        motion = motion_of(state, trajectory, times=times, rate=rate)
-        state = motion.state(0)
+    _check(cell, state)
+    played = None
+    if motion is not None:
+        played = motion_of(state, motion, times=times, rate=rate)
+        state = played.state(0)
     found = drawings(cell, meshes)
-    data = _recorded(cell, state, found, motion)
+    data = _recorded(cell, state, found, played)
     client = Path(viser.__file__).parent / "client" / "build" / "index.html"
     text = _page(
         client.read_text(encoding="utf-8"),
@@ -98,16 +98,7 @@ def write_page(
     return PageSize(len(content), _size_of_meshes(data["messages"]), found.notes)
 
 
-def _check(cell: Workcell, state: State, path: str | os.PathLike[str]) -> None:
-    folder = Path(path).parent
-    if not folder.is_dir():
-        raise ViewError(
-            f"There is no folder {quote(str(folder))} to write the page to."
-        )
-    if Path(path).is_dir():
-        raise ViewError(
-            f"{quote(str(path))} is a folder; name a file, such as cell.html."
-        )
+def _check(cell: Workcell, state: State) -> None:
     if len(cell.links) > MOST_LINKS:
         raise ModelError(
             f"A page holds up to {MOST_LINKS} links; this cell has {len(cell.links)}. "
@@ -121,7 +112,7 @@ def _recorded(
     cell: Workcell, state: State, found: Drawings, motion: Motion | None
 ) -> dict[str, Any]:
     """Return the data of a page."""
-    server = serve(host="127.0.0.1", port=None)
+    server = serve(host=LOOPBACK, port=None)
     try:
         server.gui.set_panel_label("armillary")
         scene = Scene(server, cell, found, state)
@@ -175,7 +166,7 @@ def _cell_data(
         "links": [{"node": node_of(k), **_place(moving, tree, k)} for k in drawn],
         "frames": list(frames.values()),
         "rods": [[frames[a], frames[b]] for a, b in found.rods],
-        "trajectory": None if motion is None else _trajectory(moving, motion),
+        "motion": None if motion is None else _motion(moving, motion),
     }
 
 
@@ -194,7 +185,7 @@ def _poses(moving: MovingLinks, state: State) -> Array:
     return np.asarray(found, np.float64).ravel()
 
 
-def _trajectory(moving: MovingLinks, motion: Motion) -> dict[str, Any]:
+def _motion(moving: MovingLinks, motion: Motion) -> dict[str, Any]:
     """Return the joint positions at each instant.
 
     The poses of links go with them where the page cannot compute them: it has formulas

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from armillary.errors import ModelError
 from armillary.ik.factory import solver_of
@@ -19,13 +20,14 @@ from armillary.ik.reason import Reason
 from armillary.ik.recognised_form import OTHER_ANGLES, RecognisedForm
 from armillary.ik.search_step import largest_errors, step_program
 from armillary.ik.user_form import UserForm, picked_program, verified_program
-from armillary.kernel.javascript import literal, program_function
+from armillary.kernel.javascript import literals, program_function
 from armillary.kinematics.state import State
 from armillary.model.closed_form import ClosedForm
+from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 from armillary.trace import Program
 
-__all__ = ["INVERSE_LIBRARY", "float64", "inverse_members"]
+__all__ = ["INVERSE_LIBRARY", "inverse_members"]
 
 INVERSE_LIBRARY: Final = (
     f"""\
@@ -156,7 +158,7 @@ def inverse_members(
             solver = solver_of(
                 cell,
                 name,
-                relative_to="world",
+                relative_to=WORLD,
                 joints=None,
                 state=state,
                 position="xyz",
@@ -169,12 +171,6 @@ def inverse_members(
         if solver.numeric.problem.can_search:
             found.append(f"{json.dumps(name)}: {_member(solver, f'ik{number}')}")
     return found
-
-
-def float64(values: Any) -> str:
-    """Return numbers as a new typed array of JavaScript."""
-    numbers = np.ravel(np.asarray(values, np.float64)).tolist()
-    return f"Float64Array.of({', '.join(map(literal, numbers))})"
 
 
 def _member(solver: InverseKinematics, name: str) -> str:
@@ -192,10 +188,10 @@ def _member(solver: InverseKinematics, name: str) -> str:
     parts = {
         "joints": str(list(selection.inputs)),
         "passive": str([k - count for k in selection.passive]),
-        "lower": float64(lower),
-        "upper": float64(upper),
-        "constants": float64(np.concatenate([*ends, signs, *bound])),
-        "allowed": float64(allowed),
+        "lower": _float64(lower),
+        "upper": _float64(upper),
+        "constants": _float64(np.concatenate([*ends, signs, *bound])),
+        "allowed": _float64(allowed),
         "step": program_function(step_program(problem), f"{name}Step"),
         "form": _form(solver.closed, problem, name),
     }
@@ -207,6 +203,11 @@ def _member(solver: InverseKinematics, name: str) -> str:
     )
 
 
+def _float64(values: npt.ArrayLike) -> str:
+    """Return numbers as a new typed array of JavaScript."""
+    return f"Float64Array.of({literals(values)})"
+
+
 def _form(form: RecognisedForm | UserForm | None, problem: Problem, name: str) -> str:
     """Return a closed form as an expression, `null` where there is none to print."""
 
@@ -215,10 +216,10 @@ def _form(form: RecognisedForm | UserForm | None, problem: Problem, name: str) -
 
     n = len(problem.joints)
     if isinstance(form, RecognisedForm):
-        values = ", ".join(map(float64, form.values))
+        values = ", ".join(map(_float64, form.values))
         angle = form.arm_angle_program
         shown = "null" if angle is None else printed(angle, "ArmAngle")
-        best, allowed = printed(form.best, "Best"), float64(form.allowed(TOLERANCE))
+        best, allowed = printed(form.best, "Best"), _float64(form.allowed(TOLERANCE))
         return f"recognisedForm({n}, [{values}], {allowed}, {best}, {shown})"
     if form is None or not form.compiled:
         return "null"
@@ -226,7 +227,7 @@ def _form(form: RecognisedForm | UserForm | None, problem: Problem, name: str) -
         picked = picked_program(problem, form.form)
         return f"pickedForm({n}, {printed(picked, 'Picked')})"
     bound = problem.selection.values(problem.tree)
-    values, allowed = ", ".join(map(float64, bound)), float64(squares_of(TOLERANCE))
+    values, allowed = ", ".join(map(_float64, bound)), _float64(squares_of(TOLERANCE))
     verified = printed(verified_program(problem, form.form, traced=True), "Verified")
     count = len(form.branches)
     return f"verifiedForm({n}, {count}, [{values}], {allowed}, {verified})"

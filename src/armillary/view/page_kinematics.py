@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from armillary.kernel.javascript import LIBRARY, literal
+from armillary.kernel.javascript import LIBRARY, literal, literals
 from armillary.kernel.javascript_pipeline import pipeline_function
 from armillary.kernel.pipeline import Pipeline
 from armillary.kinematics.inputs import PASSIVE
@@ -88,7 +88,7 @@ def _expression(cell: Workcell, state: State, members: list[str], before: str) -
     """Return an expression: an object with members that every cell has, and more."""
     members = [
         f"joints: [{', '.join(_joints(cell))}]",
-        f"q: {_numbers(state.q)}",
+        f"q: [{literals(state.q)}]",
         f"links: {list(moving_links(cell).links)}",
         *members,
     ]
@@ -106,10 +106,6 @@ def _joints(cell: Workcell) -> list[str]:
     ]
 
 
-def _numbers(values: object) -> str:
-    return f"[{', '.join(map(literal, np.ravel(np.asarray(values)).tolist()))}]"
-
-
 def _poses(moving: MovingLinks, state: State) -> str:
     """Return the functions `poses`, and `closeLoops`, which solvers call.
 
@@ -117,7 +113,7 @@ def _poses(moving: MovingLinks, state: State) -> str:
     """
     joints = f"const jointCount = {moving.joints};"
     if moving.count == 1:
-        still = f"const poses = (q, out) => out.set({_numbers(np.eye(4)[:3])});"
+        still = f"const poses = (q, out) => out.set([{literals(np.eye(4)[:3])}]);"
         return "\n".join([joints, still, NO_LOOPS, INVERSE_LIBRARY])
     stages, tables = moving.stages, moving.tables
     passive = len(moving.cell.joints.home) - moving.joints

@@ -11,7 +11,7 @@ from armillary.kinematics.state import State
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import Workcell
 from armillary.view.motion import Motion
-from armillary.view.panel.joint_sliders import OPEN_AT_FIRST, postures_of, slider_of
+from armillary.view.panel.joint_sliders import joint_folders, postures_of, slider_of
 from armillary.view.scene import Scene
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class PagePanel:
     ) -> None:
         """Add what the page says of itself; `note` is why its joints do not move."""
         self.controls: dict[str, dict[str, Any]] = {}
+        self._server = server
         self._gui: Any = server.gui
         self._cell, self._state = cell, state
         self.is_moving = not note
@@ -46,15 +47,15 @@ class PagePanel:
         """Add buttons that play a motion, its speed, and its time to scrub."""
         start, end = float(motion.times[0]), float(motion.times[-1])
         length = max(end - start, FINEST)
-        with self._gui.add_folder("Trajectory"):
+        with self._gui.add_folder("Motion"):
             self._add(self._gui.add_button("Play"), "play")
             self._add(self._gui.add_button("Pause"), "pause")
             speed = self._gui.add_slider(
-                "Speed", min=0.1, max=4.0, step=0.1, initial_value=1.0
+                "speed", min=0.1, max=4.0, step=0.1, initial_value=1.0
             )
             self._add(speed, "speed")
             time = self._gui.add_slider(
-                "Time [s]",
+                "time [s]",
                 min=start,
                 max=start + length,
                 step=length / 1000,
@@ -64,17 +65,10 @@ class PagePanel:
 
     def add_joints(self) -> None:
         """Add a folder for each manipulator: its postures, and a slider for a joint."""
-        names = self._cell.joint_names
-        first = 0
-        for manipulator in self._cell.manipulators:
-            count = len(manipulator.joint_names)
-            if count:
-                is_open = len(names) <= OPEN_AT_FIRST
-                with self._gui.add_folder(manipulator.name, expand_by_default=is_open):
-                    self._add_postures(manipulator)
-                    for k in range(first, first + count):
-                        self._add_joint(k)
-            first += count
+        for manipulator, joints in joint_folders(self._server, self._cell):
+            self._add_postures(manipulator)
+            for k in joints:
+                self._add_joint(k)
         text = ", ".join(map(repr, self._state.q))
         vector = self._gui.add_text("q", text, disabled=not self.is_moving)
         self._add(vector, "vector")
@@ -89,7 +83,7 @@ class PagePanel:
     def add_gizmos(self, nodes: dict[str, str]) -> None:
         """Add a check box for each gizmo: from names of frames to nodes."""
         if nodes:
-            with self._gui.add_folder("Drag"):
+            with self._gui.add_folder("Target"):
                 for name, node in nodes.items():
                     box = self._gui.add_checkbox(name, False)
                     self._add(box, "layer", nodes=[node])
@@ -98,7 +92,7 @@ class PagePanel:
         """Add the pose of a frame, which people choose."""
         with self._gui.add_folder("Pose in the world", expand_by_default=False):
             self._add(
-                self._gui.add_dropdown("Frame", frames, initial_value=frames[0]),
+                self._gui.add_dropdown("frame", frames, initial_value=frames[0]),
                 "chosen",
             )
             position = self._gui.add_text("Position [m]", "", disabled=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from armillary.errors import ViewError, quote
 from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
@@ -68,7 +70,7 @@ def export(
     path: str | os.PathLike[str],
     *,
     state: State | None = None,
-    trajectory: Any = None,
+    motion: Any = None,
     times: npt.ArrayLike | None = None,
     rate: float | None = None,
     meshes: MeshSource | None = None,
@@ -79,7 +81,7 @@ def export(
         cell: What the page shows.
         path: The file, which is replaced if it exists.
         state: Where the cell is; home by default. Attachments stay as they are here.
-        trajectory: A motion to play: joint positions, shape (k, n) [m or rad], a list
+        motion: What to play: joint positions, shape (k, n) [m or rad], a list
             of states, or a `Trajectory`.
         times: Its instants [s], ascending, shape (k,).
         rate: Its samples a second where there are no times; by default 30.
@@ -91,18 +93,19 @@ def export(
     Raises:
         StateError: The state is not one of this cell, or has numbers that are not
             finite.
-        ShapeError: The shape of the trajectory or the times does not fit.
-        ModelError: A number of the trajectory is not finite, or the cell has too many
+        ShapeError: The shape of the motion or the times does not fit.
+        ModelError: A number of the motion is not finite, or the cell has too many
             links for a page.
-        ViewError: viser is not installed, or there is no such folder.
+        ViewError: viser is not installed, the folder of the file does not exist, or the
+            path is that of a folder.
     """
     from armillary.view.page import write_page  # nobody else pays for it
 
     return write_page(
         cell,
-        path,
+        _writable(path),
         state=home(cell) if state is None else bound_state(cell, state),
-        trajectory=trajectory,
+        motion=motion,
         times=times,
         rate=rate,
         meshes=meshes,
@@ -142,13 +145,13 @@ def shot(
         ModelError: The size is not of a picture, or a point is not finite.
         UnknownName: There is no such layer.
         ViewError: viser or a browser is not installed, the browser did not answer, or
-            the folder of the file does not exist.
+            the folder of the file does not exist or the path is that of a folder.
     """
     from armillary.view.shot import write_shot  # nobody else pays for it
 
     write_shot(
         cell,
-        path,
+        _writable(path),
         home(cell) if state is None else bound_state(cell, state),
         size=size,
         look_from=look_from,
@@ -156,3 +159,14 @@ def shot(
         show=show,
         meshes=meshes,
     )
+
+
+def _writable(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file that can be written, as far as its folder shows."""
+    found = Path(path)
+    if found.is_dir():
+        raise ViewError(f"{quote(str(path))} is a folder; name a file in it.")
+    if not found.parent.is_dir():
+        folder, name = quote(str(found.parent)), quote(found.name)
+        raise ViewError(f"There is no folder {folder} to write {name} to.")
+    return found

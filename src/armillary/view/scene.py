@@ -16,12 +16,11 @@ import numpy.typing as npt
 from armillary.kernel import shared_kernel
 from armillary.kinematics.all_frames import poses
 from armillary.kinematics.state import State
-from armillary.model.workcell import Workcell
+from armillary.model.workcell import WORLD_LINK, Workcell
 from armillary.spatial.pose import Pose
 from armillary.trace import Program, trace
 from armillary.view.camera import FIELD_OF_VIEW, fitted
 from armillary.view.kinds import (
-    WORLD_LINK,
     Axes,
     Drawing,
     Drawings,
@@ -94,6 +93,9 @@ class Scene:
             self._items[each.layer].append((k, each))
         self._handles: dict[Layer, list[Any]] = {}
         """Of layers that have been shown once; the others are not sent."""
+        if not any(map(self._has_shadows, self.layers)):
+            # Shadows of nothing take most of the time of a picture.
+            server.scene.configure_default_lights(cast_shadow=False)
         self._poses = np.zeros((0, 4, 4))
         self._shown: Array | None = None
         self._red: frozenset[int] = frozenset()
@@ -134,7 +136,7 @@ class Scene:
                 if not is_visible:
                     return
                 items = self._items[layer]
-                has_shadow = len(items) <= MOST_WITH_SHADOWS
+                has_shadow = self._has_shadows(layer)
                 self._handles[layer] = [
                     _added(self.server, node, each, has_shadow=has_shadow)
                     for node, (_, each) in zip(self.nodes_in(layer), items, strict=True)
@@ -142,6 +144,13 @@ class Scene:
                 self._paint(layer, self._red, self._red)
             for handle in self._handles[layer]:
                 handle.visible = is_visible
+
+    def _has_shadows(self, layer: Layer) -> bool:
+        """Return whether a layer has surfaces, but not too many."""
+        items = self._items[layer]
+        return len(items) <= MOST_WITH_SHADOWS and any(
+            isinstance(each.what, Surface) for _, each in items
+        )
 
     def nodes_in(self, layer: Layer) -> list[str]:
         """Return the names of the nodes of a layer, which `show_layer` adds."""

@@ -1,10 +1,9 @@
-"""What is shown now: one state, the scene that shows it, and the states before it."""
+"""What a server shows now: one state, its scene, and the states before it."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from armillary.errors import ViewError
 from armillary.kinematics.state import State
@@ -13,9 +12,7 @@ from armillary.model.workcell import Workcell
 from armillary.view.drawing import drawings
 from armillary.view.history import History
 from armillary.view.scene import Scene
-
-if TYPE_CHECKING:
-    import viser
+from armillary.view.server import LOOPBACK, serve, stop
 
 __all__ = ["Session"]
 
@@ -26,13 +23,13 @@ class Session:
     Attributes:
         cell: What is shown.
         meshes: What reads the files of its meshes.
-        server: The viser server.
+        server: The viser server, which it starts.
         scene: The nodes of the cell.
         history: The states so far, to undo and redo.
         notes: What could not be drawn, or is drawn simpler than it is.
         lock: Held while the state changes.
         changed: Set when it has changed.
-        closed: Set when the server is stopped.
+        closed: Set by `close`.
     """
 
     def __init__(
@@ -41,22 +38,32 @@ class Session:
         state: State,
         *,
         meshes: MeshSource | None,
-        server: viser.ViserServer,
-        lock: threading.RLock,
-        closed: threading.Event,
+        host: str = LOOPBACK,
+        port: int | None = None,
+        insecure_remote: bool = False,
     ) -> None:
-        """Draw the cell in a state."""
+        """Start a server, as `serve` does, and draw the cell in a state."""
         self.cell = cell
         self.meshes = meshes
-        self.server = server
-        self.lock = lock
-        self.changed = threading.Event()
-        self.closed = closed
+        self.lock = threading.RLock()
+        self.changed, self.closed = threading.Event(), threading.Event()
         self.history = History(state)
-        found = drawings(cell, meshes)
-        self.notes = found.notes
-        self.scene = Scene(server, cell, found, state)
         self._watchers: list[Callable[[State], None]] = []
+        self.server = serve(host=host, port=port, insecure_remote=insecure_remote)
+        try:
+            found = drawings(cell, meshes)
+            self.notes = found.notes
+            self.scene = Scene(self.server, cell, found, state)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def address(self) -> str:
+        """Return the address to open in a browser."""
+        host = self.server.get_host()
+        shown = f"[{host}]" if ":" in host else host
+        return f"http://{shown}:{self.server.get_port()}"
 
     @property
     def state(self) -> State:
@@ -91,6 +98,13 @@ class Session:
             if not self.closed.is_set():
                 with self.server.atomic():
                     call()
+
+    def close(self) -> None:
+        """Stop the server."""
+        with self.lock:
+            if not self.closed.is_set():
+                self.closed.set()
+                stop(self.server)
 
     def on_change(self, call: Callable[[State], None]) -> None:
         """Have a function called with each state that will be shown."""

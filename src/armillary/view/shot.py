@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,15 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, ViewError, printable, quote, unknown
+from armillary.errors import ModelError, ViewError, unknown
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 from armillary.replaced_file import replacing
 from armillary.view.browser import Browser, hidden_browser
-from armillary.view.camera import FIELD_OF_VIEW, VIEW_FROM, Camera, fitted
+from armillary.view.camera import FIELD_OF_VIEW, Camera, fitted
 from armillary.view.kinds import Layer
-from armillary.view.server import LOOPBACK, serve, stop
 from armillary.view.session import Session
 
 if TYPE_CHECKING:
@@ -39,7 +36,7 @@ MOST_DRAWN: Final = 10
 
 def write_shot(
     cell: Workcell,
-    path: str | os.PathLike[str],
+    path: Path,
     state: State,
     *,
     size: tuple[int, int],
@@ -49,39 +46,24 @@ def write_shot(
     meshes: MeshSource | None,
 ) -> None:
     """Write a picture of a cell to a PNG file; see `Cell.shot`."""
-    where = Path(path)
-    _check(where, size)
+    _check(size)
     layers = None if show is None else frozenset(_layer(name) for name in show)
-    server = serve(host=LOOPBACK, port=None)
+    session = Session(cell, state, meshes=meshes)
     try:
-        session = Session(
-            cell,
-            state,
-            meshes=meshes,
-            server=server,
-            lock=threading.RLock(),
-            closed=threading.Event(),
-        )
         scene = session.scene
         chosen = scene.first_layers if layers is None else layers
         for layer in scene.layers:
             scene.show_layer(layer, layer in chosen)
         outline = scene.outline(chosen)
         camera = _camera(outline, size, look_from, look_at)
-        address = f"http://{server.get_host()}:{server.get_port()}"
-        with hidden_browser(address, size) as browser:
-            pixels = _drawn(_connected(server, browser), camera, size)
+        with hidden_browser(session.address, size) as browser:
+            pixels = _drawn(_connected(session.server, browser), camera, size)
     finally:
-        stop(server)
-    _write(where, pixels)
+        session.close()
+    _write(path, pixels)
 
 
-def _check(path: Path, size: Any) -> None:
-    if not path.parent.is_dir():
-        raise ViewError(
-            f"{printable(str(path))}: there is no folder "
-            f"{quote(str(path.parent))} to write the picture to."
-        )
+def _check(size: Any) -> None:
     if not (len(size) == 2 and all(0 < each <= LARGEST for each in size)):
         raise ModelError(
             f"The size of a picture is a width and a height from 1 to {LARGEST} "
@@ -106,7 +88,7 @@ def _camera(
     middle = None if look_at is None else _point("look_at", look_at)
     aspect = size[0] / size[1]
     if look_from is None:
-        return fitted(outline, view_from=VIEW_FROM, look_at=middle, aspect=aspect)
+        return fitted(outline, look_at=middle, aspect=aspect)
     start = _point("look_from", look_from)
     if middle is None:
         middle = 0.5 * (outline.min(axis=0) + outline.max(axis=0))

@@ -18,7 +18,6 @@ from armillary.view.motion import motion_of
 from armillary.view.panel.part import Part
 from armillary.view.panel.parts import PARTS
 from armillary.view.panel.playback import Playback
-from armillary.view.server import serve, stop
 from armillary.view.session import Session
 
 __all__ = ["Viewer"]
@@ -49,18 +48,16 @@ class Viewer:
     ) -> None:
         """Start the server and show a state; see `Cell.view`."""
         self.cell = cell
-        self._closed, self._lock = threading.Event(), threading.RLock()
-        self.server = serve(host=host, port=port, insecure_remote=insecure_remote)
+        self._session = Session(
+            cell,
+            state,
+            meshes=meshes,
+            host=host,
+            port=port,
+            insecure_remote=insecure_remote,
+        )
+        self.server, self.notes = self._session.server, self._session.notes
         try:
-            self._session = Session(
-                cell,
-                state,
-                meshes=meshes,
-                server=self.server,
-                lock=self._lock,
-                closed=self._closed,
-            )
-            self.notes = self._session.notes
             self._playback = Playback(self._session)
             self._parts: list[Part] = [
                 self._playback,
@@ -84,14 +81,12 @@ class Viewer:
     @property
     def address(self) -> str:
         """Return the address to open in a browser."""
-        host = self.server.get_host()
-        shown = f"[{host}]" if ":" in host else host
-        return f"http://{shown}:{self.server.get_port()}"
+        return self._session.address
 
     @property
     def is_closed(self) -> bool:
         """Return whether the server has been stopped."""
-        return self._closed.is_set()
+        return self._session.closed.is_set()
 
     @property
     def state(self) -> State:
@@ -114,7 +109,7 @@ class Viewer:
     def _follow(self) -> None:
         """Bring the panel in line with the state, ten times a second at most."""
         rest = PANEL_PERIOD
-        while not self._closed.wait(rest):
+        while not self._session.closed.wait(rest):
             if self._session.changed.wait(1.0):
                 self._session.changed.clear()
                 start = time.monotonic()
@@ -163,17 +158,14 @@ class Viewer:
     def wait(self) -> None:
         """Wait until `close` is called, or Ctrl-C is pressed, which closes it."""
         try:
-            while not self._closed.wait(0.5):
+            while not self._session.closed.wait(0.5):
                 pass
         except KeyboardInterrupt:
             self.close()
 
     def close(self) -> None:
         """Stop the server."""
-        with self._lock:
-            if not self._closed.is_set():
-                self._closed.set()
-                stop(self.server)
+        self._session.close()
 
     def __enter__(self) -> Viewer:
         return self

@@ -3,7 +3,7 @@
 class PageCell {
   /**
    * data: `cell` of what Python packed. kinematics: printed formulas; without `poses`
-   * the cell stands as it was exported, or as a trajectory has it.
+   * the cell stands as it was exported, or as a motion has it.
    */
   constructor(data, kinematics) {
     this.data = data;

@@ -1,4 +1,4 @@
-// A trajectory: the joint positions at a time, and a clock that plays it.
+// A motion: the joint positions at a time, and a clock that plays it.
 
 class Playback {
   /** data: `times` [s], `q`, row by row, and `poses` of links where they are baked. */

@@ -19,8 +19,8 @@ class PageServer {
       return { ...data.cell.frames.find((each) => each.name === name), node };
     });
     this.playback = null;
-    if (data.cell.trajectory) {
-      this.playback = new Playback(data.cell.trajectory, cell);
+    if (data.cell.motion) {
+      this.playback = new Playback(data.cell.motion, cell);
       this.playback.onTime = (time) => this.showTime(time);
     }
   }

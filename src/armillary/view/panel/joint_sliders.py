@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from armillary.kinematics.state import State
 from armillary.model.manipulator import Manipulator
@@ -13,7 +14,10 @@ from armillary.model.workcell import Workcell
 from armillary.view.panel.events import by_people
 from armillary.view.session import Session
 
-__all__ = ["OPEN_AT_FIRST", "JointSliders", "postures_of", "slider_of"]
+if TYPE_CHECKING:
+    import viser
+
+__all__ = ["JointSliders", "joint_folders", "postures_of", "slider_of"]
 
 STEPS: Final = {Unit.RADIAN: 1e-3, Unit.METRE: 1e-4, Unit.OTHER: 1e-3}
 WIDEST: Final = {Unit.RADIAN: 2.0 * math.pi, Unit.METRE: 10.0, Unit.OTHER: 10.0}
@@ -31,20 +35,10 @@ class JointSliders:
         self._sliders: list[Any] = []
         self._agreed: list[float] = []
         """The positions that sliders had when they last agreed with the state."""
-        cell = session.cell
-        is_open = len(cell.joint_names) <= OPEN_AT_FIRST
-        at = 0
-        for manipulator in cell.manipulators:
-            count = len(manipulator.joint_names)
-            if not count:
-                continue
-            with session.server.gui.add_folder(
-                manipulator.name, expand_by_default=is_open
-            ):
-                self._add_postures(manipulator)
-                for k in range(at, at + count):
-                    self._add_slider(k)
-            at += count
+        for manipulator, joints in joint_folders(session.server, session.cell):
+            self._add_postures(manipulator)
+            for k in joints:
+                self._add_slider(k)
 
     def show(self, state: State) -> None:
         """Move the sliders to the joint positions, but for those people move now."""
@@ -79,6 +73,20 @@ class JointSliders:
             self._session.change(state.joints(postures[chosen.value]))
 
         chosen.on_click(by_people(self._session, go))
+
+
+def joint_folders(
+    server: viser.ViserServer, cell: Workcell
+) -> Iterator[tuple[Manipulator, range]]:
+    """Yield manipulators with joints, and their numbers in q, each in a new folder."""
+    is_open = len(cell.joint_names) <= OPEN_AT_FIRST
+    end = 0
+    for manipulator in cell.manipulators:
+        joints = range(end, end + len(manipulator.joint_names))
+        end = joints.stop
+        if joints:
+            with server.gui.add_folder(manipulator.name, expand_by_default=is_open):
+                yield manipulator, joints
 
 
 def postures_of(manipulator: Manipulator) -> dict[str, dict[str, float]]:
