@@ -70,7 +70,7 @@ def export(
     path: str | os.PathLike[str],
     *,
     state: State | None = None,
-    motion: Any = None,
+    trajectory: Any = None,
     times: npt.ArrayLike | None = None,
     rate: float | None = None,
     meshes: MeshSource | None = None,
@@ -81,7 +81,7 @@ def export(
         cell: What the page shows.
         path: The file, which is replaced if it exists.
         state: Where the cell is; home by default. Attachments stay as they are here.
-        motion: What to play: joint positions, shape (k, n) [m or rad], a list
+        trajectory: A motion to play: joint positions, shape (k, n) [m or rad], a list
             of states, or a `Trajectory`.
         times: Its instants [s], ascending, shape (k,).
         rate: Its samples a second where there are no times; by default 30.
@@ -105,7 +105,7 @@ def export(
         cell,
         _writable(path),
         state=home(cell) if state is None else bound_state(cell, state),
-        motion=motion,
+        motion=trajectory,
         times=times,
         rate=rate,
         meshes=meshes,
