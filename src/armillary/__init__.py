@@ -12,7 +12,8 @@
 subclass of `Joint` with a method `pose(q)` is a joint of your own, and
 `armillary.testing.check_joint` checks it. `Closure` and `Rod` close
 loops of links. `SearchOptions` says how long inverse kinematics searches, `Reason` and
-`RateReason` why an answer is what it is. All errors are in `errors` and derive from
+`RateReason` why an answer is what it is. `tasks` and
+`Obstacles` are for controllers. All errors are in `errors` and derive from
 `ArmillaryError`.
 """
 
@@ -49,6 +50,8 @@ from armillary.spatial.pose import Pose
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
+    from armillary.control import tasks
+    from armillary.control.obstacles import Obstacles
     from armillary.formats.diagnostic import Report
     from armillary.ik.reason import RateReason, Reason
     from armillary.kernel.search import SearchOptions
@@ -76,6 +79,7 @@ __all__ = [
     "Manipulator",
     "Mechanism",
     "Mount",
+    "Obstacles",
     "OutOfReach",
     "Pose",
     "Posture",
@@ -94,9 +98,11 @@ __all__ = [
     "save",
     "scripted",
     "shapes",
+    "tasks",
 ]
 
 _LATER = {  # imported on first use, so that importing armillary stays quick
+    "Obstacles": "armillary.control.obstacles",
     "RateReason": "armillary.ik.reason",
     "Reason": "armillary.ik.reason",
     "SearchOptions": "armillary.kernel.search",
@@ -113,6 +119,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         value = version("armillary")
+    elif name == "tasks":
+        value = import_module("armillary.control.tasks")
     elif name in _LATER:
         value = getattr(import_module(_LATER[name]), name)
     else:

@@ -23,6 +23,7 @@ LAYERS = (
     ("model",),
     ("kinematics", "scripts"),
     ("ik", "collision", "dynamics"),
+    ("control",),
     ("view",),
     ("cell", "formats", "shapes"),
     ("testing",),

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from armillary.cell import device, differential_drive, tree_text
 from armillary.cell.methods import asks, asks_of_meshes, edits, edits_with_meshes
 from armillary.collision import check, pairs, violations, with_collisions
+from armillary.control import questions as control
 from armillary.dynamics import quantities, simulation
 from armillary.dynamics import questions as dynamics
 from armillary.kinematics import (
@@ -200,6 +201,11 @@ class Cell:
         return self.workcell.velocity_limits
 
     @property
+    def acceleration_limits(self) -> Array:
+        """Return the greatest accelerations, shape (n,) [m/s^2 or rad/s^2]."""
+        return self.workcell.joints.acceleration_limits
+
+    @property
     def effort_limits(self) -> Array:
         """Return the greatest forces or torques, shape (n,) [N or N m]."""
         return self.workcell.effort_limits
@@ -344,6 +350,8 @@ class Cell:
         return differential_of(
             self.workcell, names, (position, rotation), joints, state, limits
         )
+
+    controller = asks(control.controller)
 
     # one state at a time
 

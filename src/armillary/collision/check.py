@@ -101,6 +101,8 @@ class CollisionCheck:
         rules: What replaces the rules of the cell, or None.
         pairs: The pairs of links that are tested.
         margin: Links nearer than this count as touching [m].
+        tables: The shapes of those links, and their pairs.
+        placed: Where the shapes are in the links that move.
     """
 
     cell: Workcell
@@ -108,8 +110,8 @@ class CollisionCheck:
     rules: Rules | None
     pairs: Pairs
     margin: float
-    _tables: CheckTables
-    _placed: Placed
+    tables: CheckTables
+    placed: Placed
     _moving: MovingLinks
     _exact: ExactMeshes | None
     _again: partial[CollisionCheck]
@@ -125,6 +127,11 @@ class CollisionCheck:
 
     def __deepcopy__(self, memo: object) -> CollisionCheck:
         return self
+
+    @property
+    def is_exact(self) -> bool:
+        """Return whether meshes are treated by their triangles."""
+        return self._exact is not None
 
     def __call__(self, q: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Return whether links touch or are nearer than the margin.
@@ -173,7 +180,7 @@ class CollisionCheck:
     def _quick(self) -> Kernel | None:
         """Return the kernel that decides single rows, if there is one."""
         can = (
-            self._moving.is_compiled and len(self._tables.links) > 0 and not self._exact
+            self._moving.is_compiled and len(self.tables.links) > 0 and not self._exact
         )
         return self._kernel("touching") if can else None
 
@@ -210,7 +217,7 @@ class CollisionCheck:
         found = np.full((len(Q), len(self.pairs)), np.inf)
         for rows, X in self._blocks(Q):
             values = self._all_values(X)
-            found[rows] = np.minimum.reduceat(values, self._tables.starts, axis=1)
+            found[rows] = np.minimum.reduceat(values, self.tables.starts, axis=1)
         return found.reshape(*batch, len(self.pairs))
 
     def gradients(self, q: npt.ArrayLike) -> Array:
@@ -229,7 +236,7 @@ class CollisionCheck:
             ShapeError: `q` has another shape.
         """
         (Q,), batch = self._rows(q=q)
-        starts, count = self._tables.starts, len(self.pairs)
+        starts, count = self.tables.starts, len(self.pairs)
         found = np.zeros((len(Q), count, Q.shape[1]))
         for rows, X in self._blocks(Q):
             values = self._all_values(X)
@@ -237,7 +244,7 @@ class CollisionCheck:
             nearest = np.stack([np.argmin(each, axis=1) for each in spans], axis=1)
             nearest += starts
             found[rows] = gradients(
-                self._tables, self._placed, self.state, Q[rows], X, nearest, self._exact
+                self.tables, self.placed, self.state, Q[rows], X, nearest, self._exact
             )
             is_nan = np.isnan(np.take_along_axis(values, nearest, axis=1))
             found[rows][is_nan] = np.nan
@@ -267,8 +274,8 @@ class CollisionCheck:
         if not len(self.pairs):
             return []
         most = self.margin if within is None else number_of("distance", within)
-        tables, X = self._tables, self._poses(Q)
-        near = tables.near(self._placed, X[0], most)
+        tables, X = self.tables, self._poses(Q)
+        near = tables.near(self.placed, X[0], most)
         if not len(near):
             return []
         which, starts = tables.shapes_of(near)
@@ -281,7 +288,7 @@ class CollisionCheck:
             if not span[at] > most:
                 pair = int(which[first + at])
                 found.append(
-                    contact_of(tables, self._placed, k, pair, X[0], self._exact)
+                    contact_of(tables, self.placed, k, pair, X[0], self._exact)
                 )
         return sorted(found, key=nearest_first)
 
@@ -314,7 +321,7 @@ class CollisionCheck:
             reason = np.full(len(Q0), MotionReason.CONTACT, np.int8)
         elif step is not None:
             fraction, reason = sampled(self, Q0, Q1, step)
-        elif not len(self._tables.links):
+        elif not len(self.tables.links):
             fraction = np.ones(len(Q0))
             reason = np.full(len(Q0), MotionReason.FREE, np.int8)
         else:
@@ -327,17 +334,17 @@ class CollisionCheck:
     @cached_property
     def _prover(self) -> MotionProver:
         return MotionProver(
-            self._tables,
+            self.tables,
             self._moving,
             self.state,
-            self._placed,
+            self.placed,
             self.margin,
             self._extent,
         )
 
     def _answers(self, asked: Question, Q: Array) -> Array:
         """Return the answers of a kernel about pairs that move: (n, joints) -> (n,)."""
-        if not len(self._tables.links):
+        if not len(self.tables.links):
             known, unknown = (
                 (0.0, UNDECIDED) if asked == "touching" else (np.inf, np.nan)
             )
@@ -353,23 +360,23 @@ class CollisionCheck:
         return kept(self, asked, lambda: self._made(asked))
 
     def _made(self, asked: Question) -> Kernel:
-        moving, state, placed = self._moving, self.state, self._placed
+        moving, state, placed = self._moving, self.state, self.placed
         precision = double_precision(moving, self._extent)
         if asked == "touching":
-            pairs = self._tables.pairs
+            pairs = self.tables.pairs
             precision = precision_of(moving, state, pairs, placed, self._extent)
-        return self._tables.kernel(moving, state, placed, asked, self.margin, precision)
+        return self.tables.kernel(moving, state, placed, asked, self.margin, precision)
 
     @cached_property
     def _extent(self) -> float:
         X = self._poses(np.array([self.state.q]))[0]
-        return self._tables.extent(self._placed, X)
+        return self.tables.extent(self.placed, X)
 
     def _least(self, Q: Array, enough: float | None = None) -> Array:
         """Return the least distance of all pairs, or only which side of `enough`."""
         if self._exact:
             blocks = (X for _, X in self._blocks(Q))
-            found = [self._exact.least(self._placed, X, enough) for X in blocks]
+            found = [self._exact.least(self.placed, X, enough) for X in blocks]
             return np.concatenate([np.zeros(0), *found])
         least = np.minimum(self._answers("clearance", Q), self._constant)
         left = np.flatnonzero(np.isnan(least))
@@ -384,12 +391,12 @@ class CollisionCheck:
         The pair with the least bound comes first; others follow if they may be nearer.
         The depth of some pairs is an upper bound, so all that may overlap are wanted.
         """
-        table, together = self._tables.pairs, self._tables.together
+        table, together = self.tables.pairs, self.tables.together
         if not len(together):
             return np.inf
         X = self._poses(np.array([self.state.q]))
         rows = np.zeros_like(together)
-        bounds = table.bounds(self._placed, X, rows, together)
+        bounds = table.bounds(self.placed, X, rows, together)
         order = np.argsort(bounds)
         least = np.inf
         for which in (order[:1], order[1:]):
@@ -400,7 +407,7 @@ class CollisionCheck:
 
     def _all_values(self, X: Array) -> Array:
         """Return the distances of all pairs of shapes: (n, f, 3, 4) -> (n, k)."""
-        count = len(self._tables.pairs.pairs)
+        count = len(self.tables.pairs.pairs)
         rows = np.repeat(np.arange(len(X)), count)
         return self._values(X, rows, np.tile(np.arange(count), len(X))).reshape(
             -1, count
@@ -408,11 +415,11 @@ class CollisionCheck:
 
     def _values(self, X: Array, rows: Indices, which: Indices) -> Array:
         """Return the distances of pairs of shapes, NaN where a pose has NaN."""
-        table = self._tables.pairs
+        table = self.tables.pairs
         if self._exact:
-            return self._exact.values(self._placed, X, rows, which)
-        values = table.distances(self._placed, X, rows, which, "value")
-        bounds = table.bounds(self._placed, X, rows, which)
+            return self._exact.values(self.placed, X, rows, which)
+        values = table.distances(self.placed, X, rows, which, "value")
+        bounds = table.bounds(self.placed, X, rows, which)
         return np.where(np.isnan(bounds), np.nan, values)
 
     def _rows(self, **given: npt.ArrayLike) -> tuple[list[Array], tuple[int, ...]]:
@@ -427,7 +434,7 @@ class CollisionCheck:
         """Yield some rows at a time with poses of all links; nothing without pairs."""
         if not len(self.pairs):
             return
-        per_row = max(self._moving.count, len(self._tables.pairs.pairs))
+        per_row = max(self._moving.count, len(self.tables.pairs.pairs))
         step = max(1, BLOCK // per_row)
         for start in range(0, len(Q), step):
             rows = slice(start, start + step)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from armillary.collision.distance.depth import RECORDS
 from armillary.collision.distance.pair_kernel import (
+    Asked,
     ValueAsked,
     called_pipeline,
     rows_kernel,
@@ -160,7 +161,7 @@ class Kind:
         return found
 
     def callees(
-        self, placed: Placed, asked: ValueAsked, dtype: np.dtype[Any], lanes: int
+        self, placed: Placed, asked: Asked, dtype: np.dtype[Any], lanes: int
     ) -> Callees:
         """Return the code of all pairs, to be called with poses of their links."""
         pipeline, m = called_pipeline(*self.forms, asked), len(self.pairs)

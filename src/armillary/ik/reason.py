@@ -48,6 +48,13 @@ class RateReason(Ending):
     `SINGULAR` that a part of the twist lies where the joints cannot go at this pose, or
     only by moving in what the tasks above have claimed; `UNFINISHED` that the
     computation was cut short: what it gives is within the limits, but not the best.
+
+    Of a controller, `AVOIDING` says that motion gives way to what it keeps away from,
+    and `BLOCKED` that nothing is left of it: a local minimum, out of which a planner
+    leads. Of what it guarantees, `BRAKING` says that a joint cannot stop before its
+    limit, `PUSHED` that an obstacle comes faster than one can give way, and `INSIDE`
+    that links or obstacles are nearer than the margin already; they do not approach
+    further.
     """
 
     MET = 0, "met"
@@ -55,3 +62,8 @@ class RateReason(Ending):
     LIMITS = 2, "slowed by the limits of joints"
     UNFINISHED = 3, "cut short: within the limits, but not the best"
     INVALID = 4, "not finite"
+    AVOIDING = 5, "giving way to what is near"
+    BLOCKED = 6, "blocked by what is near: no progress is left"
+    BRAKING = 7, "braking: a limit is too near to stop before it"
+    PUSHED = 8, "pushed: something comes nearer faster than one can give way"
+    INSIDE = 9, "nearer than the margin already"

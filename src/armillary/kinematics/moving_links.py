@@ -35,7 +35,17 @@ from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Number
 from armillary.trace import Port, Program, trace
 
-__all__ = ["POSES", "FixedTo", "MovingLinks", "moving_links", "poses_of_links"]
+__all__ = [
+    "LIFTED",
+    "LIFTS",
+    "POSES",
+    "SETTING",
+    "FixedTo",
+    "MovingLinks",
+    "lift",
+    "moving_links",
+    "poses_of_links",
+]
 
 POSES: Final = "poses"
 """The column of the poses of moving links in the world, shape (n, 3, 4)."""
@@ -65,6 +75,7 @@ class MovingLinks:
         links: Their numbers in the cell, -1 for the world.
         count: How many there are, with the world.
         joints: How many joints q has.
+        released: The tree of the cell, with movable bases at the origin of the world.
         is_compiled: Whether stages compute their poses; otherwise `POSES` is an input,
             made by `interpreted`.
     """
@@ -73,7 +84,7 @@ class MovingLinks:
         """Find the links; the program is traced when it is needed."""
         self.cell = cell
         tree = Tree.of(cell)
-        self._released = tree.released()
+        self.released = tree.released()
         moving = [k for k, drives in enumerate(tree.drives) if drives]
         self.links = (WORLD_LINK, *moving)
         self.count = len(self.links)
@@ -121,7 +132,7 @@ class MovingLinks:
         """Return the tables that the stages read."""
         if not self.is_compiled:
             return ()
-        found = list(passive_tables(self.cell, self._selection))
+        found = list(passive_tables(self.cell, self.selection))
         if self._bases:
             found += [
                 Table(
@@ -146,15 +157,15 @@ class MovingLinks:
         """Return the stages from the column `q` to `POSES`; NaN where none is known."""
         if self._program is None:
             return ()
-        found: list[Stage] = [*passive_stages(self.cell, self._selection)]
+        found: list[Stage] = [*passive_stages(self.cell, self.selection)]
         if not self._bases:
             return (*found, self._program)
         poses = {"carrier": (3, 4), "mounting": (3, 4), "lifted": (3, 4)}
-        lift = trace(_lift, name="lift", outputs=("lifted",), **poses)
+        lifted = trace(lift, name="lift", outputs=("lifted",), **poses)
         return (
             *found,
             Each(SETTING, (self._program,)),
-            Each(LIFTS, (Each(LIFTED, (lift,), within="carried"),)),
+            Each(LIFTS, (Each(LIFTED, (lifted,), within="carried"),)),
         )
 
     def records(self, state: State) -> dict[str, Mapping[str, Any]]:
@@ -162,9 +173,9 @@ class MovingLinks:
         found: dict[str, Mapping[str, Any]] = {}
         if not self.is_compiled:
             return found
-        if self._selection.passive:
+        if self.selection.passive:
             branch = branch_of(state) or home_branch(self.cell)
-            needed = self.cell.loop_system.needed(self._selection.passive)
+            needed = self.cell.loop_system.needed(self.selection.passive)
             found |= branch.tables(needed)
         if not self._bases:
             return found
@@ -197,7 +208,7 @@ class MovingLinks:
         Raises:
             NotCompiled: A script that cannot be compiled moves a closed loop.
         """
-        if self._selection.passive:
+        if self.selection.passive:
             raise NotCompiled(
                 "The poses of this cell cannot be compiled, because of a script or its "
                 "size; loops are solved for in compiled code only."
@@ -210,8 +221,14 @@ class MovingLinks:
             row[:] = [X.matrix()[:3] for X in found]
         return poses
 
+    @property
+    def has_bases(self) -> bool:
+        """Return whether a base that may move carries some of them."""
+        return bool(self._bases)
+
     @cached_property
-    def _selection(self) -> Inputs:
+    def selection(self) -> Inputs:
+        """Return what programs of poses take: all joints, and movable bases."""
         n, every = len(self.cell.joint_names), range(len(self.cell.joints.home))
         home = self.cell.joints.home
         return Inputs(tuple(every[:n]), home, (), self._bases, tuple(every[n:]))
@@ -229,7 +246,7 @@ class MovingLinks:
             ]
 
         program = program_of(
-            equations, self._released, self._selection, name="links", output=POSES
+            equations, self.released, self.selection, name="links", output=POSES
         )
         return None if isinstance(program, PythonProgram) else program
 
@@ -270,6 +287,7 @@ def _compiled(moving: MovingLinks, dtype: str) -> CompiledPipeline:
     return compile_pipeline(pipeline, dtype=dtype)
 
 
-def _lift(carrier: Any, mounting: Any, lifted: Any) -> Any:
+def lift(carrier: Any, mounting: Any, lifted: Any) -> Any:
+    """Return the pose of a link on a base that another link carries."""
     X = Pose.from_matrix(carrier) @ Pose.from_matrix(mounting)
     return (X @ Pose.from_matrix(lifted)).matrix()[:3]

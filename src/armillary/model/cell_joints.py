@@ -207,8 +207,24 @@ class CellJoints:
 
         Each is that of a joint itself; what couplings and loops pass on is not in it.
         """
-        links = [self._links[k] for k in self.links]
-        return read_only(np.array([link.limits.effort for link in links], np.float64))
+        return self._of_each("effort")
+
+    @cached_property
+    def accelerations(self) -> Array:
+        """Return the greatest accelerations of all joints, passive ones last.
+
+        [m/s^2 or rad/s^2]. As for efforts, each is that of a joint itself.
+        """
+        return self._of_each("acceleration")
+
+    @property
+    def acceleration_limits(self) -> Array:
+        """Return the greatest accelerations of the joints of q."""
+        return self.accelerations[: self.system.count]
+
+    def _of_each(self, limit: str) -> Array:
+        found = [getattr(self._links[k].limits, limit) for k in self.links]
+        return read_only(np.array(found, np.float64))
 
 
 def _is_called(name: str, wanted: str) -> bool:

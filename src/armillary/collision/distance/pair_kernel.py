@@ -144,7 +144,8 @@ def _compiled(
 def called_pipeline(a: Primitive, b: Primitive, asked: Asked) -> Pipeline:
     """Return what is called for pairs of shapes like two, in an order that is listed.
 
-    It takes the poses of both links as columns, shape (3, 4), and returns the value.
+    It takes the poses of both links as columns, shape (3, 4), and returns the value, or
+    value, gap, points and normal.
     """
     return _pipeline(form_of(a), form_of(b), asked, False, "called")
 
@@ -161,7 +162,8 @@ def _pipeline(
     is_full, has_rows = asked == "all", sizes == "rows"
     poses: dict[str, tuple[int, ...]] = {"X_AB": (4, 4)}
     if is_full or sizes in {"rows", "called"}:
-        poses = dict.fromkeys(("X_A", "X_B"), (4, 4) if is_full else (3, 4))
+        is_whole = is_full and sizes != "called"
+        poses = dict.fromkeys(("X_A", "X_B"), (4, 4) if is_whole else (3, 4))
     results: Mapping[str, tuple[int, ...]] = RESULTS if is_full else {"value": ()}
     own: dict[str, tuple[int, ...]] = {}
     if sizes != "alone":

@@ -1,0 +1,1 @@
+"""Position control: tasks and constraints in, joint motion out."""

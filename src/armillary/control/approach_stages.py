@@ -1,0 +1,347 @@
+"""The stages that write rows which keep pairs of shapes apart.
+
+The distance d of two shapes changes as n' (v_b - v_a) of their nearest points, with n
+from a to b. It may fall by no more than `pace` times the room that is left, d - margin:
+so it never passes the margin, and can be stopped before it while all joints brake.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from armillary.collision.check_stages import program
+from armillary.control.obstacles import OBSTACLE
+from armillary.kernel.pipeline import Call, Each, Stage, When
+from armillary.kinematics.moving_twists import MovingTwists
+from armillary.spatial.ldl import inner
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import (
+    Number,
+    Vector3,
+    add,
+    cross,
+    dot,
+    norm,
+    scale,
+    subtract,
+    three,
+)
+from armillary.trace import Port
+from armillary.trace.functions import maximum, minimum, select, sqrt
+
+__all__ = ["NO_PAIRS", "approach_stages"]
+
+POSE: Final = (3, 4)
+VECTOR: Final = (3,)
+
+AWAY: Final = 0.1
+"""Greatest speed at which pairs nearer than the margin are pushed apart [m/s]."""
+
+NO_PAIRS: Final = 1e30
+"""The least distance where no pair is tested [m]."""
+
+RESULTS: Final = (
+    Port("value", ()),
+    Port("gap", ()),
+    Port("points", (2, 3)),
+    Port("normal", VECTOR),
+)
+
+
+def approach_stages(
+    twists: MovingTwists, *, has_pairs: bool, has_obstacles: bool
+) -> tuple[Stage, ...]:
+    """Return the stages that write rows, and `least` and `nearest`.
+
+    They read `speeds`, how fast each joint may become, `pace` and `margin`.
+
+    Args:
+        twists: Of the moving links.
+        has_pairs: Whether there are pairs of links.
+        has_obstacles: Whether there are obstacles.
+    """
+    c, n = len(twists.joints), twists.moving.joints
+    V = (6, twists.columns)
+    common = {"pace": (), "margin": ()}
+    known = {"least": (), "nearest": ()}
+    found: list[Stage] = [program(_begin, "least nearest", margin=())]
+    if has_pairs:
+        near = {"speeds": (n,), **common, "least": ()}
+        row = {**common, **known}
+        found += [
+            Each(
+                "bodies",
+                (program(_centre, "body", body_pose=POSE, body_centre=VECTOR),),
+            ),
+            Each(
+                "pairs",
+                (
+                    program(
+                        _may_matter,
+                        "pair_near wanted",
+                        centre_a=VECTOR,
+                        centre_b=VECTOR,
+                        radii=(),
+                        pair_rates=(n,),
+                        **near,
+                    ),
+                    When(
+                        "wanted",
+                        (
+                            Call("distance", ("X_A", "X_B"), RESULTS),
+                            program(
+                                lambda *given: _pair_row(c, *given),
+                                "pair_row least nearest",
+                                X_A=POSE,
+                                X_B=POSE,
+                                twists_a=V,
+                                twists_b=V,
+                                value=(),
+                                points=(2, 3),
+                                normal=VECTOR,
+                                pair_number=(),
+                                **row,
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+        ]
+    if has_obstacles:
+        near = {"speeds": (n,), **common, "least": ()}
+        placed = {"end_a": VECTOR, "end_b": VECTOR}
+        found.append(
+            Each(
+                "rods",
+                (
+                    program(
+                        _place,
+                        "end_a end_b",
+                        rod_pose=POSE,
+                        rod_a=VECTOR,
+                        rod_b=VECTOR,
+                    ),
+                    Each(
+                        "meetings",
+                        (
+                            program(
+                                _may_meet,
+                                "meeting_near wanted",
+                                **placed,
+                                rod_radius=(),
+                                rod_rates=(n,),
+                                obstacle=(OBSTACLE,),
+                                **near,
+                            ),
+                            When(
+                                "wanted",
+                                (
+                                    program(
+                                        lambda *given: _meeting_row(c, *given),
+                                        "meeting_row least nearest",
+                                        rod_pose=POSE,
+                                        rod_twists=V,
+                                        **placed,
+                                        rod_radius=(),
+                                        obstacle=(OBSTACLE,),
+                                        meeting_number=(),
+                                        **common,
+                                        **known,
+                                    ),
+                                ),
+                            ),
+                        ),
+                        within="of_rod",
+                    ),
+                ),
+            )
+        )
+    return tuple(found)
+
+
+def _begin(margin: Any) -> Any:
+    return NO_PAIRS + 0.0 * margin, -1.0
+
+
+def _centre(body_pose: Any, body_centre: Any) -> Any:
+    return Pose.from_matrix(body_pose) @ three(body_centre)
+
+
+def _may_matter(
+    centre_a: Any,
+    centre_b: Any,
+    radii: Any,
+    pair_rates: Any,
+    speeds: Any,
+    pace: Any,
+    margin: Any,
+    least: Any,
+) -> Any:
+    """Return whether a pair can come too near, and whether its distance is wanted."""
+    between = norm(subtract(three(centre_a), three(centre_b)))
+    return _matters(between - radii, pair_rates, speeds, pace, margin, least)
+
+
+def _matters(
+    bound: Number, rates: Any, speeds: Any, pace: Any, margin: Any, least: Any
+) -> Any:
+    """Return that from a lower bound of the distance."""
+    fastest = inner(list(rates), list(speeds))
+    room = maximum(bound - margin, 0.0)
+    is_near = select(fastest < pace * room, 0.0, 1.0)
+    so_far = select(least < 0.0, 0.0, least)
+    return [is_near], select(bound < so_far, 1.0, is_near)
+
+
+def _pair_row(  # noqa: PLR0913, PLR0917
+    c: int,
+    X_A: Any,
+    X_B: Any,
+    twists_a: Any,
+    twists_b: Any,
+    value: Any,
+    points: Any,
+    normal: Any,
+    number: Any,
+    pace: Any,
+    margin: Any,
+    least: Any,
+    nearest: Any,
+) -> Any:
+    n = three(normal)
+    moved = [
+        b - a
+        for a, b in zip(
+            _along(X_A, twists_a, three(points[0]), n),
+            _along(X_B, twists_b, three(points[1]), n),
+            strict=True,
+        )
+    ]
+    return _finished(c, moved, 0.0, value, number, pace, margin, least, nearest)
+
+
+def _along(X: Any, twists: Any, point: Vector3, n: Vector3) -> list[Number]:
+    """Return the velocity of a point of a link along a direction, by each column."""
+    origin = three([X[k][3] for k in range(3)])
+    moment = cross(subtract(point, origin), n)
+    wrench = [*n, *moment]
+    return [
+        sum((f * row[j] for f, row in zip(wrench, twists, strict=True)), 0.0)
+        for j in range(len(twists[0]))
+    ]
+
+
+def _finished(  # noqa: PLR0913, PLR0917
+    c: int,
+    moved: list[Number],
+    drift: Number,
+    value: Number,
+    number: Number,
+    pace: Number,
+    margin: Number,
+    least: Number,
+    nearest: Number,
+) -> Any:
+    """Return a row a x >= b with what b is made of, and the least distance so far.
+
+    Behind a come b, by how much the distance rises without x [m/s], and the room [m].
+    """
+    rest = drift + (moved[c] if len(moved) > c else 0.0)
+    room = value - margin
+    limit = 0.0 - pace * room
+    wanted = select(room < 0.0, minimum(limit, AWAY), limit) - rest
+    is_less = value < least
+    return (
+        [*moved[:c], wanted, rest, room],
+        select(is_less, value, least),
+        select(is_less, number, nearest),
+    )
+
+
+def _place(rod_pose: Any, rod_a: Any, rod_b: Any) -> Any:
+    X = Pose.from_matrix(rod_pose)
+    return X @ three(rod_a), X @ three(rod_b)
+
+
+def _may_meet(  # noqa: PLR0913, PLR0917
+    end_a: Any,
+    end_b: Any,
+    rod_radius: Any,
+    rod_rates: Any,
+    obstacle: Any,
+    speeds: Any,
+    pace: Any,
+    margin: Any,
+    least: Any,
+) -> Any:
+    a, b = three(end_a), three(end_b)
+    p, q = three(obstacle[:3]), three(obstacle[3:6])
+    own, other = norm(subtract(b, a)), norm(subtract(q, p))
+    middle = scale(0.5, subtract(add(a, b), add(p, q)))
+    bound = norm(middle) - 0.5 * (own + other) - rod_radius - obstacle[9]
+    speed = norm(three(obstacle[6:9]))
+    fastest = [*rod_rates, 1.0]
+    return _matters(bound, fastest, [*speeds, speed], pace, margin, least)
+
+
+def _meeting_row(  # noqa: PLR0913, PLR0917
+    c: int,
+    rod_pose: Any,
+    rod_twists: Any,
+    end_a: Any,
+    end_b: Any,
+    rod_radius: Any,
+    obstacle: Any,
+    number: Any,
+    pace: Any,
+    margin: Any,
+    least: Any,
+    nearest: Any,
+) -> Any:
+    a, b = three(end_a), three(end_b)
+    p, q = three(obstacle[:3]), three(obstacle[3:6])
+    on_a, on_b = _nearest(a, b, p, q)
+    between = subtract(on_a, on_b)
+    square = dot(between, between)
+    is_apart = square > 1e-20
+    length = sqrt(select(is_apart, square, 1.0))
+    sideways = cross(subtract(b, a), subtract(q, p))
+    n = three(
+        [
+            select(is_apart, x / length, y)
+            for x, y in zip(between, _direction(sideways), strict=True)
+        ]
+    )
+    value = select(is_apart, length, 0.0) - rod_radius - obstacle[9]
+    moved = _along(rod_pose, rod_twists, on_a, n)
+    drift = 0.0 - dot(three(obstacle[6:9]), n)
+    return _finished(c, moved, drift, value, number, pace, margin, least, nearest)
+
+
+def _direction(a: Vector3) -> Vector3:
+    """Return a unit vector along one, z where it is none."""
+    square = dot(a, a)
+    is_any = square > 1e-20
+    length = sqrt(select(is_any, square, 1.0))
+    return three(
+        [select(is_any, x / length, z) for x, z in zip(a, (0.0, 0.0, 1.0), strict=True)]
+    )
+
+
+def _nearest(a: Vector3, b: Vector3, p: Vector3, q: Vector3) -> tuple[Vector3, Vector3]:
+    """Return the nearest points of two segments (Ericson 2005, section 5.1.9)."""
+    u, v, w = subtract(b, a), subtract(q, p), subtract(a, p)
+    uu, uv, vv = dot(u, u), dot(u, v), dot(v, v)
+    uw, vw = dot(u, w), dot(v, w)
+    along, across = maximum(uu, 1e-30), maximum(vv, 1e-30)
+    flat = uu * vv - uv * uv
+    is_flat = flat > 1e-12 * uu * vv
+    s = select(is_flat, (uv * vw - vv * uw) / select(is_flat, flat, 1.0), 0.5)
+    s = _part(s)
+    t = _part((uv * s + vw) / across)
+    s = _part((uv * t - uw) / along)
+    return add(a, scale(s, u)), add(p, scale(t, v))
+
+
+def _part(x: Number) -> Number:
+    return minimum(maximum(x, 0.0), 1.0)

@@ -1,0 +1,371 @@
+"""Controllers: from where a cell is and what it is to do, to rates for the next step.
+
+A step is one kernel: poses and twists of links, what tasks ask for, bounds of rates,
+the distances of pairs, the best rates within all that, and how much of them is safe.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.check import CollisionCheck
+from armillary.control.approach import Approach
+from armillary.control.mass_task import MASSES, mass_records
+from armillary.control.obstacles import OBSTACLE, Obstacles
+from armillary.control.rate_bounds import ENDLESS
+from armillary.control.step import Step, StepLayout
+from armillary.control.step_pipeline import step_pipeline
+from armillary.control.task_parts import TaskStages
+from armillary.control.task_stages import task_records, task_stages
+from armillary.control.tasks import Posture, Task
+from armillary.errors import ModelError, ShapeError, printable, quote, unknown
+from armillary.kernel import Kernel
+from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
+from armillary.kinematics.bound_state import bound_state, home
+from armillary.kinematics.kernels import Joints, selection_of
+from armillary.kinematics.moving_links import moving_links
+from armillary.kinematics.moving_twists import MovingTwists
+from armillary.kinematics.state import State
+from armillary.model.fields import kept
+from armillary.model.workcell import Workcell
+
+__all__ = ["CONFLICTS", "Controller", "Options", "controller_of"]
+
+Array = npt.NDArray[np.float64]
+CONFLICTS: Final = ("bend",)
+
+MOST_JOINTS: Final = 48
+"""Joints that a controller can move: code grows with their third power."""
+
+SLOTS: Final = (16, 64, 256)
+"""Room for obstacles; more of them than before compile other code."""
+
+
+class Options(NamedTuple):
+    """Numbers and choices of a controller; see `Cell.controller`."""
+
+    limits: bool
+    velocity: Any
+    acceleration: Any
+    conflict: str
+    rate: float
+    approach: float
+    damping: float
+
+
+def controller_of(
+    cell: Workcell,
+    tasks: Any,
+    avoid: Any,
+    options: Options,
+    joints: Joints,
+    state: State | None,
+) -> Controller:
+    """Return the controller of a cell; see `Cell.controller`."""
+    if options.conflict not in CONFLICTS:
+        raise unknown("way out of a conflict", options.conflict, CONFLICTS)
+    for name in ("rate", "approach", "damping"):
+        number: Any = getattr(options, name)
+        if not (isinstance(number, (int, float)) and 0.0 < number < math.inf):
+            raise ModelError(
+                f"{name}= is a finite number above 0, not {printable(repr(number))}."
+            )
+    bound = home(cell) if state is None else bound_state(cell, state)
+    if avoid is not None:
+        _check_avoid(cell, bound, avoid)
+    chosen = selection_of(cell, joints).inputs
+    if not chosen:
+        raise ModelError("There is no joint to move: joints= names none.")
+    if len(chosen) > MOST_JOINTS:
+        raise ModelError(
+            f"A controller moves at most {MOST_JOINTS} joints; here are {len(chosen)}. "
+            "Name fewer by joints=: the others move as qd says."
+        )
+    several = _as_list(tasks)
+    listed = [tasks] if several is None else several
+    if not listed:
+        raise ModelError("A controller needs a task, such as tasks.Frame('tool0').")
+    moving = moving_links(cell)
+    twists = kept(
+        moving, ("twists", chosen), lambda: MovingTwists(moving, tuple(chosen))
+    )
+    stages = tuple(task_stages(task, k, twists) for k, task in enumerate(listed))
+    numbers = _Numbers.of(cell, options)
+    return Controller(
+        cell=cell,
+        state=bound,
+        tasks=tuple(listed),
+        joints=tuple(cell.joint_names[k] for k in chosen),
+        avoid=avoid,
+        numbers=numbers,
+        twists=twists,
+        stages=stages,
+        is_single=several is None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Numbers:
+    """Numbers of a controller.
+
+    Attributes:
+        lower: Least positions of all joints [m or rad], shape (n,).
+        upper: Greatest.
+        velocity: Greatest rates.
+        acceleration: Greatest changes of rates.
+        dt: The length of a step [s].
+        pace: The greatest part of a room that may be lost per second [1/s].
+        damping: Its square.
+    """
+
+    lower: Array
+    upper: Array
+    velocity: Array
+    acceleration: Array
+    dt: float
+    pace: float
+    damping: float
+
+    @classmethod
+    def of(cls, cell: Workcell, options: Options) -> _Numbers:
+        n = len(cell.joint_names)
+        lower, upper = cell.limits
+        if not options.limits:
+            lower, upper = np.full(n, -np.inf), np.full(n, np.inf)
+        most = _per_joint(cell, "velocity", options.velocity, cell.velocity_limits)
+        change = _per_joint(
+            cell, "acceleration", options.acceleration, cell.joints.acceleration_limits
+        )
+        return cls(
+            lower,
+            upper,
+            most,
+            np.clip(change, 1e-9, ENDLESS),
+            1.0 / options.rate,
+            min(options.approach, 0.5 * options.rate),
+            options.damping * options.damping,
+        )
+
+
+def _per_joint(cell: Workcell, name: str, given: Any, default: Array) -> Array:
+    n = len(cell.joint_names)
+    if given is None:
+        return default
+    try:
+        array = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"{name}= is one number, or one for each joint.") from None
+    if array.shape not in {(), (n,)}:
+        raise ShapeError(
+            f"{name}= is one number, or has the shape ({n},), one for each joint of "
+            f"the cell; not {array.shape}."
+        )
+    if not (array > 0.0).all():
+        raise ModelError(f"{name}= is above 0 for each joint, not {given!r}.")
+    return np.broadcast_to(array, (n,))
+
+
+def _check_avoid(cell: Workcell, state: State, avoid: Any) -> None:
+    if not isinstance(avoid, CollisionCheck):
+        raise ModelError(
+            "avoid= takes a collision check, such as cell.collision(margin=0.01), not "
+            f"{printable(repr(avoid))}."
+        )
+    if avoid.cell is not cell and avoid.cell != cell:
+        raise ModelError(
+            f"The collision check to avoid is of another cell, "
+            f"{quote(avoid.cell.name)}: make it of this one."
+        )
+    if avoid.state != state and bound_state(cell, avoid.state).tree != state.tree:
+        raise ModelError(
+            "The collision check to avoid is of another state; give both the same: "
+            "cell.controller(..., state=state, avoid=cell.collision(state))."
+        )
+    if avoid.is_exact:
+        raise ModelError(
+            "A controller avoids meshes by their hulls; make the check without exact."
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Controller:
+    """Rates for the next step; call it with q, qd and targets.
+
+    Threads may share it.
+
+    Attributes:
+        cell: What moves.
+        state: Whose attachments, moved bases and branch of closed loops count.
+        tasks: What the motion is to achieve.
+        joints: Names of the joints that it moves.
+        avoid: The pairs that it keeps apart, if any.
+    """
+
+    cell: Workcell
+    state: State
+    tasks: tuple[Task, ...]
+    joints: tuple[str, ...]
+    avoid: CollisionCheck | None
+    numbers: _Numbers
+    twists: MovingTwists
+    stages: tuple[TaskStages, ...]
+    is_single: bool
+
+    def __repr__(self) -> str:
+        names = ", ".join(type(task).__name__ for task in self.tasks)
+        return f"<controller of {len(self.joints)} joints: {names}>"
+
+    def __call__(
+        self,
+        q: npt.ArrayLike,
+        qd: npt.ArrayLike,
+        targets: Any,
+        *,
+        obstacles: Obstacles | None = None,
+    ) -> Step:
+        """Find the rates of the next step.
+
+        Batches broadcast: rows are cells that know nothing of each other.
+
+        Args:
+            q: Where all joints are [m or rad], shape (..., n).
+            qd: Their rates [m/s or rad/s], those of the step before; (..., n).
+            targets: A target for each task, in their order: see `armillary.tasks` for
+                its shape, and (...) before it. None for a posture stands for the
+                positions in `state`. Where a controller was made of one task alone, its
+                target alone.
+            obstacles: What else is to be avoided.
+
+        Raises:
+            ShapeError: A shape does not fit, or there are too few targets.
+            ModelError: There are obstacles, and `avoid` is None.
+        """
+        given = [q, qd, *self._targets(targets)]
+        count = slots = 0
+        if obstacles is not None:
+            numbers = self._obstacles(obstacles)
+            count = numbers.shape[-2]
+            slots = next((s for s in SLOTS if s >= count), 0)
+            if count:
+                given.append(_padded(numbers, slots))
+        kernel = self._kernel(slots if count else 0, count)
+        answer = kernel(*given)
+        return Step(answer, self._layout(slots if count else 0))
+
+    def _targets(self, targets: Any) -> list[Any]:
+        listed = [targets] if self.is_single else _as_list(targets)
+        if listed is None or len(listed) != len(self.tasks):
+            names = ", ".join(type(task).__name__ for task in self.tasks)
+            raise ShapeError(
+                f"targets= is a list of {len(self.tasks)}, one for each task: {names}."
+            )
+        return [
+            self.state.q
+            if target is None and isinstance(task, Posture)
+            else _target(task, target)
+            for task, target in zip(self.tasks, listed, strict=True)
+        ]
+
+    def _obstacles(self, obstacles: Any) -> Array:
+        if self.avoid is None:
+            raise ModelError(
+                "Obstacles are avoided by the links of a collision check: give "
+                "avoid=cell.collision(margin=0.01)."
+            )
+        if not isinstance(obstacles, Obstacles):
+            raise ModelError(
+                "obstacles= takes Obstacles, such as Obstacles.spheres(centres, radii),"
+                f" not {printable(repr(obstacles))}."
+            )
+        found = obstacles.numbers
+        if found.shape[-2] > SLOTS[-1]:
+            raise ModelError(
+                f"There are {found.shape[-2]} obstacles; a step takes {SLOTS[-1]}."
+            )
+        return found
+
+    def _layout(self, slots: int) -> StepLayout:
+        return kept(
+            self,
+            ("layout", slots),
+            lambda: StepLayout(
+                self.cell, self._approach(slots), tuple(self.twists.joints)
+            ),
+        )
+
+    def _approach(self, slots: int) -> Approach:
+        return kept(
+            self,
+            ("approach", slots),
+            lambda: Approach(self.twists, self.avoid, slots),
+        )
+
+    def _kernel(self, slots: int, count: int) -> Kernel:
+        return kept(self, ("kernel", slots, count), lambda: self._made(slots, count))
+
+    def _made(self, slots: int, count: int) -> Kernel:
+        code, approach = self._code(slots), self._approach(slots)
+        tables, callees = approach.records(code.native.dtype, code.native.lanes, count)
+        tables |= self.twists.records(self.state)
+        tables["settings"] = self._settings
+        if any(found.tables for found in self.stages):
+            tables[MASSES] = mass_records(self.twists, self.state)
+        return code(tables, callees)
+
+    def _code(self, slots: int) -> CompiledPipeline:
+        approach = self._approach(slots)
+
+        def made() -> CompiledPipeline:
+            return compile_pipeline(step_pipeline(self.twists, self.stages, approach))
+
+        return made()
+
+    @cached_property
+    def _settings(self) -> Mapping[str, Any]:
+        own, chosen = self.numbers, list(self.twists.joints)
+        found: dict[str, Any] = {
+            "lower": [own.lower[chosen]],
+            "upper": [own.upper[chosen]],
+            "velocity": [own.velocity[chosen]],
+            "acceleration": [own.acceleration[chosen]],
+            "dt": [own.dt],
+            "most_pace": [own.pace],
+            "damping": [own.damping],
+            "margin": [0.0 if self.avoid is None else self.avoid.margin],
+        }
+        weights = [weight for each in self.stages for weight in each.weights]
+        if weights:
+            most = max(weights)
+            found["weights"] = [weights]
+            found["judged"] = [[weight >= 0.01 * most for weight in weights]]
+        rate = 1.0 / own.dt
+        for each in self.stages:
+            found |= task_records(each, self.twists, self.state, rate)
+        return found
+
+
+def _as_list(given: Any) -> list[Any] | None:
+    """Return a list or a tuple as a list; None for anything else."""
+    return list(cast(Any, given)) if isinstance(given, (list, tuple)) else None
+
+
+def _target(task: Task, target: Any) -> Any:
+    if target is None:
+        raise ShapeError(f"A task {type(task).__name__} needs a target, not None.")
+    return target
+
+
+def _padded(numbers: Array, slots: int) -> Array:
+    """Return numbers of obstacles in as many slots as there are; empty ones hold 0."""
+    if numbers.shape[-2] == slots:
+        return numbers
+    found = np.zeros((*numbers.shape[:-2], slots, OBSTACLE))
+    found[..., : numbers.shape[-2], :] = numbers
+    return found

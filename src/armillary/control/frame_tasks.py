@@ -1,0 +1,242 @@
+"""What tasks of frames ask of rates: their rows, from poses and twists of links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from armillary.collision.check_stages import program
+from armillary.control import tasks
+from armillary.control.task_parts import (
+    PlacedFrame,
+    Rows,
+    TaskStages,
+    by_rows,
+    without_others,
+)
+from armillary.errors import ModelError, quote
+from armillary.kernel.tables import Field, index, reals
+from armillary.kinematics.moving_links import POSES
+from armillary.kinematics.moving_twists import TWISTS, MovingTwists
+from armillary.kinematics.state_twist import chosen_axes
+from armillary.spatial.ldl import inner
+from armillary.spatial.pose import Pose
+from armillary.spatial.rotation import log
+from armillary.spatial.vector import (
+    Number,
+    Vector3,
+    apply,
+    cross,
+    dot,
+    multiply,
+    scale,
+    subtract,
+    three,
+    transpose,
+)
+from armillary.trace.functions import maximum, minimum, sqrt
+
+__all__ = ["of_axis", "of_frame", "of_position", "of_view"]
+
+POSE: Final = (3, 4)
+VECTOR: Final = (3,)
+TINY: Final = 1e-300
+MASSES: Final = "masses"
+
+Columns = Sequence[Sequence[Number]]
+Records = Mapping[str, Any]
+
+
+def _placed_fields(k: int) -> tuple[Field, ...]:
+    return tuple(
+        field
+        for name in ("", "base_")
+        for field in (
+            index(f"{name}pose_{k}", POSES),
+            index(f"{name}twists_{k}", TWISTS),
+            reals(f"{name}offset_{k}", POSE),
+        )
+    )
+
+
+def _relative(a: Sequence[Vector3], b: Sequence[Vector3]) -> list[Vector3]:
+    return [subtract(x, y) for x, y in zip(a, b, strict=True)]
+
+
+def of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
+    """Return the stages of a task of a pose, the k-th."""
+    position = chosen_axes(task.position, "position")
+    rotation = chosen_axes(task.rotation, "rotation")
+    if not any(position + rotation):
+        raise ModelError("A task must ask for a direction or a rotation.")
+    axes = task.relative_to if task.axes is None else task.axes
+    if axes not in {task.frame, task.relative_to}:
+        raise ModelError(
+            f"axes= of a task is its frame, {quote(task.frame)}, or what it is "
+            f"relative to, {quote(task.relative_to)}; not {quote(axes)}."
+        )
+    in_frame = axes == task.frame
+
+    def rows(
+        frame: PlacedFrame, base: PlacedFrame, target: Any, gain: Any, most: Any
+    ) -> Rows:
+        goal = base.pose @ Pose.from_matrix(target)
+        R = (frame if in_frame else base).pose.rotation
+        found = Rows([], [])
+        if any(position):
+            at, to = frame.pose.position, goal.position
+            moves = _relative(frame.linear(at), base.linear(to))
+            _add(found, moves, subtract(to, at), R, position, gain, most[0])
+        if any(rotation):
+            turn = multiply(goal.rotation, transpose(frame.pose.rotation))
+            moves = _relative(frame.angular, base.angular)
+            _add(found, moves, log(turn), R, rotation, gain, most[1])
+        return found
+
+    count = sum(position) + sum(rotation)
+    given = {f"most_{k}": (2,)}
+    weights = (task.weight,) * sum(position)
+    weights += (task.weight * task.rotation_weight,) * sum(rotation)
+    return _stagesof_frames(task, k, twists, rows, (4, 4), count, given, weights)
+
+
+def of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStages:
+    """Return the stages of a task of a position, the k-th."""
+    chosen = chosen_axes(task.axes, "axes")
+    if not any(chosen):
+        raise ModelError("A task of a position must ask for a coordinate.")
+
+    def rows(
+        frame: PlacedFrame, base: PlacedFrame, target: Any, gain: Any, most: Any
+    ) -> Rows:
+        at, to = frame.pose.position, base.pose @ three(target)
+        moves = _relative(frame.linear(at), base.linear(to))
+        found = Rows([], [])
+        R = base.pose.rotation
+        _add(found, moves, subtract(to, at), R, chosen, gain, most[0])
+        return found
+
+    given = {f"most_{k}": (2,)}
+    weights = (task.weight,) * sum(chosen)
+    return _stagesof_frames(task, k, twists, rows, VECTOR, len(weights), given, weights)
+
+
+def of_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskStages:
+    """Return the stages of a task of a direction, the k-th."""
+
+    def rows(
+        frame: PlacedFrame, base: PlacedFrame, target: Any, gain: Any, axis: Any
+    ) -> Rows:
+        a = frame.pose.rotate(axis)
+        to = base.pose.rotate(_unit(three(target)))
+        moves = [
+            subtract(cross(v, a), cross(w, to))
+            for v, w in zip(frame.angular, base.angular, strict=True)
+        ]
+        return Rows(by_rows(moves), list(scale(gain, subtract(to, a))))
+
+    return _of_direction(task, k, twists, rows)
+
+
+def of_view(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
+    """Return the stages of a task to look at a point, the k-th."""
+
+    def rows(
+        frame: PlacedFrame, base: PlacedFrame, target: Any, gain: Any, axis: Any
+    ) -> Rows:
+        a, at = frame.pose.rotate(axis), frame.pose.position
+        to = base.pose @ three(target)
+        ray = subtract(to, at)
+        length = sqrt(maximum(dot(ray, ray), TINY))
+        d = scale(1.0 / length, ray)
+        moves: list[Vector3] = []
+        slides = _relative(base.linear(to), frame.linear(at))
+        for w, v in zip(frame.angular, slides, strict=True):
+            across = subtract(v, scale(dot(v, d), d))
+            moves.append(subtract(cross(w, a), scale(1.0 / length, across)))
+        return Rows(by_rows(moves), list(scale(gain, subtract(d, a))))
+
+    return _of_direction(task, k, twists, rows)
+
+
+def _of_direction(task: Any, k: int, twists: MovingTwists, rows: Any) -> TaskStages:
+    axis = np.asarray(task.axis, np.float64)
+    if axis.shape != VECTOR or not (np.isfinite(axis).all() and axis.any()):
+        raise ModelError(
+            f"axis= is three finite numbers that are not all 0, not {task.axis!r}."
+        )
+    weights = (task.weight,) * 3
+    given = {f"axis_{k}": VECTOR}
+    return _stagesof_frames(task, k, twists, rows, VECTOR, 3, given, weights)
+
+
+def _stagesof_frames(
+    task: Any,
+    k: int,
+    twists: MovingTwists,
+    rows: Any,
+    target: tuple[int, ...],
+    count: int,
+    given: Mapping[str, tuple[int, ...]],
+    weights: tuple[float, ...],
+) -> TaskStages:
+    """Return the stages of a task of a frame.
+
+    rows: Takes the frame, what it is relative to, the target, the gain, and `given`.
+    """
+    cell = twists.moving.cell
+    for name in (task.frame, task.relative_to):
+        cell.frame(name)
+    V = (6, twists.columns)
+    inputs: dict[str, tuple[int, ...]] = {}
+    for name in ("", "base_"):
+        inputs |= {
+            f"{name}pose_{k}": POSE,
+            f"{name}twists_{k}": V,
+            f"{name}offset_{k}": POSE,
+        }
+    inputs |= {f"target_{k}": target, f"gain_{k}": (), **given}
+
+    def equations(*values: Any) -> Any:
+        frame, base = PlacedFrame.of(*values[:3]), PlacedFrame.of(*values[3:6])
+        return without_others(rows(frame, base, *values[6:]), twists)
+
+    made = program(equations, f"rows_{k} wanted_{k}", **inputs)
+    fields = (*_placed_fields(k), reals(f"gain_{k}"))
+    fields += tuple(reals(name, shape) for name, shape in given.items())
+    return TaskStages(
+        task=task,
+        number=k,
+        target=target,
+        fields=fields,
+        stages=(made,),
+        weights=weights,
+    )
+
+
+def _add(
+    found: Rows,
+    moves: Sequence[Vector3],
+    error: Vector3,
+    axes: Any,
+    chosen: Sequence[bool],
+    gain: Number,
+    most: Number,
+) -> None:
+    """Add rows of a vector, in some of its coordinates along axes."""
+    back = transpose(axes)
+    error = apply(back, error)
+    parts = [x if counts else 0.0 for x, counts in zip(error, chosen, strict=True)]
+    length = sqrt(maximum(inner(parts, parts), TINY))
+    pace = minimum(gain, most / length)
+    columns = [apply(back, move) for move in moves]
+    for i, counts in enumerate(chosen):
+        if counts:
+            found.rows.append([column[i] for column in columns])
+            found.wanted.append(pace * error[i])
+
+
+def _unit(a: Vector3) -> Vector3:
+    return scale(1.0 / sqrt(maximum(dot(a, a), TINY)), a)

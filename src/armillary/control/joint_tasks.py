@@ -1,0 +1,108 @@
+"""What tasks of joint positions ask of rates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from armillary.collision.check_stages import program
+from armillary.control import tasks
+from armillary.control.task_parts import (
+    TaskStages,
+    joint_indices,
+)
+from armillary.errors import ModelError, quote
+from armillary.ik.objective import gradient
+from armillary.kernel.tables import reals
+from armillary.kinematics.moving_twists import MovingTwists
+from armillary.spatial.ldl import inner
+from armillary.spatial.vector import (
+    Number,
+)
+
+__all__ = ["of_coupling", "of_function", "of_posture"]
+
+
+def of_posture(task: tasks.Posture, k: int, twists: MovingTwists) -> TaskStages:
+    """Return the stages of a task of a posture, the k-th."""
+    joint_indices(twists, task.joints)
+    c, n = len(twists.joints), twists.moving.joints
+
+    def equations(q: Any, target: Any, gain: Any, counts: Any) -> Any:
+        pull = [gain * (target[j] - q[j]) for j in twists.joints]
+        return list(counts), pull
+
+    inputs = {"q": (n,), f"target_{k}": (n,), f"gain_{k}": (), f"counts_{k}": (c,)}
+    return TaskStages(
+        task=task,
+        number=k,
+        target=(n,),
+        fields=(reals(f"gain_{k}"), reals(f"counts_{k}", (c,))),
+        stages=(program(equations, f"diagonal_{k} pull_{k}", **inputs),),
+    )
+
+
+def of_coupling(task: tasks.Coupling, k: int, twists: MovingTwists) -> TaskStages:
+    """Return the stages of a task of a coupling, the k-th."""
+    if not task.factors:
+        raise ModelError("A coupling needs the factor of one joint at least.")
+    for name, factor in task.factors.items():
+        joint_indices(twists, (name,))
+        if not np.isfinite(factor):
+            raise ModelError(f"The factor of {quote(name)} is {factor}.")
+    n = twists.moving.joints
+
+    def equations(q: Any, qd: Any, target: Any, gain: Any, factors: Any) -> Any:
+        moved = sum((factors[j] * qd[j] for j in twists.others), 0.0)
+        wanted = gain * (target - inner(list(factors), list(q))) - moved
+        return [[factors[j] for j in twists.joints]], [wanted]
+
+    inputs = {"q": (n,), "qd": (n,), f"target_{k}": (), f"gain_{k}": ()}
+    inputs |= {f"factors_{k}": (n,)}
+    return TaskStages(
+        task=task,
+        number=k,
+        target=(),
+        fields=(reals(f"gain_{k}"), reals(f"factors_{k}", (n,))),
+        stages=(program(equations, f"rows_{k} wanted_{k}", **inputs),),
+        weights=(task.weight,),
+    )
+
+
+def of_function(task: tasks.Function, k: int, twists: MovingTwists) -> TaskStages:
+    """Return the stages of a task of a function, the k-th."""
+    n = twists.moving.joints
+    size: list[int] = []
+
+    def values(q: Any) -> list[Any]:
+        found = task.function(q)
+        return [found] if np.ndim(found) == 0 else list(found)
+
+    def measure(q: Any) -> Any:
+        found = values(q)
+        size.append(len(found))
+        return found
+
+    program(measure, "value", q=(n,))
+    (m,) = size
+
+    def equations(q: Any, qd: Any, target: Any, gain: Any) -> Any:
+        rows: list[list[Number]] = []
+        wanted: list[Number] = []
+        for value, to in zip(values(q), target, strict=True):
+            slopes = gradient(value, list(q))
+            moved = sum((slopes[j] * qd[j] for j in twists.others), 0.0)
+            rows.append([slopes[j] for j in twists.joints])
+            wanted.append(gain * (to - value) - moved)
+        return rows, wanted
+
+    inputs = {"q": (n,), "qd": (n,), f"target_{k}": (m,), f"gain_{k}": ()}
+    return TaskStages(
+        task=task,
+        number=k,
+        target=(m,),
+        fields=(reals(f"gain_{k}"),),
+        stages=(program(equations, f"rows_{k} wanted_{k}", **inputs),),
+        weights=(task.weight,) * m,
+    )

@@ -1,0 +1,192 @@
+"""Obstacles that come and go: capsules that move, given with every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ShapeError
+from armillary.model.primitive import Primitive
+from armillary.model.shapes import Capsule, ConvexPolyhedron, Sphere
+from armillary.spatial.pose import Pose
+
+__all__ = ["OBSTACLE", "Obstacles", "Rod", "rod_around"]
+
+Array = npt.NDArray[np.float64]
+
+OBSTACLE: Final = 10
+"""Numbers of an obstacle: both ends, its velocity and its radius."""
+
+FAR: Final = 1e30
+
+
+@dataclass(frozen=True, eq=False)
+class Obstacles:
+    """Capsules in the world: all points within a radius of a segment.
+
+    Arrays broadcast; what has no batch holds for all rows.
+
+    Attributes:
+        ends: The ends of the segments [m], shape (..., k, 2, 3); equal for spheres.
+        radii: The radii [m], shape (..., k) or ().
+        velocities: How they move [m/s], shape (..., k, 3) or (3,).
+    """
+
+    ends: Any
+    radii: Any
+    velocities: Any = (0.0, 0.0, 0.0)
+
+    @classmethod
+    def spheres(
+        cls, centres: Any, radii: Any, velocities: Any = (0.0, 0.0, 0.0)
+    ) -> Obstacles:
+        """Return spheres.
+
+        Args:
+            centres: Their centres [m], shape (..., k, 3).
+            radii: Their radii [m], shape (..., k) or ().
+            velocities: How they move [m/s], shape (..., k, 3) or (3,).
+
+        Raises:
+            ShapeError: The centres have another shape.
+        """
+        at = np.asarray(centres, np.float64)
+        if at.ndim < 2 or at.shape[-1] != 3:
+            raise ShapeError(
+                f"Centres of spheres have the shape (..., k, 3), not {at.shape}."
+            )
+        return cls(np.stack([at, at], axis=-2), radii, velocities)
+
+    @property
+    def numbers(self) -> Array:
+        """Return ends, velocity and radius of each, shape (..., k, 10).
+
+        Raises:
+            ShapeError: The shapes do not fit.
+        """
+        try:
+            ends, radii, velocities = (
+                np.asarray(each, np.float64)
+                for each in (self.ends, self.radii, self.velocities)
+            )
+        except (TypeError, ValueError) as error:
+            raise ShapeError(
+                f"Obstacles are made of arrays of numbers: {error}"
+            ) from None
+        if ends.ndim < 3 or ends.shape[-2:] != (2, 3):
+            raise ShapeError(
+                "The ends of obstacles have the shape (..., k, 2, 3), two points for "
+                f"each; not {ends.shape}."
+            )
+        count = ends.shape[-3]
+        if radii.ndim == 0:
+            radii = np.broadcast_to(radii, (count,))
+        if velocities.ndim == 1:
+            velocities = np.broadcast_to(velocities, (count, 3))
+        try:
+            batch = np.broadcast_shapes(
+                ends.shape[:-2], radii.shape, velocities.shape[:-1]
+            )
+        except ValueError:
+            raise ShapeError(
+                f"Ends {ends.shape}, radii {radii.shape} and velocities "
+                f"{velocities.shape} of obstacles do not fit together."
+            ) from None
+        if batch[-1] != count or velocities.shape[-1] != 3:
+            raise ShapeError(
+                f"There are {count} obstacles by their ends; radii {radii.shape} and "
+                f"velocities {velocities.shape} are of others."
+            )
+        if (radii < 0.0).any():
+            raise ShapeError("The radius of an obstacle is below 0.")
+        found = np.empty((*batch, OBSTACLE))
+        found[..., :6] = np.broadcast_to(ends, (*batch, 2, 3)).reshape(*batch, 6)
+        found[..., 6:9] = velocities
+        found[..., 9] = radii
+        return found
+
+
+class Rod(NamedTuple):
+    """A capsule in a frame.
+
+    Attributes:
+        a: One end of its segment [m].
+        b: The other.
+        radius: [m].
+    """
+
+    a: Array
+    b: Array
+    radius: float
+
+
+def rod_around(shape: Primitive, pose: Pose) -> Rod | None:
+    """Return a capsule around a shape, None where there is none: of a half space.
+
+    It is exact for spheres and capsules.
+
+    Args:
+        shape: The shape.
+        pose: The frame that its own pose is in, in the frame of the capsule.
+    """
+    X = pose @ shape.pose
+    if isinstance(shape, Sphere):
+        at = np.array(X.position)
+        return Rod(at, at, float(shape.radius))
+    if isinstance(shape, Capsule):
+        half = 0.5 * float(shape.length)
+        ends = [np.array(X @ (0.0, 0.0, s)) for s in (-half, half)]
+        return Rod(ends[0], ends[1], float(shape.radius))
+    points, margin = _hull(shape)
+    if points is None:
+        return None
+    placed = np.array([X @ tuple(p) for p in points.tolist()])
+    return _around(placed, margin)
+
+
+def _hull(shape: Primitive) -> tuple[Array | None, float]:
+    """Return points whose hull, grown by a number, holds a shape in its own frame."""
+    if isinstance(shape, ConvexPolyhedron):
+        return np.array(shape.vertices, np.float64), 0.0
+    try:
+        lower, upper = np.array(shape.bounding_box(), np.float64)
+    except NotImplementedError:
+        return None, 0.0
+    if not np.isfinite([lower, upper]).all():
+        return None, 0.0
+    grid = np.array(np.meshgrid(*np.stack([lower, upper], axis=1)))
+    return grid.reshape(3, -1).T, 0.0
+
+
+def _around(points: Array, margin: float) -> Rod:
+    """Return a capsule around points, about one of their principal axes or edges."""
+    centre = points.mean(axis=0)
+    _, _, axes = np.linalg.svd(points - centre, full_matrices=True)
+    found = [_about(points, axis) for axis in axes]
+    best = min(found, key=_volume)
+    return best._replace(radius=best.radius + margin)
+
+
+def _about(points: Array, axis: Array) -> Rod:
+    """Return a capsule around points whose segment has a direction."""
+    along = points @ axis
+    across = points - along[:, None] * axis
+    middle = 0.5 * (across.min(axis=0) + across.max(axis=0))
+    middle -= (middle @ axis) * axis
+    distances = np.linalg.norm(across - middle, axis=1)
+    radius = float(distances.max())
+    reach = np.sqrt(np.maximum(radius * radius - distances**2, 0.0))
+    low, high = float((along + reach).min()), float((along - reach).max())
+    if low > high:
+        low = high = 0.5 * (low + high)
+        at = middle + low * axis
+        radius = float(np.linalg.norm(points - at, axis=1).max())
+    return Rod(middle + low * axis, middle + high * axis, radius * (1.0 + 1e-12))
+
+
+def _volume(rod: Rod) -> float:
+    length = float(np.linalg.norm(rod.b - rod.a))
+    return float(rod.radius**2 * (length + 4.0 / 3.0 * rod.radius))

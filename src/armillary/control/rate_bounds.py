@@ -1,0 +1,78 @@
+"""Which rates keep joints within their limits, now and in all steps that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from armillary.spatial.vector import Number
+from armillary.trace.functions import maximum, minimum, select, sqrt, truncate
+
+__all__ = ["ENDLESS", "rate_bounds"]
+
+ENDLESS: Final = 1e12
+"""An acceleration without a limit [m/s^2 or rad/s^2]."""
+
+INSIDE: Final = 1.0 - 4e-16
+
+ROUNDING: Final = 1e-6
+"""Part of the greatest change of a rate that may be due to rounding."""
+
+
+def rate_bounds(
+    q: Sequence[Number],
+    qd: Sequence[Number],
+    lower: Sequence[Number],
+    upper: Sequence[Number],
+    velocity: Sequence[Number],
+    acceleration: Sequence[Number],
+    dt: Number,
+) -> Any:
+    """Return bounds of the rates in a step of dt, and what follows from them.
+
+    Rates change by no more than a dt. A joint may go toward a limit only as fast as it
+    can still stop before it by steps of that size; one beyond a limit may stay or come
+    back. Where all that cannot be, the change of rates decides.
+
+    Returns:
+        The least and the greatest rates; those nearest to rest on the way of braking
+        all joints together; a number above 0 where a limit will be passed; and how long
+        it takes to brake from here [s].
+    """
+    low: list[Number] = []
+    high: list[Number] = []
+    passed: Number = 0.0
+    braking: Number = 0.0
+    for x, v, down, up, most, a in zip(
+        q, qd, lower, upper, velocity, acceleration, strict=True
+    ):
+        change = a * dt
+        least = maximum(0.0 - most, 0.0 - _fastest(x - down, a, dt))
+        greatest = minimum(most, _fastest(up - x, a, dt))
+        lowest, highest = v - change, v + change
+        passed = select(greatest < lowest - ROUNDING * change, 1.0, passed)
+        passed = select(least > highest + ROUNDING * change, 1.0, passed)
+        low.append(minimum(maximum(least, lowest), highest))
+        high.append(maximum(minimum(greatest, highest), lowest))
+        speed = select(v < 0.0, 0.0 - v, v)
+        braking = maximum(braking, speed / a)
+    share = maximum(1.0 - dt / maximum(braking, dt), 0.0)
+    rest = [
+        minimum(maximum(share * v, a), b) for v, a, b in zip(qd, low, high, strict=True)
+    ]
+    return low, high, rest, passed, braking
+
+
+def _fastest(room: Number, a: Number, dt: Number) -> Number:
+    """Return the greatest rate from which a joint stops within a room.
+
+    From v, with m whole steps of braking by a dt behind this one, it goes on by
+    dt ((m + 1) v - a dt m (m + 1) / 2). That is a convex function of v, linear between
+    multiples of a dt, where it is a dt^2 m (m + 1) / 2; here it is inverted.
+    """
+    room = maximum(room, 0.0)
+    unit = a * dt * dt
+    halves = minimum(room / unit, 1e12)
+    m = truncate(0.5 * (sqrt(1.0 + 8.0 * halves) - 1.0))
+    v = (room / dt + 0.5 * a * dt * m * (m + 1.0)) / (m + 1.0)
+    return select(room < 1e300, v * INSIDE, room)

@@ -1,0 +1,148 @@
+"""What a controller answers: rates, where they lead, and why they are so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.control.active_set import BOUND
+from armillary.control.approach import Approach
+from armillary.control.approach_stages import NO_PAIRS
+from armillary.ik.reason import RateReason
+from armillary.model.workcell import Workcell
+
+__all__ = ["Step", "StepLayout"]
+
+Array = npt.NDArray[np.float64]
+
+
+class StepLayout(NamedTuple):
+    """What the numbers of an answer are of.
+
+    Attributes:
+        cell: What moves.
+        approach: The pairs that are kept apart.
+        joints: Indices of the joints that are moved.
+    """
+
+    cell: Workcell
+    approach: Approach
+    joints: tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A step of a controller, of one row or of a batch.
+
+    Attributes:
+        numbers: All numbers of the answer; the properties name them.
+        layout: What they are of.
+    """
+
+    numbers: Array
+    layout: StepLayout
+
+    @property
+    def q_next(self) -> Array:
+        """Return where joints are after the step [m or rad], shape (..., n)."""
+        return self.numbers[..., : self._n]
+
+    @property
+    def qd(self) -> Array:
+        """Return the rates of the step [m/s or rad/s], shape (..., n)."""
+        return self.numbers[..., self._n : 2 * self._n]
+
+    @property
+    def reason(self) -> npt.NDArray[np.int8]:
+        """Return why, as numbers of `RateReason`, shape (...)."""
+        return np.asarray(self.numbers[..., 2 * self._n], np.int8)
+
+    @property
+    def scale(self) -> Array:
+        """Return how far it is from braking to the best rates, from 0 to 1; (...).
+
+        Below 1 the best rates were not found, or not safe.
+        """
+        return self.numbers[..., 2 * self._n + 1]
+
+    @property
+    def distance(self) -> Array:
+        """Return the least distance of all pairs before the step [m], shape (...).
+
+        Infinite where no pair is kept apart.
+        """
+        found = self.numbers[..., 2 * self._n + 2]
+        return np.where(found >= NO_PAIRS, np.inf, found)
+
+    @property
+    def success(self) -> npt.NDArray[np.bool_]:
+        """Return whether all that tasks ask for is met, shape (...)."""
+        return self.reason == RateReason.MET
+
+    @property
+    def active(self) -> Any:
+        """Return what holds the rates, the strongest first.
+
+        Texts such as `'panda/link5, obstacle 2'` or `'upper limit of joint4'`: a tuple,
+        or for a batch an array of tuples, shape (...).
+        """
+        c = len(self.layout.joints)
+        slots = self.numbers[..., 2 * self._n + 4 : 2 * self._n + 4 + c]
+        forces = self.numbers[..., 2 * self._n + 4 + c :]
+        if self.numbers.ndim == 1:
+            return self._texts(slots, forces)
+        batch = self.numbers.shape[:-1]
+        found = np.empty(batch, object)
+        for at in np.ndindex(*batch):
+            found[at] = self._texts(slots[at], forces[at])
+        return found
+
+    @property
+    def nearest(self) -> Any:
+        """Return the pair with the least distance: two names, or None without pairs.
+
+        For a batch an array of them, shape (...).
+        """
+        numbers = self.numbers[..., 2 * self._n + 3]
+        if self.numbers.ndim == 1:
+            return self._pair(float(numbers))
+        found = np.empty(numbers.shape, object)
+        for at in np.ndindex(*numbers.shape):
+            found[at] = self._pair(float(numbers[at]))
+        return found
+
+    def summary(self) -> dict[str, int]:
+        """Return how many rows ended how, most frequent first."""
+        return RateReason.summary(self.reason)
+
+    def __str__(self) -> str:
+        return RateReason.text(self.reason, self.success)
+
+    def __repr__(self) -> str:
+        return f"<step: {self}>"
+
+    @property
+    def _n(self) -> int:
+        return len(self.layout.cell.joint_names)
+
+    def _pair(self, number: float) -> tuple[str, str] | None:
+        return self.layout.approach.names(int(number)) if number >= 0.0 else None
+
+    def _texts(self, slots: Array, forces: Array) -> tuple[str, ...]:
+        order = np.argsort(-forces, kind="stable")
+        texts: list[str] = []
+        for k in order.tolist():
+            number = float(slots[k])
+            if not number >= 0.0:
+                continue
+            if number >= BOUND:
+                joint, side = divmod(int(number - BOUND), 2)
+                name = self.layout.cell.joint_names[self.layout.joints[joint]]
+                texts.append(f"{'upper' if side else 'lower'} limit of {name}")
+            else:
+                texts.append(", ".join(self.layout.approach.names(int(number))))
+        return tuple(texts)

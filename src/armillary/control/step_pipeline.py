@@ -1,0 +1,379 @@
+"""The pipeline of a step of a controller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from armillary.collision.check_stages import program
+from armillary.control.active_set import (
+    BOUND,
+    FREE,
+    active_set_stages,
+    first_of,
+    packed,
+)
+from armillary.control.approach import Approach
+from armillary.control.rate_bounds import rate_bounds
+from armillary.control.task_parts import TaskStages
+from armillary.ik.reason import RateReason
+from armillary.kernel.pipeline import Each, Pipeline, Stage, When
+from armillary.kernel.tables import Field, Table, reals
+from armillary.kinematics.moving_twists import RATES, MovingTwists
+from armillary.spatial.ldl import LDLFactor, inner, shifted
+from armillary.spatial.vector import Number
+from armillary.trace import Port
+from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
+
+__all__ = ["ANSWER", "SETTINGS", "answer_size", "step_pipeline"]
+
+SETTINGS: Final = "settings"
+ANSWER: Final = "answer"
+
+FREEDOM: Final = 1e-6
+"""Square of the singular value of tasks below which directions are free."""
+
+MET: Final = 0.02
+"""Part of what is wanted that may be missing where it is met."""
+
+SINGULAR: Final = 0.1
+"""Part that is missing at least where joints cannot move that way."""
+
+STILL: Final = 0.01
+"""Part of what is wanted below which there is no progress."""
+
+SLOW: Final = 1e-6
+"""What is wanted below this is met [m/s or rad/s]."""
+
+DEEP: Final = 1e-3
+"""How far below the margin distances are where links are inside of it [m]."""
+
+BROKEN: Final = 1e-9
+"""By how much a distance may fall faster than is allowed [m/s]."""
+
+SLACK: Final = 0.05
+"""Part by which braking may come nearer than foretold: distances are not linear."""
+
+
+def answer_size(n: int, c: int) -> int:
+    """Return how many numbers an answer has.
+
+    They are: the next positions and the rates, of all n joints; the reason; the scale;
+    the least distance and the row of that pair; then the constraints that hold the c
+    rates, and how much each presses.
+    """
+    return 2 * n + 4 + 2 * c
+
+
+def step_pipeline(
+    twists: MovingTwists, tasks: Sequence[TaskStages], approach: Approach
+) -> Pipeline:
+    """Return the pipeline of a step; its result is `ANSWER`."""
+    n, c = twists.moving.joints, len(twists.joints)
+    rows = [each for each in tasks if each.weights]
+    counts = [len(each.weights) for each in rows]
+    fields: tuple[Field, ...] = (
+        reals("lower", (c,)),
+        reals("upper", (c,)),
+        reals("velocity", (c,)),
+        reals("acceleration", (c,)),
+        reals("dt"),
+        reals("most_pace"),
+        reals("damping"),
+        reals("margin"),
+    )
+    if rows:
+        fields += (reals("weights", (sum(counts),)), reals("judged", (sum(counts),)))
+    fields += tuple(field for each in tasks for field in each.fields)
+    extra = [table for each in tasks for table in each.tables]
+    tables = (Table(SETTINGS, fields, is_single=True), *dict.fromkeys(extra))
+    stages: tuple[Stage, ...] = (
+        *(stage for each in tasks for stage in each.stages),
+        _bounds(twists),
+        _least_squares(tasks, c),
+        *approach.stages,
+        *active_set_stages(c, approach.rows),
+        *_safe(c, approach),
+        _judged(tasks, c, n),
+        _answer(twists),
+    )
+    targets = tuple(each.port for each in tasks)
+    return Pipeline(
+        "control_step",
+        (Port("q", (n,)), Port(RATES, (n,)), *targets, *approach.ports),
+        (*twists.tables, *tables, *approach.tables),
+        (*twists.stages, Each(SETTINGS, stages)),
+        (ANSWER,),
+        approach.blank,
+    )
+
+
+def _bounds(twists: MovingTwists) -> Stage:
+    """Return the stage that finds bounds of rates, and how fast pairs may approach."""
+    n, chosen = twists.moving.joints, twists.joints
+
+    def equations(
+        q: Any,
+        qd: Any,
+        lower: Any,
+        upper: Any,
+        velocity: Any,
+        acceleration: Any,
+        dt: Any,
+        most_pace: Any,
+    ) -> Any:
+        own_q, own_qd = [q[k] for k in chosen], [qd[k] for k in chosen]
+        low, high, rest, passed, braking = rate_bounds(
+            own_q, own_qd, lower, upper, velocity, acceleration, dt
+        )
+        speeds: list[Number] = [absolute(qd[k]) for k in range(n)]
+        for k, a, b in zip(chosen, low, high, strict=True):
+            speeds[k] = maximum(absolute(a), absolute(b))
+        # After this step braking takes one more at most, and goes half as far.
+        pace = minimum(most_pace, 1.0 / (0.5 * (braking + dt) + dt))
+        return low, high, rest, passed, speeds, pace
+
+    c = (len(chosen),)
+    inputs: dict[str, tuple[int, ...]] = {"q": (n,), RATES: (n,)}
+    inputs |= dict.fromkeys(("lower", "upper", "velocity", "acceleration"), c)
+    inputs |= {"dt": (), "most_pace": ()}
+    return program(equations, "low high rest passed speeds pace", **inputs)
+
+
+def _least_squares(tasks: Sequence[TaskStages], c: int) -> Stage:
+    """Return the stage that finds H and g of 1/2 x' H x + g' x."""
+    inputs: dict[str, tuple[int, ...]] = {"damping": ()}
+    count = sum(len(each.weights) for each in tasks)
+    if count:
+        inputs["weights"] = (count,)
+    for each in tasks:
+        k, m = each.number, len(each.weights)
+        inputs |= (
+            {f"rows_{k}": (m, c), f"wanted_{k}": (m,)}
+            if m
+            else {f"diagonal_{k}": (c,), f"pull_{k}": (c,)}
+        )
+
+    def equations(*values: Any) -> Any:
+        given = dict(zip(inputs, values, strict=True))
+        damping = given["damping"]
+        weights = iter(given.get("weights", ()))
+        H: list[list[Number]] = [[0.0] * c for _ in range(c)]
+        g: list[Number] = [0.0] * c
+        postures: list[Any] = []
+        for each in tasks:
+            k = each.number
+            if not each.weights:
+                pulls = zip(given[f"diagonal_{k}"], given[f"pull_{k}"], strict=True)
+                postures += list(pulls)
+                continue
+            pairs = zip(given[f"rows_{k}"], given[f"wanted_{k}"], strict=True)
+            for row, wanted in pairs:
+                weight = next(weights)
+                for i in range(c):
+                    scaled = weight * row[i]
+                    g[i] = g[i] - scaled * wanted
+                    for j in range(i + 1):
+                        H[i][j] = H[i][j] + scaled * row[j]
+        _add_postures(H, g, postures)
+        for k in range(c):
+            H[k][k] = H[k][k] + damping
+        return packed(H), g
+
+    return program(equations, "hessian gradient", **inputs)
+
+
+def _add_postures(H: list[list[Number]], g: list[Number], pulls: list[Any]) -> None:
+    """Add weights and rates of joints, c of each posture, where other tasks are free.
+
+    With G of the other tasks, of a rate r what is left is e (G + e)^-1 r: nearly all of
+    it in directions that they leave free, and nearly nothing in others.
+    """
+    c = len(g)
+    if not pulls:
+        return
+    free = LDLFactor.of(shifted(H, FREEDOM), FREEDOM)
+    for first in range(0, len(pulls), c):
+        posture = pulls[first : first + c]
+        left = free.solve([FREEDOM * rate for _, rate in posture])
+        for i, ((weight, _), rate) in enumerate(zip(posture, left, strict=True)):
+            H[i][i] = H[i][i] + weight
+            g[i] = g[i] - weight * rate
+
+
+def _safe(c: int, approach: Approach) -> tuple[Stage, ...]:
+    """Return stages that scale rates towards braking where pairs would come too near.
+
+    With x, the approach of a pair is v, and braking all joints together takes T. A
+    motion can be stopped while room is left if v (T / 2 + dt) <= room; that then holds
+    for braking in the next step as well. Between braking x_0 and the best x_1 the left
+    side is a product of two numbers, of which v is linear and T is convex.
+    """
+    reach = {"brake_reach": (), "full_reach": ()}
+    scales = {"scale": (), "stands": ()}
+    row = {"row": (c + 3,), "x": (c,), "rest": (c,)}
+    bounds = {"x": (c,), "rest": (c,), "low": (c,), "high": (c,), "scale": ()}
+    begun = {"x": (c,), "rest": (c,), "acceleration": (c,), "dt": ()}
+    return (
+        program(_begin_safe, "brake_reach full_reach scale stands", **begun),
+        Each(
+            approach.rows.name,
+            (
+                program(first_of, "near", is_near=(1,)),
+                When(
+                    "near",
+                    (program(_safe_row, "scale stands", **row, **reach, **scales),),
+                ),
+            ),
+        ),
+        program(_scaled, "x", **bounds),
+    )
+
+
+def _begin_safe(x: Any, rest: Any, acceleration: Any, dt: Any) -> Any:
+    """Return how far braking goes for a unit of speed, from rest and from x."""
+    reach: list[Number] = []
+    for rates in (rest, x):
+        time: Number = 0.0
+        for rate, most in zip(rates, acceleration, strict=True):
+            time = maximum(time, absolute(rate) / most)
+        reach.append(0.5 * time + dt)
+    return reach[0], maximum(*reach), 1.0, 1.0
+
+
+def _safe_row(
+    row: Any,
+    x: Any,
+    rest: Any,
+    brake_reach: Any,
+    full_reach: Any,
+    scale: Any,
+    stands: Any,
+) -> Any:
+    c = len(x)
+    a, still, room = list(row[:c]), row[c + 1], maximum(row[c + 2], 0.0)
+    least = 0.0 - (still + inner(a, list(rest)))  # the approach while braking
+    most = 0.0 - (still + inner(a, list(x)))
+    is_broken = most * full_reach > room + BROKEN * full_reach
+    left = room - least * brake_reach
+    span = most * full_reach - least * brake_reach
+    part = maximum(left, 0.0) / select(span > 0.0, span, 1.0)
+    part = select(span > 0.0, minimum(part, 1.0), 0.0)
+    part = select(most > least, part, select(least > 0.0, 0.0, 1.0))
+    scale = select(is_broken, minimum(scale, part), scale)
+    fails = least * brake_reach > (1.0 + SLACK) * room + SLACK * SLACK * brake_reach
+    return scale, select(fails, select(is_broken, 0.0, stands), stands)
+
+
+def _scaled(x: Any, rest: Any, low: Any, high: Any, scale: Any) -> Any:
+    return [
+        minimum(maximum(r + scale * (v - r), a), b)
+        for v, r, a, b in zip(x, rest, low, high, strict=True)
+    ]
+
+
+def _judged(tasks: Sequence[TaskStages], c: int, n: int) -> Stage:
+    """Return the stage that says why."""
+    inputs: dict[str, tuple[int, ...]] = {"x": (c,), "low": (c,), "high": (c,)}
+    inputs |= dict.fromkeys(
+        ("scale", "stands", "passed", "finished", "least", "margin"), ()
+    )
+    inputs |= {"slots": (c,)}
+    listed = [each for each in tasks if each.weights]
+    if listed:
+        inputs["judged"] = (sum(len(each.weights) for each in listed),)
+    for each in listed:
+        k, m = each.number, len(each.weights)
+        inputs |= {f"rows_{k}": (m, c), f"wanted_{k}": (m,)}
+
+    def equations(*values: Any) -> Any:
+        given = dict(zip(inputs, values, strict=True))
+        x = list(given["x"])
+        asked: Number = 0.0
+        missing: Number = 0.0
+        done: Number = 0.0
+        counted = iter(given.get("judged", ()))
+        for each in listed:
+            k = each.number
+            for row, wanted in zip(
+                given[f"rows_{k}"], given[f"wanted_{k}"], strict=True
+            ):
+                counts = next(counted)
+                got = inner(list(row), x)
+                asked = asked + counts * wanted * wanted
+                missing = missing + counts * (wanted - got) * (wanted - got)
+                done = done + counts * wanted * got
+        size = sqrt(asked)
+        short = sqrt(missing)
+        is_met = short <= MET * size + SLOW
+        avoiding: Number = select(given["scale"] < 1.0, 1.0, 0.0)
+        limited: Number = 0.0
+        for slot in given["slots"]:
+            is_bound = slot >= BOUND
+            limited = select(is_bound, 1.0, limited)
+            avoiding = select(is_bound, avoiding, select(slot > FREE, 1.0, avoiding))
+        is_still = done <= STILL * asked
+        reason: Any = select(
+            short > SINGULAR * size + SLOW,
+            float(RateReason.SINGULAR),
+            float(RateReason.MET),
+        )
+        reason = select(limited > 0.0, float(RateReason.LIMITS), reason)
+        blocked = select(
+            is_still, float(RateReason.BLOCKED), float(RateReason.AVOIDING)
+        )
+        reason = select(avoiding > 0.0, blocked, reason)
+        reason = select(is_met, float(RateReason.MET), reason)
+        reason = select(
+            given["finished"] > 0.0,
+            reason,
+            select(given["stands"] > 0.0, float(RateReason.UNFINISHED), reason),
+        )
+        reason = select(given["passed"] > 0.0, float(RateReason.BRAKING), reason)
+        reason = select(given["stands"] > 0.0, reason, float(RateReason.PUSHED))
+        is_deep = given["least"] < given["margin"] - DEEP
+        return select(is_deep, float(RateReason.INSIDE), reason)
+
+    return program(equations, "reason", **inputs)
+
+
+def _answer(twists: MovingTwists) -> Stage:
+    n, chosen = twists.moving.joints, twists.joints
+    c = len(chosen)
+
+    def equations(  # noqa: PLR0913, PLR0917
+        q: Any,
+        qd: Any,
+        x: Any,
+        lower: Any,
+        upper: Any,
+        dt: Any,
+        reason: Any,
+        scale: Any,
+        least: Any,
+        nearest: Any,
+        slots: Any,
+        multipliers: Any,
+    ) -> Any:
+        rates = list(qd)
+        for k, rate in zip(chosen, x, strict=True):
+            rates[k] = rate
+        after = [a + dt * b for a, b in zip(q, rates, strict=True)]
+        for k, low, high in zip(chosen, lower, upper, strict=True):
+            # Rounding does not lead beyond a limit; beyond it nothing is jumped.
+            at = after[k]
+            at = select(q[k] <= high, minimum(at, high), at)
+            after[k] = select(q[k] >= low, maximum(at, low), at)
+        numbers = [*after, *rates, reason, scale, least, nearest, *slots, *multipliers]
+        total = sum([*after, *rates, least], 0.0)
+        is_number = absolute(total) < float("inf")
+        nan = float("nan")
+        found = [select(is_number, number, nan) for number in numbers]
+        found[2 * n] = select(is_number, reason, float(RateReason.INVALID))
+        return found
+
+    inputs: dict[str, tuple[int, ...]] = {"q": (n,), RATES: (n,)}
+    inputs |= dict.fromkeys(("x", "lower", "upper"), (c,))
+    inputs |= dict.fromkeys(("dt", "reason", "scale", "least", "nearest"), ())
+    inputs |= dict.fromkeys(("slots", "multipliers"), (c,))
+    return program(equations, ANSWER, **inputs)

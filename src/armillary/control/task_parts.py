@@ -1,0 +1,125 @@
+"""What the stages of tasks are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from armillary.control import tasks
+from armillary.kernel.pipeline import Stage
+from armillary.kernel.tables import Field, Table
+from armillary.kinematics.kernels import selection_of
+from armillary.kinematics.moving_twists import MovingTwists
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import (
+    Number,
+    Vector3,
+    add,
+    cross,
+    subtract,
+    three,
+)
+from armillary.trace import Port
+
+__all__ = [
+    "PlacedFrame",
+    "Rows",
+    "TaskStages",
+    "by_rows",
+    "joint_indices",
+    "without_others",
+]
+
+POSE: Final = (3, 4)
+VECTOR: Final = (3,)
+TINY: Final = 1e-300
+MASSES: Final = "masses"
+
+Columns = Sequence[Sequence[Number]]
+Records = Mapping[str, Any]
+
+
+class Rows(NamedTuple):
+    """What a task asks for.
+
+    Attributes:
+        rows: J, a row for each number.
+        wanted: What J x is to be.
+    """
+
+    rows: list[list[Number]]
+    wanted: list[Number]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskStages:
+    """The stages of a task.
+
+    Attributes:
+        task: The task.
+        number: Its place among all.
+        target: The shape of its target.
+        fields: What it reads of the settings.
+        stages: They write `rows_k` and `wanted_k`, or `diagonal_k` and `pull_k`.
+        weights: Of its rows; none for a posture.
+        tables: Further tables.
+    """
+
+    task: tasks.Task
+    number: int
+    target: tuple[int, ...]
+    fields: tuple[Field, ...]
+    stages: tuple[Stage, ...]
+    weights: tuple[float, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+    @property
+    def port(self) -> Port:
+        """Return the input that holds its target."""
+        return Port(f"target_{self.number}", self.target)
+
+
+class PlacedFrame(NamedTuple):
+    """A frame: its pose, and the twists at its origin."""
+
+    pose: Pose
+    origin: Vector3
+    twists: Columns
+
+    @classmethod
+    def of(cls, pose: Any, twists: Any, offset: Any) -> PlacedFrame:
+        """Return a frame at an offset from a link with a pose and twists."""
+        link = Pose.from_matrix(pose)
+        columns = [list(column) for column in zip(*twists, strict=True)]
+        return cls(link @ Pose.from_matrix(offset), link.position, columns)
+
+    def linear(self, point: Vector3) -> list[Vector3]:
+        """Return the velocity of a point that is fixed to it, by each column."""
+        arm = subtract(point, self.origin)
+        return [add(three(c[:3]), cross(three(c[3:]), arm)) for c in self.twists]
+
+    @property
+    def angular(self) -> list[Vector3]:
+        """Return its angular velocity, by each column."""
+        return [three(column[3:]) for column in self.twists]
+
+
+def by_rows(columns: Sequence[Vector3]) -> list[list[Number]]:
+    """Return the three rows of columns."""
+    return [[column[i] for column in columns] for i in range(3)]
+
+
+def without_others(found: Rows, twists: MovingTwists) -> Any:
+    """Return rows without what other joints do, which is taken from what is wanted."""
+    c = len(twists.joints)
+    wanted = [
+        w - row[c] if len(row) > c else w
+        for w, row in zip(found.wanted, found.rows, strict=True)
+    ]
+    return [row[:c] for row in found.rows], wanted
+
+
+def joint_indices(twists: MovingTwists, names: Sequence[str] | None) -> list[int]:
+    """Return the places of joints in q."""
+    return list(selection_of(twists.moving.cell, names).inputs)

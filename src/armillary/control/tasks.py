@@ -1,0 +1,197 @@
+"""Tasks of a controller: what the motion of a cell is to achieve.
+
+    from armillary import tasks
+
+    control = cell.controller([tasks.Frame("tool0"), tasks.Posture(weight=1e-3)])
+
+Each has a gain [1/s]: an error is to fade as exp(-gain t). Where tasks disagree, those
+of greater weight count more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from armillary.errors import ModelError, printable
+from armillary.model.mount import WORLD
+
+__all__ = [
+    "AlignAxis",
+    "CentreOfMass",
+    "Coupling",
+    "Frame",
+    "Function",
+    "LookAt",
+    "Position",
+    "Posture",
+    "Task",
+]
+
+GAIN: Final = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Weighted:
+    """What all tasks have.
+
+    Attributes:
+        weight: How much a unit of its error counts beside those of other tasks: the
+            sum of weights times squared errors of rates is made small. Above 0.
+        gain: How fast errors are to fade [1/s]; above 0. No error is overshot: in a
+            step it fades by its own length at most.
+    """
+
+    weight: float = 1.0
+    gain: float = GAIN
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises:
+            ModelError: Weight or gain are not above 0 and finite.
+        """
+        for name in ("weight", "gain"):
+            value: Any = getattr(self, name)
+            if not (isinstance(value, (int, float)) and 0.0 < value < math.inf):
+                raise ModelError(
+                    f"The {name} of a task is a finite number above 0, not "
+                    f"{printable(repr(value))}."
+                )
+
+
+@dataclass(frozen=True)
+class Frame(_Weighted):
+    """The pose of a frame; its target is a pose, shape (..., 4, 4).
+
+    Attributes:
+        frame: The frame.
+        relative_to: The frame that targets are given in. Where joints move it, what
+            counts is the motion relative to it.
+        position: Which coordinates count, such as `xy`; empty for none.
+        rotation: About which axes rotations count; `xy` with `axes` the frame itself
+            leaves the spin about its z axis free.
+        axes: The frame whose axes those are: `relative_to`, or the frame itself.
+        speed: Greatest speed that an error of the position asks for [m/s].
+        turn_speed: Greatest that one of the rotation asks for [rad/s].
+        rotation_weight: How much an error of 1 rad counts beside one of 1 m [m^2].
+    """
+
+    frame: str
+    relative_to: str = WORLD
+    position: str = "xyz"
+    rotation: str = "xyz"
+    axes: str | None = None
+    speed: float = math.inf
+    turn_speed: float = math.inf
+    rotation_weight: float = 0.1
+
+
+@dataclass(frozen=True)
+class Position(_Weighted):
+    """The position of the origin of a frame; its target has shape (..., 3) [m].
+
+    Attributes:
+        frame: The frame.
+        relative_to: The frame that targets are given in.
+        axes: Which coordinates count, such as `z`.
+        speed: Greatest speed that an error asks for [m/s].
+    """
+
+    frame: str
+    relative_to: str = WORLD
+    axes: str = "xyz"
+    speed: float = math.inf
+
+
+@dataclass(frozen=True)
+class AlignAxis(_Weighted):
+    """The direction of an axis of a frame; its target is one, shape (..., 3).
+
+    Directions of any length above 0 will do. The opposite direction is left only by
+    what else moves the frame.
+
+    Attributes:
+        frame: The frame.
+        axis: The axis in the frame, of any length above 0.
+        relative_to: The frame that targets are given in.
+    """
+
+    frame: str
+    axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    relative_to: str = WORLD
+
+
+@dataclass(frozen=True)
+class LookAt(_Weighted):
+    """An axis of a frame that points at a target, shape (..., 3) [m].
+
+    Attributes:
+        frame: The frame, such as that of a camera.
+        axis: What points at the target, in the frame.
+        relative_to: The frame that targets are given in.
+    """
+
+    frame: str
+    axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    relative_to: str = WORLD
+
+
+@dataclass(frozen=True)
+class Posture(_Weighted):
+    """Joint positions to be near to, in directions that other tasks leave free.
+
+    Its target is joint positions, shape (..., n) of all joints of the cell, or None for
+    those of the state that the controller was made for.
+
+    Attributes:
+        joints: Names of the joints that count; None for all.
+        weight: As of all tasks; small, so that it takes what freedom others leave.
+        gain: As of all tasks.
+    """
+
+    joints: tuple[str, ...] | None = None
+    weight: float = field(default=1e-4, kw_only=True)
+    gain: float = field(default=1.0, kw_only=True)
+
+
+@dataclass(frozen=True)
+class CentreOfMass(_Weighted):
+    """The centre of mass of all moving links; its target has shape (..., 3) [m].
+
+    Attributes:
+        axes: Which coordinates count, such as `xy`, in the world.
+    """
+
+    axes: str = "xyz"
+
+
+@dataclass(frozen=True)
+class Coupling(_Weighted):
+    """A sum of joint positions; its target is its value, shape (...).
+
+    Attributes:
+        factors: The factor of each joint in the sum, by its name.
+    """
+
+    factors: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Function(_Weighted):
+    """A function of joint positions; its target is its value, shape (..., m).
+
+    Attributes:
+        function: It takes q, shape (n,), of all joints of the cell, and returns one
+            number or a list of m numbers. It is traced and differentiated, as the pose
+            of a joint is.
+    """
+
+    function: Callable[[Any], Any]
+
+
+Task: TypeAlias = (
+    Frame | Position | AlignAxis | LookAt | Posture | CentreOfMass | Coupling | Function
+)

@@ -1,0 +1,170 @@
+"""Controllers: what tasks ask for comes about, and limits and distances are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary import tasks
+from armillary.errors import ArmillaryError, ModelError, ShapeError
+
+RAIL = np.array([0.0, 0.0, -1.2, 1.5, -1.0, -1.4, 0.3])
+MARGIN = 0.02
+
+
+@pytest.fixture(scope="module")
+def rail() -> arm.Cell:
+    return arm.example("ur10_on_rail")
+
+
+def run(
+    control: Any, q: Any, target: Any, steps: int, obstacles: Any = None
+) -> Iterator[Any]:
+    qd = np.zeros_like(q)
+    for _ in range(steps):
+        step = control(q, qd, [target, None], obstacles=obstacles)
+        yield q, qd, step
+        q, qd = step.q_next, step.qd
+
+
+def test_a_pose_is_reached(rail: arm.Cell) -> None:
+    fk = rail.fk("tool0")
+    target = fk(RAIL + np.array([0.3, 0.2, -0.2, 0.3, 0.1, 0.2, -0.4]))
+    control = rail.controller(
+        [tasks.Frame("tool0"), tasks.Posture()], acceleration=15.0
+    )
+    *_, (q, _, step) = run(control, RAIL, target, 3000)
+    assert np.abs(fk(q) - target).max() < 1e-5
+    assert step.reason == arm.RateReason.MET
+
+
+def test_limits_of_positions_rates_and_accelerations_hold_exactly(
+    rail: arm.Cell,
+) -> None:
+    lower, upper = rail.limits
+    fk = rail.fk("tool0")
+    target = fk(RAIL)
+    target[0, 3] += 50.0  # far beyond the rail
+    control = rail.controller([tasks.Frame("tool0"), tasks.Posture()], acceleration=3.0)
+    reasons: set[int] = set()
+    for _, qd, step in run(control, RAIL, target, 6000):
+        assert (step.q_next >= lower).all()
+        assert (step.q_next <= upper).all()
+        assert (np.abs(step.qd) <= rail.velocity_limits).all()
+        assert np.abs(step.qd - qd).max() <= 3e-3 * (1.0 + 1e-9)
+        reasons.add(int(step.reason))
+    assert arm.RateReason.LIMITS in reasons
+    assert arm.RateReason.BRAKING not in reasons
+    assert step.q_next[0] == pytest.approx(upper[0], abs=1e-6)
+
+
+def test_an_obstacle_on_the_way_is_kept_away_from(rail: arm.Cell) -> None:
+    fk, check = rail.fk("tool0"), rail.collision(margin=MARGIN)
+    start = fk(RAIL)
+    target = start.copy()
+    target[0, 3] += 0.6
+    centre = start[:3, 3] + [0.3, 0.0, 0.0]
+    ball = arm.Obstacles.spheres([centre], 0.08)
+    control = rail.controller(
+        [tasks.Frame("tool0"), tasks.Posture()], acceleration=15.0, avoid=check
+    )
+    least, reasons = np.inf, set[int]()
+    for _, _, step in run(control, RAIL, target, 2500, ball):
+        least = min(least, float(step.distance))
+        reasons.add(int(step.reason))
+    assert least > MARGIN - 5e-4
+    assert arm.RateReason.AVOIDING in reasons
+    assert np.abs(fk(step.q_next) - target).max() < 1e-4
+
+
+def test_a_batch_is_its_rows(rail: arm.Cell) -> None:
+    rng = np.random.default_rng(1)
+    Q = RAIL + rng.uniform(-0.3, 0.3, (37, 7))
+    T = rail.fk("tool0")(Q + rng.uniform(-0.2, 0.2, Q.shape))
+    control = rail.controller(
+        tasks.Frame("tool0"), acceleration=9.0, avoid=rail.collision(margin=MARGIN)
+    )
+    qd = rng.uniform(-0.1, 0.1, Q.shape)
+    found = control(Q, qd, T)
+    for k in range(0, 37, 6):
+        one = control(Q[k], qd[k], T[k])
+        assert np.allclose(found.qd[k], one.qd, rtol=0.0, atol=1e-9)
+        assert found.reason[k] == one.reason
+        assert found.active[k] == one.active
+
+
+def test_rows_with_nan_are_invalid_and_alone(rail: arm.Cell) -> None:
+    Q = np.tile(RAIL, (3, 1))
+    T = np.tile(rail.fk("tool0")(RAIL), (3, 1, 1))
+    T[1, 0, 3] = np.nan
+    step = rail.controller(tasks.Frame("tool0"))(Q, 0.0 * Q, T)
+    assert step.reason.tolist() == [0, int(arm.RateReason.INVALID), 0]
+    assert np.isnan(step.qd[1]).all()
+    assert np.isfinite(step.qd[[0, 2]]).all()
+
+
+@pytest.mark.parametrize(
+    ("task", "target"),
+    [
+        (tasks.Position("tool0"), [0.6, 0.3, 0.9]),
+        (tasks.AlignAxis("tool0"), [0.0, 1.0, -1.0]),
+        (tasks.LookAt("tool0"), [2.0, 1.0, 0.3]),
+        (tasks.Coupling({"elbow": 1.0, "wrist_1": 2.0}), 0.4),
+        (tasks.Function(lambda q: [q[1] * q[2], q[0]]), [-0.5, 0.3]),
+        (tasks.Frame("tool0", rotation="", position="xz"), None),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_every_task_ends_at_its_target(rail: arm.Cell, task: Any, target: Any) -> None:
+    control = rail.controller(task, acceleration=20.0)
+    fk = rail.fk("tool0")
+    if target is None:
+        target = fk(RAIL + 0.2)
+    q, qd = RAIL, np.zeros(7)
+    for _ in range(3000):
+        step = control(q, qd, target)
+        q, qd = step.q_next, step.qd
+    X = fk(q)
+    match task:
+        case tasks.Position():
+            error = X[:3, 3] - target
+        case tasks.AlignAxis():
+            error = X[:3, 2] - np.array(target) / np.linalg.norm(target)
+        case tasks.LookAt():
+            ray = np.array(target) - X[:3, 3]
+            error = X[:3, 2] - ray / np.linalg.norm(ray)
+        case tasks.Coupling():
+            error = q[3] + 2.0 * q[4] - target
+        case tasks.Function():
+            error = np.array(task.function(q)) - target
+        case _:
+            error = (X - target)[[0, 2], 3]
+    assert np.abs(error).max() < 1e-4
+
+
+def test_what_is_wrong_is_told(rail: arm.Cell) -> None:
+    frame = tasks.Frame("tool0")
+    with pytest.raises(ModelError, match="needs a task"):
+        rail.controller([])
+    with pytest.raises(ModelError, match="of armillary"):
+        rail.controller(["tool0"])  # type: ignore[list-item]
+    with pytest.raises(ModelError, match="rate="):
+        rail.controller(frame, rate=0.0)
+    with pytest.raises(ArmillaryError, match="tool9"):
+        rail.controller(tasks.Frame("tool9"))
+    with pytest.raises(ModelError, match="collision check"):
+        rail.controller(frame, avoid=True)  # type: ignore[arg-type]
+    control = rail.controller([frame])
+    with pytest.raises(ShapeError, match="list of 1"):
+        control(RAIL, 0.0 * RAIL, np.eye(4))
+    with pytest.raises(ModelError, match="avoid="):
+        control(
+            RAIL,
+            0.0 * RAIL,
+            [np.eye(4)],
+            obstacles=arm.Obstacles.spheres([[0, 0, 0]], 1),
+        )
