@@ -146,7 +146,7 @@ def test_every_task_ends_at_its_target(rail: arm.Cell, task: Any, target: Any) -
     assert np.abs(error).max() < 1e-4
 
 
-def test_what_is_wrong_is_told(rail: arm.Cell) -> None:
+def test_bad_input_is_refused(rail: arm.Cell) -> None:
     frame = tasks.Frame("tool0")
     with pytest.raises(ModelError, match="needs a task"):
         rail.controller([])

@@ -8,7 +8,7 @@ longer press against x are dropped, until none is broken. So work grows with the
 constraints that matter, not with those that there are, and what is found is exact.
 
 With H = C C' and x = C'^-1 w, constraints are n = C^-1 a in the space of w, where the
-distance is the plain one. Up to c of them, for c rates, are held in slots.
+distance is the plain one. There are c slots for them, one for each of c rates.
 """
 
 from __future__ import annotations

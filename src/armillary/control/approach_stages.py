@@ -319,7 +319,7 @@ def _meeting_row(  # noqa: PLR0913, PLR0917
 
 
 def _direction(a: Vector3) -> Vector3:
-    """Return a unit vector along one, z where it is none."""
+    """Return a unit vector along one, z in place of zero."""
     square = dot(a, a)
     is_any = square > 1e-20
     length = sqrt(select(is_any, square, 1.0))
