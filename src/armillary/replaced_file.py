@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -28,7 +29,8 @@ def replacing(
     """Open a new file that replaces another at once when the block ends.
 
     The permissions of a replaced file are kept; a symbolic link is replaced itself.
-    After an error in the block nothing has changed.
+    After an error in the block nothing has changed. Only plain files are replaced:
+    devices such as `/dev/null` belong to the system.
 
     Args:
         path: The file to replace.
@@ -36,8 +38,10 @@ def replacing(
         mode: Permissions of a file that replaces none, less those of the umask.
 
     Raises:
-        OSError: The system refuses.
+        OSError: The system refuses, or the path is not that of a plain file.
     """
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(errno.EINVAL, "this is not a plain file", os.fspath(path))
     name = Path(path).parent / (draft + secrets.token_hex(8))
     descriptor = os.open(name, _NEW_FILE, mode)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import armillary as arm
 from armillary.kinematics.moving_links import moving_links, poses_of_links
+from armillary.replaced_file import replacing
 from armillary.view.drawing import drawings
 from armillary.view.kinds import Layer
 from armillary.view.page_panel import PagePanel
@@ -209,7 +211,35 @@ def test_faults_raise_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         cell.export(tmp_path / "none" / "cell.html")
     with pytest.raises(arm.errors.ArmillaryError, match="not finite"):
         cell.export(path, trajectory=np.full((3, len(cell.joint_names)), np.nan))
+    with pytest.raises(arm.errors.ModelError, match="Times must be finite"):
+        cell.export(path, trajectory=[cell.home.q] * 3, rate=1e-320)
+    with pytest.raises(arm.errors.ViewError, match="cannot be written"):
+        cell.export(tmp_path / ("a" * 300))
+    with pytest.raises(arm.errors.ViewError, match="cannot be written"):
+        cell.export(f"{path}\0")
     monkeypatch.setitem(sys.modules, "viser", None)
     with pytest.raises(arm.errors.ArmillaryError, match=r"armillary\[view\]"):
         cell.export(path)
     assert not path.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such files")
+def test_only_plain_files_are_replaced(tmp_path: Path) -> None:
+    cell, pipe = arm.example("scara"), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(arm.errors.ViewError, match="not a plain file"):
+        cell.export(pipe)
+    with pytest.raises(OSError, match="not a plain file"), replacing(pipe):
+        pass
+    assert pipe.is_fifo()
+    (tmp_path / "link.html").symlink_to(tmp_path / "cell.html")
+    cell.export(tmp_path / "link.html")
+    assert (tmp_path / "link.html").is_symlink()
+    assert (tmp_path / "cell.html").is_file()
+
+
+def test_any_name_of_a_cell_can_be_a_title(tmp_path: Path) -> None:
+    cell = arm.example("scara").replace(name="a\ud800b")
+    cell.export(tmp_path / "cell.html")
+    text = (tmp_path / "cell.html").read_text("utf-8")
+    assert r"<title>a\ud800b</title>" in text

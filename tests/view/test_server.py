@@ -6,11 +6,13 @@ import socket
 from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
 import armillary as arm
 from armillary.errors import ModelError, ShapeError, ViewError
 from armillary.view.page_pack import messages_of
+from armillary.view.panel.joint_sliders import slider_of
 
 viser = pytest.importorskip("viser")
 
@@ -109,6 +111,35 @@ def test_a_cell_whose_meshes_are_all_missing_is_shown_with_a_note() -> None:
     cell = arm.Cell(manipulators=[arm.Manipulator(name="box", links=[link])])
     with cell.view() as viewer:
         assert any("missing.stl" in note for note in viewer.notes)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"), [(0, 0), (1, 1), (0, 5e-324), (1e300, 1e300), (-1e300, 1e300)]
+)
+def test_joints_of_any_range_have_a_slider(lower: float, upper: float) -> None:
+    links = [
+        arm.Link(name="base"),
+        arm.Link(
+            name="table",
+            parent="base",
+            joint=arm.joints.Prismatic(axis=(0, 0, 1)),
+            limits=arm.Limits(lower=lower, upper=upper),
+        ),
+    ]
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="lift", links=links)])
+    with cell.view() as viewer:
+        assert viewer.state == cell.home
+    for q in (-1.0, 0.0, 2.0):
+        slider = slider_of(cell.workcell, 0, q)
+        assert slider["min"] <= q <= slider["max"]
+        assert slider["step"] > 0.0
+
+
+def test_a_motion_is_that_which_was_given(viewer) -> None:
+    Q, times = np.full((2, 7), 0.5), np.array([0.0, 1e6])
+    viewer.play(Q, times=times)
+    Q[:], times[:] = np.nan, np.nan
+    assert viewer._playback._motion.at(1.0).q == (0.5,) * 7
 
 
 @pytest.mark.parametrize("motion", ["abc", [[0.0]], [], [[float("nan")] * 7], None])

@@ -90,10 +90,11 @@ def test_what_is_asked_for_is_checked_first(tmp_path: Path):
     cell, path = arm.example("scara"), tmp_path / "a.png"
     with pytest.raises(ViewError, match=r"There is no folder .*missing"):
         cell.shot(tmp_path / "missing" / "a.png")
-    with pytest.raises(ViewError, match="is a folder; name a file in it"):
+    with pytest.raises(ViewError, match=r"is a folder; name a file, such as cell\.png"):
         cell.shot(tmp_path)
-    with pytest.raises(ModelError, match="from 1 to 8192"):
-        cell.shot(path, size=(0, 100))
+    for size in ((0, 100), (10.5, 100), (10,), "10", 10):
+        with pytest.raises(ModelError, match="from 1 to 8192"):
+            cell.shot(path, size=size)
     with pytest.raises(UnknownName, match=r"no layer named 'frame'.*'frames'"):
         cell.shot(path, show=["frame"])
     with pytest.raises(ModelError, match="look_at is a point of three finite numbers"):

@@ -34,6 +34,7 @@ from armillary.model.workcell import IN_WORLD, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.view.joint_symbols import joint_symbol, sampled
 from armillary.view.kinds import (
+    FARTHEST,
     Axes,
     Drawing,
     Drawings,
@@ -275,7 +276,8 @@ class _Artist:
                 np.array((link.primary @ frame.pose).position) for frame in link.frames
             )
         for k, ends in enumerate(sticks):
-            far = [end for end in ends if np.linalg.norm(end) > 1e-9 * self._size]
+            near = np.clip(np.reshape(ends, (-1, 3)), -FARTHEST, FARTHEST)
+            far = [end for end in near if np.linalg.norm(end) > 1e-9 * self._size]
             if far:
                 points = [(np.zeros(3), end) for end in far]
                 what = lines(points, COLOURS[Layer.JOINTS], width=5.0)
@@ -315,7 +317,7 @@ class _Artist:
         frames = [FrameRef(k, IDENTITY) for k in range(len(self._cell.links))]
         found = poses_of(self._tree, self._cell.joints.home, frames, IN_WORLD)
         points = np.array([X.position for X in found]).reshape(-1, 3)
-        points = points[np.isfinite(points).all(axis=1)]
+        points = points[np.isfinite(points).all(axis=1)].clip(-FARTHEST, FARTHEST)
         size = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
         return max(size, self._size_of_shapes) or 1.0
 

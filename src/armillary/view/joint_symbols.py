@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from armillary.model.joint import Joint
 from armillary.model.unit import Unit
-from armillary.view.kinds import Lines
+from armillary.view.kinds import FARTHEST, Lines
 from armillary.view.surfaces import lines
 
 __all__ = ["Sampled", "joint_symbol", "sampled"]
@@ -79,13 +79,15 @@ def sampled(
     R, p = np.array(X.rotation), np.array(X.position)
     for k, unit in enumerate(joint.input_units):
         period = joint.period if len(home) == 1 else None
-        low, high = _finite(*ranges[k], home[k], _reach(unit, period, size))
+        ends = _finite(*ranges[k], home[k], _reach(unit, period, size))
+        low, high = np.clip(ends, -FARTHEST, FARTHEST)
         q = np.tile(np.asarray(home, dtype=np.float64), (SAMPLES, 1))
         q[:, k] = np.linspace(low, high, SAMPLES)
         table = joint.motion.poses(q if joint.motion.shape else q[:, 0])
         table = table[np.isfinite(table).all(axis=(1, 2))]
         if len(table) > 1:
-            yield Sampled(R @ table[:, :, :3], table[:, :, 3] @ R.T + p)
+            origins = np.clip(table[:, :, 3], -FARTHEST, FARTHEST)
+            yield Sampled(R @ table[:, :, :3], origins @ R.T + p)
 
 
 def _reach(unit: Unit, period: float | None, size: float) -> float:

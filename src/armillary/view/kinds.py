@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from armillary.model.shape import Colour
 from armillary.spatial.pose import Pose
 
 __all__ = [
+    "FARTHEST",
     "Axes",
     "Drawing",
     "Drawings",
@@ -23,6 +24,9 @@ __all__ = [
     "Texture",
     "What",
 ]
+
+FARTHEST: Final = 1e15
+"""What is farther away along an axis is drawn as if it were there [m]."""
 
 Points = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.uint32]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast, final
+from typing import Any, Final, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ __all__ = ["Motion", "motion_of"]
 
 Array = npt.NDArray[np.float64]
 
-RATE = 30.0  # samples a second, where nothing is said
+RATE: Final = 30.0  # samples a second, where nothing is said
 
 
 @final
@@ -71,7 +71,7 @@ def motion_of(
         states = [bound_state(start.cell, each) for each in cast(Any, motion)]
         return Motion(_instants(len(states), times, rate), states.__getitem__)
     try:
-        Q = np.asarray(motion, dtype=np.float64)
+        Q = np.array(motion, dtype=np.float64)  # which nobody else changes
     except (TypeError, ValueError) as error:
         raise ShapeError(
             "A motion is an array of joint positions, a list of states or a "
@@ -92,12 +92,14 @@ def motion_of(
 
 def _instants(count: int, times: npt.ArrayLike | None, rate: float | None) -> Array:
     if times is None:
-        if rate is not None and not 0.0 < rate < np.inf:
+        rate = RATE if rate is None else rate
+        if not 0.0 < rate < np.inf:
             raise ModelError(f"The rate must be a number above 0, not {rate!r}.")
-        return np.arange(count) / (RATE if rate is None else rate)
-    if rate is not None:
+        with np.errstate(over="ignore"):
+            times = np.arange(count) / rate
+    elif rate is not None:
         raise ModelError("Give times or a rate, not both.")
-    found = np.asarray(times, dtype=np.float64)
+    found = np.array(times, dtype=np.float64)
     if found.shape != (count,):
         raise ShapeError(
             f"There are {count} instants; times have the shape {found.shape}."

@@ -14,13 +14,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, StateError
+from armillary.errors import ModelError, StateError, printable
 from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD_LINK, Workcell
-from armillary.replaced_file import replacing
 from armillary.view.drawing import drawings
 from armillary.view.kinds import Drawings
 from armillary.view.motion import Motion, motion_of
@@ -29,6 +28,7 @@ from armillary.view.page_pack import Arrays, messages_of, packed
 from armillary.view.page_panel import PagePanel
 from armillary.view.panel.gizmo import PART_OF_SCENE
 from armillary.view.panel.targets import placed_frames
+from armillary.view.result_file import check_target, write_result
 from armillary.view.scene import Scene, node_of
 from armillary.view.server import LOOPBACK, serve, stop, viser_module
 
@@ -68,7 +68,7 @@ class PageSize(NamedTuple):
 
 def write_page(
     cell: Workcell,
-    path: Path,
+    path: str | os.PathLike[str],
     *,
     state: State,
     motion: Any,
@@ -78,6 +78,7 @@ def write_page(
 ) -> PageSize:
     """Write a cell in a state as one HTML file; see `Cell.export`."""
     viser = viser_module()
+    check_target(path, "cell.html")
     _check(cell, state)
     played = None
     if motion is not None:
@@ -93,8 +94,7 @@ def write_page(
         packed(data),
     )
     content = text.encode()
-    with replacing(path) as file:
-        file.write(content)
+    write_result(path, content)
     return PageSize(len(content), _size_of_meshes(data["messages"]), found.notes)
 
 
@@ -226,5 +226,5 @@ def _page(client: str, name: str, kinematics: str, data: str) -> str:
         f"{scripts}}})();</script>\n"
     )
     start, _, rest = client.partition("<head>")
-    title = f"<title>{html.escape(name)}</title>"
+    title = f"<title>{html.escape(printable(name))}</title>"
     return f"{start}<head>\n{ours}{rest.replace('<title>Viser</title>', title, 1)}"

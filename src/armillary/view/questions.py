@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from armillary.errors import ViewError, quote
 from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
@@ -103,7 +101,7 @@ def export(
 
     return write_page(
         cell,
-        _writable(path),
+        path,
         state=home(cell) if state is None else bound_state(cell, state),
         motion=trajectory,
         times=times,
@@ -151,7 +149,7 @@ def shot(
 
     write_shot(
         cell,
-        _writable(path),
+        path,
         home(cell) if state is None else bound_state(cell, state),
         size=size,
         look_from=look_from,
@@ -159,14 +157,3 @@ def shot(
         show=show,
         meshes=meshes,
     )
-
-
-def _writable(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a file that can be written, as far as its folder shows."""
-    found = Path(path)
-    if found.is_dir():
-        raise ViewError(f"{quote(str(path))} is a folder; name a file in it.")
-    if not found.parent.is_dir():
-        folder, name = quote(str(found.parent)), quote(found.name)
-        raise ViewError(f"There is no folder {folder} to write {name} to.")
-    return found

@@ -21,6 +21,7 @@ from armillary.spatial.pose import Pose
 from armillary.trace import Program, trace
 from armillary.view.camera import FIELD_OF_VIEW, fitted
 from armillary.view.kinds import (
+    FARTHEST,
     Axes,
     Drawing,
     Drawings,
@@ -201,7 +202,7 @@ class Scene:
                     X = self._poses[self._rows[each.link]]
                     corners = corners @ X[:3, :3].T + X[:3, 3]
                 points.append(corners)
-        return np.concatenate(points)
+        return np.concatenate(points).clip(-FARTHEST, FARTHEST)
 
     def _add_surroundings(self, outline: Array) -> None:
         """Add a grid on the ground, light, and where browsers look from at first."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import operator
+import os
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,10 +16,10 @@ from armillary.errors import ModelError, ViewError, unknown
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
-from armillary.replaced_file import replacing
 from armillary.view.browser import Browser, hidden_browser
 from armillary.view.camera import FIELD_OF_VIEW, Camera, fitted
 from armillary.view.kinds import Layer
+from armillary.view.result_file import check_target, write_result
 from armillary.view.session import Session
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ MOST_DRAWN: Final = 10
 
 def write_shot(
     cell: Workcell,
-    path: Path,
+    path: str | os.PathLike[str],
     state: State,
     *,
     size: tuple[int, int],
@@ -46,6 +48,7 @@ def write_shot(
     meshes: MeshSource | None,
 ) -> None:
     """Write a picture of a cell to a PNG file; see `Cell.shot`."""
+    check_target(path, "cell.png")
     _check(size)
     layers = None if show is None else frozenset(_layer(name) for name in show)
     session = Session(cell, state, meshes=meshes)
@@ -60,14 +63,18 @@ def write_shot(
             pixels = _drawn(_connected(session.server, browser), camera, size)
     finally:
         session.close()
-    _write(path, pixels)
+    write_result(path, _png(pixels))
 
 
 def _check(size: Any) -> None:
-    if not (len(size) == 2 and all(0 < each <= LARGEST for each in size)):
+    try:
+        width, height = map(operator.index, size)
+    except (TypeError, ValueError):
+        width = height = 0
+    if not (0 < width <= LARGEST and 0 < height <= LARGEST):
         raise ModelError(
             f"The size of a picture is a width and a height from 1 to {LARGEST} "
-            f"pixels, not {size}."
+            f"pixels, not {size!r}."
         )
 
 
@@ -75,7 +82,7 @@ def _layer(name: str) -> Layer:
     try:
         return Layer(name)
     except ValueError:
-        raise unknown("layer", name, [*Layer]) from None
+        raise unknown("layer", name, [each.value for each in Layer]) from None
 
 
 def _camera(
@@ -153,8 +160,9 @@ def _on_white(pixels: Pixels) -> Pixels:
     return np.rint(mixed).astype(np.uint8)
 
 
-def _write(path: Path, pixels: Pixels) -> None:
+def _png(pixels: Pixels) -> bytes:
     from PIL import Image
 
-    with replacing(path) as file:
-        Image.fromarray(pixels).save(file, format="PNG", optimize=True)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, format="PNG", optimize=True)
+    return file.getvalue()

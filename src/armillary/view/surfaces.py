@@ -16,7 +16,7 @@ from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import HalfSpace, Mesh
 from armillary.model.shapes.mesh import MeshPart, MeshSource
 from armillary.spatial.pose import IDENTITY
-from armillary.view.kinds import Lines, Surface, Texture
+from armillary.view.kinds import FARTHEST, Lines, Surface, Texture
 
 __all__ = ["MOST_TRIANGLES", "Sketch", "Surfaces", "decimated", "lines"]
 
@@ -155,7 +155,8 @@ class Surfaces:
 
 def lines(points: npt.ArrayLike, colour: Colour, *, width: float = 2.0) -> Lines:
     """Return lines between points [m], shape (k, 2, 3)."""
-    return Lines(np.asarray(points, dtype=np.float32), colour, width)
+    near = np.clip(points, -FARTHEST, FARTHEST)
+    return Lines(near.astype(np.float32), colour, width)
 
 
 def _drawn(triangles: Triangles, colour: Colour) -> Surface | Lines:

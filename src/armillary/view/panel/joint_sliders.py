@@ -113,12 +113,12 @@ def slider_of(cell: Workcell, k: int, q: float) -> dict[str, Any]:
     most = WIDEST[unit]
     ends = max(lower, -most), min(upper, most)
     if not ends[0] < ends[1]:  # one position only, or far away
-        ends = lower, max(upper, math.nextafter(lower, math.inf))
+        ends = lower, upper
     return {
         "label": f"{name.rpartition('/')[2]} [{unit.value}]",
         "min": min(ends[0], q),
         "max": max(ends[1], q),
-        "step": min(STEPS[unit], (ends[1] - ends[0]) / 100),
+        "step": min(STEPS[unit], (ends[1] - ends[0]) / 100) or STEPS[unit],
         "initial_value": q,
         "hint": f"{name}: {lower:g} to {upper:g} {unit.value}",
     }
