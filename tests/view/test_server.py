@@ -84,6 +84,16 @@ def test_a_busy_port_is_named() -> None:
             arm.example("ur5e_on_oval").view(port=port)
 
 
+def test_a_port_that_becomes_busy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("armillary.view.server._is_free", lambda *_: True)
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        port = busy.getsockname()[1]
+        with pytest.raises(ViewError, match=rf"Port {port} is in use.*--port"):
+            arm.example("ur5e_on_oval").view(port=port)
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.4", "::", "example.com"])
 def test_other_machines_need_an_explicit_word(host: str) -> None:
     with pytest.raises(ModelError, match="without password"):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import armillary as arm
+from armillary.view.panel.events import by_people
 
 pytest.importorskip("viser")
 
@@ -142,3 +144,100 @@ def test_a_motion_plays_and_stops(shown: Any) -> None:
     time.sleep(0.3)
     assert viewer.state == rests
     assert rests.q in [tuple(row) for row in Q.tolist()]
+
+
+class Person:
+    """A browser that sends the events of controls, without a screen."""
+
+    def __init__(self, client_id: int = 0) -> None:
+        self.client = self
+        self.client_id = client_id
+        self.phase = "update"
+        self.told: list[str] = []
+
+    def add_notification(self, _: str, body: str, **__: Any) -> None:
+        self.told.append(body)
+
+    def drag(self, gizmo: Any, phase: str) -> None:
+        self.phase = phase
+        for call in gizmo._controls._impl_aux.update_cb:
+            call(self)
+
+
+@pytest.fixture
+def alone() -> Iterator[Any]:
+    """A viewer that no browser shows."""
+    with arm.example("ur5e_on_oval").view() as viewer:
+        yield viewer
+
+
+def test_events_of_a_drag_that_wait_are_answered_once(alone: Any) -> None:
+    calls: list[int] = []
+    answer = by_people(alone._session, lambda: calls.append(0), newest=True)
+    with alone._session.lock:
+        threads = [threading.Thread(target=answer, args=(Person(),)) for _ in range(9)]
+        for thread in threads:
+            thread.start()
+        until(lambda: sum(thread.is_alive() for thread in threads) == 1)
+    until(lambda: len(calls) == 1)
+    answer(Person())
+    assert len(calls) == 2
+
+
+def test_a_gizmo_is_dragged_until_everybody_has_let_go(alone: Any) -> None:
+    gizmo = part(alone, "Targets")._gizmo
+    first, second = Person(1), Person(2)
+    first.drag(gizmo, "start")
+    second.drag(gizmo, "start")
+    first.drag(gizmo, "end")
+    assert gizmo.is_dragged
+    second.drag(gizmo, "end")
+    second.drag(gizmo, "update")  # threads answer events, the last one may be late
+    assert not gizmo.is_dragged
+
+
+def test_errors_of_watchers_stop_nothing(alone: Any, caplog: Any) -> None:
+    seen: list[arm.State] = []
+
+    def fail(_: arm.State) -> None:
+        raise ValueError("of mine")
+
+    alone.on_change(fail)
+    alone.on_change(seen.append)
+    alone.play(np.linspace(0.0, 1.0, 700).reshape(100, 7), rate=100)
+    until(lambda: len(seen) > 5)
+    assert "of mine" in caplog.text
+
+
+def test_a_part_that_fails_leaves_the_others_in_line(alone: Any, caplog: Any) -> None:
+    home = alone.state
+    part(alone, "Targets")._frame.value = "nothing"
+    alone.show(home.joints({"elbow": 0.5}))
+    slider = part(alone, "JointSliders")._sliders[alone.cell.joint("elbow")]
+    until(lambda: slider.value == 0.5)
+    alone.show(home.joints({"elbow": 0.25}))
+    until(lambda: slider.value == 0.25)
+    assert "no frame named 'nothing'" in caplog.text
+
+
+def test_a_motion_pauses_where_something_else_changes_the_state(alone: Any) -> None:
+    home, playback = alone.state, part(alone, "Playback")
+    alone.play(np.linspace(0.0, 1.0, 7000).reshape(1000, 7), rate=100)
+    until(lambda: alone.state.q[0] > 0.01)
+    alone.show(home)
+    until(lambda: not playback.is_playing)
+    assert alone.state == home
+    playback._switch()
+    until(lambda: alone.state.q[0] > 0.02)
+
+
+def test_a_slider_that_is_refused_goes_back() -> None:
+    cell = arm.example("five_bar")
+    with cell.view() as viewer:
+        slider = part(viewer, "JointSliders")._sliders[0]
+        person = Person()
+        slider._impl.value = cell.home.q[0] - 1.0  # as a browser sets it
+        slider._impl.update_cb[0](person)
+        assert person.told
+        assert viewer.state == cell.home
+        until(lambda: slider.value == cell.home.q[0])

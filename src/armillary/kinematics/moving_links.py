@@ -107,6 +107,12 @@ class MovingLinks:
             link = tree.parents[link]
         return FixedTo(self._rows[link], pose)
 
+    def mounted(self, tree: Tree, manipulator: int) -> FixedTo:
+        """Return the moving link that carries a base, and the base's pose in that."""
+        at = tree.bases[manipulator].frame
+        row, pose = self.fixed_to(tree, at.link)
+        return FixedTo(row, pose @ at.pose)
+
     @property
     def joint_types(self) -> set[type[Joint]]:
         """Return the types of the joints that move the links."""
@@ -180,7 +186,7 @@ class MovingLinks:
         if not self._bases:
             return found
         tree: Tree = state.tree
-        where = {k: self._mounted(tree, k) for k in self._bases}
+        where = {k: self.mounted(tree, k) for k in self._bases}
         lifted = [
             k for level in tree.levels for k in level if k in where and where[k].row
         ]
@@ -249,12 +255,6 @@ class MovingLinks:
             equations, self.released, self.selection, name="links", output=POSES
         )
         return None if isinstance(program, PythonProgram) else program
-
-    def _mounted(self, tree: Tree, manipulator: int) -> FixedTo:
-        """Return the moving link that carries a base, and the base's pose in that."""
-        at = tree.bases[manipulator].frame
-        row, pose = self.fixed_to(tree, at.link)
-        return FixedTo(row, pose @ at.pose)
 
 
 def moving_links(cell: Workcell) -> MovingLinks:

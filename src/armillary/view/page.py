@@ -7,6 +7,7 @@ The page is viser's client. In place of the connection to a server, scripts of o
 from __future__ import annotations
 
 import html
+import os
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -15,26 +16,24 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, StateError, printable
-from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
+from armillary.kinematics.moving_links import moving_links
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
-from armillary.model.tree import Tree
-from armillary.model.workcell import WORLD_LINK, Workcell
+from armillary.model.workcell import Workcell
 from armillary.view.drawing import drawings
 from armillary.view.kinds import Drawings
 from armillary.view.motion import Motion, motion_of
+from armillary.view.page_cell import cell_data
 from armillary.view.page_kinematics import UNCOMPILED, kinematics_script
 from armillary.view.page_pack import Arrays, messages_of, packed
 from armillary.view.page_panel import PagePanel
 from armillary.view.panel.gizmo import PART_OF_SCENE
 from armillary.view.panel.targets import placed_frames
 from armillary.view.result_file import check_target, write_result
-from armillary.view.scene import Scene, node_of
+from armillary.view.scene import Scene
 from armillary.view.server import LOOPBACK, serve, stop, viser_module
 
 __all__ = ["PageSize", "write_page"]
-
-Array = npt.NDArray[np.float64]
 
 SCRIPTS: Final = ("unpack", "pose", "cell", "playback", "server", "main")
 """The scripts of the page, in the order in which they build on each other."""
@@ -130,7 +129,7 @@ def _recorded(
         panel.add_frames(cell.frame_names)
         return {
             "messages": messages_of(server),
-            "cell": _cell_data(cell, state, found, motion)
+            "cell": cell_data(cell, state, found, motion)
             | {"gizmos": gizmos, "controls": panel.controls},
         }
     finally:
@@ -145,62 +144,6 @@ def _gizmos(scene: Scene) -> dict[str, str]:
             node, scale=PART_OF_SCENE * scene.size, depth_test=False, visible=False
         )
     return nodes
-
-
-def _cell_data(
-    cell: Workcell, state: State, found: Drawings, motion: Motion | None
-) -> dict[str, Any]:
-    """Return what `PageCell` and `PageServer` know of a cell; see `page/cell.js`."""
-    moving, tree = moving_links(cell), state.tree
-    drawn = sorted({each.link for each in found.items} - {WORLD_LINK})
-    frames = {
-        name: {"name": name, **_place(moving, tree, at.link, at.pose.matrix())}
-        for name in cell.frame_names
-        for at in [cell.frame(name)]
-    }
-    return {
-        "joints": cell.joint_names,
-        "movingLinks": ["world", *(tree.name(link) for link in moving.links[1:])],
-        "q": np.array(state.q, np.float64),
-        "poses": _poses(moving, state),
-        "links": [{"node": node_of(k), **_place(moving, tree, k)} for k in drawn],
-        "frames": list(frames.values()),
-        "rods": [[frames[a], frames[b]] for a, b in found.rods],
-        "motion": None if motion is None else _motion(moving, motion),
-    }
-
-
-def _place(
-    moving: MovingLinks, tree: Tree, link: int, within: Array | None = None
-) -> dict[str, Any]:
-    """Return which moving link carries a frame of a link, and its pose in that."""
-    row, pose = moving.fixed_to(tree, link)
-    X = pose.matrix() if within is None else pose.matrix() @ within
-    return {"row": row, "pose": X[:3].ravel().tolist()}
-
-
-def _poses(moving: MovingLinks, state: State) -> Array:
-    """Return the poses of moving links in a state, shape (count * 12,)."""
-    found = poses_of_links(moving, state)(np.array([state.q], np.float64))
-    return np.asarray(found, np.float64).ravel()
-
-
-def _motion(moving: MovingLinks, motion: Motion) -> dict[str, Any]:
-    """Return the joint positions at each instant.
-
-    The poses of links go with them where the page cannot compute them: it has formulas
-    of the first state.
-    """
-    states = [motion.state(k) for k in range(len(motion.times))]
-    first = states[0]
-    found: dict[str, Any] = {
-        "times": motion.times,
-        "q": np.array([each.q for each in states], np.float64),
-    }
-    is_alike = all(each.placements == first.placements for each in states)
-    if not moving.is_compiled or not is_alike or first.passive:
-        found["poses"] = np.array([_poses(moving, each) for each in states])
-    return found
 
 
 def _size_of_meshes(messages: list[dict[str, Any]]) -> int:

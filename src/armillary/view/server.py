@@ -72,6 +72,9 @@ def serve(
     viser = viser_module()
     with _starting, _checked_connections(is_remote=insecure_remote), _quiet():
         server = viser.ViserServer(host=host, port=chosen, verbose=False)
+    if port is not None and server.get_port() != port:  # viser took the next one
+        stop(server)
+        raise _in_use([port], host)
     _forbid_sharing(server)
     return server
 
@@ -106,8 +109,13 @@ def _free_port(host: str, port: Any) -> int:
     for each in tried:
         if _is_free(host, each):
             return each
-    what = f"Port {port} is" if port else f"Ports {tried[0]} to {tried[-1]} are"
-    raise ViewError(f"{what} in use at {host}. Choose another one with port (--port).")
+    raise _in_use(tried, host)
+
+
+def _in_use(ports: Sequence[int], host: str) -> ViewError:
+    first, last = ports[0], ports[-1]
+    what = f"Port {first} is" if first == last else f"Ports {first} to {last} are"
+    return ViewError(f"{what} in use at {host}. Choose another one with port (--port).")
 
 
 def _is_free(host: str, port: int) -> bool:

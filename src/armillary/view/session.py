@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
@@ -15,6 +16,8 @@ from armillary.view.scene import Scene
 from armillary.view.server import LOOPBACK, serve, stop
 
 __all__ = ["Session"]
+
+logger = logging.getLogger("armillary.view")
 
 
 class Session:
@@ -90,7 +93,10 @@ class Session:
             self.history.show(state, remember=remember)
             self.changed.set()
             for call in self._watchers:
-                call(state)
+                try:
+                    call(state)
+                except Exception:  # of the user; the viewer goes on
+                    logger.exception("A function given to on_change raised an error.")
 
     def draw(self, call: Callable[[], None]) -> None:
         """Call what changes controls or the scene, unless the server is stopped."""
@@ -102,10 +108,11 @@ class Session:
     def close(self) -> None:
         """Stop the server."""
         with self.lock:
-            if not self.closed.is_set():
-                self.closed.set()
-                stop(self.server)
+            if self.closed.is_set():
+                return
+            self.closed.set()
+        stop(self.server)
 
     def on_change(self, call: Callable[[State], None]) -> None:
-        """Have a function called with each state that will be shown."""
+        """Have a function called with each state that will be shown; log its errors."""
         self._watchers.append(call)

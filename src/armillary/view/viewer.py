@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import webbrowser
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
+from armillary.errors import ArmillaryError
 from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
@@ -21,6 +23,8 @@ from armillary.view.panel.playback import Playback
 from armillary.view.session import Session
 
 __all__ = ["Viewer"]
+
+logger = logging.getLogger("armillary.view")
 
 PANEL_PERIOD: Final = 0.1  # [s]
 
@@ -103,7 +107,10 @@ class Viewer:
         self._session.change(bound_state(self.cell, state))
 
     def on_change(self, call: Callable[[State], None]) -> None:
-        """Have a function called with each state that will be shown."""
+        """Have a function called with each state that will be shown.
+
+        It is called in the thread of whoever changed the state. Its errors are logged.
+        """
         self._session.on_change(call)
 
     def _follow(self) -> None:
@@ -119,7 +126,10 @@ class Viewer:
 
     def _bring_in_line(self) -> None:
         for part in self._parts:
-            part.show(self.state)
+            try:
+                part.show(self.state)
+            except ArmillaryError as error:  # the others are shown
+                logger.warning("%s: %s", type(part).__name__, error)
 
     def play(
         self,
@@ -131,6 +141,8 @@ class Viewer:
         play: bool = True,
     ) -> None:
         """Play a motion; the panel has controls to pause, scrub and change its speed.
+
+        It pauses where anything else changes the state.
 
         Args:
             motion: Joint positions, shape (k, n) [m or rad], a list of states, or a

@@ -9,7 +9,7 @@ class PageCell {
     this.data = data;
     this.kinematics = kinematics;
     this.q = Float64Array.from(data.q);
-    this.linkPoses = Float64Array.from(data.poses);
+    this.linkPoses = this.withBases(data.poses);
   }
 
   get canMove() {
@@ -33,11 +33,22 @@ class PageCell {
     const poses = this.poses(q);
     if (!poses.every(Number.isFinite)) return false;
     this.q = Float64Array.from(q);
-    this.linkPoses = poses;
+    this.linkPoses = this.withBases(poses);
     return true;
   }
 
-  /** Take poses that Python computed, with the joint positions that they belong to. */
+  /** Return poses of moving links, and behind them those of bases that a motion moves. */
+  withBases(poses) {
+    const { bases } = this.data;
+    const all = new Float64Array(poses.length + 12 * bases.length);
+    all.set(poses);
+    bases.forEach(({ row, pose }, k) => {
+      all.set(product(poses, 12 * row, pose, 0), poses.length + 12 * k);
+    });
+    return all;
+  }
+
+  /** Take poses that Python computed, of bases too, with their joint positions. */
   take(q, poses) {
     this.q = Float64Array.from(q);
     this.linkPoses = Float64Array.from(poses);

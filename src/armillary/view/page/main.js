@@ -20,6 +20,10 @@ function publicNames(data, cell, server) {
     links: data.cell.movingLinks,
     /** Return the poses of all moving links, 12 numbers each, at q [m or rad]. */
     poses: (q) => Array.from(cell.poses(q)),
+    /** Return the pose of a frame in the world now, 12 numbers. */
+    pose: (name) => {
+      return Array.from(cell.frame(data.cell.frames.find((each) => each.name === name)));
+    },
     /** Return the joint positions now [m or rad]. */
     q: () => Array.from(cell.q),
     /** Move the cell to q [m or rad]. */

@@ -24,11 +24,7 @@ PART_OF_SCENE: Final = 0.12
 
 
 class Gizmo:
-    """A gizmo in the scene.
-
-    Attributes:
-        is_dragged: Whether someone drags it now; it then stays as they have it.
-    """
+    """A gizmo in the scene."""
 
     def __init__(
         self,
@@ -52,17 +48,25 @@ class Gizmo:
             depth_test=False,
             visible=False,
         )
-        self.is_dragged = False
-
-        moves = by_people(session, lambda: dragged(self.pose))
+        self._hands: set[int] = set()
+        """The browsers in which it is dragged."""
+        moves = by_people(session, lambda: dragged(self.pose), newest=True)
         ends = by_people(session, released)
 
         @self._controls.on_update
         def _(event: Any) -> None:
-            self.is_dragged = event.phase != "end"
-            moves(event)
-            if event.phase == "end":
+            if event.phase == "start":
+                self._hands.add(event.client_id)
+            elif event.phase == "update":
+                moves(event)
+            else:
+                self._hands.discard(event.client_id)
                 ends(event)
+
+    @property
+    def is_dragged(self) -> bool:
+        """Return whether someone drags it now; it then stays as they have it."""
+        return bool(self._hands)
 
     @property
     def pose(self) -> Array:

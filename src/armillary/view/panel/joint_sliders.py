@@ -53,7 +53,7 @@ class JointSliders:
         slider = self._session.server.gui.add_slider(
             **slider_of(self._session.cell, k, q)
         )
-        slider.on_update(by_people(self._session, partial(self._moved, k)))
+        slider.on_update(by_people(self._session, partial(self._moved, k), newest=True))
         self._sliders.append(slider)
         self._agreed.append(q)
 

@@ -29,6 +29,7 @@ class Playback:
         """Start without a motion."""
         self._session = session
         self._motion: Motion | None = None
+        self._shown = session.state
         self._folder: Any = session.server.gui.add_folder("Motion", visible=False)
         self._slider: Any = None
         self.time = 0.0
@@ -59,10 +60,12 @@ class Playback:
                     step=1e-3,
                     initial_value=first,
                 )
-            self._slider.on_update(by_people(self._session, self._scrubbed))
+            self._slider.on_update(
+                by_people(self._session, self._scrubbed, newest=True)
+            )
             self._folder.visible = True
+            self._show_now()
             self._set_playing(play)
-            self._session.change(motion.at(self.time))
 
     def show(self, state: State) -> None:
         """Move the slider to the instant that is shown."""
@@ -71,6 +74,7 @@ class Playback:
 
     def _set_playing(self, is_playing: bool) -> None:
         self.is_playing = is_playing
+        self._shown = self._session.state
         self._play.label = "Pause" if is_playing else "Play"
         if is_playing:
             self._wake.set()
@@ -87,7 +91,13 @@ class Playback:
         if self._motion is not None:
             self._set_playing(False)
             self.time = float(self._slider.value)
-            self._session.change(self._motion.at(self.time))
+            self._show_now()
+
+    def _show_now(self, *, remember: bool = True) -> None:
+        """Show the state at the instant that is reached."""
+        assert self._motion is not None, "it was loaded"
+        self._shown = self._motion.at(self.time)
+        self._session.change(self._shown, remember=remember)
 
     def _run(self) -> None:
         before = time.monotonic()
@@ -105,6 +115,9 @@ class Playback:
     def _step(self, passed: float) -> None:
         motion = self._motion
         assert motion is not None, "it plays"
+        if self._session.state is not self._shown:  # people or the program changed it
+            self._set_playing(False)
+            return
         first, last = float(motion.times[0]), float(motion.times[-1])
         self.time += passed * float(self._speed.value.rstrip("x"))
         if self.time > last:
@@ -113,4 +126,4 @@ class Playback:
             else:
                 self.time = last
                 self._set_playing(False)
-        self._session.change(motion.at(self.time), remember=False)
+        self._show_now(remember=False)

@@ -11,6 +11,7 @@ from armillary.kinematics.state import State
 from armillary.model.end_effectors import frames_by_use
 from armillary.model.mount import WORLD
 from armillary.spatial.pose import Pose
+from armillary.view.panel.events import by_people
 from armillary.view.session import Session
 
 __all__ = ["PoseTable"]
@@ -34,8 +35,9 @@ class PoseTable:
             self._pose = gui.add_text("x y z [m], w x y z", "", multiline=True)
             self._q = gui.add_text("q", "", multiline=True)
             save = gui.add_button("Save all poses", hint="A CSV file, in the world")
-        self._frame.on_update(self._chosen)
-        self._to.on_update(self._chosen)
+        chosen = by_people(session, lambda: self.show(session.state))
+        self._frame.on_update(chosen)
+        self._to.on_update(chosen)
         save.on_click(self._save)
         self.show(session.state)
 
@@ -47,9 +49,6 @@ class PoseTable:
         quaternion = ", ".join(f"{each:.6f}" for each in X.quaternion())
         self._pose.value = f"{position}\n{quaternion}"
         self._q.value = ", ".join(f"{each:.6f}" for each in state.q)
-
-    def _chosen(self, _: Any) -> None:
-        self.show(self._session.state)
 
     def _save(self, event: Any) -> None:
         if event.client is None:

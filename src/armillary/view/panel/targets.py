@@ -68,14 +68,16 @@ class Targets:
 
     def _choose(self) -> None:
         self._settle()
-        # The first answer compiles, which is done before anybody drags.
-        threading.Thread(target=self._prepare, daemon=True).start()
+        frame, kind, state = self._frame.value, self._kind.value, self._session.state
+        if frame == NO_GIZMO:
+            return
 
-    def _prepare(self) -> None:
-        frame, state = self._frame.value, self._session.state
-        if frame != NO_GIZMO:
+        def prepare() -> None:
             with suppress(ArmillaryError):
-                self._solve(state, pose(self._session.cell, frame, state))
+                self._solve(state, pose(self._session.cell, frame, state), frame, kind)
+
+        # The first answer compiles, which is done before anybody drags.
+        threading.Thread(target=prepare, daemon=True).start()
 
     def _settle(self) -> None:
         self._said.value = ""
@@ -84,24 +86,27 @@ class Targets:
     def _dragged(self, target: Array) -> None:
         """Move the joints so that the frame follows, nearest to where they are."""
         state = self._session.state
-        joints, found = self._solve(state, target)
+        frame, kind = self._frame.value, self._kind.value
+        joints, found = self._solve(state, target, frame, kind)
         self._said.value = Reason(int(found.reason)).sentence
         if found.success:
             q = np.array(state.q)
             q[joints] = found.q
             self._session.change(state.replace(q=q))
 
-    def _solve(self, state: State, target: Array) -> tuple[list[int], Solution]:
+    def _solve(
+        self, state: State, target: Array, frame: str, kind: str
+    ) -> tuple[list[int], Solution]:
         """Return which joints move, and where inverse kinematics wants them."""
         cell = self._session.cell
         solver = solver_of(
             cell,
-            self._frame.value,
+            frame,
             relative_to=WORLD,
             joints=None,
             state=state,
             position="xyz",
-            rotation=ROTATIONS[self._kind.value],
+            rotation=ROTATIONS[kind],
             axes="target",
         )
         joints = [cell.joint(name) for name in solver.joints]
