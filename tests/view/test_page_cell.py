@@ -88,7 +88,7 @@ def test_parts_follow_attachments_that_change_in_a_motion(tmp_path: Path) -> Non
     check(cell, [held, left, moved, away], tmp_path)
 
 
-def test_what_stands_on_a_part_follows_it(tmp_path: Path) -> None:
+def test_what_is_attached_to_a_part_follows_it(tmp_path: Path) -> None:
     tray = arm.Manipulator(name="tray", links=[arm.Link(name="plate")])
     cup = arm.Manipulator(
         name="cup",
