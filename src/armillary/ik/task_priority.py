@@ -11,6 +11,8 @@ whose multiplier has vanished (parametric active sets: Best 1996; the aim, scali
 task that bounds do not allow, is that of Flacco, De Luca and Khatib, IEEE T-RO 31,
 2015). So the direction of the first task is kept, the t reached is the greatest there
 is, and x is within the bounds at every corner, also where one stops early.
+Inequalities A x >= b that hold at x = 0 are bounds likewise: `wall_slots.py` keeps the
+rows that hold x, and `scaled_rates.py` looks for the first one that x comes to.
 
 What a level wants is b = c + (1 - M^8) (v - c) with M = d (S + d)^-1, S its matrix
 J W^-1 J' in the null space of those above and d = damping^2: eightfold iterated
@@ -25,6 +27,8 @@ from collections.abc import Sequence
 from itertools import accumulate, chain, islice
 from typing import NamedTuple, Self
 
+from armillary.ik.least_motion import least_motion
+from armillary.ik.wall_slots import FAR, NO_SLOTS, Hit, Slots
 from armillary.spatial.ldl import (
     LDLFactor,
     Rows,
@@ -35,11 +39,13 @@ from armillary.spatial.ldl import (
     shifted,
 )
 from armillary.spatial.vector import Number
-from armillary.trace.functions import absolute, maximum, minimum, select
+from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 
-FAR = 1e30  # a time that no event comes to
 SMALL = 1e-13  # of the trace of a matrix, added to keep it positive
+LEAST = 1e-6  # square of the length that rows of inequalities are brought to, at least
 SINGULAR = 1e-12  # of a squared right-hand side: more than this has no solution
+FAINT = 1e-18  # of a squared gap: less than this is given up
+PARALLEL = 1e-13  # of the greatest rate: less than this is rounding
 NOISE = 1e-11  # of the size of the terms of a sum: less than this is rounding
 TINY = 1e-30
 
@@ -125,19 +131,33 @@ class Progress(NamedTuple):
 class Follower:
     """Follows a hierarchy corner by corner."""
 
-    def __init__(self, hierarchy: Hierarchy) -> None:
-        """Prepare what does not change on the way."""
+    def __init__(
+        self, hierarchy: Hierarchy, filters: Sequence[Rows] | None = None
+    ) -> None:
+        """Prepare what does not change on the way.
+
+        Args:
+            hierarchy: What is wanted.
+            filters: Those of another follower of the same, found once.
+        """
         self._all = hierarchy
         G = gram(hierarchy.rows, [1.0 / w for w in hierarchy.weights])
-        trace = sum((G[k][k] for k in range(len(G))), 0.0)
-        self._small = SMALL * trace + TINY
-        self._filters = [self._filter(G, span) for span in hierarchy.spans]
+        self._trace = sum((G[k][k] for k in range(len(G))), 0.0)
+        self._small = SMALL * self._trace + TINY
+        if filters is None:
+            filters = [self._filter(G, span) for span in hierarchy.spans]
+        self.filters = filters
         self._movable: list[Number] = [1.0 for _ in hierarchy.weights]
         if hierarchy.bounds is not None:
             self._movable = [
                 select(high > low, 1.0, 0.0)
                 for low, high in zip(*hierarchy.bounds, strict=True)
             ]
+
+    @property
+    def _length(self) -> Number:
+        """Return what rows of inequalities are brought to: as long as those of J."""
+        return sqrt(maximum(self._trace / len(self._all.rows), LEAST))
 
     def _filter(self, G: Rows, span: range) -> Rows:
         """Return 1 - M^8 of one level."""
@@ -179,14 +199,14 @@ class Follower:
 
     def corner(self, at: Progress) -> Progress:
         """Return the progress up to the next corner, or to the end of the level."""
-        at = self._begun(at)
-        direction = self._direction(at)
+        at = self.begun(at)
+        direction = self.direction(at)
         if self._all.bounds is None:
             x = [a + b for a, b in zip(at.x, direction.rates, strict=True)]
             return at._replace(x=x, remaining=0.0, scales=self._scales(at, 0.0, True))
-        return self._moved(at, direction)
+        return self.moved(at, direction)[0]
 
-    def _begun(self, at: Progress) -> Progress:
+    def begun(self, at: Progress) -> Progress:
         """Return the progress at the start of the next level where one has ended."""
         levels = float(self._all.levels)
         ended = select(at.level < levels, 1.0, 0.0)
@@ -196,11 +216,11 @@ class Follower:
         level = at.level + starts
         change: list[Number] = []
         for p, (span, filtered) in enumerate(
-            zip(self._all.spans, self._filters, strict=True)
+            zip(self._all.spans, self.filters, strict=True)
         ):
             here = _equals(level, p + 1.0)
             gap = [self._all.wanted[k] - inner(self._all.rows[k], at.x) for k in span]
-            b = apply_rows(filtered, gap)
+            b = _significant(apply_rows(filtered, gap), gap)
             change += [
                 select(starts > 0.0, here * u, at.change[k])
                 for k, u in zip(span, b, strict=True)
@@ -208,8 +228,11 @@ class Follower:
         remaining = select(starts > 0.0, 1.0, at.remaining)
         return at._replace(change=change, remaining=remaining, level=level)
 
-    def _direction(self, at: Progress) -> _Direction:
-        """Return how everything moves per unit of t, or that it cannot."""
+    def direction(self, at: Progress, slots: Slots = NO_SLOTS) -> Direction:
+        """Return how everything moves per unit of t, or that it cannot.
+
+        slots: The rows of inequalities that hold x.
+        """
         h = self._all
         counts = [
             select(at.level > p + 0.5, 1.0, 0.0)
@@ -220,64 +243,97 @@ class Follower:
             [c * number for number in row]
             for c, row in zip(counts, h.rows, strict=True)
         ]
+        rows += slots.rows
+        counts += slots.filled
+        change = [*at.change, *(0.0 for _ in slots.rows)]
+        small = self._small + SMALL * self._length**2 if slots.rows else self._small
         free = [m * (1.0 - k * k) for m, k in zip(self._movable, at.held, strict=True)]
         last: Number = 0.0 if h.null is None else _equals(at.level, float(h.levels))
         null = h.null or [0.0] * len(free)
         pull = [last * r for r in null]
-        G = gram(rows, [f / w for f, w in zip(free, h.weights, strict=True)])
-        for k, count in enumerate(counts):
-            G[k][k] = G[k][k] + (1.0 - count)
-        right = [
-            b - inner(row, [f * r for f, r in zip(free, pull, strict=True)])
-            for b, row in zip(at.change, rows, strict=True)
-        ]
-        y, rest = _solved(G, right, self._small)
+        motion = least_motion(
+            rows,
+            change,
+            counts=counts,
+            free=free,
+            weights=h.weights,
+            pull=pull,
+            small=small,
+            refinements=2 if slots.rows else 1,
+        )
+        right, rest = motion.right, motion.rest
         if h.bounds is None:
             moves: Number = 1.0
         else:
             rises = inner(rest, rest) > SINGULAR * inner(right, right)
             moves = select(rises, 0.0, 1.0)
-        y = [select(moves > 0.0, a, b) for a, b in zip(y, rest, strict=True)]
-        columns = [[row[i] for row in rows] for i in range(len(free))]
-        greatest: Number = 0.0
-        for number in y:
-            greatest = maximum(greatest, absolute(number))
+        y = [
+            select(moves > 0.0, a, b)
+            for a, b in zip(motion.multipliers, rest, strict=True)
+        ]
+        columns = list(map(list, zip(*rows, strict=True)))
+        greatest = _greatest(y)
+        pulls = [moves * w * r for w, r in zip(h.weights, pull, strict=True)]
         forces = [
-            _heard(moves * w * r, inner(column, y), greatest * _length(column))
-            for w, r, column in zip(h.weights, pull, columns, strict=True)
+            _heard(own, inner(column, y), greatest * _length(column))
+            for own, column in zip(pulls, columns, strict=True)
         ]
         position = last * (1.0 - at.remaining)
-        return _Direction(
+        pressing = [*at.multipliers, *slots.multipliers]
+        return Direction(
             moves=moves,
             multipliers=y,
             free=free,
-            rates=[
-                moves * (f * u / w)
-                for f, u, w in zip(free, forces, h.weights, strict=True)
-            ],
+            rates=[moves * rate for rate in motion.rates],
+            least=moves * PARALLEL * _greatest([*motion.rates, *pull]),
             forces=forces,
             pressures=[
-                inner(column, at.multipliers) - w * (x - position * r)
+                inner(column, pressing) - w * (x - position * r)
                 for w, x, r, column in zip(h.weights, at.x, null, columns, strict=True)
             ],
         )
 
-    def _moved(self, at: Progress, d: _Direction) -> Progress:
-        """Return the progress after the first event on the way, or at the end."""
+    def moved(
+        self,
+        at: Progress,
+        d: Direction,
+        slots: Slots = NO_SLOTS,
+        hit: Hit | None = None,
+    ) -> tuple[Progress, Slots]:
+        """Return all after the first event on the way, or at the end.
+
+        Of events at the same time, that of the rate or row with the least number comes
+        first, which keeps them from taking turns for ever (Bland 1977).
+
+        Args:
+            at: The progress before.
+            d: How everything moves.
+            slots: The rows of inequalities that hold x.
+            hit: The first row that x comes to.
+        """
         assert self._all.bounds is not None
+        n = len(at.x)
         times = self._times(at, d)
+        order: list[Number] = [float(k) for k in range(n)]
+        times += slots.times(d.multipliers[len(at.change) :])
+        order += [number + n for number in slots.numbers]
+        if hit is not None:
+            times.append(hit.time)
+            order.append(hit.number + n)
         unending = select(at.remaining > 0.0, FAR, 0.0)
         limit = select(d.moves > 0.0, at.remaining, unending)
         step = limit
         for time in times:
             step = minimum(step, time)
+        found = select(step < limit, 1.0, 0.0)
+        first: Number = FAR
+        for time, place in zip(times, order, strict=True):
+            first = minimum(first, select(time > step, FAR, place))
+        happens = [found * _equals(first, place) for place in order]
         x: list[Number] = []
         held: list[Number] = []
-        found: Number = 0.0
         for k, (low, high) in enumerate(zip(*self._all.bounds, strict=True)):
-            first = select(times[k] < limit, 1.0 - found, 0.0)
-            here = select(times[k] > step, 0.0, first)
-            found = found + here
+            here = happens[k]
             rises = select(d.rates[k] > 0.0, 1.0, -1.0)
             stopped = select(d.free[k] > 0.0, rises, 0.0)
             held.append(select(here > 0.0, stopped, at.held[k]))
@@ -288,23 +344,28 @@ class Follower:
         left = select(d.moves > 0.0, at.remaining - step, at.remaining)
         remaining = select(found > 0.0, maximum(left, 0.0), 0.0)
         paid = select(step < FAR, step, 0.0)
+        changes = [paid * b for b in d.multipliers]
+        if hit is not None:
+            slots = slots.pressed(changes[len(at.change) :])
+            slots = slots.without(happens[n:-1])
+            slots = slots.with_row(hit, happens[-1], self._all.weights, self._length)
         return at._replace(
             x=x,
             held=held,
-            multipliers=[
-                a + paid * b for a, b in zip(at.multipliers, d.multipliers, strict=True)
-            ],
+            multipliers=[a + b for a, b in zip(at.multipliers, changes, strict=False)],
             remaining=remaining,
             scales=self._scales(at, remaining, d.moves > 0.0),
-        )
+        ), slots
 
-    def _times(self, at: Progress, d: _Direction) -> list[Number]:
+    def _times(self, at: Progress, d: Direction) -> list[Number]:
         """Return after which step each rate comes to a bound or leaves it."""
         assert self._all.bounds is not None
         times: list[Number] = []
         for k, (low, high) in enumerate(zip(*self._all.bounds, strict=True)):
             room = select(d.rates[k] > 0.0, high - at.x[k], at.x[k] - low)
-            hit = _quotient(maximum(room, 0.0), absolute(d.rates[k]))
+            speed = absolute(d.rates[k])
+            speed = select(speed > d.least, speed, 0.0)
+            hit = _quotient(maximum(room, 0.0), speed)
             pressure = maximum(at.held[k] * d.pressures[k], 0.0)
             leaves = _quotient(pressure, 0.0 - at.held[k] * d.forces[k])
             bound = select(self._movable[k] > 0.0, leaves, FAR)
@@ -319,17 +380,18 @@ class Follower:
         ]
 
 
-class _Direction(NamedTuple):
+class Direction(NamedTuple):
     """How things change per unit of t.
 
     Where `moves` is 0 the line cannot be followed with the rates that are free; then
-    the multipliers change alone, until a rate may leave its bound.
+    the multipliers change alone, until a bound or row may be left.
 
     Attributes:
         moves: 1 or 0.
         multipliers: Change of y.
         free: 1 for rates between their bounds, else 0.
         rates: Change of x.
+        least: Rates below this are rounding.
         forces: Change of J' y - W (x - r) with x held: what would move it.
         pressures: That number itself, which presses rates against their bounds.
     """
@@ -338,25 +400,29 @@ class _Direction(NamedTuple):
     multipliers: list[Number]
     free: list[Number]
     rates: list[Number]
+    least: Number
     forces: list[Number]
     pressures: list[Number]
 
 
-def _solved(
-    G: Rows, right: Sequence[Number], small: Number
-) -> tuple[list[Number], list[Number]]:
-    """Return y with G y = right as well as there is one, and what is left of right."""
-    factor = LDLFactor.of(shifted(G, small), small)
-    first = factor.solve(right)
-    second = factor.solve([small * a for a in first])
-    y = [a + b for a, b in zip(first, second, strict=True)]
-    return y, [small * b for b in second]
+def _greatest(numbers: Sequence[Number]) -> Number:
+    """Return the greatest size of numbers."""
+    found: Number = 0.0
+    for number in numbers:
+        found = maximum(found, absolute(number))
+    return found
 
 
 def _heard(a: Number, b: Number, size: Number) -> Number:
     """Return a + b, 0 where it is but rounding of b, a sum of terms of a size."""
     noise = NOISE * (absolute(a) + size)
     return select(absolute(a + b) > noise, a + b, 0.0)
+
+
+def _significant(b: list[Number], gap: list[Number]) -> list[Number]:
+    """Return b, zeros where it is but rounding of a filtered gap."""
+    least = FAINT * inner(gap, gap)
+    return [select(inner(b, b) > least, number, 0.0) for number in b]
 
 
 def _length(column: Sequence[Number]) -> Number:
@@ -368,6 +434,6 @@ def _quotient(a: Number, b: Number) -> Number:
     return select(b > 0.0, a / select(b > 0.0, b, 1.0), FAR)
 
 
-def _equals(a: Number, b: float) -> Number:
-    """Return 1 where a whole number is b, else 0."""
+def _equals(a: Number, b: Number) -> Number:
+    """Return 1 where whole numbers are equal, else 0."""
     return select(a > b - 0.5, select(a < b + 0.5, 1.0, 0.0), 0.0)
