@@ -1,0 +1,155 @@
+"""Paths of joint positions as curves q(s): smooth splines through knots.
+
+Between two knots a distance h apart, with positions q, slopes m = dq/ds and curvatures
+c = d2q/ds2, the curve is the polynomial of degree 5 that has them (Hermite):
+
+    q = q0 + H0 (q1 - q0) + h (H1 m0 + H2 m1) + h^2 (H3 c0 + H4 c1)
+
+at the part r = (s - s0) / h of the way. The natural spline, whose pieces are cubic, is
+one of these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["BASIS_ROWS", "PathCurve", "basis", "natural_spline"]
+
+Array = npt.NDArray[np.float64]
+
+_BASIS: Final = np.array(
+    [  # of r^0, r^1, ..., r^5
+        [0.0, 0.0, 0.0, 10.0, -15.0, 6.0],
+        [0.0, 1.0, 0.0, -6.0, 8.0, -3.0],
+        [0.0, 0.0, 0.0, -4.0, 7.0, -3.0],
+        [0.0, 0.0, 0.5, -1.5, 1.5, -0.5],
+        [0.0, 0.0, 0.0, 0.5, -1.0, 0.5],
+    ]
+)
+
+BASIS_ROWS: Final = len(_BASIS)
+"""How many polynomials there are, H0 to H4."""
+
+
+def basis(r: Array, order: int) -> Array:
+    """Return derivatives of H0 to H4 by r: shape (...) to (..., 5).
+
+    Args:
+        r: Parts of the way between two knots.
+        order: Of the derivative, 0 to 2.
+    """
+    powers = np.arange(6 - order)
+    factors = np.ones(len(powers))
+    for k in range(order):
+        factors *= powers + order - k
+    return (r[..., None] ** powers * factors) @ _BASIS[:, order:].T
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PathCurve:
+    """Curves of the rows of a batch.
+
+    Attributes:
+        at: The parameter s of each knot, ascending, shape (..., k).
+        knots: Position, slope and curvature at each, shape (..., k, 3, n).
+    """
+
+    at: Array
+    knots: Array
+
+    def evaluate(self, row: tuple[int, ...], part: Array) -> tuple[Array, ...]:
+        """Return q, dq/ds and d2q/ds2 of a row: shape (m) to (m, n) each.
+
+        Args:
+            row: Which of the batch.
+            part: The number of the knot before, and the part of the way to the next.
+        """
+        at, knots = self.at[row], self.knots[row]
+        first = np.minimum(part.astype(np.int64), len(at) - 2)
+        r, h = part - first, (at[first + 1] - at[first])[:, None]
+        a, b = knots[first], knots[first + 1]
+        a1, b1, a2, b2 = h * a[:, 1], h * b[:, 1], h * h * a[:, 2], h * h * b[:, 2]
+        parts = np.stack([b[:, 0] - a[:, 0], a1, b1, a2, b2], axis=1)
+        found = [np.einsum("mj,mjn->mn", basis(r, k), parts) for k in range(3)]
+        return a[:, 0] + found[0], found[1] / h, found[2] / (h * h)
+
+    def refined(self, pieces: int) -> PathCurve:
+        """Return the same curves with each interval between knots cut in pieces."""
+        *batch, count, orders, n = self.knots.shape
+        r: Array = np.arange(pieces) / pieces
+        h = np.diff(self.at)[..., None]
+        a, b = self.knots[..., :-1, :, :], self.knots[..., 1:, :, :]
+        square = h * h
+        parts = [b[..., 0, :] - a[..., 0, :], h * a[..., 1, :], h * b[..., 1, :]]
+        parts += [square * a[..., 2, :], square * b[..., 2, :]]
+        H = np.stack([basis(r, k) for k in range(orders)])
+        inner = np.einsum("orj,j...kn->...kron", H, np.stack(parts))
+        scale = np.stack([np.ones_like(h), h, square], axis=-2)[..., None, :, :]
+        inner = inner / scale
+        inner[..., 0, :] += a[..., None, 0, :]
+        knots = np.empty((*batch, (count - 1) * pieces + 1, orders, n))
+        knots[..., :-1, :, :] = inner.reshape(*batch, -1, orders, n)
+        knots[..., -1, :, :] = self.knots[..., -1, :, :]
+        at = np.empty(knots.shape[:-2])
+        at[..., :-1] = (self.at[..., :-1, None] + h * r).reshape(*batch, -1)
+        at[..., -1] = self.at[..., -1]
+        return PathCurve(at, knots)
+
+
+def natural_spline(at: Array, positions: Array) -> Array:
+    """Return the knots of the cubic spline whose curvature is zero at both ends.
+
+    With distances h[i] = s[i+1] - s[i] and slopes of chords d[i] = (q[i+1] - q[i]) /
+    h[i], the curvatures c[i] at waypoints satisfy
+
+        h[i-1] c[i-1] + 2 (h[i-1] + h[i]) c[i] + h[i] c[i+1] = 6 (d[i] - d[i-1])
+
+    This is solved by cyclic reduction: each row is freed from its neighbours, then from
+    those two, four, ... rows away. The rows are diagonally dominant, so it is stable.
+
+    Args:
+        at: Parameters of waypoints, ascending, shape (..., k).
+        positions: Their joint positions, shape (..., k, n).
+
+    Returns:
+        Position, slope and curvature at each waypoint, shape (..., k, 3, n).
+    """
+    *batch, count, n = positions.shape
+    h = (at[..., 1:] - at[..., :-1])[..., None]
+    d = (positions[..., 1:, :] - positions[..., :-1, :]) / h
+    knots = np.zeros((*batch, count, 3, n))
+    knots[..., 0, :] = positions
+    c = knots[..., 2, :]
+    inner = count - 2
+    if inner > 0:
+        # Rows a c[i-w] + c[i] + b c[i+w] = r, with rows of zeros around them.
+        pivot = 0.5 / (h[..., :-1, :] + h[..., 1:, :])
+        width = 1 << (inner - 1).bit_length()
+        rows = np.zeros((*batch, inner + 2 * width, 2 + n))
+        own = rows[..., width : width + inner, :]
+        own[..., :1] = h[..., :-1, :] * pivot
+        own[..., 1:2] = h[..., 1:, :] * pivot
+        own[..., 2:] = 6.0 * pivot * (d[..., 1:, :] - d[..., :-1, :])
+        own[..., 0, 0] = own[..., -1, 1] = 0.0
+        w = 1
+        while w < inner:
+            before = rows[..., width - w : width - w + inner, :]
+            after = rows[..., width + w : width + w + inner, :]
+            a, b = own[..., :1], own[..., 1:2]
+            scale = 1.0 / (1.0 - a * before[..., 1:2] - b * after[..., :1])
+            made = -a * before - b * after
+            made[..., 2:] += own[..., 2:]
+            made[..., :1] = -a * before[..., :1]
+            made[..., 1:2] = -b * after[..., 1:2]
+            own[:] = made * scale
+            w *= 2
+        c[..., 1:-1, :] = own[..., 2:]
+    knots[..., :-1, 1, :] = d - h * (2.0 * c[..., :-1, :] + c[..., 1:, :]) / 6.0
+    end = h[..., -1, :] * (c[..., -2, :] + 2.0 * c[..., -1, :]) / 6.0
+    knots[..., -1, 1, :] = d[..., -1, :] + end
+    return knots
