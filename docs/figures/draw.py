@@ -8,6 +8,7 @@ It needs the extra `examples`. The colours suit light and dark pages.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -237,7 +238,90 @@ def poses() -> Any:
     return figure
 
 
+JOINTS: dict[str, list[tuple[arm.Joint, tuple[float, ...]]]] = {
+    "joints_of_axes": [
+        (arm.joints.Revolute(axis=(0, 0, 1)), (0.0, 0.6, 1.2)),
+        (arm.joints.Prismatic(axis=(0, 0, 1)), (0.0, 0.4, 0.8)),
+        (arm.joints.Screw(axis=(0, 0, 1), pitch=0.25), (0.0, 1.2, 2.4)),
+    ],
+    "joints_of_paul": [
+        (arm.joints.PaulRevolute(d=0.6, a=0.8, alpha=0.5), (0.0, 0.6, 1.2)),
+        (arm.joints.PaulPrismatic(d=0.3, a=0.8, alpha=0.5), (0.0, 0.4, 0.8)),
+    ],
+    "joints_of_craig": [
+        (arm.joints.CraigRevolute(d=0.6, a=0.8, alpha=0.5), (0.0, 0.6, 1.2)),
+        (arm.joints.CraigPrismatic(d=0.3, a=0.8, alpha=0.5), (0.0, 0.4, 0.8)),
+    ],
+    "joints_of_tracks": [
+        (arm.joints.CircleTrack(radius=1.0), (0.0, 1.0, 2.0)),
+        (arm.joints.OvalTrack(straight=1.6, radius=0.7), (0.0, 1.4, 2.8)),
+        (
+            arm.joints.Curve(
+                points=((0, 0, 0), (0.6, 0.7, 0.3), (0, 1.4, 0.3), (0.3, 2.1, 0))
+            ),
+            (0.1, 1.2, 2.4),
+        ),
+    ],
+    "joint_of_four_bars": [
+        (
+            arm.joints.FourBarSlider(nominal=0.9, lever=0.7, opposite=1.2),
+            (0.0, 0.25, 0.5),
+        )
+    ],
+}
+"""The joints of each picture in the table of joints, and the values of q drawn."""
+
+
+def joints_in_motion(name: str) -> Any:
+    """Draw each joint at three values of q, one after another stronger."""
+    shown = JOINTS[name]
+    figure, panels = plt.subplots(
+        1, len(shown), figsize=(2.2 * len(shown), 2.1), squeeze=False
+    )
+    for ax, (joint, values) in zip(panels[0], shown, strict=True):
+        ax.set_title(type(joint).__name__, color=GREY, fontsize=10)
+        ends = values[0], values[-1]
+        if joint.period is not None and joint.unit is arm.METRE:
+            ends = 0.0, joint.period  # the whole track
+        way = [joint.transform(q).position for q in np.linspace(*ends, 40)]
+        line(ax, way, color=ACCENT, lw=1.5)
+        axes_of(ax, arm.Pose.identity(), size=0.2, lw=1)
+        note(ax, (0, 0, -0.12), "F", color=GREY, ha="center", va="top", fontsize=9)
+        for q, alpha in zip(values, (0.3, 0.55, 1.0), strict=True):
+            pose = joint.transform(q)
+            for part, colour in parts_of(joint, pose):
+                line(ax, part, color=colour, lw=3, alpha=0.8 * alpha)
+            axes_of(ax, pose, size=0.35, lw=1.8, alpha=alpha)
+    return figure
+
+
+def axes_of(ax: Any, pose: arm.Pose, *, size: float, **style: Any) -> None:
+    """Draw the axes of a pose as lines, red x, green y, blue z."""
+    for axis, colour in zip(np.eye(3), AXES.values(), strict=True):
+        tip = pose @ (size * axis)
+        line(ax, [pose.position, tip], color=colour, **style)
+
+
+def parts_of(joint: Any, pose: arm.Pose) -> list[tuple[list[Any], str]]:
+    """Return what a joint moves, as lines through points (k, 3) of F and colours."""
+    match type(joint).__name__:
+        case "Revolute" | "Prismatic" | "Screw":
+            corners = (0, 0, 0), (0.7, 0, 0), (0.7, 0.25, 0), (0, 0.25, 0), (0, 0, 0)
+            return [([pose @ np.array(corner, float) for corner in corners], GREY)]
+        case "PaulRevolute" | "PaulPrismatic":
+            return [([(0, 0, 0), (0, 0, pose.position[2]), pose.position], GREY)]
+        case "CraigRevolute" | "CraigPrismatic":
+            return [([(0, 0, 0), (joint.a, 0, 0), pose.position], GREY)]
+        case "FourBarSlider":
+            tip = pose @ np.array((joint.lever, 0.0, 0.0))
+            slider = [tip, (joint.opposite, joint.offset, 0)]
+            return [([(0, 0, 0), tip], GREY), (slider, ACCENT)]
+        case _:
+            return []
+
+
 FIGURES = {
+    **{name: partial(joints_in_motion, name) for name in JOINTS},
     "joint_frames": joint_frames,
     "dh_orders": dh_orders,
     "oval_track": oval_track,

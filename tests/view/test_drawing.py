@@ -37,12 +37,13 @@ TETRAHEDRON = Triangles(
 
 
 class Circle(Joint):
-    """A user's joint that carries its frame around a circle."""
+    """A user's joint that carries its frame around a circle, q being the way."""
 
     radius: float
+    unit = arm.METRE
 
     def pose(self, q: Any) -> Pose:
-        return Pose.rotation_z(q) @ Pose.translation(self.radius, 0, 0)
+        return Pose.rotation_z(q / self.radius) @ Pose.translation(self.radius, 0, 0)
 
 
 class Plane(Mechanism):
@@ -275,6 +276,31 @@ def test_tracks_pass_through_where_the_joint_goes(precursor: Pose):
     assert symbol.points[-1, 1] == pytest.approx(joint.transform(1.0).position)
 
 
+@pytest.mark.parametrize(
+    "joint",
+    [
+        arm.joints.PaulRevolute(d=0.3, a=0.5, alpha=0.7),
+        arm.joints.CraigRevolute(d=0.3, a=0.5, alpha=0.7),
+        arm.joints.Revolute(axis=(0.6, 0.0, 0.8)),
+    ],
+    ids=lambda joint: type(joint).__name__,
+)
+@pytest.mark.parametrize("precursor", [Pose.identity(), POSE])
+def test_what_turns_has_a_small_arc_around_its_axis(joint: Joint, precursor: Pose):
+    """However far from the axis the outer frame is."""
+    joint = joint.prepend(precursor)
+    symbol = joint_symbol(joint, [(-1.0, 2.0)], [0.0], 0.1)
+    assert symbol is not None
+    (start, end), arc = symbol.points[0].astype(float), symbol.points[1:].astype(float)
+    axis = (end - start) / 0.2
+    assert np.linalg.norm(axis) == pytest.approx(1.0, rel=1e-5)
+    hub = 0.5 * (start + end)
+    assert np.linalg.norm(arc - hub, axis=-1).max() == pytest.approx(0.06, rel=1e-5)
+    turn = joint.transform(0.7) @ joint.transform(-0.4).inverse()
+    assert turn @ hub == pytest.approx(hub, abs=1e-6)
+    assert np.array(turn.rotate(axis.tolist())) == pytest.approx(axis, abs=1e-6)
+
+
 def test_mechanisms_have_a_track_for_each_coordinate():
     symbol = joint_symbol(Plane(), [(-1, 1), (-2, 3)], [0.0, 0.0], 0.1)
     assert symbol is not None
@@ -303,6 +329,48 @@ def test_sticks_meet_the_joints_of_the_next_link():
     cell = arm.Cell(manipulators=[arm.Manipulator(name="m", links=links)])
     (stick,) = (item for item in drawn(cell).items if item.name == "m/upper/sticks")
     assert points(stick) == pytest.approx(np.array([(0, 0, 0), (0.6, 0, 0.1)]))
+
+
+def missing_meshes(cell: arm.Cell) -> arm.Cell:
+    """The same cell with a mesh, which no file has, as the visual of each link."""
+    gone = [Mesh(file="gone.stl")]
+    for each in cell.manipulators:
+        links = [link.replace(visuals=gone, collisions=[]) for link in each.links]
+        cell = cell.exchange(each.replace(links=links))
+    return cell
+
+
+def test_sticks_stand_for_missing_meshes():
+    """As they do where there are no shapes, and beside the shapes of others."""
+    bare = arm.example("ur5e_on_oval")
+    sticks = {item.name for item in drawn(bare).items if "sticks" in item.name}
+    assert "ur5e/upper_arm/sticks" in sticks
+    cell = missing_meshes(bare)
+    box = arm.Link(name="box", visuals=[Box(size=(0.1, 0.1, 0.1))])
+    beside = cell.add(arm.Manipulator(name="table", links=[box]), on="world")
+    for each, has_shapes in ((cell, False), (beside, True)):
+        found = drawn(each)
+        visuals = {item.name for item in of(Layer.VISUALS, found)}
+        assert {name for name in visuals if "sticks" in name} == sticks
+        assert found.has_shapes is has_shapes
+
+
+def test_sticks_are_shown_with_the_collision_shapes_of_others():
+    ball = arm.Link(name="ball", collisions=[Sphere(radius=0.1)])
+    bare = missing_meshes(arm.example("ur5e_on_oval"))
+    cell = bare.add(arm.Manipulator(name="part", links=[ball]), on="world")
+    found = drawn(cell)
+    assert of(Layer.VISUALS, found) == []
+    assert any("sticks" in item.name for item in of(Layer.COLLISIONS, found))
+
+
+def test_frames_without_joints_are_no_sticks_beside_shapes():
+    tag = arm.Frame(name="tag", pose=Pose.translation(1, 0, 0))
+    marker = arm.Manipulator(name="marker", links=[arm.Link(name="m", frames=[tag])])
+    alone = arm.Cell(manipulators=[marker])
+    beside = one_link(Sphere(radius=0.1)).add(marker, on="world")
+    for cell, expected in ((alone, True), (beside, False)):
+        assert any("sticks" in each.name for each in drawn(cell).items) == expected
 
 
 def test_rods_are_listed():

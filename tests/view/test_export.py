@@ -195,6 +195,7 @@ def test_names_with_markup_are_text(opened: Any) -> None:
     part = arm.Manipulator(name=name, links=[arm.Link(name="base")])
     page = opened(arm.Cell(name=name, manipulators=[part]))
     assert page.title() == name
+    page.get_by_text(name, exact=True).first.wait_for()  # on top of the panel
     assert page.locator("img[src=x]").count() == 0
 
 

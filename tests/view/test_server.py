@@ -11,6 +11,7 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ModelError, ShapeError, ViewError
+from armillary.view.camera import fitted
 from armillary.view.page_pack import messages_of
 from armillary.view.panel.joint_sliders import slider_of
 
@@ -113,6 +114,13 @@ def test_a_closed_viewer_says_so() -> None:
     viewer.close()
     with pytest.raises(ViewError, match="closed"):
         viewer.show(cell.home.joints({"elbow": 1.0}))
+
+
+def test_the_camera_leaves_room_for_the_panel_beside_the_cell(viewer) -> None:
+    """Its first view holds the cell in a square, and windows are wide."""
+    scene = viewer._session.scene
+    camera = fitted(scene.outline(scene.first_layers), aspect=1.0)
+    assert viewer.server.initial_camera.position == pytest.approx(camera.position)
 
 
 def test_a_cell_whose_meshes_are_all_missing_is_shown_with_a_note() -> None:

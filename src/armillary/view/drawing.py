@@ -108,21 +108,18 @@ class _Artist:
         self._symbols: dict[Any, Lines | None] = {}
         self._notes: dict[str, None] = {}
         self._has_visuals = any(link.visuals for link in cell.links)
-        self._has_shapes = self._has_visuals or any(
-            link.collision_shapes for link in cell.links
-        )
 
     def drawings(self) -> Drawings:
+        shapes = list(self._shapes())
         items = [
-            *self._shapes(),
+            *shapes,
+            *self._sticks(shapes),
             *self._capped(self._bounds(), MOST_BOUNDED, "bounding volumes"),
             *self._capped(self._frames(), 2 * MOST_FRAMES, "frames and names"),
             *self._capped(self._joints(), MOST_JOINTS, "symbols of joints"),
         ]
-        if not self._has_shapes:
-            items += self._sticks()
         notes = (*self._surfaces.notes, *self._notes)
-        return Drawings(tuple(items), tuple(self._rods()), self._has_shapes, notes)
+        return Drawings(tuple(items), tuple(self._rods()), bool(shapes), notes)
 
     def _capped(
         self, items: Iterator[Drawing], most: int, what: str
@@ -260,29 +257,45 @@ class _Artist:
         home = [float(each.at(self._cell.joints.home)) for each in drives]
         return self._cell.links[link].joint, ranges, home, 0.08 * self._size
 
-    def _sticks(self) -> Iterator[Drawing]:
-        """Yield lines from each link to what it carries, fixed to one of the two."""
-        sticks: list[list[Array]] = [[] for _ in self._cell.links]
-        for k, link in enumerate(self._cell.links):
-            at = self._tree.placement(k) @ link.joint.precursor
-            parent = self._tree.parents[k]
-            if parent >= 0:
-                sticks[parent].append(np.array(at.position))
-            sticks[k] += [] if not self._tree.drives[k] else self._inboard(k)
-            if not self._tree.drives[k] and parent >= 0:
-                end = self._tree.placement(k) @ link.joint.transform(0.0)
-                sticks[parent].append(np.array(end.position))
-            sticks[k] += (
-                np.array((link.primary @ frame.pose).position) for frame in link.frames
-            )
-        for k, ends in enumerate(sticks):
+    def _sticks(self, shapes: Sequence[Drawing]) -> Iterator[Drawing]:
+        """Yield lines from each link to what it carries, fixed to one of the two.
+
+        They stand for manipulators without shapes in the layer that is shown at first,
+        so they are in it. Beside shapes, manipulators without joints have none.
+        """
+        layers = {each.layer for each in shapes}
+        only_collisions = layers == {Layer.COLLISIONS}
+        layer = Layer.COLLISIONS if only_collisions else Layer.VISUALS
+        owners, drives = self._cell.owners, self._tree.drives
+        seen = {owners[each.link] for each in shapes if each.layer is layer}
+        moving = {owners[k] for k, each in enumerate(drives) if each}
+        for k, ends in enumerate(self._stick_ends()):
+            if owners[k] in seen or (seen and owners[k] not in moving):
+                continue
             near = np.clip(np.reshape(ends, (-1, 3)), -FARTHEST, FARTHEST)
             far = [end for end in near if np.linalg.norm(end) > 1e-9 * self._size]
             if far:
                 points = [(np.zeros(3), end) for end in far]
                 what = lines(points, COLOURS[Layer.JOINTS], width=5.0)
                 name = f"{self._names[k]}/sticks"
-                yield Drawing(Layer.JOINTS, k, name, IDENTITY, what)
+                yield Drawing(layer, k, name, IDENTITY, what)
+
+    def _stick_ends(self) -> Sequence[Sequence[Array]]:
+        """Return where the sticks of each link end, in its outer frame [m]."""
+        ends: list[list[Array]] = [[] for _ in self._cell.links]
+        for k, link in enumerate(self._cell.links):
+            at = self._tree.placement(k) @ link.joint.precursor
+            parent = self._tree.parents[k]
+            if parent >= 0:
+                ends[parent].append(np.array(at.position))
+            ends[k] += [] if not self._tree.drives[k] else self._inboard(k)
+            if not self._tree.drives[k] and parent >= 0:
+                end = self._tree.placement(k) @ link.joint.transform(0.0)
+                ends[parent].append(np.array(end.position))
+            ends[k] += (
+                np.array((link.primary @ frame.pose).position) for frame in link.frames
+            )
+        return ends
 
     def _inboard(self, link: int) -> list[Array]:
         """Return the origin of a joint's inner frame in the outer one, if constant."""

@@ -28,10 +28,12 @@ class Sampled(NamedTuple):
     """Where one coordinate takes a joint's outer frame M in its inner frame F.
 
     Attributes:
+        unit: Of the coordinate.
         rotations: R_FM, shape (n, 3, 3).
         origins: M's origin in F [m], shape (n, 3).
     """
 
+    unit: Unit
     rotations: Array
     origins: Array
 
@@ -44,9 +46,9 @@ def joint_symbol(
 ) -> Lines | None:
     """Return the symbol of a joint in the parent of its inner frame, None without one.
 
-    What turns has its axis and an arc over its range; what slides the line on which it
-    does, with its ends; anything else the track of its origin. A joint of several
-    coordinates has one for each, the others being at home.
+    What an angle turns about a fixed axis has that axis and an arc over its range; what
+    slides the line on which it does, with its ends; anything else the track of its
+    origin. A joint of several coordinates has one for each, the others being at home.
 
     Args:
         joint: Any joint, with its precursor.
@@ -87,7 +89,7 @@ def sampled(
         table = table[np.isfinite(table).all(axis=(1, 2))]
         if len(table) > 1:
             origins = np.clip(table[:, :, 3], -FARTHEST, FARTHEST)
-            yield Sampled(R @ table[:, :, :3], origins @ R.T + p)
+            yield Sampled(unit, R @ table[:, :, :3], origins @ R.T + p)
 
 
 def _reach(unit: Unit, period: float | None, size: float) -> float:
@@ -107,37 +109,66 @@ def _finite(
 
 def _symbol(samples: Sampled, size: float) -> Iterator[Array]:
     """Yield segments, shape (k, 2, 3)."""
-    rotations, origins = samples
+    unit, rotations, origins = samples
     least = SMALL * size
-    moved = np.linalg.norm(origins - origins[0], axis=1).max()
-    turns = _turns(rotations @ rotations[0].T)
-    has_turned = np.linalg.norm(turns, axis=1).max() > SMALL
-    if moved > least:
-        yield _joined(origins)
-        if _is_straight(origins, least):
-            yield _ends(origins, size)
-    if has_turned:
-        yield from _turning(samples, turns, size, is_still=moved <= least)
+    turned = rotations @ rotations[0].T
+    turns = _turns(turned)
+    axis = _axis(turns)
+    is_still = np.linalg.norm(origins - origins[0], axis=1).max() <= least
+    hub = None
+    if axis is not None and (is_still or unit is Unit.RADIAN):
+        hub = _hub(turned, origins, axis, 1e-6 * size)
+    if hub is not None and axis is not None:
+        yield from _turning(turned, hub, axis, size)
+        return
+    if is_still:
+        if np.linalg.norm(turns, axis=1).max() > SMALL:
+            yield _joined(origins + size * rotations[:, :, 2])
+        return
+    yield _joined(origins)
+    if _is_straight(origins, least):
+        yield _ends(origins, size)
+        if axis is not None:
+            yield from _turning(turned, origins[len(origins) // 2], axis, size)
 
 
-def _turning(
-    samples: Sampled, turns: Array, size: float, *, is_still: bool
-) -> Iterator[Array]:
-    """Yield the axis and the arc of what turns about one axis, else a track."""
-    rotations, origins = samples
-    axis = turns[np.argmax(np.linalg.norm(turns, axis=1))]
-    axis = axis / np.linalg.norm(axis)
-    middle = origins[len(origins) // 2]
-    is_constant = np.allclose(np.cross(turns, axis), 0.0, atol=1e-6)
-    if is_constant and (is_still or _is_straight(origins, SMALL * size)):
-        yield np.array([[middle - size * axis, middle + size * axis]])
-        out = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
-        out *= 0.6 * size / np.linalg.norm(out)
-        arms = (rotations @ rotations[0].T) @ out
-        yield _joined(middle + arms)
-        yield np.array([[middle, middle + arms[0]], [middle, middle + arms[-1]]])
-    elif is_still:
-        yield _joined(origins + size * rotations[:, :, 2])
+def _axis(turns: Array) -> Array | None:
+    """Return the one axis of all turns, a unit vector, None without one."""
+    lengths = np.linalg.norm(turns, axis=1)
+    if lengths.max() <= SMALL:
+        return None
+    axis = turns[np.argmax(lengths)] / lengths.max()
+    return axis if np.allclose(np.cross(turns, axis), 0.0, atol=1e-6) else None
+
+
+def _hub(turned: Array, origins: Array, axis: Array, least: float) -> Array | None:
+    """Return the point of a fixed axis of rotation beside the origins, None without.
+
+    A point c of the axis stays: o_k = c + R_k (o_0 - c) for all poses k.
+    """
+    A = (np.eye(3) - turned).reshape(-1, 3)
+    b = (origins - turned @ origins[0]).ravel()
+    # Along the axis, c is free: hold it where the origins are.
+    centre = np.linalg.lstsq(
+        np.vstack([A, axis]), np.append(b, axis @ origins[0]), rcond=None
+    )[0]
+    return centre if np.abs(A @ centre - b).max() <= least else None
+
+
+def _turning(turned: Array, hub: Array, axis: Array, size: float) -> Iterator[Array]:
+    """Yield an axis, and an arc around it with the lines to its ends.
+
+    Args:
+        turned: Rotations from the first pose, shape (n, 3, 3).
+        hub: A point of the axis [m], shape (3,).
+        axis: A unit vector, shape (3,).
+        size: Half the length of what is drawn of the axis [m].
+    """
+    yield np.array([[hub - size * axis, hub + size * axis]])
+    out = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
+    arms = turned @ (0.6 * size / np.linalg.norm(out) * out)
+    yield _joined(hub + arms)
+    yield np.array([[hub, hub + arms[0]], [hub, hub + arms[-1]]])
 
 
 def _is_straight(points: Array, least: float) -> bool:

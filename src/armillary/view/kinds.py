@@ -139,7 +139,7 @@ class Drawings:
     Attributes:
         items: What is fixed to links.
         rods: The frames at the ends of each rod, as `manipulator/frame`.
-        has_shapes: Whether a link has a shape; joints are shown where none has.
+        has_shapes: Whether a shape is drawn; joints are shown where none is.
         notes: What could not be drawn, or was simplified.
     """
 

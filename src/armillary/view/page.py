@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, StateError, printable
+from armillary.errors import ModelError, StateError, printable, shortened
 from armillary.kinematics.moving_links import moving_links
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
@@ -113,7 +113,7 @@ def _recorded(
     """Return the data of a page."""
     server = serve(host=LOOPBACK, port=None)
     try:
-        server.gui.set_panel_label("armillary")
+        server.gui.set_panel_label(printable(shortened(cell.name)))
         scene = Scene(server, cell, found, state)
         note = "" if moving_links(cell).is_compiled else UNCOMPILED
         panel = PagePanel(server, cell, state, note)

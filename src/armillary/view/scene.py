@@ -220,7 +220,7 @@ class Scene:
             section_color=GRID_SECTIONS,
             fade_distance=5.0 * self.size,
         )
-        first = fitted(outline)
+        first = fitted(outline, aspect=1.0)  # the panel covers a side of the window
         camera = self.server.initial_camera
         camera.fov = FIELD_OF_VIEW
         camera.look_at = tuple(first.look_at.tolist())
@@ -231,9 +231,10 @@ def _first_layers(drawings: Drawings, layers: Sequence[Layer]) -> tuple[Layer, .
     """Return the layers that are shown at first."""
     if drawings.has_shapes:
         for each in (Layer.VISUALS, Layer.COLLISIONS):
-            if each in layers:  # not where all meshes are missing
+            if each in layers:  # visuals may all be missing
                 return (each,)
-    return tuple(each for each in (Layer.JOINTS, Layer.FRAMES) if each in layers)
+    stick_figure = (Layer.VISUALS, Layer.JOINTS, Layer.FRAMES)
+    return tuple(each for each in stick_figure if each in layers)
 
 
 def move(

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
-from armillary.errors import ArmillaryError
+from armillary.errors import ArmillaryError, printable, shortened
 from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
@@ -70,7 +70,7 @@ class Viewer:
         except BaseException:
             self.close()
             raise
-        self.server.gui.set_panel_label("armillary")
+        self.server.gui.set_panel_label(printable(shortened(cell.name)))
         threading.Thread(target=self._follow, daemon=True).start()
 
     def __repr__(self) -> str:
