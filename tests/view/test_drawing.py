@@ -364,7 +364,7 @@ def test_sticks_are_shown_with_the_collision_shapes_of_others():
     assert any("sticks" in item.name for item in of(Layer.COLLISIONS, found))
 
 
-def test_frames_without_joints_are_no_sticks_beside_shapes():
+def test_without_joints_there_are_no_sticks_beside_shapes():
     tag = arm.Frame(name="tag", pose=Pose.translation(1, 0, 0))
     marker = arm.Manipulator(name="marker", links=[arm.Link(name="m", frames=[tag])])
     alone = arm.Cell(manipulators=[marker])
