@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from armillary.model.joints import JOINT_TYPES
+
 FIGURES = Path(__file__).resolve().parents[2] / "docs" / "figures"
 
 
@@ -22,6 +24,9 @@ def test_figures_are_those_of_the_script(tmp_path: Path):
     script = str(FIGURES / "draw.py")  # it compares what it draws with joints
     subprocess.run([sys.executable, "-W", "error", script, str(tmp_path)], check=True)
     drawn = {path.name: texts(path) for path in tmp_path.iterdir()}
-    assert len(drawn) == 4
+    assert len(drawn) == 9
     assert all(drawn.values())
     assert {name: texts(FIGURES / name) for name in drawn} == drawn
+    names = {text for found in drawn.values() for text in found}
+    still = {"Fixed", "AngleCoordinate", "LengthCoordinate"}
+    assert {*JOINT_TYPES} - still <= names
