@@ -18,7 +18,7 @@ from armillary.view.drawing import drawings
 from armillary.view.kinds import Layer
 from armillary.view.page_panel import PagePanel
 from armillary.view.panel.joint_sliders import postures_of
-from armillary.view.scene import Scene
+from armillary.view.scene import Scene, node_of
 from armillary.view.server import LOOPBACK, serve, stop
 
 if TYPE_CHECKING:
@@ -188,6 +188,20 @@ def test_check_boxes_name_the_nodes_of_their_layers() -> None:
         assert all(server.scene.get_handle_by_name(node) for node in nodes)
     finally:
         stop(server)
+
+
+@pytest.mark.parametrize("name", ["palletiser", "oval_track_cell"])
+def test_what_is_fixed_to_the_world_replaces_no_link(name: str) -> None:
+    """The nodes of drawings, which are numbered, are none of those of links."""
+    cell = arm.example(name)
+    found = drawings(cell.workcell, cell.meshes)
+    server = serve(host=LOOPBACK, port=None)
+    try:
+        scene = Scene(server, cell.workcell, found, cell.home)
+        drawn = {node for layer in scene.layers for node in scene.nodes_in(layer)}
+    finally:
+        stop(server)
+    assert not drawn & {node_of(k) for k in range(-1, len(cell.workcell.links))}
 
 
 def test_names_with_markup_are_text(opened: Any) -> None:

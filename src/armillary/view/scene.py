@@ -54,7 +54,7 @@ LARGEST_BODY: Final = 20.0
 
 def node_of(link: int) -> str:
     """Return the name of the node of a link; -1 is the world."""
-    return "/cell" if link < 0 else f"/cell/{link}"
+    return f"/cell/{'world' if link < 0 else link}"
 
 
 class Scene:
