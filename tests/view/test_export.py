@@ -17,7 +17,7 @@ from armillary.replaced_file import replacing
 from armillary.view.drawing import drawings
 from armillary.view.kinds import Layer
 from armillary.view.page_panel import PagePanel
-from armillary.view.panel.joint_sliders import postures_of
+from armillary.view.panel.joint_sliders import postures_of, slider_of
 from armillary.view.scene import Scene, node_of
 from armillary.view.server import LOOPBACK, serve, stop
 
@@ -202,6 +202,13 @@ def test_what_is_fixed_to_the_world_replaces_no_link(name: str) -> None:
     finally:
         stop(server)
     assert not drawn & {node_of(k) for k in range(-1, len(cell.workcell.links))}
+
+
+def test_hints_of_sliders_give_the_limits_of_angles_in_degrees_too() -> None:
+    cell = arm.example("oval_track_cell").workcell
+    track, elbow = (slider_of(cell, k, 0.0)["hint"] for k in (0, 3))
+    assert track == "track/cart: no limits"
+    assert elbow == "ur5e/elbow: -3.14159 to 3.14159 rad (-180 to 180 degrees)"
 
 
 def test_names_with_markup_are_text(opened: Any) -> None:

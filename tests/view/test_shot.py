@@ -69,6 +69,31 @@ def test_the_command_line_draws_layers(cell: arm.Cell, tmp_path: Path):
         assert (frames[:, :, axis] - others > 50).any()
 
 
+TEXTURED = {
+    "square.urdf": '<robot name="r"><link name="base"><visual><geometry>'
+    '<mesh filename="square.obj"/></geometry></visual></link></robot>',
+    "square.obj": "mtllib square.mtl\nusemtl m\n"
+    "v -1 0 -1\nv 1 0 -1\nv 1 0 1\nv -1 0 1\n"
+    "vt 0 0\nvt 1 0\nvt 1 1\nvt 0 1\nf 1/1 2/2 3/3\nf 1/1 3/3 4/4\n",
+    "square.mtl": "newmtl m\nKd 1 1 1\nmap_Kd square.png\n",
+}
+
+
+@pytest.mark.usefixtures("cell")
+def test_the_image_of_a_mesh_is_drawn_the_right_way_round(tmp_path: Path):
+    """Its quarters are red, green, blue and black, from the upper left one on."""
+    colours = np.array([[(255, 0, 0), (0, 255, 0)], [(0, 0, 255), (0, 0, 0)]])
+    quarters = colours.astype(np.uint8).repeat(32, axis=0).repeat(32, axis=1)
+    Image.fromarray(quarters).save(tmp_path / "square.png")
+    for name, text in TEXTURED.items():
+        (tmp_path / name).write_text(text)
+    out = tmp_path / "out.png"
+    square = arm.load(tmp_path / "square.urdf")
+    square.shot(out, size=(200, 200), look_from=(0, -6, 0), look_at=(0, 0, 0))
+    found = pixels(out)[[[80], [120]], [80, 120]]
+    assert np.array_equal(found > 100, colours > 0)
+
+
 def test_without_a_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ViewError, match=r"needs a browser.*apt install chromium"):

@@ -120,8 +120,18 @@ def slider_of(cell: Workcell, k: int, q: float) -> dict[str, Any]:
         "max": max(ends[1], q),
         "step": min(STEPS[unit], (ends[1] - ends[0]) / 100) or STEPS[unit],
         "initial_value": q,
-        "hint": f"{name}: {lower:g} to {upper:g} {unit.value}",
+        "hint": f"{name}: {_range(unit, lower, upper)}",
     }
+
+
+def _range(unit: Unit, lower: float, upper: float) -> str:
+    """Return limits as people read them: angles in degrees too."""
+    if math.isinf(lower) and math.isinf(upper):
+        return "no limits"
+    text = f"{lower:g} to {upper:g} {unit.value}"
+    if unit is not Unit.RADIAN:
+        return text
+    return f"{text} ({math.degrees(lower):g} to {math.degrees(upper):g} degrees)"
 
 
 def _make_room(slider: Any, q: float) -> None:
