@@ -137,7 +137,7 @@ def _axis(turns: Array) -> Array | None:
     lengths = np.linalg.norm(turns, axis=1)
     if lengths.max() <= SMALL:
         return None
-    axis = turns[np.argmax(lengths)] / lengths.max()
+    axis: Array = turns[np.argmax(lengths)] / lengths.max()
     return axis if np.allclose(np.cross(turns, axis), 0.0, atol=1e-6) else None
 
 
@@ -149,9 +149,9 @@ def _hub(turned: Array, origins: Array, axis: Array, least: float) -> Array | No
     A = (np.eye(3) - turned).reshape(-1, 3)
     b = (origins - turned @ origins[0]).ravel()
     # Along the axis, c is free: hold it where the origins are.
-    centre = np.linalg.lstsq(
-        np.vstack([A, axis]), np.append(b, axis @ origins[0]), rcond=None
-    )[0]
+    height = axis @ origins[0]
+    found: Any = np.linalg.lstsq(np.vstack([A, axis]), np.append(b, height), rcond=None)
+    centre: Array = found[0]
     return centre if np.abs(A @ centre - b).max() <= least else None
 
 
@@ -165,8 +165,9 @@ def _turning(turned: Array, hub: Array, axis: Array, size: float) -> Iterator[Ar
         size: Half the length of what is drawn of the axis [m].
     """
     yield np.array([[hub - size * axis, hub + size * axis]])
-    out = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
-    arms = turned @ (0.6 * size / np.linalg.norm(out) * out)
+    out: Any = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
+    out *= 0.6 * size / np.linalg.norm(out)
+    arms: Array = turned @ out
     yield _joined(hub + arms)
     yield np.array([[hub, hub + arms[0]], [hub, hub + arms[-1]]])
 
