@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -95,6 +97,34 @@ def test_a_batch_is_its_rows(rail: arm.Cell) -> None:
         assert np.allclose(found.qd[k], one.qd, rtol=0.0, atol=1e-9)
         assert found.reason[k] == one.reason
         assert found.active[k] == one.active
+
+
+def test_a_single_step_is_compiled_code_alone(
+    rail: arm.Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    T = rail.fk("tool0")(RAIL)
+    control = rail.controller([tasks.Frame("tool0"), tasks.Posture()])
+    before = control(RAIL, 0.0 * RAIL, [T, None])
+
+    def slow(*_: Any) -> None:
+        raise AssertionError("Python looked at the arguments")
+
+    monkeypatch.setattr("armillary.kernel.kernel.as_inputs", slow)
+    after = control(RAIL, 0.0 * RAIL, [T, None])
+    assert np.array_equal(before.numbers, after.numbers)
+    with pytest.raises(AssertionError, match="Python looked"):
+        control(RAIL.tolist(), 0.0 * RAIL, [T, None])
+
+
+def test_controllers_end_with_their_last_reference(rail: arm.Cell) -> None:
+    T = rail.fk("tool0")(RAIL)
+    control = rail.controller(tasks.Frame("tool0"))
+    control(RAIL, 0.0 * RAIL, T)
+    control(RAIL[None], 0.0 * RAIL, T)
+    last = weakref.ref(control)
+    del control
+    gc.collect()
+    assert last() is None
 
 
 def test_rows_with_nan_are_invalid_and_alone(rail: arm.Cell) -> None:

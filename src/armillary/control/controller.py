@@ -17,17 +17,15 @@ import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
 from armillary.control.approach import Approach
-from armillary.control.mass_task import MASSES, mass_records
 from armillary.control.obstacles import OBSTACLE, Obstacles
 from armillary.control.rate_bounds import ENDLESS
 from armillary.control.step import Step, StepLayout
-from armillary.control.step_pipeline import step_pipeline
+from armillary.control.step_kernel import StepKernels
 from armillary.control.task_parts import TaskStages
 from armillary.control.task_stages import task_records, task_stages
 from armillary.control.tasks import Posture, Task
 from armillary.errors import ModelError, ShapeError, printable, quote, unknown
 from armillary.kernel import Kernel
-from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.moving_links import moving_links
@@ -252,12 +250,11 @@ class Controller:
         if obstacles is not None:
             numbers = self._obstacles(obstacles)
             count = numbers.shape[-2]
-            slots = next((s for s in SLOTS if s >= count), 0)
             if count:
+                slots = next(s for s in SLOTS if s >= count)
                 given.append(_padded(numbers, slots))
-        kernel = self._kernel(slots if count else 0, count)
-        answer = kernel(*given)
-        return Step(answer, self._layout(slots if count else 0))
+        kernel, layout = self._ready(slots, count)
+        return Step(kernel(*given), layout)
 
     def _targets(self, targets: Any) -> list[Any]:
         listed = [targets] if self.is_single else _as_list(targets)
@@ -266,12 +263,22 @@ class Controller:
             raise ShapeError(
                 f"targets= is a list of {len(self.tasks)}, one for each task: {names}."
             )
-        return [
-            self.state.q
-            if target is None and isinstance(task, Posture)
-            else _target(task, target)
-            for task, target in zip(self.tasks, listed, strict=True)
-        ]
+        for k, target in enumerate(listed):
+            if target is None:
+                listed[k] = self._default(self.tasks[k])
+        return listed
+
+    def _default(self, task: Task) -> Array:
+        if not isinstance(task, Posture):
+            raise ShapeError(f"A task {type(task).__name__} needs a target, not None.")
+        return self._home
+
+    @cached_property
+    def _home(self) -> Array:
+        """Return the positions in the state; an array, which kernels take as it is."""
+        found = np.array(self.state.q, np.float64)
+        found.setflags(write=False)
+        return found
 
     def _obstacles(self, obstacles: Any) -> Array:
         if self.avoid is None:
@@ -291,41 +298,31 @@ class Controller:
             )
         return found
 
-    def _layout(self, slots: int) -> StepLayout:
+    def _ready(self, slots: int, count: int) -> tuple[Kernel, StepLayout]:
+        """Return the kernel of a step with so many obstacles, and what it answers."""
+        found = self._kernels.get((slots, count))
+        if found is None:
+            step = self._step(slots)
+            made = step.with_obstacles(count), step.layout
+            found = self._kernels.setdefault((slots, count), made)
+        return found
+
+    @cached_property
+    def _kernels(self) -> dict[tuple[int, int], tuple[Kernel, StepLayout]]:
+        return {}
+
+    def _step(self, slots: int) -> StepKernels:
         return kept(
             self,
-            ("layout", slots),
-            lambda: StepLayout(
-                self.cell, self._approach(slots), tuple(self.twists.joints)
+            ("step", slots),
+            lambda: StepKernels(
+                self.twists,
+                self.stages,
+                Approach(self.twists, self.avoid, slots),
+                self._settings,
+                self.state,
             ),
         )
-
-    def _approach(self, slots: int) -> Approach:
-        return kept(
-            self,
-            ("approach", slots),
-            lambda: Approach(self.twists, self.avoid, slots),
-        )
-
-    def _kernel(self, slots: int, count: int) -> Kernel:
-        return kept(self, ("kernel", slots, count), lambda: self._made(slots, count))
-
-    def _made(self, slots: int, count: int) -> Kernel:
-        code, approach = self._code(slots), self._approach(slots)
-        tables, callees = approach.records(code.native.dtype, code.native.lanes, count)
-        tables |= self.twists.records(self.state)
-        tables["settings"] = self._settings
-        if any(found.tables for found in self.stages):
-            tables[MASSES] = mass_records(self.twists, self.state)
-        return code(tables, callees)
-
-    def _code(self, slots: int) -> CompiledPipeline:
-        approach = self._approach(slots)
-
-        def made() -> CompiledPipeline:
-            return compile_pipeline(step_pipeline(self.twists, self.stages, approach))
-
-        return made()
 
     @cached_property
     def _settings(self) -> Mapping[str, Any]:
@@ -354,12 +351,6 @@ class Controller:
 def _as_list(given: Any) -> list[Any] | None:
     """Return a list or a tuple as a list; None for anything else."""
     return list(cast(Any, given)) if isinstance(given, (list, tuple)) else None
-
-
-def _target(task: Task, target: Any) -> Any:
-    if target is None:
-        raise ShapeError(f"A task {type(task).__name__} needs a target, not None.")
-    return target
 
 
 def _padded(numbers: Array, slots: int) -> Array:
