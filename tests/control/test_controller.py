@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import armillary as arm
 from armillary import tasks
@@ -81,6 +82,38 @@ def test_an_obstacle_on_the_way_is_kept_away_from(rail: arm.Cell) -> None:
     assert least > MARGIN - 5e-4
     assert arm.RateReason.AVOIDING in reasons
     assert np.abs(fk(step.q_next) - target).max() < 1e-4
+
+
+def test_slow_motion_keeps_its_direction_as_far_as_rates_allow(rail: arm.Cell) -> None:
+    rng = np.random.default_rng(5)
+    Q = RAIL + rng.uniform(-0.4, 0.4, (200, 7))
+    at = rail.fk("tool0")(Q)[:, :3, 3]
+    targets = at + rng.uniform(-1.0, 1.0, at.shape)
+    most = 0.5 + rng.uniform(0.0, 1.0, 7)
+    control = rail.controller(
+        tasks.Position("tool0", gain=8.0),
+        conflict="slow",
+        limits=False,
+        velocity=most,
+        acceleration=np.inf,
+        damping=1e-6,
+    )
+    step = control(Q, 0.0 * Q, targets)
+    J = rail.jacobian("tool0")(Q)[:, :3]
+    wanted = 8.0 * (targets - at)
+    best = []
+    for rows, v in zip(J, wanted, strict=True):
+        found = linprog(
+            [0.0] * 7 + [-1.0],
+            A_eq=np.hstack([rows, -v[:, None]]),
+            b_eq=np.zeros(3),
+            bounds=[*((-x, x) for x in most), (0.0, 1.0)],
+        )
+        best.append(found.x[-1])
+    assert np.abs(step.scale - best).max() < 1e-8
+    moved = np.einsum("kij,kj->ki", J, step.qd)
+    assert np.abs(moved - step.scale[:, None] * wanted).max() < 1e-8
+    assert (step.scale < 1.0).sum() > 50
 
 
 def test_a_batch_is_its_rows(rail: arm.Cell) -> None:

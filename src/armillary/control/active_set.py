@@ -63,8 +63,8 @@ def active_set_stages(c: int, rows: Table) -> tuple[Stage, ...]:
 
     They read the columns `hessian` (packed), `gradient`, `low` and `high`, and write
     `x`, `slots` and `multipliers`: which constraints hold it, and how much each presses
-    against it; `finished` is 1 where that is the answer, and 0 where constraints
-    contradict each other, or there were too many turns.
+    against it; `finished` is 0 where there were too many turns. Where constraints
+    contradict each other x breaks the one that was to be added last.
 
     Args:
         c: How many rates.
@@ -156,7 +156,7 @@ def active_set_stages(c: int, rows: Table) -> tuple[Stage, ...]:
             ),
             TURNS,
         ),
-        stage(_end, "x", "factor w low high"),
+        stage(_end, "x finished", "factor w low high going"),
     )
 
 
@@ -348,7 +348,8 @@ def _turn(
     )
 
 
-def _end(factor: Any, w: Any, low: Any, high: Any) -> Any:
-    """Return x within its bounds."""
+def _end(factor: Any, w: Any, low: Any, high: Any, going: Any) -> Any:
+    """Return x within its bounds, and whether it has come to its end."""
     x = _backward(_unpacked(list(factor), len(w)), list(w))
-    return [minimum(maximum(a, b), c) for a, b, c in zip(x, low, high, strict=True)]
+    bounded = [minimum(maximum(a, b), c) for a, b, c in zip(x, low, high, strict=True)]
+    return bounded, select(going > 0.0, 0.0, 1.0)

@@ -155,7 +155,7 @@ class Approach:
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
-        """Return the stages that write rows, and `least` and `nearest`."""
+        """Return the stages that write rows, and `least_distance` and `nearest`."""
         return approach_stages(
             self.twists, has_pairs=self.check is not None, has_obstacles=self.slots > 0
         )

@@ -51,7 +51,7 @@ RESULTS: Final = (
 def approach_stages(
     twists: MovingTwists, *, has_pairs: bool, has_obstacles: bool
 ) -> tuple[Stage, ...]:
-    """Return the stages that write rows, and `least` and `nearest`.
+    """Return the stages that write rows, and `least_distance` and `nearest`.
 
     They read `speeds`, how fast each joint may become, `pace` and `margin`.
 
@@ -63,10 +63,10 @@ def approach_stages(
     c, n = len(twists.joints), twists.moving.joints
     V = (6, twists.columns)
     common = {"pace": (), "margin": ()}
-    known = {"least": (), "nearest": ()}
-    found: list[Stage] = [program(_begin, "least nearest", margin=())]
+    known = {"least_distance": (), "nearest": ()}
+    found: list[Stage] = [program(_begin, "least_distance nearest", margin=())]
     if has_pairs:
-        near = {"speeds": (n,), **common, "least": ()}
+        near = {"speeds": (n,), **common, "least_distance": ()}
         row = {**common, **known}
         found += [
             Each(
@@ -78,7 +78,7 @@ def approach_stages(
                 (
                     program(
                         _may_matter,
-                        "pair_near wanted",
+                        "pair_near is_wanted",
                         centre_a=VECTOR,
                         centre_b=VECTOR,
                         radii=(),
@@ -86,12 +86,12 @@ def approach_stages(
                         **near,
                     ),
                     When(
-                        "wanted",
+                        "is_wanted",
                         (
                             Call("distance", ("X_A", "X_B"), RESULTS),
                             program(
                                 lambda *given: _pair_row(c, *given),
-                                "pair_row least nearest",
+                                "pair_row least_distance nearest",
                                 X_A=POSE,
                                 X_B=POSE,
                                 twists_a=V,
@@ -108,7 +108,7 @@ def approach_stages(
             ),
         ]
     if has_obstacles:
-        near = {"speeds": (n,), **common, "least": ()}
+        near = {"speeds": (n,), **common, "least_distance": ()}
         placed = {"end_a": VECTOR, "end_b": VECTOR}
         found.append(
             Each(
@@ -126,7 +126,7 @@ def approach_stages(
                         (
                             program(
                                 _may_meet,
-                                "meeting_near wanted",
+                                "meeting_near is_wanted",
                                 **placed,
                                 rod_radius=(),
                                 rod_rates=(n,),
@@ -134,11 +134,11 @@ def approach_stages(
                                 **near,
                             ),
                             When(
-                                "wanted",
+                                "is_wanted",
                                 (
                                     program(
                                         lambda *given: _meeting_row(c, *given),
-                                        "meeting_row least nearest",
+                                        "meeting_row least_distance nearest",
                                         rod_pose=POSE,
                                         rod_twists=V,
                                         **placed,

@@ -37,7 +37,7 @@ from armillary.model.workcell import Workcell
 __all__ = ["CONFLICTS", "Controller", "Options", "controller_of"]
 
 Array = npt.NDArray[np.float64]
-CONFLICTS: Final = ("bend",)
+CONFLICTS: Final = ("bend", "slow")
 
 MOST_JOINTS: Final = 48
 """Joints that a controller can move: code grows with their third power."""
@@ -96,12 +96,18 @@ def controller_of(
     )
     stages = tuple(task_stages(task, k, twists) for k, task in enumerate(listed))
     numbers = _Numbers.of(cell, options)
+    if options.conflict == "slow" and not any(each.weights for each in stages):
+        raise ModelError(
+            'With conflict="slow" there must be a task beside postures, such as '
+            "tasks.Frame('tool0')."
+        )
     return Controller(
         cell=cell,
         state=bound,
         tasks=tuple(listed),
         joints=tuple(cell.joint_names[k] for k in chosen),
         avoid=avoid,
+        conflict=options.conflict,
         numbers=numbers,
         twists=twists,
         stages=stages,
@@ -204,6 +210,7 @@ class Controller:
         tasks: What the motion is to achieve.
         joints: Names of the joints that it moves.
         avoid: The pairs that it keeps apart, if any.
+        conflict: What happens where constraints do not allow what tasks ask for.
     """
 
     cell: Workcell
@@ -211,6 +218,7 @@ class Controller:
     tasks: tuple[Task, ...]
     joints: tuple[str, ...]
     avoid: CollisionCheck | None
+    conflict: str
     numbers: _Numbers
     twists: MovingTwists
     stages: tuple[TaskStages, ...]
@@ -321,6 +329,7 @@ class Controller:
                 Approach(self.twists, self.avoid, slots),
                 self._settings,
                 self.state,
+                self.conflict,
             ),
         )
 

@@ -27,7 +27,7 @@ def controller(  # noqa: PLR0913
     limits: bool = True,
     velocity: npt.ArrayLike | None = None,
     acceleration: npt.ArrayLike | None = None,
-    conflict: Literal["bend"] = "bend",
+    conflict: Literal["bend", "slow"] = "bend",
     rate: float = 1000.0,
     approach: float = 20.0,
     damping: float = 0.01,
@@ -59,7 +59,9 @@ def controller(  # noqa: PLR0913
             default those of the model, which may be without limit.
         conflict: What happens where constraints do not allow what tasks ask for. With
             `bend` the sum of weights times squared errors of rates is least: motion
-            bends around what is in its way.
+            bends around what is in its way. With `slow` tasks are strict priorities in
+            their order, whatever their weights, each followed as far as constraints
+            allow in the direction that it asks for; see `Step.scale`.
         rate: Steps per second [1/s].
         approach: Which part of the room between a distance and the margin may be lost
             per second [1/s], at most half of it in a step.

@@ -63,9 +63,11 @@ class Step:
 
     @property
     def scale(self) -> Array:
-        """Return how far it is from braking to the best rates, from 0 to 1; (...).
+        """Return how much of the best rates is taken, from 0 to 1, shape (...).
 
-        Below 1 the best rates were not found, or not safe.
+        Where conflicts bend the motion it is below 1 where the best rates were not
+        found, or not safe. Where they slow it down, it is how far it goes of what the
+        first task asks for.
         """
         return self.numbers[..., 2 * self._n + 1]
 
@@ -90,9 +92,8 @@ class Step:
         Texts such as `'panda/link5, obstacle 2'` or `'upper limit of joint4'`: a tuple,
         or for a batch an array of tuples, shape (...).
         """
-        c = len(self.layout.joints)
-        slots = self.numbers[..., 2 * self._n + 4 : 2 * self._n + 4 + c]
-        forces = self.numbers[..., 2 * self._n + 4 + c :]
+        holding = self.numbers[..., 2 * self._n + 4 :]
+        slots, forces = np.split(holding, 2, axis=-1)
         if self.numbers.ndim == 1:
             return self._texts(slots, forces)
         batch = self.numbers.shape[:-1]

@@ -36,6 +36,7 @@ class StepKernels:
         approach: The pairs that are kept apart.
         settings: The records of the table of settings.
         state: Whose attachments and moved bases count.
+        conflict: What happens where constraints do not allow what tasks ask for.
     """
 
     twists: MovingTwists
@@ -43,6 +44,7 @@ class StepKernels:
     approach: Approach
     settings: Mapping[str, Any]
     state: State
+    conflict: str
 
     @property
     def layout(self) -> StepLayout:
@@ -86,5 +88,7 @@ class StepKernels:
         return kept(
             self,
             "pipeline",
-            lambda: step_pipeline(self.twists, self.stages, self.approach),
+            lambda: step_pipeline(
+                self.twists, self.stages, self.approach, self.conflict
+            ),
         )

@@ -9,29 +9,25 @@ from armillary.collision.check_stages import program
 from armillary.control.active_set import (
     BOUND,
     FREE,
-    active_set_stages,
     first_of,
-    packed,
 )
 from armillary.control.approach import Approach
 from armillary.control.rate_bounds import rate_bounds
+from armillary.control.solvers import Solver, bending, slowing
 from armillary.control.task_parts import TaskStages
 from armillary.ik.reason import RateReason
 from armillary.kernel.pipeline import Each, Pipeline, Stage, When
 from armillary.kernel.tables import Field, Table, reals
 from armillary.kinematics.moving_twists import RATES, MovingTwists
-from armillary.spatial.ldl import LDLFactor, inner, shifted
+from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Number
 from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 
-__all__ = ["ANSWER", "SETTINGS", "answer_size", "step_pipeline"]
+__all__ = ["ANSWER", "SETTINGS", "step_pipeline"]
 
 SETTINGS: Final = "settings"
 ANSWER: Final = "answer"
-
-FREEDOM: Final = 1e-6
-"""Square of the singular value of tasks below which directions are free."""
 
 MET: Final = 0.02
 """Part of what is wanted that may be missing where it is met."""
@@ -55,20 +51,18 @@ SLACK: Final = 0.05
 """Part by which braking may come nearer than foretold: distances are not linear."""
 
 
-def answer_size(n: int, c: int) -> int:
-    """Return how many numbers an answer has.
-
-    They are: the next positions and the rates, of all n joints; the reason; the scale;
-    the least distance and the row of that pair; then the constraints that hold the c
-    rates, and how much each presses.
-    """
-    return 2 * n + 4 + 2 * c
-
-
 def step_pipeline(
-    twists: MovingTwists, tasks: Sequence[TaskStages], approach: Approach
+    twists: MovingTwists,
+    tasks: Sequence[TaskStages],
+    approach: Approach,
+    conflict: str,
 ) -> Pipeline:
-    """Return the pipeline of a step; its result is `ANSWER`."""
+    """Return the pipeline of a step.
+
+    Its result is `ANSWER`: the next positions and the rates, of all n joints; the
+    reason; the scale; the least distance and the row of that pair; then the numbers of
+    the constraints that hold the rates, and how much each presses.
+    """
     n, c = twists.moving.joints, len(twists.joints)
     rows = [each for each in tasks if each.weights]
     counts = [len(each.weights) for each in rows]
@@ -87,15 +81,16 @@ def step_pipeline(
     fields += tuple(field for each in tasks for field in each.fields)
     extra = [table for each in tasks for table in each.tables]
     tables = (Table(SETTINGS, fields, is_single=True), *dict.fromkeys(extra))
+    make = bending if conflict == "bend" else slowing
+    solver = make(tasks, c, approach.rows)
     stages: tuple[Stage, ...] = (
         *(stage for each in tasks for stage in each.stages),
         _bounds(twists),
-        _least_squares(tasks, c),
         *approach.stages,
-        *active_set_stages(c, approach.rows),
+        *solver.stages,
         *_safe(c, approach),
-        _judged(tasks, c, n),
-        _answer(twists),
+        _judged(tasks, c, solver),
+        _answer(twists, solver),
     )
     targets = tuple(each.port for each in tasks)
     return Pipeline(
@@ -138,67 +133,6 @@ def _bounds(twists: MovingTwists) -> Stage:
     inputs |= dict.fromkeys(("lower", "upper", "velocity", "acceleration"), c)
     inputs |= {"dt": (), "most_pace": ()}
     return program(equations, "low high rest passed speeds pace", **inputs)
-
-
-def _least_squares(tasks: Sequence[TaskStages], c: int) -> Stage:
-    """Return the stage that finds H and g of 1/2 x' H x + g' x."""
-    inputs: dict[str, tuple[int, ...]] = {"damping": ()}
-    count = sum(len(each.weights) for each in tasks)
-    if count:
-        inputs["weights"] = (count,)
-    for each in tasks:
-        k, m = each.number, len(each.weights)
-        inputs |= (
-            {f"rows_{k}": (m, c), f"wanted_{k}": (m,)}
-            if m
-            else {f"diagonal_{k}": (c,), f"pull_{k}": (c,)}
-        )
-
-    def equations(*values: Any) -> Any:
-        given = dict(zip(inputs, values, strict=True))
-        damping = given["damping"]
-        weights = iter(given.get("weights", ()))
-        H: list[list[Number]] = [[0.0] * c for _ in range(c)]
-        g: list[Number] = [0.0] * c
-        postures: list[Any] = []
-        for each in tasks:
-            k = each.number
-            if not each.weights:
-                pulls = zip(given[f"diagonal_{k}"], given[f"pull_{k}"], strict=True)
-                postures += list(pulls)
-                continue
-            pairs = zip(given[f"rows_{k}"], given[f"wanted_{k}"], strict=True)
-            for row, wanted in pairs:
-                weight = next(weights)
-                for i in range(c):
-                    scaled = weight * row[i]
-                    g[i] = g[i] - scaled * wanted
-                    for j in range(i + 1):
-                        H[i][j] = H[i][j] + scaled * row[j]
-        _add_postures(H, g, postures)
-        for k in range(c):
-            H[k][k] = H[k][k] + damping
-        return packed(H), g
-
-    return program(equations, "hessian gradient", **inputs)
-
-
-def _add_postures(H: list[list[Number]], g: list[Number], pulls: list[Any]) -> None:
-    """Add weights and rates of joints, c of each posture, where other tasks are free.
-
-    With G of the other tasks, of a rate r what is left is e (G + e)^-1 r: nearly all of
-    it in directions that they leave free, and nearly nothing in others.
-    """
-    c = len(g)
-    if not pulls:
-        return
-    free = LDLFactor.of(shifted(H, FREEDOM), FREEDOM)
-    for first in range(0, len(pulls), c):
-        posture = pulls[first : first + c]
-        left = free.solve([FREEDOM * rate for _, rate in posture])
-        for i, ((weight, _), rate) in enumerate(zip(posture, left, strict=True)):
-            H[i][i] = H[i][i] + weight
-            g[i] = g[i] - weight * rate
 
 
 def _safe(c: int, approach: Approach) -> tuple[Stage, ...]:
@@ -272,13 +206,13 @@ def _scaled(x: Any, rest: Any, low: Any, high: Any, scale: Any) -> Any:
     ]
 
 
-def _judged(tasks: Sequence[TaskStages], c: int, n: int) -> Stage:
+def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
     """Return the stage that says why."""
     inputs: dict[str, tuple[int, ...]] = {"x": (c,), "low": (c,), "high": (c,)}
     inputs |= dict.fromkeys(
-        ("scale", "stands", "passed", "finished", "least", "margin"), ()
+        ("scale", "stands", "passed", "finished", "least_distance", "margin"), ()
     )
-    inputs |= {"slots": (c,)}
+    inputs |= {solver.holding: (solver.room,)}
     listed = [each for each in tasks if each.weights]
     if listed:
         inputs["judged"] = (sum(len(each.weights) for each in listed),)
@@ -308,7 +242,7 @@ def _judged(tasks: Sequence[TaskStages], c: int, n: int) -> Stage:
         is_met = short <= MET * size + SLOW
         avoiding: Number = select(given["scale"] < 1.0, 1.0, 0.0)
         limited: Number = 0.0
-        for slot in given["slots"]:
+        for slot in given[solver.holding]:
             is_bound = slot >= BOUND
             limited = select(is_bound, 1.0, limited)
             avoiding = select(is_bound, avoiding, select(slot > FREE, 1.0, avoiding))
@@ -331,13 +265,13 @@ def _judged(tasks: Sequence[TaskStages], c: int, n: int) -> Stage:
         )
         reason = select(given["passed"] > 0.0, float(RateReason.BRAKING), reason)
         reason = select(given["stands"] > 0.0, reason, float(RateReason.PUSHED))
-        is_deep = given["least"] < given["margin"] - DEEP
+        is_deep = given["least_distance"] < given["margin"] - DEEP
         return select(is_deep, float(RateReason.INSIDE), reason)
 
     return program(equations, "reason", **inputs)
 
 
-def _answer(twists: MovingTwists) -> Stage:
+def _answer(twists: MovingTwists, solver: Solver) -> Stage:
     n, chosen = twists.moving.joints, twists.joints
     c = len(chosen)
 
@@ -352,8 +286,9 @@ def _answer(twists: MovingTwists) -> Stage:
         scale: Any,
         least: Any,
         nearest: Any,
-        slots: Any,
-        multipliers: Any,
+        holding: Any,
+        pressures: Any,
+        tasks_scale: Any,
     ) -> Any:
         rates = list(qd)
         for k, rate in zip(chosen, x, strict=True):
@@ -364,7 +299,8 @@ def _answer(twists: MovingTwists) -> Stage:
             at = after[k]
             at = select(q[k] <= high, minimum(at, high), at)
             after[k] = select(q[k] >= low, maximum(at, low), at)
-        numbers = [*after, *rates, reason, scale, least, nearest, *slots, *multipliers]
+        numbers = [*after, *rates, reason, scale * tasks_scale, least, nearest]
+        numbers += [*holding, *pressures]
         total = sum([*after, *rates, least], 0.0)
         is_number = absolute(total) < float("inf")
         nan = float("nan")
@@ -374,6 +310,7 @@ def _answer(twists: MovingTwists) -> Stage:
 
     inputs: dict[str, tuple[int, ...]] = {"q": (n,), RATES: (n,)}
     inputs |= dict.fromkeys(("x", "lower", "upper"), (c,))
-    inputs |= dict.fromkeys(("dt", "reason", "scale", "least", "nearest"), ())
-    inputs |= dict.fromkeys(("slots", "multipliers"), (c,))
+    inputs |= dict.fromkeys(("dt", "reason", "scale", "least_distance", "nearest"), ())
+    inputs |= dict.fromkeys((solver.holding, solver.pressures), (solver.room,))
+    inputs["tasks_scale"] = ()
     return program(equations, ANSWER, **inputs)

@@ -1,0 +1,164 @@
+"""Two ways out of conflicts between tasks and constraints, as stages.
+
+Motion bends by least squares, or slows down in the direction that tasks ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from armillary.collision.check_stages import program
+from armillary.control.active_set import BOUND, FREE, active_set_stages, packed
+from armillary.control.task_parts import TaskStages
+from armillary.ik.scaled_rates import ScaledRates
+from armillary.kernel.pipeline import Stage
+from armillary.kernel.tables import Table
+from armillary.spatial.ldl import LDLFactor, shifted
+from armillary.spatial.vector import Number
+from armillary.trace.functions import maximum, select
+
+__all__ = ["Solver", "bending", "slowing"]
+
+FREEDOM: Final = 1e-6
+"""Square of the singular value of tasks below which directions are free."""
+
+
+class Solver(NamedTuple):
+    """The stages of a way out of conflicts: from tasks, bounds and rows to rates `x`.
+
+    Attributes:
+        stages: They write `x`, `finished` and `tasks_scale`, and two more columns:
+        holding: The numbers of the constraints that hold x.
+        pressures: How much each presses.
+        room: How many of them there may be.
+    """
+
+    stages: tuple[Stage, ...]
+    holding: str
+    pressures: str
+    room: int
+
+
+def bending(tasks: Sequence[TaskStages], c: int, rows: Table) -> Solver:
+    """Return the solver of least squares: motion bends around what is in its way."""
+    stages = (
+        _least_squares(tasks, c),
+        *active_set_stages(c, rows),
+        program(_whole, "tasks_scale", x=(c,)),
+    )
+    return Solver(stages, "slots", "multipliers", c)
+
+
+def slowing(tasks: Sequence[TaskStages], c: int, rows: Table) -> Solver:
+    """Return the solver of tasks in their order: motion slows down, and keeps its way.
+
+    What postures ask for is what the rates come near to where tasks leave freedom.
+    """
+    listed = [each for each in tasks if each.weights]
+    postures = [each for each in tasks if not each.weights]
+    sizes = [len(each.weights) for each in listed]
+    inputs: dict[str, tuple[int, ...]] = {}
+    for each in listed:
+        k, m = each.number, len(each.weights)
+        inputs |= {f"rows_{k}": (m, c), f"wanted_{k}": (m,)}
+    for each in postures:
+        k = each.number
+        inputs |= {f"diagonal_{k}": (c,), f"pull_{k}": (c,)}
+
+    def hierarchy(*values: Any) -> Any:
+        given = dict(zip(inputs, values, strict=True))
+        listed_rows = [row for each in listed for row in given[f"rows_{each.number}"]]
+        wanted = [w for each in listed for w in given[f"wanted_{each.number}"]]
+        null: list[Number] = []
+        for i in range(c):
+            pairs = [
+                (given[f"diagonal_{each.number}"][i], given[f"pull_{each.number}"][i])
+                for each in postures
+            ]
+            total = sum((weight for weight, _ in pairs), 0.0)
+            pulled = sum((weight * rate for weight, rate in pairs), 0.0)
+            null.append(pulled / maximum(total, 1e-300))
+        return listed_rows, wanted, [1.0] * c, 1.0, null
+
+    def held(slots: Any, pressures: Any, held: Any, scales: Any) -> Any:
+        numbers: list[Number] = []
+        for k, side in enumerate(held):
+            lower = select(side < 0.0, BOUND + 2 * k, FREE)
+            numbers.append(select(side > 0.0, BOUND + 2 * k + 1, lower))
+        return [*slots, *numbers], [*pressures, *([0.0] * c)], scales[0]
+
+    rates = ScaledRates(sizes, c, rows, c + 3, null=True)
+    found = {"slots": (c,), "pressures": (c,), "held": (c,), "scales": (len(sizes),)}
+    stages = (
+        program(hierarchy, "task_rows wanted metric sharp null", **inputs),
+        *rates.stages,
+        program(held, "holding holding_pressures tasks_scale", **found),
+    )
+    return Solver(stages, "holding", "holding_pressures", 2 * c)
+
+
+def _least_squares(tasks: Sequence[TaskStages], c: int) -> Stage:
+    """Return the stage that finds H and g of 1/2 x' H x + g' x."""
+    inputs: dict[str, tuple[int, ...]] = {"damping": ()}
+    count = sum(len(each.weights) for each in tasks)
+    if count:
+        inputs["weights"] = (count,)
+    for each in tasks:
+        k, m = each.number, len(each.weights)
+        inputs |= (
+            {f"rows_{k}": (m, c), f"wanted_{k}": (m,)}
+            if m
+            else {f"diagonal_{k}": (c,), f"pull_{k}": (c,)}
+        )
+
+    def equations(*values: Any) -> Any:
+        given = dict(zip(inputs, values, strict=True))
+        damping = given["damping"]
+        weights = iter(given.get("weights", ()))
+        H: list[list[Number]] = [[0.0] * c for _ in range(c)]
+        g: list[Number] = [0.0] * c
+        postures: list[Any] = []
+        for each in tasks:
+            k = each.number
+            if not each.weights:
+                pulls = zip(given[f"diagonal_{k}"], given[f"pull_{k}"], strict=True)
+                postures += list(pulls)
+                continue
+            pairs = zip(given[f"rows_{k}"], given[f"wanted_{k}"], strict=True)
+            for row, wanted in pairs:
+                weight = next(weights)
+                for i in range(c):
+                    scaled = weight * row[i]
+                    g[i] = g[i] - scaled * wanted
+                    for j in range(i + 1):
+                        H[i][j] = H[i][j] + scaled * row[j]
+        _add_postures(H, g, postures)
+        for k in range(c):
+            H[k][k] = H[k][k] + damping
+        return packed(H), g
+
+    return program(equations, "hessian gradient", **inputs)
+
+
+def _add_postures(H: list[list[Number]], g: list[Number], pulls: list[Any]) -> None:
+    """Add weights and rates of joints, c of each posture, where other tasks are free.
+
+    With G of the other tasks, of a rate r what is left is e (G + e)^-1 r: nearly all of
+    it in directions that they leave free, and nearly nothing in others.
+    """
+    c = len(g)
+    if not pulls:
+        return
+    free = LDLFactor.of(shifted(H, FREEDOM), FREEDOM)
+    for first in range(0, len(pulls), c):
+        posture = pulls[first : first + c]
+        left = free.solve([FREEDOM * rate for _, rate in posture])
+        for i, ((weight, _), rate) in enumerate(zip(posture, left, strict=True)):
+            H[i][i] = H[i][i] + weight
+            g[i] = g[i] - weight * rate
+
+
+def _whole(x: Any) -> Number:
+    """Return the scale of tasks that are not scaled."""
+    return 1.0
