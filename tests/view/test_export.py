@@ -75,7 +75,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
 def test_page_plays_a_motion(opened: Any) -> None:
     cell = arm.example("scara")
     Q = np.linspace(cell.home.q, 0.5 * cell.limits[1], 21)
-    page = opened(cell, trajectory=Q, rate=RATE)
+    page = opened(cell, motion=Q, rate=RATE)
     control = _control(page, "time")
     for k in (0, 7, 20):
         page.evaluate(SET, [control, k / RATE])
@@ -232,9 +232,9 @@ def test_faults_raise_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(arm.errors.ArmillaryError, match="There is no folder"):
         cell.export(tmp_path / "none" / "cell.html")
     with pytest.raises(arm.errors.ArmillaryError, match="not finite"):
-        cell.export(path, trajectory=np.full((3, len(cell.joint_names)), np.nan))
+        cell.export(path, motion=np.full((3, len(cell.joint_names)), np.nan))
     with pytest.raises(arm.errors.ModelError, match="Times must be finite"):
-        cell.export(path, trajectory=[cell.home.q] * 3, rate=1e-320)
+        cell.export(path, motion=[cell.home.q] * 3, rate=1e-320)
     with pytest.raises(arm.errors.ViewError, match="cannot be written"):
         cell.export(tmp_path / ("a" * 300))
     with pytest.raises(arm.errors.ViewError, match="cannot be written"):

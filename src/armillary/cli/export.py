@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     cell = open_cell(options)
     state = chosen_state(cell, options)
     motion = chosen_motion(cell, state, options)
-    size = cell.export(options.out, state=state, trajectory=motion, rate=options.rate)
+    size = cell.export(options.out, state=state, motion=motion, rate=options.rate)
     for note in size.notes:
         print(printable(note))
     print(

@@ -68,7 +68,7 @@ def export(
     path: str | os.PathLike[str],
     *,
     state: State | None = None,
-    trajectory: Any = None,
+    motion: Any = None,
     times: npt.ArrayLike | None = None,
     rate: float | None = None,
     meshes: MeshSource | None = None,
@@ -79,7 +79,7 @@ def export(
         cell: What the page shows.
         path: The file, which is replaced if it exists.
         state: Where the cell is; home by default. Attachments stay as they are here.
-        trajectory: A motion to play: joint positions, shape (k, n) [m or rad], a list
+        motion: What to play: joint positions, shape (k, n) [m or rad], a list
             of states, or a `Trajectory`.
         times: Its instants [s], ascending, shape (k,).
         rate: Its samples a second where there are no times; by default 30.
@@ -103,7 +103,7 @@ def export(
         cell,
         path,
         state=home(cell) if state is None else bound_state(cell, state),
-        motion=trajectory,
+        motion=motion,
         times=times,
         rate=rate,
         meshes=meshes,
