@@ -116,6 +116,20 @@ def test_slow_motion_keeps_its_direction_as_far_as_rates_allow(rail: arm.Cell) -
     assert (step.scale < 1.0).sum() > 50
 
 
+def test_obstacles_are_copied_when_they_are_first_used(rail: arm.Cell) -> None:
+    T = rail.fk("tool0")(RAIL)
+    control = rail.controller(
+        [tasks.Frame("tool0"), tasks.Posture()], avoid=rail.collision(margin=MARGIN)
+    )
+    centres = T[None, :3, 3] + [0.5, 0.0, 0.0]
+    balls = arm.Obstacles.spheres(centres, 0.05)
+    before = control(RAIL, 0.0 * RAIL, [T, None], obstacles=balls)
+    assert not balls.numbers.flags.writeable
+    balls.ends[:] += 3.0
+    after = control(RAIL, 0.0 * RAIL, [T, None], obstacles=balls)
+    assert np.array_equal(before.numbers, after.numbers)
+
+
 def test_a_batch_is_its_rows(rail: arm.Cell) -> None:
     rng = np.random.default_rng(1)
     Q = RAIL + rng.uniform(-0.3, 0.3, (37, 7))

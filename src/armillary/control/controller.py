@@ -256,11 +256,10 @@ class Controller:
         given = [q, qd, *self._targets(targets)]
         count = slots = 0
         if obstacles is not None:
-            numbers = self._obstacles(obstacles)
-            count = numbers.shape[-2]
+            count, numbers = self._obstacles(obstacles)
             if count:
-                slots = next(s for s in SLOTS if s >= count)
-                given.append(_padded(numbers, slots))
+                slots = numbers.shape[-2]
+                given.append(numbers)
         kernel, layout = self._ready(slots, count)
         return Step(kernel(*given), layout)
 
@@ -288,7 +287,8 @@ class Controller:
         found.setflags(write=False)
         return found
 
-    def _obstacles(self, obstacles: Any) -> Array:
+    def _obstacles(self, obstacles: Any) -> tuple[int, Array]:
+        """Return how many obstacles there are, and their numbers in slots."""
         if self.avoid is None:
             raise ModelError(
                 "Obstacles are avoided by the links of a collision check: give "
@@ -299,12 +299,7 @@ class Controller:
                 "obstacles= takes Obstacles, such as Obstacles.spheres(centres, radii),"
                 f" not {printable(repr(obstacles))}."
             )
-        found = obstacles.numbers
-        if found.shape[-2] > SLOTS[-1]:
-            raise ModelError(
-                f"There are {found.shape[-2]} obstacles; a step takes {SLOTS[-1]}."
-            )
-        return found
+        return kept(obstacles, "in slots", lambda: _in_slots(obstacles.numbers))
 
     def _ready(self, slots: int, count: int) -> tuple[Kernel, StepLayout]:
         """Return the kernel of a step with so many obstacles, and what it answers."""
@@ -362,10 +357,12 @@ def _as_list(given: Any) -> list[Any] | None:
     return list(cast(Any, given)) if isinstance(given, (list, tuple)) else None
 
 
-def _padded(numbers: Array, slots: int) -> Array:
-    """Return numbers of obstacles in as many slots as there are; empty ones hold 0."""
-    if numbers.shape[-2] == slots:
-        return numbers
+def _in_slots(numbers: Array) -> tuple[int, Array]:
+    """Return how many obstacles there are, and their numbers; empty slots hold 0."""
+    count = numbers.shape[-2]
+    if count > SLOTS[-1]:
+        raise ModelError(f"There are {count} obstacles; a step takes {SLOTS[-1]}.")
+    slots = next(s for s in SLOTS if s >= count)
     found = np.zeros((*numbers.shape[:-2], slots, OBSTACLE))
-    found[..., : numbers.shape[-2], :] = numbers
-    return found
+    found[..., :count, :] = numbers
+    return count, found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -27,7 +28,8 @@ FAR: Final = 1e30
 class Obstacles:
     """Capsules in the world: all points within a radius of a segment.
 
-    Arrays broadcast; what has no batch holds for all rows.
+    Arrays broadcast; what has no batch holds for all rows. They are copied when they
+    are first used: make new obstacles where these move.
 
     Attributes:
         ends: The ends of the segments [m], shape (..., k, 2, 3); equal for spheres.
@@ -60,7 +62,7 @@ class Obstacles:
             )
         return cls(np.stack([at, at], axis=-2), radii, velocities)
 
-    @property
+    @cached_property
     def numbers(self) -> Array:
         """Return ends, velocity and radius of each, shape (..., k, 10).
 
@@ -82,14 +84,10 @@ class Obstacles:
                 f"each; not {ends.shape}."
             )
         count = ends.shape[-3]
-        if radii.ndim == 0:
-            radii = np.broadcast_to(radii, (count,))
-        if velocities.ndim == 1:
-            velocities = np.broadcast_to(velocities, (count, 3))
+        radii = radii if radii.ndim else radii.reshape(1)
+        velocities = velocities if velocities.ndim > 1 else velocities.reshape(1, -1)
         try:
-            batch = np.broadcast_shapes(
-                ends.shape[:-2], radii.shape, velocities.shape[:-1]
-            )
+            batch = _common(ends.shape[:-2], radii.shape, velocities.shape[:-1])
         except ValueError:
             raise ShapeError(
                 f"Ends {ends.shape}, radii {radii.shape} and velocities "
@@ -100,13 +98,26 @@ class Obstacles:
                 f"There are {count} obstacles by their ends; radii {radii.shape} and "
                 f"velocities {velocities.shape} are of others."
             )
-        if (radii < 0.0).any():
+        if radii.min(initial=0.0) < 0.0:
             raise ShapeError("The radius of an obstacle is below 0.")
         found = np.empty((*batch, OBSTACLE))
-        found[..., :6] = np.broadcast_to(ends, (*batch, 2, 3)).reshape(*batch, 6)
+        found[..., :6] = ends.reshape(*ends.shape[:-2], 6)
         found[..., 6:9] = velocities
         found[..., 9] = radii
+        found.setflags(write=False)
         return found
+
+
+def _common(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape that shapes broadcast to; without a batch NumPy takes longer.
+
+    Raises:
+        ValueError: There is none.
+    """
+    first = shapes[0]
+    if all(shape in {first, (1,)} for shape in shapes):
+        return first
+    return np.broadcast_shapes(*shapes)
 
 
 class Rod(NamedTuple):
