@@ -42,6 +42,7 @@ nitpicky = True
 nitpick_ignore_regex = [(r"py:.*", r"(?!armillary\.).*")]  # types of others
 
 default_role = "py:obj"
+suppress_warnings = ["ref.python"]  # names such as q that several classes have
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_type_aliases = {
