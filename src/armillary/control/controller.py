@@ -19,6 +19,7 @@ from armillary.collision.check import CollisionCheck
 from armillary.control.approach import Approach
 from armillary.control.obstacles import OBSTACLE, Obstacles
 from armillary.control.rate_bounds import ENDLESS
+from armillary.control.simulation import ControlledMotion, simulated
 from armillary.control.step import Step, StepLayout
 from armillary.control.step_kernel import StepKernels
 from armillary.control.task_parts import TaskStages
@@ -33,6 +34,7 @@ from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
+from armillary.trace import Port
 
 __all__ = ["CONFLICTS", "Controller", "Options", "controller_of"]
 
@@ -262,6 +264,47 @@ class Controller:
                 given.append(numbers)
         kernel, layout = self._ready(slots, count)
         return Step(kernel(*given), layout)
+
+    def simulate(
+        self,
+        q: npt.ArrayLike,
+        targets: Any,
+        steps: int,
+        *,
+        qd: npt.ArrayLike | None = None,
+        obstacles: Any = None,
+    ) -> ControlledMotion:
+        """Take steps one after another, each from where the last one led.
+
+        Args:
+            q: Where all joints are at first [m or rad], shape (..., n).
+            targets: A target for each task, in their order: constant; of each step,
+                with the steps before the shape of a target, (..., steps, *shape), where
+                a 1 stands for all; or a function of the time [s] that returns one,
+                (..., *shape). Of one task alone its target alone.
+            steps: How many steps.
+            qd: Their rates at first [m/s or rad/s], shape (..., n); by default 0.
+            obstacles: What else is to be avoided: `Obstacles` that move on at their
+                velocities; of each step, with ends (..., steps, k, 2, 3); or a function
+                of the time [s] that returns them.
+
+        Raises:
+            ShapeError: A shape does not fit, or the number of obstacles changes.
+            ModelError: `steps` is not above 0; or as for a call.
+        """
+        listed = self._targets(targets)
+        ports = [Port("q", (len(self.cell.joint_names),))]
+        ports += [each.port for each in self.stages]
+        control = self._of_list if self.is_single else self
+        start = q, np.zeros(np.shape(q)) if qd is None else qd
+        return simulated(
+            control, ports, self.numbers.dt, start, listed, steps, obstacles
+        )
+
+    def _of_list(
+        self, q: Any, qd: Any, targets: Any, *, obstacles: Obstacles | None = None
+    ) -> Step:
+        return self(q, qd, targets[0], obstacles=obstacles)
 
     def _targets(self, targets: Any) -> list[Any]:
         listed = [targets] if self.is_single else _as_list(targets)

@@ -62,6 +62,12 @@ class Obstacles:
             )
         return cls(np.stack([at, at], axis=-2), radii, velocities)
 
+    def after(self, time: float) -> Obstacles:
+        """Return where they are after a time [s], at constant velocities."""
+        moved = time * np.asarray(self.velocities, np.float64)
+        ends = np.asarray(self.ends, np.float64) + moved[..., None, :]
+        return Obstacles(ends, self.radii, self.velocities)
+
     @cached_property
     def numbers(self) -> Array:
         """Return ends, velocity and radius of each, shape (..., k, 10).

@@ -1,0 +1,201 @@
+"""Simulation of a controller: steps one after another, as a machine takes them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.control.obstacles import Obstacles
+from armillary.control.step import Step
+from armillary.errors import ModelError, ShapeError, quote
+from armillary.kernel.arguments import as_inputs
+from armillary.trace import Port, Program
+
+__all__ = ["ControlledMotion", "Steered", "simulated"]
+
+Array = npt.NDArray[np.float64]
+OfTime = Callable[[int], Any]
+
+
+class Steered(Protocol):
+    """What takes steps: a controller."""
+
+    def __call__(
+        self, q: Any, qd: Any, targets: Any, *, obstacles: Obstacles | None = None
+    ) -> Step:
+        """Find the rates of the next step."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ControlledMotion:
+    """How a cell moved under a controller, in K steps.
+
+    Attributes:
+        time: Instants [s], shape (K + 1,).
+        q: Joint positions [m or rad], shape (..., K + 1, n).
+        qd: Rates with which they were reached [m/s or rad/s], shape (..., K + 1, n);
+            the first are those that it began with.
+        steps: All steps, shape (..., K).
+    """
+
+    time: Array
+    q: Array
+    qd: Array
+    steps: Step
+
+    @property
+    def reason(self) -> npt.NDArray[np.int8]:
+        """Return how each step ended, numbers of `RateReason`, shape (..., K)."""
+        return self.steps.reason
+
+    @property
+    def scale(self) -> Array:
+        """Return the scale of each step, see `Step.scale`, shape (..., K)."""
+        return self.steps.scale
+
+    @property
+    def distance(self) -> Array:
+        """Return the least distance of pairs before each step [m], shape (..., K)."""
+        return self.steps.distance
+
+    @property
+    def active(self) -> npt.NDArray[Any]:
+        """Return what held the rates of each step, tuples of texts, shape (..., K).
+
+        They are made when asked for, which takes a while for many steps.
+        """
+        return self.steps.active
+
+    def summary(self) -> dict[str, int]:
+        """Return how many steps ended how, most frequent first."""
+        return self.steps.summary()
+
+    def __repr__(self) -> str:
+        return f"<{self.steps.reason.size} controlled steps: {self.steps}>"
+
+
+def simulated(
+    control: Steered,
+    ports: Sequence[Port],
+    dt: float,
+    start: tuple[Any, Any],
+    targets: Sequence[Any],
+    steps: Any,
+    obstacles: Any,
+) -> ControlledMotion:
+    """Return how a cell moves under a controller; see `Controller.simulate`.
+
+    Args:
+        control: What takes the steps, given a list of targets.
+        ports: The shapes of joint positions, then of the targets.
+        dt: The length of a step [s].
+        start: Positions and rates to begin with.
+        targets: A target for each task.
+        steps: How many.
+        obstacles: What is to be avoided.
+    """
+    count = _count(steps)
+    listed = [
+        _at_steps(target, port, count, dt)
+        for target, port in zip(targets, ports[1:], strict=True)
+    ]
+    around = _obstacles_at(obstacles, count, dt)
+    (q,), (qd,) = (as_inputs(_named(ports[0]), [given]) for given in start)
+    first = control(q, qd, [at(0) for at in listed], obstacles=around(0))
+    numbers = first.numbers
+    n, batch = q.shape[-1], numbers.shape[:-1]
+    # The instants come first here, so that those of all rows lie together.
+    path = np.full((count + 1, *numbers.shape), np.nan)
+    path[0, ..., :n], path[0, ..., n : 2 * n] = q, qd
+    slots: set[int] = set()
+    for k in range(count):
+        now = path[k]
+        wanted, near = [at(k) for at in listed], around(k)
+        step = control(now[..., :n], now[..., n : 2 * n], wanted, obstacles=near)
+        if step.numbers.shape != path.shape[1:]:
+            raise ShapeError(
+                f"The targets and obstacles of step {k} have a batch of shape "
+                f"{step.numbers.shape[:-1]}, those of the first {batch}."
+            )
+        slots.add(0 if near is None else near.numbers.shape[-2])
+        path[k + 1] = step.numbers
+    if len(slots) > 1:
+        raise ShapeError(
+            f"The number of obstacles changes from step to step: {sorted(slots)}. "
+            "Put those that are absent far away."
+        )
+    path.flags.writeable = False
+    found = np.moveaxis(path, 0, -2)
+    return ControlledMotion(
+        np.arange(count + 1) * np.float64(dt),
+        found[..., :n],
+        found[..., n : 2 * n],
+        Step(found[..., 1:, :], first.layout),
+    )
+
+
+def _count(steps: Any) -> int:
+    try:
+        count = operator.index(steps)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise ModelError(
+            f"steps is {quote(steps)}; it must be a whole number, at least 1."
+        )
+    return count
+
+
+def _named(port: Port) -> Program:
+    """Return a program of an input, for messages."""
+    return Program("simulate", (port,), (), (), ())
+
+
+def _at_steps(target: Any, port: Port, count: int, dt: float) -> OfTime:
+    """Return what gives the target of a step."""
+    if callable(target):
+        asked = cast(Callable[[float], Any], target)
+        return lambda k: asked(k * dt)
+    (array,) = as_inputs(_named(port), [target])
+    return _sliced(array, len(port.shape), count, f"A target of {port.shape}")
+
+
+def _sliced(array: Array, rank: int, count: int, what: str) -> OfTime:
+    """Return what gives the part of a step, of arrays (..., steps, *shape)."""
+    if array.ndim == rank:
+        return lambda k: array
+    axis = array.ndim - rank - 1
+    length = array.shape[axis]
+    if length not in {1, count}:
+        raise ShapeError(
+            f"{what} is constant, or has the steps before that shape: {count} of them, "
+            f"or 1 for all; here {array.shape}. A batch comes before the steps."
+        )
+    last = length - 1
+    return lambda k: array.take(min(k, last), axis)
+
+
+def _obstacles_at(obstacles: Any, count: int, dt: float) -> OfTime:
+    if not isinstance(obstacles, Obstacles):
+        if callable(obstacles):
+            asked = cast(Callable[[float], Any], obstacles)
+            return lambda k: asked(k * dt)
+        return lambda k: obstacles
+    numbers = obstacles.numbers
+    if numbers.ndim == 2 or numbers.shape[-3] == 1 != count:
+        once = obstacles if numbers.ndim == 2 else _of(numbers[..., 0, :, :])
+        return lambda k: once.after(k * dt)
+    part = _sliced(numbers, 2, count, "What obstacles are made of")
+    return lambda k: _of(part(k))
+
+
+def _of(numbers: Array) -> Obstacles:
+    ends = numbers[..., :6].reshape(*numbers.shape[:-1], 2, 3)
+    return Obstacles(ends, numbers[..., 9], numbers[..., 6:9])
