@@ -24,6 +24,7 @@ from armillary.cli import (
     plugins,
     shot,
     show,
+    track,
     tree,
     trust,
     view,
@@ -34,8 +35,8 @@ from armillary.cli.vectors import join_numbers
 from armillary.errors import ArmillaryError, printable
 
 VERBS = (
-    info, tree, check, explain, view, shot, fk, ik, collide, dynamics, convert,
-    export, show, bench, plugins, trust,
+    info, tree, check, explain, view, shot, fk, ik, track, collide, dynamics,
+    convert, export, show, bench, plugins, trust,
 )  # fmt: skip
 
 DONE, FAILED, INTERRUPTED = 0, 2, 130
@@ -79,8 +80,8 @@ def parser() -> argparse.ArgumentParser:
         prog="armillary",
         description="Robot workcells: look at them, check, convert and compute them.",
         epilog="Exit codes: 0 success, 1 'check' or 'plugins' found errors, "
-        "'ik' missed a pose, 'collide' found links that touch, or 'dynamics' efforts "
-        "beyond limits, 2 failure.",
+        "'ik' missed a pose, 'track' could not keep limits or distances, 'collide' "
+        "found links that touch, or 'dynamics' efforts beyond limits, 2 failure.",
     )
     found.add_argument("--version", action="version", version=_version())
     verbs = found.add_subparsers(metavar="VERB", required=True)

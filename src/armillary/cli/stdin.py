@@ -14,7 +14,7 @@ from typing import Final
 from armillary.errors import ShapeError
 
 # The options that name a file to read.
-FILES: Final = ("file", "srdf", "state", "q_file", "poses")
+FILES: Final = ("file", "srdf", "state", "q_file", "poses", "targets")
 
 
 @contextmanager
