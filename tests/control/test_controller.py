@@ -84,6 +84,17 @@ def test_an_obstacle_on_the_way_is_kept_away_from(rail: arm.Cell) -> None:
     assert np.abs(fk(step.q_next) - target).max() < 1e-4
 
 
+def test_links_in_no_pair_keep_away_from_obstacles(rail: arm.Cell) -> None:
+    cell = rail.replace(rules=rail.rules.exclude("ur10/forearm", "*"))
+    check = cell.collision(margin=MARGIN)
+    assert len(check.pairs) < len(rail.collision().pairs)
+    at = cell.fk("forearm")(RAIL)[:3, 3]
+    control = cell.controller([tasks.Posture()], avoid=check)
+    ball = arm.Obstacles.spheres([at], 0.01)
+    step = control(RAIL, 0.0 * RAIL, [None], obstacles=ball)
+    assert step.nearest == ("ur10/forearm", "obstacle 0")
+
+
 def test_slow_motion_keeps_its_direction_as_far_as_rates_allow(rail: arm.Cell) -> None:
     rng = np.random.default_rng(5)
     Q = RAIL + rng.uniform(-0.4, 0.4, (200, 7))

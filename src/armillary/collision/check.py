@@ -129,6 +129,11 @@ class CollisionCheck:
         return self
 
     @property
+    def meshes(self) -> MeshSource | None:
+        """Return what reads meshes."""
+        return self._again.keywords["meshes"]
+
+    @property
     def is_exact(self) -> bool:
         """Return whether meshes are treated by their triangles."""
         return self._exact is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import is_not
 from typing import Any, Final
 
 import numpy as np
@@ -12,13 +13,14 @@ from armillary.collision.shape_pairs import LinkShape, Placed
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
+from armillary.model.link import Link
 from armillary.model.link_pairs import Pairs
 from armillary.model.primitive import Primitive
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
-__all__ = ["placed_shapes", "tables_of"]
+__all__ = ["placed_shapes", "solids_of", "tables_of"]
 
 MOST_KEPT: Final = 8
 """Tables that a cell keeps."""
@@ -46,6 +48,23 @@ def tables_of(
     return found
 
 
+def solids_of(link: Link, name: str, meshes: MeshSource | None) -> list[Primitive]:
+    """Return the collision shapes of a link, hulls in place of its meshes.
+
+    Args:
+        link: The link.
+        name: Its qualified name, for messages.
+        meshes: What reads meshes.
+
+    Raises:
+        ModelError: A mesh cannot be read, or has no hull.
+    """
+    return [
+        shape if isinstance(shape, Primitive) else hull_of(shape, name, meshes)
+        for shape in link.collision_shapes
+    ]
+
+
 def placed_shapes(tables: CheckTables, moving: MovingLinks, tree: Tree) -> Placed:
     """Return where the shapes are while bases are attached as in a tree."""
     first, shapes = tables.first, tables.pairs.shapes
@@ -69,14 +88,11 @@ def _shapes(
         name = tested.links[k]
         number = cell.frame(name).link
         link = cell.links[number]
-        for shape in link.collision_shapes:
-            if isinstance(shape, Primitive):
-                solid = shape
-            else:
-                solid = hull_of(shape, name, meshes)
-                with_hulls.append(name)
-            shapes.append(LinkShape(solid, name, link.primary))
-            numbers.append(number)
+        solids = solids_of(link, name, meshes)
+        if any(map(is_not, solids, link.collision_shapes)):
+            with_hulls.append(name)
+        shapes += [LinkShape(solid, name, link.primary) for solid in solids]
+        numbers += [number] * len(solids)
     if not exact:
         warn_of_hulls(cell, with_hulls)
     return shapes, numbers

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
 from armillary.collision.check_stages import CENTRES
+from armillary.collision.tested_shapes import solids_of
 from armillary.control.approach_stages import approach_stages
 from armillary.control.obstacles import OBSTACLE, rod_around
 from armillary.errors import ModelError
@@ -24,7 +25,6 @@ from armillary.kernel.tables import Table, code, index, reals, span
 from armillary.kinematics.moving_links import POSES
 from armillary.kinematics.moving_twists import TWISTS, MovingTwists
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
-from armillary.spatial.pose import Pose
 from armillary.trace import Port
 
 __all__ = ["OBSTACLES", "Approach"]
@@ -63,7 +63,8 @@ class Approach:
     def room(self) -> int:
         """Return for how many pairs of shapes there is room."""
         room = FEWEST
-        while room < max(self.pair_count, self.shape_count):
+        rods = len(self.rods) if self.slots else 0
+        while room < max(self.pair_count, self.shape_count, rods):
             room *= 4
         return room
 
@@ -183,23 +184,28 @@ class Approach:
     def rods(self) -> list[tuple[int, Any, str]]:
         """Return the capsules around shapes of moving links, with rows of these.
 
+        They are those of all links, also of such as are in no pair.
+
         Raises:
             ModelError: There is none.
         """
         if self.check is None:
             return []
-        tables, placed = self.check.tables, self.check.placed
+        moving, tree = self.twists.moving, self.check.state.tree
         found: list[tuple[int, Any, str]] = []
-        for k, each in enumerate(tables.pairs.shapes):
-            row = int(placed.rows[k])
-            frame = Pose.from_matrix(placed.frames[k])
-            rod = rod_around(each.shape, frame @ each.primary) if row else None
-            if rod is not None:
-                found.append((row, rod, each.link))
+        for k, link in enumerate(moving.cell.links):
+            row, pose = moving.fixed_to(tree, k)
+            if not row:
+                continue
+            name = tree.name(k)
+            for solid in solids_of(link, name, self.check.meshes):
+                rod = rod_around(solid, pose @ link.primary)
+                if rod is not None:
+                    found.append((row, rod, name))
         if not found:
             raise ModelError(
-                "Obstacles are avoided by links that have collision shapes and are "
-                "tested against another; here is none. Check cell.collision().pairs."
+                "Obstacles are avoided by moving links that have collision shapes; "
+                "here is none. See Link(collisions=...)."
             )
         return found
 
