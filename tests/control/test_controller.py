@@ -95,6 +95,51 @@ def test_links_in_no_pair_keep_away_from_obstacles(rail: arm.Cell) -> None:
     assert step.nearest == ("ur10/forearm", "obstacle 0")
 
 
+def test_braking_that_turns_links_ends_before_the_margin() -> None:
+    cell = arm.example("irb2400")
+    fk, check = cell.fk("tool0"), cell.collision(margin=MARGIN)
+    lower, upper = cell.limits
+    rng = np.random.default_rng(0)
+    Q = rng.uniform(0.5 * lower, 0.5 * upper, (600, 6))
+    start, goal = Q[check.clearance(Q) > 2 * MARGIN][:200].reshape(2, 100, 6)
+    centres = fk(start)[:, None, :3, 3] + rng.uniform(-0.8, 0.8, (100, 3, 3))
+    control = cell.controller(
+        tasks.Frame("tool0", speed=1.0, turn_speed=2.0),
+        avoid=check,
+        acceleration=10.0,
+        rate=200.0,
+    )
+    balls = arm.Obstacles.spheres(centres, 0.1)
+    free = control(start, 0.0 * start, fk(goal), obstacles=balls).distance > MARGIN
+    balls = arm.Obstacles.spheres(centres[free], 0.1)
+    q, target = start[free], fk(goal)[free]
+    qd = np.zeros_like(q)
+    for _ in range(300):
+        step = control(q, qd, target, obstacles=balls)
+        assert step.distance.min() > MARGIN - 5e-4
+        q, qd = step.q_next, step.qd
+
+
+def test_obstacles_that_are_not_finite_make_their_row_invalid(rail: arm.Cell) -> None:
+    Q, T = np.tile(RAIL, (3, 1)), np.tile(rail.fk("tool0")(RAIL), (3, 1, 1))
+    control = rail.controller(tasks.Frame("tool0"), avoid=rail.collision(margin=MARGIN))
+    centres = np.full((3, 1, 3), 9.0)
+    for bad in (np.nan, np.inf):
+        centres[1, 0, 0] = bad
+        found = control(Q, 0.0 * Q, T, obstacles=arm.Obstacles.spheres(centres, 0.1))
+        assert found.reason.tolist() == [0, int(arm.RateReason.INVALID), 0]
+    radii = np.array([[0.1], [np.nan], [0.1]])
+    far = np.full((3, 1, 3), 9.0)
+    found = control(Q, 0.0 * Q, T, obstacles=arm.Obstacles.spheres(far, radii))
+    assert found.reason.tolist() == [0, int(arm.RateReason.INVALID), 0]
+
+
+def test_a_posture_alone_says_what_limits_it(rail: arm.Cell) -> None:
+    control = rail.controller(tasks.Posture(), acceleration=1e-3)
+    step = control(RAIL, 0.0 * RAIL, RAIL + 0.5)
+    assert step.reason == arm.RateReason.LIMITS
+
+
 def test_slow_motion_keeps_its_direction_as_far_as_rates_allow(rail: arm.Cell) -> None:
     rng = np.random.default_rng(5)
     Q = RAIL + rng.uniform(-0.4, 0.4, (200, 7))

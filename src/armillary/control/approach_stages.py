@@ -7,7 +7,7 @@ so it never passes the margin, and can be stopped before it while all joints bra
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from armillary.collision.check_stages import program
 from armillary.control.obstacles import OBSTACLE
@@ -29,7 +29,16 @@ from armillary.spatial.vector import (
 from armillary.trace import Port
 from armillary.trace.functions import maximum, minimum, select, sqrt
 
-__all__ = ["NO_PAIRS", "approach_stages"]
+__all__ = [
+    "NO_PAIRS",
+    "POSE",
+    "RESULTS",
+    "VECTOR",
+    "RodGap",
+    "approach_stages",
+    "gap_of_rods",
+    "placed_rod",
+]
 
 POSE: Final = (3, 4)
 VECTOR: Final = (3,)
@@ -115,7 +124,7 @@ def approach_stages(
                 "rods",
                 (
                     program(
-                        _place,
+                        placed_rod,
                         "end_a end_b",
                         rod_pose=POSE,
                         rod_a=VECTOR,
@@ -258,7 +267,8 @@ def _finished(  # noqa: PLR0913, PLR0917
     )
 
 
-def _place(rod_pose: Any, rod_a: Any, rod_b: Any) -> Any:
+def placed_rod(rod_pose: Any, rod_a: Any, rod_b: Any) -> Any:
+    """Return the ends of a capsule of a link in the world [m]."""
     X = Pose.from_matrix(rod_pose)
     return X @ three(rod_a), X @ three(rod_b)
 
@@ -298,6 +308,29 @@ def _meeting_row(  # noqa: PLR0913, PLR0917
     least: Any,
     nearest: Any,
 ) -> Any:
+    gap = gap_of_rods(end_a, end_b, rod_radius, obstacle)
+    moved = _along(rod_pose, rod_twists, gap.point, gap.normal)
+    drift = 0.0 - dot(three(obstacle[6:9]), gap.normal)
+    value = gap.value
+    return _finished(c, moved, drift, value, number, pace, margin, least, nearest)
+
+
+class RodGap(NamedTuple):
+    """How far a capsule of a link is from an obstacle.
+
+    Attributes:
+        value: Their distance [m].
+        point: The nearest point of the segment of the link.
+        normal: A unit vector from the obstacle to the link.
+    """
+
+    value: Number
+    point: Vector3
+    normal: Vector3
+
+
+def gap_of_rods(end_a: Any, end_b: Any, rod_radius: Any, obstacle: Any) -> RodGap:
+    """Return how far a capsule in the world is from an obstacle."""
     a, b = three(end_a), three(end_b)
     p, q = three(obstacle[:3]), three(obstacle[3:6])
     on_a, on_b = _nearest(a, b, p, q)
@@ -313,9 +346,7 @@ def _meeting_row(  # noqa: PLR0913, PLR0917
         ]
     )
     value = select(is_apart, length, 0.0) - rod_radius - obstacle[9]
-    moved = _along(rod_pose, rod_twists, on_a, n)
-    drift = 0.0 - dot(three(obstacle[6:9]), n)
-    return _finished(c, moved, drift, value, number, pace, margin, least, nearest)
+    return RodGap(value, on_a, n)
 
 
 def _direction(a: Vector3) -> Vector3:

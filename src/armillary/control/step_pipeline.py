@@ -11,9 +11,11 @@ from armillary.control.active_set import (
     FREE,
     first_of,
 )
-from armillary.control.approach import Approach
+from armillary.control.approach import OBSTACLES, Approach
+from armillary.control.obstacles import OBSTACLE
 from armillary.control.rate_bounds import rate_bounds
 from armillary.control.solvers import Solver, bending, slowing
+from armillary.control.stop_stages import stop_stages
 from armillary.control.task_parts import TaskStages
 from armillary.ik.reason import RateReason
 from armillary.kernel.pipeline import Each, Pipeline, Stage, When
@@ -38,10 +40,10 @@ SINGULAR: Final = 0.1
 STILL: Final = 0.01
 """Part of what is wanted below which there is no progress."""
 
-SLOW: Final = 1e-6
-"""What is wanted below this is met [m/s or rad/s]."""
+SLOW: Final = 1e-4
+"""What may be missing in any case where it is met [m/s or rad/s]."""
 
-DEEP: Final = 1e-3
+DEEP: Final = 5e-4
 """How far below the margin distances are where links are inside of it [m]."""
 
 BROKEN: Final = 1e-9
@@ -89,8 +91,9 @@ def step_pipeline(
         *approach.stages,
         *solver.stages,
         *_safe(c, approach),
+        *stop_stages(twists, approach),
         _judged(tasks, c, solver),
-        _answer(twists, solver),
+        _answer(twists, solver, approach.slots),
     )
     targets = tuple(each.port for each in tasks)
     return Pipeline(
@@ -144,19 +147,24 @@ def _safe(c: int, approach: Approach) -> tuple[Stage, ...]:
     side is a product of two numbers, of which v is linear and T is convex.
     """
     reach = {"brake_reach": (), "full_reach": ()}
-    scales = {"scale": (), "stands": ()}
+    names = "scale stands has_near"
+    scales = dict.fromkeys(names.split(), ())
     row = {"row": (c + 3,), "x": (c,), "rest": (c,)}
     bounds = {"x": (c,), "rest": (c,), "low": (c,), "high": (c,), "scale": ()}
     begun = {"x": (c,), "rest": (c,), "acceleration": (c,), "dt": ()}
     return (
-        program(_begin_safe, "brake_reach full_reach scale stands", **begun),
+        program(_begin_safe, "brake_reach full_reach scale stands has_near", **begun),
         Each(
             approach.rows.name,
             (
                 program(first_of, "near", is_near=(1,)),
                 When(
                     "near",
-                    (program(_safe_row, "scale stands", **row, **reach, **scales),),
+                    (
+                        program(
+                            _safe_row, "scale stands has_near", **row, **reach, **scales
+                        ),
+                    ),
                 ),
             ),
         ),
@@ -172,7 +180,7 @@ def _begin_safe(x: Any, rest: Any, acceleration: Any, dt: Any) -> Any:
         for rate, most in zip(rates, acceleration, strict=True):
             time = maximum(time, absolute(rate) / most)
         reach.append(0.5 * time + dt)
-    return reach[0], maximum(*reach), 1.0, 1.0
+    return reach[0], maximum(*reach), 1.0, 1.0, 0.0
 
 
 def _safe_row(
@@ -183,6 +191,7 @@ def _safe_row(
     full_reach: Any,
     scale: Any,
     stands: Any,
+    has_near: Any,
 ) -> Any:
     c = len(x)
     a, still, room = list(row[:c]), row[c + 1], maximum(row[c + 2], 0.0)
@@ -196,7 +205,8 @@ def _safe_row(
     part = select(most > least, part, select(least > 0.0, 0.0, 1.0))
     scale = select(is_broken, minimum(scale, part), scale)
     fails = least * brake_reach > (1.0 + SLACK) * room + SLACK * SLACK * brake_reach
-    return scale, select(fails, select(is_broken, 0.0, stands), stands)
+    stands = select(fails, select(is_broken, 0.0, stands), stands)
+    return scale, stands, maximum(has_near, 1.0)
 
 
 def _scaled(x: Any, rest: Any, low: Any, high: Any, scale: Any) -> Any:
@@ -219,6 +229,9 @@ def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
     for each in listed:
         k, m = each.number, len(each.weights)
         inputs |= {f"rows_{k}": (m, c), f"wanted_{k}": (m,)}
+    alone = [] if listed else [each.number for each in tasks]
+    for k in alone:
+        inputs |= {f"diagonal_{k}": (c,), f"pull_{k}": (c,)}
 
     def equations(*values: Any) -> Any:
         given = dict(zip(inputs, values, strict=True))
@@ -234,6 +247,13 @@ def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
             ):
                 counts = next(counted)
                 got = inner(list(row), x)
+                asked = asked + counts * wanted * wanted
+                missing = missing + counts * (wanted - got) * (wanted - got)
+                done = done + counts * wanted * got
+        for k in alone:  # postures count where there is nothing else
+            pulls = zip(given[f"diagonal_{k}"], given[f"pull_{k}"], x, strict=True)
+            for weight, wanted, got in pulls:
+                counts = select(weight > 0.0, 1.0, 0.0)
                 asked = asked + counts * wanted * wanted
                 missing = missing + counts * (wanted - got) * (wanted - got)
                 done = done + counts * wanted * got
@@ -271,7 +291,7 @@ def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
     return program(equations, "reason", **inputs)
 
 
-def _answer(twists: MovingTwists, solver: Solver) -> Stage:
+def _answer(twists: MovingTwists, solver: Solver, obstacles: int) -> Stage:
     n, chosen = twists.moving.joints, twists.joints
     c = len(chosen)
 
@@ -289,6 +309,7 @@ def _answer(twists: MovingTwists, solver: Solver) -> Stage:
         holding: Any,
         pressures: Any,
         tasks_scale: Any,
+        *given: Any,
     ) -> Any:
         rates = list(qd)
         for k, rate in zip(chosen, x, strict=True):
@@ -302,6 +323,8 @@ def _answer(twists: MovingTwists, solver: Solver) -> Stage:
         numbers = [*after, *rates, reason, scale * tasks_scale, least, nearest]
         numbers += [*holding, *pressures]
         total = sum([*after, *rates, least], 0.0)
+        for capsules in given:
+            total = total + sum((sum(capsule, 0.0) for capsule in capsules), 0.0)
         is_number = absolute(total) < float("inf")
         nan = float("nan")
         found = [select(is_number, number, nan) for number in numbers]
@@ -313,4 +336,6 @@ def _answer(twists: MovingTwists, solver: Solver) -> Stage:
     inputs |= dict.fromkeys(("dt", "reason", "scale", "least_distance", "nearest"), ())
     inputs |= dict.fromkeys((solver.holding, solver.pressures), (solver.room,))
     inputs["tasks_scale"] = ()
+    if obstacles:
+        inputs[OBSTACLES] = (obstacles, OBSTACLE)
     return program(equations, ANSWER, **inputs)

@@ -28,7 +28,8 @@ def written_elsewhere(pipeline: Pipeline, stages: Sequence[Stage]) -> list[str]:
     """Return the columns that stages write and that others have written, too."""
     everywhere, here = _writers(pipeline.stages), _writers(stages)
     inputs = {port.name for port in pipeline.inputs}
-    return [name for name in here if name in inputs or everywhere[name] > here[name]]
+    columns = [name for name in here if name in pipeline.columns]  # others are fields
+    return [n for n in columns if n in inputs or everywhere[n] > here[n]]
 
 
 def _writers(stages: Sequence[Stage]) -> Counter[str]:

@@ -1,0 +1,165 @@
+"""Stages that take rates only if all joints can then stop before they come too near.
+
+Rows of distances are linear in the motion of joints. Where braking is long, rotations
+turn the directions in which links approach. So the way of braking is kept ready: all
+joints slow down together, on a straight line in joint positions, and where it ends the
+distances of the pairs that are near are computed. If one is below the margin, rates
+nearer to braking are tried; braking itself is what the step before has found to end
+well. On such a line distances of translations are convex, and above what rows say; what
+rotations add is the more the farther one goes. So the end decides.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from armillary.collision.check_stages import program
+from armillary.control.active_set import first_of
+from armillary.control.approach import Approach
+from armillary.control.approach_stages import (
+    NO_PAIRS,
+    POSE,
+    RESULTS,
+    VECTOR,
+    gap_of_rods,
+    placed_rod,
+)
+from armillary.control.obstacles import OBSTACLE
+from armillary.kernel.pipeline import Call, Each, Stage, When, While
+from armillary.kinematics.moving_twists import RATES, MovingTwists
+from armillary.spatial.vector import Number
+from armillary.trace.functions import absolute, maximum, minimum, select
+
+__all__ = ["stop_stages"]
+
+TRIES: Final = 4
+"""Rates that are tried: the best, half and a quarter of the way there, and braking."""
+
+LOST: Final = 1e-4
+"""What of the margin may be lost on the way of braking [m]."""
+
+
+def stop_stages(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
+    """Return the stages that change `x` and `scale` where stopping would be too late.
+
+    They read `has_near`, which is above 0 where there is a pair that may come too near.
+    """
+    n, c = twists.moving.joints, len(twists.joints)
+    chosen = twists.joints
+
+    def begin(q: Any, has_near: Any) -> Any:
+        return list(q), 1.0, has_near
+
+    def end_of_braking(
+        start: Any,
+        qd: Any,
+        x: Any,
+        rest: Any,
+        stop_scale: Any,
+        acceleration: Any,
+        dt: Any,
+    ) -> Any:
+        rates = list(qd)
+        time: Number = 0.0
+        for k, v, r, most in zip(chosen, x, rest, acceleration, strict=True):
+            rates[k] = r + stop_scale * (v - r)
+            time = maximum(time, absolute(rates[k]) / most)
+        way = dt + 0.5 * time
+        return [a + way * v for a, v in zip(start, rates, strict=True)], NO_PAIRS
+
+    def judged(
+        stop_least: Any, margin: Any, least_distance: Any, stop_scale: Any
+    ) -> Any:
+        is_safe = stop_least >= minimum(margin, least_distance) - LOST
+        less = select(stop_scale > 0.3, 0.5 * stop_scale, 0.0)
+        again = select(is_safe, 0.0, select(stop_scale > 0.0, 1.0, 0.0))
+        return select(is_safe, stop_scale, less), again
+
+    def ended(
+        start: Any,
+        x: Any,
+        rest: Any,
+        low: Any,
+        high: Any,
+        scale: Any,
+        stop_scale: Any,
+    ) -> Any:
+        found = [
+            select(
+                stop_scale < 1.0, minimum(maximum(r + stop_scale * (v - r), a), b), v
+            )
+            for v, r, a, b in zip(x, rest, low, high, strict=True)
+        ]
+        return list(start), found, scale * stop_scale
+
+    vector = dict.fromkeys(("x", "rest"), (c,))
+    braking = {"start": (n,), RATES: (n,), **vector, "stop_scale": ()}
+    braking |= {"acceleration": (c,), "dt": ()}
+    names = "stop_least", "margin", "least_distance", "stop_scale"
+    last = {"start": (n,), **vector, "low": (c,), "high": (c,)}
+    last |= {"scale": (), "stop_scale": ()}
+    return (
+        program(begin, "start stop_scale stopping", q=(n,), has_near=()),
+        While(
+            "stopping",
+            (
+                program(end_of_braking, "q stop_least", **braking),
+                *twists.moving.stages,
+                *_distances(approach),
+                program(judged, "stop_scale stopping", **dict.fromkeys(names, ())),
+            ),
+            TRIES,
+        ),
+        program(ended, "q x scale", **last),
+    )
+
+
+def _distances(approach: Approach) -> list[Stage]:
+    """Return the stages that find the least distance of pairs that are near."""
+    found: list[Stage] = []
+    if approach.check is not None:
+        less = {"value": (), "stop_least": ()}
+        found.append(
+            Each(
+                "pairs",
+                (
+                    program(first_of, "near", pair_near=(1,)),
+                    When(
+                        "near",
+                        (
+                            Call("distance", ("X_A", "X_B"), RESULTS),
+                            program(_least, "stop_least", **less),
+                        ),
+                    ),
+                ),
+            )
+        )
+    if approach.slots:
+        ends = dict.fromkeys(("end_a", "end_b"), VECTOR)
+        rod = {"rod_radius": (), "obstacle": (OBSTACLE,), "stop_least": ()}
+        place = {"rod_pose": POSE, "rod_a": VECTOR, "rod_b": VECTOR}
+        meet = (
+            program(first_of, "near", meeting_near=(1,)),
+            When("near", (program(_least_of_rods, "stop_least", **ends, **rod),)),
+        )
+        found.append(
+            Each(
+                "rods",
+                (
+                    program(placed_rod, "end_a end_b", **place),
+                    Each("meetings", meet, within="of_rod"),
+                ),
+            )
+        )
+    return found
+
+
+def _least(value: Any, stop_least: Any) -> Any:
+    return minimum(value, stop_least)
+
+
+def _least_of_rods(
+    end_a: Any, end_b: Any, rod_radius: Any, obstacle: Any, stop_least: Any
+) -> Any:
+    gap = gap_of_rods(end_a, end_b, rod_radius, obstacle).value
+    return minimum(gap, stop_least)
