@@ -29,8 +29,8 @@ def replacing(
     """Open a new file that replaces another at once when the block ends.
 
     The permissions of a replaced file are kept; a symbolic link is replaced itself.
-    After an error in the block nothing has changed. Only plain files are replaced:
-    devices such as `/dev/null` belong to the system.
+    After an error in the block nothing has changed. Devices such as `/dev/null` are
+    never replaced: they belong to the system.
 
     Args:
         path: The file to replace.
@@ -38,10 +38,10 @@ def replacing(
         mode: Permissions of a file that replaces none, less those of the umask.
 
     Raises:
-        OSError: The system refuses, or the path is not that of a plain file.
+        OSError: The system refuses, or the path is that of a device.
     """
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise OSError(errno.EINVAL, "this is not a plain file", os.fspath(path))
+    if _is_device(path):
+        raise OSError(errno.EINVAL, "this is a device", os.fspath(path))
     name = Path(path).parent / (draft + secrets.token_hex(8))
     descriptor = os.open(name, _NEW_FILE, mode)
     try:
@@ -54,3 +54,11 @@ def replacing(
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+def _is_device(path: str | os.PathLike[str]) -> bool:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
