@@ -207,6 +207,23 @@ def test_reversed_paths_take_as_long(cell: arm.Cell):
     assert there.duration == pytest.approx(back.duration, rel=1e-3)
 
 
+def test_acceleration_limits_of_the_model_are_the_default():
+    slide = arm.Link(
+        name="slide",
+        parent="ground",
+        joint=arm.joints.Prismatic(axis=(1.0, 0.0, 0.0)),
+        limits=arm.Limits(lower=-5.0, upper=5.0, velocity=1.0, acceleration=2.0),
+    )
+    axis = arm.Manipulator(name="axis", links=[arm.Link(name="ground"), slide])
+    cell = arm.Cell(manipulators=[axis])
+    assert cell.acceleration_limits.tolist() == [2.0]
+    given = cell.time_path([[0.0], [2.0]], acceleration=2.0)
+    assert cell.time_path([[0.0], [2.0]]).duration == given.duration
+    bare = arm.example("ur10_on_rail")
+    with pytest.raises(ModelError, match="no acceleration limit in the model"):
+        bare.time_path(np.array([[0.0] * 7, [0.1] * 7]))
+
+
 def test_limits_scale_time(cell: arm.Cell):
     paths = random_paths(np.random.default_rng(8), "random", 5, 6)
     slow = cell.time_path(paths, velocity=1.0, acceleration=3.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,7 +58,7 @@ def time_path(  # noqa: PLR0913
     path: npt.ArrayLike,
     *,
     velocity: npt.ArrayLike | None = None,
-    acceleration: npt.ArrayLike,
+    acceleration: npt.ArrayLike | None = None,
     at: npt.ArrayLike | None = None,
     derivatives: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     intervals: int | None = None,
@@ -84,6 +85,7 @@ def time_path(  # noqa: PLR0913
         velocity: The greatest rates [m/s or rad/s], shape (), (n,) or (..., n). By
             default those of the cell.
         acceleration: The greatest accelerations [m/s^2 or rad/s^2], of the same shapes.
+            By default those of the cell, which must then have one for each joint.
         at: The parameter s of each waypoint, ascending, shape (k,) or (..., k). By
             default the length of the polygon of waypoints up to there, in the units of
             q; where metres and radians mix, give your own.
@@ -118,6 +120,8 @@ def time_path(  # noqa: PLR0913
             f"waypoints or more; this one has {positions.shape}."
         )
     velocity = cell.velocity_limits[list(chosen)] if velocity is None else velocity
+    if acceleration is None:
+        acceleration = _accelerations(cell, chosen)
     limits = [
         _limit("velocity", velocity, n),
         _limit("acceleration", acceleration, n),
@@ -265,6 +269,24 @@ def _intervals(given: Any, knots: int) -> int:
             f"intervals is {quote(given)}; it must be a whole number, at least {least}."
         )
     return count
+
+
+def _accelerations(cell: Workcell, joints: Sequence[int]) -> Array:
+    """Return the accelerations that the model of a cell allows.
+
+    Raises:
+        ModelError: A joint has none.
+    """
+    found = cell.joints.acceleration_limits[list(joints)]
+    endless = [
+        cell.joint_names[k] for k, a in zip(joints, found, strict=True) if a == np.inf
+    ]
+    if endless:
+        raise ModelError(
+            "These joints have no acceleration limit in the model, so give "
+            f"acceleration=: {', '.join(endless)}."
+        )
+    return found
 
 
 def _check_limited(names: list[str], limits: list[Array]) -> None:
