@@ -32,6 +32,7 @@ from armillary.spatial import rotation as rot
 from armillary.spatial.articulated import ArticulatedInertia
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose, pose_from, pose_of_entries
+from armillary.spatial.velocity_inertia import VelocityInertia
 from armillary.trace import evaluate, jvp, trace
 from programs import verify
 
@@ -84,6 +85,10 @@ def exchanging(x: Any) -> ldl.Rows:
 
 def flat6(x: Any) -> twist.Vector6:
     return tuple(x[:6])
+
+
+def velocity_inertia16(x: Any) -> VelocityInertia:
+    return VelocityInertia.of(inertia10(x[:10]), flat6(x[10:16]))
 
 
 def articulated10(x: Any) -> ArticulatedInertia:
@@ -270,6 +275,22 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
     ),
     "inertia.SpatialInertia.parameters": (10, lambda x: inertia10(x).parameters),
     "inertia.SpatialInertia.from_second_moment": (10, lambda x: inertia10(x).matrix()),
+    "velocity_inertia.VelocityInertia.__add__": (
+        32,
+        lambda x: tuple(velocity_inertia16(x[:16]) + velocity_inertia16(x[16:])),
+    ),
+    "velocity_inertia.VelocityInertia.apply": (
+        22,
+        lambda x: velocity_inertia16(x).apply(flat6(x[16:])),
+    ),
+    "velocity_inertia.VelocityInertia.apply_transposed": (
+        22,
+        lambda x: velocity_inertia16(x).apply_transposed(flat6(x[16:])),
+    ),
+    "velocity_inertia.VelocityInertia.transformed": (
+        22,
+        lambda x: tuple(velocity_inertia16(x).transformed(pose6(x[16:]))),
+    ),
     "inertia.SpatialInertia.__add__": (
         20,
         lambda x: (inertia10(x[:10]) + inertia10(x[10:])).matrix(),
