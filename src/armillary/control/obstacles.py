@@ -157,34 +157,33 @@ def rod_around(shape: Primitive, pose: Pose) -> Rod | None:
         half = 0.5 * float(shape.length)
         ends = [np.array(X @ (0.0, 0.0, s)) for s in (-half, half)]
         return Rod(ends[0], ends[1], float(shape.radius))
-    points, margin = _hull(shape)
+    points = _corners(shape)
     if points is None:
         return None
     placed = np.array([X @ tuple(p) for p in points.tolist()])
-    return _around(placed, margin)
+    return _around(placed)
 
 
-def _hull(shape: Primitive) -> tuple[Array | None, float]:
-    """Return points whose hull, grown by a number, holds a shape in its own frame."""
+def _corners(shape: Primitive) -> Array | None:
+    """Return points whose hull holds a shape in its own frame; None if endless."""
     if isinstance(shape, ConvexPolyhedron):
-        return np.array(shape.vertices, np.float64), 0.0
+        return np.array(shape.vertices, np.float64)
     try:
         lower, upper = np.array(shape.bounding_box(), np.float64)
     except NotImplementedError:
-        return None, 0.0
+        return None
     if not np.isfinite([lower, upper]).all():
-        return None, 0.0
+        return None
     grid = np.array(np.meshgrid(*np.stack([lower, upper], axis=1)))
-    return grid.reshape(3, -1).T, 0.0
+    return grid.reshape(3, -1).T
 
 
-def _around(points: Array, margin: float) -> Rod:
+def _around(points: Array) -> Rod:
     """Return a capsule around points, about one of their principal axes or edges."""
     centre = points.mean(axis=0)
     _, _, axes = np.linalg.svd(points - centre, full_matrices=True)
     found = [_about(points, axis) for axis in axes]
-    best = min(found, key=_volume)
-    return best._replace(radius=best.radius + margin)
+    return min(found, key=_volume)
 
 
 def _about(points: Array, axis: Array) -> Rod:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from armillary.control.approach import Approach
 from armillary.control.mass_task import MASSES, mass_records
 from armillary.control.step import StepLayout
-from armillary.control.step_pipeline import step_pipeline
+from armillary.control.step_pipeline import SETTINGS, step_pipeline
 from armillary.control.task_parts import TaskStages
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
@@ -73,7 +73,7 @@ class StepKernels:
         native = code.native
         tables, callees = self.approach.records(native.dtype, native.lanes, count)
         tables |= self.twists.records(self.state)
-        tables["settings"] = self.settings
+        tables[SETTINGS] = self.settings
         if any(found.tables for found in self.stages):
             tables[MASSES] = mass_records(self.twists, self.state)
         return code(tables, callees)
