@@ -7,19 +7,18 @@ Which pairs there are is in tables, so that pipelines differ by their links alon
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from armillary.kernel.pipeline import Call, Each, Pipeline, Stage, When
+from armillary.kernel.pipeline import Call, Each, Pipeline, Stage, When, program
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.tables import Field, Table, code, index, reals, span
 from armillary.kinematics.moving_links import POSES, MovingLinks
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number, dot, subtract, three
-from armillary.trace import Port, Program, trace
+from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, select, sqrt
 
 __all__ = [
@@ -35,7 +34,6 @@ __all__ = [
     "limits",
     "link_pairs",
     "placed_stages",
-    "program",
     "square",
 ]
 
@@ -133,14 +131,6 @@ def compiled(
 ) -> CompiledPipeline:
     """Return the code of a pipeline, the same for equal ones."""
     return compile_pipeline(pipeline, dtype=dtype, lanes=lanes)
-
-
-def program(
-    formula: Callable[..., Any], outputs: str, **inputs: tuple[int, ...]
-) -> Program:
-    """Return a formula as a program; names of outputs are apart by spaces."""
-    names = tuple(outputs.split())
-    return trace(formula, name=names[0], outputs=names, **inputs)
 
 
 def placed_stages(moving: MovingLinks) -> tuple[Stage, ...]:

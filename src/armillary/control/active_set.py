@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from armillary.collision.check_stages import program
-from armillary.kernel.pipeline import Each, Stage, When, While
+from armillary.kernel.pipeline import Each, Stage, When, While, program
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import LDLFactor, inner
 from armillary.spatial.vector import Number

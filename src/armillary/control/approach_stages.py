@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from armillary.collision.check_stages import program
 from armillary.control.obstacles import OBSTACLE
-from armillary.kernel.pipeline import Call, Each, Stage, When
+from armillary.kernel.pipeline import Call, Each, Stage, When, program
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner
 from armillary.spatial.pose import Pose

@@ -17,15 +17,17 @@ import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
 from armillary.control.approach import Approach
-from armillary.control.obstacles import OBSTACLE, Obstacles
+from armillary.control.obstacles import Obstacles
 from armillary.control.rate_bounds import ENDLESS
 from armillary.control.simulation import ControlledMotion, simulated
+from armillary.control.solvers import firm_weights, priority_levels
 from armillary.control.step import Step, StepLayout
 from armillary.control.step_kernel import StepKernels
 from armillary.control.task_parts import TaskStages
 from armillary.control.task_stages import task_records, task_stages
 from armillary.control.tasks import Posture, Task
-from armillary.errors import ModelError, ShapeError, printable, quote, unknown
+from armillary.errors import ModelError, ShapeError, printable, unknown
+from armillary.ik.avoidance import check_of_same
 from armillary.kernel import Kernel
 from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.kernels import Joints, selection_of
@@ -43,9 +45,6 @@ CONFLICTS: Final = ("bend", "slow")
 
 MOST_JOINTS: Final = 48
 """Joints that a controller can move: code grows with their third power."""
-
-SLOTS: Final = (16, 64, 256)
-"""Room for obstacles; more of them than before compile other code."""
 
 
 class Options(NamedTuple):
@@ -179,20 +178,11 @@ def _per_joint(cell: Workcell, name: str, given: Any, default: Array) -> Array:
 
 
 def _check_avoid(cell: Workcell, state: State, avoid: Any) -> None:
+    check_of_same(avoid, cell, state)
     if not isinstance(avoid, CollisionCheck):
         raise ModelError(
-            "avoid= takes a collision check, such as cell.collision(margin=0.01), not "
-            f"{printable(repr(avoid))}."
-        )
-    if avoid.cell is not cell and avoid.cell != cell:
-        raise ModelError(
-            f"The collision check to avoid is of another cell, "
-            f"{quote(avoid.cell.name)}: make it of this one."
-        )
-    if avoid.state != state and bound_state(cell, avoid.state).tree != state.tree:
-        raise ModelError(
-            "The collision check to avoid is of another state; give both the same: "
-            "cell.controller(..., state=state, avoid=cell.collision(state))."
+            "A controller needs distances and their directions, which only a check "
+            f"from cell.collision(...) has; not {printable(repr(avoid))}."
         )
     if avoid.is_exact:
         raise ModelError(
@@ -236,6 +226,7 @@ class Controller:
         qd: npt.ArrayLike,
         targets: Any,
         *,
+        target_rates: Any = None,
         obstacles: Obstacles | None = None,
     ) -> Step:
         """Find the rates of the next step.
@@ -249,13 +240,23 @@ class Controller:
                 its shape, and (...) before it. None for a posture stands for the
                 positions in `state`. Where a controller was made of one task alone, its
                 target alone.
+            target_rates: How fast each target changes, or None where it rests: see
+                `armillary.tasks` for its shape. Tasks follow them beside what their
+                errors ask for, so that nothing lags behind.
             obstacles: What else is to be avoided.
 
         Raises:
             ShapeError: A shape does not fit, or there are too few targets.
             ModelError: There are obstacles, and `avoid` is None.
         """
-        given = [q, qd, *self._targets(targets)]
+        inputs = [*self._targets(targets), *self._target_rates(target_rates)]
+        return self._stepped(q, qd, inputs, obstacles=obstacles)
+
+    def _stepped(
+        self, q: Any, qd: Any, inputs: Any, *, obstacles: Obstacles | None
+    ) -> Step:
+        """Find the rates of the next step, from targets and then their rates."""
+        given = [q, qd, *inputs]
         count = slots = 0
         if obstacles is not None:
             count, numbers = self._obstacles(obstacles)
@@ -272,6 +273,7 @@ class Controller:
         steps: int,
         *,
         qd: npt.ArrayLike | None = None,
+        target_rates: Any = None,
         obstacles: Any = None,
     ) -> ControlledMotion:
         """Take steps one after another, each from where the last one led.
@@ -284,6 +286,8 @@ class Controller:
                 (..., *shape). Of one task alone its target alone.
             steps: How many steps.
             qd: Their rates at first [m/s or rad/s], shape (..., n); by default 0.
+            target_rates: How fast each target changes, given as targets are, or None
+                where it rests; see a call.
             obstacles: What else is to be avoided: `Obstacles` that move on at their
                 velocities; of each step, with ends (..., steps, k, 2, 3); or a function
                 of the time [s] that returns them.
@@ -292,31 +296,44 @@ class Controller:
             ShapeError: A shape does not fit, or the number of obstacles changes.
             ModelError: `steps` is not above 0; or as for a call.
         """
-        listed = self._targets(targets)
+        inputs = [*self._targets(targets), *self._target_rates(target_rates)]
         ports = [Port("q", (len(self.cell.joint_names),))]
         ports += [each.port for each in self.stages]
-        control = self._of_list if self.is_single else self
+        ports += [each.rate_port for each in self.stages]
         start = q, np.zeros(np.shape(q)) if qd is None else qd
         return simulated(
-            control, ports, self.numbers.dt, start, listed, steps, obstacles
+            self._stepped, ports, self.numbers.dt, start, inputs, steps, obstacles
         )
 
-    def _of_list(
-        self, q: Any, qd: Any, targets: Any, *, obstacles: Obstacles | None = None
-    ) -> Step:
-        return self(q, qd, targets[0], obstacles=obstacles)
-
     def _targets(self, targets: Any) -> list[Any]:
-        listed = [targets] if self.is_single else _as_list(targets)
-        if listed is None or len(listed) != len(self.tasks):
-            names = ", ".join(type(task).__name__ for task in self.tasks)
-            raise ShapeError(
-                f"targets= is a list of {len(self.tasks)}, one for each task: {names}."
-            )
+        listed = self._for_tasks("targets", targets)
         for k, target in enumerate(listed):
             if target is None:
                 listed[k] = self._default(self.tasks[k])
         return listed
+
+    def _target_rates(self, rates: Any) -> list[Any]:
+        if rates is None:
+            return self._at_rest
+        listed = self._for_tasks("target_rates", rates)
+        for k, rate in enumerate(listed):
+            if rate is None:
+                listed[k] = self._at_rest[k]
+        return listed
+
+    def _for_tasks(self, name: str, given: Any) -> list[Any]:
+        listed = [given] if self.is_single else _as_list(given)
+        if listed is None or len(listed) != len(self.tasks):
+            names = ", ".join(type(task).__name__ for task in self.tasks)
+            raise ShapeError(
+                f"{name}= is a list of {len(self.tasks)}, one for each task: {names}."
+            )
+        return listed
+
+    @cached_property
+    def _at_rest(self) -> list[Any]:
+        """Return the rates of targets that rest."""
+        return [np.zeros(each.rate) for each in self.stages]
 
     def _default(self, task: Task) -> Array:
         if not isinstance(task, Posture):
@@ -342,7 +359,7 @@ class Controller:
                 "obstacles= takes Obstacles, such as Obstacles.spheres(centres, radii),"
                 f" not {printable(repr(obstacles))}."
             )
-        return kept(obstacles, "in slots", lambda: _in_slots(obstacles.numbers))
+        return obstacles.in_slots
 
     def _ready(self, slots: int, count: int) -> tuple[Kernel, StepLayout]:
         """Return the kernel of a step with so many obstacles, and what it answers."""
@@ -386,9 +403,11 @@ class Controller:
         }
         weights = [weight for each in self.stages for weight in each.weights]
         if weights:
-            most = max(weights)
+            most, levels = max(weights), priority_levels(self.stages)
             found["weights"] = [weights]
             found["judged"] = [[weight >= 0.01 * most for weight in weights]]
+            found["priority_level"] = [levels]
+            found["firm_weights"] = [firm_weights(weights, levels)]
         rate = 1.0 / own.dt
         for each in self.stages:
             found |= task_records(each, self.twists, self.state, rate)
@@ -398,14 +417,3 @@ class Controller:
 def _as_list(given: Any) -> list[Any] | None:
     """Return a list or a tuple as a list; None for anything else."""
     return list(cast(Any, given)) if isinstance(given, (list, tuple)) else None
-
-
-def _in_slots(numbers: Array) -> tuple[int, Array]:
-    """Return how many obstacles there are, and their numbers; empty slots hold 0."""
-    count = numbers.shape[-2]
-    if count > SLOTS[-1]:
-        raise ModelError(f"There are {count} obstacles; a step takes {SLOTS[-1]}.")
-    slots = next(s for s in SLOTS if s >= count)
-    found = np.zeros((*numbers.shape[:-2], slots, OBSTACLE))
-    found[..., :count, :] = numbers
-    return count, found

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from armillary.collision.check_stages import program
 from armillary.control import tasks
 from armillary.control.task_parts import (
     PlacedFrame,
@@ -17,6 +16,7 @@ from armillary.control.task_parts import (
     without_others,
 )
 from armillary.errors import ModelError, quote
+from armillary.kernel.pipeline import program
 from armillary.kernel.tables import Field, index, reals
 from armillary.kinematics.moving_links import POSES
 from armillary.kinematics.moving_twists import TWISTS, MovingTwists
@@ -27,6 +27,7 @@ from armillary.spatial.rotation import log
 from armillary.spatial.vector import (
     Number,
     Vector3,
+    add,
     apply,
     cross,
     dot,
@@ -43,10 +44,6 @@ __all__ = ["of_axis", "of_frame", "of_position", "of_view"]
 POSE: Final = (3, 4)
 VECTOR: Final = (3,)
 TINY: Final = 1e-300
-MASSES: Final = "masses"
-
-Columns = Sequence[Sequence[Number]]
-Records = Mapping[str, Any]
 
 
 def _placed_fields(k: int) -> tuple[Field, ...]:
@@ -80,7 +77,12 @@ def of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
     in_frame = axes == task.frame
 
     def rows(
-        frame: PlacedFrame, base: PlacedFrame, target: Any, gain: Any, most: Any
+        frame: PlacedFrame,
+        base: PlacedFrame,
+        target: Any,
+        rate: Any,
+        gain: Any,
+        most: Any,
     ) -> Rows:
         goal = base.pose @ Pose.from_matrix(target)
         R = (frame if in_frame else base).pose.rotation
@@ -88,18 +90,20 @@ def of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
         if any(position):
             at, to = frame.pose.position, goal.position
             moves = _relative(frame.linear(at), base.linear(to))
-            _add(found, moves, subtract(to, at), R, position, gain, most[0])
+            pull = _Pull(subtract(to, at), base.pose.rotate(rate[:3]), gain, most[0])
+            _add(found, moves, pull, R, position)
         if any(rotation):
             turn = multiply(goal.rotation, transpose(frame.pose.rotation))
             moves = _relative(frame.angular, base.angular)
-            _add(found, moves, log(turn), R, rotation, gain, most[1])
+            pull = _Pull(log(turn), base.pose.rotate(rate[3:]), gain, most[1])
+            _add(found, moves, pull, R, rotation)
         return found
 
-    count = sum(position) + sum(rotation)
     given = {f"most_{k}": (2,)}
     weights = (task.weight,) * sum(position)
     weights += (task.weight * task.rotation_weight,) * sum(rotation)
-    return _stagesof_frames(task, k, twists, rows, (4, 4), count, given, weights)
+    shapes = (4, 4), (6,)
+    return _stages_of_frames(task, k, twists, rows, shapes, given, weights)
 
 
 def of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStages:
@@ -109,33 +113,46 @@ def of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStage
         raise ModelError("A task of a position must ask for a coordinate.")
 
     def rows(
-        frame: PlacedFrame, base: PlacedFrame, target: Any, gain: Any, most: Any
+        frame: PlacedFrame,
+        base: PlacedFrame,
+        target: Any,
+        rate: Any,
+        gain: Any,
+        most: Any,
     ) -> Rows:
         at, to = frame.pose.position, base.pose @ three(target)
         moves = _relative(frame.linear(at), base.linear(to))
         found = Rows([], [])
-        R = base.pose.rotation
-        _add(found, moves, subtract(to, at), R, chosen, gain, most[0])
+        pull = _Pull(subtract(to, at), base.pose.rotate(rate), gain, most[0])
+        _add(found, moves, pull, base.pose.rotation, chosen)
         return found
 
     given = {f"most_{k}": (2,)}
     weights = (task.weight,) * sum(chosen)
-    return _stagesof_frames(task, k, twists, rows, VECTOR, len(weights), given, weights)
+    shapes = VECTOR, VECTOR
+    return _stages_of_frames(task, k, twists, rows, shapes, given, weights)
 
 
 def of_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task of a direction, the k-th."""
 
     def rows(
-        frame: PlacedFrame, base: PlacedFrame, target: Any, gain: Any, axis: Any
+        frame: PlacedFrame,
+        base: PlacedFrame,
+        target: Any,
+        rate: Any,
+        gain: Any,
+        axis: Any,
     ) -> Rows:
         a = frame.pose.rotate(axis)
-        to = base.pose.rotate(_unit(three(target)))
+        length = sqrt(maximum(dot(three(target), three(target)), TINY))
+        to = base.pose.rotate(scale(1.0 / length, three(target)))
+        turns = scale(1.0 / length, _across(base.pose.rotate(rate), to))
         moves = [
             subtract(cross(v, a), cross(w, to))
             for v, w in zip(frame.angular, base.angular, strict=True)
         ]
-        return Rows(by_rows(moves), list(scale(gain, subtract(to, a))))
+        return Rows(by_rows(moves), list(add(scale(gain, subtract(to, a)), turns)))
 
     return _of_direction(task, k, twists, rows)
 
@@ -144,7 +161,12 @@ def of_view(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task to look at a point, the k-th."""
 
     def rows(
-        frame: PlacedFrame, base: PlacedFrame, target: Any, gain: Any, axis: Any
+        frame: PlacedFrame,
+        base: PlacedFrame,
+        target: Any,
+        rate: Any,
+        gain: Any,
+        axis: Any,
     ) -> Rows:
         a, at = frame.pose.rotate(axis), frame.pose.position
         to = base.pose @ three(target)
@@ -154,9 +176,9 @@ def of_view(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
         moves: list[Vector3] = []
         slides = _relative(base.linear(to), frame.linear(at))
         for w, v in zip(frame.angular, slides, strict=True):
-            across = subtract(v, scale(dot(v, d), d))
-            moves.append(subtract(cross(w, a), scale(1.0 / length, across)))
-        return Rows(by_rows(moves), list(scale(gain, subtract(d, a))))
+            moves.append(subtract(cross(w, a), scale(1.0 / length, _across(v, d))))
+        turns = scale(1.0 / length, _across(base.pose.rotate(rate), d))
+        return Rows(by_rows(moves), list(add(scale(gain, subtract(d, a)), turns)))
 
     return _of_direction(task, k, twists, rows)
 
@@ -169,23 +191,32 @@ def _of_direction(task: Any, k: int, twists: MovingTwists, rows: Any) -> TaskSta
         )
     weights = (task.weight,) * 3
     given = {f"axis_{k}": VECTOR}
-    return _stagesof_frames(task, k, twists, rows, VECTOR, 3, given, weights)
+    shapes = VECTOR, VECTOR
+    return _stages_of_frames(task, k, twists, rows, shapes, given, weights)
 
 
-def _stagesof_frames(
+def _stages_of_frames(
     task: Any,
     k: int,
     twists: MovingTwists,
     rows: Any,
-    target: tuple[int, ...],
-    count: int,
+    shapes: tuple[tuple[int, ...], tuple[int, ...]],
     given: Mapping[str, tuple[int, ...]],
     weights: tuple[float, ...],
 ) -> TaskStages:
     """Return the stages of a task of a frame.
 
-    rows: Takes the frame, what it is relative to, the target, the gain, and `given`.
+    Args:
+        task: The task.
+        k: Its number.
+        twists: Of the moving links.
+        rows: Takes the frame, what it is relative to, the target, its rate, the gain,
+            and `given`.
+        shapes: Those of the target and of its rate.
+        given: What else it reads of the settings.
+        weights: Of its rows.
     """
+    target, rate = shapes
     cell = twists.moving.cell
     for name in (task.frame, task.relative_to):
         cell.frame(name)
@@ -197,7 +228,8 @@ def _stagesof_frames(
             f"{name}twists_{k}": V,
             f"{name}offset_{k}": POSE,
         }
-    inputs |= {f"target_{k}": target, f"gain_{k}": (), **given}
+    inputs |= {f"target_{k}": target, f"target_rate_{k}": rate}
+    inputs |= {f"gain_{k}": (), **given}
 
     def equations(*values: Any) -> Any:
         frame, base = PlacedFrame.of(*values[:3]), PlacedFrame.of(*values[3:6])
@@ -210,33 +242,49 @@ def _stagesof_frames(
         task=task,
         number=k,
         target=target,
+        rate=rate,
         fields=fields,
         stages=(made,),
         weights=weights,
     )
 
 
+class _Pull(NamedTuple):
+    """How a vector is to change.
+
+    Attributes:
+        error: What is missing.
+        rate: How fast its target changes.
+        gain: How fast the error is to fade [1/s].
+        most: The greatest rate that the error asks for.
+    """
+
+    error: Vector3
+    rate: Vector3
+    gain: Number
+    most: Number
+
+
 def _add(
     found: Rows,
     moves: Sequence[Vector3],
-    error: Vector3,
+    pull: _Pull,
     axes: Any,
     chosen: Sequence[bool],
-    gain: Number,
-    most: Number,
 ) -> None:
     """Add rows of a vector, in some of its coordinates along axes."""
     back = transpose(axes)
-    error = apply(back, error)
+    error, rate = apply(back, pull.error), apply(back, pull.rate)
     parts = [x if counts else 0.0 for x, counts in zip(error, chosen, strict=True)]
     length = sqrt(maximum(inner(parts, parts), TINY))
-    pace = minimum(gain, most / length)
+    pace = minimum(pull.gain, pull.most / length)
     columns = [apply(back, move) for move in moves]
     for i, counts in enumerate(chosen):
         if counts:
             found.rows.append([column[i] for column in columns])
-            found.wanted.append(pace * error[i])
+            found.wanted.append(pace * error[i] + rate[i])
 
 
-def _unit(a: Vector3) -> Vector3:
-    return scale(1.0 / sqrt(maximum(dot(a, a), TINY)), a)
+def _across(v: Vector3, d: Vector3) -> Vector3:
+    """Return the part of v that is perpendicular to the unit vector d."""
+    return subtract(v, scale(dot(v, d), d))

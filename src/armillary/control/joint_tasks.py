@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from armillary.collision.check_stages import program
 from armillary.control import tasks
 from armillary.control.task_parts import (
     TaskStages,
@@ -14,6 +13,7 @@ from armillary.control.task_parts import (
 )
 from armillary.errors import ModelError, quote
 from armillary.ik.objective import gradient
+from armillary.kernel.pipeline import program
 from armillary.kernel.tables import reals
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner
@@ -29,15 +29,17 @@ def of_posture(task: tasks.Posture, k: int, twists: MovingTwists) -> TaskStages:
     joint_indices(twists, task.joints)
     c, n = len(twists.joints), twists.moving.joints
 
-    def equations(q: Any, target: Any, gain: Any, counts: Any) -> Any:
-        pull = [gain * (target[j] - q[j]) for j in twists.joints]
+    def equations(q: Any, target: Any, rate: Any, gain: Any, counts: Any) -> Any:
+        pull = [gain * (target[j] - q[j]) + rate[j] for j in twists.joints]
         return list(counts), pull
 
-    inputs = {"q": (n,), f"target_{k}": (n,), f"gain_{k}": (), f"counts_{k}": (c,)}
+    inputs = {"q": (n,), f"target_{k}": (n,), f"target_rate_{k}": (n,)}
+    inputs |= {f"gain_{k}": (), f"counts_{k}": (c,)}
     return TaskStages(
         task=task,
         number=k,
         target=(n,),
+        rate=(n,),
         fields=(reals(f"gain_{k}"), reals(f"counts_{k}", (c,))),
         stages=(program(equations, f"diagonal_{k} pull_{k}", **inputs),),
     )
@@ -53,17 +55,20 @@ def of_coupling(task: tasks.Coupling, k: int, twists: MovingTwists) -> TaskStage
             raise ModelError(f"The factor of {quote(name)} is {factor}.")
     n = twists.moving.joints
 
-    def equations(q: Any, qd: Any, target: Any, gain: Any, factors: Any) -> Any:
+    def equations(
+        q: Any, qd: Any, target: Any, rate: Any, gain: Any, factors: Any
+    ) -> Any:
         moved = sum((factors[j] * qd[j] for j in twists.others), 0.0)
-        wanted = gain * (target - inner(list(factors), list(q))) - moved
+        wanted = rate + gain * (target - inner(list(factors), list(q))) - moved
         return [[factors[j] for j in twists.joints]], [wanted]
 
-    inputs = {"q": (n,), "qd": (n,), f"target_{k}": (), f"gain_{k}": ()}
-    inputs |= {f"factors_{k}": (n,)}
+    inputs = {"q": (n,), "qd": (n,), f"target_{k}": (), f"target_rate_{k}": ()}
+    inputs |= {f"gain_{k}": (), f"factors_{k}": (n,)}
     return TaskStages(
         task=task,
         number=k,
         target=(),
+        rate=(),
         fields=(reals(f"gain_{k}"), reals(f"factors_{k}", (n,))),
         stages=(program(equations, f"rows_{k} wanted_{k}", **inputs),),
         weights=(task.weight,),
@@ -87,21 +92,23 @@ def of_function(task: tasks.Function, k: int, twists: MovingTwists) -> TaskStage
     program(measure, "value", q=(n,))
     (m,) = size
 
-    def equations(q: Any, qd: Any, target: Any, gain: Any) -> Any:
+    def equations(q: Any, qd: Any, target: Any, rate: Any, gain: Any) -> Any:
         rows: list[list[Number]] = []
         wanted: list[Number] = []
-        for value, to in zip(values(q), target, strict=True):
+        for value, to, pace in zip(values(q), target, rate, strict=True):
             slopes = gradient(value, list(q))
             moved = sum((slopes[j] * qd[j] for j in twists.others), 0.0)
             rows.append([slopes[j] for j in twists.joints])
-            wanted.append(gain * (to - value) - moved)
+            wanted.append(pace + gain * (to - value) - moved)
         return rows, wanted
 
-    inputs = {"q": (n,), "qd": (n,), f"target_{k}": (m,), f"gain_{k}": ()}
+    inputs = {"q": (n,), "qd": (n,), f"target_{k}": (m,), f"target_rate_{k}": (m,)}
+    inputs |= {f"gain_{k}": ()}
     return TaskStages(
         task=task,
         number=k,
         target=(m,),
+        rate=(m,),
         fields=(reals(f"gain_{k}"),),
         stages=(program(equations, f"rows_{k} wanted_{k}", **inputs),),
         weights=(task.weight,) * m,

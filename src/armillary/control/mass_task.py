@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 
-from armillary.collision.check_stages import program
 from armillary.control import tasks
 from armillary.control.task_parts import (
     PlacedFrame,
@@ -17,25 +16,20 @@ from armillary.control.task_parts import (
     without_others,
 )
 from armillary.errors import ModelError
-from armillary.kernel.pipeline import Each
+from armillary.kernel.pipeline import Each, program
 from armillary.kernel.tables import Table, index, reals
 from armillary.kinematics.moving_links import POSES
 from armillary.kinematics.moving_twists import TWISTS, MovingTwists
 from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import chosen_axes
-from armillary.spatial.vector import (
-    Number,
-    three,
-)
+from armillary.spatial.vector import three
 
 __all__ = ["MASSES", "mass_records", "of_mass"]
 
 POSE: Final = (3, 4)
 VECTOR: Final = (3,)
-TINY: Final = 1e-300
 MASSES: Final = "masses"
 
-Columns = Sequence[Sequence[Number]]
 Records = Mapping[str, Any]
 
 
@@ -101,11 +95,11 @@ def of_mass(task: tasks.CentreOfMass, k: int, twists: MovingTwists) -> TaskStage
             ],
         )
 
-    def end(centre: Any, moves: Any, target: Any, gain: Any) -> Any:
+    def end(centre: Any, moves: Any, target: Any, rate: Any, gain: Any) -> Any:
         kept = [i for i in range(3) if chosen[i]]
         found = Rows(
             [list(moves[i]) for i in kept],
-            [gain * (target[i] - centre[i]) for i in kept],
+            [rate[i] + gain * (target[i] - centre[i]) for i in kept],
         )
         return without_others(found, twists)
 
@@ -117,7 +111,7 @@ def of_mass(task: tasks.CentreOfMass, k: int, twists: MovingTwists) -> TaskStage
         "mass_centre": VECTOR,
     }
     names = " ".join(sums)
-    last = {**sums, f"target_{k}": VECTOR, f"gain_{k}": ()}
+    last = {**sums, f"target_{k}": VECTOR, f"target_rate_{k}": VECTOR, f"gain_{k}": ()}
     table = Table(
         MASSES,
         (
@@ -131,6 +125,7 @@ def of_mass(task: tasks.CentreOfMass, k: int, twists: MovingTwists) -> TaskStage
         task=task,
         number=k,
         target=VECTOR,
+        rate=VECTOR,
         fields=(reals(f"gain_{k}"),),
         stages=(
             program(begin, names, **{f"gain_{k}": ()}),

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ShapeError
+from armillary.errors import ModelError, ShapeError
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import Capsule, ConvexPolyhedron, Sphere
 from armillary.spatial.pose import Pose
@@ -21,7 +21,8 @@ Array = npt.NDArray[np.float64]
 OBSTACLE: Final = 10
 """Numbers of an obstacle: both ends, its velocity and its radius."""
 
-FAR: Final = 1e30
+SLOTS: Final = (16, 64, 256)
+"""Room for obstacles; more of them than before compile other code."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +69,24 @@ class Obstacles:
         ends = np.asarray(self.ends, np.float64) + moved[..., None, :]
         return Obstacles(ends, self.radii, self.velocities)
 
-    @cached_property
+    @property
     def numbers(self) -> Array:
         """Return ends, velocity and radius of each, shape (..., k, 10).
 
         Raises:
             ShapeError: The shapes do not fit.
+            ModelError: There are too many.
+        """
+        count, found = self.in_slots
+        return found[..., :count, :]
+
+    @cached_property
+    def in_slots(self) -> tuple[int, Array]:
+        """Return how many there are, and their numbers; those of empty slots are 0.
+
+        Raises:
+            ShapeError: The shapes do not fit.
+            ModelError: There are too many.
         """
         try:
             ends, radii, velocities = (
@@ -104,14 +117,18 @@ class Obstacles:
                 f"There are {count} obstacles by their ends; radii {radii.shape} and "
                 f"velocities {velocities.shape} are of others."
             )
-        if radii.min(initial=0.0) < 0.0:
+        if (radii < 0.0).any():
             raise ShapeError("The radius of an obstacle is below 0.")
-        found = np.empty((*batch, OBSTACLE))
-        found[..., :6] = ends.reshape(*ends.shape[:-2], 6)
-        found[..., 6:9] = velocities
-        found[..., 9] = radii
+        if count > SLOTS[-1]:
+            raise ModelError(f"There are {count} obstacles; a step takes {SLOTS[-1]}.")
+        slots = next(s for s in SLOTS if s >= count)
+        found = np.zeros((*batch[:-1], slots, OBSTACLE))
+        own = found[..., :count, :]
+        own[..., :6] = ends.reshape(*ends.shape[:-2], 6)
+        own[..., 6:9] = velocities
+        own[..., 9] = radii
         found.setflags(write=False)
-        return found
+        return count, found
 
 
 def _common(*shapes: tuple[int, ...]) -> tuple[int, ...]:

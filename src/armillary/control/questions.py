@@ -58,10 +58,11 @@ def controller(  # noqa: PLR0913
         acceleration: Greatest changes of rates [m/s^2 or rad/s^2], shape () or (n,); by
             default those of the model, which may be without limit.
         conflict: What happens where constraints do not allow what tasks ask for. With
-            `bend` the sum of weights times squared errors of rates is least: motion
-            bends around what is in its way. With `slow` tasks are strict priorities in
-            their order, whatever their weights, each followed as far as constraints
-            allow in the direction that it asks for; see `Step.scale`.
+            `bend` the sum of weights times squared errors of rates is least, of tasks
+            of one priority after those of another: motion bends around what is in its
+            way. With `slow` all tasks are strict priorities, equal ones in their order
+            whatever their weights, each followed as far as constraints allow in the
+            direction that it asks for; see `Step.scale`.
         rate: Steps per second [1/s].
         approach: Which part of the room between a distance and the margin may be lost
             per second [1/s], at most half of it in a step.

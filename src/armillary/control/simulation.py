@@ -26,9 +26,9 @@ class Steered(Protocol):
     """What takes steps: a controller."""
 
     def __call__(
-        self, q: Any, qd: Any, targets: Any, *, obstacles: Obstacles | None = None
+        self, q: Any, qd: Any, inputs: Any, *, obstacles: Obstacles | None
     ) -> Step:
-        """Find the rates of the next step."""
+        """Find the rates of the next step, from targets and then their rates."""
         ...
 
 
@@ -93,11 +93,11 @@ def simulated(
     """Return how a cell moves under a controller; see `Controller.simulate`.
 
     Args:
-        control: What takes the steps, given a list of targets.
-        ports: The shapes of joint positions, then of the targets.
+        control: What takes the steps.
+        ports: The shapes of joint positions, of the targets, and of their rates.
         dt: The length of a step [s].
         start: Positions and rates to begin with.
-        targets: A target for each task.
+        targets: A target for each task, then the rate of each.
         steps: How many.
         obstacles: What is to be avoided.
     """

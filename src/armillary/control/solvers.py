@@ -5,23 +5,25 @@ Motion bends by least squares, or slows down in the direction that tasks ask for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from armillary.collision.check_stages import program
 from armillary.control.active_set import BOUND, FREE, active_set_stages, packed
 from armillary.control.task_parts import TaskStages
 from armillary.ik.scaled_rates import ScaledRates
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.pipeline import Stage, While, program
 from armillary.kernel.tables import Table
-from armillary.spatial.ldl import LDLFactor, shifted
+from armillary.spatial.ldl import LDLFactor, inner, shifted
 from armillary.spatial.vector import Number
-from armillary.trace.functions import maximum, select
+from armillary.trace.functions import maximum, select, truncate
 
-__all__ = ["Solver", "bending", "slowing"]
+__all__ = ["Solver", "bending", "firm_weights", "priority_levels", "slowing"]
 
 FREEDOM: Final = 1e-6
 """Square of the singular value of tasks below which directions are free."""
+
+FIRM: Final = 1e4
+"""Weight of what tasks of lower numbers have reached, beside the greatest of others."""
 
 
 class Solver(NamedTuple):
@@ -42,20 +44,109 @@ class Solver(NamedTuple):
 
 def bending(tasks: Sequence[TaskStages], c: int, rows: Table) -> Solver:
     """Return the solver of least squares: motion bends around what is in its way."""
-    stages = (
-        _least_squares(tasks, c),
-        *active_set_stages(c, rows),
-        program(_whole, "tasks_scale", x=(c,)),
-    )
+    best: tuple[Stage, ...] = active_set_stages(c, rows)
+    levels = priority_levels(tasks)
+    if len(set(levels)) > 1:
+        best = _one_level_after_another(tasks, c, best, max(levels) + 1)
+    else:
+        best = _least_squares(tasks, c, "weights"), *best
+    stages = *best, program(_whole, "tasks_scale", x=(c,))
     return Solver(stages, "slots", "multipliers", c)
 
 
+def priority_levels(tasks: Sequence[TaskStages]) -> list[int]:
+    """Return the level of each row of tasks, 0 for those that come first."""
+    listed = [each.task.priority for each in tasks for _ in each.weights]
+    order = sorted(set(listed))
+    return [order.index(priority) for priority in listed]
+
+
+def firm_weights(weights: Sequence[float], levels: Sequence[int]) -> list[float]:
+    """Return the weights with which rows keep what they have while others follow."""
+    most = max(weights)
+    greatest: dict[int, float] = {}
+    for weight, level in zip(weights, levels, strict=True):
+        greatest[level] = max(weight, greatest.get(level, 0.0))
+    return [
+        FIRM * most * weight / greatest[level]
+        for weight, level in zip(weights, levels, strict=True)
+    ]
+
+
+def _one_level_after_another(
+    tasks: Sequence[TaskStages], c: int, best: tuple[Stage, ...], levels: int
+) -> tuple[Stage, ...]:
+    """Return stages that find the best rates of each level within those before it.
+
+    Great weights keep what J x the levels before have reached, in two turns: the second
+    one asks for more by what the first one missed (the method of multipliers,
+    Hestenes 1969), after which about the square of 1 / FIRM is missing.
+    """
+    listed = [each for each in tasks if each.weights]
+    sizes = [len(each.weights) for each in listed]
+    R = sum(sizes)
+    rows = {f"rows_{each.number}": (len(each.weights), c) for each in listed}
+    wanted = {f"wanted_{each.number}": (len(each.weights),) for each in listed}
+    all_rows = {"goal": (R,), "priority_level": (R,)}
+
+    def begin(*values: Any) -> Any:
+        goals = [number for value in values for number in value]
+        none = [0.0] * c
+        return goals, 0.0, 1.0, none, [FREE] * c, none, 0.0
+
+    def weigh(weights: Any, firm: Any, level: Any, turn: Any) -> Any:
+        now = truncate(0.5 * (turn + 1.0))
+        return [
+            select(at < now, strong, select(at > now, 0.0, weight))
+            for weight, strong, at in zip(weights, firm, level, strict=True)
+        ]
+
+    def reached(goal: Any, level: Any, turn: Any, x: Any, *values: Any) -> Any:
+        now = truncate(0.5 * (turn + 1.0))
+        is_second = 2.0 * now == turn
+        goals: list[Number] = []
+        all_values = [row for value in values for row in value]
+        for old, at, row in zip(goal, level, all_values, strict=True):
+            got = inner(list(row), list(x))
+            held = select(is_second, got, old + select(at < now, old - got, 0.0))
+            goals.append(select(at > now, old, held))
+        after = turn + 1.0
+        return goals, after, select(after < 2 * levels - 1, 1.0, 0.0)
+
+    weights = {"weights": (R,), "firm_weights": (R,)}
+    weights |= {"priority_level": (R,), "turn": ()}
+    return (
+        program(begin, "goal turn has_level x slots multipliers finished", **wanted),
+        While(
+            "has_level",
+            (
+                program(weigh, "level_weights", **weights),
+                _least_squares(tasks, c, "level_weights", "goal"),
+                *best,
+                program(
+                    reached,
+                    "goal turn has_level",
+                    **all_rows,
+                    turn=(),
+                    x=(c,),
+                    **rows,
+                ),
+            ),
+            2 * levels - 1,
+        ),
+    )
+
+
 def slowing(tasks: Sequence[TaskStages], c: int, rows: Table) -> Solver:
-    """Return the solver of tasks in their order: motion slows down, and keeps its way.
+    """Return the solver of strict priorities: motion slows down, and keeps its way.
+
+    Tasks come in the order of their priorities, and of the list among equal ones.
 
     What postures ask for is what the rates come near to where tasks leave freedom.
     """
-    listed = [each for each in tasks if each.weights]
+    listed = sorted(
+        (each for each in tasks if each.weights), key=lambda each: each.task.priority
+    )
     postures = [each for each in tasks if not each.weights]
     sizes = [len(each.weights) for each in listed]
     inputs: dict[str, tuple[int, ...]] = {}
@@ -98,12 +189,23 @@ def slowing(tasks: Sequence[TaskStages], c: int, rows: Table) -> Solver:
     return Solver(stages, "holding", "holding_pressures", 2 * c)
 
 
-def _least_squares(tasks: Sequence[TaskStages], c: int) -> Stage:
-    """Return the stage that finds H and g of 1/2 x' H x + g' x."""
+def _least_squares(
+    tasks: Sequence[TaskStages], c: int, weighing: str, goal: str = ""
+) -> Stage:
+    """Return the stage that finds H and g of 1/2 x' H x + g' x.
+
+    Args:
+        tasks: The tasks.
+        c: How many rates.
+        weighing: The column of the weights of all rows.
+        goal: The column of what all rows are to be; without one it is what tasks want.
+    """
     inputs: dict[str, tuple[int, ...]] = {"damping": ()}
     count = sum(len(each.weights) for each in tasks)
     if count:
-        inputs["weights"] = (count,)
+        inputs[weighing] = (count,)
+    if goal:
+        inputs[goal] = (count,)
     for each in tasks:
         k, m = each.number, len(each.weights)
         inputs |= (
@@ -115,7 +217,8 @@ def _least_squares(tasks: Sequence[TaskStages], c: int) -> Stage:
     def equations(*values: Any) -> Any:
         given = dict(zip(inputs, values, strict=True))
         damping = given["damping"]
-        weights = iter(given.get("weights", ()))
+        weights = iter(given.get(weighing, ()))
+        goals: Iterator[Any] = iter(given.get(goal, ()))
         H: list[list[Number]] = [[0.0] * c for _ in range(c)]
         g: list[Number] = [0.0] * c
         postures: list[Any] = []
@@ -126,8 +229,8 @@ def _least_squares(tasks: Sequence[TaskStages], c: int) -> Stage:
                 postures += list(pulls)
                 continue
             pairs = zip(given[f"rows_{k}"], given[f"wanted_{k}"], strict=True)
-            for row, wanted in pairs:
-                weight = next(weights)
+            for row, asked in pairs:
+                weight, wanted = next(weights), next(goals, asked)
                 for i in range(c):
                     scaled = weight * row[i]
                     g[i] = g[i] - scaled * wanted

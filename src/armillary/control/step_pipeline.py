@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from armillary.collision.check_stages import program
 from armillary.control.active_set import (
     BOUND,
     FREE,
@@ -18,7 +17,7 @@ from armillary.control.solvers import Solver, bending, slowing
 from armillary.control.stop_stages import stop_stages
 from armillary.control.task_parts import TaskStages
 from armillary.ik.reason import RateReason
-from armillary.kernel.pipeline import Each, Pipeline, Stage, When
+from armillary.kernel.pipeline import Each, Pipeline, Stage, When, program
 from armillary.kernel.tables import Field, Table, reals
 from armillary.kinematics.moving_twists import RATES, MovingTwists
 from armillary.spatial.ldl import inner
@@ -30,6 +29,9 @@ __all__ = ["ANSWER", "SETTINGS", "step_pipeline"]
 
 SETTINGS: Final = "settings"
 ANSWER: Final = "answer"
+
+ROW_SETTINGS: Final = ("weights", "judged", "priority_level", "firm_weights")
+"""What settings hold for each row of the tasks."""
 
 MET: Final = 0.02
 """Part of what is wanted that may be missing where it is met."""
@@ -78,8 +80,8 @@ def step_pipeline(
         reals("damping"),
         reals("margin"),
     )
-    if rows:
-        fields += (reals("weights", (sum(counts),)), reals("judged", (sum(counts),)))
+    names = ROW_SETTINGS if rows else ()
+    fields += tuple(reals(name, (sum(counts),)) for name in names)
     fields += tuple(field for each in tasks for field in each.fields)
     extra = [table for each in tasks for table in each.tables]
     tables = (Table(SETTINGS, fields, is_single=True), *dict.fromkeys(extra))
@@ -95,7 +97,7 @@ def step_pipeline(
         _judged(tasks, c, solver),
         _answer(twists, solver, approach.slots),
     )
-    targets = tuple(each.port for each in tasks)
+    targets = *(each.port for each in tasks), *(each.rate_port for each in tasks)
     return Pipeline(
         "control_step",
         (Port("q", (n,)), Port(RATES, (n,)), *targets, *approach.ports),

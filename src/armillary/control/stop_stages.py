@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from armillary.collision.check_stages import program
 from armillary.control.active_set import first_of
 from armillary.control.approach import Approach
 from armillary.control.approach_stages import (
@@ -25,7 +24,7 @@ from armillary.control.approach_stages import (
     placed_rod,
 )
 from armillary.control.obstacles import OBSTACLE
-from armillary.kernel.pipeline import Call, Each, Stage, When, While
+from armillary.kernel.pipeline import Call, Each, Stage, When, While, program
 from armillary.kinematics.moving_twists import RATES, MovingTwists
 from armillary.spatial.vector import Number
 from armillary.trace.functions import absolute, maximum, minimum, select

@@ -30,10 +30,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from armillary.collision.check_stages import program
 from armillary.control.path_curve import BASIS_ROWS, basis
 from armillary.kernel import Kernel
-from armillary.kernel.pipeline import Each, Pipeline, Stage, While
+from armillary.kernel.pipeline import Each, Pipeline, Stage, While, program
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.tables import Table, index, reals
 from armillary.spatial.vector import Number

@@ -60,6 +60,7 @@ class TaskStages:
         task: The task.
         number: Its place among all.
         target: The shape of its target.
+        rate: The shape of the rate of its target.
         fields: What it reads of the settings.
         stages: They write `rows_k` and `wanted_k`, or `diagonal_k` and `pull_k`.
         weights: Of its rows; none for a posture.
@@ -69,6 +70,7 @@ class TaskStages:
     task: tasks.Task
     number: int
     target: tuple[int, ...]
+    rate: tuple[int, ...]
     fields: tuple[Field, ...]
     stages: tuple[Stage, ...]
     weights: tuple[float, ...] = ()
@@ -78,6 +80,11 @@ class TaskStages:
     def port(self) -> Port:
         """Return the input that holds its target."""
         return Port(f"target_{self.number}", self.target)
+
+    @property
+    def rate_port(self) -> Port:
+        """Return the input that holds the rate of its target."""
+        return Port(f"target_rate_{self.number}", self.rate)
 
 
 class PlacedFrame(NamedTuple):

@@ -5,7 +5,8 @@
     control = cell.controller([tasks.Frame("tool0"), tasks.Posture(weight=1e-3)])
 
 Each has a gain [1/s]: an error is to fade as exp(-gain t). Where tasks disagree, those
-of greater weight count more.
+of a lower priority number come first; among equal ones those of greater weight count
+more. Targets that move may be given with their rates, so that nothing lags behind.
 """
 
 from __future__ import annotations
@@ -42,16 +43,20 @@ class _Weighted:
             sum of weights times squared errors of rates is made small. Above 0.
         gain: How fast errors are to fade [1/s]; above 0. No error is overshot: in a
             step it fades by its own length at most.
+        priority: Tasks of a lower number come first: others act only as far as that
+            takes nothing from those. Weights count among tasks of the same number.
     """
 
     weight: float = 1.0
     gain: float = GAIN
+    priority: int = 0
 
     def __post_init__(self) -> None:
         """Check the numbers.
 
         Raises:
-            ModelError: Weight or gain are not above 0 and finite.
+            ModelError: Weight or gain are not above 0 and finite, or the priority is
+                not a whole number.
         """
         for name in ("weight", "gain"):
             value: Any = getattr(self, name)
@@ -60,11 +65,20 @@ class _Weighted:
                     f"The {name} of a task is a finite number above 0, not "
                     f"{printable(repr(value))}."
                 )
+        priority: Any = self.priority
+        if not isinstance(priority, int):
+            raise ModelError(
+                "The priority of a task is a whole number, the lowest first, not "
+                f"{printable(repr(priority))}."
+            )
 
 
 @dataclass(frozen=True)
 class Frame(_Weighted):
     """The pose of a frame; its target is a pose, shape (..., 4, 4).
+
+    The rate of its target is a twist, shape (..., 6): the velocity of its origin [m/s]
+    and its angular velocity [rad/s], relative to `relative_to` and along its axes.
 
     Attributes:
         frame: The frame.
@@ -93,6 +107,8 @@ class Frame(_Weighted):
 class Position(_Weighted):
     """The position of the origin of a frame; its target has shape (..., 3) [m].
 
+    The rate of its target is a velocity, shape (..., 3) [m/s].
+
     Attributes:
         frame: The frame.
         relative_to: The frame that targets are given in.
@@ -111,7 +127,8 @@ class AlignAxis(_Weighted):
     """The direction of an axis of a frame; its target is one, shape (..., 3).
 
     Directions of any length above 0 will do. The opposite direction is left only by
-    what else moves the frame.
+    what else moves the frame. The rate of its target is that of the direction, shape
+    (..., 3).
 
     Attributes:
         frame: The frame.
@@ -127,6 +144,8 @@ class AlignAxis(_Weighted):
 @dataclass(frozen=True)
 class LookAt(_Weighted):
     """An axis of a frame that points at a target, shape (..., 3) [m].
+
+    The rate of its target is the velocity of the point, shape (..., 3) [m/s].
 
     Attributes:
         frame: The frame, such as that of a camera.
@@ -144,7 +163,8 @@ class Posture(_Weighted):
     """Joint positions to be near to, in directions that other tasks leave free.
 
     Its target is joint positions, shape (..., n) of all joints of the cell, or None for
-    those of the state that the controller was made for.
+    those of the state that the controller was made for. Postures come after all other
+    tasks, whatever their priority.
 
     Attributes:
         joints: Names of the joints that count; None for all.

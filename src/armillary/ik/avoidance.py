@@ -20,7 +20,14 @@ from armillary.kinematics.bound_state import bound_state, branch_of, home
 from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
 
-__all__ = ["Avoidance", "Check", "marked", "nearest_free", "search_free"]
+__all__ = [
+    "Avoidance",
+    "Check",
+    "check_of_same",
+    "marked",
+    "nearest_free",
+    "search_free",
+]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -77,29 +84,8 @@ class Avoidance:
             ModelError: `check` is something else, or a check of another cell, of other
                 attachments or moved bases, or of another branch.
         """
-        if not isinstance(check, Check):
-            raise ModelError(
-                "avoid= takes a collision check, such as cell.collision(state), not "
-                f"{printable(repr(check))}."
-            )
-        if check.cell is not cell and check.cell != cell:
-            raise ModelError(
-                f"The collision check to avoid is of another cell, "
-                f"{quote(check.cell.name)}: make it of this one, by "
-                "avoid=cell.collision(state)."
-            )
         bound = home(cell) if state is None else bound_state(cell, state)
-        tested = bound_state(cell, check.state)
-        for k in bound.tree.movable:
-            mine, other = bound.tree.bases[k], tested.tree.bases[k]
-            if mine.frame != other.frame:
-                name = quote(cell.manipulators[k].name)
-                raise _elsewhere(
-                    f"{name} is on {quote(other.on)} in the state of the check and "
-                    f"on {quote(mine.on)} in that of ik, or elsewhere on it"
-                )
-        if branch_of(bound) is not branch_of(tested):
-            raise _elsewhere("closed loops are on other branches")
+        check_of_same(check, cell, bound)
         return cls(check, joints, bound.q)
 
     def __call__(self, q: Array) -> Truths:
@@ -110,10 +96,46 @@ class Avoidance:
         return self.check(whole)
 
 
+def check_of_same(check: Any, cell: Workcell, bound: State) -> None:
+    """Refuse a test for collision of something else.
+
+    Args:
+        check: What was given as `avoid`.
+        cell: The cell that is moved.
+        bound: Its state.
+
+    Raises:
+        ModelError: `check` is something else, or a check of another cell, of other
+            attachments or moved bases, or of another branch.
+    """
+    if not isinstance(check, Check):
+        raise ModelError(
+            "avoid= takes a collision check, such as cell.collision(margin=0.01), not "
+            f"{printable(repr(check))}."
+        )
+    if check.cell is not cell and check.cell != cell:
+        raise ModelError(
+            f"The collision check to avoid is of another cell, "
+            f"{quote(check.cell.name)}: make it of this one, by "
+            "avoid=cell.collision(state)."
+        )
+    tested = bound_state(cell, check.state)
+    for k in bound.tree.movable:
+        mine, other = bound.tree.bases[k], tested.tree.bases[k]
+        if mine.frame != other.frame:
+            name = quote(cell.manipulators[k].name)
+            raise _elsewhere(
+                f"{name} is on {quote(other.on)} in the state of the check and on "
+                f"{quote(mine.on)} in that of the question, or elsewhere on it"
+            )
+    if branch_of(bound) is not branch_of(tested):
+        raise _elsewhere("closed loops are on other branches")
+
+
 def _elsewhere(how: str) -> ModelError:
     return ModelError(
         f"The collision check to avoid is of another state: {how}. Give both the same: "
-        "cell.ik(..., state=state, avoid=cell.collision(state))."
+        "state=state, avoid=cell.collision(state)."
     )
 
 

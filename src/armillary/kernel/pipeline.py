@@ -24,14 +24,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 from armillary.errors import KernelError, unknown
 from armillary.kernel.tables import Table
-from armillary.trace import Port, Program
+from armillary.trace import Port, Program, trace
 
 __all__ = [
     "At",
@@ -42,8 +42,17 @@ __all__ = [
     "When",
     "While",
     "calls_in",
+    "program",
     "programs_in",
 ]
+
+
+def program(
+    formula: Callable[..., Any], outputs: str, **inputs: tuple[int, ...]
+) -> Program:
+    """Return a formula as a program; names of outputs are apart by spaces."""
+    names = tuple(outputs.split())
+    return trace(formula, name=names[0], outputs=names, **inputs)
 
 
 @final
