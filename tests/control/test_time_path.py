@@ -12,7 +12,7 @@ from scipy.interpolate import BPoly, CubicSpline
 from scipy.optimize import minimize
 
 import armillary as arm
-from armillary.control import path_curve, sweep_stages
+from armillary.control import path_curve, path_kernels
 from armillary.control.timed_path import PathReason, TimedPath
 from armillary.errors import ModelError, ShapeError, StateError
 from armillary.kernel.pipeline_reference import evaluate
@@ -224,6 +224,51 @@ def test_acceleration_limits_of_the_model_are_the_default():
         bare.time_path(np.array([[0.0] * 7, [0.1] * 7]))
 
 
+@pytest.mark.parametrize("knots", [2, 5, 12])
+def test_one_kernel_or_piece_by_piece(cell: arm.Cell, knots: int):
+    """Curves that are given by their derivatives go another way."""
+    paths = random_paths(np.random.default_rng(21), "random", 4, knots)
+    paths[1, 1:] = paths[1, :1]  # rests
+    start, end = np.array([[0.0, 0.0, 0.0, 9.0], [0.0, 0.0, 9.0, 0.0]])
+    options: dict[str, Any] = {"acceleration": 4.0, "start": start, "end": end}
+    one = cell.time_path(paths, **options)
+    knots_of = one.curve.knots
+    other = cell.time_path(
+        paths,
+        at=one.curve.at,
+        derivatives=(knots_of[..., 1, :], knots_of[..., 2, :]),
+        **options,
+    )
+    names = [PathReason(int(number)).name for number in one.reason]
+    assert names == ["TIMED", "TIMED", "END_TOO_FAST", "START_TOO_FAST"]
+    assert other.reason.tolist() == one.reason.tolist()
+    assert other.time == pytest.approx(one.time, rel=1e-9, nan_ok=True)
+    assert other.speed == pytest.approx(one.speed, rel=1e-9, abs=1e-9, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", ["velocity", "acceleration"])
+def test_limits_of_both_directions(name: str):
+    """A line forth and back, each accelerated, at constant rate and braked."""
+    cell = two_joints()
+    limits: dict[str, Any] = {"velocity": 1.0, "acceleration": 4.0}
+    limits[name] = (np.array([-0.5, -9.0]), np.array([2.0, 9.0]))
+    line = np.array([[0.0, 0.0], [3.0, 0.3]])
+    lines = np.stack([line, line[::-1]])
+    timed = cell.time_path(lines, **limits, intervals=400)
+    forth, back = timed.duration
+    if name == "velocity":
+        # v / a at each end, and the rest at v
+        assert forth == pytest.approx(3.0 / 2.0 + 2.0 / 4.0, rel=1e-4)
+        assert back == pytest.approx(3.0 / 0.5 + 0.5 / 4.0, rel=1e-4)
+    else:
+        # up to 1 at 2, down at 0.5: 1/2 + 1/0.5 seconds for 0.25 + 1 of the way
+        assert forth == pytest.approx(0.5 + 2.0 + 1.75, rel=1e-4)
+        assert back == pytest.approx(forth, rel=1e-4)
+    rows = {**limits, name: tuple(np.stack([part] * 2) for part in limits[name])}
+    again = cell.time_path(lines, **rows, intervals=400)
+    assert again.time.tolist() == timed.time.tolist()
+
+
 def test_limits_scale_time(cell: arm.Cell):
     paths = random_paths(np.random.default_rng(8), "random", 5, 6)
     slow = cell.time_path(paths, velocity=1.0, acceleration=3.0)
@@ -276,21 +321,41 @@ def test_numpy_computes_the_same():
     timed = cell.time_path(paths, acceleration=4.0, end=end, intervals=7)
     assert set(timed.summary()) == {"TIMED", "END_TOO_FAST"}
 
-    at, knots = np.zeros((9, 12)), np.zeros((9, 12, 3, 2))
-    at[:, :5], knots[:, :5] = timed.curve.at, timed.curve.knots
-    curve, limit = (at, knots), np.full(2, 4.0)
-    ends = end**2
-    with np.errstate(all="ignore"):
-        sweep = sweep_stages.backward_pipeline(2)
-        tables = packed(sweep, sweep_stages.backward_tables(4, 7))
-        bounds = evaluate(sweep, tables, *curve, np.ones(2), limit, ends, ends)
-        assert (bounds[1][:, 0] < 0.0).tolist() == (~timed.success).tolist()
-        sweep = sweep_stages.forward_pipeline(2)
-        tables = packed(sweep, sweep_stages.forward_tables(4, 7))
-        x, time = evaluate(sweep, tables, *curve, limit, *bounds, 0.0, 0.0)
+    size = path_kernels.SMALL
+    velocity, limit, start = both(1.0, 2), both(4.0, 2), np.zeros(9)
     good = timed.success
+    with np.errstate(all="ignore"):
+        whole = path_kernels.path_pipeline(2, size)
+        tables = packed(whole, path_kernels.path_tables(4, 7))
+        path = np.zeros((9, size.knots, 2))
+        path[:, :5] = paths
+        given = np.zeros(size.knots), 0.0
+        found = evaluate(whole, tables, path, *given, velocity, limit, start, end)
+    at, knots, time, speed, reason, moves = found
+    assert reason.tolist() == timed.reason.tolist()
+    assert moves.all()
+    assert at[:, :5] == pytest.approx(timed.curve.at)
+    assert knots[:, :5] == pytest.approx(timed.curve.knots, abs=1e-9)
     assert time[good, :29] == pytest.approx(timed.time[good], rel=1e-9)
-    assert np.sqrt(x[good, :29]) == pytest.approx(timed.speed[good], abs=1e-9)
+    assert speed[good, :29] == pytest.approx(timed.speed[good], abs=1e-9)
+
+    curve = np.nan_to_num(at), np.nan_to_num(knots)
+    with np.errstate(all="ignore"):
+        sweep = path_kernels.backward_pipeline(2, size)
+        tables = packed(sweep, path_kernels.backward_tables(4, 7))
+        bounds = evaluate(sweep, tables, *curve, velocity, limit, end**2, end**2)
+        assert (bounds[1][:, 0] < 0.0).tolist() == (~good).tolist()
+        sweep = path_kernels.forward_pipeline(2, size)
+        tables = packed(sweep, path_kernels.forward_tables(4, 7))
+        x, time, speed = evaluate(sweep, tables, *curve, limit, *bounds, 0.0, 0.0)
+    assert time[good, :29] == pytest.approx(timed.time[good], rel=1e-9)
+    assert speed[good, :29] == pytest.approx(timed.speed[good], abs=1e-9)
+    assert x == pytest.approx(speed**2, nan_ok=True)
+
+
+def both(limit: float, joints: int) -> Array:
+    """A limit in both directions."""
+    return np.full((2, joints), limit) * [[-1.0], [1.0]]
 
 
 def packed(pipeline: Any, tables: Any) -> Any:
@@ -509,6 +574,9 @@ def test_fewer_joints(cell: arm.Cell):
         ({"acceleration": -1.0}, ModelError, "acceleration is negative or NaN"),
         ({"acceleration": np.nan}, ModelError, "acceleration is negative or NaN"),
         ({"velocity": np.inf, "acceleration": np.inf}, ModelError, "neither"),
+        ({"velocity": (np.ones(7), np.ones(7))}, ModelError, "wrong side of 0"),
+        ({"velocity": (-np.ones(7), np.full(7, np.nan))}, ModelError, "or NaN"),
+        ({"velocity": (-np.ones(7), np.ones(6))}, ShapeError, r"velocity\[1\] is"),
         ({"start": -1.0}, ModelError, "start is a path speed"),
         ({"end": np.nan}, ModelError, "end is a path speed"),
         ({"intervals": 1}, ModelError, "at least 2"),

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.control.path_curve import PathCurve, natural_spline
-from armillary.control.sweep_stages import KNOTS, POINTS, TOLERANCE, sweeps
+from armillary.control.path_kernels import LARGE, SMALL, entry, sweeps, whole_path
+from armillary.control.path_limits import (
+    acceleration_limits,
+    check_batches,
+    check_limited,
+    numbers_of,
+    path_speed,
+    velocity_limits,
+)
 from armillary.control.timed_path import PathReason, TimedPath
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.kinematics.kernels import Joints, selection_of
@@ -21,15 +28,8 @@ __all__ = ["time_path"]
 Array = npt.NDArray[np.float64]
 Batch = tuple[int, ...]
 
-START_TOO_FAST, END_TOO_FAST, STOPS, REPEATED, INVALID = map(
-    int,  # quicker than members of an enumeration
-    (
-        PathReason.START_TOO_FAST,
-        PathReason.END_TOO_FAST,
-        PathReason.STOPS,
-        PathReason.REPEATED,
-        PathReason.INVALID,
-    ),
+STOPS, REPEATED, INVALID = map(  # quicker than members of an enumeration
+    int, (PathReason.STOPS, PathReason.REPEATED, PathReason.INVALID)
 )
 
 INTERVALS = 100
@@ -37,6 +37,22 @@ INTERVALS = 100
 
 LEAST_INTERVALS = 10
 """Intervals between two waypoints, where nothing is said."""
+
+_NOTHING: Final = np.zeros(LARGE.knots)
+_ZERO: Final = np.zeros(())
+_ONE: Final = np.ones(())
+
+
+class Limits(NamedTuple):
+    """Lower and upper limits, shape (..., 2, n) each.
+
+    Attributes:
+        velocity: Of rates [m/s or rad/s].
+        acceleration: Of accelerations [m/s^2 or rad/s^2].
+    """
+
+    velocity: Array
+    acceleration: Array
 
 
 class Curves(NamedTuple):
@@ -83,9 +99,11 @@ def time_path(  # noqa: PLR0913
         cell: What moves.
         path: Waypoints, joint positions [m or rad], shape (..., k, n), k >= 2.
         velocity: The greatest rates [m/s or rad/s], shape (), (n,) or (..., n). By
-            default those of the cell.
-        acceleration: The greatest accelerations [m/s^2 or rad/s^2], of the same shapes.
-            By default those of the cell, which must then have one for each joint.
+            default those of the cell. Where both directions of joints differ, a tuple
+            of two such arrays, at least (n,): lower limits, none above 0, and upper
+            ones.
+        acceleration: The greatest accelerations [m/s^2 or rad/s^2], likewise. By
+            default those of the cell, which must then have one for each joint.
         at: The parameter s of each waypoint, ascending, shape (k,) or (..., k). By
             default the length of the polygon of waypoints up to there, in the units of
             q; where metres and radians mix, give your own.
@@ -105,64 +123,107 @@ def time_path(  # noqa: PLR0913
     Raises:
         UnknownName: A joint does not exist.
         ShapeError: An array does not fit.
-        ModelError: A limit or a path speed is negative or NaN, a joint has no limit,
-            there are too few intervals, or derivatives are given without `at`.
+        ModelError: A limit or a path speed is negative or NaN, zero is not within
+            limits, a joint has no limit, there are too few intervals, or derivatives
+            are given without `at`.
     """
-    names = cell.joint_names
     chosen = selection_of(cell, joints).inputs
     n = len(chosen)
     if not n:
         raise ModelError("There are no joints here that could move.")
-    positions = _numbers("path", path)
-    if positions.ndim < 2 or positions.shape[-1] != n or positions.shape[-2] < 2:
+    positions = numbers_of("path", path)
+    shape = positions.shape
+    if positions.ndim < 2 or shape[-1] != n or shape[-2] < 2:
         raise ShapeError(
             f"A path has the shape (..., k, {n}): {n} joint positions for each of two "
-            f"waypoints or more; this one has {positions.shape}."
+            f"waypoints or more; this one has {shape}."
         )
-    velocity = cell.velocity_limits[list(chosen)] if velocity is None else velocity
-    if acceleration is None:
-        acceleration = _accelerations(cell, chosen)
-    limits = [
-        _limit("velocity", velocity, n),
-        _limit("acceleration", acceleration, n),
-    ]
-    _check_limited([names[k] for k in chosen], limits)
-    ends = [_speed("start", start), _speed("end", end)]
-    curves = _curves(positions, at, derivatives)
-    _check_batches(
-        path=curves.reason.shape,
-        velocity=limits[0].shape[:-1],
-        acceleration=limits[1].shape[:-1],
+    limits = Limits(
+        velocity_limits(cell, chosen, velocity),
+        acceleration_limits(cell, chosen, acceleration),
+    )
+    check_limited([cell.joint_names[k] for k in chosen], *limits)
+    ends = path_speed("start", start), path_speed("end", end)
+    check_batches(
+        path=shape[:-2],
+        velocity=limits[0].shape[:-2],
+        acceleration=limits[1].shape[:-2],
         start=ends[0].shape,
         end=ends[1].shape,
     )
-    per_knot = _intervals(intervals, positions.shape[-2])
-    pieces = -(-per_knot // (POINTS - 1))
+    count, per_knot = shape[-2] - 1, _intervals(intervals, shape[-2])
+    if derivatives is None and LARGE.holds(count, per_knot):
+        s = None if at is None else _fitting("at", at, shape[:-1])
+        return _whole(positions, s, per_knot, limits, ends)
+    return _by_pieces(_curves(positions, at, derivatives), per_knot, limits, ends)
+
+
+def _whole(
+    positions: Array,
+    at: Array | None,
+    per_knot: int,
+    limits: Limits,
+    ends: tuple[Array, Array],
+) -> TimedPath:
+    """Return times of paths through waypoints that one kernel has room for."""
+    *batch, knots, n = positions.shape
+    size = SMALL if SMALL.holds(knots - 1, per_knot) else LARGE
+    path = np.zeros((*batch, size.knots, n))
+    path[..., :knots, :] = positions
+    if at is None:
+        given = _NOTHING[: size.knots]
+    else:
+        given = np.zeros((*batch, size.knots))
+        given[..., :knots] = at
+    kernel = whole_path(n, size, knots - 1, per_knot)
+    s, made, time, speed, reason, moves = kernel(
+        path, given, _ZERO if at is None else _ONE, *limits, *ends
+    )
+    points = (knots - 1) * per_knot + 1
+    curve = PathCurve(s[..., :knots], made[..., :knots, :, :])
+    return _timed(time[..., :points], speed[..., :points], reason, moves == 0.0, curve)
+
+
+def _by_pieces(
+    curves: Curves, per_knot: int, limits: Limits, ends: tuple[Array, Array]
+) -> TimedPath:
+    """Return times of curves, found piece by piece."""
+    pieces = -(-per_knot // (LARGE.points - 1))
     curve = curves.curve.refined(pieces) if pieces > 1 else curves.curve
-    x, time, reason = _swept(curve, -(-per_knot // pieces), limits, ends)
-    reason = np.where(curves.reason > 0, curves.reason, reason)
+    time, speed, fault = _swept(curve, -(-per_knot // pieces), limits, ends)
+    is_sound = curves.reason == 0
+    reason = np.where(is_sound & ~curves.still, fault, curves.reason)
     still = np.broadcast_to(curves.still, reason.shape)
-    if reason.any():
-        reason[still & (curves.reason == 0)] = 0
-        failed = reason > 0
-        x[failed] = time[failed] = np.nan
-    if still.any():
-        still = still & (reason == 0)
-        x[still] = time[still] = 0.0
     curve = PathCurve(
         np.broadcast_to(curve.at, (*reason.shape, *curve.at.shape[-1:])),
         np.broadcast_to(curve.knots, (*reason.shape, *curve.knots.shape[-3:])),
     )
-    speed = np.sqrt(x)
-    for array in (time, speed, reason):
+    return _timed(time, speed, reason, still, curve)
+
+
+def _timed(
+    time: Array, speed: Array, reason: Any, still: Any, curve: PathCurve
+) -> TimedPath:
+    """Return what was found, NaN of paths that failed.
+
+    still: Which paths rest at one point, shape (...).
+    """
+    if reason.any():
+        failed = reason > 0
+        time[failed] = speed[failed] = np.nan
+        still = still & ~failed
+    if still.any():
+        time[still] = speed[still] = 0.0
+    reason = reason.astype(np.int8)
+    for array in (time, speed, reason, curve.at, curve.knots):
         array.flags.writeable = False
     return TimedPath(time[..., -1], time, speed, reason, curve)
 
 
 def _swept(
-    curve: PathCurve, per_knot: int, limits: list[Array], ends: list[Array]
-) -> tuple[Array, Array, npt.NDArray[np.int8]]:
-    """Return x and the time at the points of a grid, and what is wrong, piece by piece.
+    curve: PathCurve, per_knot: int, limits: Limits, ends: tuple[Array, Array]
+) -> tuple[Array, Array, Array]:
+    """Return times and path speeds at the points of a grid, and what is wrong.
 
     Args:
         curve: The paths.
@@ -171,43 +232,38 @@ def _swept(
         ends: Path speeds at the start and at the end.
     """
     n, count = curve.knots.shape[-1], curve.at.shape[-1] - 1
-    longest = min(KNOTS - 1, (POINTS - 1) // per_knot)
+    size = SMALL if SMALL.holds(count, per_knot) else LARGE
+    longest = min(size.knots - 1, (size.points - 1) // per_knot)
     pieces: list[tuple[int, Array, Array]] = []
     for first in range(0, count, longest):
-        size = min(longest, count - first)
-        at = np.zeros((*curve.at.shape[:-1], KNOTS))
+        long = min(longest, count - first)
+        at = np.zeros((*curve.at.shape[:-1], size.knots))
         knots = np.zeros((*at.shape, 3, n))
-        at[..., : size + 1] = curve.at[..., first : first + size + 1]
-        knots[..., : size + 1, :, :] = curve.knots[..., first : first + size + 1, :, :]
-        pieces.append((size, at, knots))
+        at[..., : long + 1] = curve.at[..., first : first + long + 1]
+        knots[..., : long + 1, :, :] = curve.knots[..., first : first + long + 1, :, :]
+        pieces.append((long, at, knots))
 
-    start, end = (speed * speed for speed in ends)
-    lo = hi = end
+    lo = hi = ends[1] * ends[1]
     bounds: list[tuple[Array, ...]] = []
-    for size, at, knots in reversed(pieces):
-        kernel = sweeps(n, size, per_knot).backward
+    for long, at, knots in reversed(pieces):
+        kernel = sweeps(n, size, long, per_knot).backward
         lows, highs = kernel(at, knots, *limits, lo, hi)
         bounds.append((lows, highs))
         lo, hi = lows[..., 0], highs[..., 0]
 
-    start_too_fast = (hi >= 0.0) & (start > hi * (1.0 + TOLERANCE))
-    end_too_fast = (hi < 0.0) | (start < lo * (1.0 - TOLERANCE))
-    fault = np.where(
-        start_too_fast, START_TOO_FAST, np.where(end_too_fast, END_TOO_FAST, 0)
-    )
-    x = np.where(fault > 0, np.nan, np.maximum(np.minimum(start, hi), lo))
-    time = np.zeros_like(x)
-    found: list[list[Array]] = []
-    for (size, at, knots), within in zip(pieces, reversed(bounds), strict=True):
-        kernel = sweeps(n, size, per_knot).forward
-        last = size * per_knot
-        arrays = kernel(at, knots, limits[1], *within, x, time)
-        x, time = (array[..., last] for array in arrays)
-        found.append([array[..., :last] for array in arrays])
-    found.append([x[..., None], time[..., None]])
-    fault = np.where((fault == 0) & ~(time < np.inf), STOPS, fault).astype(np.int8)
-    x, time = (np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True))
-    return x, time, fault
+    x, fault = entry()(ends[0], lo, hi)
+    time: Array = np.zeros_like(x)
+    times: list[Array] = []
+    speeds: list[Array] = []
+    for (long, at, knots), within in zip(pieces, reversed(bounds), strict=True):
+        kernel = sweeps(n, size, long, per_knot).forward
+        parts = kernel(at, knots, limits[1], *within, x, time)
+        first, last = min(1, len(times)), long * per_knot
+        x, time, _ = (part[..., last] for part in parts)
+        times.append(parts[1][..., first : last + 1])
+        speeds.append(parts[2][..., first : last + 1])
+    fault = np.where((fault == 0) & ~(time < np.inf), STOPS, fault)
+    return np.concatenate(times, axis=-1), np.concatenate(speeds, axis=-1), fault
 
 
 def _curves(
@@ -271,80 +327,13 @@ def _intervals(given: Any, knots: int) -> int:
     return count
 
 
-def _accelerations(cell: Workcell, joints: Sequence[int]) -> Array:
-    """Return the accelerations that the model of a cell allows.
-
-    Raises:
-        ModelError: A joint has none.
-    """
-    found = cell.joints.acceleration_limits[list(joints)]
-    endless = [
-        cell.joint_names[k] for k, a in zip(joints, found, strict=True) if a == np.inf
-    ]
-    if endless:
-        raise ModelError(
-            "These joints have no acceleration limit in the model, so give "
-            f"acceleration=: {', '.join(endless)}."
-        )
-    return found
-
-
-def _check_limited(names: list[str], limits: list[Array]) -> None:
-    """Refuse joints that nothing limits.
-
-    Raises:
-        ModelError: One has neither limit.
-    """
-    if any(np.isfinite(limit).all() for limit in limits):
-        return
-    velocity, acceleration = np.broadcast_arrays(*limits)
-    endless = (np.isinf(velocity) & np.isinf(acceleration)).reshape(-1, len(names))
-    free = np.flatnonzero(endless.any(axis=0)).tolist()
-    if free:
-        listed = ", ".join(quote(names[k]) for k in free)
-        raise ModelError(
-            f"These joints have neither a velocity nor an acceleration limit: {listed}."
-        )
-
-
-def _check_batches(**batches: Batch) -> None:
-    """Refuse batches that do not fit together.
-
-    Raises:
-        ShapeError: They do not.
-    """
-    try:
-        np.broadcast_shapes(*batches.values())
-    except ValueError:
-        listed = ", ".join(f"{name} has {batch}" for name, batch in batches.items())
-        raise ShapeError(
-            f"Batches do not fit together: {listed}. Each dimension must be the same "
-            "in all of them, or 1."
-        ) from None
-
-
-def _numbers(name: str, value: Any) -> Array:
-    """Return an array of numbers.
-
-    Raises:
-        ShapeError: They are not numbers, or rows of unequal length.
-    """
-    try:
-        given = np.asarray(value)
-    except ValueError as error:
-        raise ShapeError(f"{name} has rows of unequal length.") from error
-    if given.dtype.kind not in "fiub":
-        raise ShapeError(f"{name} needs real numbers, not {given.dtype}.")
-    return given.astype(np.float64)
-
-
 def _fitting(name: str, value: Any, shape: Batch) -> Array:
     """Return an array that broadcasts to a shape.
 
     Raises:
         ShapeError: It does not.
     """
-    array = _numbers(name, value)
+    array = numbers_of(name, value)
     try:
         return np.broadcast_to(array, shape)
     except ValueError:
@@ -352,39 +341,3 @@ def _fitting(name: str, value: Any, shape: Batch) -> Array:
             f"With this path {name} needs the shape {shape}; an array of shape "
             f"{array.shape} was given."
         ) from None
-
-
-def _limit(name: str, value: Any, joints: int) -> Array:
-    """Return limits of joints, shape (..., n).
-
-    Raises:
-        ShapeError: They do not fit.
-        ModelError: One is negative or NaN.
-    """
-    array = _numbers(name, value)
-    if array.ndim == 0:
-        array = np.full(joints, array)
-    if array.shape[-1] != joints:
-        raise ShapeError(
-            f"{name} is one number, or has the shape (..., {joints}); an array of "
-            f"shape {array.shape} was given."
-        )
-    if not (array >= 0.0).all():
-        raise ModelError(f"A limit in {name} is negative or NaN.")
-    return array
-
-
-def _speed(name: str, value: Any) -> Array:
-    """Return path speeds, shape (...).
-
-    Raises:
-        ShapeError: They are not numbers.
-        ModelError: One is negative, NaN or infinite.
-    """
-    array = _numbers(name, value)
-    if not ((array >= 0.0) & (array < np.inf)).all():
-        raise ModelError(
-            f"{name} is a path speed, a finite number that is not negative; "
-            f"{quote(value)} was given."
-        )
-    return array

@@ -1,0 +1,181 @@
+"""Limits of joints along paths, as a caller gives them: lower and upper ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError, ShapeError, quote
+from armillary.model.workcell import Workcell
+
+__all__ = [
+    "acceleration_limits",
+    "check_batches",
+    "check_limited",
+    "limits_of",
+    "numbers_of",
+    "path_speed",
+    "velocity_limits",
+]
+
+Array = npt.NDArray[np.float64]
+Batch = tuple[int, ...]
+
+
+def velocity_limits(cell: Workcell, joints: Sequence[int], given: Any) -> Array:
+    """Return limits of rates [m/s or rad/s], shape (..., 2, n)."""
+    value = cell.velocity_limits[list(joints)] if given is None else given
+    return limits_of("velocity", value, len(joints))
+
+
+def acceleration_limits(cell: Workcell, joints: Sequence[int], given: Any) -> Array:
+    """Return limits of accelerations [m/s^2 or rad/s^2], shape (..., 2, n).
+
+    Raises:
+        ModelError: The model of a cell is asked, and does not limit a joint.
+    """
+    if given is not None:
+        return limits_of("acceleration", given, len(joints))
+    found = cell.joints.acceleration_limits[list(joints)]
+    endless = [
+        cell.joint_names[k] for k, a in zip(joints, found, strict=True) if a == np.inf
+    ]
+    if endless:
+        raise ModelError(
+            "These joints have no acceleration limit in the model, so give "
+            f"acceleration=: {', '.join(endless)}."
+        )
+    return limits_of("acceleration", found, len(joints))
+
+
+def limits_of(name: str, value: Any, joints: int) -> Array:
+    """Return the lower and upper limits of joints, shape (..., 2, n).
+
+    Args:
+        name: What messages call them.
+        value: A number, or numbers of shape (..., n), the same in both directions; or a
+            tuple of two arrays (..., n), the lower and the upper limits.
+        joints: How many.
+
+    Raises:
+        ShapeError: They do not fit.
+        ModelError: A limit is NaN, or zero is not within.
+    """
+    if is_pair(value):
+        lower, upper = value
+        low = _row(f"{name}[0]", lower, joints)
+        high = _row(f"{name}[1]", upper, joints)
+        if not ((low <= 0.0).all() and (high >= 0.0).all()):
+            raise ModelError(
+                f"{name} as a pair has lower limits, none above 0, and upper limits, "
+                "none below 0; one is on the wrong side of 0, or NaN."
+            )
+        check_batches(**{f"{name}[0]": low.shape[:-1], f"{name}[1]": high.shape[:-1]})
+        return np.stack(np.broadcast_arrays(low, high), axis=-2)
+    row = _row(name, value, joints)
+    if not (row >= 0.0).all():
+        raise ModelError(
+            f"A limit in {name} is negative or NaN. Limits that differ in both "
+            "directions are a tuple of two arrays: (lower, upper)."
+        )
+    found = np.empty((*row.shape[:-1], 2, joints))
+    found[..., 1, :] = row
+    np.negative(row, out=found[..., 0, :])
+    return found
+
+
+def is_pair(value: Any) -> bool:
+    """Tell whether limits are a tuple of two arrays."""
+    if not isinstance(value, tuple):
+        return False
+    parts = cast("tuple[Any, ...]", value)
+    return len(parts) == 2 and all(np.ndim(part) > 0 for part in parts)
+
+
+def _row(name: str, value: Any, joints: int) -> Array:
+    """Return numbers of joints, shape (..., n)."""
+    array = numbers_of(name, value)
+    if array.ndim == 0:
+        return np.full(joints, array)
+    if array.shape[-1] != joints:
+        raise ShapeError(
+            f"{name} is one number, or has the shape (..., {joints}); an array of "
+            f"shape {array.shape} was given."
+        )
+    return array
+
+
+def check_limited(names: Sequence[str], *limits: Array) -> None:
+    """Refuse joints that nothing limits.
+
+    Args:
+        names: Of the joints.
+        limits: Shapes (..., 2, n).
+
+    Raises:
+        ModelError: In one direction one has no limit.
+    """
+    if any(np.isfinite(limit).all() for limit in limits):
+        return
+    endless = np.logical_and.reduce(
+        np.broadcast_arrays(*(np.isinf(limit) for limit in limits))
+    )
+    free = np.flatnonzero(endless.reshape(-1, len(names)).any(axis=0)).tolist()
+    if free:
+        listed = ", ".join(quote(names[k]) for k in free)
+        raise ModelError(
+            f"These joints have neither a velocity nor an acceleration limit: {listed}."
+        )
+
+
+def check_batches(**batches: Batch) -> None:
+    """Refuse batches that do not fit together.
+
+    Raises:
+        ShapeError: They do not.
+    """
+    given = set(batches.values())
+    if len(given - {()}) < 2:
+        return
+    try:
+        np.broadcast_shapes(*given)
+    except ValueError:
+        listed = ", ".join(f"{name} has {batch}" for name, batch in batches.items())
+        raise ShapeError(
+            f"Batches do not fit together: {listed}. Each dimension must be the same "
+            "in all of them, or 1."
+        ) from None
+
+
+def numbers_of(name: str, value: Any) -> Array:
+    """Return an array of numbers.
+
+    Raises:
+        ShapeError: They are not numbers, or rows of unequal length.
+    """
+    try:
+        given = np.asarray(value)
+    except ValueError as error:
+        raise ShapeError(f"{name} has rows of unequal length.") from error
+    if given.dtype.kind not in "fiub":
+        raise ShapeError(f"{name} needs real numbers, not {given.dtype}.")
+    return given if given.dtype == np.float64 else given.astype(np.float64)
+
+
+def path_speed(name: str, value: Any) -> Array:
+    """Return path speeds, shape (...).
+
+    Raises:
+        ShapeError: They are not numbers.
+        ModelError: One is negative, NaN or infinite.
+    """
+    array = numbers_of(name, value)
+    if not ((array >= 0.0) & (array < np.inf)).all():
+        raise ModelError(
+            f"{name} is a path speed, a finite number that is not negative; "
+            f"{quote(value)} was given."
+        )
+    return array
