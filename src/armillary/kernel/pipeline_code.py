@@ -26,14 +26,10 @@ from armillary.kernel.pipeline import (
     programs_in,
 )
 from armillary.kernel.pipeline_columns import with_addresses, written_elsewhere
+from armillary.kernel.pipeline_rows import read_rows, write_rows
 from armillary.kernel.structure import Struct
 from armillary.kernel.tables import Field, Table
-from armillary.kernel.transpose import (
-    load_rows,
-    load_scattered_rows,
-    squares_of,
-    store_square,
-)
+from armillary.kernel.transpose import load_scattered_rows
 from armillary.kernel.vector_builder import LaneType, VectorBuilder
 from armillary.trace import Program
 
@@ -168,23 +164,14 @@ class _Code:
     def read_rows(self) -> None:
         """Turn the rows of the inputs into columns."""
         for k, port in enumerate(self.pipeline.inputs):
-            b = self.block()
-            texts = load_rows(b, f"%in{k}", port.size, set(range(port.size)))
-            self.f.splice(b.lines, b.declared)
-            for e, text in enumerate(texts):
-                value = Value(self.f, text, self.real)
-                self.store(value, self.columns[port.name], e)
+            base = self.columns[port.name]
+            read_rows(self.f, self.block, self.f[f"in{k}"], base, size=port.size)
 
     def write_rows(self) -> None:
         """Turn columns into the rows of the outputs."""
         for k, port in enumerate(self.pipeline.outputs):
             base = self.columns[port.name]
-            values = [self.load(base, e).text for e in range(port.size)]
-            b = self.block()
-            for square in squares_of(port.size, self.shape.lanes):
-                row = [values[e] for e in square]
-                store_square(b, f"%out{k}", port.size, list(square), row)
-            self.f.splice(b.lines, b.declared)
+            write_rows(self.f, self.block, self.f[f"out{k}"], base, size=port.size)
 
     # stages
 
