@@ -51,11 +51,13 @@ class Approach:
         twists: Of the moving links.
         check: The pairs of links, and where their shapes are.
         slots: How many obstacles a step can be given.
+        width: How many numbers each has, those of capsules or of boxes.
     """
 
     twists: MovingTwists
     check: CollisionCheck | None
     slots: int
+    width: int = OBSTACLE
 
     # what is compiled
 
@@ -76,7 +78,7 @@ class Approach:
     @property
     def ports(self) -> tuple[Port, ...]:
         """Return further inputs."""
-        return (Port(OBSTACLES, (self.slots, OBSTACLE)),) if self.slots else ()
+        return (Port(OBSTACLES, (self.slots, self.width)),) if self.slots else ()
 
     @property
     def blank(self) -> tuple[Port, ...]:
@@ -158,7 +160,9 @@ class Approach:
     def stages(self) -> tuple[Stage, ...]:
         """Return the stages that write rows, and `least_distance` and `nearest`."""
         return approach_stages(
-            self.twists, has_pairs=self.check is not None, has_obstacles=self.slots > 0
+            self.twists,
+            has_pairs=self.check is not None,
+            width=self.width if self.slots else 0,
         )
 
     # what it is given

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from armillary.collision.distance.capsule import slab_segment
 from armillary.control.obstacles import OBSTACLE
 from armillary.kernel.pipeline import Call, Each, Stage, When, program
 from armillary.kinematics.moving_twists import MovingTwists
@@ -57,7 +58,7 @@ RESULTS: Final = (
 
 
 def approach_stages(
-    twists: MovingTwists, *, has_pairs: bool, has_obstacles: bool
+    twists: MovingTwists, *, has_pairs: bool, width: int
 ) -> tuple[Stage, ...]:
     """Return the stages that write rows, and `least_distance` and `nearest`.
 
@@ -66,7 +67,7 @@ def approach_stages(
     Args:
         twists: Of the moving links.
         has_pairs: Whether there are pairs of links.
-        has_obstacles: Whether there are obstacles.
+        width: How many numbers each obstacle has; 0 where there are none.
     """
     c, n = len(twists.joints), twists.moving.joints
     V = (6, twists.columns)
@@ -115,7 +116,7 @@ def approach_stages(
                 ),
             ),
         ]
-    if has_obstacles:
+    if width:
         near = {"speeds": (n,), **common, "least_distance": ()}
         placed = {"end_a": VECTOR, "end_b": VECTOR}
         found.append(
@@ -138,7 +139,7 @@ def approach_stages(
                                 **placed,
                                 rod_radius=(),
                                 rod_rates=(n,),
-                                obstacle=(OBSTACLE,),
+                                obstacle=(width,),
                                 **near,
                             ),
                             When(
@@ -151,7 +152,7 @@ def approach_stages(
                                         rod_twists=V,
                                         **placed,
                                         rod_radius=(),
-                                        obstacle=(OBSTACLE,),
+                                        obstacle=(width,),
                                         meeting_number=(),
                                         **common,
                                         **known,
@@ -284,10 +285,14 @@ def _may_meet(  # noqa: PLR0913, PLR0917
     least: Any,
 ) -> Any:
     a, b = three(end_a), three(end_b)
+    middle, own = scale(0.5, add(a, b)), 0.5 * norm(subtract(b, a))
     p, q = three(obstacle[:3]), three(obstacle[3:6])
-    own, other = norm(subtract(b, a)), norm(subtract(q, p))
-    middle = scale(0.5, subtract(add(a, b), add(p, q)))
-    bound = norm(middle) - 0.5 * (own + other) - rod_radius - obstacle[9]
+    if len(obstacle) == OBSTACLE:
+        centre, other = scale(0.5, add(p, q)), 0.5 * norm(subtract(q, p))
+    else:
+        centre, other = p, norm(q)
+    between = norm(subtract(middle, centre))
+    bound = between - own - other - rod_radius - obstacle[9]
     speed = norm(three(obstacle[6:9]))
     fastest = [*rod_rates, 1.0]
     return _matters(bound, fastest, [*speeds, speed], pace, margin, least)
@@ -331,6 +336,8 @@ class RodGap(NamedTuple):
 def gap_of_rods(end_a: Any, end_b: Any, rod_radius: Any, obstacle: Any) -> RodGap:
     """Return how far a capsule in the world is from an obstacle."""
     a, b = three(end_a), three(end_b)
+    if len(obstacle) != OBSTACLE:
+        return _gap_of_box(a, b, rod_radius, obstacle)
     p, q = three(obstacle[:3]), three(obstacle[3:6])
     on_a, on_b = _nearest(a, b, p, q)
     between = subtract(on_a, on_b)
@@ -346,6 +353,23 @@ def gap_of_rods(end_a: Any, end_b: Any, rod_radius: Any, obstacle: Any) -> RodGa
     )
     value = select(is_apart, length, 0.0) - rod_radius - obstacle[9]
     return RodGap(value, on_a, n)
+
+
+def _gap_of_box(a: Vector3, b: Vector3, rod_radius: Any, obstacle: Any) -> RodGap:
+    """Return how far a capsule in the world is from a box that may be rounded."""
+    R = [[obstacle[10 + 3 * i + j] for j in range(3)] for i in range(3)]
+    X = Pose.from_matrix([[*R[i], obstacle[i]] for i in range(3)])
+    to_box = X.inverse()
+    along = subtract(b, a)
+    length = norm(along)
+    found = slab_segment(
+        list(obstacle[3:6]),
+        to_box @ scale(0.5, add(a, b)),
+        to_box.rotate(_direction(along)),
+        0.5 * length,
+    )
+    value = found.value - rod_radius - obstacle[9]
+    return RodGap(value, X @ found.on_b, X.rotate(found.normal))
 
 
 def _direction(a: Vector3) -> Vector3:

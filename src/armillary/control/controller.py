@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
 from armillary.control.approach import Approach
-from armillary.control.obstacles import Obstacles
+from armillary.control.obstacles import OBSTACLE, Obstacles
 from armillary.control.rate_bounds import ENDLESS
 from armillary.control.simulation import ControlledMotion, simulated
 from armillary.control.solvers import firm_weights, priority_levels
@@ -258,12 +258,13 @@ class Controller:
         """Find the rates of the next step, from targets and then their rates."""
         given = [q, qd, *inputs]
         count = slots = 0
+        width = OBSTACLE
         if obstacles is not None:
             count, numbers = self._obstacles(obstacles)
             if count:
-                slots = numbers.shape[-2]
+                slots, width = numbers.shape[-2:]
                 given.append(numbers)
-        kernel, layout = self._ready(slots, count)
+        kernel, layout = self._ready(slots, count, width)
         return Step(kernel(*given), layout)
 
     def simulate(
@@ -361,27 +362,27 @@ class Controller:
             )
         return obstacles.in_slots
 
-    def _ready(self, slots: int, count: int) -> tuple[Kernel, StepLayout]:
+    def _ready(self, slots: int, count: int, width: int) -> tuple[Kernel, StepLayout]:
         """Return the kernel of a step with so many obstacles, and what it answers."""
-        found = self._kernels.get((slots, count))
+        found = self._kernels.get((slots, count, width))
         if found is None:
-            step = self._step(slots)
+            step = self._step(slots, width)
             made = step.with_obstacles(count), step.layout
-            found = self._kernels.setdefault((slots, count), made)
+            found = self._kernels.setdefault((slots, count, width), made)
         return found
 
     @cached_property
-    def _kernels(self) -> dict[tuple[int, int], tuple[Kernel, StepLayout]]:
+    def _kernels(self) -> dict[tuple[int, int, int], tuple[Kernel, StepLayout]]:
         return {}
 
-    def _step(self, slots: int) -> StepKernels:
+    def _step(self, slots: int, width: int) -> StepKernels:
         return kept(
             self,
-            ("step", slots),
+            ("step", slots, width),
             lambda: StepKernels(
                 self.twists,
                 self.stages,
-                Approach(self.twists, self.avoid, slots),
+                Approach(self.twists, self.avoid, slots, width),
                 self._settings,
                 self.state,
                 self.conflict,

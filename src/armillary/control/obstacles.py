@@ -1,8 +1,8 @@
-"""Obstacles that come and go: capsules that move, given with every step."""
+"""Obstacles that come and go: capsules and boxes that move, given with every step."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -14,33 +14,45 @@ from armillary.model.primitive import Primitive
 from armillary.model.shapes import Capsule, ConvexPolyhedron, Sphere
 from armillary.spatial.pose import Pose
 
-__all__ = ["OBSTACLE", "Obstacles", "Rod", "rod_around"]
+__all__ = ["OBSTACLE", "OF_BOXES", "Obstacles", "Rod", "obstacles_of", "rod_around"]
 
 Array = npt.NDArray[np.float64]
 
 OBSTACLE: Final = 10
-"""Numbers of an obstacle: both ends, its velocity and its radius."""
+"""Numbers of a capsule: both ends, its velocity and its radius."""
+
+OF_BOXES: Final = 19
+"""Numbers of an obstacle among which are boxes: its centre, half of its sides, its
+velocity, its radius, and its rotation."""
 
 SLOTS: Final = (16, 64, 256)
 """Room for obstacles; more of them than before compile other code."""
 
+ROTATED: Final = 1e-6
+"""How far a rotation times its transpose may be from 1."""
+
 
 @dataclass(frozen=True, eq=False)
 class Obstacles:
-    """Capsules in the world: all points within a radius of a segment.
+    """Capsules in the world: all points within a radius of a segment; or boxes.
 
     Arrays broadcast; what has no batch holds for all rows. They are copied when they
     are first used: make new obstacles where these move.
 
     Attributes:
-        ends: The ends of the segments [m], shape (..., k, 2, 3); equal for spheres.
-        radii: The radii [m], shape (..., k) or ().
+        ends: The ends of the segments [m], shape (..., k, 2, 3); equal for spheres, and
+            the centres of boxes.
+        radii: The radii [m], shape (..., k) or (); 0 for boxes.
         velocities: How they move [m/s], shape (..., k, 3) or (3,).
+        sizes: The sides of boxes [m], shape (..., k, 3); None for capsules.
+        rotations: Those of boxes, shape (..., k, 3, 3); None for capsules.
     """
 
     ends: Any
     radii: Any
     velocities: Any = (0.0, 0.0, 0.0)
+    sizes: Any = None
+    rotations: Any = None
 
     @classmethod
     def spheres(
@@ -63,15 +75,75 @@ class Obstacles:
             )
         return cls(np.stack([at, at], axis=-2), radii, velocities)
 
+    @classmethod
+    def boxes(
+        cls, poses: Any, sizes: Any, velocities: Any = (0.0, 0.0, 0.0)
+    ) -> Obstacles:
+        """Return boxes.
+
+        Args:
+            poses: The poses of their centres in the world, shape (..., k, 4, 4).
+            sizes: Their sides along x, y and z [m], shape (..., k, 3) or (3,).
+            velocities: How they move [m/s], shape (..., k, 3) or (3,); they do not
+                turn.
+
+        Raises:
+            ShapeError: The poses or the sizes have another shape.
+            ModelError: The rotation of a pose is not orthonormal.
+        """
+        X = np.asarray(poses, np.float64)
+        if X.ndim < 3 or X.shape[-2:] != (4, 4):
+            raise ShapeError(
+                f"Poses of boxes have the shape (..., k, 4, 4), not {X.shape}."
+            )
+        sides = np.asarray(sizes, np.float64)
+        if sides.shape[-1:] != (3,):
+            raise ShapeError(
+                f"Sizes of boxes have the shape (..., k, 3) or (3,), not {sides.shape}."
+            )
+        if sides.ndim == 1:
+            sides = np.broadcast_to(sides, (X.shape[-3], 3))
+        R, at = X[..., :3, :3], X[..., :3, 3]
+        if (np.abs(R @ R.swapaxes(-1, -2) - np.eye(3)) > ROTATED).any():
+            raise ModelError(
+                "The poses of boxes must be rigid; the rotation of one is not "
+                "orthonormal. Sizes are given by sizes=."
+            )
+        ends = np.stack([at, at], axis=-2)
+        return cls(ends, np.zeros(X.shape[-3]), velocities, sides, R)
+
+    @classmethod
+    def joined(cls, *parts: Obstacles) -> Obstacles:
+        """Return all obstacles of several, in their order.
+
+        Raises:
+            ShapeError: The shapes do not fit.
+        """
+        if not parts:
+            raise ShapeError("Obstacles are joined from one or more of them.")
+        has_boxes = any(each.sizes is not None for each in parts)
+        all_numbers = [
+            _as_boxes(each.numbers) if has_boxes else each.numbers for each in parts
+        ]
+        try:
+            batch = np.broadcast_shapes(*(each.shape[:-2] for each in all_numbers))
+        except ValueError:
+            shapes = ", ".join(str(each.shape[:-2]) for each in all_numbers)
+            raise ShapeError(
+                f"Batches of obstacles do not fit together: {shapes}."
+            ) from None
+        whole = [np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in all_numbers]
+        return obstacles_of(np.concatenate(whole, axis=-2))
+
     def after(self, time: float) -> Obstacles:
         """Return where they are after a time [s], at constant velocities."""
         moved = time * np.asarray(self.velocities, np.float64)
         ends = np.asarray(self.ends, np.float64) + moved[..., None, :]
-        return Obstacles(ends, self.radii, self.velocities)
+        return replace(self, ends=ends)
 
     @property
     def numbers(self) -> Array:
-        """Return ends, velocity and radius of each, shape (..., k, 10).
+        """Return what a step takes of each, shape (..., k, 10) or (..., k, 19).
 
         Raises:
             ShapeError: The shapes do not fit.
@@ -121,14 +193,42 @@ class Obstacles:
             raise ShapeError("The radius of an obstacle is below 0.")
         if count > SLOTS[-1]:
             raise ModelError(f"There are {count} obstacles; a step takes {SLOTS[-1]}.")
+        boxes = None
+        if self.sizes is not None or self.rotations is not None:
+            boxes = self._boxes(count)
+            batch = np.broadcast_shapes(batch, boxes.shape[:-1])
         slots = next(s for s in SLOTS if s >= count)
-        found = np.zeros((*batch[:-1], slots, OBSTACLE))
+        width = OBSTACLE if boxes is None else OF_BOXES
+        found = np.zeros((*batch[:-1], slots, width))
         own = found[..., :count, :]
         own[..., :6] = ends.reshape(*ends.shape[:-2], 6)
         own[..., 6:9] = velocities
         own[..., 9] = radii
+        if boxes is not None:
+            own[..., :3] = ends.mean(axis=-2)
+            own[..., 3:6], own[..., 10:] = boxes[..., :3], boxes[..., 3:]
         found.setflags(write=False)
         return count, found
+
+    def _boxes(self, count: int) -> Array:
+        """Return half of the sides of boxes, and their rotations, shape (..., k, 12)."""
+        try:
+            half = 0.5 * np.asarray(self.sizes, np.float64)
+            R = np.asarray(self.rotations, np.float64)
+            batch = np.broadcast_shapes((count,), half.shape[:-1], R.shape[:-2])
+            found = np.empty((*batch, 12))
+            found[..., :3], found[..., 3:] = half, R.reshape(*R.shape[:-2], 9)
+        except (TypeError, ValueError):
+            raise ShapeError(
+                f"There are {count} boxes by their centres; their sizes have the shape "
+                "(..., k, 3) and their rotations (..., k, 3, 3)."
+            ) from None
+        if batch[-1] != count or (half < 0.0).any():
+            raise ShapeError(
+                "Each box has a size, and none has a side below 0. Boxes are made by "
+                "Obstacles.boxes(poses, sizes)."
+            )
+        return found
 
 
 def _common(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -141,6 +241,35 @@ def _common(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     if all(shape in {first, (1,)} for shape in shapes):
         return first
     return np.broadcast_shapes(*shapes)
+
+
+def obstacles_of(numbers: Array) -> Obstacles:
+    """Return the obstacles that have such `numbers`."""
+    batch, radii, velocities = numbers.shape[:-1], numbers[..., 9], numbers[..., 6:9]
+    if numbers.shape[-1] == OBSTACLE:
+        return Obstacles(numbers[..., :6].reshape(*batch, 2, 3), radii, velocities)
+    at = numbers[..., :3]
+    ends, R = np.stack([at, at], axis=-2), numbers[..., 10:].reshape(*batch, 3, 3)
+    return Obstacles(ends, radii, velocities, 2.0 * numbers[..., 3:6], R)
+
+
+def _as_boxes(numbers: Array) -> Array:
+    """Return capsules as boxes of one side: shape (..., k, 19) from (..., k, 10)."""
+    if numbers.shape[-1] == OF_BOXES:
+        return numbers
+    a, b = numbers[..., :3], numbers[..., 3:6]
+    length = np.linalg.norm(b - a, axis=-1)
+    z = np.where(length[..., None] > 0.0, b - a, (0.0, 0.0, 1.0))
+    z = z / np.linalg.norm(z, axis=-1, keepdims=True)
+    aside = np.eye(3)[np.abs(z).argmin(axis=-1)]
+    x = np.cross(aside, z)
+    x /= np.linalg.norm(x, axis=-1, keepdims=True)
+    found = np.zeros((*numbers.shape[:-1], OF_BOXES))
+    found[..., :3], found[..., 5] = 0.5 * (a + b), 0.5 * length
+    found[..., 6:10] = numbers[..., 6:10]
+    R = np.stack([x, np.cross(z, x), z], axis=-1)
+    found[..., 10:] = R.reshape(*R.shape[:-2], 9)
+    return found
 
 
 class Rod(NamedTuple):

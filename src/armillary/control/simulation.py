@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.obstacles import Obstacles
+from armillary.control.obstacles import Obstacles, obstacles_of
 from armillary.control.step import Step
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.kernel.arguments import as_inputs
@@ -190,12 +190,7 @@ def _obstacles_at(obstacles: Any, count: int, dt: float) -> OfTime:
         return lambda k: obstacles
     numbers = obstacles.numbers
     if numbers.ndim == 2 or numbers.shape[-3] == 1 != count:
-        once = obstacles if numbers.ndim == 2 else _of(numbers[..., 0, :, :])
+        once = obstacles if numbers.ndim == 2 else obstacles_of(numbers[..., 0, :, :])
         return lambda k: once.after(k * dt)
     part = _sliced(numbers, 2, count, "What obstacles are made of")
-    return lambda k: _of(part(k))
-
-
-def _of(numbers: Array) -> Obstacles:
-    ends = numbers[..., :6].reshape(*numbers.shape[:-1], 2, 3)
-    return Obstacles(ends, numbers[..., 9], numbers[..., 6:9])
+    return lambda k: obstacles_of(part(k))

@@ -11,7 +11,6 @@ from armillary.control.active_set import (
     first_of,
 )
 from armillary.control.approach import OBSTACLES, Approach
-from armillary.control.obstacles import OBSTACLE
 from armillary.control.rate_bounds import rate_bounds
 from armillary.control.solvers import Solver, bending, slowing
 from armillary.control.stop_stages import stop_stages
@@ -95,7 +94,7 @@ def step_pipeline(
         *_safe(c, approach),
         *stop_stages(twists, approach),
         _judged(tasks, c, solver),
-        _answer(twists, solver, approach.slots),
+        _answer(twists, solver, approach),
     )
     targets = *(each.port for each in tasks), *(each.rate_port for each in tasks)
     return Pipeline(
@@ -293,7 +292,7 @@ def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
     return program(equations, "reason", **inputs)
 
 
-def _answer(twists: MovingTwists, solver: Solver, obstacles: int) -> Stage:
+def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
     n, chosen = twists.moving.joints, twists.joints
     c = len(chosen)
 
@@ -338,6 +337,6 @@ def _answer(twists: MovingTwists, solver: Solver, obstacles: int) -> Stage:
     inputs |= dict.fromkeys(("dt", "reason", "scale", "least_distance", "nearest"), ())
     inputs |= dict.fromkeys((solver.holding, solver.pressures), (solver.room,))
     inputs["tasks_scale"] = ()
-    if obstacles:
-        inputs[OBSTACLES] = (obstacles, OBSTACLE)
+    if approach.slots:
+        inputs[OBSTACLES] = (approach.slots, approach.width)
     return program(equations, ANSWER, **inputs)

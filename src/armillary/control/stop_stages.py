@@ -23,7 +23,6 @@ from armillary.control.approach_stages import (
     gap_of_rods,
     placed_rod,
 )
-from armillary.control.obstacles import OBSTACLE
 from armillary.kernel.pipeline import Call, Each, Stage, When, While, program
 from armillary.kinematics.moving_twists import RATES, MovingTwists
 from armillary.spatial.vector import Number
@@ -135,7 +134,7 @@ def _distances(approach: Approach) -> list[Stage]:
         )
     if approach.slots:
         ends = dict.fromkeys(("end_a", "end_b"), VECTOR)
-        rod = {"rod_radius": (), "obstacle": (OBSTACLE,), "stop_least": ()}
+        rod = {"rod_radius": (), "obstacle": (approach.width,), "stop_least": ()}
         place = {"rod_pose": POSE, "rod_a": VECTOR, "rod_b": VECTOR}
         meet = (
             program(first_of, "near", meeting_near=(1,)),

@@ -60,11 +60,22 @@ def lozenge_capsule(a: Any, b: Any, X: Pose) -> Separation:
 
 
 def _slab_capsule(half: Sequence[Number], b: Any, X: Pose) -> Separation:
-    """Return the distance of a segment p + t u from a box.
+    return slab_segment(half, X.position, _axis(X), 0.5 * b.length)
+
+
+def slab_segment(
+    half: Sequence[Number], p: Vector3, unit: Vector3, length: Number
+) -> Separation:
+    """Return the distance of a segment from a box, |x_k| <= half_k.
 
     Where they overlap, the segment is moved out along the least depth, and touches.
+
+    Args:
+        half: Half of the sides of the box.
+        p: The middle of the segment.
+        unit: Its direction, a unit vector.
+        length: Half of its length.
     """
-    p, unit, length = X.position, _axis(X), 0.5 * b.length
     u = scale(length, unit)
     depth, axis = _segment_axes(p, unit, length, half)
     moved = add(p, scale(maximum(0.0 - depth, 0.0), axis))
@@ -72,7 +83,7 @@ def _slab_capsule(half: Sequence[Number], b: Any, X: Pose) -> Separation:
     d = subtract(on_b, near)
     square, *_ = segment_slab(p, u, half)
     value = select(depth > 0.0, sqrt(square), depth)
-    away = direction(d, sum(half, 0.0) + 0.5 * b.length, axis)
+    away = direction(d, sum(half, 0.0) + length, axis)
     normal = choose(depth > 0.0, away, axis)
     back = scale(maximum(0.0 - depth, 0.0), axis)
     return Separation(value, near, subtract(on_b, back), normal)
