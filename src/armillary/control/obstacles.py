@@ -14,7 +14,15 @@ from armillary.model.primitive import Primitive
 from armillary.model.shapes import Capsule, ConvexPolyhedron, Sphere
 from armillary.spatial.pose import Pose
 
-__all__ = ["OBSTACLE", "OF_BOXES", "Obstacles", "Rod", "obstacles_of", "rod_around"]
+__all__ = [
+    "OBSTACLE",
+    "OF_BOXES",
+    "Obstacles",
+    "Rod",
+    "as_boxes",
+    "obstacles_of",
+    "rod_around",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -123,7 +131,7 @@ class Obstacles:
             raise ShapeError("Obstacles are joined from one or more of them.")
         has_boxes = any(each.sizes is not None for each in parts)
         all_numbers = [
-            _as_boxes(each.numbers) if has_boxes else each.numbers for each in parts
+            as_boxes(each.numbers) if has_boxes else each.numbers for each in parts
         ]
         try:
             batch = np.broadcast_shapes(*(each.shape[:-2] for each in all_numbers))
@@ -253,7 +261,7 @@ def obstacles_of(numbers: Array) -> Obstacles:
     return Obstacles(ends, radii, velocities, 2.0 * numbers[..., 3:6], R)
 
 
-def _as_boxes(numbers: Array) -> Array:
+def as_boxes(numbers: Array) -> Array:
     """Return capsules as boxes of one side: shape (..., k, 19) from (..., k, 10)."""
     if numbers.shape[-1] == OF_BOXES:
         return numbers

@@ -43,12 +43,14 @@ class ControlledMotion:
         qd: Rates with which they were reached [m/s or rad/s], shape (..., K + 1, n);
             the first are those that it began with.
         steps: All steps, shape (..., K).
+        obstacles: From the number of a step to what was avoided in it, None for none.
     """
 
     time: Array
     q: Array
     qd: Array
     steps: Step
+    obstacles: Callable[[int], Obstacles | None]
 
     @property
     def reason(self) -> npt.NDArray[np.int8]:
@@ -76,6 +78,37 @@ class ControlledMotion:
     def summary(self) -> dict[str, int]:
         """Return how many steps ended how, most frequent first."""
         return self.steps.summary()
+
+    def row(self, *row: int) -> ControlledMotion:
+        """Return the motion of one row of a batch.
+
+        Args:
+            *row: A number for each dimension of the batch.
+
+        Raises:
+            ShapeError: There is no such row.
+        """
+        batch = self.q.shape[:-2]
+        try:
+            if len(row) != len(batch):
+                raise IndexError
+            q, qd, numbers = self.q[row], self.qd[row], self.steps.numbers[row]
+        except (IndexError, TypeError):
+            raise ShapeError(
+                f"This motion has a batch of shape {batch}: a row of it is a number "
+                f"for each dimension, not {quote(row)}."
+            ) from None
+
+        def obstacles(step: int) -> Obstacles | None:
+            found = self.obstacles(step)
+            if found is None:
+                return None
+            each = found.numbers
+            whole = np.broadcast_to(each, (*batch, *each.shape[-2:]))
+            return obstacles_of(whole[row])
+
+        steps = Step(numbers, self.steps.layout)
+        return ControlledMotion(self.time, q, qd, steps, obstacles)
 
     def __repr__(self) -> str:
         return f"<{self.steps.reason.size} controlled steps: {self.steps}>"
@@ -138,6 +171,7 @@ def simulated(
         found[..., :n],
         found[..., n : 2 * n],
         Step(found[..., 1:, :], first.layout),
+        around,
     )
 
 
@@ -186,7 +220,10 @@ def _obstacles_at(obstacles: Any, count: int, dt: float) -> OfTime:
     if not isinstance(obstacles, Obstacles):
         if callable(obstacles):
             asked = cast(Callable[[float], Any], obstacles)
-            return lambda k: asked(k * dt)
+            known: dict[int, Any] = {}  # functions may answer once, as sensors do
+            return lambda k: (
+                known[k] if k in known else known.setdefault(k, asked(k * dt))
+            )
         return lambda k: obstacles
     numbers = obstacles.numbers
     if numbers.ndim == 2 or numbers.shape[-3] == 1 != count:

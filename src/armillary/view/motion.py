@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.control.simulation import ControlledMotion
 from armillary.dynamics.trajectory import Trajectory
 from armillary.errors import ModelError, ShapeError
 from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.state import State
+from armillary.view.obstacles import NOTHING, MovingObstacles, obstacles_of_motion
 
 __all__ = ["Motion", "motion_of"]
 
@@ -29,15 +31,21 @@ class Motion:
     Attributes:
         times: Instants [s], ascending, shape (k,).
         state: From the number of an instant to the state.
+        obstacles: What was avoided, if the motion is that of a controller.
     """
 
     times: Array
     state: Callable[[int], State]
+    obstacles: MovingObstacles = NOTHING
 
     def at(self, time: float) -> State:
         """Return the state at the last instant that is not after a time."""
+        return self.state(self.instant(time))
+
+    def instant(self, time: float) -> int:
+        """Return the number of the last instant that is not after a time."""
         k = int(np.searchsorted(self.times, time, side="right")) - 1
-        return self.state(min(max(k, 0), len(self.times) - 1))
+        return min(max(k, 0), len(self.times) - 1)
 
 
 def motion_of(
@@ -47,8 +55,8 @@ def motion_of(
 
     Args:
         start: What joint positions leave open: attachments, bases.
-        motion: Joint positions, shape (k, n) [m or rad], a list of states, or a
-            `Trajectory`.
+        motion: Joint positions, shape (k, n) [m or rad], a list of states, a
+            `Trajectory` or a `ControlledMotion`.
         times: Instants [s], ascending, shape (k,).
         rate: Samples a second, where there are no times.
 
@@ -67,6 +75,16 @@ def motion_of(
         if times is None and rate is None:
             times = motion.time
         return Motion(_instants(len(motion.time), times, rate), motion.state)
+    if isinstance(motion, ControlledMotion):
+        if motion.q.ndim != 2:
+            raise ShapeError(
+                f"A motion of the batch {motion.q.shape[:-2]} is of many cells; choose "
+                "one of them, such as motion.row(0)."
+            )
+        if times is None and rate is None:
+            times = motion.time
+        found = motion_of(start, motion.q, times=times, rate=rate)
+        return replace(found, obstacles=obstacles_of_motion(motion))
     if isinstance(motion, Sequence) and motion and isinstance(motion[0], State):
         states = [bound_state(start.cell, each) for each in cast(Any, motion)]
         return Motion(_instants(len(states), times, rate), states.__getitem__)
@@ -74,8 +92,8 @@ def motion_of(
         Q = np.array(motion, dtype=np.float64)  # which nobody else changes
     except (TypeError, ValueError) as error:
         raise ShapeError(
-            "A motion is an array of joint positions, a list of states or a "
-            f"Trajectory: {error}."
+            "A motion is an array of joint positions, a list of states, a Trajectory "
+            f"or a ControlledMotion: {error}."
         ) from error
     if Q.ndim != 2 or Q.shape[1] != len(start.q) or not len(Q):
         raise ShapeError(

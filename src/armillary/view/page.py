@@ -120,8 +120,10 @@ def _recorded(
         for layer in scene.layers:
             scene.show_layer(layer, True)  # so that the page holds it
             scene.show_layer(layer, layer in scene.first_layers)
+        obstacles: list[str] = []
         if motion is not None:
             panel.add_motion(motion)
+            obstacles = scene.show_obstacles(motion.obstacles.surfaces)
         panel.add_joints()
         panel.add_layers(scene)
         gizmos = _gizmos(scene) if panel.is_moving else {}
@@ -130,7 +132,11 @@ def _recorded(
         return {
             "messages": messages_of(server),
             "cell": cell_data(cell, state, found, motion)
-            | {"gizmos": gizmos, "controls": panel.controls},
+            | {
+                "gizmos": gizmos,
+                "controls": panel.controls,
+                "obstacles": obstacles,
+            },
         }
     finally:
         stop(server)

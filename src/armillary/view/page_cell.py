@@ -56,7 +56,7 @@ def cell_data(
         "links": [{"node": node_of(k), **carriers.place(k)} for k in drawn],
         "frames": list(frames.values()),
         "rods": [[frames[a], frames[b]] for a, b in found.rods],
-        "motion": (None if motion is None else _motion(motion.times, states, carriers)),
+        "motion": None if motion is None else _motion(motion, states, carriers),
     }
 
 
@@ -118,16 +118,17 @@ def _poses(moving: MovingLinks, state: State) -> Array:
 
 
 def _motion(
-    times: Array, states: Sequence[State], carriers: _Carriers
+    motion: Motion, states: Sequence[State], carriers: _Carriers
 ) -> dict[str, Any]:
-    """Return the joint positions at each instant.
+    """Return the joint positions at each instant, and where obstacles are.
 
     The poses of all rows go with them where the page cannot compute them: it has
     formulas of the first state.
     """
     first = states[0]
     found: dict[str, Any] = {
-        "times": times,
+        "times": motion.times,
+        "obstacles": motion.obstacles.poses[..., :3, :].astype(np.float32),
         "q": np.array([each.q for each in states], np.float64),
     }
     is_alike = all(each.placements == first.placements for each in states)

@@ -80,7 +80,8 @@ def export(
         path: The file, which is replaced if it exists.
         state: Where the cell is; home by default. Attachments stay as they are here.
         motion: What to play: joint positions, shape (k, n) [m or rad], a list
-            of states, or a `Trajectory`.
+            of states, a `Trajectory` of `cell.simulate`, or a `ControlledMotion` of a
+            controller, with what it avoided.
         times: Its instants [s], ascending, shape (k,).
         rate: Its samples a second where there are no times; by default 30.
         meshes: What reads the files of its meshes; by default that of the cell.

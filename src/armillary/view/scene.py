@@ -17,7 +17,7 @@ from armillary.kernel import shared_kernel
 from armillary.kinematics.all_frames import poses
 from armillary.kinematics.state import State
 from armillary.model.workcell import WORLD_LINK, Workcell
-from armillary.spatial.pose import Pose
+from armillary.spatial.pose import IDENTITY, Pose
 from armillary.trace import Program, trace
 from armillary.view.camera import FIELD_OF_VIEW, fitted
 from armillary.view.kinds import (
@@ -92,6 +92,7 @@ class Scene:
         }
         for k, each in enumerate(drawings.items):
             self._items[each.layer].append((k, each))
+        self._obstacles: list[Any] = []
         self._handles: dict[Layer, list[Any]] = {}
         """Of layers that have been shown once; the others are not sent."""
         if not any(map(self._has_shadows, self.layers)):
@@ -156,6 +157,31 @@ class Scene:
     def nodes_in(self, layer: Layer) -> list[str]:
         """Return the names of the nodes of a layer, which `show_layer` adds."""
         return [f"{node_of(each.link)}/{k}" for k, each in self._items[layer]]
+
+    def show_obstacles(self, surfaces: Sequence[Surface]) -> list[str]:
+        """Draw what is avoided, in place of what was; return the names of nodes."""
+        with self.server.atomic():
+            for handle in self._obstacles:
+                handle.remove()
+            names = [f"/obstacles/{k}" for k in range(len(surfaces))]
+            self._obstacles = [
+                _added(
+                    self.server,
+                    name,
+                    Drawing(Layer.VISUALS, WORLD_LINK, name, IDENTITY, surface),
+                    has_shadow=False,
+                )
+                for name, surface in zip(names, surfaces, strict=True)
+            ]
+        return names
+
+    def move_obstacles(self, poses: Array) -> None:
+        """Move what is avoided, poses of shape (k, 4, 4)."""
+        with self.server.atomic():
+            for handle, numbers in zip(
+                self._obstacles, _positions_quaternions(poses).tolist(), strict=True
+            ):
+                move(self.server, handle.name, numbers[:3], numbers[3:])
 
     def mark(self, links: frozenset[int]) -> None:
         """Paint these links red, and the others as they were."""

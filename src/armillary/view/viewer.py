@@ -145,8 +145,9 @@ class Viewer:
         It pauses where anything else changes the state.
 
         Args:
-            motion: Joint positions, shape (k, n) [m or rad], a list of states, or a
-                `Trajectory` of `cell.simulate`.
+            motion: Joint positions, shape (k, n) [m or rad], a list of states, a
+                `Trajectory` of `cell.simulate`, or a `ControlledMotion` of a
+                controller, with what it avoided.
             times: Instants [s], ascending, shape (k,).
             rate: Samples a second, in place of times; 30 by default.
             start: What joint positions leave open: attachments and bases; by default

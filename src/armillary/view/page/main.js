@@ -24,6 +24,8 @@ function publicNames(data, cell, server) {
     pose: (name) => {
       return Array.from(cell.frame(data.cell.frames.find((each) => each.name === name)));
     },
+    /** Return the poses of what the motion avoids now, 12 numbers each. */
+    obstacles: () => data.cell.obstacles.map((_, k) => Array.from(server.obstacle(k))),
     /** Return the joint positions now [m or rad]. */
     q: () => Array.from(cell.q),
     /** Move the cell to q [m or rad]. */

@@ -1,7 +1,10 @@
 // A motion: the joint positions at a time, and a clock that plays it.
 
 class Playback {
-  /** data: `times` [s], `q`, row by row, and `poses` of links where they are baked. */
+  /**
+   * data: `times` [s], `q`, row by row, `poses` of links where they are baked, and the
+   * poses of `obstacles`, all of one time after those of another.
+   */
   constructor(data, cell) {
     this.data = data;
     this.cell = cell;
@@ -39,6 +42,12 @@ class Playback {
       between[k] = (1 - part) * q[i * n + k] + part * q[next * n + k];
     }
     return this.cell.move(between);
+  }
+
+  /** Return the pose of an obstacle at the time that is shown, of so many. */
+  obstacle(k, count) {
+    const start = 12 * (this.sample(this.time) * count + k);
+    return this.data.obstacles.subarray(start, start + 12);
   }
 
   /** Return the last sample that is not after a time. */

@@ -142,13 +142,19 @@ class PageServer {
     return { type: "SceneNodeUpdateMessage", name: "/rods", updates: { points }, owner: "" };
   }
 
+  /** Return the pose of an obstacle at the time of the motion that is shown. */
+  obstacle(k) {
+    return this.playback.obstacle(k, this.data.cell.obstacles.length);
+  }
+
   /** Show where the cell is; the control `source` and the node `held` stay as they are. */
   update(source, held) {
-    const { joints, links } = this.data.cell;
+    const { joints, links, obstacles } = this.data.cell;
     const messages = [];
     for (const each of [...links, ...this.gizmos]) {
       if (each.node !== held) messages.push(...moved(each.node, this.cell.frame(each)));
     }
+    obstacles.forEach((node, k) => messages.push(...moved(node, this.obstacle(k))));
     if (this.data.cell.rods.length) messages.push(this.rods());
     this.post(messages);
     const values = [];

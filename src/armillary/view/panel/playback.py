@@ -48,6 +48,7 @@ class Playback:
         """Show a motion from its start."""
         with self._session.lock:
             self._motion = motion
+            self._session.scene.show_obstacles(motion.obstacles.surfaces)
             self.time = float(motion.times[0])
             if self._slider is not None:
                 self._slider.remove()
@@ -96,7 +97,10 @@ class Playback:
     def _show_now(self, *, remember: bool = True) -> None:
         """Show the state at the instant that is reached."""
         assert self._motion is not None, "it was loaded"
-        self._shown = self._motion.at(self.time)
+        k = self._motion.instant(self.time)
+        self._shown = self._motion.state(k)
+        if self._motion.obstacles.surfaces:
+            self._session.scene.move_obstacles(self._motion.obstacles.poses[k])
         self._session.change(self._shown, remember=remember)
 
     def _run(self) -> None:
