@@ -2,9 +2,12 @@
 
 The arm on a rail keeps its tool in place. A hand, a capsule, comes along the tool,
 stays for a while and leaves again. Nothing is compiled for it: obstacles are numbers.
+`python hand_in_cell.py hand.html` writes a page that shows it.
 """
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 
@@ -50,3 +53,5 @@ assert avoiding.any()
 assert away.max() > 0.05
 assert away[-1] < 1e-3
 assert np.abs(np.diff(motion.qd, axis=0)).max() <= 15.0 / RATE * (1 + 1e-9)
+for page in sys.argv[1:]:
+    cell.export(page, motion=motion)

@@ -1,12 +1,14 @@
-"""A data set: hundreds of cells at once reach for targets among balls of their own.
+"""A data set: thousands of cells at once reach for targets among balls of their own.
 
 Each row of a batch is a cell with its own start, target and balls. The controller takes
 a step of all of them in one call. Rows that did not keep the margin say so, by their
-reasons, and are left out of the data set.
+reasons, and are left out of the data set, which is written to `cells.npz`.
+`python many_cells.py cell.html` writes a page that shows one of the cells, too.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 
 import numpy as np
@@ -14,7 +16,7 @@ import numpy as np
 import armillary as arm
 from armillary import tasks
 
-COUNT, STEPS, RATE = 2000, 400, 200.0  # [1/s]
+COUNT, STEPS, RATE = 3000, 400, 200.0  # [1/s]
 MARGIN, RADIUS = 0.02, 0.1  # [m]
 ACCELERATION = 30.0  # [rad/s^2]
 
@@ -65,3 +67,25 @@ assert (motion.q >= lower).all()
 assert (motion.q <= upper).all()
 change = np.abs(np.diff(motion.qd, axis=1)).max()
 assert change <= ACCELERATION / RATE * (1 + 1e-9)
+
+# What a learner needs: where it was, what was asked and near, what it did, and why.
+step, data = slice(None, None, 10), "cells.npz"  # 20 instants a second
+np.savez_compressed(
+    data,
+    time=motion.time[:-1][step],
+    q=motion.q[keeps, :-1][:, step],
+    qd=motion.qd[keeps, 1:][:, step],
+    reason=motion.reason[keeps][:, step],
+    distance=motion.distance[keeps][:, step],
+    target=target[keeps],
+    balls=balls[keeps],
+)
+with np.load(data) as read:
+    q, qd, reason = read["q"], read["qd"], read["reason"]
+    around = arm.Obstacles.spheres(read["balls"], RADIUS)
+    again = control(q[:, 0], 0 * q[:, 0], read["target"], obstacles=around)
+assert np.array_equal(again.qd, qd[:, 0])
+assert np.array_equal(again.reason, reason[:, 0])
+print(f"{data}: {len(q)} cells, {q.shape[1]} instants each")
+for page in sys.argv[1:]:
+    cell.export(page, motion=motion.row(0))

@@ -2,9 +2,12 @@
 
 One task says where one tool is relative to the other: both arms share the motion. The
 second keeps the place of their meeting at a height.
+`python pass_part.py part.html` writes a page that shows the meeting.
 """
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 
@@ -50,3 +53,5 @@ assert never.reason[-1] == arm.RateReason.BLOCKED
 for motion in (together, back, never):
     assert motion.distance.min() > MARGIN - 5e-4
     assert (np.abs(motion.qd) <= cell.velocity_limits).all()
+for page in sys.argv[1:]:
+    cell.export(page, motion=together)

@@ -1,10 +1,13 @@
-"""A torch follows a seam; the positioner turns the seam so that a clamp is avoided.
+"""An arm on a rail welds a seam that a positioner turns; a clamp is in the way.
 
-The target of the torch is given relative to the seam, which the positioner moves: arm
-and positioner share the motion. The clamp is a capsule that no file knows of.
+The target of the torch is given relative to the seam, which the positioner moves: rail,
+arm and positioner share the motion. The clamp is a capsule that no file knows of.
+`python weld_seam.py seam.html` writes a page that shows it.
 """
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 
@@ -14,9 +17,24 @@ from armillary import tasks
 RATE, MARGIN, ACCELERATION = 250.0, 0.01, 15.0  # [1/s], [m], [rad/s^2]
 SPEED, LENGTH = 0.04, 0.2  # along the seam [m/s], [m]
 
+beam = arm.Link(name="beam", collisions=[arm.shapes.Box(size=(0.3, 1.8, 0.04))])
+carriage = arm.Link(
+    name="carriage",
+    parent="beam",
+    joint=arm.joints.Prismatic(axis=(0, 1, 0)),
+    limits=arm.Limits(lower=-0.6, upper=0.6, velocity=0.5),
+    collisions=[
+        arm.shapes.Box(size=(0.3, 0.3, 0.02), pose=arm.Pose.translation(0, 0, 0.05))
+    ],
+)
+rail = arm.Manipulator(name="rail", links=[beam, carriage])
 cell = arm.example("two_arms_positioner")
+cell = cell.add(rail, pose=arm.Pose.translation(0.9, 0.0, -0.07))
+turned = arm.Pose.translation(0.0, 0.0, 0.07) @ arm.Pose.rotation_z(np.pi)
+cell = cell.mount("left", on="carriage", pose=turned)
 fk = cell.fk("left/tcp", relative_to="seam")
 start = np.array(cell.home.q)
+POSITIONER = [cell.joint(name) for name in ("tilt", "turn", "rail/carriage")]
 moving = [name for name in cell.joint_names if not name.startswith("right/")]
 control = cell.controller(
     [
@@ -40,7 +58,14 @@ def torch(time: float) -> np.ndarray:
     return target
 
 
-clamp = arm.Obstacles(ends=[[[0.2, 0.2, 0.62], [0.2, 0.2, 0.8]]], radii=0.03)
+# For the controller a capsule; for the judge, a cell that knows of it, a part.
+at, radius, length = np.array([0.35, 0.1, 0.825]), 0.02, 0.25
+half = [0.0, 0.0, length / 2]
+clamp = arm.Obstacles(ends=[[at - half, at + half]], radii=radius)
+rod = arm.shapes.Capsule(radius=radius, length=length)
+fixture = arm.Manipulator(name="clamp", links=[arm.Link(name="rod", collisions=[rod])])
+clearance = cell.add(fixture, pose=arm.Pose.translation(*at)).collision().clearance
+
 steps = int(RATE * (2.0 + LENGTH / SPEED + 1.0))
 found = {}
 for name, obstacles in {"without": None, "with": clamp}.items():
@@ -48,13 +73,13 @@ for name, obstacles in {"without": None, "with": clamp}.items():
     wanted = np.array([torch(t) for t in motion.time])
     off = np.linalg.norm((fk(motion.q) - wanted)[:, :3, 3], axis=1)
     welding = motion.time > 2.0
-    turned = np.degrees(np.ptp(motion.q[:, -2:], axis=0))
+    tilted, turned, slid = np.ptp(motion.q[:, POSITIONER], axis=0)
     print(f"{name} the clamp: {motion.summary()}")
     print(f"    torch at most {1e3 * off[welding].max():.2f} mm behind on the seam")
-    print(f"    least distance {1e3 * motion.distance.min():.2f} mm")
-    print(
-        f"    positioner tilts by {turned[0]:.1f} and turns by {turned[1]:.1f} degrees"
-    )
+    least = 1e3 * clearance(motion.q).min()
+    print(f"    least distance of all links and the clamp {least:.2f} mm")
+    print(f"    the positioner tilts by {np.degrees(tilted):.1f} degrees and turns by")
+    print(f"    {np.degrees(turned):.1f}, the rail moves {slid:.3f} m")
     found[name] = motion, off[welding].max()
 
 for motion, lag in found.values():
@@ -62,6 +87,10 @@ for motion, lag in found.values():
     assert lag < 1.01 * SPEED / 10.0  # an error fades as exp(-10 t)
     assert np.abs(fk(motion.q[-1])[:3, 3] - wanted[-1, :3, 3]).max() < 1e-4
 alone, beside = (motion for motion, _ in found.values())
+assert clearance(alone.q).min() < 0.0
+assert clearance(beside.q).min() > MARGIN - 5e-4
 assert arm.RateReason.AVOIDING not in alone.reason
 assert arm.RateReason.AVOIDING in beside.reason
-assert np.ptp(beside.q[:, -2]) > 2 * np.ptp(alone.q[:, -2])
+assert (np.ptp(beside.q[:, POSITIONER], axis=0)[1:] > [0.2, 0.05]).all()
+for page in sys.argv[1:]:
+    cell.export(page, motion=beside)
