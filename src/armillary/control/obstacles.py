@@ -219,7 +219,7 @@ class Obstacles:
         return count, found
 
     def _boxes(self, count: int) -> Array:
-        """Return half of the sides of boxes, and their rotations, shape (..., k, 12)."""
+        """Return half of the sides of boxes and their rotations, shape (..., k, 12)."""
         try:
             half = 0.5 * np.asarray(self.sizes, np.float64)
             R = np.asarray(self.rotations, np.float64)
