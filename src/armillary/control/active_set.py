@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from armillary.kernel.pipeline import Each, Stage, When, While, program
 from armillary.kernel.tables import Table
-from armillary.spatial.ldl import LDLFactor, inner
+from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Number
 from armillary.trace.functions import maximum, minimum, select, sqrt
 
@@ -30,7 +30,7 @@ TURNS: Final = 100
 BROKEN: Final = 1e-10
 """A constraint is broken that is missed by more [m/s or rad/s]."""
 
-DEPENDENT: Final = 1e-11
+DEPENDENT: Final = 1e-24
 """Part of the square of a normal that is outside of the others' span, at least."""
 
 FREE: Final = -1.0
@@ -285,17 +285,7 @@ def _turn(
     N = [list(row) for row in normals]
     n, u = list(normal), list(multipliers)
     held = [select(slot > FREE, 1.0, 0.0) for slot in slots]
-    gram = [[inner(N[i], N[k]) for k in range(i + 1)] for i in range(c)]
-    for i in range(c):
-        gram[i][i] = gram[i][i] * (1.0 + 1e-14) + (1.0 - held[i])
-    along = [inner(row, n) for row in N]
-    factor = LDLFactor.of(gram, TINY)
-    r = factor.solve(along)
-    z = [a - inner([row[i] for row in N], r) for i, a in enumerate(n)]
-    # Once more, since what is left of a sum of large terms has lost digits.
-    more = factor.solve([inner(row, z) for row in N])
-    z = [a - inner([row[i] for row in N], more) for i, a in enumerate(z)]
-    r = [a + b for a, b in zip(r, more, strict=True)]
+    z, r = _apart(N, held, n)
     outside, size = inner(z, z), inner(n, n)
     is_new = outside > DEPENDENT * size
     full = select(is_new, 0.0 - worst, FAR) / select(is_new, outside, 1.0)
@@ -345,6 +335,46 @@ def _turn(
         enters,
         going,
     )
+
+
+def _apart(
+    N: Sequence[Sequence[Number]], held: Sequence[Number], n: Sequence[Number]
+) -> tuple[list[Number], list[Number]]:
+    """Return the part of n outside of the span of held rows, and its parts along them.
+
+    These are r with n = N' r + z. Rows are made orthogonal one after another
+    (modified Gram-Schmidt): products of them would lose half of all digits.
+    """
+    Q: list[list[Number]] = []
+    R: list[list[Number]] = []
+    for row, counts in zip(N, held, strict=True):
+        left, parts = _orthogonal(Q, row)
+        length = sqrt(inner(left, left))
+        parts.append(counts / select(counts > 0.0, maximum(length, TINY), 1.0))
+        Q.append([parts[-1] * a for a in left])
+        R.append(parts)
+    z, along = _orthogonal(Q, n)
+    # Once more, since what is left of a sum of large terms has lost digits.
+    z, more = _orthogonal(Q, z)
+    r = [a + b for a, b in zip(along, more, strict=True)]
+    for i in reversed(range(len(r))):
+        r[i] = r[i] * R[i][i]
+        for k in range(i):
+            r[k] = r[k] - R[i][k] * r[i]
+    return z, r
+
+
+def _orthogonal(
+    Q: Sequence[Sequence[Number]], a: Sequence[Number]
+) -> tuple[list[Number], list[Number]]:
+    """Return what is left of a without its parts along unit vectors, and these."""
+    left: list[Number] = list(a)
+    parts: list[Number] = []
+    for q in Q:
+        along = inner(q, left)
+        left = [x - along * y for x, y in zip(left, q, strict=True)]
+        parts.append(along)
+    return left, parts
 
 
 def _end(factor: Any, w: Any, low: Any, high: Any, going: Any) -> Any:
