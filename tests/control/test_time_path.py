@@ -573,7 +573,11 @@ def test_fewer_joints(cell: arm.Cell):
         ({"velocity": np.ones(6)}, ShapeError, r"velocity is one number, or"),
         ({"acceleration": -1.0}, ModelError, "acceleration is negative or NaN"),
         ({"acceleration": np.nan}, ModelError, "acceleration is negative or NaN"),
-        ({"velocity": np.inf, "acceleration": np.inf}, ModelError, "neither"),
+        (
+            {"velocity": np.inf, "acceleration": np.inf},
+            ModelError,
+            "no limit of velocity",
+        ),
         ({"velocity": (np.ones(7), np.ones(7))}, ModelError, "wrong side of 0"),
         ({"velocity": (-np.ones(7), np.full(7, np.nan))}, ModelError, "or NaN"),
         ({"velocity": (-np.ones(7), np.ones(6))}, ShapeError, r"velocity\[1\] is"),

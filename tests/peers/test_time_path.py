@@ -9,6 +9,7 @@ import pytest
 from benchmarks.paths import random_paths, toppra_duration
 
 import armillary as arm
+from masses import with_inertias
 
 pytestmark = pytest.mark.peers
 
@@ -51,3 +52,25 @@ def test_durations_with_limits_of_both_directions(cell: arm.Cell):
         for k in range(len(paths))
     ]
     assert timed.duration == pytest.approx(theirs, rel=1e-6)
+
+
+def test_durations_within_torques():
+    cell = with_inertias(arm.example("ur5e_on_oval"), 1)
+    dynamics = cell.inverse_dynamics()
+    paths = 0.5 * random_paths(6, 5, 7)
+    still = np.zeros_like(paths)
+    held = np.abs(dynamics(paths, still, still)).max(axis=(0, 1))
+    limits = 3.0 * held + 5.0
+    timed = cell.time_path(paths, torque=limits, acceleration=np.inf, intervals=40)
+    theirs = [
+        toppra_duration(
+            paths[k],
+            timed.curve.at[k],
+            timed.parameter[k],
+            velocity=cell.velocity_limits,
+            torque=(dynamics, limits),
+        )
+        for k in range(len(paths))
+    ]
+    assert timed.success.all()
+    assert timed.duration == pytest.approx(theirs, rel=1e-5)

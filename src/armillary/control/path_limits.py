@@ -31,8 +31,16 @@ def velocity_limits(cell: Workcell, joints: Sequence[int], given: Any) -> Array:
     return limits_of("velocity", value, len(joints))
 
 
-def acceleration_limits(cell: Workcell, joints: Sequence[int], given: Any) -> Array:
+def acceleration_limits(
+    cell: Workcell, joints: Sequence[int], given: Any, *, is_needed: bool
+) -> Array:
     """Return limits of accelerations [m/s^2 or rad/s^2], shape (..., 2, n).
+
+    Args:
+        cell: Whose they are.
+        joints: Which of its joints.
+        given: As for `limits_of`, or None for those of the cell.
+        is_needed: Whether the cell must have one for each joint.
 
     Raises:
         ModelError: The model of a cell is asked, and does not limit a joint.
@@ -43,7 +51,7 @@ def acceleration_limits(cell: Workcell, joints: Sequence[int], given: Any) -> Ar
     endless = [
         cell.joint_names[k] for k, a in zip(joints, found, strict=True) if a == np.inf
     ]
-    if endless:
+    if endless and is_needed:
         raise ModelError(
             "These joints have no acceleration limit in the model, so give "
             f"acceleration=: {', '.join(endless)}."
@@ -51,7 +59,7 @@ def acceleration_limits(cell: Workcell, joints: Sequence[int], given: Any) -> Ar
     return limits_of("acceleration", found, len(joints))
 
 
-def limits_of(name: str, value: Any, joints: int) -> Array:
+def limits_of(name: str, value: Any, joints: int, *, has_zero: bool = True) -> Array:
     """Return the lower and upper limits of joints, shape (..., 2, n).
 
     Args:
@@ -59,21 +67,24 @@ def limits_of(name: str, value: Any, joints: int) -> Array:
         value: A number, or numbers of shape (..., n), the same in both directions; or a
             tuple of two arrays (..., n), the lower and the upper limits.
         joints: How many.
+        has_zero: Whether zero must be within.
 
     Raises:
         ShapeError: They do not fit.
-        ModelError: A limit is NaN, or zero is not within.
+        ModelError: A limit is NaN, zero is not within, or nothing is.
     """
     if is_pair(value):
         lower, upper = value
         low = _row(f"{name}[0]", lower, joints)
         high = _row(f"{name}[1]", upper, joints)
-        if not ((low <= 0.0).all() and (high >= 0.0).all()):
+        if has_zero and not ((low <= 0.0).all() and (high >= 0.0).all()):
             raise ModelError(
                 f"{name} as a pair has lower limits, none above 0, and upper limits, "
                 "none below 0; one is on the wrong side of 0, or NaN."
             )
         check_batches(**{f"{name}[0]": low.shape[:-1], f"{name}[1]": high.shape[:-1]})
+        if not (low <= high).all():
+            raise ModelError(f"A lower limit in {name} is above the upper one, or NaN.")
         return np.stack(np.broadcast_arrays(low, high), axis=-2)
     row = _row(name, value, joints)
     if not (row >= 0.0).all():
@@ -127,7 +138,7 @@ def check_limited(names: Sequence[str], *limits: Array) -> None:
     if free:
         listed = ", ".join(quote(names[k]) for k in free)
         raise ModelError(
-            f"These joints have neither a velocity nor an acceleration limit: {listed}."
+            f"These joints have no limit of velocity, acceleration or torque: {listed}."
         )
 
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.control.path_curve import PathCurve, natural_spline
-from armillary.control.path_kernels import LARGE, SMALL, entry, sweeps, whole_path
+from armillary.control.path_kernels import (
+    LARGE,
+    SMALL,
+    Size,
+    entry,
+    sweeps,
+    whole_path,
+)
 from armillary.control.path_limits import (
     acceleration_limits,
     check_batches,
@@ -18,9 +25,11 @@ from armillary.control.path_limits import (
     path_speed,
     velocity_limits,
 )
+from armillary.control.path_torques import PathTorques, path_torques, torque_limits
 from armillary.control.timed_path import PathReason, TimedPath
-from armillary.errors import ModelError, ShapeError, quote
+from armillary.errors import ModelError, ShapeError, StateError, quote
 from armillary.kinematics.kernels import Joints, selection_of
+from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
 
 __all__ = ["time_path"]
@@ -28,9 +37,18 @@ __all__ = ["time_path"]
 Array = npt.NDArray[np.float64]
 Batch = tuple[int, ...]
 
-STOPS, REPEATED, INVALID = map(  # quicker than members of an enumeration
-    int, (PathReason.STOPS, PathReason.REPEATED, PathReason.INVALID)
+STOPS, REPEATED, INVALID, OVERLOADED = map(  # quicker than an enumeration's members
+    int,
+    (
+        PathReason.STOPS,
+        PathReason.REPEATED,
+        PathReason.INVALID,
+        PathReason.OVERLOADED,
+    ),
 )
+
+FRICTION_TURNS = 2
+"""How often the path speeds are found again near which viscous friction is linear."""
 
 INTERVALS = 100
 """Intervals of a grid, where nothing is said."""
@@ -53,6 +71,42 @@ class Limits(NamedTuple):
 
     velocity: Array
     acceleration: Array
+
+
+class Grid(NamedTuple):
+    """The points at which limits hold.
+
+    Attributes:
+        curve: The paths.
+        size: Of the kernels.
+        per_knot: Intervals between two knots, of equal length.
+    """
+
+    curve: PathCurve
+    size: Size
+    per_knot: int
+
+
+class Load(NamedTuple):
+    """What torques depend on.
+
+    Attributes:
+        cell: What moves.
+        limits: Lower and upper ones [N m or N], shape (..., 2, n).
+        joints: As the caller gives them.
+        state: Whose attachments and moved bases count.
+    """
+
+    cell: Workcell
+    limits: Array
+    joints: Joints
+    state: State | None
+
+    def torques(self, grid: Array) -> PathTorques:
+        """Return torques along paths, see `path_torques`."""
+        return path_torques(
+            self.cell, grid, self.limits, joints=self.joints, state=self.state
+        )
 
 
 class Curves(NamedTuple):
@@ -80,7 +134,9 @@ def time_path(  # noqa: PLR0913
     intervals: int | None = None,
     start: npt.ArrayLike = 0.0,
     end: npt.ArrayLike = 0.0,
+    torque: npt.ArrayLike | Literal[True] | None = None,
     joints: Joints = None,
+    state: State | None = None,
 ) -> TimedPath:
     """Return the fastest motion along a path within limits of its joints.
 
@@ -92,8 +148,10 @@ def time_path(  # noqa: PLR0913
     Limits hold at the points of a grid, and everywhere on straight lines. Between
     points of a curved path they may be exceeded a little; `TimedPath.peaks` tells by
     how much. The motion is the fastest of those whose path acceleration is constant
-    between points. Positions are not compared with their limits, and torques are not
-    limited.
+    between points. Positions are not compared with their limits.
+
+    Torques are limited where `torque` is given. They are those of
+    `cell.inverse_dynamics`, also at both sides of all points of the grid.
 
     Args:
         cell: What moves.
@@ -114,7 +172,12 @@ def time_path(  # noqa: PLR0913
             waypoints, or a few more; by default 10, or as many more as make 100 in all.
         start: The path speed ds/dt at the start, a number or shape (...).
         end: The path speed at the end, likewise.
-        joints: Names of the n joints that q holds, in that order; by default all.
+        torque: The greatest torques or forces [N m or N], as for `velocity`, but that
+            zero need not be within; True for the effort limits of the cell. By default
+            there are none. Joints with a limit of torque need no other.
+        joints: Names of the n joints that q holds, in that order; by default all. For
+            torques the others are locked.
+        state: For torques, whose attachments and moved bases count.
 
     Returns:
         Times, and the motion at any instant, with a reason for each path of a batch
@@ -125,7 +188,8 @@ def time_path(  # noqa: PLR0913
         ShapeError: An array does not fit.
         ModelError: A limit or a path speed is negative or NaN, zero is not within
             limits, a joint has no limit, there are too few intervals, or derivatives
-            are given without `at`.
+            are given without `at`. With torques also what `inverse_dynamics` raises.
+        StateError: The state is not one of this cell, or is given without torques.
     """
     chosen = selection_of(cell, joints).inputs
     n = len(chosen)
@@ -140,22 +204,31 @@ def time_path(  # noqa: PLR0913
         )
     limits = Limits(
         velocity_limits(cell, chosen, velocity),
-        acceleration_limits(cell, chosen, acceleration),
+        acceleration_limits(cell, chosen, acceleration, is_needed=torque is None),
     )
-    check_limited([cell.joint_names[k] for k in chosen], *limits)
+    load = None
+    if torque is not None:
+        efforts = torque_limits(cell, chosen, torque)
+        load = Load(cell, efforts, joints, state)
+    elif state is not None:
+        raise StateError("state= counts for torques only: give torque=, too.")
+    every = limits if load is None else (*limits, load.limits)
+    check_limited([cell.joint_names[k] for k in chosen], *every)
     ends = path_speed("start", start), path_speed("end", end)
     check_batches(
         path=shape[:-2],
         velocity=limits[0].shape[:-2],
         acceleration=limits[1].shape[:-2],
+        torque=() if load is None else load.limits.shape[:-2],
         start=ends[0].shape,
         end=ends[1].shape,
     )
     count, per_knot = shape[-2] - 1, _intervals(intervals, shape[-2])
-    if derivatives is None and LARGE.holds(count, per_knot):
+    if derivatives is None and load is None and LARGE.holds(count, per_knot):
         s = None if at is None else _fitting("at", at, shape[:-1])
         return _whole(positions, s, per_knot, limits, ends)
-    return _by_pieces(_curves(positions, at, derivatives), per_knot, limits, ends)
+    curves = _curves(positions, at, derivatives)
+    return _by_pieces(curves, per_knot, limits, ends, load)
 
 
 def _whole(
@@ -185,12 +258,23 @@ def _whole(
 
 
 def _by_pieces(
-    curves: Curves, per_knot: int, limits: Limits, ends: tuple[Array, Array]
+    curves: Curves,
+    per_knot: int,
+    limits: Limits,
+    ends: tuple[Array, Array],
+    load: Load | None,
 ) -> TimedPath:
     """Return times of curves, found piece by piece."""
-    pieces = -(-per_knot // (LARGE.points - 1))
+    count = curves.curve.at.shape[-1] - 1
+    small = load is not None or SMALL.holds(count, per_knot)
+    size = SMALL if small else LARGE
+    pieces = -(-per_knot // (size.points - 1))
     curve = curves.curve.refined(pieces) if pieces > 1 else curves.curve
-    time, speed, fault = _swept(curve, -(-per_knot // pieces), limits, ends)
+    grid = Grid(curve, size, -(-per_knot // pieces))
+    if load is None:
+        time, speed, fault = _swept(grid, limits, ends)
+    else:
+        time, speed, fault = _loaded(grid, limits, ends, load)
     is_sound = curves.reason == 0
     reason = np.where(is_sound & ~curves.still, fault, curves.reason)
     still = np.broadcast_to(curves.still, reason.shape)
@@ -220,34 +304,54 @@ def _timed(
     return TimedPath(time[..., -1], time, speed, reason, curve)
 
 
+def _loaded(
+    grid: Grid, limits: Limits, ends: tuple[Array, Array], load: Load
+) -> tuple[Array, Array, Array]:
+    """Return the same as `_swept` with limits of torques."""
+    torques = load.torques(grid.curve.refined(grid.per_knot).knots)
+    found = _swept(grid, limits, ends, torques.rows())
+    if torques.has_viscous:
+        for _ in range(FRICTION_TURNS):
+            found = _swept(grid, limits, ends, torques.rows(found[1]))
+    time, speed, fault = found
+    return time, speed, np.where((fault > 0) & torques.overloaded, OVERLOADED, fault)
+
+
 def _swept(
-    curve: PathCurve, per_knot: int, limits: Limits, ends: tuple[Array, Array]
+    grid: Grid, limits: Limits, ends: tuple[Array, Array], rows: Array | None = None
 ) -> tuple[Array, Array, Array]:
     """Return times and path speeds at the points of a grid, and what is wrong.
 
     Args:
-        curve: The paths.
-        per_knot: Intervals of the grid between two knots.
+        grid: Of the paths.
         limits: Of rates and accelerations.
         ends: Path speeds at the start and at the end.
+        rows: Further rows at each point, shape (..., g, r, 4).
     """
+    curve, size, per_knot = grid
     n, count = curve.knots.shape[-1], curve.at.shape[-1] - 1
-    size = SMALL if SMALL.holds(count, per_knot) else LARGE
+    others = 0 if rows is None else rows.shape[-2]
     longest = min(size.knots - 1, (size.points - 1) // per_knot)
-    pieces: list[tuple[int, Array, Array]] = []
+    pieces: list[tuple[int, tuple[Array, Array], tuple[Array, ...]]] = []
     for first in range(0, count, longest):
         long = min(longest, count - first)
         at = np.zeros((*curve.at.shape[:-1], size.knots))
         knots = np.zeros((*at.shape, 3, n))
         at[..., : long + 1] = curve.at[..., first : first + long + 1]
         knots[..., : long + 1, :, :] = curve.knots[..., first : first + long + 1, :, :]
-        pieces.append((long, at, knots))
+        more: tuple[Array, ...] = ()
+        if rows is not None:
+            begin, points = first * per_knot, long * per_knot + 1
+            part = np.zeros((*rows.shape[:-3], size.points, others, 4))
+            part[..., :points, :, :] = rows[..., begin : begin + points, :, :]
+            more = (part,)
+        pieces.append((long, (at, knots), more))
 
     lo = hi = ends[1] * ends[1]
     bounds: list[tuple[Array, ...]] = []
-    for long, at, knots in reversed(pieces):
-        kernel = sweeps(n, size, long, per_knot).backward
-        lows, highs = kernel(at, knots, *limits, lo, hi)
+    for long, part, more in reversed(pieces):
+        kernel = sweeps(n, size, long, per_knot, others).backward
+        lows, highs = kernel(*part, *limits, *more, lo, hi)
         bounds.append((lows, highs))
         lo, hi = lows[..., 0], highs[..., 0]
 
@@ -255,9 +359,9 @@ def _swept(
     time: Array = np.zeros_like(x)
     times: list[Array] = []
     speeds: list[Array] = []
-    for (long, at, knots), within in zip(pieces, reversed(bounds), strict=True):
-        kernel = sweeps(n, size, long, per_knot).forward
-        parts = kernel(at, knots, limits[1], *within, x, time)
+    for (long, part, more), within in zip(pieces, reversed(bounds), strict=True):
+        kernel = sweeps(n, size, long, per_knot, others).forward
+        parts = kernel(*part, limits[1], *more, *within, x, time)
         first, last = min(1, len(times)), long * per_knot
         x, time, _ = (part[..., last] for part in parts)
         times.append(parts[1][..., first : last + 1])

@@ -42,6 +42,7 @@ class PathReason(Ending):
     STOPS = 3, "stopped: limits leave no speed at a point"
     REPEATED = 4, "a waypoint is repeated, or parameters do not ascend"
     INVALID = 5, "not finite"
+    OVERLOADED = 6, "a limit of torque is too low to rest at a point"
 
 
 class Samples(NamedTuple):
