@@ -16,10 +16,13 @@ from armillary.cli.ik_query import Query, QueryResult
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
 from armillary.cli.options import (
+    add_axes,
     add_frame_pair,
     add_json,
     add_out,
     add_state,
+    chosen_axes,
+    chosen_names,
     chosen_state,
     whole_number,
 )
@@ -62,23 +65,9 @@ def add(verbs: Any) -> None:
     targets.add_argument("--pose", metavar="X,Y,Z,...", help="one pose")
     targets.add_argument("--poses", metavar="FILE", help="poses, CSV or NPY")
     parser.add_argument(
-        "--joints", metavar="A,B,...", type=_names, help="which joints may move"
+        "--joints", metavar="A,B,...", type=chosen_names, help="which joints may move"
     )
-    parser.add_argument(
-        "--position", metavar="XYZ", default="xyz", help="which of x, y, z count; none"
-    )
-    parser.add_argument(
-        "--rotation",
-        metavar="XYZ",
-        default="xyz",
-        help="rotations about which axes count: xy leaves the tool free to spin; none",
-    )
-    parser.add_argument(
-        "--axes",
-        choices=["target", "relative_to"],
-        default="target",
-        help="whose axes these are",
-    )
+    add_axes(parser)
     parser.add_argument(
         "--near", metavar="Q1,Q2,...", help="positions of the joints to stay near"
     )
@@ -163,8 +152,8 @@ def _query(options: argparse.Namespace) -> Query:
     if options.avoid is not None:
         avoid = cell.collision(state, margin=options.avoid)
     ik = device.ik(
-        position=_axes(options.position),
-        rotation=_axes(options.rotation),
+        position=chosen_axes(options.position),
+        rotation=chosen_axes(options.rotation),
         axes=options.axes,
         avoid=avoid,
     )
@@ -359,11 +348,3 @@ def _print_answers(first: int, q: Array) -> None:
         for row in answers:
             if all(map(np.isfinite, row)):
                 print(f"{k},{comma_separated(row)}")
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _axes(text: str) -> str:
-    return "" if text == "none" else text

@@ -60,6 +60,35 @@ def chosen_frame(cell: Cell, options: argparse.Namespace) -> str:
     return last_link(cell.manipulators[-1])
 
 
+def add_axes(parser: argparse.ArgumentParser) -> None:
+    """Add `--position`, `--rotation`, `--axes`: which coordinates of a pose count."""
+    parser.add_argument(
+        "--position", metavar="XYZ", default="xyz", help="which of x, y, z count; none"
+    )
+    parser.add_argument(
+        "--rotation",
+        metavar="XYZ",
+        default="xyz",
+        help="rotations about which axes count: xy leaves the tool free to spin; none",
+    )
+    parser.add_argument(
+        "--axes",
+        choices=["target", "relative_to"],
+        default="target",
+        help="whose axes these are",
+    )
+
+
+def chosen_axes(text: str) -> str:
+    """Return the axes that `--position` or `--rotation` name."""
+    return "" if text == "none" else text
+
+
+def chosen_names(text: str) -> list[str]:
+    """Return names that are separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def add_state(parser: argparse.ArgumentParser) -> Any:
     """Add the options that give a state; return the group of those that give q."""
     parser.add_argument(

@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import json
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
+from armillary.cell.cell import Cell
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
-from armillary.cli.options import add_frame_pair, add_out, add_state, chosen_state
+from armillary.cli.options import (
+    add_axes,
+    add_frame_pair,
+    add_json,
+    add_out,
+    add_state,
+    chosen_axes,
+    chosen_names,
+    chosen_state,
+)
 from armillary.cli.result_file import result_file
+from armillary.cli.table import finite
 from armillary.cli.targets import FORMS, open_targets
+from armillary.cli.vectors import open_vectors
+from armillary.collision.check import CollisionCheck
 from armillary.control import tasks
-from armillary.errors import ShapeError
+from armillary.control.controller import CONFLICTS
+from armillary.control.obstacles import Obstacles
+from armillary.control.simulation import ControlledMotion
+from armillary.errors import ModelError, ShapeError
 from armillary.ik.reason import RateReason
+from armillary.kinematics.state import State
+from armillary.model.display import plural
+
+Array = npt.NDArray[np.float64]
 
 DONE, VOID = 0, 1
 BROKEN = (
@@ -23,6 +45,8 @@ BROKEN = (
     RateReason.PUSHED,
     RateReason.BRAKING,
 )
+CAPSULE: Final = 7
+"""Numbers of a capsule: both ends and the radius [m]."""
 DESCRIPTION = f"""\
 Follow the poses of a file with a frame, one for each step of a controller, from the
 state on: within the limits of positions, rates and accelerations, and with --avoid with
@@ -44,10 +68,26 @@ def add(verbs: Any) -> None:
         "--targets", metavar="FILE", required=True, help="poses, CSV or NPY"
     )
     parser.add_argument(
+        "--joints", metavar="A,B,...", type=chosen_names, help="which joints may move"
+    )
+    add_axes(parser)
+    parser.add_argument(
         "--avoid",
         metavar="M",
         type=float,
         help="keep links farther apart than this [m]",
+    )
+    parser.add_argument(
+        "--obstacles",
+        metavar="FILE",
+        help="capsules that --avoid is about, too: x,y,z of both ends and the radius "
+        "[m]; CSV or NPY, (k, 7), or (steps, k, 7) where they move",
+    )
+    parser.add_argument(
+        "--conflict",
+        choices=CONFLICTS,
+        default=CONFLICTS[0],
+        help="whether motion bends around what is in the way, or slows down; bend",
     )
     parser.add_argument(
         "--rate", metavar="HZ", type=float, default=1000.0, help="steps a second; 1000"
@@ -59,37 +99,153 @@ def add(verbs: Any) -> None:
         help="of all joints [m/s^2 or rad/s^2]; else that of the model",
     )
     add_state(parser)
+    add_json(parser)
     add_out(parser, "Q.npy", "joint positions")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Follow and write; return an exit code: whether all bounds were kept."""
+    if options.obstacles is not None and options.avoid is None:
+        raise ModelError(
+            "--obstacles are avoided at the distance of --avoid: add --avoid 0.01."
+        )
     cell = open_cell(options)
     state = chosen_state(cell, options)
     avoid = None
     if options.avoid is not None:
         avoid = cell.collision(state, margin=options.avoid)
+    poses = _poses(options)
     control = cell.controller(
-        [tasks.Frame(options.frame, options.relative_to), tasks.Posture()],
+        [_task(options), tasks.Posture()],
         avoid=avoid,
         acceleration=options.acceleration,
+        conflict=options.conflict,
         rate=options.rate,
+        joints=options.joints,
         state=state,
     )
-    with open_targets(options.targets, degrees=options.degrees) as targets:
+    obstacles = None
+    if options.obstacles is not None:
+        obstacles = _obstacles(options.obstacles, len(poses), options.rate)
+    motion = control.simulate(state.q, [poses, None], len(poses), obstacles=obstacles)
+    if options.out is not None:
+        _write(cell, motion, options)
+    off = _off(cell, state, options, motion, poses[-1])
+    if options.json:
+        print(json.dumps(_object(cell, options, motion, off)))
+    else:
+        _print(motion, avoid, off)
+    return VOID if np.isin(motion.reason, BROKEN).any() else DONE
+
+
+def _task(options: argparse.Namespace) -> tasks.Frame:
+    position, rotation = map(chosen_axes, (options.position, options.rotation))
+    is_whole = position == rotation == "xyz"
+    return tasks.Frame(
+        options.frame,
+        options.relative_to,
+        position=position,
+        rotation=rotation,
+        axes=options.frame if options.axes == "target" and not is_whole else None,
+    )
+
+
+def _poses(options: argparse.Namespace) -> Array:
+    """Return the poses to follow, shape (steps, 4, 4)."""
+    with open_targets(
+        options.targets,
+        degrees=options.degrees,
+        position_only=not chosen_axes(options.rotation),
+    ) as targets:
         poses = np.concatenate([np.empty((0, 4, 4)), *(X for X, _ in targets.chunks)])
     if not len(poses):
         raise ShapeError(f"{options.targets}: there are no poses to follow.")
-    motion = control.simulate(state.q, [poses, None], len(poses))
-    if options.out is not None:
-        names = cell.joint_names
-        factors = si_factors(cell.workcell, names) if options.degrees else 1.0
-        q = motion.q[1:]
-        with result_file(options.out, q.shape[:1], q.shape[1:], names=names) as append:
-            append(q / factors)
+    return poses
+
+
+def _obstacles(path: str, steps: int, rate: float) -> Obstacles:
+    """Return the capsules of a file, with the velocities of those that move.
+
+    Raises:
+        ShapeError: It holds something else.
+    """
+    with open_vectors(path) as vectors:
+        rows = np.concatenate([np.atleast_2d(each) for each, _ in vectors.chunks])
+        batch = vectors.batch
+    if rows.shape[1] != CAPSULE or vectors.names is not None:
+        raise ShapeError(
+            f"{path}: a capsule is 7 numbers, x,y,z of both ends and the radius [m], "
+            f"without a line of names; here are {rows.shape[1]}."
+        )
+    shape = (len(rows),) if batch is None or len(batch) < 2 else batch
+    if len(shape) > 2 or (len(shape) == 2 and shape[0] != steps):
+        raise ShapeError(
+            f"{path}: capsules have the shape (k, 7), or ({steps}, k, 7) for {steps} "
+            f"poses; not {(*shape, CAPSULE)}."
+        )
+    numbers = np.asarray(rows, np.float64).reshape(*shape, CAPSULE)
+    ends = numbers[..., :6].reshape(*shape, 2, 3)
+    if len(shape) == 1 or steps == 1:
+        return Obstacles(ends, numbers[..., 6])
+    velocities = rate * np.diff(ends.mean(axis=-2), axis=0, append=ends.mean(-2)[-1:])
+    return Obstacles(ends, numbers[..., 6], velocities)
+
+
+def _write(cell: Cell, motion: ControlledMotion, options: argparse.Namespace) -> None:
+    names = cell.joint_names
+    factors = si_factors(cell.workcell, names) if options.degrees else 1.0
+    q = motion.q[1:]
+    with result_file(options.out, q.shape[:1], q.shape[1:], names=names) as append:
+        append(q / factors)
+
+
+def _off(
+    cell: Cell,
+    state: State,
+    options: argparse.Namespace,
+    motion: ControlledMotion,
+    target: Array,
+) -> float:
+    """Return how far the position of the frame is from the last target [m]."""
+    position = chosen_axes(options.position)
+    fk = cell.fk(options.frame, relative_to=options.relative_to, state=state)
+    X = fk(motion.q[-1])
+    error = X[:3, 3] - target[:3, 3]
+    if options.axes == "target":
+        error = X[:3, :3].T @ error
+    return float(np.linalg.norm(error[["xyz".index(each) for each in position]]))
+
+
+def _print(motion: ControlledMotion, avoid: CollisionCheck | None, off: float) -> None:
     for reason, count in motion.summary().items():
-        print(f"{count:8} {RateReason[reason].sentence}")
+        first = int(np.argmax(motion.reason == RateReason[reason]))
+        print(f"{count:8} {RateReason[reason].sentence}; first in step {first}")
+    print(f"{off:.6f} m from the last pose after {plural(len(motion.reason), 'step')}")
     if avoid is not None:
         print(f"least distance {motion.distance.min():.6f} m")
-    return VOID if np.isin(motion.reason, BROKEN).any() else DONE
+
+
+def _object(
+    cell: Cell, options: argparse.Namespace, motion: ControlledMotion, off: float
+) -> dict[str, Any]:
+    """Return what is printed as JSON; null stands for what is not known."""
+    changes = np.flatnonzero(np.diff(motion.reason, prepend=-1))
+    return {
+        "cell": cell.name,
+        "frame": cell.workcell.qualified(options.frame),
+        "relative_to": options.relative_to,
+        "steps": len(motion.reason),
+        "reasons": motion.summary(),
+        "least_distance": finite([float(motion.distance.min())])[0],
+        "off": finite([off])[0],
+        "changes": [
+            {
+                "step": k,
+                "time": float(motion.time[k]),
+                "reason": RateReason(int(motion.reason[k])).name,
+                "active": list(active),
+            }
+            for k, active in zip(changes.tolist(), motion.active[changes], strict=True)
+        ],
+    }
