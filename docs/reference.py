@@ -18,6 +18,7 @@ REFERENCE: Final[dict[str, tuple[str, ...] | None]] = {
     "armillary.cell.device": ("Device",),
     "armillary.cell.differential_drive": ("DifferentialDrive",),
     "armillary.collision.check": ("CollisionCheck", "Contact"),
+    "armillary.control.joint_motion": ("JointMotion",),
     "armillary.control.timed_path": ("PathReason", "Peaks", "Samples", "TimedPath"),
     "armillary.dynamics.trajectory": ("Trajectory",),
     "armillary.formats.diagnostic": ("Diagnostic", "Report", "Severity"),

@@ -15,7 +15,7 @@ from armillary.control.path_curve import PathCurve
 from armillary.errors import ModelError, ShapeError, StateError, quote
 from armillary.kinematics.ending import Ending
 
-__all__ = ["PathReason", "Peaks", "Samples", "TimedPath"]
+__all__ = ["PathReason", "Peaks", "Samples", "TimedPath", "sample_times"]
 
 Array = npt.NDArray[np.float64]
 
@@ -71,6 +71,18 @@ class Peaks(NamedTuple):
 
     velocity: Array
     acceleration: Array
+
+
+def sample_times(duration: float, rate: float) -> Array:
+    """Return instants at a constant rate, and the end [s].
+
+    Raises:
+        ModelError: The rate is not above 0.
+    """
+    if not 0.0 < rate < math.inf:
+        raise ModelError(f"The rate must be a number above 0, not {rate!r}.")
+    count = math.ceil(duration * rate * (1.0 - 1e-12))
+    return np.append(np.arange(count) / rate, duration)
 
 
 @final
@@ -169,12 +181,8 @@ class TimedPath:
             ModelError: The rate is not above 0.
             StateError: There is no such row, or its path has no times.
         """
-        if not 0.0 < rate < math.inf:
-            raise ModelError(f"The rate must be a number above 0, not {rate!r}.")
         place = self._place(row)
-        duration = float(self.duration[place])
-        count = math.ceil(duration * rate * (1.0 - 1e-12))
-        times = np.append(np.arange(count) / rate, duration)
+        times = sample_times(float(self.duration[place]), rate)
         return self._row(place).at(times)
 
     def peaks(self) -> Peaks:

@@ -1,0 +1,284 @@
+"""The question how fast joints get to positions within limits of their jerk."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.control.joint_motion import JointMotion
+from armillary.control.path_limits import (
+    acceleration_limits,
+    limits_of,
+    numbers_of,
+    velocity_limits,
+)
+from armillary.errors import ModelError, ShapeError, quote
+from armillary.kinematics.kernels import Joints, selection_of
+from armillary.model.workcell import Workcell
+
+__all__ = ["point_to_point"]
+
+Array = npt.NDArray[np.float64]
+
+ROUNDING = 1e-9
+"""By how much, relative to itself, what is asked at the end may be above it."""
+
+
+SHORTEST = 1e-9
+"""How long a part is at least, in parts of the whole."""
+
+
+class Ends(NamedTuple):
+    """Where a motion begins or ends, shape (n,) each."""
+
+    q: Array
+    qd: Array
+    qdd: Array
+
+
+def point_to_point(  # noqa: PLR0913
+    cell: Workcell,
+    q0: npt.ArrayLike,
+    q1: npt.ArrayLike,
+    *,
+    jerk: npt.ArrayLike,
+    velocity: npt.ArrayLike | None = None,
+    acceleration: npt.ArrayLike | None = None,
+    qd0: npt.ArrayLike = 0.0,
+    qd1: npt.ArrayLike = 0.0,
+    qdd0: npt.ArrayLike = 0.0,
+    qdd1: npt.ArrayLike = 0.0,
+    duration: float = 0.0,
+    straight: bool = False,
+    joints: Joints = None,
+) -> JointMotion:
+    """Return the fastest motion to joint positions within limits of their jerk.
+
+    Joints move independently, and arrive together. Positions on the way are not
+    compared with their limits. It is computed by Ruckig (`pip install
+    armillary[ruckig]`; Berscheid and Kroeger, "Jerk-limited real-time trajectory
+    generation with arbitrary target states", Robotics: Science and Systems 2021).
+
+    Args:
+        cell: What moves.
+        q0: Joint positions at the start [m or rad], shape (n,).
+        q1: Joint positions at the end, likewise.
+        jerk: Greatest changes of accelerations [m/s^3 or rad/s^3], shape () or (n,).
+        velocity: Greatest rates [m/s or rad/s], shape () or (n,); by default those of
+            the cell. Where both directions differ, a tuple of two arrays (n,): lower
+            and upper limits.
+        acceleration: Greatest accelerations [m/s^2 or rad/s^2], likewise. By default
+            those of the cell, which must then have one for each joint.
+        qd0: Rates at the start [m/s or rad/s], shape () or (n,). Where they exceed
+            limits they are brought within them first.
+        qd1: Rates at the end, likewise, but within limits.
+        qdd0: Accelerations at the start [m/s^2 or rad/s^2], as `qd0`.
+        qdd1: Accelerations at the end, as `qd1`.
+        duration: How long it takes at least [s].
+        straight: Whether joints move in proportion to each other, along the straight
+            line between both positions. Both ends must then be at rest.
+        joints: Names of the n joints that q0 holds, in that order; by default all.
+
+    Returns:
+        The motion, in parts of constant jerk.
+
+    Raises:
+        UnknownName: A joint does not exist.
+        ShapeError: An array does not fit.
+        ModelError: Ruckig is not installed or finds no motion; a number is not finite
+            or a limit NaN or negative; a joint has no limit, or one of 0 and must move;
+            what is asked at the end is beyond a limit; or a straight line does not
+            begin or end at rest.
+    """
+    chosen = selection_of(cell, joints).inputs
+    names = [cell.joint_names[k] for k in chosen]
+    n = len(names)
+    first = Ends(
+        *(_row(*each, n) for each in (("q0", q0), ("qd0", qd0), ("qdd0", qdd0)))
+    )
+    last = Ends(
+        *(_row(*each, n) for each in (("q1", q1), ("qd1", qd1), ("qdd1", qdd1)))
+    )
+    limits = {
+        "velocity": velocity_limits(cell, chosen, velocity),
+        "acceleration": acceleration_limits(cell, chosen, acceleration, is_needed=True),
+        "jerk": limits_of("jerk", jerk, n),
+    }
+    for name, limit in limits.items():
+        if limit.ndim != 2:
+            raise ShapeError(
+                f"A motion has one {name} limit for each joint, of shape ({n},); rows "
+                "for several motions were given."
+            )
+    if not 0.0 <= duration < np.inf:
+        raise ModelError(
+            f"duration is {quote(duration)}; it must be a finite number, at least 0."
+        )
+    moving = np.any([first.q != last.q, *map(np.abs, (*first[1:], *last[1:]))], axis=0)
+    _check(names, moving, last, limits)
+    if straight and any(part.any() for part in (*first[1:], *last[1:])):
+        raise ModelError(
+            "A straight line begins and ends at rest: leave out straight=True, or the "
+            "rates and accelerations at both ends."
+        )
+    if straight and moving.any():
+        return _line(first.q, last.q - first.q, limits, float(duration))
+    return _motion(_Given(first, last, limits, float(duration)), moving)
+
+
+def _line(
+    q0: Array, way: Array, limits: dict[str, Array], duration: float
+) -> JointMotion:
+    """Return the motion along a line, as that of the share of the way."""
+    goes = way != 0.0
+    within: dict[str, Array] = {}
+    for name, limit in limits.items():
+        shares = np.sort(limit[:, goes] / way[goes], axis=0)
+        within[name] = np.array([[shares[0].max()], [shares[1].min()]])
+    zero, one = np.zeros(1), np.ones(1)
+    given = _Given(Ends(zero, zero, zero), Ends(one, zero, zero), within, duration)
+    time, share, *others = astuple(_motion(given, one > 0.0))
+    return _read_only(time, q0 + share * way, *(part * way for part in others))
+
+
+def _row(name: str, value: Any, joints: int) -> Array:
+    """Return numbers of joints, shape (n,).
+
+    Raises:
+        ShapeError: They do not fit.
+        ModelError: One is not finite.
+    """
+    array = numbers_of(name, value)
+    if array.ndim == 0 and not name.startswith("q0") and not name.startswith("q1"):
+        array = np.full(joints, array)
+    if array.shape != (joints,):
+        raise ShapeError(
+            f"{name} has the shape ({joints},), a number for each joint; an array of "
+            f"shape {array.shape} was given."
+        )
+    if not np.isfinite(array).all():
+        raise ModelError(f"A number in {name} is not finite.")
+    return array
+
+
+def _check(
+    names: list[str],
+    moving: npt.NDArray[np.bool_],
+    last: Ends,
+    limits: dict[str, Array],
+) -> None:
+    """Refuse limits within which the end cannot be reached.
+
+    Raises:
+        ModelError: They are such.
+    """
+    for name, (lower, upper) in limits.items():
+        for k in np.flatnonzero(moving & ((lower == 0.0) | (upper == 0.0))):
+            raise ModelError(f"{quote(names[k])} must move, but its {name} limit is 0.")
+    acceleration, jerk = limits["acceleration"], limits["jerk"]
+    for k in np.flatnonzero(np.isinf(acceleration).any(0) & np.isinf(jerk).any(0)):
+        raise ModelError(
+            f"{quote(names[k])} has neither an acceleration nor a jerk limit."
+        )
+    for name, value in (("velocity", last.qd), ("acceleration", last.qdd)):
+        lower, upper = limits[name]
+        slack: Array = ROUNDING * np.abs(value)
+        for k in np.flatnonzero((value < lower - slack) | (value > upper + slack)):
+            raise ModelError(
+                f"At the end {quote(names[k])} is to have the {name} {value[k]:g}, "
+                f"which is not within its limits {lower[k]:g} to {upper[k]:g}."
+            )
+
+
+class _Given(NamedTuple):
+    """What Ruckig is asked."""
+
+    first: Ends
+    last: Ends
+    limits: dict[str, Array]
+    duration: float
+
+
+def _motion(given: _Given, moving: npt.NDArray[np.bool_]) -> JointMotion:
+    """Return the motion that Ruckig finds; joints that rest may have limits of 0.
+
+    Raises:
+        ModelError: There is none, or Ruckig is not installed.
+    """
+    try:
+        ruckig: Any = import_module("ruckig")
+    except ImportError as error:
+        raise ModelError(
+            "Motions of limited jerk are computed by Ruckig, which is not "
+            "installed. Install it: pip install armillary[ruckig]. Or follow the "
+            "line with cell.time_path, whose jerk is not limited."
+        ) from error
+    n = len(moving)
+    asked = ruckig.InputParameter(n)
+    velocity, acceleration, jerk = (
+        np.where(moving, limit, [[-1.0], [1.0]]) for limit in given.limits.values()
+    )
+    asked.current_position, asked.current_velocity, asked.current_acceleration = (
+        part.tolist() for part in given.first
+    )
+    asked.target_position = given.last.q.tolist()
+    asked.target_velocity = np.clip(given.last.qd, *velocity).tolist()
+    asked.target_acceleration = np.clip(given.last.qdd, *acceleration).tolist()
+    asked.min_velocity, asked.max_velocity = velocity.tolist()
+    asked.min_acceleration, asked.max_acceleration = acceleration.tolist()
+    asked.max_jerk = np.minimum(-jerk[0], jerk[1]).tolist()
+    asked.minimum_duration = given.duration
+    found = ruckig.Trajectory(n)
+    try:
+        result = ruckig.Ruckig(n).calculate(asked, found)
+    except ruckig.RuckigError as error:
+        raise ModelError(f"Ruckig finds no motion: {_sentence(error)}.") from error
+    if result not in {ruckig.Result.Working, ruckig.Result.Finished}:
+        raise ModelError(f"Ruckig finds no motion: {result.name}.")
+    return _parts(found)
+
+
+def _sentence(error: Exception) -> str:
+    """Return what an error of Ruckig says, on one line and without its numbers."""
+    text = str(error).replace("[ruckig]", "").strip()
+    return text.partition("\n")[0].rstrip(": .") or "no reason is given"
+
+
+def _parts(found: Any) -> JointMotion:
+    """Return a trajectory of Ruckig in parts of constant jerk."""
+    end = float(found.duration)
+    times = {0.0, end}
+    for profile in found.profiles[0]:
+        parts = *profile.brake.t, *profile.t, *profile.accel.t
+        times.update(np.minimum(np.cumsum(parts), end).tolist())
+    # Rounding makes parts of nearly no length.
+    kept = [t for t in sorted(times) if t > SHORTEST * end and t < end * (1 - SHORTEST)]
+    every = np.array([0.0, *kept, end])
+    is_long = np.diff(every[:-1], prepend=-end) > SHORTEST * end
+    time = np.array([*every[:-1][is_long], end]) if end > 0.0 else np.zeros(2)
+    long = np.diff(time)
+    ends = [found.at_time(t) for t in time]
+    # Accelerations may jump, so they are taken inside of parts.
+    early, late = (
+        np.array([found.at_time(t)[2] for t in time[:-1] + part * long])
+        for part in (0.25, 0.75)
+    )
+    jerk = (late - early) / np.where(long > 0.0, 0.5 * long, 1.0)[:, None]
+    arrays = (
+        time,
+        np.array([each[0] for each in ends]),
+        np.array([each[1] for each in ends]),
+        early - 0.25 * long[:, None] * jerk,
+        jerk,
+    )
+    return _read_only(*arrays)
+
+
+def _read_only(*arrays: Array) -> JointMotion:
+    for array in arrays:
+        array.flags.writeable = False
+    return JointMotion(*arrays)
