@@ -22,7 +22,7 @@ from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Number
 from armillary.trace.functions import maximum, minimum, select, sqrt
 
-__all__ = ["BOUND", "FREE", "active_set_stages", "first_of", "packed"]
+__all__ = ["BOUND", "FREE", "OTHER", "active_set_stages", "first_of", "packed"]
 
 TURNS: Final = 100
 """Most constraints that are added or dropped."""
@@ -38,7 +38,10 @@ FREE: Final = -1.0
 
 BOUND: Final = 1e6
 """Numbers of bounds: this, and 2 k for the lower one of rate k, 2 k + 1 for the upper.
-Other constraints have the numbers of their rows."""
+Rows have numbers of their own."""
+
+OTHER: Final = 2e6
+"""Numbers of rows that are not of pairs: this, and more."""
 
 FAR: Final = 1e30
 TINY: Final = 1e-300

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from armillary.collision.check import CollisionCheck
 from armillary.collision.check_stages import CENTRES
 from armillary.collision.tested_shapes import solids_of
+from armillary.control.active_set import OTHER
 from armillary.control.approach_stages import approach_stages
 from armillary.control.obstacles import OBSTACLE, rod_around
 from armillary.errors import ModelError
@@ -27,7 +28,7 @@ from armillary.kinematics.moving_twists import TWISTS, MovingTwists
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
 from armillary.trace import Port
 
-__all__ = ["OBSTACLES", "Approach"]
+__all__ = ["NEARS", "OBSTACLES", "ROWS", "Approach"]
 
 Array = npt.NDArray[np.float64]
 
@@ -52,12 +53,14 @@ class Approach:
         check: The pairs of links, and where their shapes are.
         slots: How many obstacles a step can be given.
         width: How many numbers each has, those of capsules or of boxes.
+        others: For how many rows that are not of pairs there is room, behind those.
     """
 
     twists: MovingTwists
     check: CollisionCheck | None
     slots: int
     width: int = OBSTACLE
+    others: int = 0
 
     # what is compiled
 
@@ -71,8 +74,8 @@ class Approach:
         return room
 
     @property
-    def row_room(self) -> int:
-        """Return for how many rows there is room."""
+    def pair_room(self) -> int:
+        """Return for how many rows of pairs there is room."""
         return self.room * (1 + self.slots)
 
     @property
@@ -84,7 +87,8 @@ class Approach:
     def blank(self) -> tuple[Port, ...]:
         """Return columns that are written before they are read."""
         c = len(self.twists.joints)
-        found = [Port(ROWS, (self.row_room, c + 3)), Port(NEARS, (self.row_room, 1))]
+        room = self.pair_room + self.others
+        found = [Port(ROWS, (room, c + 3)), Port(NEARS, (room, 1))]
         if self.check is not None:
             found.append(Port(CENTRES, (self.room, 3)))
         return tuple(found)
@@ -273,10 +277,12 @@ class Approach:
                 "meeting_number": np.array(at, np.float64),
             }
             numbers += at
+        others = np.arange(self.others)
+        rows = np.array([*numbers, *(self.pair_room + others)], np.int64)
         found["rows"] = {
-            "row": np.array(numbers, np.int64),
-            "is_near": np.array(numbers, np.int64),
-            "row_number": np.array(numbers, np.float64),
+            "row": rows,
+            "is_near": rows,
+            "row_number": np.array([*numbers, *(OTHER + others)], np.float64),
         }
         return found, callees
 

@@ -26,6 +26,7 @@ from armillary.control.step_kernel import StepKernels
 from armillary.control.task_parts import TaskStages
 from armillary.control.task_stages import task_records, task_stages
 from armillary.control.tasks import Posture, Task
+from armillary.control.torque_limits import TorqueLimits
 from armillary.errors import ModelError, ShapeError, printable, unknown
 from armillary.ik.avoidance import check_of_same
 from armillary.kernel import Kernel
@@ -53,6 +54,7 @@ class Options(NamedTuple):
     limits: bool
     velocity: Any
     acceleration: Any
+    torque: Any
     conflict: str
     rate: float
     approach: float
@@ -113,7 +115,18 @@ def controller_of(
         twists=twists,
         stages=stages,
         is_single=several is None,
+        torques=_torque_limits(cell, options.torque, twists, bound),
     )
+
+
+def _torque_limits(
+    cell: Workcell, given: Any, twists: MovingTwists, state: State
+) -> TorqueLimits | None:
+    if given is None or given is False:
+        return None
+    default = cell.effort_limits
+    limits = _per_joint(cell, "torque", None if given is True else given, default)
+    return TorqueLimits.of(twists, state, limits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +228,7 @@ class Controller:
     twists: MovingTwists
     stages: tuple[TaskStages, ...]
     is_single: bool
+    torques: TorqueLimits | None = None
 
     def __repr__(self) -> str:
         names = ", ".join(type(task).__name__ for task in self.tasks)
@@ -257,6 +271,8 @@ class Controller:
     ) -> Step:
         """Find the rates of the next step, from targets and then their rates."""
         given = [q, qd, *inputs]
+        if self.torques is not None:
+            given.append(self.torques.dynamics(q, qd))
         count = slots = 0
         width = OBSTACLE
         if obstacles is not None:
@@ -382,12 +398,17 @@ class Controller:
             lambda: StepKernels(
                 self.twists,
                 self.stages,
-                Approach(self.twists, self.avoid, slots, width),
+                Approach(self.twists, self.avoid, slots, width, self._others),
                 self._settings,
                 self.state,
                 self.conflict,
+                self.torques,
             ),
         )
+
+    @property
+    def _others(self) -> int:
+        return 0 if self.torques is None else 2 * len(self.joints)
 
     @cached_property
     def _settings(self) -> Mapping[str, Any]:

@@ -27,6 +27,7 @@ def controller(  # noqa: PLR0913
     limits: bool = True,
     velocity: npt.ArrayLike | None = None,
     acceleration: npt.ArrayLike | None = None,
+    torque: npt.ArrayLike | bool | None = None,
     conflict: Literal["bend", "slow"] = "bend",
     rate: float = 1000.0,
     approach: float = 20.0,
@@ -57,6 +58,8 @@ def controller(  # noqa: PLR0913
             default those of the model.
         acceleration: Greatest changes of rates [m/s^2 or rad/s^2], shape () or (n,); by
             default those of the model, which may be without limit.
+        torque: Greatest torques or forces of joints [N m or N], shape () or (n,); True
+            for those of the model. By default they are not limited.
         conflict: What happens where constraints do not allow what tasks ask for. With
             `bend` the sum of weights times squared errors of rates is least, of tasks
             of one priority after those of another: motion bends around what is in its
@@ -75,11 +78,14 @@ def controller(  # noqa: PLR0913
     Raises:
         UnknownName: A frame, a joint or `conflict` does not exist.
         ModelError: There is no task, no joint, or more than 48; a number is out of its
-            range; `avoid` is not a check of this cell and state.
+            range; `avoid` is not a check of this cell and state; torques are limited,
+            and no link that joints move has an inertia.
         StateError: The state is not one of this cell.
         NotCompiled: A script that cannot be compiled moves links.
     """
     from armillary.control.controller import Options, controller_of
 
-    options = Options(limits, velocity, acceleration, conflict, rate, approach, damping)
+    options = Options(
+        limits, velocity, acceleration, torque, conflict, rate, approach, damping
+    )
     return controller_of(cell, tasks, avoid, options, joints, state)

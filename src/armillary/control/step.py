@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.active_set import BOUND
+from armillary.control.active_set import BOUND, OTHER
 from armillary.control.approach import Approach
 from armillary.control.approach_stages import NO_PAIRS
 from armillary.ik.reason import RateReason
@@ -140,7 +140,11 @@ class Step:
             number = float(slots[k])
             if not number >= 0.0:
                 continue
-            if number >= BOUND:
+            if number >= OTHER:
+                joint = int(number - OTHER) // 2
+                name = self.layout.cell.joint_names[self.layout.joints[joint]]
+                texts.append(f"torque limit of {name}")
+            elif number >= BOUND:
                 joint, side = divmod(int(number - BOUND), 2)
                 name = self.layout.cell.joint_names[self.layout.joints[joint]]
                 texts.append(f"{'upper' if side else 'lower'} limit of {name}")

@@ -13,6 +13,7 @@ from armillary.control.mass_task import MASSES, mass_records
 from armillary.control.step import StepLayout
 from armillary.control.step_pipeline import SETTINGS, step_pipeline
 from armillary.control.task_parts import TaskStages
+from armillary.control.torque_limits import TorqueLimits
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
@@ -37,6 +38,7 @@ class StepKernels:
         settings: The records of the table of settings.
         state: Whose attachments and moved bases count.
         conflict: What happens where constraints do not allow what tasks ask for.
+        torques: The limits of torques, if they count.
     """
 
     twists: MovingTwists
@@ -45,6 +47,7 @@ class StepKernels:
     settings: Mapping[str, Any]
     state: State
     conflict: str
+    torques: TorqueLimits | None = None
 
     @property
     def layout(self) -> StepLayout:
@@ -74,6 +77,8 @@ class StepKernels:
         tables, callees = self.approach.records(native.dtype, native.lanes, count)
         tables |= self.twists.records(self.state)
         tables[SETTINGS] = self.settings
+        if self.torques is not None:
+            tables |= self.torques.records(self.approach.pair_room)
         if any(found.tables for found in self.stages):
             tables[MASSES] = mass_records(self.twists, self.state)
         return code(tables, callees)
@@ -89,6 +94,10 @@ class StepKernels:
             self,
             "pipeline",
             lambda: step_pipeline(
-                self.twists, self.stages, self.approach, self.conflict
+                self.twists,
+                self.stages,
+                self.approach,
+                self.conflict,
+                has_torques=self.torques is not None,
             ),
         )

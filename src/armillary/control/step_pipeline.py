@@ -8,13 +8,20 @@ from typing import Any, Final
 from armillary.control.active_set import (
     BOUND,
     FREE,
-    first_of,
 )
-from armillary.control.approach import OBSTACLES, Approach
+from armillary.control.approach import NEARS, OBSTACLES, ROWS, Approach
 from armillary.control.rate_bounds import rate_bounds
 from armillary.control.solvers import Solver, bending, slowing
 from armillary.control.stop_stages import stop_stages
 from armillary.control.task_parts import TaskStages
+from armillary.control.torque_limits import (
+    softened_rest,
+    torque_guard,
+    torque_port,
+    torque_stages,
+    torque_table,
+    torque_verdict,
+)
 from armillary.ik.reason import RateReason
 from armillary.kernel.pipeline import Each, Pipeline, Stage, When, program
 from armillary.kernel.tables import Field, Table, reals
@@ -59,6 +66,8 @@ def step_pipeline(
     tasks: Sequence[TaskStages],
     approach: Approach,
     conflict: str,
+    *,
+    has_torques: bool = False,
 ) -> Pipeline:
     """Return the pipeline of a step.
 
@@ -83,6 +92,8 @@ def step_pipeline(
     fields += tuple(reals(name, (sum(counts),)) for name in names)
     fields += tuple(field for each in tasks for field in each.fields)
     extra = [table for each in tasks for table in each.tables]
+    if has_torques:
+        extra.append(torque_table(ROWS, NEARS))
     tables = (Table(SETTINGS, fields, is_single=True), *dict.fromkeys(extra))
     make = bending if conflict == "bend" else slowing
     solver = make(tasks, c, approach.rows)
@@ -90,16 +101,20 @@ def step_pipeline(
         *(stage for each in tasks for stage in each.stages),
         _bounds(twists),
         *approach.stages,
+        *((*torque_stages(twists), *softened_rest(twists)) if has_torques else ()),
         *solver.stages,
+        *(torque_guard(c) if has_torques else ()),
         *_safe(c, approach),
         *stop_stages(twists, approach),
+        *(torque_verdict(c) if has_torques else ()),
         _judged(tasks, c, solver),
         _answer(twists, solver, approach),
     )
+    masses = (torque_port(twists),) if has_torques else ()
     targets = *(each.port for each in tasks), *(each.rate_port for each in tasks)
     return Pipeline(
         "control_step",
-        (Port("q", (n,)), Port(RATES, (n,)), *targets, *approach.ports),
+        (Port("q", (n,)), Port(RATES, (n,)), *targets, *masses, *approach.ports),
         (*twists.tables, *tables, *approach.tables),
         (*twists.stages, Each(SETTINGS, stages)),
         (ANSWER,),
@@ -158,7 +173,7 @@ def _safe(c: int, approach: Approach) -> tuple[Stage, ...]:
         Each(
             approach.rows.name,
             (
-                program(first_of, "near", is_near=(1,)),
+                program(_is_pair, "near", is_near=(1,), row_number=()),
                 When(
                     "near",
                     (
@@ -171,6 +186,10 @@ def _safe(c: int, approach: Approach) -> tuple[Stage, ...]:
         ),
         program(_scaled, "x", **bounds),
     )
+
+
+def _is_pair(is_near: Any, row_number: Any) -> Any:
+    return select(row_number < BOUND, is_near[0], 0.0)
 
 
 def _begin_safe(x: Any, rest: Any, acceleration: Any, dt: Any) -> Any:
