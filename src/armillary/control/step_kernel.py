@@ -62,9 +62,9 @@ class StepKernels:
         def compute(
             *inputs: Any, out: Any = None, threads: Any = None
         ) -> npt.NDArray[Any]:
-            _, batch = single.spread(inputs)
-            if not batch:
-                return single(*inputs, out=out, threads=threads)
+            row = single.compact_row(inputs)
+            if row is not None:
+                return single(*row) if out is None else single(*row, out=out)
             if not batches:
                 batches.append(self._kernel(count, None))
             return batches[0](*inputs, out=out, threads=threads)

@@ -129,6 +129,19 @@ class Kernel:
         batch = batch_shape(program, arrays)
         return spread_out(program, arrays, batch), batch
 
+    def compact_row(self, inputs: Sequence[Any]) -> list[Array] | None:
+        """Return the inputs of a call of one row as compact arrays; None of a batch.
+
+        Raises:
+            ShapeError: As for a call.
+        """
+        program = self._native.program
+        arrays = as_inputs(program, inputs, self.dtype)
+        for array, port in zip(arrays, program.inputs, strict=True):
+            if array.ndim > len(port.shape):
+                return None
+        return [np.asarray(array, order="C") for array in arrays]
+
     def with_batches(self, compute: Callable[..., Array]) -> Kernel:
         """Return the same kernel, but batches are computed by a function.
 
