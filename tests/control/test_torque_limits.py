@@ -60,7 +60,7 @@ def test_motion_takes_no_more_than_the_limits(rail: arm.Cell, conflict: Any) -> 
     assert np.abs(fk(motion.q[-1]) - target).max() < 1e-2
 
 
-def test_what_no_motion_can_hold_is_told(rail: arm.Cell) -> None:
+def test_loads_that_no_motion_can_hold(rail: arm.Cell) -> None:
     X = rail.fk("tool0")(HOME)
     still = np.abs(rail.gravity_torque()(HOME))
     limits = np.full(7, np.inf)
