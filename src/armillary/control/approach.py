@@ -157,6 +157,7 @@ class Approach:
                         reals("meeting_number"),
                     ),
                 ),
+                Table("given_obstacles", (index("given_obstacle", OBSTACLES),)),
             ]
         return tuple(found)
 
@@ -270,6 +271,7 @@ class Approach:
                     [starts, np.full(len(rods), obstacles)], axis=1
                 ).astype(np.int64),
             }
+            found["given_obstacles"] = {"given_obstacle": np.arange(obstacles)}
             found["meetings"] = {
                 "obstacle": slots,
                 "meeting_row": np.array(at, np.int64),

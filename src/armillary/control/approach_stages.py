@@ -117,6 +117,11 @@ def approach_stages(
             ),
         ]
     if width:
+        given = {"given_obstacle": (width,), "obstacle_sum": ()}
+        found += [
+            program(_no_sum, "obstacle_sum", margin=()),
+            Each("given_obstacles", (program(_added, "obstacle_sum", **given),)),
+        ]
         near = {"speeds": (n,), **common, "least_distance": ()}
         placed = {"end_a": VECTOR, "end_b": VECTOR}
         found.append(
@@ -170,6 +175,15 @@ def approach_stages(
 
 def _begin(margin: Any) -> Any:
     return NO_PAIRS + 0.0 * margin, -1.0
+
+
+def _no_sum(margin: Any) -> Any:
+    return 0.0 * margin
+
+
+def _added(given_obstacle: Any, obstacle_sum: Any) -> Any:
+    """Return the sum of all numbers of obstacles, which tells whether one is NaN."""
+    return sum(given_obstacle, obstacle_sum)
 
 
 def _centre(body_pose: Any, body_centre: Any) -> Any:

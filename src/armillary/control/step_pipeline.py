@@ -9,7 +9,7 @@ from armillary.control.active_set import (
     BOUND,
     FREE,
 )
-from armillary.control.approach import NEARS, OBSTACLES, ROWS, Approach
+from armillary.control.approach import NEARS, ROWS, Approach
 from armillary.control.rate_bounds import rate_bounds
 from armillary.control.solvers import Solver, bending, slowing
 from armillary.control.stop_stages import stop_stages
@@ -329,7 +329,7 @@ def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
         holding: Any,
         pressures: Any,
         tasks_scale: Any,
-        *given: Any,
+        obstacle_sum: Any = 0.0,
     ) -> Any:
         rates = list(qd)
         for k, rate in zip(chosen, x, strict=True):
@@ -342,9 +342,7 @@ def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
             after[k] = select(q[k] >= low, maximum(at, low), at)
         numbers = [*after, *rates, reason, scale * tasks_scale, least, nearest]
         numbers += [*holding, *pressures]
-        total = sum([*after, *rates, least], 0.0)
-        for capsules in given:
-            total = total + sum((sum(capsule, 0.0) for capsule in capsules), 0.0)
+        total = sum([*after, *rates, least], obstacle_sum)
         is_number = absolute(total) < float("inf")
         nan = float("nan")
         found = [select(is_number, number, nan) for number in numbers]
@@ -357,5 +355,5 @@ def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
     inputs |= dict.fromkeys((solver.holding, solver.pressures), (solver.room,))
     inputs["tasks_scale"] = ()
     if approach.slots:
-        inputs[OBSTACLES] = (approach.slots, approach.width)
+        inputs["obstacle_sum"] = ()
     return program(equations, ANSWER, **inputs)

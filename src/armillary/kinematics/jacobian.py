@@ -10,6 +10,7 @@ from armillary.kinematics.inputs import Inputs, program_of
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import LinkPoses, poses_of
 from armillary.model.tree import Tree
+from armillary.model.workcell import IN_WORLD
 from armillary.spatial.twist import Vector6, halves
 from armillary.spatial.vector import (
     Number,
@@ -130,13 +131,20 @@ def velocity(
     return total
 
 
-def jacobian(tree: Tree, q: Sequence[Number], twist: Twist) -> list[tuple[Number, ...]]:
-    """Return the column of each joint of q; passive joints count in their columns."""
-    return independent_columns(tree.cell, q, open_jacobian(tree, q, twist))
+def jacobian(
+    tree: Tree, q: Sequence[Number], twist: Twist, poses: LinkPoses | None = None
+) -> list[tuple[Number, ...]]:
+    """Return the column of each joint of q; passive joints count in their columns.
+
+    poses: Those of links at q in the world, where they are known; for twists relative
+        to the world.
+    """
+    columns = open_jacobian(tree, q, twist, poses)
+    return independent_columns(tree.cell, q, columns)
 
 
 def open_jacobian(
-    tree: Tree, q: Sequence[Number], twist: Twist
+    tree: Tree, q: Sequence[Number], twist: Twist, poses: LinkPoses | None = None
 ) -> list[tuple[Number, ...]]:
     """Return the column of each joint as if no loop were closed, passive ones last.
 
@@ -146,8 +154,9 @@ def open_jacobian(
     """
     at = twist.frame, twist.relative_to, twist.point, twist.axes
     root = tree.common_ancestor([frame.link for frame in at])
-    poses = LinkPoses(tree, q, root)
+    poses = LinkPoses(tree, q, root) if poses is None else poses
     point = poses.pose(twist.point).position
+    turns = twist.axes != IN_WORLD or root >= 0
     turn = transpose(poses.pose(twist.axes).rotation)
     columns: list[list[Number]] = [[0.0] * 6 for _ in tree.joint_links]
     forward = tree.path(root, twist.frame.link)
@@ -159,7 +168,9 @@ def open_jacobian(
                 continue
             twists = _at_point(poses, link, point)
             for drive, V in zip(drives, twists, strict=True):
-                linear, angular = (apply(turn, half) for half in halves(V))
+                linear, angular = halves(V)
+                if turns:
+                    linear, angular = apply(turn, linear), apply(turn, angular)
                 column, factor = columns[drive.of], sign * drive.multiplier
                 for row, number in enumerate((*linear, *angular)):
                     column[row] = column[row] + factor * number

@@ -22,6 +22,7 @@ from armillary.kinematics.moving_links import (
 )
 from armillary.kinematics.state import State
 from armillary.model.frame import FrameRef
+from armillary.model.link_poses import LinkPoses
 from armillary.model.tree import Tree
 from armillary.model.workcell import IN_WORLD
 from armillary.spatial.pose import IDENTITY, Pose
@@ -116,7 +117,8 @@ class MovingTwists:
         moving = self.moving
 
         def equations(now: Tree, q: list[Number], qd: Any) -> Any:
-            return [self._rows(now, q, link, qd) for link in moving.links]
+            poses = LinkPoses(now, q, IN_WORLD.link)
+            return [self._rows(poses, now, q, link, qd) for link in moving.links]
 
         program = program_of(
             equations,
@@ -130,11 +132,13 @@ class MovingTwists:
             raise NotCompiled("The motion of links cannot be compiled.")
         return program
 
-    def _rows(self, now: Tree, q: list[Number], link: int, qd: Any) -> Any:
+    def _rows(
+        self, poses: LinkPoses, now: Tree, q: list[Number], link: int, qd: Any
+    ) -> Any:
         if link < 0:
             return [[0.0] * self.columns for _ in range(6)]
         at = FrameRef(link, IDENTITY)
-        columns = jacobian(now, q, Twist(at, IN_WORLD, at, IN_WORLD))
+        columns = jacobian(now, q, Twist(at, IN_WORLD, at, IN_WORLD), poses)
         found: list[list[Number]] = []
         for row in range(6):
             entries = [columns[k][row] for k in self.joints]
