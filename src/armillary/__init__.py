@@ -13,8 +13,9 @@ subclass of `Joint` with a method `pose(q)` is a joint of your own, and
 `armillary.testing.check_joint` checks it. `Closure` and `Rod` close
 loops of links. `SearchOptions` says how long inverse kinematics searches, `Reason` and
 `RateReason` why an answer is what it is. `tasks` and
-`Obstacles` are for controllers. All errors are in `errors` and derive from
-`ArmillaryError`.
+`Obstacles` are for controllers. `sweep` asks a question of millions of samples, such
+as `cell.samples(n)` or a `grid`, and `sweeps` has what it can keep of them. All errors
+are in `errors` and derive from `ArmillaryError`.
 """
 
 from __future__ import annotations
@@ -46,10 +47,12 @@ from armillary.model.rules import Rules
 from armillary.model.unit import Unit
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
+from armillary.sweeps.samples import grid
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
+    from armillary import sweeps
     from armillary.control import tasks
     from armillary.control.obstacles import Obstacles
     from armillary.formats.diagnostic import Report
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from armillary.kernel.search import SearchOptions
     from armillary.model.workcell import Workcell
     from armillary.scripts.manipulator import scripted
+    from armillary.sweeps.sweep import sweep
 
     __version__: str
 
@@ -93,11 +97,14 @@ __all__ = [
     "errors",
     "example",
     "example_names",
+    "grid",
     "joints",
     "load",
     "save",
     "scripted",
     "shapes",
+    "sweep",
+    "sweeps",
     "tasks",
 ]
 
@@ -107,6 +114,7 @@ _LATER = {  # imported on first use, so that importing armillary stays quick
     "Reason": "armillary.ik.reason",
     "SearchOptions": "armillary.kernel.search",
     "scripted": "armillary.scripts.manipulator",
+    "sweep": "armillary.sweeps.sweep",
 }
 
 _Folder = str | os.PathLike[str]

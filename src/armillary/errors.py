@@ -20,6 +20,7 @@ __all__ = [
     "ScriptError",
     "ShapeError",
     "StateError",
+    "SweepError",
     "TraceError",
     "UnknownName",
     "ViewError",
@@ -78,6 +79,16 @@ class KernelError(ArmillaryError):
 
 class StateError(ArmillaryError):
     """A state does not fit its cell, or a change of it is not allowed."""
+
+
+class SweepError(ArmillaryError):
+    """A sweep cannot begin, or a part of it failed.
+
+    Attributes:
+        kept: What a sweep that failed in part has computed, a `SweepResult`, or None.
+    """
+
+    kept: Any = None
 
 
 class ViewError(ArmillaryError):

@@ -23,7 +23,7 @@ LAYERS = (
     ("model",),
     ("kinematics", "scripts"),
     ("ik", "collision", "dynamics"),
-    ("control",),
+    ("control", "sweeps"),
     ("view",),
     ("cell", "formats", "shapes"),
     ("testing",),

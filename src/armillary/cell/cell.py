@@ -37,6 +37,7 @@ from armillary.model.property import Property
 from armillary.model.rules import Rules
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import DEFAULT_RULES, Workcell
+from armillary.sweeps.samples import samples
 from armillary.view import questions as viewer
 
 if TYPE_CHECKING:
@@ -396,6 +397,8 @@ class Cell:
     violations = asks_of_meshes(violations.violations)
     time_path = asks(time_path.time_path)
     point_to_point = asks(point_to_point.point_to_point)
+
+    samples = asks(samples)
 
     # closed loops
 

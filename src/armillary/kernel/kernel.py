@@ -73,6 +73,11 @@ class Kernel:
         raise KernelError(f"'{program.name}' is a pipeline of several programs.")
 
     @property
+    def computation(self) -> Computation:
+        """Return its name, inputs and outputs: a program, or a pipeline of several."""
+        return self._native.program
+
+    @property
     def operation_count(self) -> int:
         """Return the number of operations in its programs, each counted once."""
         return self._native.program.operation_count

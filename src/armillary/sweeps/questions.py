@@ -1,0 +1,316 @@
+"""What a sweep asks of its rows, and the arrays that come out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MethodType
+from typing import Any, Final, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.check import CollisionCheck
+from armillary.errors import ArmillaryError, SweepError, quote
+from armillary.ik.inverse_kinematics import InverseKinematics
+from armillary.ik.solution import Answers, Solution
+from armillary.kernel import Kernel
+from armillary.sweeps.fields import Field, Results, rows
+
+__all__ = ["Question", "RowError", "answers", "fields_of", "questions_of"]
+
+Array = npt.NDArray[Any]
+
+FIRST_BLOCK: Final = 512  # rows
+LAST_BLOCK: Final = 1 << 15  # rows; their numbers stay in the caches
+BLOCK_TIME: Final = 0.15  # [s] from which blocks do not grow: all end soon after a stop
+# Of solvers, whose answer may depend on how many other targets a search misses.
+CLOSED_BLOCK: Final = 16384  # rows
+SEARCH_BLOCK: Final = 1024  # rows
+UNITS: Final = {
+    "residual": "m, rad",
+    "q": "m or rad, in the order of joints",
+    "touching": "",
+    "success": "",
+    "clearance": "m",
+    "distances": "m",
+}
+
+
+class RowError(Exception):
+    """A question failed: at which row, None where no row fails by itself, and why."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question and the name of its results.
+
+    Attributes:
+        name: What the results are called, or how their names begin.
+        ask: What is called with an array of rows.
+        is_native: Whether it is one of ours, during which other threads run.
+    """
+
+    name: str
+    ask: Any
+    is_native: bool
+
+    def __call__(self, rows: Array) -> Results:
+        """Return the results for some rows, by their full names.
+
+        Raises:
+            SweepError: The question did not return arrays with a row for each row.
+        """
+        fields = _fields(self.ask, _call(self.ask, rows))
+        found = {
+            "_".join(filter(None, (self.name, field))): np.asarray(value)
+            for field, value in fields.items()
+        }
+        for name, array in found.items():
+            if array.dtype.kind not in "fiub":
+                raise SweepError(
+                    f"The question returned {quote(name)} as {array.dtype}; results "
+                    "must be arrays of real numbers or truths."
+                )
+            if array.shape[:1] != (len(rows),):
+                raise SweepError(
+                    f"The question returned {quote(name)} of shape {array.shape} for "
+                    f"{len(rows)} rows of samples; its first dimension must be "
+                    f"{len(rows)}. A question takes an array of rows, (n, ...)."
+                )
+        return found
+
+
+def questions_of(given: Any) -> list[Question]:
+    """Return the questions of a mapping of names, or the only one.
+
+    Raises:
+        SweepError: There is none, or it cannot be called.
+    """
+    if not isinstance(given, Mapping):
+        return [_question(_name_of(given), given)]
+    named = cast("Mapping[Any, Any]", given)
+    if not named:
+        raise SweepError("The mapping of questions is empty.")
+    for name in named:
+        if not (isinstance(name, str) and name.isidentifier()):
+            raise SweepError(
+                f"{quote(name)} cannot name a result: use letters, digits and '_'."
+            )
+    return [_question(name, ask) for name, ask in named.items()]
+
+
+def _question(name: str, ask: Any) -> Question:
+    if not callable(ask):
+        raise SweepError(
+            f"A {type(ask).__name__} is not a question. Use a kernel such as "
+            "cell.fk(frame), a solver cell.ik(frame), a check cell.collision(), a "
+            "function of an array of rows, or a mapping of names to them."
+        )
+    core = _core(ask)
+    native = isinstance(core, Kernel | InverseKinematics | CollisionCheck)
+    return Question(name, ask, native or core is rows)
+
+
+def _function(ask: Any) -> Any:
+    """Return what is called, below partial functions."""
+    while isinstance(ask, partial):
+        ask = cast("Any", ask).func
+    return ask
+
+
+def _core(ask: Any) -> Any:
+    """Return what computes: a function, or whose method it is."""
+    found = _function(ask)
+    method: Any = found
+    return method.__self__ if isinstance(found, MethodType) else method
+
+
+def _name_of(ask: Any) -> str:
+    core = _core(ask)
+    if isinstance(core, InverseKinematics):
+        return ""
+    if isinstance(core, Kernel):
+        names = _kernel_fields(core)
+        return names[0] if len(names) == 1 else ""
+    if isinstance(_function(ask), CollisionCheck):
+        return "touching"
+    function = _function(ask)
+    name = getattr(function, "__name__", type(function).__name__)
+    return name if name.isidentifier() else "result"
+
+
+def _kernel_fields(kernel: Kernel) -> list[str]:
+    return [port.name for port in kernel.computation.outputs]
+
+
+def _call(ask: Any, rows: Array) -> Any:
+    """Call a question; one of ours on the thread that calls."""
+    core = _core(ask)
+    if isinstance(core, Kernel):
+        bound = getattr(ask, "args", ())  # of a partial function
+        ports = core.computation.inputs[len(bound) :]
+        return ask(*_split(rows, ports), threads=1)
+    if isinstance(_function(ask), InverseKinematics):
+        return ask(rows, threads=1)
+    return ask(rows)
+
+
+def _split(rows: Array, ports: Sequence[Any]) -> list[Array]:
+    """Return the inputs of a kernel, which rows hold one after another."""
+    if len(ports) < 2:
+        return [rows]
+    if rows.ndim != 2 or rows.shape[1] != sum(port.size for port in ports):
+        return [rows]  # the kernel says what it takes
+    ends = np.cumsum([port.size for port in ports])[:-1]
+    parts = np.split(rows, ends.tolist(), axis=1)
+    return [
+        part.reshape(len(rows), *port.shape)
+        for part, port in zip(parts, ports, strict=True)
+    ]
+
+
+def _fields(ask: Any, value: Any) -> dict[str, Any]:
+    """Return the arrays of an answer by name; a single one has none."""
+    if isinstance(value, Solution | Answers):
+        names = "q", "success", "residual", "reason"
+        return {name: getattr(value, name) for name in names}
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, Any]", value))
+    if isinstance(value, tuple):
+        arrays = cast("tuple[Any, ...]", value)
+        core = _core(ask)
+        count = map(str, range(len(arrays)))
+        named = _kernel_fields(core) if isinstance(core, Kernel) else count
+        return dict(zip(named, arrays, strict=True))
+    return {"": value}
+
+
+def fields_of(questions: Sequence[Question], row: Array) -> dict[str, Field]:
+    """Return the arrays that questions answer with, as the first row shows.
+
+    Raises:
+        ArmillaryError: The row does not fit, or a question fails.
+    """
+    found: dict[str, Field] = {}
+    for question in questions:
+        for name, array in _asked(question, row).items():
+            if name in found:
+                raise SweepError(
+                    f"Two results are called {quote(name)}: give the questions names, "
+                    "as in {'pose': fk, 'ik': solver}."
+                )
+            units = _units(question, name)
+            found[name] = Field(array.shape[1:], array.dtype, units)
+    return found
+
+
+def _asked(question: Question, row: Array) -> Results:
+    try:
+        return question(row)
+    except ArmillaryError:
+        raise
+    except Exception as error:
+        raise SweepError(
+            f"The question {quote(question.name)} raised {_shown(error)} at row 0."
+        ) from error
+
+
+def _units(question: Question, name: str) -> str:
+    core = _core(question.ask)
+    if isinstance(core, Kernel) and core.computation.name == "fk":
+        return "m; rotations have no unit"
+    if question.ask is rows:
+        return "as samples"
+    return UNITS.get(name.rpartition("_")[2], "SI") if question.is_native else "unknown"
+
+
+def answers(
+    questions: Sequence[Question],
+    make: Callable[[int, int], Array],
+    start: int,
+    stop: int,
+    *,
+    check: bool,
+    is_stopped: Callable[[], bool],
+) -> Iterator[tuple[int, Array, Results]]:
+    """Yield a block of rows after another: its first row, samples and results.
+
+    Native questions are asked in blocks, so that the numbers stay in caches and a stop
+    is quick: kernels and checks in blocks that grow with their speed, solvers in
+    constant ones. Any function is asked for all rows from `start` to `stop` at once.
+
+    Raises:
+        RowError: A question failed, or a row of samples is not finite.
+    """
+    constant = [each for q in questions if (each := _constant_block(q, stop - start))]
+    size = min(constant, default=FIRST_BLOCK)
+    while start < stop and not is_stopped():
+        began = time.monotonic()
+        end = min(stop, start + size)
+        block = make(start, end)
+        if check:
+            _check_finite(block, start)
+        results: Results = {}
+        for question in questions:
+            results |= _or_row(question, block, start)
+        yield start, block, results
+        start = end
+        if not constant and time.monotonic() - began < BLOCK_TIME:
+            size = min(2 * size, LAST_BLOCK)
+
+
+def _constant_block(question: Question, rows: int) -> int:
+    """Return how many rows a question is always asked for at once; 0 for any number."""
+    core = _core(question.ask)
+    if not question.is_native:
+        return rows
+    if isinstance(core, InverseKinematics):
+        return CLOSED_BLOCK if core.closed is not None else SEARCH_BLOCK
+    return 0
+
+
+def _check_finite(block: Array, start: int) -> None:
+    if block.dtype.kind != "f":
+        return
+    bad = ~np.isfinite(block.reshape(len(block), -1)).all(axis=1)
+    if bad.any():
+        raise RowError(start + int(bad.argmax()), "the samples are NaN or infinite")
+
+
+def _or_row(question: Question, block: Array, start: int) -> Results:
+    try:
+        return question(block)
+    except Exception as error:
+        row, cause = _failing(question, block, error)
+        text = f"the question {quote(question.name)} raised {_shown(cause)}"
+        raise RowError(None if row is None else start + row, text) from error
+
+
+def _failing(
+    question: Question, block: Array, error: Exception
+) -> tuple[int | None, Exception]:
+    """Return the first row that fails by itself, found by halving, and its error."""
+    first, last = 0, len(block)
+    while last - first > 1:
+        middle = (first + last) // 2
+        if (found := _error_of(question, block[first:middle])) is None:
+            first = middle
+        else:
+            last, error = middle, found
+    found = _error_of(question, block[first:last])
+    return (None, error) if found is None else (first, found)
+
+
+def _error_of(question: Question, block: Array) -> Exception | None:
+    try:
+        question(block)
+    except Exception as error:
+        return error
+    return None
+
+
+def _shown(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

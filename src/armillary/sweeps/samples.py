@@ -1,0 +1,373 @@
+"""Samples: the rows that a sweep asks about, made where they are needed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from math import prod
+from pathlib import Path
+from typing import Any, Final, cast, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError, ShapeError, SweepError, quote
+from armillary.kinematics.kernels import Joints, selection_of
+from armillary.model.workcell import Workcell
+from armillary.sweeps.identity import digest
+
+__all__ = ["Samples", "as_samples", "grid", "samples"]
+
+Array = npt.NDArray[Any]
+
+HASHED_ROWS: Final = 1 << 16
+WORDS_PER_COUNT: Final = 4  # 64-bit numbers that Philox makes of one counter
+
+
+class Samples(ABC):
+    """Rows of numbers; any of them can be made anywhere, in any order."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Return the number of rows."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of a row."""
+
+    @property
+    def is_given(self) -> bool:
+        """Return whether the rows come from the user, who may have put NaN there."""
+        return False
+
+    @property
+    def digest(self) -> str:
+        """Return what is equal for equal rows only."""
+        return digest(self)
+
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> Array:
+        """Return the rows from `start` to before `stop`."""
+
+    def part(self, start: int, stop: int) -> Samples:
+        """Return what another process needs to make these rows."""
+        del start, stop
+        return self
+
+    @abstractmethod
+    def described(self) -> dict[str, Any]:
+        """Return how the rows come about, for people and as JSON."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Uniform(Samples):
+    """Rows that are uniform between limits: row k depends on the seed and k alone."""
+
+    total: int
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    seed: int
+    joints: tuple[str, ...]
+    units: tuple[str, ...]
+    cell: str
+    cell_digest: str
+
+    @property
+    def count(self) -> int:
+        """Return the number of rows."""
+        return self.total
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of a row: one number for each joint."""
+        return (len(self.lower),)
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Return rows, by the counter-based generator Philox4x64.
+
+        Number m of the table, counted row by row, is number m of Philox with the seed
+        as key and counters from 0, see Salmon et al., Parallel Random Numbers: As Easy
+        as 1, 2, 3 (2011).
+        """
+        first = start * len(self.lower)
+        bits = np.random.Philox(key=self.seed, counter=first // WORDS_PER_COUNT)
+        bits.random_raw(first % WORDS_PER_COUNT)
+        values = np.random.Generator(bits).random((stop - start, *self.shape))
+        lower, upper = np.array(self.lower), np.array(self.upper)
+        values *= upper - lower
+        values += lower
+        return np.minimum(values, upper, out=values)
+
+    def described(self) -> dict[str, Any]:
+        """Return its fields."""
+        return {"kind": "uniform within limits, Philox4x64", **vars(self)}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Grid(Samples):
+    """Every combination of the values of axes, the last of which changes fastest."""
+
+    axes: tuple[tuple[float, ...], ...]
+    rotations: tuple[tuple[tuple[float, ...], ...], ...] | None = None
+
+    @property
+    def extent(self) -> tuple[int, ...]:
+        """Return the number of values of each axis, then of rotations."""
+        turns = () if self.rotations is None else (len(self.rotations),)
+        return (*map(len, self.axes), *turns)
+
+    @property
+    def count(self) -> int:
+        """Return the number of combinations."""
+        return prod(self.extent)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of a row: a number for each axis, or that of a pose."""
+        return (len(self.axes),) if self.rotations is None else (4, 4)
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Return some of the combinations."""
+        indices = np.unravel_index(np.arange(start, stop), self.extent)
+        places = [
+            np.array(axis)[k] for axis, k in zip(self.axes, indices, strict=False)
+        ]
+        points = np.stack(places, axis=-1)
+        if self.rotations is None:
+            return points
+        poses = np.zeros((stop - start, 4, 4))
+        poses[:, :3, :3] = np.array(self.rotations)[indices[-1]]
+        poses[:, :3, 3] = points
+        poses[:, 3, 3] = 1.0
+        return poses
+
+    def described(self) -> dict[str, Any]:
+        """Return its axes and rotations."""
+        return {"kind": "grid", "axes": self.axes, "rotations": self.rotations}
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Given(Samples):
+    """Rows of an array, or of an NPY file or a Zarr array that workers open.
+
+    Attributes:
+        array: The rows, or None.
+        path: The file, or an empty text.
+        first: The number of the first row of `array`.
+    """
+
+    array: Array | None
+    path: str = ""
+    first: int = 0
+
+    @property
+    def count(self) -> int:
+        """Return the number of rows."""
+        return self._shape[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of a row."""
+        return self._shape[1:]
+
+    @property
+    def is_given(self) -> bool:
+        """Return True."""
+        return True
+
+    @property
+    def digest(self) -> str:
+        """Return the hash of its numbers, all of which are read."""
+        found = hashlib.sha256(f"{self._shape} {self._opened.dtype}".encode())
+        for start in range(0, self.count, HASHED_ROWS):
+            rows = self.rows(start, min(self.count, start + HASHED_ROWS))
+            found.update(np.ascontiguousarray(rows).data)
+        return found.hexdigest()
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Return some of the rows."""
+        return np.asarray(self._opened[start - self.first : stop - self.first])
+
+    def part(self, start: int, stop: int) -> Samples:
+        """Return these rows of an array; of a file, the file."""
+        if self.array is None:
+            return self
+        return Given(array=self.rows(start, stop), first=start)
+
+    def described(self) -> dict[str, Any]:
+        """Return where the rows come from."""
+        kind = "array" if self.array is not None else "file"
+        return {"kind": kind, "path": self.path, "shape": self._shape}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _given, (self.array, self.path, self.first)
+
+    @cached_property
+    def _shape(self) -> tuple[int, ...]:
+        return tuple(self._opened.shape)
+
+    @cached_property
+    def _opened(self) -> Any:
+        if self.array is not None:
+            return self.array
+        if Path(self.path).is_dir():
+            return _zarr_array(self.path)
+        try:
+            return np.load(self.path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise SweepError(f"The samples in {quote(self.path)}: {error}") from error
+
+
+def _given(array: Array | None, path: str, first: int) -> Given:
+    return Given(array=array, path=path, first=first)
+
+
+def _zarr_array(path: str) -> Any:
+    try:
+        zarr: Any = import_module("zarr")
+    except ImportError as error:
+        raise SweepError(
+            "Samples in a Zarr array need zarr: pip install 'armillary[sweep]'."
+        ) from error
+    try:
+        return zarr.open_array(path, mode="r")
+    except (OSError, ValueError) as error:
+        raise SweepError(
+            f"The samples in {quote(path)} are not a Zarr array: {error}. Of a group, "
+            "name the array in it, such as 'out.zarr/q'."
+        ) from error
+
+
+def samples(
+    cell: Workcell,
+    count: int,
+    *,
+    seed: int = 0,
+    joints: Joints = None,
+    within: Mapping[str, tuple[float, float]] | None = None,
+) -> Samples:
+    """Return random joint positions for a sweep, uniform within the limits.
+
+    Nothing is stored: row k follows from the seed and k, wherever it is needed.
+
+    Args:
+        cell: Whose joints.
+        count: How many rows.
+        seed: Another number of 0 to 2^128 - 1 gives other rows.
+        joints: Names of the joints that a row has, in that order; by default all.
+        within: The least and greatest value of joints [m or rad] by their names, in
+            place of their limits.
+
+    Raises:
+        UnknownName: A joint does not exist.
+        ModelError: A joint has no limits and is not in `within`.
+        SweepError: The count is below 1, or the seed is out of its range.
+    """
+    if count < 1:
+        raise SweepError(f"A sweep needs at least one sample; count is {count}.")
+    if not 0 <= seed < 1 << 128:
+        raise SweepError(f"The seed is {seed}; it must be within 0 to 2^128 - 1.")
+    index = list(selection_of(cell, joints).inputs)
+    chosen = [cell.joint_names[k] for k in index]
+    links = [cell.links[cell.joints.links[k]] for k in index]
+    ranges = {k: (cell.limits[0][k], cell.limits[1][k]) for k in index}
+    for name, given in (within or {}).items():
+        if (k := cell.joint(name)) not in ranges:
+            raise ModelError(f"within= has joint {quote(name)}, which joints= has not.")
+        ranges[k] = given
+    for name, (least, most) in zip(chosen, ranges.values(), strict=True):
+        if not (np.isfinite(least) and np.isfinite(most) and least <= most):
+            raise ModelError(
+                f"Joint {quote(name)} cannot be sampled from {least} to {most}: give "
+                f"finite values, as in within={{{name!r}: (0.0, 1.0)}}."
+            )
+    return Uniform(
+        total=count,
+        lower=tuple(float(least) for least, _ in ranges.values()),
+        upper=tuple(float(most) for _, most in ranges.values()),
+        seed=seed,
+        joints=tuple(chosen),
+        units=tuple(link.joint.unit.value for link in links),
+        cell=cell.name,
+        cell_digest=digest(cell),
+    )
+
+
+def grid(
+    axes: Sequence[npt.ArrayLike], *, rotations: npt.ArrayLike | None = None
+) -> Samples:
+    """Return samples on a grid: of joint positions, of points, or of poses.
+
+    Args:
+        axes: The values along each axis [m or rad], each of shape (k,): one for each
+            joint, or x, y and z. The last axis changes fastest from row to row.
+        rotations: Rotations that each point is combined with, shape (r, 3, 3); then
+            there are three axes, and rows are poses (4, 4). They change fastest.
+
+    Raises:
+        ShapeError: An axis or rotations have another shape, or contain NaN.
+    """
+    values = [np.asarray(axis, np.float64) for axis in axes]
+    for k, axis in enumerate(values):
+        if axis.ndim != 1 or not len(axis) or not np.isfinite(axis).all():
+            raise ShapeError(
+                f"Axis {k} of the grid has shape {axis.shape}; it must be a list of "
+                "at least one finite number."
+            )
+    if not values:
+        raise ShapeError("A grid needs at least one axis.")
+    lists = tuple(tuple(axis.tolist()) for axis in values)
+    if rotations is None:
+        return Grid(axes=lists)
+    turns = np.asarray(rotations, np.float64)
+    if turns.ndim != 3 or turns.shape[1:] != (3, 3) or not np.isfinite(turns).all():
+        raise ShapeError(f"rotations have shape {turns.shape}; it must be (r, 3, 3).")
+    if len(lists) != 3 or not len(turns):
+        raise ShapeError(
+            f"A grid of poses has three axes x, y and z, and at least one rotation; "
+            f"there are {len(lists)} axes and {len(turns)} rotations."
+        )
+    return Grid(axes=lists, rotations=_as_tuples(turns.tolist()))
+
+
+def _as_tuples(lists: Any) -> Any:
+    if not isinstance(lists, list):
+        return lists
+    return tuple(map(_as_tuples, cast("list[Any]", lists)))
+
+
+def as_samples(given: Any) -> Samples:
+    """Return samples, rows of an array, or those in an NPY file or Zarr array.
+
+    Raises:
+        SweepError: There are no rows, or they are not numbers.
+    """
+    if isinstance(given, Samples):
+        found = given
+    elif isinstance(given, str | os.PathLike):
+        path = os.path.abspath(os.fspath(cast("str", given)))
+        if not os.path.exists(path):
+            raise SweepError(f"The samples in {quote(path)}: there is no such file.")
+        found = Given(array=None, path=path)
+    else:
+        array = np.asarray(given)
+        if array.dtype.kind not in "fiu" or array.ndim < 1:
+            raise SweepError(
+                f"Samples are rows of numbers, not {type(given).__name__} of shape "
+                f"{array.shape} and {array.dtype}. Use cell.samples(n), arm.grid(axes),"
+                " an array (n, ...), or the path of an NPY file or a Zarr array."
+            )
+        found = Given(array=array)
+    if found.count < 1:
+        raise SweepError("A sweep needs at least one sample; there are 0 rows.")
+    return found

@@ -1,0 +1,195 @@
+"""Who computes chunks: threads, processes, or an executor of the user's."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, Final, cast
+
+from armillary.errors import SweepError, quote, unknown
+from armillary.kernel.threads import default_threads
+from armillary.sweeps.chunk import Done, Job, run, run_pickled
+from armillary.sweeps.fields import Results
+
+__all__ = ["computed"]
+
+Submit = Callable[[int], "Future[Done]"]
+
+KINDS: Final = "threads", "processes"
+AHEAD: Final = 2  # chunks that wait for each worker
+AHEAD_UNKNOWN: Final = 128  # where the number of workers is not known
+
+
+def computed(
+    job: Job,
+    chunks: Iterable[int],
+    executor: Executor | str | None,
+    into: Results | None,
+) -> Generator[tuple[int, Done]]:
+    """Yield chunks as they are done, in any order.
+
+    Args:
+        job: What to compute.
+        chunks: Their numbers.
+        executor: Who computes them; by default threads, or processes where a question
+            is any function.
+        into: Arrays of all rows, which threads write to.
+
+    Raises:
+        SweepError: The questions cannot be sent, or workers are lost.
+        OSError: Results cannot be written.
+        UnknownName: `executor` is a text with another meaning.
+    """
+    if executor is None:
+        native = all(question.is_native for question in job.questions)
+        executor = KINDS[0] if native else KINDS[1]
+    if isinstance(executor, str):
+        if executor not in KINDS:
+            raise unknown("executor", executor, KINDS)
+        kind = _threads if executor == KINDS[0] else _processes
+        with kind() as own:
+            yield from _through(own, default_threads(), job, chunks, into)
+    elif isinstance(cast("Any", executor), Executor):
+        number = getattr(executor, "_max_workers", AHEAD_UNKNOWN // AHEAD)
+        yield from _through(executor, number, job, chunks, into)
+    else:
+        raise SweepError(
+            f"executor= takes an executor of concurrent.futures, 'threads' or "
+            f"'processes', not {type(executor).__name__}. Of a Dask client pass "
+            "client.get_executor()."
+        )
+
+
+def _through(
+    executor: Executor,
+    workers: int,
+    job: Job,
+    chunks: Iterable[int],
+    into: Results | None,
+) -> Generator[tuple[int, Done]]:
+    """Yield chunks that an executor computes, with a few waiting for each worker."""
+    stop = threading.Event()
+    submit = _submitter(executor, job, into, stop)
+    pending: dict[Future[Done], int] = {}
+    left = iter(chunks)
+    try:
+        while True:
+            while len(pending) < AHEAD * workers:
+                if (number := next(left, None)) is None:
+                    break
+                pending[submit(number)] = number
+            if not pending:
+                return
+            for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                yield pending.pop(future), _result(future)
+    except BrokenExecutor as error:
+        raise SweepError(
+            "A worker process ended by itself: it was killed, or its memory ran out, "
+            "or it cannot import the question. With smaller chunk= it takes less."
+        ) from error
+    finally:
+        stop.set()
+        for future in pending:
+            future.cancel()
+
+
+def _result(future: Future[Done]) -> Done:
+    """Return what a future has.
+
+    Raises:
+        SweepError: Its executor has lost it.
+    """
+    try:
+        return future.result()
+    except (OSError, BrokenExecutor, MemoryError):
+        raise
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt | SystemExit | SweepError):
+            raise
+        raise SweepError(
+            f"The executor has lost a chunk: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _submitter(
+    executor: Executor, job: Job, into: Results | None, stop: threading.Event
+) -> Submit:
+    """Return what submits the chunk of a number."""
+    if isinstance(executor, ThreadPoolExecutor):
+        return lambda number: executor.submit(run, job, number, into, stop.is_set)
+    empty = job.samples.part(0, 0)
+    pickled = _pickled(replace(job, samples=empty), executor)
+
+    def submit(number: int) -> Future[Done]:
+        part = job.samples.part(*job.bounds(number))
+        return executor.submit(run_pickled, pickled, part, number)
+
+    return submit
+
+
+def _pickled(job: Job, executor: Executor) -> bytes:
+    """Return a job as bytes; for Dask also one with functions that are not in a module.
+
+    Raises:
+        SweepError: A question has no pickle; it says which and why.
+    """
+    is_dask = type(executor).__module__.partition(".")[0] == "distributed"
+    module: Any = import_module("cloudpickle") if is_dask else pickle
+    for question in job.questions:
+        try:
+            module.dumps(question)
+        except Exception as error:
+            raise SweepError(
+                f"The question {quote(question.name)} cannot be sent to other "
+                f"processes: {error}. Define functions at the top of a module, without "
+                "lambda; or use executor='threads'."
+            ) from error
+    return module.dumps(job)
+
+
+@contextmanager
+def _threads() -> Generator[Executor]:
+    pool = ThreadPoolExecutor(default_threads(), thread_name_prefix="sweep")
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _processes() -> Generator[Executor]:
+    """Give new processes, which are killed if the block ends with an error."""
+    before = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(
+        default_threads(),
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_ignore_interrupts,
+    )
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - before:
+            child.kill()
+        raise
+    pool.shutdown()
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the process that waits."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,267 @@
+"""A sweep is the question asked of all rows, for any chunks and workers."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.errors import ShapeError, SweepError, UnknownName
+
+COUNT = 3000
+
+
+@pytest.fixture(scope="module")
+def samples(cell: arm.Cell) -> arm.sweeps.Samples:
+    return cell.samples(COUNT, seed=1)
+
+
+def questions(cell: arm.Cell):
+    return {
+        "q": arm.sweeps.rows,
+        "pose": cell.fk("tool0"),
+        "short": cell.fk("tool0", dtype=np.float32, form="quaternion"),
+        "touching": cell.collision(),
+        "clearance": cell.collision().clearance,
+    }
+
+
+@pytest.mark.parametrize("chunk", [None, 1, 7, 1000, COUNT, 2 * COUNT])
+def test_it_is_the_question_of_all_rows(cell: arm.Cell, chunk: int | None):
+    count = 40 if chunk == 1 else COUNT
+    samples = cell.samples(count, seed=1)
+    found = arm.sweep(questions(cell), samples, chunk=chunk)
+    Q = samples.rows(0, count)
+    for name, ask in questions(cell).items():
+        assert np.array_equal(found[name], ask(Q)), name
+        assert found[name].dtype == ask(Q).dtype
+    assert found.computed == found.rows == count
+
+
+def test_one_question_names_its_result(cell: arm.Cell, samples):
+    assert list(arm.sweep(cell.fk("tool0"), samples)) == ["pose"]
+    assert list(arm.sweep(cell.collision(), samples)) == ["touching"]
+    assert list(arm.sweep(np.negative, samples, executor="threads")) == ["negative"]
+
+
+def test_inverse_kinematics(cell: arm.Cell, samples):
+    X = arm.sweep(cell.fk("tool0"), samples)["pose"]
+    ik = cell.ik("tool0")
+    expected = ik(X)
+    for ask in (ik, partial(ik, tolerance=(1e-6, 1e-6))):
+        found = arm.sweep(ask, X, chunk=700)
+        assert list(found) == ["q", "success", "residual", "reason"]
+        for name in found:
+            assert np.array_equal(found[name], getattr(expected, name))
+    every = arm.sweep({"all": ik.all}, X[:50])
+    assert np.array_equal(every["all_q"], ik.all(X[:50]).q, equal_nan=True)
+
+
+def test_searches_do_not_depend_on_workers():
+    cell = arm.example("ur5e_on_oval")
+    ik = partial(cell.ik("tool0"), method="numeric")
+    X = cell.fk("tool0")(cell.samples(300, within={"cart": (0, 6)}).rows(0, 300))
+    expected = np.concatenate(
+        [ik(X[start : start + 37]).q for start in range(0, 300, 37)]
+    )
+    for executor in ("threads", "processes"):
+        found = arm.sweep(ik, X, chunk=37, executor=executor)
+        assert np.array_equal(found["q"], expected)
+
+
+def test_kernels_of_several_inputs(cell: arm.Cell):
+    rows = np.random.default_rng(0).uniform(-1, 1, (100, 12))
+    velocity = cell.velocity("tool0")
+    found = arm.sweep(velocity, rows)
+    (name,) = found
+    assert np.array_equal(found[name], velocity(rows[:, :6], rows[:, 6:]))
+
+
+def test_closed_loops(tmp_path: Path):
+    cell = arm.example("delta")
+    samples = cell.samples(500)
+    fk = cell.fk("flange")
+    found = arm.sweep(fk, samples, tmp_path / "out.zarr")
+    expected = fk(samples.rows(0, 500))
+    assert np.array_equal(found["pose"], expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("chunk", [None, 700])
+def test_zarr_reads_the_group(cell: arm.Cell, samples, tmp_path: Path, chunk):
+    zarr = pytest.importorskip("zarr")
+    path = tmp_path / "deep" / "out.zarr"
+    found = arm.sweep(questions(cell), samples, path, chunk=chunk)
+    group = zarr.open_group(path, mode="r")
+    assert sorted(group.array_keys()) == sorted(found)
+    Q = samples.rows(0, COUNT)
+    for name, ask in questions(cell).items():
+        assert np.array_equal(group[name][:], ask(Q)), name
+        assert np.array_equal(found[name], ask(Q)), name
+        assert group[name].dtype == found[name].dtype
+    assert group["clearance"].attrs["units"] == "m"
+    about = group.attrs["armillary_sweep"]
+    assert about["samples"]["seed"] == 1
+    assert about["samples"]["joints"] == list(cell.joint_names)
+    assert about["versions"]["armillary"]
+    assert "collision check" in about["question"]["touching"]
+    assert about["cells"][0].startswith("irb2400 ")
+
+
+def test_npy(cell: arm.Cell, samples, tmp_path: Path):
+    path = tmp_path / "pose.npy"
+    found = arm.sweep(cell.fk("tool0"), samples, path)
+    assert np.array_equal(np.load(path), found["pose"])
+    with pytest.raises(SweepError, match="exists"):
+        arm.sweep(cell.fk("tool0"), samples, path)
+    with pytest.raises(SweepError, match="one array"):
+        arm.sweep(questions(cell), samples, tmp_path / "all.npy")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_resumes_what_is_missing(cell: arm.Cell, samples, tmp_path: Path):
+    path = tmp_path / "out.zarr"
+    asked = questions(cell)
+    arm.sweep(asked, samples, path, chunk=500)
+    whole = contents(path)
+    chunks = sorted(path.glob("*/c.*"))
+    assert len(chunks) == 5 * 6
+    assert arm.sweep(asked, samples, path).computed == 0
+    for gone in chunks[::11]:
+        gone.unlink()
+    chunks[1].write_bytes(b"cut")  # as by a crash of the machine
+    (path / "pose" / ".part-left").write_bytes(b"half")
+    lost = {each.name.split(".")[1] for each in [*chunks[::11], chunks[1]]}
+    found = arm.sweep(asked, samples, path)
+    assert found.computed == 500 * len(lost)
+    assert contents(path) == whole
+
+
+def test_results_do_not_depend_on_workers(cell: arm.Cell, samples, tmp_path: Path):
+    asked = questions(cell)
+    arm.sweep(asked, samples, tmp_path / "one", chunk=300)
+    with ThreadPoolExecutor(5) as pool:
+        arm.sweep(asked, samples, tmp_path / "five", chunk=300, executor=pool)
+    arm.sweep(asked, samples, tmp_path / "other", chunk=300, executor="processes")
+    assert contents(tmp_path / "one") == contents(tmp_path / "five")
+    assert contents(tmp_path / "one") == contents(tmp_path / "other")
+
+
+def test_another_sweep_is_refused(cell: arm.Cell, samples, tmp_path: Path):
+    path = tmp_path / "out.zarr"
+    fk = cell.fk("tool0")
+    arm.sweep(fk, samples, path)
+    whole = contents(path)
+    moved = cell.scaled(2.0)
+    others = [
+        (cell.fk("tool0", dtype=np.float32), samples, {}, "another question"),
+        (cell.fk("link_1"), samples, {}, "another question"),
+        (moved.fk("tool0"), samples, {}, "another question or cell"),
+        (fk, cell.samples(COUNT, seed=2), {}, "other samples"),
+        (fk, cell.samples(COUNT + 1, seed=1), {}, "other samples"),
+        (fk, samples.rows(0, COUNT), {}, "other samples"),
+        (fk, samples, {"chunk": 17}, "leave out chunk="),
+        (fk, samples, {"resume": False}, "resume is False"),
+    ]
+    for ask, rows, more, message in others:
+        with pytest.raises(SweepError, match=message):
+            arm.sweep(ask, rows, path, **more)
+    assert contents(path) == whole
+
+
+def test_foreign_folders_are_refused(cell: arm.Cell, samples, tmp_path: Path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(SweepError, match="has not been written by a sweep"):
+        arm.sweep(cell.fk("tool0"), samples, tmp_path)
+    (tmp_path / "zarr.json").write_text(json.dumps({"attributes": {}}))
+    with pytest.raises(SweepError, match="has not been written by a sweep"):
+        arm.sweep(cell.fk("tool0"), samples, tmp_path)
+
+
+def test_digests_follow_the_cell():
+    digest = import_module("armillary.sweeps.identity").digest
+    cells = [arm.example("irb2400") for _ in range(2)]
+    asks = [cell.collision(margin=0.01) for cell in cells]
+    assert digest(asks[0]) == digest(asks[1])
+    assert digest(asks[0]) != digest(cells[0].collision(margin=0.02))
+
+
+@pytest.mark.parametrize(
+    ("ask", "rows", "error", "message"),
+    [
+        ("fk", np.zeros((5, 4)), ShapeError, r"shape \(\.\.\., 6\)"),
+        ("fk", np.zeros((0, 6)), SweepError, "0 rows"),
+        ("ik", None, ShapeError, "takes poses"),
+        (3, None, SweepError, "int is not a question"),
+        ({}, None, SweepError, "mapping of questions is empty"),
+        ({"a/b": np.negative}, None, SweepError, "cannot name a result"),
+        (lambda rows: rows[:0], None, SweepError, "first dimension must be 1"),
+        (lambda rows: rows.astype(str), None, SweepError, "real numbers"),
+    ],
+)
+def test_bad_input(cell: arm.Cell, samples, ask, rows, error, message):
+    ask = {"fk": cell.fk("tool0"), "ik": cell.ik("tool0")}.get(str(ask), ask)
+    with pytest.raises(error, match=message):
+        arm.sweep(ask, samples if rows is None else rows, executor="threads")
+
+
+def test_bad_chunks_and_executors(cell: arm.Cell, samples):
+    fk = cell.fk("tool0")
+    with pytest.raises(SweepError, match="at least one row"):
+        arm.sweep(fk, samples, chunk=0)
+    with pytest.raises(SweepError, match="this machine has"):
+        arm.sweep(fk, cell.samples(10**13))
+    with pytest.raises(SweepError, match="smaller chunk="):
+        arm.sweep(fk, cell.samples(10**13), "out.zarr", chunk=10**12)
+    with pytest.raises(UnknownName, match="threads"):
+        arm.sweep(fk, samples, executor="thread")
+    with pytest.raises(SweepError, match="get_executor"):
+        arm.sweep(fk, samples, executor=3)
+
+
+@pytest.mark.parametrize("executor", ["threads", None])
+def test_nan_rows_are_found(cell: arm.Cell, samples, executor):
+    rows = samples.rows(0, COUNT).copy()
+    rows[1234, 2] = np.nan
+    with pytest.raises(SweepError, match=r"Chunk 2 .*row 1234: .*NaN") as caught:
+        arm.sweep(cell.fk("tool0"), rows, chunk=500, executor=executor)
+    kept = caught.value.kept["pose"]
+    assert np.isnan(kept[1000:1500]).all()
+    rows[1234] = 0.0
+    expected = cell.fk("tool0")(rows)
+    assert np.array_equal(np.delete(kept, slice(1000, 1500), 0)[:1000], expected[:1000])
+
+
+def test_full_disk(cell: arm.Cell, samples, tmp_path: Path, monkeypatch):
+    """What was whole before stays; the next call goes on."""
+    group = import_module("armillary.sweeps.zarr_group")
+    path = tmp_path / "out.zarr"
+    fk = cell.fk("tool0")
+    add, calls = group.ChunkWriter.add, []
+
+    def full(self, results):
+        calls.append(1)
+        if len(calls) > 3:
+            raise OSError(28, "No space left on device")
+        add(self, results)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(group.ChunkWriter, "add", full)
+        with pytest.raises(OSError, match="No space left"):
+            arm.sweep(fk, samples, path, chunk=300)
+    assert not list(path.glob("*/.part-*"))
+    found = arm.sweep(fk, samples, path)
+    assert 0 < found.computed < COUNT
+    assert np.array_equal(found["pose"], fk(samples.rows(0, COUNT)))
