@@ -280,7 +280,7 @@ def _attributes(job: Job) -> dict[str, Any]:
     """Return what a file says of its sweep, so that it explains itself.
 
     Raises:
-        SweepError: A question cannot be told from others, since it has no pickle.
+        SweepError: A question cannot be identified, since it has no pickle.
     """
     try:
         version_of_ours = version("armillary")
@@ -313,8 +313,8 @@ def _digest_of(job: Job) -> str:
         return digest((asked, reductions))
     except Exception as error:
         raise SweepError(
-            "A sweep to a file must be able to tell its question from others, by its "
-            f"pickle, which it does not have: {error}. Define functions at the top of "
+            "A sweep to a file identifies its question by its "
+            f"pickle, and there is none: {error}. Define functions at the top of "
             "a module, or sweep into memory."
         ) from error
 
