@@ -178,13 +178,6 @@ def approach_bounds(
     """Return how fast distances may change at least, without what they do alone."""
     braking = (np.abs(qd) / a).max()
     pace = min(approach, 0.5 / dt, 1.0 / (0.5 * (braking + dt) + dt))
-    room = gaps.values - margin
+    room = gaps.values - margin - 0.5 * braking * np.maximum(-gaps.drifts, 0.0)
     least = np.where(room < 0.0, np.minimum(-pace * room, AWAY), -pace * room)
     return least - gaps.drifts
-
-
-def braking_rates(qd: Array, low: Array, high: Array, a: Array, dt: float) -> Array:
-    """Return the rates of a step in which all joints brake together."""
-    time = (np.abs(qd) / a).max()
-    share = max(1.0 - dt / max(time, dt), 0.0)
-    return np.clip(share * qd, low, high)

@@ -292,7 +292,7 @@ def equations(
     wanted = posture.gain * (targets[2] - q)
     free = FREEDOM * np.linalg.solve(H + FREEDOM * np.eye(len(q)), wanted)
     H = H + (posture.weight + DAMPING**2) * np.eye(len(q))
-    return H, g - posture.weight * free
+    return H, g - (posture.weight + DAMPING**2) * free
 
 
 def _log(turn: Any) -> Array:

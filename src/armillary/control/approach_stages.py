@@ -3,6 +3,8 @@
 The distance d of two shapes changes as n' (v_b - v_a) of their nearest points, with n
 from a to b. It may fall by no more than `pace` times the room that is left, d - margin:
 so it never passes the margin, and can be stopped before it while all joints brake.
+What obstacles do by themselves goes on meanwhile: of a speed u that they come with, and
+a time T of braking, u T / 2 is taken from the room.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ def approach_stages(
     """
     c, n = len(twists.joints), twists.moving.joints
     V = (6, twists.columns)
-    common = {"pace": (), "margin": ()}
+    common = {"pace": (), "margin": (), "braking_time": ()}
     known = {"least_distance": (), "nearest": ()}
     found: list[Stage] = [program(_begin, "least_distance nearest", margin=())]
     if has_pairs:
@@ -190,7 +192,7 @@ def _centre(body_pose: Any, body_centre: Any) -> Any:
     return Pose.from_matrix(body_pose) @ three(body_centre)
 
 
-def _may_matter(
+def _may_matter(  # noqa: PLR0913, PLR0917
     centre_a: Any,
     centre_b: Any,
     radii: Any,
@@ -198,19 +200,33 @@ def _may_matter(
     speeds: Any,
     pace: Any,
     margin: Any,
+    braking_time: Any,
     least: Any,
 ) -> Any:
     """Return whether a pair can come too near, and whether its distance is wanted."""
     between = norm(subtract(three(centre_a), three(centre_b)))
-    return _matters(between - radii, pair_rates, speeds, pace, margin, least)
+    return _matters(
+        between - radii, pair_rates, speeds, pace, margin, braking_time, least
+    )
 
 
 def _matters(
-    bound: Number, rates: Any, speeds: Any, pace: Any, margin: Any, least: Any
+    bound: Number,
+    rates: Any,
+    speeds: Any,
+    pace: Any,
+    margin: Any,
+    braking_time: Any,
+    least: Any,
+    drift: Number = 0.0,
 ) -> Any:
-    """Return that from a lower bound of the distance."""
+    """Return that from a lower bound of the distance.
+
+    drift: The greatest speed that does not end with braking [m/s].
+    """
     fastest = inner(list(rates), list(speeds))
     room = maximum(bound - margin, 0.0)
+    room = maximum(room - 0.5 * braking_time * drift, 0.0)
     is_near = select(fastest < pace * room, 0.0, 1.0)
     so_far = select(least < 0.0, 0.0, least)
     return [is_near], select(bound < so_far, 1.0, is_near)
@@ -228,6 +244,7 @@ def _pair_row(  # noqa: PLR0913, PLR0917
     number: Any,
     pace: Any,
     margin: Any,
+    braking_time: Any,
     least: Any,
     nearest: Any,
 ) -> Any:
@@ -240,7 +257,9 @@ def _pair_row(  # noqa: PLR0913, PLR0917
             strict=True,
         )
     ]
-    return _finished(c, moved, 0.0, value, number, pace, margin, least, nearest)
+    return _finished(
+        c, moved, 0.0, value, number, pace, margin, braking_time, least, nearest
+    )
 
 
 def _along(X: Any, twists: Any, point: Vector3, n: Vector3) -> list[Number]:
@@ -262,6 +281,7 @@ def _finished(  # noqa: PLR0913, PLR0917
     number: Number,
     pace: Number,
     margin: Number,
+    braking_time: Number,
     least: Number,
     nearest: Number,
 ) -> Any:
@@ -270,7 +290,7 @@ def _finished(  # noqa: PLR0913, PLR0917
     Behind a come b, by how much the distance rises without x [m/s], and the room [m].
     """
     rest = drift + (moved[c] if len(moved) > c else 0.0)
-    room = value - margin
+    room = value - margin - 0.5 * braking_time * maximum(0.0 - drift, 0.0)
     limit = 0.0 - pace * room
     wanted = select(room < 0.0, minimum(limit, AWAY), limit) - rest
     is_less = value < least
@@ -296,6 +316,7 @@ def _may_meet(  # noqa: PLR0913, PLR0917
     speeds: Any,
     pace: Any,
     margin: Any,
+    braking_time: Any,
     least: Any,
 ) -> Any:
     a, b = three(end_a), three(end_b)
@@ -309,7 +330,9 @@ def _may_meet(  # noqa: PLR0913, PLR0917
     bound = between - own - other - rod_radius - obstacle[9]
     speed = norm(three(obstacle[6:9]))
     fastest = [*rod_rates, 1.0]
-    return _matters(bound, fastest, [*speeds, speed], pace, margin, least)
+    return _matters(
+        bound, fastest, [*speeds, speed], pace, margin, braking_time, least, speed
+    )
 
 
 def _meeting_row(  # noqa: PLR0913, PLR0917
@@ -323,6 +346,7 @@ def _meeting_row(  # noqa: PLR0913, PLR0917
     number: Any,
     pace: Any,
     margin: Any,
+    braking_time: Any,
     least: Any,
     nearest: Any,
 ) -> Any:
@@ -330,7 +354,9 @@ def _meeting_row(  # noqa: PLR0913, PLR0917
     moved = _along(rod_pose, rod_twists, gap.point, gap.normal)
     drift = 0.0 - dot(three(obstacle[6:9]), gap.normal)
     value = gap.value
-    return _finished(c, moved, drift, value, number, pace, margin, least, nearest)
+    return _finished(
+        c, moved, drift, value, number, pace, margin, braking_time, least, nearest
+    )
 
 
 class RodGap(NamedTuple):

@@ -22,6 +22,8 @@ __all__ = ["Solver", "bending", "firm_weights", "priority_levels", "slowing"]
 FREEDOM: Final = 1e-6
 """Square of the singular value of tasks below which directions are free."""
 
+TINY: Final = 1e-300
+
 FIRM: Final = 1e4
 """Weight of what tasks of lower numbers have reached, beside the greatest of others."""
 
@@ -236,30 +238,37 @@ def _least_squares(
                     g[i] = g[i] - scaled * wanted
                     for j in range(i + 1):
                         H[i][j] = H[i][j] + scaled * row[j]
-        _add_postures(H, g, postures)
-        for k in range(c):
-            H[k][k] = H[k][k] + damping
+        _add_postures(H, g, postures, damping)
         return packed(H), g
 
     return program(equations, "hessian gradient", **inputs)
 
 
-def _add_postures(H: list[list[Number]], g: list[Number], pulls: list[Any]) -> None:
+def _add_postures(
+    H: list[list[Number]], g: list[Number], pulls: list[Any], damping: Number
+) -> None:
     """Add weights and rates of joints, c of each posture, where other tasks are free.
 
     With G of the other tasks, of a rate r what is left is e (G + e)^-1 r: nearly all of
-    it in directions that they leave free, and nearly nothing in others.
+    it in directions that they leave free, and nearly nothing in others. Damping holds
+    rates to what is left, so that it takes nothing from postures; joints of none to 0.
     """
     c = len(g)
-    if not pulls:
-        return
-    free = LDLFactor.of(shifted(H, FREEDOM), FREEDOM)
+    total: list[Number] = [0.0] * c
+    pulled: list[Number] = [0.0] * c
+    free = LDLFactor.of(shifted(H, FREEDOM), FREEDOM) if pulls else None
     for first in range(0, len(pulls), c):
         posture = pulls[first : first + c]
+        assert free is not None
         left = free.solve([FREEDOM * rate for _, rate in posture])
         for i, ((weight, _), rate) in enumerate(zip(posture, left, strict=True)):
-            H[i][i] = H[i][i] + weight
-            g[i] = g[i] - weight * rate
+            total[i] = total[i] + weight
+            pulled[i] = pulled[i] + weight * rate
+    for i in range(c):
+        H[i][i] = H[i][i] + total[i] + damping
+        if pulls:
+            share = damping / maximum(total[i], TINY)
+            g[i] = g[i] - (1.0 + share) * pulled[i]
 
 
 def _whole(x: Any) -> Number:

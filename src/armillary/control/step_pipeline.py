@@ -145,13 +145,13 @@ def _bounds(twists: MovingTwists) -> Stage:
             speeds[k] = maximum(absolute(a), absolute(b))
         # After this step braking takes one more at most, and goes half as far.
         pace = minimum(most_pace, 1.0 / (0.5 * (braking + dt) + dt))
-        return low, high, rest, passed, speeds, pace
+        return low, high, rest, passed, speeds, pace, braking
 
     c = (len(chosen),)
     inputs: dict[str, tuple[int, ...]] = {"q": (n,), RATES: (n,)}
     inputs |= dict.fromkeys(("lower", "upper", "velocity", "acceleration"), c)
     inputs |= {"dt": (), "most_pace": ()}
-    return program(equations, "low high rest passed speeds pace", **inputs)
+    return program(equations, "low high rest passed speeds pace braking_time", **inputs)
 
 
 def _safe(c: int, approach: Approach) -> tuple[Stage, ...]:
@@ -222,9 +222,11 @@ def _safe_row(
     span = most * full_reach - least * brake_reach
     part = maximum(left, 0.0) / select(span > 0.0, span, 1.0)
     part = select(span > 0.0, minimum(part, 1.0), 0.0)
-    part = select(most > least, part, select(least > 0.0, 0.0, 1.0))
-    scale = select(is_broken, minimum(scale, part), scale)
     fails = least * brake_reach > (1.0 + SLACK) * room + SLACK * SLACK * brake_reach
+    # Where braking fails as well, rates that give way more are better than braking.
+    slower = select(fails, 1.0, select(least > 0.0, 0.0, 1.0))
+    part = select(most > least, part, slower)
+    scale = select(is_broken, minimum(scale, part), scale)
     stands = select(fails, select(is_broken, 0.0, stands), stands)
     return scale, stands, maximum(has_near, 1.0)
 

@@ -36,6 +36,9 @@ TRIES: Final = 4
 LOST: Final = 1e-4
 """What of the margin may be lost on the way of braking [m]."""
 
+ROUNDING: Final = 1e-9
+"""By how much distances may fall there where they are below that already [m]."""
+
 
 def stop_stages(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
     """Return the stages that change `x` and `scale` where stopping would be too late.
@@ -46,7 +49,7 @@ def stop_stages(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
     chosen = twists.joints
 
     def begin(q: Any, has_near: Any) -> Any:
-        return list(q), 1.0, has_near
+        return list(q), 1.0, has_near, 1.0, 0.0 - NO_PAIRS
 
     def end_of_braking(
         start: Any,
@@ -66,12 +69,23 @@ def stop_stages(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
         return [a + way * v for a, v in zip(start, rates, strict=True)], NO_PAIRS
 
     def judged(
-        stop_least: Any, margin: Any, least_distance: Any, stop_scale: Any
+        stop_least: Any,
+        margin: Any,
+        least_distance: Any,
+        stop_scale: Any,
+        stands: Any,
+        best_scale: Any,
+        best_least: Any,
     ) -> Any:
-        is_safe = stop_least >= minimum(margin, least_distance) - LOST
+        is_safe = stop_least >= minimum(margin - LOST, least_distance - ROUNDING)
         less = select(stop_scale > 0.3, 0.5 * stop_scale, 0.0)
-        again = select(is_safe, 0.0, select(stop_scale > 0.0, 1.0, 0.0))
-        return select(is_safe, stop_scale, less), again
+        is_last = stop_scale <= 0.0
+        again = select(is_safe, 0.0, select(is_last, 0.0, 1.0))
+        is_best = select(is_safe, 1.0, select(stop_least > best_least, 1.0, 0.0))
+        best_scale = select(is_best > 0.0, stop_scale, best_scale)
+        best_least = select(is_best > 0.0, stop_least, best_least)
+        stands = select(is_safe, stands, select(is_last, 0.0, stands))
+        return less, again, stands, best_scale, best_least
 
     def ended(
         start: Any,
@@ -80,31 +94,39 @@ def stop_stages(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
         low: Any,
         high: Any,
         scale: Any,
-        stop_scale: Any,
+        best_scale: Any,
     ) -> Any:
         found = [
             select(
-                stop_scale < 1.0, minimum(maximum(r + stop_scale * (v - r), a), b), v
+                best_scale < 1.0, minimum(maximum(r + best_scale * (v - r), a), b), v
             )
             for v, r, a, b in zip(x, rest, low, high, strict=True)
         ]
-        return list(start), found, scale * stop_scale
+        return list(start), found, scale * best_scale
 
     vector = dict.fromkeys(("x", "rest"), (c,))
     braking = {"start": (n,), RATES: (n,), **vector, "stop_scale": ()}
     braking |= {"acceleration": (c,), "dt": ()}
-    names = "stop_least", "margin", "least_distance", "stop_scale"
+    kept = "stands best_scale best_least"
+    names = f"stop_least margin least_distance stop_scale {kept}".split()
     last = {"start": (n,), **vector, "low": (c,), "high": (c,)}
-    last |= {"scale": (), "stop_scale": ()}
+    last |= {"scale": (), "best_scale": ()}
     return (
-        program(begin, "start stop_scale stopping", q=(n,), has_near=()),
+        program(
+            begin,
+            "start stop_scale stopping best_scale best_least",
+            q=(n,),
+            has_near=(),
+        ),
         While(
             "stopping",
             (
                 program(end_of_braking, "q stop_least", **braking),
                 *twists.moving.stages,
                 *_distances(approach),
-                program(judged, "stop_scale stopping", **dict.fromkeys(names, ())),
+                program(
+                    judged, f"stop_scale stopping {kept}", **dict.fromkeys(names, ())
+                ),
             ),
             TRIES,
         ),
