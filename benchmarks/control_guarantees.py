@@ -1,4 +1,4 @@
-"""Controllers among moving obstacles: all seeds of a scene as one batch, judged by coal."""
+"""Controllers among moving obstacles: seeds of a scene as one batch, judged by coal."""
 
 from __future__ import annotations
 

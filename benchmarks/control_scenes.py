@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -132,29 +131,6 @@ class Scene:
             if min(_between(one, *rod) for rod in own) > CLEAR:
                 found.append(one)
         return np.array(found)
-
-    def path(self, X: Array, t: float) -> Array:
-        """Return a pose that wanders about among obstacles, after t [s]."""
-        found = X.copy()
-        found[:3, 3] += (
-            0.15 * np.sin(1.7 * t),
-            0.42 * np.sin(1.1 * t),
-            0.2 * np.sin(2.3 * t),
-        )
-        return found
-
-    def judge(self, path: Path, obstacles: Array) -> Callable[[Array], float]:
-        """Return the function from positions to the least distance [m], by coal."""
-        import pinocchio as pin
-
-        model, geometry = self.pinocchio(path, obstacles)
-        data, shapes = model.createData(), geometry.createData()
-
-        def least(q: Array) -> float:
-            pin.computeDistances(model, data, geometry, shapes, q)
-            return min(each.min_distance for each in shapes.distanceResults)
-
-        return least
 
     def pinocchio(self, path: Path, obstacles: Array | None) -> tuple[Any, Any]:
         """Return Pinocchio's model, and the geometry with what is kept apart."""
