@@ -260,7 +260,7 @@ def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
         x = list(given["x"])
         asked: Number = 0.0
         missing: Number = 0.0
-        done: Number = 0.0
+        moved: Number = 0.0
         counted = iter(given.get("judged", ()))
         for each in listed:
             k = each.number
@@ -271,14 +271,14 @@ def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
                 got = inner(list(row), x)
                 asked = asked + counts * wanted * wanted
                 missing = missing + counts * (wanted - got) * (wanted - got)
-                done = done + counts * wanted * got
+                moved = moved + counts * got * got
         for k in alone:  # postures count where there is nothing else
             pulls = zip(given[f"diagonal_{k}"], given[f"pull_{k}"], x, strict=True)
             for weight, wanted, got in pulls:
                 counts = select(weight > 0.0, 1.0, 0.0)
                 asked = asked + counts * wanted * wanted
                 missing = missing + counts * (wanted - got) * (wanted - got)
-                done = done + counts * wanted * got
+                moved = moved + counts * got * got
         size = sqrt(asked)
         short = sqrt(missing)
         is_met = short <= MET * size + SLOW
@@ -288,7 +288,7 @@ def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
             is_bound = slot >= BOUND
             limited = select(is_bound, 1.0, limited)
             avoiding = select(is_bound, avoiding, select(slot > FREE, 1.0, avoiding))
-        is_still = done <= STILL * asked
+        is_still = sqrt(moved) <= STILL * size + SLOW
         reason: Any = select(
             short > SINGULAR * size + SLOW,
             float(RateReason.SINGULAR),
