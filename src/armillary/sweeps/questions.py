@@ -48,12 +48,14 @@ class Question:
     """A question and the name of its results.
 
     Attributes:
-        name: What the results are called, or how their names begin.
+        name: What the result is called where the answer has no names.
+        prefix: How the names of results begin.
         ask: What is called with an array of rows.
         is_native: Whether it is one of ours, during which other threads run.
     """
 
     name: str
+    prefix: str
     ask: Any
     is_native: bool
 
@@ -65,7 +67,7 @@ class Question:
         """
         fields = _fields(self.ask, _call(self.ask, rows))
         found = {
-            "_".join(filter(None, (self.name, field))): np.asarray(value)
+            "_".join(filter(None, (self.prefix, field))) or self.name: np.asarray(value)
             for field, value in fields.items()
         }
         for name, array in found.items():
@@ -90,7 +92,7 @@ def questions_of(given: Any) -> list[Question]:
         SweepError: There is none, or it cannot be called.
     """
     if not isinstance(given, Mapping):
-        return [_question(_name_of(given), given)]
+        return [_question(_name_of(given), "", given)]
     named = cast("Mapping[Any, Any]", given)
     if not named:
         raise SweepError("The mapping of questions is empty.")
@@ -99,10 +101,10 @@ def questions_of(given: Any) -> list[Question]:
             raise SweepError(
                 f"{quote(name)} cannot name a result: use letters, digits and '_'."
             )
-    return [_question(name, ask) for name, ask in named.items()]
+    return [_question(name, name, ask) for name, ask in named.items()]
 
 
-def _question(name: str, ask: Any) -> Question:
+def _question(name: str, prefix: str, ask: Any) -> Question:
     if not callable(ask):
         raise SweepError(
             f"A {type(ask).__name__} is not a question. Use a kernel such as "
@@ -111,7 +113,7 @@ def _question(name: str, ask: Any) -> Question:
         )
     core = _core(ask)
     native = isinstance(core, Kernel | InverseKinematics | CollisionCheck)
-    return Question(name, ask, native or core is rows)
+    return Question(name, prefix, ask, native or core is rows)
 
 
 def _function(ask: Any) -> Any:

@@ -1,0 +1,144 @@
+"""Nothing is lost: errors name their row, and a second call goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import armillary as arm
+import sweep_functions
+from armillary.errors import SweepError
+
+ROWS = np.arange(200.0).reshape(100, 2)
+PROGRAM = Path(sweep_functions.__file__)
+
+
+def test_functions_run_in_processes(tmp_path: Path):
+    found = arm.sweep(sweep_functions.total, ROWS, tmp_path / "out", chunk=7)
+    assert np.array_equal(found["total"], ROWS.sum(axis=1))
+    assert found["sign"].dtype == np.int8
+    again = arm.sweep(sweep_functions.total, ROWS, chunk=9)
+    assert np.array_equal(again["total"], found["total"])
+
+
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_a_row_that_fails(tmp_path: Path, executor: str):
+    ask, path = partial(sweep_functions.fails_at, 2.0 * 57), tmp_path / "out"
+    message = r"1 of 13 chunks failed.*\n.*Chunk 7 \(rows 56 to 63\), row 57: .*a bad"
+    with pytest.raises(SweepError, match=message) as caught:
+        arm.sweep(ask, ROWS, path, chunk=8, executor=executor)
+    assert caught.value.kept.path == path
+    assert len(list(path.glob("fails_at/c.*"))) == 12
+    with pytest.raises(SweepError, match="row 57"):
+        arm.sweep(ask, ROWS, chunk=8, executor=executor)
+
+
+def test_failing_rows_of_memory_are_kept():
+    ask = partial(sweep_functions.fails_at, 2.0 * 57)
+    with pytest.raises(SweepError) as caught:
+        arm.sweep(ask, ROWS, chunk=8, executor="threads")
+    kept = caught.value.kept["fails_at"]
+    assert np.isnan(kept[56:64]).all()
+    assert np.array_equal(
+        np.delete(kept, slice(56, 64)), np.delete(ROWS[:, 0], slice(56, 64))
+    )
+
+
+def test_the_first_row_fails_at_once():
+    with pytest.raises(SweepError, match="row 0"):
+        arm.sweep(partial(sweep_functions.fails_at, 0.0), ROWS)
+
+
+def test_functions_that_cannot_be_sent():
+    with pytest.raises(SweepError, match=r"cannot be sent.*lambda"):
+        arm.sweep(lambda rows: rows[:, 0], ROWS)
+    found = arm.sweep(lambda rows: rows[:, 0], ROWS, executor="threads")
+    assert np.array_equal(next(iter(found.values())), ROWS[:, 0])
+
+
+def test_a_changed_function_is_another_question(tmp_path: Path):
+    def sums(factor):
+        return lambda rows: factor * rows.sum(axis=1)
+
+    arm.sweep({"a": sums(1.0)}, ROWS, tmp_path / "out", executor="threads")
+    arm.sweep({"a": sums(1.0)}, ROWS, tmp_path / "out", executor="threads")
+    with pytest.raises(SweepError, match="another question"):
+        arm.sweep({"a": sums(2.0)}, ROWS, tmp_path / "out", executor="threads")
+
+
+def test_a_worker_is_killed(tmp_path: Path):
+    ask = partial(sweep_functions.ends_once, str(tmp_path / "ended"))
+    with pytest.raises(SweepError, match="ended by itself"):
+        arm.sweep(ask, ROWS, tmp_path / "out", chunk=10)
+    found = arm.sweep(ask, ROWS, tmp_path / "out")
+    assert np.array_equal(found["ends_once"], ROWS.sum(axis=1))
+
+
+def test_an_executor_of_the_user_is_left_open(tmp_path: Path):
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        for name in ("one", "two"):
+            found = arm.sweep(
+                sweep_functions.total, ROWS, tmp_path / name, executor=pool, chunk=9
+            )
+            assert np.array_equal(found["total"], ROWS.sum(axis=1))
+
+
+def started(*arguments: object) -> subprocess.Popen[str]:
+    """The program of sweep_functions, as it begins to sweep."""
+    process = subprocess.Popen(
+        [sys.executable, str(PROGRAM), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def wait_for(found, *, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not found() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert found()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+def test_everything_is_killed(tmp_path: Path):
+    path = tmp_path / "out"
+    process = started(path, "processes", 0.1)
+    wait_for(lambda: list(path.glob("slow_total/c.*")))
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    ask = partial(sweep_functions.slow_total, 0.1)
+    left = len(list(path.glob("slow_total/c.*")))
+    assert 0 < left < 25
+    found = arm.sweep(ask, ROWS, path, executor="threads")
+    assert found.computed == 100 - 4 * left
+    assert np.array_equal(found["slow_total"], ROWS.sum(axis=1))
+    assert not list(path.glob("*/.part-*"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+@pytest.mark.parametrize("kind", ["processes", "threads"])
+def test_interrupts_end_it(tmp_path: Path, kind: str):
+    path = tmp_path / "out"
+    process = started(path, kind, 0.2)
+    wait_for(lambda: list(path.glob("*/.part-*")))
+    os.killpg(process.pid, signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert not said
+    if kind == "threads":
+        assert not list(path.glob("*/.part-*"))

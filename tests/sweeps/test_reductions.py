@@ -1,0 +1,161 @@
+"""Reductions are what rows come to, for any chunks, workers and interruptions."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.errors import SweepError, UnknownName
+
+COUNT = 5000
+LOWER, UPPER = (-1.0, -1.5, -0.5), (1.0, 1.5, 2.0)
+
+
+def graded(rows):
+    """Results with many equal values, NaN, and groups."""
+    value = np.round(np.sin(10 * rows[:, 0]), 1)
+    value[value > 0.9] = np.nan
+    return {
+        "value": value,
+        "good": rows[:, 1] > 0.0,
+        "group": (np.abs(rows[:, 2]) * 3).astype(np.int64) % 5,
+    }
+
+
+def asked(cell: arm.Cell):
+    return {"pose": cell.fk("tool0"), "touch": cell.collision(), "g": graded}
+
+
+def reductions():
+    sweeps = arm.sweeps
+    box = {"lower": LOWER, "upper": UPPER, "size": 0.25}
+    return {
+        "reach": sweeps.Voxels(**box),
+        "free": sweeps.Voxels(**box, where="g_good"),
+        "hist": sweeps.Histogram(of="pose", edges=np.linspace(-1, 1, 9)),
+        "good": sweeps.Count(of="g_good"),
+        "by": sweeps.Count(of="g_good", by="g_group", groups=6),
+        "rows": sweeps.Count(of="touch", by=700),
+        "most": sweeps.Best(of="g_value", by="g_group", groups=6),
+        "least": sweeps.Best(of="g_value", least=True, by=900),
+        "one": sweeps.Best(of="g_value"),
+    }
+
+
+def expected(cell: arm.Cell, samples) -> dict[str, np.ndarray]:
+    """The same, written out."""
+    Q = samples.rows(0, COUNT)
+    X, touch, g = cell.fk("tool0")(Q), cell.collision()(Q), graded(Q)
+    edges = [np.arange(12 + 1) * 0.25 + LOWER[k] for k in range(3)]
+    edges = [e[e <= UPPER[k] + 1e-9] for k, e in enumerate(edges)]
+    found = {}
+    for name, rows in (("reach", slice(None)), ("free", g["good"])):
+        found[f"{name}_count"] = np.histogramdd(X[rows, :3, 3], edges)[0]
+    bins = np.linspace(-1, 1, 9)
+    found["hist_count"] = [
+        [np.histogram(X[:, i, j], bins)[0] for j in range(4)] for i in range(4)
+    ]
+    found["good_count"] = [g["good"].sum()]
+    found["by_count"] = [(g["good"] & (g["group"] == k)).sum() for k in range(6)]
+    found["rows_count"] = [touch[a : a + 700].sum() for a in range(0, COUNT, 700)]
+    groups = [np.flatnonzero(g["group"] == k) for k in range(6)]
+    found |= best("most", g["value"], groups, np.nanargmax)
+    groups = [np.arange(a, min(a + 900, COUNT)) for a in range(0, COUNT, 900)]
+    found |= best("least", g["value"], groups, np.nanargmin)
+    found |= best("one", g["value"], [np.arange(COUNT)], np.nanargmax)
+    return found
+
+
+def best(name, values, groups, first):
+    rows = [int(g[first(values[g])]) if len(g) else -1 for g in groups]
+    value = [values[row] if row >= 0 else np.nan for row in rows]
+    return {f"{name}_value": value, f"{name}_row": rows}
+
+
+@pytest.mark.parametrize("chunk", [None, 333])
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_they_are_what_rows_come_to(cell: arm.Cell, chunk, executor):
+    samples = cell.samples(COUNT)
+    found = arm.sweep(
+        asked(cell), samples, reduce=reductions(), chunk=chunk, executor=executor
+    )
+    wanted = expected(cell, samples)
+    assert set(found) == set(wanted)
+    for name, value in wanted.items():
+        assert np.array_equal(found[name], value, equal_nan=True), name
+
+
+def test_voxels_of_samples():
+    turns = [np.eye(3), np.diag([1.0, -1.0, -1.0])]
+    grid = arm.grid([[0.1, 0.3], [0.1], [0.1]], rotations=turns)
+    voxels = arm.sweeps.Voxels(
+        lower=(0, 0, 0), upper=(0.4, 0.2, 0.2), size=0.2, of="samples"
+    )
+    found = arm.sweep(arm.sweeps.rows, grid, reduce=voxels)
+    assert np.array_equal(found["count"], [[[2]], [[2]]])
+
+
+def test_resumes_from_a_file(cell: arm.Cell, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(import_module("armillary.sweeps.merged"), "INTERVAL", 0.0)
+    samples, path = cell.samples(COUNT), tmp_path / "out.npz"
+    whole = arm.sweep(asked(cell), samples, reduce=reductions(), executor="threads")
+    merged = import_module("armillary.sweeps.merged").Merged
+    save, calls = merged.save, []
+
+    def full(self):
+        calls.append(1)
+        if len(calls) > 4:
+            raise OSError(28, "No space left on device")
+        save(self)
+
+    more = {"reduce": reductions(), "executor": "threads", "chunk": 250}
+    with monkeypatch.context() as patch:
+        patch.setattr(merged, "save", full)
+        with pytest.raises(OSError, match="No space"):
+            arm.sweep(asked(cell), samples, path, **more)
+    found = arm.sweep(asked(cell), samples, path, **more)
+    assert found.computed == COUNT - 4 * 250
+    for name in whole:
+        assert np.array_equal(found[name], whole[name], equal_nan=True), name
+    assert arm.sweep(asked(cell), samples, path, **more).computed == 0
+    with pytest.raises(SweepError, match="other samples"):
+        arm.sweep(asked(cell), cell.samples(COUNT, seed=1), path, **more)
+    with pytest.raises(SweepError, match="another question"):
+        other = arm.sweeps.Count(of="touch")
+        arm.sweep(asked(cell), samples, path, reduce=other, executor="threads")
+    with np.load(path) as file:
+        assert "irb2400" in str(file["about"])
+
+
+def sweeps_refused():
+    sweeps = arm.sweeps
+    yield sweeps.Count(of="value"), UnknownName, "g_value"
+    yield sweeps.Count(of="pose"), SweepError, "number in each row"
+    yield sweeps.Count(of="touch", by=0), SweepError, "by=0"
+    yield sweeps.Count(of="touch", by="g_group"), SweepError, "groups="
+    yield sweeps.Count(of="touch", by="g_value", groups=3), SweepError, "whole numbers"
+    yield sweeps.Count(of="touch", by="g_group", groups=2), SweepError, "from 0 to 1"
+    yield sweeps.Histogram(of="g_value", edges=[1, 0]), SweepError, "ascend"
+    box = {"lower": LOWER, "upper": UPPER}
+    yield sweeps.Voxels(**box, size=0.0), SweepError, "size > 0"
+    yield sweeps.Voxels(**box, size=1.0, of="g_value"), SweepError, "positions or poses"
+    yield 3, SweepError, "Voxels, Count"
+
+
+@pytest.mark.parametrize(("reduce", "error", "message"), list(sweeps_refused()))
+def test_reductions_are_refused(cell: arm.Cell, reduce, error, message):
+    samples = cell.samples(COUNT)
+    with pytest.raises(error, match=message):
+        arm.sweep(asked(cell), samples, reduce={"a": reduce}, executor="threads")
+
+
+def test_paths_fit(cell: arm.Cell, tmp_path: Path):
+    count = arm.sweeps.Count(of="touching")
+    with pytest.raises(SweepError, match="npz"):
+        arm.sweep(cell.collision(), cell.samples(9), tmp_path / "a", reduce=count)
+    with pytest.raises(SweepError, match="npz"):
+        arm.sweep(cell.collision(), cell.samples(9), tmp_path / "a.npz")
