@@ -1,0 +1,62 @@
+"""Sweeps on a Dask cluster give what threads give, also when a worker is killed."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import armillary as arm
+import sweep_functions
+
+distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore")  # of the cluster itself
+
+ROWS = np.arange(200.0).reshape(100, 2)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        warnings.catch_warnings(action="ignore"),
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def test_it_is_what_threads_give(cell: arm.Cell, client, tmp_path: Path):
+    samples = cell.samples(3000)
+    asked = {"pose": cell.fk("tool0"), "touch": cell.collision()}
+    found = arm.sweep(
+        asked, samples, tmp_path / "out", executor=client.get_executor(), chunk=400
+    )
+    expected = arm.sweep(asked, samples, chunk=400)
+    for name in expected:
+        assert np.array_equal(found[name], expected[name])
+    X = expected["pose"]
+    found = arm.sweep(cell.ik("tool0"), X, executor=client.get_executor(), chunk=700)
+    assert np.array_equal(found["q"], cell.ik("tool0")(X).q)
+
+
+def test_functions_without_a_module(client):
+    found = arm.sweep(
+        {"a": lambda rows: 2.0 * rows}, ROWS, executor=client.get_executor(), chunk=9
+    )
+    assert np.array_equal(found["a"], 2.0 * ROWS)
+
+
+def test_a_worker_is_killed(client, tmp_path: Path):
+    ask = partial(sweep_functions.ends_once, str(tmp_path / "ended"))
+    pool = client.get_executor()
+    found = arm.sweep(ask, ROWS, tmp_path / "out", executor=pool, chunk=5)
+    assert (tmp_path / "ended").exists()
+    assert np.array_equal(found["ends_once"], ROWS.sum(axis=1))
