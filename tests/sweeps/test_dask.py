@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 import warnings
 from functools import partial
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 import armillary as arm
 import sweep_functions
+from armillary.errors import SweepError
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the cluster itself
@@ -60,3 +63,40 @@ def test_a_worker_is_killed(client, tmp_path: Path):
     found = arm.sweep(ask, ROWS, tmp_path / "out", executor=pool, chunk=5)
     assert (tmp_path / "ended").exists()
     assert np.array_equal(found["ends_once"], ROWS.sum(axis=1))
+
+
+def test_a_client_is_not_an_executor(client):
+    with pytest.raises(SweepError, match=r"client\.get_executor\(\)"):
+        arm.sweep(sweep_functions.total, ROWS, executor=client)
+
+
+def test_paths_do_not_depend_on_the_folder(client, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # workers stay where they were
+    arm.sweep(sweep_functions.total, ROWS, "out", executor=client.get_executor())
+    assert len(list(tmp_path.glob("out/total/c.*"))) == 1
+
+
+def test_the_scheduler_is_lost(tmp_path: Path):
+    path, ask = tmp_path / "out", partial(sweep_functions.slow_total, 0.1)
+    cluster = distributed.LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        processes=False,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+    )
+
+    def close():
+        while not list(path.glob("*/c.*")):
+            time.sleep(0.01)
+        cluster.close()
+
+    with cluster, distributed.Client(cluster) as client:
+        closing = threading.Thread(target=close)
+        closing.start()
+        with pytest.raises(SweepError, match="lost its scheduler"):
+            arm.sweep(ask, ROWS, path, executor=client.get_executor(), chunk=4)
+        closing.join()
+    found = arm.sweep(ask, ROWS, path, executor="threads")
+    assert 0 < found.computed < len(ROWS)
+    assert np.array_equal(found["slow_total"], ROWS.sum(axis=1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
@@ -108,7 +110,7 @@ def test_resumes_from_a_file(cell: arm.Cell, tmp_path: Path, monkeypatch):
 
     def full(self):
         calls.append(1)
-        if len(calls) > 4:
+        if len(calls) > 5:  # the first one begins the file
             raise OSError(28, "No space left on device")
         save(self)
 
@@ -128,7 +130,35 @@ def test_resumes_from_a_file(cell: arm.Cell, tmp_path: Path, monkeypatch):
         other = arm.sweeps.Count(of="touch")
         arm.sweep(asked(cell), samples, path, reduce=other, executor="threads")
     with np.load(path) as file:
-        assert "irb2400" in str(file["about"])
+        about = json.loads(str(file["about"]))
+    assert about["cells"][0].startswith("irb2400 ")
+    assert about["reductions"] == {
+        name: {"kind": type(each).__name__, **json.loads(json.dumps(asdict(each), default=list))}
+        for name, each in reductions().items()
+    }
+
+
+def test_every_edge_tells_reductions_apart(cell: arm.Cell, tmp_path: Path):
+    """Also one that the text of a long array does not show."""
+    check, samples, path = cell.collision(), cell.samples(9), tmp_path / "out.npz"
+    one = np.linspace(0.0, 1.0, 2000)
+    other = one.copy()
+    other[1000] += 1e-5
+    first, second = (
+        arm.sweeps.Histogram(of="clearance", edges=each) for each in (one, other)
+    )
+    for _ in range(2):
+        arm.sweep(check.clearance, samples, path, reduce=first)
+    with pytest.raises(SweepError, match="another question"):
+        arm.sweep(check.clearance, samples, path, reduce=second)
+
+
+def test_folders_are_made(cell: arm.Cell, tmp_path: Path):
+    count = arm.sweeps.Count(of="touching")
+    check, samples = cell.collision(), cell.samples(9)
+    arm.sweep(check, samples, tmp_path / "a" / "b.npz", reduce=count)
+    arm.sweep(check, samples, tmp_path / "c" / "d.npy")
+    assert (tmp_path / "a" / "b.npz").exists() and (tmp_path / "c" / "d.npy").exists()
 
 
 def sweeps_refused():
@@ -142,6 +172,11 @@ def sweeps_refused():
     yield sweeps.Histogram(of="g_value", edges=[1, 0]), SweepError, "ascend"
     box = {"lower": LOWER, "upper": UPPER}
     yield sweeps.Voxels(**box, size=0.0), SweepError, "size > 0"
+    yield sweeps.Voxels(**box, size=1e-6), SweepError, "larger voxels"
+    inverted = {"lower": UPPER, "upper": LOWER, "size": 1.0}
+    yield sweeps.Voxels(**inverted), SweepError, "lower < upper"
+    unknown = {"lower": (np.nan, 0, 0), "upper": UPPER, "size": 1.0}
+    yield sweeps.Voxels(**unknown), SweepError, "NaN"
     yield sweeps.Voxels(**box, size=1.0, of="g_value"), SweepError, "positions or poses"
     yield 3, SweepError, "Voxels, Count"
 

@@ -70,6 +70,10 @@ def test_samples_are_refused(cell: arm.Cell):
         cell.samples(0)
     with pytest.raises(SweepError, match="seed"):
         cell.samples(1, seed=-1)
+    with pytest.raises(SweepError, match=r"count is 10\.5; it must be an integer"):
+        cell.samples(10.5)
+    with pytest.raises(ModelError, match="two numbers"):
+        cell.samples(1, within={"joint_1": (0.0, 1.0, 2.0)})
     with pytest.raises(UnknownName):
         cell.samples(1, joints=["joint_9"])
     with pytest.raises(ModelError, match="joints= has not"):
@@ -135,3 +139,21 @@ def test_zarr_arrays_are_read(tmp_path: Path):
 def test_no_samples(given):
     with pytest.raises(SweepError):
         as_samples(given)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"1,2,3\n4,5,6\n", "not an NPY file"),
+        (np.array(3.0), r"shape \(\)"),
+        (np.array(["a"]), "type <U1"),
+    ],
+)
+def test_files_of_other_content(tmp_path: Path, content, message: str):
+    path = tmp_path / "rows.npy"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        np.save(path, content)
+    with pytest.raises(SweepError, match=message):
+        as_samples(path)

@@ -113,6 +113,31 @@ def test_zarr_reads_the_group(cell: arm.Cell, samples, tmp_path: Path, chunk):
     assert about["cells"][0].startswith("irb2400 ")
 
 
+def test_the_cell_is_named(cell: arm.Cell, samples, tmp_path: Path):
+    """Of samples, of checks and their methods, and of solvers."""
+    X, Q = cell.fk("tool0")(samples.rows(0, 9)), samples.rows(0, 9)
+    check, ik = cell.collision(), cell.ik("tool0")
+    asked = {
+        "fk": (cell.fk("tool0"), samples),
+        "check": (partial(check.clearance), Q),
+        "ik": (partial(ik, tolerance=(1e-6, 1e-6)), X),
+        "all": (ik.all, X),
+    }
+    found = set()
+    for name, (ask, rows) in asked.items():
+        arm.sweep(ask, rows, tmp_path / name)
+        node = json.loads((tmp_path / name / "zarr.json").read_text())
+        found.update(node["attributes"]["armillary_sweep"]["cells"])
+    (text,) = found
+    assert text.startswith("irb2400 ") and len(text) == len("irb2400 ") + 64
+
+
+def test_integers_of_numpy(cell: arm.Cell, tmp_path: Path):
+    samples = cell.samples(np.int64(9), seed=np.int32(1))
+    arm.sweep(cell.fk("tool0"), samples, tmp_path / "out", chunk=np.int64(4))
+    assert arm.sweep(cell.fk("tool0"), samples, tmp_path / "out").computed == 0
+
+
 def test_npy(cell: arm.Cell, samples, tmp_path: Path):
     path = tmp_path / "pose.npy"
     found = arm.sweep(cell.fk("tool0"), samples, path)
@@ -168,7 +193,7 @@ def test_another_sweep_is_refused(cell: arm.Cell, samples, tmp_path: Path):
     others = [
         (cell.fk("tool0", dtype=np.float32), samples, {}, "another question"),
         (cell.fk("link_1"), samples, {}, "another question"),
-        (moved.fk("tool0"), samples, {}, "another question or cell"),
+        (moved.fk("tool0"), samples, {}, "description is the same"),
         (fk, cell.samples(COUNT, seed=2), {}, "other samples"),
         (fk, cell.samples(COUNT + 1, seed=1), {}, "other samples"),
         (fk, samples.rows(0, COUNT), {}, "other samples"),
@@ -204,6 +229,8 @@ def test_digests_follow_the_cell():
         ("fk", np.zeros((5, 4)), ShapeError, r"shape \(\.\.\., 6\)"),
         ("fk", np.zeros((0, 6)), SweepError, "0 rows"),
         ("ik", None, ShapeError, "takes poses"),
+        ("all", None, ShapeError, "takes poses"),
+        ("clearance", np.zeros((5, 4)), ShapeError, r"shape \(\.\.\., 6\)"),
         (3, None, SweepError, "int is not a question"),
         ({}, None, SweepError, "mapping of questions is empty"),
         ({"a/b": np.negative}, None, SweepError, "cannot name a result"),
@@ -212,7 +239,13 @@ def test_digests_follow_the_cell():
     ],
 )
 def test_bad_input(cell: arm.Cell, samples, ask, rows, error, message):
-    ask = {"fk": cell.fk("tool0"), "ik": cell.ik("tool0")}.get(str(ask), ask)
+    ours = {
+        "fk": cell.fk("tool0"),
+        "ik": cell.ik("tool0"),
+        "all": cell.ik("tool0").all,
+        "clearance": cell.collision().clearance,
+    }
+    ask = ours.get(str(ask), ask)
     with pytest.raises(error, match=message):
         arm.sweep(ask, samples if rows is None else rows, executor="threads")
 
@@ -221,6 +254,8 @@ def test_bad_chunks_and_executors(cell: arm.Cell, samples):
     fk = cell.fk("tool0")
     with pytest.raises(SweepError, match="at least one row"):
         arm.sweep(fk, samples, chunk=0)
+    with pytest.raises(SweepError, match=r"chunk is 2\.5"):
+        arm.sweep(fk, samples, chunk=2.5)
     with pytest.raises(SweepError, match="this machine has"):
         arm.sweep(fk, cell.samples(10**13))
     with pytest.raises(SweepError, match="smaller chunk="):

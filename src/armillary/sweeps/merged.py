@@ -33,7 +33,7 @@ class Merged:
         """Begin without any chunk; nothing is written yet."""
         self._job, self._path, self._attributes = job, path, attributes
         self._saved = time.monotonic()
-        self._is_new = False
+        self._is_new = True
         self._chunks = np.zeros(-(-job.count // job.chunk), np.bool_)
         self._states: dict[str, States] = {
             name: reduction.start(job.fields, job.count)
@@ -52,6 +52,7 @@ class Merged:
         """Return what was merged before; nothing where that is not `resumed`."""
         merged = cls(job, path, attributes)
         if path is not None and resumed:
+            merged._is_new = False
             with np.load(path, allow_pickle=False) as file:
                 merged._chunks = file[CHUNKS]
                 for name, array in merged.arrays.items():
@@ -103,6 +104,7 @@ class Merged:
         """Write the file at once, if there is one and anything is new."""
         if self._path is None or not self._is_new:
             return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(self._path) as file:
             about = np.array(json.dumps(self._attributes))
             arrays: dict[str, Any] = {CHUNKS: self._chunks, ABOUT: about}

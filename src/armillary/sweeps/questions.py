@@ -59,6 +59,11 @@ class Question:
     ask: Any
     is_native: bool
 
+    @property
+    def core(self) -> Any:
+        """Return what computes: a function, or whose method it is."""
+        return _core(self.ask)
+
     def __call__(self, rows: Array) -> Results:
         """Return the results for some rows, by their full names.
 
@@ -221,7 +226,7 @@ def _asked(question: Question, row: Array) -> Results:
 
 
 def _units(question: Question, name: str) -> str:
-    core = _core(question.ask)
+    core = question.core
     if isinstance(core, Kernel) and core.computation.name == "fk":
         return "m; rotations have no unit"
     if question.ask is rows:
@@ -266,7 +271,7 @@ def answers(
 
 def _constant_block(question: Question, rows: int) -> int:
     """Return how many rows a question is always asked for at once; 0 for any number."""
-    core = _core(question.ask)
+    core = question.core
     if not question.is_native:
         return rows
     if isinstance(core, InverseKinematics):

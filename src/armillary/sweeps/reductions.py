@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from armillary.errors import SweepError, quote, unknown
 from armillary.sweeps.fields import Field, Results
+from armillary.sweeps.memory import memory_size
 
 __all__ = ["Best", "Count", "Histogram", "Reduction", "States", "Voxels"]
 
@@ -82,12 +83,27 @@ class Voxels(Reduction):
         extent = np.subtract(self.upper, self.lower) / self.size
         return tuple(np.ceil(extent - 1e-9).astype(int).tolist())
 
+    @property
+    def _is_box(self) -> bool:
+        return len(self.lower) == len(self.upper) == 3 and bool(
+            np.less(self.lower, self.upper).all()
+        )
+
     def start(self, fields: Mapping[str, Field], count: int) -> States:
         """Return zeros."""
-        if not self.size > 0.0 or len(self.shape) != 3 or min(self.shape) < 1:
+        numbers = np.array([*self.lower, *self.upper, self.size], np.float64)
+        if not (np.isfinite(numbers).all() and self.size > 0.0 and self._is_box):
             raise SweepError(
                 f"Voxels of {self.size} m do not fill the box from {self.lower} to "
-                f"{self.upper}; lower < upper and size > 0 are needed."
+                f"{self.upper}; lower < upper and size > 0 are needed, and no number "
+                "may be NaN or infinite."
+            )
+        needed, memory = prod(self.shape) * 8, memory_size()
+        if needed > memory:
+            raise SweepError(
+                f"{prod(self.shape):,} voxels of {self.size} m need "
+                f"{needed / 1e9:.3g} GB; this machine has {memory / 1e9:.3g} GB. Use "
+                "larger voxels or a smaller box."
             )
         if self.of != SAMPLES:
             shape = _field(fields, self.of).shape

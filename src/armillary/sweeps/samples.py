@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ from armillary.kinematics.kernels import Joints, selection_of
 from armillary.model.workcell import Workcell
 from armillary.sweeps.identity import digest
 
-__all__ = ["Samples", "as_samples", "grid", "samples"]
+__all__ = ["Samples", "as_samples", "grid", "samples", "whole_number"]
 
 Array = npt.NDArray[Any]
 
@@ -198,6 +199,21 @@ class Given(Samples):
         """Return some of the rows."""
         return np.asarray(self._opened[start - self.first : stop - self.first])
 
+    def check(self) -> None:
+        """Check that there are rows of numbers.
+
+        Raises:
+            SweepError: There are none, or a file cannot be read.
+        """
+        shape, dtype = self._opened.shape, self._opened.dtype
+        if dtype.kind not in "fiu" or not shape:
+            where = f" in {quote(self.path)}" if self.path else ""
+            raise SweepError(
+                f"Samples are rows of numbers; those given{where} have shape {shape} "
+                f"and type {dtype}. Use cell.samples(n), arm.grid(axes), an array "
+                "(n, ...), or the path of an NPY file or a Zarr array."
+            )
+
     def part(self, start: int, stop: int) -> Samples:
         """Return these rows of an array; of a file, the file."""
         if self.array is None:
@@ -223,9 +239,12 @@ class Given(Samples):
         if Path(self.path).is_dir():
             return _zarr_array(self.path)
         try:
-            return np.load(self.path, mmap_mode="r", allow_pickle=False)
+            return np.lib.format.open_memmap(self.path, mode="r")
         except (OSError, ValueError) as error:
-            raise SweepError(f"The samples in {quote(self.path)}: {error}") from error
+            raise SweepError(
+                f"The samples in {quote(self.path)} are not an NPY file or a Zarr "
+                f"array: {error}"
+            ) from error
 
 
 def _given(array: Array | None, path: str, first: int) -> Given:
@@ -271,8 +290,10 @@ def samples(
     Raises:
         UnknownName: A joint does not exist.
         ModelError: A joint has no limits and is not in `within`.
-        SweepError: The count is below 1, or the seed is out of its range.
+        SweepError: The count is below 1, or the seed is out of its range, or one is
+            not an integer.
     """
+    count, seed = whole_number(count, "count"), whole_number(seed, "seed")
     if count < 1:
         raise SweepError(f"A sweep needs at least one sample; count is {count}.")
     if not 0 <= seed < 1 << 128:
@@ -284,6 +305,11 @@ def samples(
     for name, given in (within or {}).items():
         if (k := cell.joint(name)) not in ranges:
             raise ModelError(f"within= has joint {quote(name)}, which joints= has not.")
+        if np.shape(given) != (2,):
+            raise ModelError(
+                f"within= has {given} for joint {quote(name)}; it takes the least and "
+                "the greatest value, two numbers."
+            )
         ranges[k] = given
     for name, (least, most) in zip(chosen, ranges.values(), strict=True):
         if not (np.isfinite(least) and np.isfinite(most) and least <= most):
@@ -301,6 +327,18 @@ def samples(
         cell=cell.name,
         cell_digest=digest(cell),
     )
+
+
+def whole_number(value: Any, name: str) -> int:
+    """Return an argument as an integer of Python.
+
+    Raises:
+        SweepError: It is not an integer.
+    """
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise SweepError(f"{name} is {value!r}; it must be an integer.") from error
 
 
 def grid(
@@ -360,14 +398,9 @@ def as_samples(given: Any) -> Samples:
             raise SweepError(f"The samples in {quote(path)}: there is no such file.")
         found = Given(array=None, path=path)
     else:
-        array = np.asarray(given)
-        if array.dtype.kind not in "fiu" or array.ndim < 1:
-            raise SweepError(
-                f"Samples are rows of numbers, not {type(given).__name__} of shape "
-                f"{array.shape} and {array.dtype}. Use cell.samples(n), arm.grid(axes),"
-                " an array (n, ...), or the path of an NPY file or a Zarr array."
-            )
-        found = Given(array=array)
+        found = Given(array=np.asarray(given))
+    if isinstance(found, Given):
+        found.check()
     if found.count < 1:
         raise SweepError("A sweep needs at least one sample; there are 0 rows.")
     return found

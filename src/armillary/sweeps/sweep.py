@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import closing
+from dataclasses import asdict, is_dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,12 +24,13 @@ from armillary.replaced_file import replacing
 from armillary.sweeps.chunk import Done, Failure, Job
 from armillary.sweeps.fields import Results
 from armillary.sweeps.identity import digest
+from armillary.sweeps.memory import check_rows
 from armillary.sweeps.merged import Merged
 from armillary.sweeps.progress import showing
 from armillary.sweeps.questions import Question, fields_of, questions_of
 from armillary.sweeps.reductions import Reduction
 from armillary.sweeps.result import SweepResult, filled, in_memory
-from armillary.sweeps.samples import Samples, Uniform, as_samples
+from armillary.sweeps.samples import Samples, Uniform, as_samples, whole_number
 from armillary.sweeps.workers import computed
 from armillary.sweeps.zarr_group import Group, attributes_of, check_same
 
@@ -91,12 +94,13 @@ def sweep(
     fields = fields_of(questions, rows.rows(0, 1))
     reductions = _named(reduce)
     row_bytes = _row_bytes(rows) + sum(field.row_bytes for field in fields.values())
-    if chunk is not None and chunk < 1:
+    if chunk is not None and (chunk := whole_number(chunk, "chunk")) < 1:
         raise SweepError(f"chunk is {chunk}; a chunk has at least one row.")
-    path = None if out is None else Path(out)
+    # Workers may be in other folders.
+    path = None if out is None else Path(os.path.abspath(out))
     found = None if path is None else _existing(path, resume, bool(reductions))
     size = chunk or (found or {}).get("chunk") or _chunk(rows.count, row_bytes)
-    _check_memory(size, row_bytes, "chunk")
+    check_rows(size, row_bytes, "chunk")
     group = None
     if path is not None and path.suffix not in {".npy", ".npz"}:
         group = Group(path, rows.count, size, fields)
@@ -191,7 +195,7 @@ def _in_memory(job: Job, path: Path | None, run: Callable[..., int]) -> SweepRes
             f"{', '.join(job.fields)}. Use a Zarr group: a path without '.npy'."
         )
     row_bytes = sum(field.row_bytes for field in job.fields.values())
-    _check_memory(job.count, row_bytes, "sweep in memory")
+    check_rows(job.count, row_bytes, "sweep in memory")
     arrays = {
         name: np.empty((job.count, *field.shape), field.dtype)
         for name, field in job.fields.items()
@@ -209,10 +213,13 @@ def _in_memory(job: Job, path: Path | None, run: Callable[..., int]) -> SweepRes
             filled(arrays, *job.bounds(number))
         return in_memory(arrays, job.count, job.count)
 
-    count = run(sorted(failed), kept, into=arrays, take=take)
-    if path is not None:
-        with replacing(path) as file:
-            np.save(file, *arrays.values(), allow_pickle=False)
+    if path is None:
+        count = run(sorted(failed), kept, into=arrays, take=take)
+        return in_memory(arrays, job.count, count)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:  # before hours of work show that it cannot be
+        count = run(sorted(failed), kept, into=arrays, take=take)
+        np.save(file, *arrays.values(), allow_pickle=False)
     return in_memory(arrays, job.count, count, path)
 
 
@@ -228,6 +235,7 @@ def _reduced(
     if path is not None and found is not None:
         check_same(path, found, wanted, chunk)
     merged = Merged.begun(job, path, wanted, resumed=found is not None)
+    merged.save()
 
     def kept() -> SweepResult:
         merged.save()
@@ -286,12 +294,12 @@ def _attributes(job: Job) -> dict[str, Any]:
         version_of_ours = version("armillary")
     except PackageNotFoundError:
         version_of_ours = "not installed"
-    reductions = {name: repr(each) for name, each in job.reductions.items()}
     questions = {each.name: repr(each.ask) for each in job.questions}
     return {
-        "question": _addressless(questions | reductions),
+        "question": _addressless(questions),
+        "reductions": {name: _described(each) for name, each in job.reductions.items()},
         "question_digest": _digest_of(job),
-        "cells": sorted({each for q in job.questions for each in _cells(q)}),
+        "cells": sorted({*_cells(job)}),
         "samples": job.samples.described(),
         "samples_digest": job.samples.digest,
         "rows": job.count,
@@ -307,10 +315,9 @@ def _attributes(job: Job) -> dict[str, Any]:
 
 
 def _digest_of(job: Job) -> str:
-    reductions = sorted((name, repr(each)) for name, each in job.reductions.items())
     asked = [(each.name, each.ask) for each in job.questions]
     try:
-        return digest((asked, reductions))
+        return digest((asked, sorted(job.reductions.items())))
     except Exception as error:
         raise SweepError(
             "A sweep to a file identifies its question by its "
@@ -319,12 +326,25 @@ def _digest_of(job: Job) -> str:
         ) from error
 
 
-def _cells(question: Question) -> list[str]:
-    """Return the name and digest of the cell of a question, where it is known."""
-    check = getattr(question.ask, "__self__", question.ask)
-    if not isinstance(check, CollisionCheck):
-        return []
-    return [f"{check.cell.name} {digest(check.cell)}"]
+def _described(reduction: Any) -> Any:
+    """Return the kind and the fields of a reduction as JSON has them."""
+    if not is_dataclass(reduction) or isinstance(reduction, type):
+        return repr(reduction)
+    fields = {"kind": type(reduction).__name__, **asdict(reduction)}
+    return json.loads(json.dumps(fields, default=lambda each: np.array(each).tolist()))
+
+
+def _cells(job: Job) -> Iterator[str]:
+    """Yield the names and digests of the cells of samples, checks and solvers."""
+    if isinstance(job.samples, Uniform):
+        yield f"{job.samples.cell} {job.samples.cell_digest}"
+    for question in job.questions:
+        core = question.core
+        if isinstance(core, CollisionCheck):
+            yield f"{core.cell.name} {digest(core.cell)}"
+        elif isinstance(core, InverseKinematics):
+            cell = core.numeric.problem.tree.cell
+            yield f"{cell.name} {digest(cell)}"
 
 
 def _addressless(texts: Mapping[str, str]) -> dict[str, str]:
@@ -339,7 +359,7 @@ def _check_kind(questions: Iterable[Question], samples: Samples) -> None:
         ShapeError: One is.
     """
     if isinstance(samples, Uniform) and any(
-        isinstance(each.ask, InverseKinematics) for each in questions
+        isinstance(each.core, InverseKinematics) for each in questions
     ):
         raise ShapeError(
             "Inverse kinematics takes poses, and these samples are joint positions. "
@@ -374,21 +394,3 @@ def _chunk(count: int, row_bytes: int) -> int:
     """Return the rows of a chunk where nobody says; it never depends on workers."""
     most = min(CHUNK, max(1, CHUNK_BYTES // row_bytes))
     return min(most, max(LEAST_CHUNK, -(-count // PIECES)), count)
-
-
-def _check_memory(count: int, row_bytes: int, what: str) -> None:
-    """Check that rows fit into the memory of this machine.
-
-    Raises:
-        SweepError: They do not.
-    """
-    if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
-        return
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if count * row_bytes > memory:
-        raise SweepError(
-            f"A {what} of {count:,} rows of {row_bytes} bytes needs "
-            f"{count * row_bytes / 1e9:.3g} GB; this machine has {memory / 1e9:.3g} "
-            f"GB. At most {memory // row_bytes:,} rows fit: use a smaller chunk=, or a "
-            "Zarr group as out."
-        )

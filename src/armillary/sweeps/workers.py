@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
+    CancelledError,
     Executor,
     Future,
     ProcessPoolExecutor,
@@ -67,6 +68,11 @@ def computed(
     elif isinstance(cast("Any", executor), Executor):
         number = getattr(executor, "_max_workers", AHEAD_UNKNOWN // AHEAD)
         yield from _through(executor, number, job, chunks, into)
+    elif _is_of_dask(executor):
+        raise SweepError(
+            f"executor= was given a {type(executor).__name__} of Dask; pass its "
+            "executor: client.get_executor()."
+        )
     else:
         raise SweepError(
             f"executor= takes an executor of concurrent.futures, 'threads' or "
@@ -116,8 +122,19 @@ def _result(future: Future[Done]) -> Done:
     """
     try:
         return future.result()
+    except FileNotFoundError as error:
+        raise SweepError(
+            f"A worker has no folder of {quote(str(error.filename))}: out= must be the "
+            "same folder for all workers."
+        ) from error
     except (OSError, BrokenExecutor, MemoryError):
         raise
+    except CancelledError as error:
+        raise SweepError(
+            "The executor has cancelled a chunk: it was shut down, or it lost its "
+            "scheduler or workers. The chunks that are whole are kept; the same call "
+            "continues."
+        ) from error
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt | SystemExit | SweepError):
             raise
@@ -148,8 +165,7 @@ def _pickled(job: Job, executor: Executor) -> bytes:
     Raises:
         SweepError: A question has no pickle; it says which and why.
     """
-    is_dask = type(executor).__module__.partition(".")[0] == "distributed"
-    module: Any = import_module("cloudpickle") if is_dask else pickle
+    module: Any = import_module("cloudpickle") if _is_of_dask(executor) else pickle
     for question in job.questions:
         try:
             module.dumps(question)
@@ -160,6 +176,10 @@ def _pickled(job: Job, executor: Executor) -> bytes:
                 "lambda; or use executor='threads'."
             ) from error
     return module.dumps(job)
+
+
+def _is_of_dask(thing: object) -> bool:
+    return type(thing).__module__.partition(".")[0] == "distributed"
 
 
 @contextmanager

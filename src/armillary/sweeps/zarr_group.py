@@ -28,9 +28,10 @@ ATTRIBUTES: Final = "armillary_sweep"
 METADATA: Final = "zarr.json"
 DRAFT: Final = ".part-"
 CHUNK: Final = "c."  # how the names of files of chunks begin
+# Of what there are digests, and which attributes describe it.
 DIGESTS: Final = {
-    "question": "another question or cell",
-    "samples": "other samples",
+    "question": ("another question or cell", ("question", "reductions", "cells")),
+    "samples": ("other samples", ("samples",)),
 }
 
 
@@ -194,13 +195,18 @@ def check_same(
     Raises:
         SweepError: It says what differs.
     """
-    for key, what in DIGESTS.items():
-        if found.get(f"{key}_digest") != wanted[f"{key}_digest"]:
-            raise SweepError(
-                f"{quote(str(path))} has results of {what}: {_short(found.get(key))}, "
-                f"where this sweep has {_short(wanted[key])}. Choose another path, or "
-                "remove it."
-            )
+    for key, (what, described) in DIGESTS.items():
+        if found.get(f"{key}_digest") == wanted[f"{key}_digest"]:
+            continue
+        differs = [each for each in described if found.get(each) != wanted[each]]
+        shown = "its description is the same, but not its code or data"
+        if differs:
+            old, new = (_short(each.get(differs[0])) for each in (found, wanted))
+            shown = f"{old}, where this sweep has {new}"
+        raise SweepError(
+            f"{quote(str(path))} has results of {what}: {shown}. Choose another path, "
+            "or remove it."
+        )
     if chunk is not None and chunk != found.get("chunk"):
         raise SweepError(
             f"{quote(str(path))} has chunks of {found.get('chunk')} rows, not {chunk}; "
