@@ -82,6 +82,7 @@ def test_the_scheduler_is_lost(tmp_path: Path):
         n_workers=1,
         threads_per_worker=1,
         processes=False,
+        protocol="tcp://",
         host="127.0.0.1",
         dashboard_address="127.0.0.1:0",
     )

@@ -133,7 +133,10 @@ def test_resumes_from_a_file(cell: arm.Cell, tmp_path: Path, monkeypatch):
         about = json.loads(str(file["about"]))
     assert about["cells"][0].startswith("irb2400 ")
     assert about["reductions"] == {
-        name: {"kind": type(each).__name__, **json.loads(json.dumps(asdict(each), default=list))}
+        name: {
+            "kind": type(each).__name__,
+            **json.loads(json.dumps(asdict(each), default=list)),
+        }
         for name, each in reductions().items()
     }
 
