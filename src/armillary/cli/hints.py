@@ -28,6 +28,12 @@ OPTIONS: Final = {
     r"lenient=True": "--lenient",
     r"strict=True": "--strict",
     r"joints=\[\.\.\.\]": "joints=[...], in Python only",
+    r"within=\{'(.+?)': \(0\.0, 1\.0\)\}": r"--within '\1=0:1'",
+    r"smaller chunk=": "smaller --chunk",
+    r"leave out chunk=": "leave out --chunk",
+    r"with reduce=": "with --voxels",
+    r"resume is False": "--no-resume was given",
+    r"rotation=''": "--rotation none",
 }
 _ANY: Final = re.compile("|".join(OPTIONS))
 

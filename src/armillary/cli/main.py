@@ -24,6 +24,7 @@ from armillary.cli import (
     plugins,
     shot,
     show,
+    sweep,
     track,
     tree,
     trust,
@@ -35,7 +36,7 @@ from armillary.cli.vectors import join_numbers
 from armillary.errors import ArmillaryError, printable
 
 VERBS = (
-    info, tree, check, explain, view, shot, fk, ik, track, collide, dynamics,
+    info, tree, check, explain, view, shot, fk, ik, track, collide, dynamics, sweep,
     convert, export, show, bench, plugins, trust,
 )  # fmt: skip
 

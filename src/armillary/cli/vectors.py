@@ -26,7 +26,7 @@ NPY_MAGIC = b"\x93NUMPY"
 # What takes a list of numbers.
 NUMBERED = (
     "--q", "--qd", "--qdd", "--gravity", "--pose", "--near", "--tolerance",
-    "--from", "--look-at",
+    "--from", "--look-at", "--grid", "--rpy", "--box",
 )  # fmt: skip
 
 
@@ -244,7 +244,7 @@ def _number(text: str, source: str) -> float:
 
 
 def _are_numbers(text: str) -> bool:
-    parts = [part for part in text.split(",") if part]
+    parts = [part for part in re.split("[,:]", text) if part]
     return bool(parts) and all(map(_is_number, parts))
 
 
