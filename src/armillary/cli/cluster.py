@@ -35,7 +35,8 @@ def executor_at(address: str | None) -> Generator[Executor | None]:
         raise SweepError(
             "--dask needs Dask: pip install 'armillary[sweep]'."
         ) from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # errors are ours
+    # What it logs when a scheduler is lost, our errors say.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
         asyncio.run(_check_answer(distributed, address))
         client = distributed.Client(address, timeout=CONNECTING, set_as_default=False)

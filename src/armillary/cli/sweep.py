@@ -190,7 +190,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(_object(cell, found, request, seconds)))
     else:
-        for line in _lines(found, request, seconds):
+        for line in _lines(found, request, seconds, options.out):
             print(line)
     return 0
 
@@ -361,9 +361,10 @@ def _shares(found: SweepResult, request: Request) -> Iterator[tuple[str, int]]:
             yield name, int(found[f"{name}_count"].sum())
 
 
-def _lines(found: SweepResult, request: Request, seconds: float) -> Iterator[str]:
-    names = ", ".join(found)
-    yield f"{found.rows:,} rows in {printable(str(found.path))}: {names}"
+def _lines(
+    found: SweepResult, request: Request, seconds: float, path: str
+) -> Iterator[str]:
+    yield f"{found.rows:,} rows in {printable(path)}: {', '.join(found)}"
     if found.computed:
         rate = f"{found.computed / seconds:,.0f} a second"
         yield f"{found.computed:,} computed now in {seconds:.3g} s, {rate}"
