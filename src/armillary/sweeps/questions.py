@@ -19,7 +19,7 @@ from armillary.ik.solution import Answers, Solution
 from armillary.kernel import Kernel
 from armillary.sweeps.fields import Field, Results, rows
 
-__all__ = ["Question", "RowError", "answers", "fields_of", "questions_of"]
+__all__ = ["Question", "RowError", "answers", "core_of", "fields_of", "questions_of"]
 
 Array = npt.NDArray[Any]
 
@@ -111,7 +111,7 @@ def _question(name: str, prefix: str, ask: Any) -> Question:
             "cell.fk(frame), a solver cell.ik(frame), a check cell.collision(), a "
             "function of an array of rows, or a mapping of names to them."
         )
-    core = _core(ask)
+    core = core_of(ask)
     native = isinstance(core, Kernel | InverseKinematics | CollisionCheck)
     return Question(name, prefix, ask, native or core is rows)
 
@@ -123,7 +123,7 @@ def _function(ask: Any) -> Any:
     return ask
 
 
-def _core(ask: Any) -> Any:
+def core_of(ask: Any) -> Any:
     """Return what computes: a function, or whose method it is."""
     found = _function(ask)
     method: Any = found
@@ -131,7 +131,7 @@ def _core(ask: Any) -> Any:
 
 
 def _name_of(ask: Any) -> str:
-    core = _core(ask)
+    core = core_of(ask)
     if isinstance(core, InverseKinematics):
         return ""
     if isinstance(core, Kernel):
@@ -150,7 +150,7 @@ def _kernel_fields(kernel: Kernel) -> list[str]:
 
 def _call(ask: Any, rows: Array) -> Any:
     """Call a question; one of ours on the thread that calls."""
-    core = _core(ask)
+    core = core_of(ask)
     if isinstance(core, Kernel):
         bound = getattr(ask, "args", ())  # of a partial function
         ports = core.computation.inputs[len(bound) :]
@@ -183,7 +183,7 @@ def _fields(ask: Any, value: Any) -> dict[str, Any]:
         return dict(cast("Mapping[str, Any]", value))
     if isinstance(value, tuple):
         arrays = cast("tuple[Any, ...]", value)
-        core = _core(ask)
+        core = core_of(ask)
         count = map(str, range(len(arrays)))
         named = _kernel_fields(core) if isinstance(core, Kernel) else count
         return dict(zip(named, arrays, strict=True))
@@ -221,7 +221,7 @@ def _asked(question: Question, row: Array) -> Results:
 
 
 def _units(question: Question, name: str) -> str:
-    core = _core(question.ask)
+    core = core_of(question.ask)
     if isinstance(core, Kernel) and core.computation.name == "fk":
         return "m; rotations have no unit"
     if question.ask is rows:
@@ -266,7 +266,7 @@ def answers(
 
 def _constant_block(question: Question, rows: int) -> int:
     """Return how many rows a question is always asked for at once; 0 for any number."""
-    core = _core(question.ask)
+    core = core_of(question.ask)
     if not question.is_native:
         return rows
     if isinstance(core, InverseKinematics):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from contextlib import closing
@@ -24,7 +25,7 @@ from armillary.sweeps.fields import Results
 from armillary.sweeps.identity import digest
 from armillary.sweeps.merged import Merged
 from armillary.sweeps.progress import showing
-from armillary.sweeps.questions import Question, fields_of, questions_of
+from armillary.sweeps.questions import Question, core_of, fields_of, questions_of
 from armillary.sweeps.reductions import Reduction
 from armillary.sweeps.result import SweepResult, filled, in_memory
 from armillary.sweeps.samples import Samples, Uniform, as_samples
@@ -40,6 +41,7 @@ CHUNK_BYTES: Final = 1 << 26
 PIECES: Final = 16  # chunks of a short sweep, so that workers share it
 LEAST_CHUNK: Final = 1024  # rows
 SHOWN_FAILURES: Final = 3
+ADDRESS: Final = re.compile(" at 0x[0-9a-fA-F]+")
 
 
 def sweep(
@@ -321,15 +323,15 @@ def _digest_of(job: Job) -> str:
 
 def _cells(question: Question) -> list[str]:
     """Return the name and digest of the cell of a question, where it is known."""
-    check = getattr(question.ask, "__self__", question.ask)
-    if not isinstance(check, CollisionCheck):
+    core = core_of(question.ask)
+    if not isinstance(core, CollisionCheck | InverseKinematics):
         return []
-    return [f"{check.cell.name} {digest(check.cell)}"]
+    return [f"{core.cell.name} {digest(core.cell)}"]
 
 
 def _addressless(texts: Mapping[str, str]) -> dict[str, str]:
     """Return texts without the addresses of objects, which differ in every process."""
-    return {name: text.partition(" at 0x")[0] for name, text in texts.items()}
+    return {name: ADDRESS.sub("", text) for name, text in texts.items()}
 
 
 def _check_kind(questions: Iterable[Question], samples: Samples) -> None:
