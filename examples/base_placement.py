@@ -172,7 +172,9 @@ assert not check(chosen).any()
 assert np.nanmax(good[0], axis=1).min() == found["best_value"][0]
 middle = np.array([[0.0, 0.0, height] for height in HEIGHTS])
 assert not placed(middle)["possible"].any()
-every = arm.sweep(placed, candidates.rows(0, candidates.count)[::50], executor="threads")
+every = arm.sweep(
+    placed, candidates.rows(0, candidates.count)[::50], executor="threads"
+)
 assert not (every["worst"] > found["best_value"]).any()
 assert np.array_equal(every["possible"] == len(WELDS), np.isfinite(every["worst"]))
 for page in sys.argv[3:]:

@@ -143,7 +143,9 @@ for page in sys.argv[2:]:
 # The check. The counts are those of the rows; answers lead to their targets and do not
 # touch; and no place of the tool is inside the stand.
 rows = samples.rows(0, COUNT)
-edges = [np.arange(n + 1) * SIZE + low for n, low in zip(free.shape, LOWER, strict=True)]
+edges = [
+    np.arange(n + 1) * SIZE + low for n, low in zip(free.shape, LOWER, strict=True)
+]
 counted, _ = np.histogramdd(fk(rows[~check(rows)])[:, :3, 3], edges)
 assert np.array_equal(free, counted)
 some = targets[::40]

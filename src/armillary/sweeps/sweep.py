@@ -114,6 +114,7 @@ def sweep(
     group.create(wanted)
     done = group.whole()
     count = run(sorted(set(range(group.chunks)) - done), lambda: _of_group(group, 0))
+    group.remove_drafts()
     return _of_group(group, count)
 
 
