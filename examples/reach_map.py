@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from matplotlib import colormaps
@@ -79,20 +80,21 @@ def draw(path, dexterity):
 
 
 def with_map(dexterity):
-    """Return the cell with boxes for the far half of the map, those on its surface."""
-    shown = np.pad(dexterity > 0, 1)
-    shown[:, : dexterity.shape[1] // 2 + 1] = False
-    hidden = shown.copy()
-    for axis in range(3):
-        hidden &= np.roll(shown, 1, axis) & np.roll(shown, -1, axis)
-    boxes = [
-        arm.shapes.Box(
-            size=(SIZE, SIZE, SIZE),
-            pose=arm.Pose.translation(*centre(place)),
-            colour=tuple(SHADES[dexterity[tuple(place)] - 1].tolist()),
-        )
-        for place in np.argwhere((shown & ~hidden)[1:-1, 1:-1, 1:-1])
-    ]
+    """Return the cell with the far half of the map as boxes, one for equal voxels."""
+    half = dexterity.shape[1] // 2
+    boxes = []
+    for y, z in np.ndindex(half, dexterity.shape[2]):
+        row = dexterity[:, half + y, z]
+        ends = np.flatnonzero(np.diff(row, prepend=-1, append=-1))
+        for start, end in pairwise(ends):
+            if row[start]:
+                middle = np.array([(start + end - 1) / 2, half + y, z])
+                one = arm.shapes.Box(
+                    size=(SIZE * (end - start), SIZE, SIZE),
+                    pose=arm.Pose.translation(*centre(middle)),
+                    colour=tuple(SHADES[row[start] - 1].tolist()),
+                )
+                boxes.append(one)
     # What only has collision shapes is drawn as such, beside what has visuals.
     solid = [
         each.replace(links=[k.replace(visuals=k.collision_shapes) for k in each.links])
