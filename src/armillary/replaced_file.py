@@ -43,9 +43,8 @@ def replacing(
     if _is_device(path):
         raise OSError(errno.EINVAL, "this is a device", os.fspath(path))
     name = Path(path).parent / (draft + secrets.token_hex(8))
-    descriptor = os.open(name, _NEW_FILE, mode)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+    try:  # before the file is made: Ctrl-C may come right after
+        with os.fdopen(os.open(name, _NEW_FILE, mode), "wb") as file:
             yield file
         with contextlib.suppress(FileNotFoundError):
             os.chmod(name, stat.S_IMODE(os.stat(path).st_mode))

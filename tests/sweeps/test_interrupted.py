@@ -76,6 +76,21 @@ def test_a_changed_function_is_another_question(tmp_path: Path):
         arm.sweep({"a": sums(2.0)}, ROWS, tmp_path / "out", executor="threads")
 
 
+def test_drafts_of_killed_workers_are_removed(tmp_path: Path):
+    folder, left = tmp_path / "out" / "a", []
+
+    def leaves_a_draft(rows):
+        if folder.exists():
+            left.append(folder / f".part-{len(left)}")
+            left[-1].touch()
+        return rows[:, 0]
+
+    arm.sweep({"a": leaves_a_draft}, ROWS, tmp_path / "out", executor="threads")
+    assert left
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"c.0", "zarr.json"}
+
+
 def test_a_worker_is_killed(tmp_path: Path):
     ask = partial(sweep_functions.ends_once, str(tmp_path / "ended"))
     with pytest.raises(SweepError, match="ended by itself"):

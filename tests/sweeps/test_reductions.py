@@ -91,6 +91,34 @@ def test_they_are_what_rows_come_to(cell: arm.Cell, chunk, executor):
         assert np.array_equal(found[name], value, equal_nan=True), name
 
 
+def test_nan_is_neither_true_nor_anywhere():
+    """A row counts where its value is a number but 0, and its position is known."""
+    points = np.array([[0.1, 0.1, 0.1], [0.1, 0.1, 0.1], [0.3, 0.1, 0.1]])
+
+    def ask(rows):
+        value = np.array([np.nan, 0.0, 2.0])[rows[:, 0].astype(int)]
+        places = points[rows[:, 0].astype(int)]
+        unknown = np.where(rows[:, :1] == 0.0, np.nan, places)
+        return {"value": value, "place": places, "unknown": unknown}
+
+    box = {"lower": (0, 0, 0), "upper": (0.4, 0.2, 0.2), "size": 0.2}
+    reduce = {
+        "n": arm.sweeps.Count(of="value"),
+        "where": arm.sweeps.Voxels(**box, of="place", where="value"),
+        "known": arm.sweeps.Voxels(**box, of="unknown"),
+        "bins": arm.sweeps.Histogram(of="value", edges=[0.0, 1.0, 3.0]),
+        "groups": arm.sweeps.Best(of="value", by=1),
+    }
+    rows = [[0.0], [1.0], [2.0]]
+    found = arm.sweep(ask, rows, reduce=reduce, executor="threads", chunk=2)
+    assert found["n_count"] == [1]
+    assert np.array_equal(found["where_count"].ravel(), [0, 1])
+    assert np.array_equal(found["known_count"].ravel(), [1, 1])
+    assert np.array_equal(found["bins_count"], [1, 1])
+    assert np.array_equal(found["groups_value"], [np.nan, 0.0, 2.0], equal_nan=True)
+    assert np.array_equal(found["groups_row"], [-1, 1, 2])
+
+
 def test_voxels_of_samples():
     turns = [np.eye(3), np.diag([1.0, -1.0, -1.0])]
     grid = arm.grid([[0.1, 0.3], [0.1], [0.1]], rotations=turns)
@@ -181,6 +209,7 @@ def sweeps_refused():
     unknown = {"lower": (np.nan, 0, 0), "upper": UPPER, "size": 1.0}
     yield sweeps.Voxels(**unknown), SweepError, "NaN"
     yield sweeps.Voxels(**box, size=1.0, of="g_value"), SweepError, "positions or poses"
+    yield sweeps.Voxels(**box, size=1.0, where="pose"), SweepError, "number in each row"
     yield 3, SweepError, "Voxels, Count"
 
 

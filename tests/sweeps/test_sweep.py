@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import armillary as arm
+import sweep_functions
 from armillary.errors import ShapeError, SweepError, UnknownName
+from armillary.sweeps.identity import digest
 
 COUNT = 3000
 
@@ -138,6 +140,28 @@ def test_integers_of_numpy(cell: arm.Cell, tmp_path: Path):
     assert arm.sweep(cell.fk("tool0"), samples, tmp_path / "out").computed == 0
 
 
+def test_solvers_are_described(cell: arm.Cell, tmp_path: Path):
+    check = cell.collision()
+    ask = partial(cell.ik("tool0", avoid=check), explain=False)
+    X = cell.fk("tool0")(cell.samples(5).rows(0, 5))
+    arm.sweep(ask, X, tmp_path / "out")
+    node = json.loads((tmp_path / "out" / "zarr.json").read_text("utf-8"))
+    about = node["attributes"]["armillary_sweep"]
+    (text,) = about["question"].values()
+    assert repr(ask.func) in text and text.endswith("explain=False)")
+    assert "link_6 relative to world by joint_1, joint_2" in text
+    assert repr(check) in text
+    (one,) = about["cells"]
+    assert one == f"irb2400 {digest(check.cell)}"
+
+
+def test_descriptions_have_no_addresses(tmp_path: Path):
+    ask = partial(sweep_functions.fails_at, 0.5)
+    arm.sweep({"a": ask}, [[1.0]], tmp_path / "out", executor="threads")
+    text = (tmp_path / "out" / "zarr.json").read_text("utf-8")
+    assert "functools.partial(<function fails_at>, 0.5)" in text
+
+
 def test_npy(cell: arm.Cell, samples, tmp_path: Path):
     path = tmp_path / "pose.npy"
     found = arm.sweep(cell.fk("tool0"), samples, path)
@@ -216,7 +240,6 @@ def test_foreign_folders_are_refused(cell: arm.Cell, samples, tmp_path: Path):
 
 
 def test_digests_follow_the_cell():
-    digest = import_module("armillary.sweeps.identity").digest
     cells = [arm.example("irb2400") for _ in range(2)]
     asks = [cell.collision(margin=0.01) for cell in cells]
     assert digest(asks[0]) == digest(asks[1])

@@ -26,6 +26,7 @@ from armillary.ik.user_form import UserForm
 from armillary.kernel import Kernel
 from armillary.kernel.search import SearchOptions
 from armillary.model.closed_form import ClosedForm
+from armillary.model.workcell import Workcell
 
 Array = npt.NDArray[np.float64]
 
@@ -70,6 +71,17 @@ class InverseKinematics:
         self.goals = problem.goals
         self.numeric = NumericSearch(problem)
 
+    def __repr__(self) -> str:
+        name = self._problem.tree.name
+        goals = " and ".join(
+            f"a frame of {name(goal.frame.link)} relative to "
+            f"{name(goal.relative_to.link)}"
+            for goal in self.goals
+        )
+        avoiding = "" if self.avoid is None else f", avoiding {self.avoid!r}"
+        joints = ", ".join(self.joints)
+        return f"<inverse kinematics of {goals} by {joints}{avoiding}>"
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._problem, self._own, self.avoid)
 
@@ -84,6 +96,11 @@ class InverseKinematics:
         solver = object.__new__(type(self))
         vars(solver).update(vars(self), avoid=avoid)
         return solver
+
+    @property
+    def cell(self) -> Workcell:
+        """Return the cell that the joints are of."""
+        return self._problem.tree.cell
 
     @property
     def closed(self) -> RecognisedForm | UserForm | None:

@@ -68,7 +68,7 @@ class Voxels(Reduction):
         size: The edge of a voxel [m].
         of: The result with positions (3,), poses (4, 4) or quaternions and origins
             (7,), or `samples` for the samples themselves.
-        where: A result of truths: only rows in which it is true count.
+        where: A result: only rows in which it is true count, as for `Count`.
     """
 
     lower: Sequence[float]
@@ -113,7 +113,7 @@ class Voxels(Reduction):
                     f"{shape} in each row."
                 )
         if self.where is not None:
-            _field(fields, self.where)
+            _check_scalar(fields, self.where)
         return {"count": np.zeros(self.shape, np.int64)}
 
     def add(self, states: States, rows: Array, results: Results, first: int) -> None:
@@ -121,7 +121,7 @@ class Voxels(Reduction):
         values = rows if self.of == SAMPLES else results[self.of]
         points = _positions(values)
         if self.where is not None:
-            points = points[results[self.where].astype(bool)]
+            points = points[_is_true(results[self.where])]
         places = np.floor((points - np.array(self.lower)) / self.size)
         inside = ((places >= 0) & (places < self.shape)).all(axis=1)
         axes: Any = tuple(places[inside].astype(np.int64).T)
@@ -167,7 +167,7 @@ class Count(Reduction):
     The result is `count`, whole numbers of shape (groups,).
 
     Attributes:
-        of: The result, truths or numbers that are not 0.
+        of: The result, truths or numbers; numbers are true if not 0 and not NaN.
         by: How many rows in succession make a group, or the result with the number of
             the group; by default all rows are one.
         groups: The number of groups where a result has it.
@@ -186,7 +186,7 @@ class Count(Reduction):
     def add(self, states: States, rows: Array, results: Results, first: int) -> None:
         """Count the rows."""
         groups = _group_of(self.by, states["count"], results, first, len(rows))
-        _tally(states["count"], groups[results[self.of].astype(bool)])
+        _tally(states["count"], groups[_is_true(results[self.of])])
 
 
 @final
@@ -251,6 +251,11 @@ def _check_scalar(fields: Mapping[str, Field], name: str) -> None:
         raise SweepError(
             f"A number in each row is needed; {quote(name)} has shape {shape}."
         )
+
+
+def _is_true(values: Array) -> npt.NDArray[np.bool_]:
+    """Return where numbers are neither 0 nor NaN, or truths are true."""
+    return (values != 0) & (values == values)  # noqa: PLR0124
 
 
 def _groups(

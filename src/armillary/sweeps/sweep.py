@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import closing
@@ -43,6 +44,7 @@ CHUNK_BYTES: Final = 1 << 26
 PIECES: Final = 16  # chunks of a short sweep, so that workers share it
 LEAST_CHUNK: Final = 1024  # rows
 SHOWN_FAILURES: Final = 3
+ADDRESS: Final = re.compile(" at 0x[0-9a-fA-F]+")
 
 
 def sweep(
@@ -116,6 +118,7 @@ def sweep(
     group.create(wanted)
     done = group.whole()
     count = run(sorted(set(range(group.chunks)) - done), lambda: _of_group(group, 0))
+    group.remove_drafts()
     return _of_group(group, count)
 
 
@@ -340,16 +343,13 @@ def _cells(job: Job) -> Iterator[str]:
         yield f"{job.samples.cell} {job.samples.cell_digest}"
     for question in job.questions:
         core = question.core
-        if isinstance(core, CollisionCheck):
+        if isinstance(core, CollisionCheck | InverseKinematics):
             yield f"{core.cell.name} {digest(core.cell)}"
-        elif isinstance(core, InverseKinematics):
-            cell = core.numeric.problem.tree.cell
-            yield f"{cell.name} {digest(cell)}"
 
 
 def _addressless(texts: Mapping[str, str]) -> dict[str, str]:
     """Return texts without the addresses of objects, which differ in every process."""
-    return {name: text.partition(" at 0x")[0] for name, text in texts.items()}
+    return {name: ADDRESS.sub("", text) for name, text in texts.items()}
 
 
 def _check_kind(questions: Iterable[Question], samples: Samples) -> None:

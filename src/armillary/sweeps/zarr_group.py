@@ -57,7 +57,7 @@ class Group:
         return -(-self.count // self.chunk)
 
     def create(self, attributes: Mapping[str, Any]) -> None:
-        """Write the metadata, and remove files that were left half-written.
+        """Write the metadata, and remove drafts of an earlier call.
 
         Raises:
             OSError: The system refuses.
@@ -67,9 +67,14 @@ class Group:
         _write(self.path, node | {"attributes": {ATTRIBUTES: attributes}})
         for name, field in self.fields.items():
             (self.path / name).mkdir(exist_ok=True)
+            _write(self.path / name, self._array(name, field))
+        self.remove_drafts()
+
+    def remove_drafts(self) -> None:
+        """Remove files that were left half-written, as by a worker that was killed."""
+        for name in self.fields:
             for left in (self.path / name).glob(f"{DRAFT}*"):
                 left.unlink(missing_ok=True)
-            _write(self.path / name, self._array(name, field))
 
     def _array(self, name: str, field: Field) -> dict[str, Any]:
         """Return the metadata of an array."""
