@@ -31,7 +31,7 @@ WORKERS = 2
 ROWS = 100_000_000  # of positions
 TARGETS = 1_000_000
 CHUNK = 1_000_000
-BLOCK = 1 << 13  # rows of one call in the loop; the fastest of 2^11 to 2^16
+BLOCK = 1 << 15  # rows of one call in the loop; the fastest of 2^11 to 2^16
 CLUSTER_ROWS = 40_000_000
 
 # What new processes run.
