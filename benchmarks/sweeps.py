@@ -103,9 +103,7 @@ def emptied() -> Generator[tuple[Path, Callable[[], None]]]:
         yield folder, empty
 
 
-def looped(
-    pool: Executor, kernel: Any, samples: Samples, folder: Path | None
-) -> None:
+def looped(pool: Executor, kernel: Any, samples: Samples, folder: Path | None) -> None:
     """Compute rows in blocks on threads, with no more than that takes."""
 
     def chunk(start: int) -> None:

@@ -275,7 +275,7 @@ def _constant_block(question: Question, rows: int) -> int:
 
 
 def _check_finite(block: Array, start: int) -> None:
-    if block.dtype.kind != "f":
+    if block.dtype.kind != "f" or np.isfinite(block).all():
         return
     bad = ~np.isfinite(block.reshape(len(block), -1)).all(axis=1)
     if bad.any():
