@@ -1,6 +1,6 @@
 """Run the benchmarks: `python -m benchmarks [kinematics joints inverse arms ...]`.
 
-All figures use one thread, unless `ARMILLARY_THREADS` is set; `sweeps` uses two workers.
+All figures use one thread, unless `ARMILLARY_THREADS` is set; sweeps use two workers.
 """
 
 from __future__ import annotations

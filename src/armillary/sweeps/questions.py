@@ -27,7 +27,7 @@ FIRST_BLOCK: Final = 512  # rows
 LAST_BLOCK: Final = 1 << 15  # rows; their numbers stay in the caches
 BLOCK_TIME: Final = 0.15  # [s] from which blocks do not grow: all end soon after a stop
 # Of solvers, whose answer may depend on how many other targets a search misses.
-CLOSED_BLOCK: Final = 16384  # rows
+CLOSED_BLOCK: Final = 1 << 15  # rows
 SEARCH_BLOCK: Final = 1024  # rows
 UNITS: Final = {
     "residual": "m, rad",
