@@ -181,7 +181,7 @@ def batch_figures() -> Iterator[Figure]:
 
 
 def arrays_of(solution: Any) -> tuple[Any, ...]:
-    """Return the arrays that a sweep returns, of which a batch makes some when asked."""
+    """Return the arrays of a sweep, some of which a batch makes when asked."""
     return solution.q, solution.success, solution.residual, solution.reason
 
 
