@@ -1,6 +1,6 @@
 """Run the benchmarks: `python -m benchmarks [kinematics joints inverse arms ...]`.
 
-All figures use one thread, unless `ARMILLARY_THREADS` is set.
+All figures use one thread, unless `ARMILLARY_THREADS` is set; sweeps use two workers.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from benchmarks import (
     paths,
     pipelines,
     scripted,
+    sweep_kills,
+    sweeps,
     viewer,
 )
 from benchmarks.measure import table
@@ -49,6 +51,7 @@ GROUPS = {
     "paths": paths,
     "pipelines": pipelines,
     "scripted": scripted,
+    "sweeps": sweeps,
     "viewer": viewer,
 }
 REPORTS = {
@@ -56,6 +59,7 @@ REPORTS = {
     "agreement": agreement,
     "distance-agreement": distance_agreement,
     "files": files,
+    "sweep-kills": sweep_kills,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 
 TURNS = 12
 
@@ -36,6 +37,59 @@ def best_times(
             task()
             best[k] = min(best[k], clock() - start)
     return best
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Medians of two tasks that took turns: their times [s], and of the ratio."""
+
+    ours: float
+    peer: float
+    ratio: float
+
+    def at_most(self, what: str, most: float) -> Figure:
+        """Return the line for a time that is to be a fraction of the peer's."""
+        return Figure(
+            what,
+            duration(self.ours),
+            duration(self.peer),
+            f"<= {most:g} of its time",
+            f"{self.ratio:.2f}",
+            self.ratio <= most,
+        )
+
+
+def nothing() -> None:
+    """Do nothing before a task."""
+
+
+def medians(
+    ours: Callable[[], object],
+    *peers: Callable[[], object],
+    turns: int,
+    before: Callable[[], object] = nothing,
+) -> list[Turns]:
+    """Return how long a task takes beside each peer; for those that take seconds.
+
+    A ratio is of two times of one turn, which others on the machine disturb alike; a
+    first turn does not count. `before` is called before each task and not timed.
+    """
+
+    def seconds(task: Callable[[], object]) -> float:
+        before()
+        start = time.perf_counter()
+        task()
+        return time.perf_counter() - start
+
+    took = [[seconds(task) for task in (ours, *peers)] for _ in range(turns + 1)][1:]
+    return [
+        Turns(
+            median(times[0] for times in took),
+            median(times[k] for times in took),
+            median(times[0] / times[k] for times in took),
+        )
+        for k in range(1, len(peers) + 1)
+    ]
 
 
 def faster(what: str, ours: float, peer: float, *, at_least: float) -> Figure:

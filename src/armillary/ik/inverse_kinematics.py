@@ -160,8 +160,8 @@ class InverseKinematics:
             method: `closed` or `numeric`; by default closed where it can be.
             search_options: When a search gives a start up, and when a target.
             random_seed: Another number gives other random starts of a search.
-            threads: How many threads may share a large batch of a search; by default
-                as for kernels.
+            threads: How many threads may share a large batch; by default as for
+                kernels.
             timeout: Time for the whole call [s]. It bounds searches; a closed form
                 takes microseconds. Targets that are left then end as `TIMEOUT`.
             explain: Whether to find out if joint limits block targets that a search

@@ -174,9 +174,12 @@ class RecognisedForm:
         elif angle is None and query.near is not None:
             kernel = self._best_near
         angles = () if angle is None else (angle,)
-        answer, solved = self._picked(kernel, targets, near, allowed, angles)
+        threads = query.threads
+        answer, solved = self._picked(
+            kernel, targets, near, allowed, angles, threads=threads
+        )
         if free and angle is not None and not solved:
-            self._turn_elbow(answer, targets, allowed, near, angle)
+            self._turn_elbow(answer, targets, allowed, near, angle, threads=threads)
         n = answer.shape[1] - BEHIND_Q
         numbers = answer[:, n + 2]
         settled = solved and not (free and query.near is not None)
@@ -222,6 +225,8 @@ class RecognisedForm:
         near: Array,
         allowed: Array,
         angle: tuple[Array, ...],
+        *,
+        threads: int | None,
     ) -> tuple[Array, bool]:
         """Return what `best_program` does, and whether all of them are solved.
 
@@ -231,7 +236,7 @@ class RecognisedForm:
             # kernels have a quick way in for one
             answer = kernel(targets[0], allowed, near)[np.newaxis]
         else:
-            answer = kernel(targets, allowed, near, *angle)
+            answer = kernel(targets, allowed, near, *angle, threads=threads)
         n = answer.shape[1] - BEHIND_Q
         numbers = answer[:, n + 2]
         if not ((numbers != SOLVED) & (numbers != SINGULAR)).any():
@@ -266,7 +271,14 @@ class RecognisedForm:
         return allowed
 
     def _turn_elbow(
-        self, best: Array, targets: Array, allowed: Array, near: Array, angle: Array
+        self,
+        best: Array,
+        targets: Array,
+        allowed: Array,
+        near: Array,
+        angle: Array,
+        *,
+        threads: int | None,
     ) -> None:
         """Replace answers beyond limits by the nearest within, at other arm angles."""
         n = best.shape[1] - BEHIND_Q
@@ -278,7 +290,9 @@ class RecognisedForm:
             start = angle if angle.ndim == 0 else angle[rows, np.newaxis]
             angles = np.broadcast_to(start + OTHER_ANGLES, (len(rows), others)).ravel()
             many = np.repeat(targets[rows], others, axis=0)
-            found, _ = self._picked(self._best, many, there, allowed, (angles,))
+            found, _ = self._picked(
+                self._best, many, there, allowed, (angles,), threads=threads
+            )
             steps = ((found[:, :n] - there) ** 2).sum(axis=1)
             steps[~succeeded(found[:, n + 2])] = np.inf
             steps = steps.reshape(-1, others)

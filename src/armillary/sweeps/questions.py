@@ -27,7 +27,7 @@ FIRST_BLOCK: Final = 512  # rows
 LAST_BLOCK: Final = 1 << 15  # rows; their numbers stay in the caches
 BLOCK_TIME: Final = 0.15  # [s] from which blocks do not grow: all end soon after a stop
 # Of solvers, whose answer may depend on how many other targets a search misses.
-CLOSED_BLOCK: Final = 16384  # rows
+CLOSED_BLOCK: Final = 1 << 15  # rows
 SEARCH_BLOCK: Final = 1024  # rows
 UNITS: Final = {
     "residual": "m, rad",
@@ -280,7 +280,7 @@ def _constant_block(question: Question, rows: int) -> int:
 
 
 def _check_finite(block: Array, start: int) -> None:
-    if block.dtype.kind != "f":
+    if block.dtype.kind != "f" or np.isfinite(block).all():
         return
     bad = ~np.isfinite(block.reshape(len(block), -1)).all(axis=1)
     if bad.any():

@@ -28,6 +28,7 @@ Array = npt.NDArray[Any]
 
 HASHED_ROWS: Final = 1 << 16
 WORDS_PER_COUNT: Final = 4  # 64-bit numbers that Philox makes of one counter
+ROWS_AT_ONCE: Final = 64
 
 
 class Samples(ABC):
@@ -101,11 +102,15 @@ class Uniform(Samples):
         first = start * len(self.lower)
         bits = np.random.Philox(key=self.seed, counter=first // WORDS_PER_COUNT)
         bits.random_raw(first % WORDS_PER_COUNT)
-        values = np.random.Generator(bits).random((stop - start, *self.shape))
         lower, upper = np.array(self.lower), np.array(self.upper)
-        values *= upper - lower
-        values += lower
-        return np.minimum(values, upper, out=values)
+        width = upper - lower
+        width = np.where(lower + width > upper, np.nextafter(width, 0.0), width)
+        # Many rows at once: NumPy's loops over a single row cost more than its numbers.
+        wide = -(-(stop - start) // ROWS_AT_ONCE), ROWS_AT_ONCE * len(lower)
+        values = np.random.Generator(bits).random(wide)
+        values *= np.tile(width, ROWS_AT_ONCE)
+        values += np.tile(lower, ROWS_AT_ONCE)
+        return values.reshape(-1, *self.shape)[: stop - start]
 
     def described(self) -> dict[str, Any]:
         """Return its fields."""

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from armillary.collision.check import CollisionCheck
 from armillary.errors import ShapeError, SweepError, quote
 from armillary.ik.inverse_kinematics import InverseKinematics
+from armillary.kernel.buffers import empty
 from armillary.replaced_file import replacing
 from armillary.sweeps.chunk import Done, Failure, Job
 from armillary.sweeps.fields import Results
@@ -200,7 +201,7 @@ def _in_memory(job: Job, path: Path | None, run: Callable[..., int]) -> SweepRes
     row_bytes = sum(field.row_bytes for field in job.fields.values())
     check_rows(job.count, row_bytes, "sweep in memory")
     arrays = {
-        name: np.empty((job.count, *field.shape), field.dtype)
+        name: empty((job.count, *field.shape), field.dtype)
         for name, field in job.fields.items()
     }
     failed = set(range(-(-job.count // job.chunk)))
