@@ -145,7 +145,7 @@ def test_resumes_from_a_file(cell: arm.Cell, tmp_path: Path, monkeypatch):
     more = {"reduce": reductions(), "executor": "threads", "chunk": 250}
     with monkeypatch.context() as patch:
         patch.setattr(merged, "save", full)
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(SweepError, match=r"ended: No space left.*continues"):
             arm.sweep(asked(cell), samples, path, **more)
     found = arm.sweep(asked(cell), samples, path, **more)
     assert found.computed == COUNT - 4 * 250

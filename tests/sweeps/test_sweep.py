@@ -317,7 +317,7 @@ def test_full_disk(cell: arm.Cell, samples, tmp_path: Path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(group.ChunkWriter, "add", full)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(SweepError, match=r"ended: No space left.*continues"):
             arm.sweep(fk, samples, path, chunk=300)
     assert not list(path.glob("*/.part-*"))
     found = arm.sweep(fk, samples, path)

@@ -27,7 +27,6 @@ __all__ = ["Samples", "as_samples", "grid", "samples", "whole_number"]
 Array = npt.NDArray[Any]
 
 HASHED_ROWS: Final = 1 << 16
-WORDS_PER_COUNT: Final = 4  # 64-bit numbers that Philox makes of one counter
 ROWS_AT_ONCE: Final = 64
 
 
@@ -93,15 +92,13 @@ class Uniform(Samples):
         return (len(self.lower),)
 
     def rows(self, start: int, stop: int) -> Array:
-        """Return rows, by the counter-based generator Philox4x64.
+        """Return rows, by the generator PCG64DXSM, which jumps to any of its numbers.
 
-        Number m of the table, counted row by row, is number m of Philox with the seed
-        as key and counters from 0, see Salmon et al., Parallel Random Numbers: As Easy
-        as 1, 2, 3 (2011).
+        Number m of the table, counted row by row, is number m of the generator, see
+        O'Neill, PCG: A Family of Simple Fast Space-Efficient Statistically Good
+        Algorithms for Random Number Generation (2014), section 4.3.1.
         """
-        first = start * len(self.lower)
-        bits = np.random.Philox(key=self.seed, counter=first // WORDS_PER_COUNT)
-        bits.random_raw(first % WORDS_PER_COUNT)
+        bits = np.random.PCG64DXSM(self.seed).advance(start * len(self.lower))
         lower, upper = np.array(self.lower), np.array(self.upper)
         width = upper - lower
         width = np.where(lower + width > upper, np.nextafter(width, 0.0), width)
@@ -114,7 +111,7 @@ class Uniform(Samples):
 
     def described(self) -> dict[str, Any]:
         """Return its fields."""
-        return {"kind": "uniform within limits, Philox4x64", **vars(self)}
+        return {"kind": "uniform within limits, PCG64DXSM", **vars(self)}
 
 
 @final

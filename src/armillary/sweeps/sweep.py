@@ -89,8 +89,9 @@ def sweep(
     Raises:
         SweepError: It cannot begin, or some chunks failed: the message says which and
             why, `error.kept` is what the others gave. A second call continues.
+            If the disk is full or `out` cannot be written, a second call continues,
+            too.
         ShapeError: Samples do not fit the question.
-        OSError: `out` cannot be written. A second call continues.
     """
     questions, rows = questions_of(question), as_samples(samples)
     _check_kind(questions, rows)
@@ -109,18 +110,19 @@ def sweep(
         group = Group(path, rows.count, size, fields)
     job = Job(questions, rows, rows.count, size, fields, group, reductions)
     run = partial(_run, job, executor=executor, progress=progress)
-    if reductions:
-        return _reduced(job, path, found, chunk, run)
-    if group is None:
-        return _in_memory(job, path, run)
-    wanted = _attributes(job)
-    if found is not None:
-        check_same(group.path, found, wanted, chunk)
-    group.create(wanted)
-    done = group.whole()
-    count = run(sorted(set(range(group.chunks)) - done), lambda: _of_group(group, 0))
-    group.remove_drafts()
-    return _of_group(group, count)
+    try:
+        if reductions:
+            return _reduced(job, path, found, chunk, run)
+        if group is None:
+            return _in_memory(job, path, run)
+        return _grouped(job, group, found, chunk, run)
+    except OSError as error:
+        if path is None:
+            raise
+        raise SweepError(
+            f"The sweep to {quote(str(path))} has ended: {error.strerror or error}. "
+            "The same call continues with what is missing."
+        ) from error
 
 
 def _run(
@@ -250,6 +252,24 @@ def _reduced(
     finally:
         merged.save()
     return in_memory(merged.arrays, job.count, count, path)
+
+
+def _grouped(
+    job: Job,
+    group: Group,
+    found: Mapping[str, Any] | None,
+    chunk: int | None,
+    run: Callable[..., int],
+) -> SweepResult:
+    """Sweep into a Zarr group, those chunks that are not in it yet."""
+    wanted = _attributes(job)
+    if found is not None:
+        check_same(group.path, found, wanted, chunk)
+    group.create(wanted)
+    left = sorted(set(range(group.chunks)) - group.whole())
+    count = run(left, lambda: _of_group(group, 0))
+    group.remove_drafts()
+    return _of_group(group, count)
 
 
 def _of_group(group: Group, count: int) -> SweepResult:
