@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
 
@@ -323,3 +327,76 @@ def test_full_disk(cell: arm.Cell, samples, tmp_path: Path, monkeypatch):
     found = arm.sweep(fk, samples, path)
     assert 0 < found.computed < COUNT
     assert np.array_equal(found["pose"], fk(samples.rows(0, COUNT)))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_digests_are_those_of_other_processes(seed: int):
+    """Also of sets, whose order differs from process to process."""
+    program = "import sweep_functions as f, armillary.sweeps.identity as i\n"
+    program += "print(i.digest([f.uses_globals, f.fails_at, {'a', 'b', 'c'}]))"
+    said = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONHASHSEED": str(seed)},
+        cwd=Path(sweep_functions.__file__).parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    asked = [sweep_functions.uses_globals, sweep_functions.fails_at, {"c", "b", "a"}]
+    assert said == f"{digest(asked)}\n"
+
+
+def times(factor):
+    def wrapper(function):
+        @wraps(function)
+        def wrapped(rows):
+            return factor * function(rows)
+
+        return wrapped
+
+    return wrapper
+
+
+class Asked:
+    def __call__(self, rows):
+        return rows
+
+    def twice(self, rows):
+        return 2 * rows
+
+
+def test_functions_are_told_apart(cell: arm.Cell, monkeypatch):
+    """By instructions, wrappers, defaults and what they name; not by comments."""
+    given = [1.0, 2.0]
+    # fmt: off
+    asks = [lambda rows: 1.0 * rows, lambda rows: 2.0 * rows]  # of one line
+    # fmt: on
+    asks += [times(factor)(np.negative) for factor in given]
+    asks += [times(2.0)(asks[0]), Asked().twice, Asked().__call__]
+    for factor in given:
+
+        def ask(rows, *, factor=factor):
+            return factor * rows
+
+        asks.append(ask)
+    assert len({digest(each) for each in asks}) == len(asks)
+    for name, value in {
+        "FACTOR": 3.0,
+        "TABLE": {"a": np.ones(3)},
+        "helper": lambda rows: rows,
+        "CHECK": cell.collision(),
+    }.items():
+        before = digest(sweep_functions.uses_globals)
+        monkeypatch.setattr(sweep_functions, name, value, raising=False)
+        assert digest(sweep_functions.uses_globals) != before, name
+    monkeypatch.setattr(sweep_functions, "LOCK", threading.Lock())
+    digest(sweep_functions.uses_globals)  # what has no pickle has no part in it
+
+
+def test_called_objects_are_told_apart(tmp_path: Path, monkeypatch):
+    samples = np.zeros((3, 2))
+    for _ in range(2):
+        arm.sweep({"a": Asked()}, samples, tmp_path / "out", executor="threads")
+    monkeypatch.setattr(Asked, "__call__", lambda self, rows: rows + 1)
+    with pytest.raises(SweepError, match="not its code or data"):
+        arm.sweep({"a": Asked()}, samples, tmp_path / "out", executor="threads")

@@ -13,6 +13,7 @@ from dataclasses import asdict, is_dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import FunctionType
 from typing import Any, Final, cast
 
 import numpy as np
@@ -339,7 +340,7 @@ def _attributes(job: Job) -> dict[str, Any]:
 
 
 def _digest_of(job: Job) -> str:
-    asked = [(each.name, each.ask) for each in job.questions]
+    asked = [(each.name, each.ask, _call_of(each)) for each in job.questions]
     try:
         return digest((asked, sorted(job.reductions.items())))
     except Exception as error:
@@ -348,6 +349,13 @@ def _digest_of(job: Job) -> str:
             f"pickle, and there is none: {error}. Define functions at the top of "
             "a module, or sweep into memory."
         ) from error
+
+
+def _call_of(question: Question) -> FunctionType | None:
+    """Return the code of an object of the user's that is called, as functions are."""
+    call = type(question.core).__call__
+    is_code = isinstance(call, FunctionType) and not question.is_native
+    return call if is_code else None
 
 
 def _described(reduction: Any) -> Any:
