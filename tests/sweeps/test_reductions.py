@@ -169,6 +169,49 @@ def test_resumes_from_a_file(cell: arm.Cell, tmp_path: Path, monkeypatch):
     }
 
 
+def test_damaged_files_are_refused(cell: arm.Cell, tmp_path: Path):
+    path, check, samples = tmp_path / "out.npz", cell.collision(), cell.samples(99)
+    count = arm.sweeps.Count(of="touching", by=9)
+
+    def sweep():
+        return arm.sweep(check, samples, path, reduce=count, chunk=10)
+
+    expected = sweep()["count"]
+    whole = path.read_bytes()
+    with np.load(path) as file:
+        arrays = dict(file)
+    inside = bytearray(whole)
+    inside[whole.index(expected.tobytes()) + 8] ^= 1
+    contents = [b"", whole[:-50], bytes(inside)]
+    changes = ({"count": expected[:-1]}, {"count": expected > 0}, {"chunks": expected})
+    for changed in (*changes, {"about": np.array("[]")}, {"about": np.zeros(3)}):
+        np.savez(path, **(arrays | changed))
+        contents.append(path.read_bytes())
+    np.savez(path, about=arrays["about"])
+    contents.append(path.read_bytes())
+    with path.open("wb") as file:
+        np.save(file, expected)
+    for content in [*contents, path.read_bytes()]:
+        path.write_bytes(content)
+        with pytest.raises(SweepError, match="or it is damaged"):
+            sweep()
+    path.write_bytes(whole)
+    assert sweep().computed == 0
+
+
+def test_integers_of_numpy_and_truths(cell: arm.Cell):
+    """Are as good as those of Python, and are counted by histograms."""
+    check, samples = cell.collision(), cell.samples(100)
+    reduce = {
+        "n": arm.sweeps.Count(of="touching", by=np.int64(10)),
+        "h": arm.sweeps.Histogram(of="touching", edges=[0, 1, 2]),
+    }
+    found = arm.sweep(check, samples, reduce=reduce)
+    touching = check(samples.rows(0, 100))
+    assert np.array_equal(found["n_count"], touching.reshape(10, 10).sum(axis=1))
+    assert np.array_equal(found["h_count"], [np.sum(~touching), np.sum(touching)])
+
+
 def test_every_edge_tells_reductions_apart(cell: arm.Cell, tmp_path: Path):
     """Also one that the text of a long array does not show."""
     check, samples, path = cell.collision(), cell.samples(9), tmp_path / "out.npz"
@@ -211,6 +254,10 @@ def sweeps_refused():
     yield sweeps.Voxels(**box, size=1.0, of="g_value"), SweepError, "positions or poses"
     yield sweeps.Voxels(**box, size=1.0, where="pose"), SweepError, "number in each row"
     yield 3, SweepError, "Voxels, Count"
+    yield {3: sweeps.Count(of="touch")}, SweepError, "names are texts"
+    yield sweeps.Count(of="touch", by=2.5), SweepError, "must be an integer"
+    many = sweeps.Count(of="touch", by="g_group", groups=10**15)
+    yield many, SweepError, "larger groups"
 
 
 @pytest.mark.parametrize(("reduce", "error", "message"), list(sweeps_refused()))
