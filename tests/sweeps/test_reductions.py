@@ -254,7 +254,6 @@ def sweeps_refused():
     yield sweeps.Voxels(**box, size=1.0, of="g_value"), SweepError, "positions or poses"
     yield sweeps.Voxels(**box, size=1.0, where="pose"), SweepError, "number in each row"
     yield 3, SweepError, "Voxels, Count"
-    yield {3: sweeps.Count(of="touch")}, SweepError, "names are texts"
     yield sweeps.Count(of="touch", by=2.5), SweepError, "must be an integer"
     many = sweeps.Count(of="touch", by="g_group", groups=10**15)
     yield many, SweepError, "larger groups"
@@ -265,6 +264,12 @@ def test_reductions_are_refused(cell: arm.Cell, reduce, error, message):
     samples = cell.samples(COUNT)
     with pytest.raises(error, match=message):
         arm.sweep(asked(cell), samples, reduce={"a": reduce}, executor="threads")
+
+
+def test_names_of_reductions_are_texts(cell: arm.Cell):
+    reduce = {3: arm.sweeps.Count(of="touching")}
+    with pytest.raises(SweepError, match="reduce= has the name 3; names are texts"):
+        arm.sweep(cell.collision(), cell.samples(9), reduce=reduce)
 
 
 def test_paths_fit(cell: arm.Cell, tmp_path: Path):
