@@ -207,6 +207,7 @@ def test_voxels_hold_all_that_is_reached(sweep, robot: arm.Cell):
         (["--ask", "fk,q", "--out", "x.npy"], "can hold one array"),
         (["--ask", "fk", "--out", "."], "has not been written by a sweep"),
         (["--ask", "fk", "--samples", "1e12", "--chunk", 10**12], "smaller --chunk"),
+        (["--ask", "fk", "--samples", "1e18"], "larger --chunk"),
     ],
     ids=lambda each: " ".join(map(str, each)) if isinstance(each, list) else "",
 )

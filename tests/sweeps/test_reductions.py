@@ -247,6 +247,7 @@ def sweeps_refused():
     box = {"lower": LOWER, "upper": UPPER}
     yield sweeps.Voxels(**box, size=0.0), SweepError, "size > 0"
     yield sweeps.Voxels(**box, size=1e-6), SweepError, "larger voxels"
+    yield sweeps.Voxels(**box, size=1e-320), SweepError, "larger voxels"
     inverted = {"lower": UPPER, "upper": LOWER, "size": 1.0}
     yield sweeps.Voxels(**inverted), SweepError, "lower < upper"
     unknown = {"lower": (np.nan, 0, 0), "upper": UPPER, "size": 1.0}
@@ -256,7 +257,7 @@ def sweeps_refused():
     yield 3, SweepError, "Voxels, Count"
     yield sweeps.Count(of="touch", by=2.5), SweepError, "must be an integer"
     many = sweeps.Count(of="touch", by="g_group", groups=10**15)
-    yield many, SweepError, "larger groups"
+    yield many, SweepError, "groups of 16 bytes .* use fewer"
 
 
 @pytest.mark.parametrize(("reduce", "error", "message"), list(sweeps_refused()))

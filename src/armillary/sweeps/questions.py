@@ -28,7 +28,7 @@ LAST_BLOCK: Final = 1 << 15  # rows; their numbers stay in the caches
 BLOCK_TIME: Final = 0.15  # [s] from which blocks do not grow: all end soon after a stop
 # Of solvers, whose answer may depend on how many other targets a search misses.
 CLOSED_BLOCK: Final = 1 << 15  # rows
-SEARCH_BLOCK: Final = 1024  # rows
+SEARCH_BLOCK: Final = 256  # rows; of targets that are missed, within a second
 MOST_BYTES: Final = 8  # of a number; Zarr has no longer ones
 # What a question may raise on a row; Ctrl-C is of the sweep.
 FAILURES: Final = (Exception, SystemExit)

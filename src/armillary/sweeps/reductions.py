@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
 from typing import Any, final
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from armillary.errors import SweepError, quote, unknown
 from armillary.sweeps.fields import Field, Results, whole_number
-from armillary.sweeps.memory import check_rows
+from armillary.sweeps.memory import check_fits
 
 __all__ = ["Best", "Count", "Histogram", "Reduction", "States", "Voxels"]
 
@@ -27,6 +27,7 @@ Whole = npt.NDArray[np.int64]
 States = dict[str, Array]
 
 SAMPLES = "samples"
+MOST = 2.0**63  # voxels along an axis, which memory never holds
 
 
 class Reduction(ABC):
@@ -80,8 +81,8 @@ class Voxels(Reduction):
     @property
     def shape(self) -> tuple[int, ...]:
         """Return the number of voxels along x, y and z."""
-        extent = np.subtract(self.upper, self.lower) / self.size
-        return tuple(map(int, np.ceil(extent - 1e-9)))
+        extents = np.subtract(self.upper, self.lower).tolist()
+        return tuple(ceil(min(each / self.size, MOST) - 1e-9) for each in extents)
 
     @property
     def _is_box(self) -> bool:
@@ -98,9 +99,7 @@ class Voxels(Reduction):
                 f"{self.upper}; lower < upper and size > 0 are needed, and no number "
                 "may be NaN or infinite."
             )
-        check_rows(
-            prod(self.shape), 8, "map of voxels", "use larger voxels or a smaller box"
-        )
+        check_fits(prod(self.shape), 8, "voxels", "use larger voxels or a smaller box")
         if self.of != SAMPLES:
             shape = _field(fields, self.of).shape
             if shape not in {(3,), (4, 4), (7,)}:
@@ -274,7 +273,7 @@ def _groups(
 
 
 def _checked(groups: int) -> int:
-    check_rows(groups, 16, "reduction to groups", "make larger groups")
+    check_fits(groups, 16, "groups", "use fewer")
     return groups
 
 

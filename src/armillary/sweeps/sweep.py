@@ -22,7 +22,7 @@ from armillary.replaced_file import replacing
 from armillary.sweeps.chunk import Done, Failure, Job
 from armillary.sweeps.description import description
 from armillary.sweeps.fields import Results, whole_number
-from armillary.sweeps.memory import check_rows
+from armillary.sweeps.memory import check_fits
 from armillary.sweeps.merged import Merged
 from armillary.sweeps.progress import showing
 from armillary.sweeps.questions import Question, fields_of, questions_of
@@ -107,7 +107,7 @@ def sweep(
     path = None if out is None else Path(os.path.abspath(out))
     found = None if path is None else _existing(path, resume, bool(reductions))
     size = chunk or (found or {}).get("chunk") or _chunk(rows.count, row_bytes)
-    check_rows(size, row_bytes, "chunk", "use a smaller chunk=")
+    check_fits(size, row_bytes, "rows in a chunk", "use a smaller chunk=")
     if path is not None or reductions:
         _check_chunks(rows.count, size)
     group = None
@@ -209,7 +209,7 @@ def _in_memory(job: Job, path: Path | None, run: Callable[..., int]) -> SweepRes
             f"{', '.join(job.fields)}. Use a Zarr group: a path without '.npy'."
         )
     row_bytes = sum(field.row_bytes for field in job.fields.values())
-    check_rows(job.count, row_bytes, "sweep in memory", "use a Zarr group as out=")
+    check_fits(job.count, row_bytes, "rows in memory", "use a Zarr group")
     arrays = {
         name: empty((job.count, *field.shape), field.dtype)
         for name, field in job.fields.items()

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from armillary.errors import SweepError, quote
 from armillary.replaced_file import replacing
 from armillary.sweeps.fields import Field, Results
-from armillary.sweeps.memory import check_rows
+from armillary.sweeps.memory import check_fits
 from armillary.sweeps.result import filled
 
 __all__ = [
@@ -161,10 +161,10 @@ class Group:
             SweepError: It does not fit into memory, or a chunk has gone.
         """
         field = self.fields[name]
-        check_rows(
+        check_fits(
             self.count,
             field.row_bytes,
-            "result in memory",
+            "rows in memory",
             f"read parts of {quote(str(self.path / name))} with zarr.open_array",
         )
         found = np.empty((self.count, *field.shape), field.dtype)
