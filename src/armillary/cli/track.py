@@ -28,8 +28,8 @@ from armillary.cli.targets import FORMS, open_targets
 from armillary.cli.vectors import open_vectors
 from armillary.collision.check import CollisionCheck
 from armillary.control import tasks
-from armillary.control.controller import CONFLICTS
 from armillary.control.obstacles import Obstacles
+from armillary.control.options import CONFLICTS
 from armillary.control.simulation import ControlledMotion
 from armillary.errors import ModelError, ShapeError
 from armillary.ik.reason import RateReason
