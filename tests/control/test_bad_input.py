@@ -163,3 +163,32 @@ def test_rows_of_a_motion_are_numbers(slides: arm.Cell) -> None:
     for row in ([0, 1], None, [1, [2]], 1.0):
         with pytest.raises(ShapeError, match="a row of it is a number"):
             motion.row(row)  # type: ignore[arg-type]
+
+
+def test_paths_and_motions_that_make_no_sense_are_refused(slides: arm.Cell) -> None:
+    path: Any = np.array([[0.0, 0.0], [0.5, 0.2]])
+    given: Any = {"acceleration": 1.0, "velocity": 1.0, "at": [0.0, 1.0]}
+    for wrong in (1, (path,), "xyz", (path, None)):
+        with pytest.raises(
+            ShapeError, match=r"derivatives.* are two arrays|needs real numbers"
+        ):
+            slides.time_path(path, derivatives=wrong, **given)
+    timed = slides.time_path(path, **given)
+    for rate in ("x", None, 0.0, 10**400):
+        with pytest.raises(ModelError, match="The rate is a finite number above 0"):
+            timed.sampled(rate=rate)  # type: ignore[arg-type]
+    move: Any = slides.point_to_point
+    for wrong in ("x", None):
+        with pytest.raises(ShapeError, match="duration needs real numbers"):
+            move(
+                path[0],
+                path[1],
+                jerk=1.0,
+                velocity=1.0,
+                acceleration=1.0,
+                duration=wrong,
+            )
+    with pytest.raises(ModelError, match="duration is"):
+        move(path[0], path[1], jerk=1.0, velocity=1.0, acceleration=1.0, duration=[1.0])
+    with pytest.raises(ModelError, match="straight is True or False"):
+        move(path[0], path[1], jerk=1.0, velocity=1.0, acceleration=1.0, straight=path)

@@ -171,8 +171,11 @@ def _obstacles(path: str, steps: int, rate: float) -> Obstacles:
         ShapeError: It holds something else.
     """
     with open_vectors(path) as vectors:
-        rows = np.concatenate([np.atleast_2d(each) for each, _ in vectors.chunks])
+        chunks = [np.atleast_2d(each) for each, _ in vectors.chunks]
         batch = vectors.batch
+    if not chunks:
+        raise ShapeError(f"{path}: there are no capsules; leave --obstacles out.")
+    rows = np.concatenate(chunks)
     if rows.shape[1] != CAPSULE or vectors.names is not None:
         raise ShapeError(
             f"{path}: a capsule is 7 numbers, x,y,z of both ends and the radius [m], "

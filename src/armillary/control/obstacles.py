@@ -227,9 +227,9 @@ class Obstacles:
 
     def _boxes(self, count: int) -> Array:
         """Return half of the sides of boxes and their rotations, shape (..., k, 12)."""
-        half = 0.5 * numbers_of("sizes of boxes", self.sizes)
-        R = numbers_of("rotations of boxes", self.rotations)
         try:
+            half = 0.5 * numbers_of("sizes", self.sizes)
+            R = numbers_of("rotations", self.rotations)
             batch = np.broadcast_shapes((count,), half.shape[:-1], R.shape[:-2])
             found = np.empty((*batch, 12))
             found[..., :3], found[..., 3:] = half, R.reshape(*R.shape[:-2], 9)

@@ -22,6 +22,7 @@ __all__ = [
     "numbers_of",
     "path_speed",
     "positive_number",
+    "two_of",
     "velocity_limits",
 ]
 
@@ -108,6 +109,19 @@ def is_pair(value: Any) -> bool:
         return False
     parts = cast("tuple[Any, ...]", value)
     return len(parts) == 2 and all(np.ndim(part) > 0 for part in parts)
+
+
+def two_of(name: str, value: Any) -> tuple[Any, Any]:
+    """Return the two values of a pair.
+
+    Raises:
+        ShapeError: It is something else.
+    """
+    try:
+        first, second = value
+    except (TypeError, ValueError):
+        raise ShapeError(f"{name}= are two arrays, not {quote(value)}.") from None
+    return first, second
 
 
 def _row(name: str, value: Any, joints: int) -> Array:

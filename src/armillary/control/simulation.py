@@ -254,7 +254,8 @@ def _moved_on(obstacles: Obstacles, dt: float, k: int) -> Obstacles:
 
 
 def _of_step(numbers: Array, k: int) -> Obstacles:
-    return obstacles_of(numbers.take(min(k, numbers.shape[-3] - 1), -3))
+    part: Any = numbers.take(min(k, numbers.shape[-3] - 1), -3)
+    return obstacles_of(part)
 
 
 def _of_row(
@@ -266,4 +267,5 @@ def _of_row(
         return None
     each = found.numbers
     whole = np.broadcast_to(each, (*batch, *each.shape[-2:]))
-    return obstacles_of(np.asarray(whole[place]))
+    numbers: Any = whole[place]
+    return obstacles_of(numbers)

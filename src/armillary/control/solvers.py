@@ -25,7 +25,7 @@ FREEDOM: Final = 1e-6
 TINY: Final = 1e-300
 
 NEXT_TO: Final = 1e-12
-"""Part of a bound by which rates may differ from it by rounding."""
+"""By how much rates may differ from a bound by rounding, of that and of 1."""
 
 FIRM: Final = 1e4
 """Weight of what tasks of lower numbers have reached, beside the greatest of others."""
@@ -186,8 +186,8 @@ def slowing(tasks: Sequence[TaskStages], c: int, rows: Table) -> Solver:
         numbers: list[Number] = []
         for k, (side, rate, a, b) in enumerate(zip(held, x, low, high, strict=True)):
             # Where tasks are slowed down, the solver may have let go of a bound.
-            up = select(rate >= b - NEXT_TO * absolute(b), 1.0, 0.0)
-            down = select(rate <= a + NEXT_TO * absolute(a), -1.0, 0.0)
+            up = select(rate >= b - NEXT_TO * (1.0 + absolute(b)), 1.0, 0.0)
+            down = select(rate <= a + NEXT_TO * (1.0 + absolute(a)), -1.0, 0.0)
             at = select(least < 1.0, select(up > 0.0, up, down), 0.0)
             at = select(side == 0.0, at, side)
             lower = select(at < 0.0, BOUND + 2 * k, FREE)

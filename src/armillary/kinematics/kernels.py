@@ -184,5 +184,5 @@ def listed_joints(joints: Joints) -> tuple[str, ...] | None:
     found: tuple[Any, ...] | None = None if joints is None else tuple(joints)
     for name in found or ():
         if not isinstance(name, Hashable):
-            raise ModelError(f"joints= takes a list of names; {quote(name)} is none.")
+            raise ModelError(f"joints= takes a list of names; one is {quote(name)}.")
     return found
