@@ -522,7 +522,7 @@ def test_reasons(cell: arm.Cell):
         timed.sampled(rate=100)
     with pytest.raises(StateError, match="none is 6"):
         timed.sampled(rate=100, row=6)
-    with pytest.raises(ModelError, match="rate must be"):
+    with pytest.raises(ModelError, match="The rate is a finite"):
         timed.sampled(rate=0.0, row=0)
     with pytest.raises(ShapeError, match="Instants"):
         timed.at(np.zeros((2, 3)))

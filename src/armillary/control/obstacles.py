@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, ShapeError
+from armillary.control.path_limits import numbers_of
+from armillary.errors import ModelError, ShapeError, quote
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import Capsule, ConvexPolyhedron, Sphere
 from armillary.spatial.pose import Pose
@@ -76,7 +77,7 @@ class Obstacles:
         Raises:
             ShapeError: The centres have another shape.
         """
-        at = np.asarray(centres, np.float64)
+        at = numbers_of("centres", centres)
         if at.ndim < 2 or at.shape[-1] != 3:
             raise ShapeError(
                 f"Centres of spheres have the shape (..., k, 3), not {at.shape}."
@@ -99,12 +100,12 @@ class Obstacles:
             ShapeError: The poses or the sizes have another shape.
             ModelError: The rotation of a pose is not orthonormal.
         """
-        X = np.asarray(poses, np.float64)
+        X = numbers_of("poses", poses)
         if X.ndim < 3 or X.shape[-2:] != (4, 4):
             raise ShapeError(
                 f"Poses of boxes have the shape (..., k, 4, 4), not {X.shape}."
             )
-        sides = np.asarray(sizes, np.float64)
+        sides = numbers_of("sizes", sizes)
         if sides.shape[-1:] != (3,):
             raise ShapeError(
                 f"Sizes of boxes have the shape (..., k, 3) or (3,), not {sides.shape}."
@@ -127,8 +128,12 @@ class Obstacles:
         Raises:
             ShapeError: The shapes do not fit.
         """
-        if not parts:
-            raise ShapeError("Obstacles are joined from one or more of them.")
+        given: tuple[Any, ...] = parts
+        if not given or not all(isinstance(each, Obstacles) for each in given):
+            raise ShapeError(
+                "Obstacles are joined from one or more of them: "
+                "Obstacles.joined(hand, boxes)."
+            )
         has_boxes = any(each.sizes is not None for each in parts)
         all_numbers = [
             as_boxes(each.numbers) if has_boxes else each.numbers for each in parts
@@ -144,10 +149,17 @@ class Obstacles:
         return obstacles_of(np.concatenate(whole, axis=-2))
 
     def after(self, time: float) -> Obstacles:
-        """Return where they are after a time [s], at constant velocities."""
-        moved = time * np.asarray(self.velocities, np.float64)
-        ends = np.asarray(self.ends, np.float64) + moved[..., None, :]
-        return replace(self, ends=ends)
+        """Return where they are after a time [s], at constant velocities.
+
+        Raises:
+            ShapeError: The time is not a finite number, or shapes do not fit.
+        """
+        instant = numbers_of("time", time)
+        if instant.ndim or not np.isfinite(instant):
+            raise ShapeError(f"time is one finite number, not {quote(time)}.")
+        _ = self.in_slots  # which checks the shapes
+        moved = instant * numbers_of("velocities", self.velocities)
+        return replace(self, ends=numbers_of("ends", self.ends) + moved[..., None, :])
 
     @property
     def numbers(self) -> Array:
@@ -168,15 +180,10 @@ class Obstacles:
             ShapeError: The shapes do not fit.
             ModelError: There are too many.
         """
-        try:
-            ends, radii, velocities = (
-                np.asarray(each, np.float64)
-                for each in (self.ends, self.radii, self.velocities)
-            )
-        except (TypeError, ValueError) as error:
-            raise ShapeError(
-                f"Obstacles are made of arrays of numbers: {error}"
-            ) from None
+        ends, radii, velocities = (
+            numbers_of(f"{name} of obstacles", getattr(self, name))
+            for name in ("ends", "radii", "velocities")
+        )
         if ends.ndim < 3 or ends.shape[-2:] != (2, 3):
             raise ShapeError(
                 "The ends of obstacles have the shape (..., k, 2, 3), two points for "
@@ -221,8 +228,8 @@ class Obstacles:
     def _boxes(self, count: int) -> Array:
         """Return half of the sides of boxes and their rotations, shape (..., k, 12)."""
         try:
-            half = 0.5 * np.asarray(self.sizes, np.float64)
-            R = np.asarray(self.rotations, np.float64)
+            half = 0.5 * numbers_of("sizes", self.sizes)
+            R = numbers_of("rotations", self.rotations)
             batch = np.broadcast_shapes((count,), half.shape[:-1], R.shape[:-2])
             found = np.empty((*batch, 12))
             found[..., :3], found[..., 3:] = half, R.reshape(*R.shape[:-2], 9)

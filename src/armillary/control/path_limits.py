@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, ShapeError, quote
+from armillary.errors import ModelError, ShapeError, printable, quote
 from armillary.model.workcell import Workcell
 
 __all__ = [
@@ -18,6 +21,8 @@ __all__ = [
     "limits_of",
     "numbers_of",
     "path_speed",
+    "positive_number",
+    "two_of",
     "velocity_limits",
 ]
 
@@ -106,6 +111,19 @@ def is_pair(value: Any) -> bool:
     return len(parts) == 2 and all(np.ndim(part) > 0 for part in parts)
 
 
+def two_of(name: str, value: Any) -> tuple[Any, Any]:
+    """Return the two values of a pair.
+
+    Raises:
+        ShapeError: It is something else.
+    """
+    try:
+        first, second = value
+    except (TypeError, ValueError):
+        raise ShapeError(f"{name}= are two arrays, not {quote(value)}.") from None
+    return first, second
+
+
 def _row(name: str, value: Any, joints: int) -> Array:
     """Return numbers of joints, shape (..., n)."""
     array = numbers_of(name, value)
@@ -174,6 +192,29 @@ def numbers_of(name: str, value: Any) -> Array:
     if given.dtype.kind not in "fiub":
         raise ShapeError(f"{name} needs real numbers, not {given.dtype}.")
     return given if given.dtype == np.float64 else given.astype(np.float64)
+
+
+def positive_number(
+    what: str, value: Any, *, most: float = sys.float_info.max
+) -> float:
+    """Return a number above 0.
+
+    Args:
+        what: What messages call it.
+        value: The number.
+        most: The greatest that is allowed, which is finite or infinite.
+
+    Raises:
+        ModelError: It is something else.
+    """
+    try:
+        number = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:  # a whole number beyond all others
+        number = math.nan
+    if 0.0 < number <= most:
+        return number
+    kind = "number" if most == math.inf else "finite number"
+    raise ModelError(f"{what} is a {kind} above 0, not {printable(repr(value))}.")
 
 
 def path_speed(name: str, value: Any) -> Array:

@@ -83,7 +83,8 @@ def controller(  # noqa: PLR0913
         StateError: The state is not one of this cell.
         NotCompiled: A script that cannot be compiled moves links.
     """
-    from armillary.control.controller import Options, controller_of
+    from armillary.control.controller import controller_of
+    from armillary.control.options import Options
 
     options = Options(
         limits, velocity, acceleration, torque, conflict, rate, approach, damping

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeAlias
 
+from armillary.control.path_limits import positive_number
 from armillary.errors import ModelError, printable
 from armillary.model.mount import WORLD
 
@@ -32,6 +33,11 @@ __all__ = [
 ]
 
 GAIN: Final = 10.0
+
+_FINITE: Final = ("weight", "gain", "rotation_weight")
+_ENDLESS: Final = ("speed", "turn_speed")
+_FRAMES: Final = ("frame", "relative_to")
+"""Fields of tasks: numbers above 0, finite or not, and names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,17 +58,22 @@ class _Weighted:
     priority: int = 0
 
     def __post_init__(self) -> None:
-        """Check the numbers.
+        """Check the numbers and the names of frames.
 
         Raises:
-            ModelError: Weight or gain are not above 0 and finite, or the priority is
-                not a whole number.
+            ModelError: A weight, a gain or a speed is not above 0, a weight or a gain
+                is not finite, the priority is not a whole number, or the name of a
+                frame is not a text.
         """
-        for name in ("weight", "gain"):
-            value: Any = getattr(self, name)
-            if not (isinstance(value, (int, float)) and 0.0 < value < math.inf):
+        for name in (each.name for each in fields(self)):
+            value = getattr(self, name)
+            if name in _FINITE:
+                positive_number(f"The {name} of a task", value)
+            elif name in _ENDLESS:
+                positive_number(f"The {name} of a task", value, most=math.inf)
+            elif name in _FRAMES and not isinstance(value, str):
                 raise ModelError(
-                    f"The {name} of a task is a finite number above 0, not "
+                    f"{name}= of a task is the name of a frame, not "
                     f"{printable(repr(value))}."
                 )
         priority: Any = self.priority

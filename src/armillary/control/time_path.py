@@ -23,6 +23,7 @@ from armillary.control.path_limits import (
     check_limited,
     numbers_of,
     path_speed,
+    two_of,
     velocity_limits,
 )
 from armillary.control.path_torques import PathTorques, path_torques, torque_limits
@@ -401,8 +402,8 @@ def _curves(
             knots = natural_spline(s, positions)
             is_finite = np.isfinite(positions).all((-1, -2))
         else:
-            named = zip(("derivatives[0]", "derivatives[1]"), derivatives, strict=True)
-            known = [_fitting(name, values, shape) for name, values in named]
+            both = enumerate(two_of("derivatives", derivatives))
+            known = [_fitting(f"derivatives[{k}]", each, shape) for k, each in both]
             knots = np.stack([positions, *known], axis=-2)
             still = still & (knots[..., 1:, :] == 0.0).all((-1, -2, -3))
             is_finite = np.isfinite(knots).all((-1, -2, -3))
