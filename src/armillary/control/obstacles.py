@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.path_limits import numbers_of
+from armillary.control.arguments import numbers_of
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import Capsule, ConvexPolyhedron, Sphere

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.path_limits import numbers_of, positive_number
+from armillary.control.arguments import numbers_of, positive_number
 from armillary.control.rate_bounds import ENDLESS
 from armillary.errors import ModelError, ShapeError, printable, unknown
 from armillary.model.workcell import Workcell

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeAlias
 
-from armillary.control.path_limits import positive_number
+from armillary.control.arguments import positive_number
 from armillary.errors import ModelError, printable
 from armillary.model.mount import WORLD
 
