@@ -111,3 +111,28 @@ def test_a_joint_that_cannot_stop_brakes_and_says_so(two_slides: arm.Cell) -> No
     assert reasons.count(R.BRAKING) > 10
     assert q[1] > -3.0  # it has come back
     assert reasons[-1] != R.BRAKING
+
+
+def test_pairs_that_no_joint_can_part_take_nothing() -> None:
+    """Two links of a wrist turn about one axis: their distance does not change."""
+    cell = arm.example("ur10_on_rail")
+    q = np.array([0.0, 0.0, -1.2, 1.5, -1.0, -1.4, 0.3])
+    X = cell.fk("tool0")(q)
+    check = cell.collision(margin=0.05)
+    names = [set(pair) for pair in check.pairs]
+    distance = check.distances(q)[names.index({"ur10/wrist_1", "ur10/wrist_3"})]
+    assert distance < 0.05 - 1e-3
+    control = cell.controller(
+        [tasks.Frame("tool0"), tasks.Posture()],
+        avoid=check,
+        acceleration=15.0,
+        rate=500.0,
+    )
+    still = control.simulate(q, [X, None], 300)
+    assert (still.reason == R.INSIDE).all()
+    assert np.abs(still.q[:, 6] - q[6]).max() < 1e-3  # the last wrist does not spin
+    assert np.abs(cell.fk("tool0")(still.q[-1]) - X).max() < 1e-3
+    ball = arm.Obstacles.spheres([X[:3, 3] - [0.0, 0.0, 0.16]], 0.08)
+    away = control.simulate(q, [X, None], 500, obstacles=ball)
+    assert away.distance[0] < 0.03
+    assert away.distance[-1] == pytest.approx(distance, abs=1e-6)  # the ball is left
