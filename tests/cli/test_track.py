@@ -118,7 +118,9 @@ def test_obstacles_of_a_file_are_avoided(
     np.save("moving.npy", moving)
     assert "MET" in printed(capsys, [*given, "moving.npy"])["reasons"]
     np.save("short.npy", moving[:-1])
+    np.save("none.npy", moving[0, :0])
     wrong = {"short.npy": f"({STEPS}, k, 7)", "poses.npy": "7 numbers"}
+    wrong["none.npy"] = "there are no capsules"
     for name, text in wrong.items():
         assert main([*given, name]) == 2
         assert text in capsys.readouterr().err

@@ -155,7 +155,7 @@ def test_samples_and_rests(cell: arm.Cell):
     assert nowhere.duration == 0.0
     assert nowhere.at(0.0).q == pytest.approx(q0)
     assert not nowhere.peaks().velocity.any()
-    with pytest.raises(ModelError, match="rate must be"):
+    with pytest.raises(ModelError, match="The rate is a finite"):
         motion.sampled(rate=-1.0)
     with pytest.raises(ShapeError, match="Instants"):
         motion.at("soon")  # type: ignore[arg-type]

@@ -160,3 +160,9 @@ def test_files_of_other_content(tmp_path: Path, content, message: str):
         np.save(path, content)
     with pytest.raises(SweepError, match=message):
         as_samples(path)
+
+
+def test_rows_of_integers_of_numpy(cell: arm.Cell):
+    samples = cell.samples(50)
+    rows = samples.rows(np.int64(3), np.int64(5))
+    assert np.array_equal(rows, samples.rows(0, 50)[3:5])

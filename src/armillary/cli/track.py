@@ -28,8 +28,8 @@ from armillary.cli.targets import FORMS, open_targets
 from armillary.cli.vectors import open_vectors
 from armillary.collision.check import CollisionCheck
 from armillary.control import tasks
-from armillary.control.controller import CONFLICTS
 from armillary.control.obstacles import Obstacles
+from armillary.control.options import CONFLICTS
 from armillary.control.simulation import ControlledMotion
 from armillary.errors import ModelError, ShapeError
 from armillary.ik.reason import RateReason
@@ -171,8 +171,11 @@ def _obstacles(path: str, steps: int, rate: float) -> Obstacles:
         ShapeError: It holds something else.
     """
     with open_vectors(path) as vectors:
-        rows = np.concatenate([np.atleast_2d(each) for each, _ in vectors.chunks])
+        chunks = [np.atleast_2d(each) for each, _ in vectors.chunks]
         batch = vectors.batch
+    if not chunks:
+        raise ShapeError(f"{path}: there are no capsules; leave --obstacles out.")
+    rows = np.concatenate(chunks)
     if rows.shape[1] != CAPSULE or vectors.names is not None:
         raise ShapeError(
             f"{path}: a capsule is 7 numbers, x,y,z of both ends and the radius [m], "

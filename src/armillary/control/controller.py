@@ -6,11 +6,10 @@ the distances of pairs, the best rates within all that, and how much of them is 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final, NamedTuple, cast
+from functools import cached_property, partial
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,7 @@ import numpy.typing as npt
 from armillary.collision.check import CollisionCheck
 from armillary.control.approach import Approach
 from armillary.control.obstacles import OBSTACLE, Obstacles
-from armillary.control.rate_bounds import ENDLESS
+from armillary.control.options import Numbers, Options, per_joint
 from armillary.control.simulation import ControlledMotion, simulated
 from armillary.control.solvers import firm_weights, priority_levels
 from armillary.control.step import Step, StepLayout
@@ -27,7 +26,7 @@ from armillary.control.task_parts import TaskStages
 from armillary.control.task_stages import task_records, task_stages
 from armillary.control.tasks import Posture, Task
 from armillary.control.torque_limits import TorqueLimits
-from armillary.errors import ModelError, ShapeError, printable, unknown
+from armillary.errors import ModelError, ShapeError, printable
 from armillary.ik.avoidance import check_of_same
 from armillary.kernel import Kernel
 from armillary.kinematics.bound_state import bound_state, home
@@ -39,26 +38,12 @@ from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
 from armillary.trace import Port
 
-__all__ = ["CONFLICTS", "Controller", "Options", "controller_of"]
+__all__ = ["Controller", "controller_of"]
 
 Array = npt.NDArray[np.float64]
-CONFLICTS: Final = ("bend", "slow")
 
 MOST_JOINTS: Final = 48
 """Joints that a controller can move: code grows with their third power."""
-
-
-class Options(NamedTuple):
-    """Numbers and choices of a controller; see `Cell.controller`."""
-
-    limits: bool
-    velocity: Any
-    acceleration: Any
-    torque: Any
-    conflict: str
-    rate: float
-    approach: float
-    damping: float
 
 
 def controller_of(
@@ -70,14 +55,7 @@ def controller_of(
     state: State | None,
 ) -> Controller:
     """Return the controller of a cell; see `Cell.controller`."""
-    if options.conflict not in CONFLICTS:
-        raise unknown("way out of a conflict", options.conflict, CONFLICTS)
-    for name in ("rate", "approach", "damping"):
-        number: Any = getattr(options, name)
-        if not (isinstance(number, (int, float)) and 0.0 < number < math.inf):
-            raise ModelError(
-                f"{name}= is a finite number above 0, not {printable(repr(number))}."
-            )
+    options = options.checked()
     bound = home(cell) if state is None else bound_state(cell, state)
     if avoid is not None:
         _check_avoid(cell, bound, avoid)
@@ -98,7 +76,7 @@ def controller_of(
         moving, ("twists", chosen), lambda: MovingTwists(moving, tuple(chosen))
     )
     stages = tuple(task_stages(task, k, twists) for k, task in enumerate(listed))
-    numbers = _Numbers.of(cell, options)
+    numbers = Numbers.of(cell, options)
     if options.conflict == "slow" and not any(each.weights for each in stages):
         raise ModelError(
             'With conflict="slow" there must be a task beside postures, such as '
@@ -116,7 +94,21 @@ def controller_of(
         stages=stages,
         is_single=several is None,
         torques=_torque_limits(cell, options.torque, twists, bound),
+        _again=partial(_made_again, tasks=tasks, options=options, joints=joints),
     )
+
+
+def _made_again(
+    cell: Workcell,
+    avoid: CollisionCheck | None,
+    state: State,
+    *,
+    tasks: Any,
+    options: Options,
+    joints: Joints,
+) -> Controller:
+    """Return a controller that was pickled."""
+    return controller_of(cell, tasks, avoid, options, joints, state)
 
 
 def _torque_limits(
@@ -125,69 +117,8 @@ def _torque_limits(
     if given is None or given is False:
         return None
     default = cell.effort_limits
-    limits = _per_joint(cell, "torque", None if given is True else given, default)
+    limits = per_joint(cell, "torque", None if given is True else given, default)
     return TorqueLimits.of(twists, state, limits)
-
-
-@dataclass(frozen=True, eq=False)
-class _Numbers:
-    """Numbers of a controller.
-
-    Attributes:
-        lower: Least positions of all joints [m or rad], shape (n,).
-        upper: Greatest.
-        velocity: Greatest rates.
-        acceleration: Greatest changes of rates.
-        dt: The length of a step [s].
-        pace: The greatest part of a room that may be lost per second [1/s].
-        damping: Its square.
-    """
-
-    lower: Array
-    upper: Array
-    velocity: Array
-    acceleration: Array
-    dt: float
-    pace: float
-    damping: float
-
-    @classmethod
-    def of(cls, cell: Workcell, options: Options) -> _Numbers:
-        n = len(cell.joint_names)
-        lower, upper = cell.limits
-        if not options.limits:
-            lower, upper = np.full(n, -np.inf), np.full(n, np.inf)
-        most = _per_joint(cell, "velocity", options.velocity, cell.velocity_limits)
-        change = _per_joint(
-            cell, "acceleration", options.acceleration, cell.joints.acceleration_limits
-        )
-        return cls(
-            lower,
-            upper,
-            most,
-            np.clip(change, 1e-9, ENDLESS),
-            1.0 / options.rate,
-            min(options.approach, 0.5 * options.rate),
-            options.damping * options.damping,
-        )
-
-
-def _per_joint(cell: Workcell, name: str, given: Any, default: Array) -> Array:
-    n = len(cell.joint_names)
-    if given is None:
-        return default
-    try:
-        array = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"{name}= is one number, or one for each joint.") from None
-    if array.shape not in {(), (n,)}:
-        raise ShapeError(
-            f"{name}= is one number, or has the shape ({n},), one for each joint of "
-            f"the cell; not {array.shape}."
-        )
-    if not (array > 0.0).all():
-        raise ModelError(f"{name}= is above 0 for each joint, not {given!r}.")
-    return np.broadcast_to(array, (n,))
 
 
 def _check_avoid(cell: Workcell, state: State, avoid: Any) -> None:
@@ -224,11 +155,21 @@ class Controller:
     joints: tuple[str, ...]
     avoid: CollisionCheck | None
     conflict: str
-    numbers: _Numbers
+    numbers: Numbers
     twists: MovingTwists
     stages: tuple[TaskStages, ...]
     is_single: bool
-    torques: TorqueLimits | None = None
+    torques: TorqueLimits | None
+    _again: partial[Controller]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._again, (self.cell, self.avoid, self.state)
+
+    def __copy__(self) -> Controller:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Controller:
+        return self
 
     def __repr__(self) -> str:
         names = ", ".join(type(task).__name__ for task in self.tasks)
@@ -243,21 +184,21 @@ class Controller:
         target_rates: Any = None,
         obstacles: Obstacles | None = None,
     ) -> Step:
-        """Find the rates of the next step.
+        """Compute the rates of the next step.
 
-        Batches broadcast: rows are cells that know nothing of each other.
+        Batches broadcast; the rows of a batch are independent cells.
 
         Args:
-            q: Where all joints are [m or rad], shape (..., n).
-            qd: Their rates [m/s or rad/s], those of the step before; (..., n).
-            targets: A target for each task, in their order: see `armillary.tasks` for
-                its shape, and (...) before it. None for a posture stands for the
-                positions in `state`. Where a controller was made of one task alone, its
-                target alone.
-            target_rates: How fast each target changes, or None where it rests: see
-                `armillary.tasks` for its shape. Tasks follow them beside what their
-                errors ask for, so that nothing lags behind.
-            obstacles: What else is to be avoided.
+            q: Positions of all joints [m or rad], shape (..., n).
+            qd: Their rates [m/s or rad/s] of the previous step, shape (..., n).
+            targets: A list with a target for each task, with batch dimensions before
+                the shape that `armillary.tasks` states. None for a posture stands for
+                the positions in `state`. If the controller was made with one task
+                that is not in a list, its target without a list.
+            target_rates: A list with the time derivative of each target, or None for
+                targets at rest: see `armillary.tasks` for the shapes. They are
+                feedforward, which removes the lag behind moving targets.
+            obstacles: Obstacles to avoid.
 
         Raises:
             ShapeError: A shape does not fit, or there are too few targets.
@@ -293,21 +234,21 @@ class Controller:
         target_rates: Any = None,
         obstacles: Any = None,
     ) -> ControlledMotion:
-        """Take steps one after another, each from where the last one led.
+        """Run steps in a loop, each from the result of the previous one.
 
         Args:
-            q: Where all joints are at first [m or rad], shape (..., n).
-            targets: A target for each task, in their order: constant; of each step,
-                with the steps before the shape of a target, (..., steps, *shape), where
-                a 1 stands for all; or a function of the time [s] that returns one,
-                (..., *shape). Of one task alone its target alone.
-            steps: How many steps.
-            qd: Their rates at first [m/s or rad/s], shape (..., n); by default 0.
-            target_rates: How fast each target changes, given as targets are, or None
-                where it rests; see a call.
-            obstacles: What else is to be avoided: `Obstacles` that move on at their
-                velocities; of each step, with ends (..., steps, k, 2, 3); or a function
-                of the time [s] that returns them.
+            q: Initial positions of all joints [m or rad], shape (..., n).
+            targets: A list with a target for each task, as for a call. Each is
+                constant; or an array with a row for each step, (..., steps, *shape),
+                with 1 in place of `steps` for all steps; or a function of time [s] that
+                returns an array (..., *shape).
+            steps: The number of steps.
+            qd: Initial rates [m/s or rad/s], shape (..., n); by default 0.
+            target_rates: A list with the time derivative of each target, in the same
+                forms, or None for targets at rest.
+            obstacles: Obstacles to avoid: `Obstacles` that move at their constant
+                velocities; with ends (..., steps, k, 2, 3) for each step; or a
+                function of time [s] that returns `Obstacles`.
 
         Raises:
             ShapeError: A shape does not fit, or the number of obstacles changes.
@@ -317,7 +258,7 @@ class Controller:
         ports = [Port("q", (len(self.cell.joint_names),))]
         ports += [each.port for each in self.stages]
         ports += [each.rate_port for each in self.stages]
-        start = q, np.zeros(np.shape(q)) if qd is None else qd
+        start = q, self._still if qd is None else qd
         return simulated(
             self._stepped, ports, self.numbers.dt, start, inputs, steps, obstacles
         )
@@ -351,6 +292,11 @@ class Controller:
     def _at_rest(self) -> list[Any]:
         """Return the rates of targets that rest."""
         return [np.zeros(each.rate) for each in self.stages]
+
+    @cached_property
+    def _still(self) -> Array:
+        """Return the rates of joints that rest."""
+        return np.zeros(len(self.cell.joint_names))
 
     def _default(self, task: Task) -> Array:
         if not isinstance(task, Posture):

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from armillary.control import tasks
+from armillary.control.arguments import numbers_of
 from armillary.control.task_parts import (
     PlacedFrame,
     Rows,
@@ -69,7 +70,7 @@ def of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
     if not any(position + rotation):
         raise ModelError("A task must ask for a direction or a rotation.")
     axes = task.relative_to if task.axes is None else task.axes
-    if axes not in {task.frame, task.relative_to}:
+    if not (isinstance(axes, str) and axes in {task.frame, task.relative_to}):
         raise ModelError(
             f"axes= of a task is its frame, {quote(task.frame)}, or what it is "
             f"relative to, {quote(task.relative_to)}; not {quote(axes)}."
@@ -184,7 +185,7 @@ def of_view(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
 
 
 def _of_direction(task: Any, k: int, twists: MovingTwists, rows: Any) -> TaskStages:
-    axis = np.asarray(task.axis, np.float64)
+    axis = numbers_of("axis=", task.axis)
     if axis.shape != VECTOR or not (np.isfinite(axis).all() and axis.any()):
         raise ModelError(
             f"axis= is three finite numbers that are not all 0, not {task.axis!r}."

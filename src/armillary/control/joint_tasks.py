@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,7 @@ from armillary.control.task_parts import (
     TaskStages,
     joint_indices,
 )
-from armillary.errors import ModelError, quote
+from armillary.errors import ModelError, printable, quote
 from armillary.ik.objective import gradient
 from armillary.kernel.pipeline import program
 from armillary.kernel.tables import reals
@@ -26,7 +29,8 @@ __all__ = ["of_coupling", "of_function", "of_posture"]
 
 def of_posture(task: tasks.Posture, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task of a posture, the k-th."""
-    joint_indices(twists, task.joints)
+    if not joint_indices(twists, task.joints):
+        raise ModelError("A posture needs one joint at least; joints= names none.")
     c, n = len(twists.joints), twists.moving.joints
 
     def equations(q: Any, target: Any, rate: Any, gain: Any, counts: Any) -> Any:
@@ -47,12 +51,19 @@ def of_posture(task: tasks.Posture, k: int, twists: MovingTwists) -> TaskStages:
 
 def of_coupling(task: tasks.Coupling, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task of a coupling, the k-th."""
-    if not task.factors:
-        raise ModelError("A coupling needs the factor of one joint at least.")
+    given: Any = task.factors
+    if not (isinstance(given, Mapping) and given):
+        raise ModelError(
+            "A coupling needs the factor of one joint at least, such as "
+            f"{{'joint1': 2.0}}; not {printable(repr(task.factors))}."
+        )
     for name, factor in task.factors.items():
         joint_indices(twists, (name,))
-        if not np.isfinite(factor):
-            raise ModelError(f"The factor of {quote(name)} is {factor}.")
+        if not (isinstance(factor, Real) and abs(factor) <= sys.float_info.max):
+            raise ModelError(
+                f"The factor of {quote(name)} is a finite number, not "
+                f"{printable(repr(factor))}."
+            )
     n = twists.moving.joints
 
     def equations(

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, ShapeError
+from armillary.control.arguments import numbers_of
+from armillary.errors import ModelError, ShapeError, quote
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import Capsule, ConvexPolyhedron, Sphere
 from armillary.spatial.pose import Pose
@@ -76,7 +77,7 @@ class Obstacles:
         Raises:
             ShapeError: The centres have another shape.
         """
-        at = np.asarray(centres, np.float64)
+        at = numbers_of("centres", centres)
         if at.ndim < 2 or at.shape[-1] != 3:
             raise ShapeError(
                 f"Centres of spheres have the shape (..., k, 3), not {at.shape}."
@@ -99,12 +100,12 @@ class Obstacles:
             ShapeError: The poses or the sizes have another shape.
             ModelError: The rotation of a pose is not orthonormal.
         """
-        X = np.asarray(poses, np.float64)
+        X = numbers_of("poses", poses)
         if X.ndim < 3 or X.shape[-2:] != (4, 4):
             raise ShapeError(
                 f"Poses of boxes have the shape (..., k, 4, 4), not {X.shape}."
             )
-        sides = np.asarray(sizes, np.float64)
+        sides = numbers_of("sizes", sizes)
         if sides.shape[-1:] != (3,):
             raise ShapeError(
                 f"Sizes of boxes have the shape (..., k, 3) or (3,), not {sides.shape}."
@@ -127,8 +128,12 @@ class Obstacles:
         Raises:
             ShapeError: The shapes do not fit.
         """
-        if not parts:
-            raise ShapeError("Obstacles are joined from one or more of them.")
+        given: tuple[Any, ...] = parts
+        if not given or not all(isinstance(each, Obstacles) for each in given):
+            raise ShapeError(
+                "Obstacles are joined from one or more of them: "
+                "Obstacles.joined(hand, boxes)."
+            )
         has_boxes = any(each.sizes is not None for each in parts)
         all_numbers = [
             as_boxes(each.numbers) if has_boxes else each.numbers for each in parts
@@ -144,10 +149,17 @@ class Obstacles:
         return obstacles_of(np.concatenate(whole, axis=-2))
 
     def after(self, time: float) -> Obstacles:
-        """Return where they are after a time [s], at constant velocities."""
-        moved = time * np.asarray(self.velocities, np.float64)
-        ends = np.asarray(self.ends, np.float64) + moved[..., None, :]
-        return replace(self, ends=ends)
+        """Return where they are after a time [s], at constant velocities.
+
+        Raises:
+            ShapeError: The time is not a finite number, or shapes do not fit.
+        """
+        instant = numbers_of("time", time)
+        if instant.ndim or not np.isfinite(instant):
+            raise ShapeError(f"time is one finite number, not {quote(time)}.")
+        _ = self.in_slots  # which checks the shapes
+        moved = instant * numbers_of("velocities", self.velocities)
+        return replace(self, ends=numbers_of("ends", self.ends) + moved[..., None, :])
 
     @property
     def numbers(self) -> Array:
@@ -168,36 +180,19 @@ class Obstacles:
             ShapeError: The shapes do not fit.
             ModelError: There are too many.
         """
-        try:
-            ends, radii, velocities = (
-                np.asarray(each, np.float64)
-                for each in (self.ends, self.radii, self.velocities)
-            )
-        except (TypeError, ValueError) as error:
-            raise ShapeError(
-                f"Obstacles are made of arrays of numbers: {error}"
-            ) from None
-        if ends.ndim < 3 or ends.shape[-2:] != (2, 3):
+        ends = numbers_of("ends of obstacles", self.ends)
+        radii = numbers_of("radii of obstacles", self.radii)
+        velocities = numbers_of("velocities of obstacles", self.velocities)
+        shape = ends.shape
+        if len(shape) < 3 or shape[-2:] != (2, 3):
             raise ShapeError(
                 "The ends of obstacles have the shape (..., k, 2, 3), two points for "
-                f"each; not {ends.shape}."
+                f"each; not {shape}."
             )
-        count = ends.shape[-3]
-        radii = radii if radii.ndim else radii.reshape(1)
-        velocities = velocities if velocities.ndim > 1 else velocities.reshape(1, -1)
-        try:
-            batch = _common(ends.shape[:-2], radii.shape, velocities.shape[:-1])
-        except ValueError:
-            raise ShapeError(
-                f"Ends {ends.shape}, radii {radii.shape} and velocities "
-                f"{velocities.shape} of obstacles do not fit together."
-            ) from None
-        if batch[-1] != count or velocities.shape[-1] != 3:
-            raise ShapeError(
-                f"There are {count} obstacles by their ends; radii {radii.shape} and "
-                f"velocities {velocities.shape} are of others."
-            )
-        if (radii < 0.0).any():
+        count, batch = shape[-3], shape[:-2]
+        if radii.shape != batch or velocities.shape not in {(3,), (*batch, 3)}:
+            batch = _common(ends, radii, velocities)
+        if count and np.minimum.reduce(radii, axis=None) < 0.0:
             raise ShapeError("The radius of an obstacle is below 0.")
         if count > SLOTS[-1]:
             raise ModelError(f"There are {count} obstacles; a step takes {SLOTS[-1]}.")
@@ -205,11 +200,11 @@ class Obstacles:
         if self.sizes is not None or self.rotations is not None:
             boxes = self._boxes(count)
             batch = np.broadcast_shapes(batch, boxes.shape[:-1])
-        slots = next(s for s in SLOTS if s >= count)
+        slots = SLOTS[0] if count <= SLOTS[0] else min(s for s in SLOTS if s >= count)
         width = OBSTACLE if boxes is None else OF_BOXES
         found = np.zeros((*batch[:-1], slots, width))
         own = found[..., :count, :]
-        own[..., :6] = ends.reshape(*ends.shape[:-2], 6)
+        own[..., :6] = ends.reshape(*shape[:-2], 6)
         own[..., 6:9] = velocities
         own[..., 9] = radii
         if boxes is not None:
@@ -221,8 +216,8 @@ class Obstacles:
     def _boxes(self, count: int) -> Array:
         """Return half of the sides of boxes and their rotations, shape (..., k, 12)."""
         try:
-            half = 0.5 * np.asarray(self.sizes, np.float64)
-            R = np.asarray(self.rotations, np.float64)
+            half = 0.5 * numbers_of("sizes", self.sizes)
+            R = numbers_of("rotations", self.rotations)
             batch = np.broadcast_shapes((count,), half.shape[:-1], R.shape[:-2])
             found = np.empty((*batch, 12))
             found[..., :3], found[..., 3:] = half, R.reshape(*R.shape[:-2], 9)
@@ -239,16 +234,28 @@ class Obstacles:
         return found
 
 
-def _common(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape that shapes broadcast to; without a batch NumPy takes longer.
+def _common(ends: Array, radii: Array, velocities: Array) -> tuple[int, ...]:
+    """Return the batch of obstacles and, last, how many there are.
 
     Raises:
-        ValueError: There is none.
+        ShapeError: The shapes do not fit.
     """
-    first = shapes[0]
-    if all(shape in {first, (1,)} for shape in shapes):
-        return first
-    return np.broadcast_shapes(*shapes)
+    count = ends.shape[-3]
+    try:
+        batch = np.broadcast_shapes(
+            ends.shape[:-2], radii.shape, velocities.shape[:-1] or (1,)
+        )
+    except ValueError:
+        raise ShapeError(
+            f"Ends {ends.shape}, radii {radii.shape} and velocities "
+            f"{velocities.shape} of obstacles do not fit together."
+        ) from None
+    if batch[-1] != count or velocities.shape[-1:] != (3,):
+        raise ShapeError(
+            f"There are {count} obstacles by their ends; radii {radii.shape} and "
+            f"velocities {velocities.shape} are of others."
+        )
+    return batch
 
 
 def obstacles_of(numbers: Array) -> Obstacles:

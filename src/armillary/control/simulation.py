@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast, final
+from functools import partial
+from typing import Any, NamedTuple, Protocol, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -90,24 +91,18 @@ class ControlledMotion:
         """
         batch = self.q.shape[:-2]
         try:
-            if len(row) != len(batch):
+            place = tuple(operator.index(each) for each in row)
+            if len(place) != len(batch):
                 raise IndexError
-            q, qd, numbers = self.q[row], self.qd[row], self.steps.numbers[row]
+            q, qd, numbers = self.q[place], self.qd[place], self.steps.numbers[place]
         except (IndexError, TypeError):
             raise ShapeError(
                 f"This motion has a batch of shape {batch}: a row of it is a number "
                 f"for each dimension, not {quote(row)}."
             ) from None
 
-        def obstacles(step: int) -> Obstacles | None:
-            found = self.obstacles(step)
-            if found is None:
-                return None
-            each = found.numbers
-            whole = np.broadcast_to(each, (*batch, *each.shape[-2:]))
-            return obstacles_of(whole[row])
-
         steps = Step(numbers, self.steps.layout)
+        obstacles = partial(_of_row, self.obstacles, batch, place)
         return ControlledMotion(self.time, q, qd, steps, obstacles)
 
     def __repr__(self) -> str:
@@ -217,17 +212,60 @@ def _sliced(array: Array, rank: int, count: int, what: str) -> OfTime:
 
 
 def _obstacles_at(obstacles: Any, count: int, dt: float) -> OfTime:
+    """Return what gives the obstacles of a step; motions keep it, so it is pickled."""
     if not isinstance(obstacles, Obstacles):
         if callable(obstacles):
-            asked = cast(Callable[[float], Any], obstacles)
-            known: dict[int, Any] = {}  # functions may answer once, as sensors do
-            return lambda k: (
-                known[k] if k in known else known.setdefault(k, asked(k * dt))
-            )
-        return lambda k: obstacles
+            return _Asked(cast(Callable[[float], Any], obstacles), dt, {})
+        return partial(_same, obstacles)
     numbers = obstacles.numbers
     if numbers.ndim == 2 or numbers.shape[-3] == 1 != count:
         once = obstacles if numbers.ndim == 2 else obstacles_of(numbers[..., 0, :, :])
-        return lambda k: once.after(k * dt)
-    part = _sliced(numbers, 2, count, "What obstacles are made of")
-    return lambda k: obstacles_of(part(k))
+        return partial(_moved_on, once, dt)
+    _sliced(numbers, 2, count, "What obstacles are made of")
+    return partial(_of_step, numbers)
+
+
+class _Asked(NamedTuple):
+    """Obstacles by a function, which may answer once for each instant, as sensors do.
+
+    It is pickled without the function, by what that has answered.
+    """
+
+    function: Callable[[float], Any]
+    dt: float
+    known: dict[int, Any]
+
+    def __call__(self, k: int) -> Any:
+        """Return the obstacles of a step."""
+        if k not in self.known:
+            self.known[k] = self.function(k * self.dt)
+        return self.known[k]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self.known, "__getitem__")
+
+
+def _same(obstacles: Any, k: int) -> Any:
+    return obstacles
+
+
+def _moved_on(obstacles: Obstacles, dt: float, k: int) -> Obstacles:
+    return obstacles.after(k * dt)
+
+
+def _of_step(numbers: Array, k: int) -> Obstacles:
+    part: Any = numbers.take(min(k, numbers.shape[-3] - 1), -3)
+    return obstacles_of(part)
+
+
+def _of_row(
+    around: OfTime, batch: tuple[int, ...], place: tuple[int, ...], k: int
+) -> Obstacles | None:
+    """Return the obstacles of one row of a batch."""
+    found = around(k)
+    if found is None:
+        return None
+    each = found.numbers
+    whole = np.broadcast_to(each, (*batch, *each.shape[-2:]))
+    numbers: Any = whole[place]
+    return obstacles_of(numbers)

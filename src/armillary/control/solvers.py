@@ -15,7 +15,7 @@ from armillary.kernel.pipeline import Stage, While, program
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import LDLFactor, inner, shifted
 from armillary.spatial.vector import Number
-from armillary.trace.functions import maximum, select, truncate
+from armillary.trace.functions import absolute, maximum, minimum, select, truncate
 
 __all__ = ["Solver", "bending", "firm_weights", "priority_levels", "slowing"]
 
@@ -23,6 +23,9 @@ FREEDOM: Final = 1e-6
 """Square of the singular value of tasks below which directions are free."""
 
 TINY: Final = 1e-300
+
+NEXT_TO: Final = 1e-12
+"""By how much rates may differ from a bound by rounding, of that and of 1."""
 
 FIRM: Final = 1e4
 """Weight of what tasks of lower numbers have reached, beside the greatest of others."""
@@ -174,15 +177,26 @@ def slowing(tasks: Sequence[TaskStages], c: int, rows: Table) -> Solver:
             null.append(pulled / maximum(total, 1e-300))
         return listed_rows, wanted, [1.0] * c, 1.0, null
 
-    def held(slots: Any, pressures: Any, held: Any, scales: Any) -> Any:
+    def held(
+        slots: Any, pressures: Any, held: Any, scales: Any, x: Any, low: Any, high: Any
+    ) -> Any:
+        least: Number = 1.0
+        for scale in scales:
+            least = minimum(least, scale)
         numbers: list[Number] = []
-        for k, side in enumerate(held):
-            lower = select(side < 0.0, BOUND + 2 * k, FREE)
-            numbers.append(select(side > 0.0, BOUND + 2 * k + 1, lower))
+        for k, (side, rate, a, b) in enumerate(zip(held, x, low, high, strict=True)):
+            # Where tasks are slowed down, the solver may have let go of a bound.
+            up = select(rate >= b - NEXT_TO * (1.0 + absolute(b)), 1.0, 0.0)
+            down = select(rate <= a + NEXT_TO * (1.0 + absolute(a)), -1.0, 0.0)
+            at = select(least < 1.0, select(up > 0.0, up, down), 0.0)
+            at = select(side == 0.0, at, side)
+            lower = select(at < 0.0, BOUND + 2 * k, FREE)
+            numbers.append(select(at > 0.0, BOUND + 2 * k + 1, lower))
         return [*slots, *numbers], [*pressures, *([0.0] * c)], scales[0]
 
     rates = ScaledRates(sizes, c, rows, c + 3, null=True)
-    found = {"slots": (c,), "pressures": (c,), "held": (c,), "scales": (len(sizes),)}
+    found = dict.fromkeys(("slots", "pressures", "held"), (c,))
+    found |= {"scales": (len(sizes),), **dict.fromkeys(("x", "low", "high"), (c,))}
     stages = (
         program(hierarchy, "task_rows wanted metric sharp null", **inputs),
         *rates.stages,

@@ -63,11 +63,11 @@ class Step:
 
     @property
     def scale(self) -> Array:
-        """Return how much of the best rates is taken, from 0 to 1, shape (...).
+        """Return where the rates lie between braking (0) and the optimum (1), (...).
 
-        Where conflicts bend the motion it is below 1 where the best rates were not
-        found, or not safe. Where they slow it down, it is how far it goes of what the
-        first task asks for.
+        With `conflict="bend"` it is below 1 if the optimum was not found or not safe.
+        With `conflict="slow"`, 1 are the rates that the first task requests. It is not
+        the fraction of the requested speed, since braking starts at the present rates.
         """
         return self.numbers[..., 2 * self._n + 1]
 
@@ -87,7 +87,7 @@ class Step:
 
     @property
     def active(self) -> Any:
-        """Return what holds the rates, the strongest first.
+        """Return the active constraints, largest multiplier first.
 
         Texts such as `'panda/link5, obstacle 2'` or `'upper limit of joint4'`: a tuple,
         or for a batch an array of tuples, shape (...).

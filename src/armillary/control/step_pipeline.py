@@ -104,10 +104,11 @@ def step_pipeline(
         *((*torque_stages(twists), *softened_rest(twists)) if has_torques else ()),
         *solver.stages,
         *(torque_guard(c) if has_torques else ()),
-        *_safe(c, approach),
+        *_safe(twists, approach),
         *stop_stages(twists, approach),
         *(torque_verdict(c) if has_torques else ()),
         _judged(tasks, c, solver),
+        _asked_sum(tasks, c),
         _answer(twists, solver, approach),
     )
     masses = (torque_port(twists),) if has_torques else ()
@@ -154,33 +155,35 @@ def _bounds(twists: MovingTwists) -> Stage:
     return program(equations, "low high rest passed speeds pace braking_time", **inputs)
 
 
-def _safe(c: int, approach: Approach) -> tuple[Stage, ...]:
+def _safe(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
     """Return stages that scale rates towards braking where pairs would come too near.
 
     With x, the approach of a pair is v, and braking all joints together takes T. A
     motion can be stopped while room is left if v (T / 2 + dt) <= room; that then holds
     for braking in the next step as well. Between braking x_0 and the best x_1 the left
-    side is a product of two numbers, of which v is linear and T is convex.
+    side is a product of two numbers, of which v is linear and T is convex. Joints stop
+    at their limits while others still brake, so rates count as far as these let them.
     """
-    reach = {"brake_reach": (), "full_reach": ()}
+    n, c = twists.moving.joints, len(twists.joints)
     names = "scale stands has_near"
-    scales = dict.fromkeys(names.split(), ())
-    row = {"row": (c + 3,), "x": (c,), "rest": (c,)}
+    vectors = dict.fromkeys(("x", "rest", "lower", "upper", "acceleration"), (c,))
+    begun = {"q": (n,), **vectors, "dt": ()}
+    row = {"row": (c + 3,), "full_way": (c,), "brake_way": (c,)}
+    row |= dict.fromkeys(("brake_reach", "full_reach", *names.split()), ())
     bounds = {"x": (c,), "rest": (c,), "low": (c,), "high": (c,), "scale": ()}
-    begun = {"x": (c,), "rest": (c,), "acceleration": (c,), "dt": ()}
+
+    def begin(q: Any, *values: Any) -> Any:
+        return _begin_safe([q[k] for k in twists.joints], *values)
+
     return (
-        program(_begin_safe, "brake_reach full_reach scale stands has_near", **begun),
+        program(begin, f"brake_way brake_reach full_way full_reach {names}", **begun),
         Each(
             approach.rows.name,
             (
                 program(_is_pair, "near", is_near=(1,), row_number=()),
                 When(
                     "near",
-                    (
-                        program(
-                            _safe_row, "scale stands has_near", **row, **reach, **scales
-                        ),
-                    ),
+                    (program(_safe_row, names, **row),),
                 ),
             ),
         ),
@@ -192,31 +195,46 @@ def _is_pair(is_near: Any, row_number: Any) -> Any:
     return select(row_number < BOUND, is_near[0], 0.0)
 
 
-def _begin_safe(x: Any, rest: Any, acceleration: Any, dt: Any) -> Any:
-    """Return how far braking goes for a unit of speed, from rest and from x."""
+def _begin_safe(
+    q: Any, x: Any, rest: Any, lower: Any, upper: Any, acceleration: Any, dt: Any
+) -> Any:
+    """Return rates as far as limits let joints go, and how far a unit of speed goes.
+
+    For braking from the rates in `rest`, then from those in x.
+    """
+    ways: list[list[Number]] = []
     reach: list[Number] = []
     for rates in (rest, x):
         time: Number = 0.0
         for rate, most in zip(rates, acceleration, strict=True):
             time = maximum(time, absolute(rate) / most)
         reach.append(0.5 * time + dt)
-    return reach[0], maximum(*reach), 1.0, 1.0, 0.0
+        ways.append(
+            [
+                maximum(
+                    minimum(rate, maximum(high - at, 0.0) / reach[-1]),
+                    minimum(low - at, 0.0) / reach[-1],
+                )
+                for at, rate, low, high in zip(q, rates, lower, upper, strict=True)
+            ]
+        )
+    return ways[0], reach[0], ways[1], maximum(*reach), 1.0, 1.0, 0.0
 
 
 def _safe_row(
     row: Any,
-    x: Any,
-    rest: Any,
+    full_way: Any,
+    brake_way: Any,
     brake_reach: Any,
     full_reach: Any,
     scale: Any,
     stands: Any,
     has_near: Any,
 ) -> Any:
-    c = len(x)
+    c = len(full_way)
     a, still, room = list(row[:c]), row[c + 1], maximum(row[c + 2], 0.0)
-    least = 0.0 - (still + inner(a, list(rest)))  # the approach while braking
-    most = 0.0 - (still + inner(a, list(x)))
+    least = 0.0 - (still + inner(a, list(brake_way)))  # the approach while braking
+    most = 0.0 - (still + inner(a, list(full_way)))
     is_broken = most * full_reach > room + BROKEN * full_reach
     left = room - least * brake_reach
     span = most * full_reach - least * brake_reach
@@ -227,7 +245,9 @@ def _safe_row(
     slower = select(fails, 1.0, select(least > 0.0, 0.0, 1.0))
     part = select(most > least, part, slower)
     scale = select(is_broken, minimum(scale, part), scale)
-    stands = select(fails, select(is_broken, 0.0, stands), stands)
+    # Where nothing else moves, the way of braking is looked at, which is exact.
+    is_pushed = select(fails, select(is_broken, 0.0 - still, 0.0), 0.0)
+    stands = select(is_pushed > 0.0, 0.0, stands)
     return scale, stands, maximum(has_near, 1.0)
 
 
@@ -313,6 +333,24 @@ def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
     return program(equations, "reason", **inputs)
 
 
+def _asked_sum(tasks: Sequence[TaskStages], c: int) -> Stage:
+    """Return the stage that sums what tasks ask for, which tells whether one is NaN.
+
+    Bounds of rates can hide it: where both are equal, any rate becomes that number.
+    """
+    inputs = {
+        f"wanted_{each.number}" if each.weights else f"pull_{each.number}": (
+            len(each.weights) or c,
+        )
+        for each in tasks
+    }
+
+    def equations(*values: Any) -> Any:
+        return sum((number for value in values for number in value), 0.0)
+
+    return program(equations, "asked_sum", **inputs)
+
+
 def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
     n, chosen = twists.moving.joints, twists.joints
     c = len(chosen)
@@ -331,6 +369,7 @@ def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
         holding: Any,
         pressures: Any,
         tasks_scale: Any,
+        asked_sum: Any,
         obstacle_sum: Any = 0.0,
     ) -> Any:
         rates = list(qd)
@@ -344,7 +383,7 @@ def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
             after[k] = select(q[k] >= low, maximum(at, low), at)
         numbers = [*after, *rates, reason, scale * tasks_scale, least, nearest]
         numbers += [*holding, *pressures]
-        total = sum([*after, *rates, least], obstacle_sum)
+        total = sum([*after, *rates, least, asked_sum], obstacle_sum)
         is_number = absolute(total) < float("inf")
         nan = float("nan")
         found = [select(is_number, number, nan) for number in numbers]
@@ -355,7 +394,7 @@ def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
     inputs |= dict.fromkeys(("x", "lower", "upper"), (c,))
     inputs |= dict.fromkeys(("dt", "reason", "scale", "least_distance", "nearest"), ())
     inputs |= dict.fromkeys((solver.holding, solver.pressures), (solver.room,))
-    inputs["tasks_scale"] = ()
+    inputs |= {"tasks_scale": (), "asked_sum": ()}
     if approach.slots:
         inputs["obstacle_sum"] = ()
     return program(equations, ANSWER, **inputs)

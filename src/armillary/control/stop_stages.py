@@ -20,9 +20,8 @@ from armillary.control.approach_stages import (
     POSE,
     RESULTS,
     VECTOR,
-    gap_of_rods,
-    placed_rod,
 )
+from armillary.control.obstacle_distance import gap_of_rods, placed_rod
 from armillary.kernel.pipeline import Call, Each, Stage, When, While, program
 from armillary.kinematics.moving_twists import RATES, MovingTwists
 from armillary.spatial.vector import Number
@@ -51,13 +50,15 @@ def stop_stages(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
     def begin(q: Any, has_near: Any) -> Any:
         return list(q), 1.0, has_near, 1.0, 0.0 - NO_PAIRS
 
-    def end_of_braking(
+    def end_of_braking(  # noqa: PLR0913, PLR0917
         start: Any,
         qd: Any,
         x: Any,
         rest: Any,
         stop_scale: Any,
         acceleration: Any,
+        lower: Any,
+        upper: Any,
         dt: Any,
     ) -> Any:
         rates = list(qd)
@@ -66,7 +67,12 @@ def stop_stages(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
             rates[k] = r + stop_scale * (v - r)
             time = maximum(time, absolute(rates[k]) / most)
         way = dt + 0.5 * time
-        return [a + way * v for a, v in zip(start, rates, strict=True)], NO_PAIRS
+        end = [a + way * v for a, v in zip(start, rates, strict=True)]
+        for k, low, high in zip(chosen, lower, upper, strict=True):
+            # At its limit a joint stops while others still brake.
+            end[k] = minimum(end[k], maximum(high, start[k]))
+            end[k] = maximum(end[k], minimum(low, start[k]))
+        return end, NO_PAIRS
 
     def judged(
         stop_least: Any,
@@ -106,7 +112,8 @@ def stop_stages(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
 
     vector = dict.fromkeys(("x", "rest"), (c,))
     braking = {"start": (n,), RATES: (n,), **vector, "stop_scale": ()}
-    braking |= {"acceleration": (c,), "dt": ()}
+    braking |= dict.fromkeys(("acceleration", "lower", "upper"), (c,))
+    braking["dt"] = ()
     kept = "stands best_scale best_least"
     names = f"stop_least margin least_distance stop_scale {kept}".split()
     last = {"start": (n,), **vector, "low": (c,), "high": (c,)}

@@ -4,18 +4,19 @@
 
     control = cell.controller([tasks.Frame("tool0"), tasks.Posture(weight=1e-3)])
 
-Each has a gain [1/s]: an error is to fade as exp(-gain t). Where tasks disagree, those
-of a lower priority number come first; among equal ones those of greater weight count
-more. Targets that move may be given with their rates, so that nothing lags behind.
+Each has a gain [1/s]: without constraints an error decays as exp(-gain t). Tasks with a
+lower priority number have precedence; tasks of equal priority are weighted. The rates
+of moving targets may be given as feedforward, which removes the lag.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeAlias
 
+from armillary.control.arguments import positive_number
 from armillary.errors import ModelError, printable
 from armillary.model.mount import WORLD
 
@@ -32,6 +33,11 @@ __all__ = [
 ]
 
 GAIN: Final = 10.0
+
+_FINITE: Final = ("weight", "gain", "rotation_weight")
+_ENDLESS: Final = ("speed", "turn_speed")
+_FRAMES: Final = ("frame", "relative_to")
+"""Fields of tasks: numbers above 0, finite or not, and names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,17 +58,22 @@ class _Weighted:
     priority: int = 0
 
     def __post_init__(self) -> None:
-        """Check the numbers.
+        """Check the numbers and the names of frames.
 
         Raises:
-            ModelError: Weight or gain are not above 0 and finite, or the priority is
-                not a whole number.
+            ModelError: A weight, a gain or a speed is not above 0, a weight or a gain
+                is not finite, the priority is not a whole number, or the name of a
+                frame is not a text.
         """
-        for name in ("weight", "gain"):
-            value: Any = getattr(self, name)
-            if not (isinstance(value, (int, float)) and 0.0 < value < math.inf):
+        for name in (each.name for each in fields(self)):
+            value = getattr(self, name)
+            if name in _FINITE:
+                positive_number(f"The {name} of a task", value)
+            elif name in _ENDLESS:
+                positive_number(f"The {name} of a task", value, most=math.inf)
+            elif name in _FRAMES and not isinstance(value, str):
                 raise ModelError(
-                    f"The {name} of a task is a finite number above 0, not "
+                    f"{name}= of a task is the name of a frame, not "
                     f"{printable(repr(value))}."
                 )
         priority: Any = self.priority
@@ -160,7 +171,7 @@ class LookAt(_Weighted):
 
 @dataclass(frozen=True)
 class Posture(_Weighted):
-    """Joint positions to be near to, in directions that other tasks leave free.
+    """Joint positions to approach in the null space of the other tasks.
 
     Its target is joint positions, shape (..., n) of all joints of the cell, or None for
     those of the state that the controller was made for. Postures come after all other
@@ -168,7 +179,7 @@ class Posture(_Weighted):
 
     Attributes:
         joints: Names of the joints that count; None for all.
-        weight: As of all tasks; small, so that it takes what freedom others leave.
+        weight: As of all tasks; small, so that it acts in the null space of the others.
         gain: As of all tasks.
     """
 
@@ -190,10 +201,10 @@ class CentreOfMass(_Weighted):
 
 @dataclass(frozen=True)
 class Coupling(_Weighted):
-    """A sum of joint positions; its target is its value, shape (...).
+    """A weighted sum of joint positions; its target is its value, shape (...).
 
     Attributes:
-        factors: The factor of each joint in the sum, by its name.
+        factors: The weights in the sum, by the names of joints.
     """
 
     factors: Mapping[str, float]

@@ -178,6 +178,11 @@ def listed_joints(joints: Joints) -> tuple[str, ...] | None:
     if isinstance(joints, str):
         raise ModelError(f"joints= takes a list of names, not the text '{joints}'.")
     given: Any = joints
-    if given is not None and not isinstance(given, (Sequence, np.ndarray)):
+    is_list = isinstance(joints, Sequence) or np.ndim(given) == 1
+    if given is not None and not is_list:
         raise ModelError(f"joints= takes a list of names, not {quote(given)}.")
-    return None if joints is None else tuple(joints)
+    found: tuple[Any, ...] | None = None if joints is None else tuple(joints)
+    for name in found or ():
+        if not isinstance(name, Hashable):
+            raise ModelError(f"joints= takes a list of names; one is {quote(name)}.")
+    return found

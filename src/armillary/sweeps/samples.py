@@ -104,7 +104,7 @@ class Uniform(Samples):
         O'Neill, PCG: A Family of Simple Fast Space-Efficient Statistically Good
         Algorithms for Random Number Generation (2014), section 4.3.1.
         """
-        bits = np.random.PCG64DXSM(self.seed).advance(start * len(self.lower))
+        bits = np.random.PCG64DXSM(self.seed).advance(int(start) * len(self.lower))
         lower, upper = np.array(self.lower), np.array(self.upper)
         width = upper - lower
         width = np.where(lower + width > upper, np.nextafter(width, 0.0), width)

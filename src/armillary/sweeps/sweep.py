@@ -55,7 +55,7 @@ def sweep(
     resume: bool = True,
     progress: bool = True,
 ) -> SweepResult:
-    """Ask a question of every row of samples, in chunks, and keep the results.
+    """Evaluate a question for every row of samples, in chunks, and store the results.
 
     Results are equal to the last bit for any number of workers, any executor and any
     interruptions. One call at a time may write to `out`.
@@ -66,17 +66,20 @@ def sweep(
             (n, ...), or a mapping of names to these, which are asked in one pass.
         samples: `cell.samples(n)`, `arm.grid(axes)`, an array (n, ...), or the path of
             an NPY file or a Zarr array.
-        out: Where results go: the folder of a Zarr group, or a file `.npy` for the one
-            array of a short sweep; with `reduce` a file `.npz`. By default memory.
-        reduce: What is kept in place of rows, by name: `arm.sweeps.Voxels`, `Count`,
-            `Histogram` or `Best`.
+        out: Where results go: the folder of a Zarr group, or a file `.npy` for a sweep
+            with one result that fits in memory; with `reduce` a file `.npz`. By default
+            memory.
+        reduce: What is kept in place of rows: `arm.sweeps.Voxels`, `Count`, `Histogram`
+            or `Best`; or a mapping of names to several of them.
         executor: `threads`, `processes`, or an executor of `concurrent.futures`, such
             as `client.get_executor()` of a Dask client. By default threads, but
             processes for functions of Python.
         chunk: Rows of a chunk, which one worker computes; by default those in `out`,
             or up to a million.
         resume: Whether to continue what is in a Zarr group or `.npz` file; else the
-            path must be free.
+            path must not exist. Functions are compared by their source, name and
+            module, but not by global variables and functions that they use; arguments
+            of `functools.partial` are compared.
         progress: Whether to show on a terminal how far it is; needs tqdm.
 
     Returns:

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from armillary.control.arguments import numbers_of
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.model.workcell import Workcell
 
@@ -16,8 +17,8 @@ __all__ = [
     "check_batches",
     "check_limited",
     "limits_of",
-    "numbers_of",
     "path_speed",
+    "two_of",
     "velocity_limits",
 ]
 
@@ -106,6 +107,19 @@ def is_pair(value: Any) -> bool:
     return len(parts) == 2 and all(np.ndim(part) > 0 for part in parts)
 
 
+def two_of(name: str, value: Any) -> tuple[Any, Any]:
+    """Return the two values of a pair.
+
+    Raises:
+        ShapeError: It is something else.
+    """
+    try:
+        first, second = value
+    except (TypeError, ValueError):
+        raise ShapeError(f"{name}= are two arrays, not {quote(value)}.") from None
+    return first, second
+
+
 def _row(name: str, value: Any, joints: int) -> Array:
     """Return numbers of joints, shape (..., n)."""
     array = numbers_of(name, value)
@@ -159,21 +173,6 @@ def check_batches(**batches: Batch) -> None:
             f"Batches do not fit together: {listed}. Each dimension must be the same "
             "in all of them, or 1."
         ) from None
-
-
-def numbers_of(name: str, value: Any) -> Array:
-    """Return an array of numbers.
-
-    Raises:
-        ShapeError: They are not numbers, or rows of unequal length.
-    """
-    try:
-        given = np.asarray(value)
-    except ValueError as error:
-        raise ShapeError(f"{name} has rows of unequal length.") from error
-    if given.dtype.kind not in "fiub":
-        raise ShapeError(f"{name} needs real numbers, not {given.dtype}.")
-    return given if given.dtype == np.float64 else given.astype(np.float64)
 
 
 def path_speed(name: str, value: Any) -> Array:

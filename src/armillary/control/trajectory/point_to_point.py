@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.joint_motion import JointMotion
-from armillary.control.path_limits import (
+from armillary.control.arguments import numbers_of
+from armillary.control.trajectory.joint_motion import JointMotion
+from armillary.control.trajectory.limits import (
     acceleration_limits,
     limits_of,
-    numbers_of,
     velocity_limits,
 )
 from armillary.errors import ModelError, ShapeError, quote
@@ -114,10 +114,14 @@ def point_to_point(  # noqa: PLR0913
                 f"A motion has one {name} limit for each joint, of shape ({n},); rows "
                 "for several motions were given."
             )
-    if not 0.0 <= duration < np.inf:
+    least = numbers_of("duration", duration)
+    if least.ndim or not 0.0 <= least < np.inf:
         raise ModelError(
             f"duration is {quote(duration)}; it must be a finite number, at least 0."
         )
+    way: Any = straight
+    if not isinstance(way, bool):
+        raise ModelError(f"straight is True or False, not {quote(way)}.")
     moving = np.any([first.q != last.q, *map(np.abs, (*first[1:], *last[1:]))], axis=0)
     _check(names, moving, last, limits)
     if straight and any(part.any() for part in (*first[1:], *last[1:])):

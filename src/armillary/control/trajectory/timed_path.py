@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.path_curve import PathCurve
-from armillary.errors import ModelError, ShapeError, StateError, quote
+from armillary.control.arguments import positive_number
+from armillary.control.trajectory.curve import PathCurve
+from armillary.errors import ShapeError, StateError, quote
 from armillary.kinematics.ending import Ending
 
 __all__ = ["PathReason", "Peaks", "Samples", "TimedPath", "sample_times"]
@@ -79,8 +80,7 @@ def sample_times(duration: float, rate: float) -> Array:
     Raises:
         ModelError: The rate is not above 0.
     """
-    if not 0.0 < rate < math.inf:
-        raise ModelError(f"The rate must be a number above 0, not {rate!r}.")
+    rate = positive_number("The rate", rate)
     count = math.ceil(duration * rate * (1.0 - 1e-12))
     return np.append(np.arange(count) / rate, duration)
 

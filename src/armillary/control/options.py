@@ -1,0 +1,120 @@
+"""Numbers and choices of a controller, as a caller gives them, and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.control.arguments import numbers_of, positive_number
+from armillary.control.rate_bounds import ENDLESS
+from armillary.errors import ModelError, ShapeError, printable, unknown
+from armillary.model.workcell import Workcell
+
+__all__ = ["CONFLICTS", "Numbers", "Options", "per_joint"]
+
+Array = npt.NDArray[np.float64]
+CONFLICTS: Final = ("bend", "slow")
+
+
+class Options(NamedTuple):
+    """Numbers and choices of a controller; see `Cell.controller`."""
+
+    limits: bool
+    velocity: Any
+    acceleration: Any
+    torque: Any
+    conflict: str
+    rate: float
+    approach: float
+    damping: float
+
+    def checked(self) -> Options:
+        """Return them, as numbers of Python.
+
+        Raises:
+            UnknownName: There is no such conflict mode.
+            ModelError: A number is not above 0, or `limits` is not True or False.
+        """
+        conflict: Any = self.conflict
+        if not (isinstance(conflict, str) and conflict in CONFLICTS):
+            raise unknown("conflict mode", conflict, CONFLICTS)
+        limits: Any = self.limits
+        if not isinstance(limits, bool):
+            raise ModelError(
+                "limits= says whether joints keep the limits of the model, True or "
+                f"False, not {printable(repr(limits))}. Other limits are those of "
+                "another cell."
+            )
+        numbers = {
+            name: positive_number(f"{name}=", getattr(self, name))
+            for name in ("rate", "approach", "damping")
+        }
+        return self._replace(**numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Numbers of a controller.
+
+    Attributes:
+        lower: Least positions of all joints [m or rad], shape (n,).
+        upper: Greatest.
+        velocity: Greatest rates.
+        acceleration: Greatest changes of rates.
+        dt: The length of a step [s].
+        pace: The greatest part of a room that may be lost per second [1/s].
+        damping: Its square.
+    """
+
+    lower: Array
+    upper: Array
+    velocity: Array
+    acceleration: Array
+    dt: float
+    pace: float
+    damping: float
+
+    @classmethod
+    def of(cls, cell: Workcell, options: Options) -> Numbers:
+        """Return those of a cell, and of options that are checked."""
+        n = len(cell.joint_names)
+        lower, upper = cell.limits
+        if not options.limits:
+            lower, upper = np.full(n, -np.inf), np.full(n, np.inf)
+        most = per_joint(cell, "velocity", options.velocity, cell.velocity_limits)
+        change = per_joint(
+            cell, "acceleration", options.acceleration, cell.joints.acceleration_limits
+        )
+        return cls(
+            lower,
+            upper,
+            most,
+            np.clip(change, 1e-9, ENDLESS),
+            1.0 / options.rate,
+            min(options.approach, 0.5 * options.rate),
+            options.damping * options.damping,
+        )
+
+
+def per_joint(cell: Workcell, name: str, given: Any, default: Array) -> Array:
+    """Return numbers of all joints, shape (n,); None stands for the default.
+
+    Raises:
+        ShapeError: They do not fit.
+        ModelError: One is not above 0.
+    """
+    n = len(cell.joint_names)
+    if given is None:
+        return default
+    array = numbers_of(f"{name}=", given)
+    if array.shape not in {(), (n,)}:
+        raise ShapeError(
+            f"{name}= is one number, or has the shape ({n},), one for each joint of "
+            f"the cell; not {array.shape}."
+        )
+    if not (array > 0.0).all():
+        raise ModelError(f"{name}= is above 0 for each joint, not {given!r}.")
+    return np.broadcast_to(array, (n,))
