@@ -273,9 +273,17 @@ def test_names_of_reductions_are_texts(cell: arm.Cell):
         arm.sweep(cell.collision(), cell.samples(9), reduce=reduce)
 
 
+def test_several_reductions_have_names(cell: arm.Cell):
+    reduce = [arm.sweeps.Count(of="touching")]
+    with pytest.raises(SweepError, match=r"reduce= is a list; .* a mapping of names"):
+        arm.sweep(cell.collision(), cell.samples(9), reduce=reduce)
+
+
 def test_paths_fit(cell: arm.Cell, tmp_path: Path):
     count = arm.sweeps.Count(of="touching")
     with pytest.raises(SweepError, match="npz"):
         arm.sweep(cell.collision(), cell.samples(9), tmp_path / "a", reduce=count)
     with pytest.raises(SweepError, match="npz"):
         arm.sweep(cell.collision(), cell.samples(9), tmp_path / "a.npz")
+    with pytest.raises(SweepError, match=r"a\.csv' is not the folder of a Zarr group"):
+        arm.sweep(cell.collision(), cell.samples(9), tmp_path / "a.csv")

@@ -340,7 +340,7 @@ def test_rows_changed_in_place():
     assert np.array_equal(found["c"], 2.0 * given)
 
 
-def test_chunks_are_no_larger_than_the_sweep(cell: arm.Cell, tmp_path: Path):
+def test_chunks_have_at_most_the_rows_of_the_sweep(cell: arm.Cell, tmp_path: Path):
     fk, samples = cell.fk("tool0"), cell.samples(10)
     arm.sweep(fk, samples, tmp_path / "out", chunk=2**62)
     (file,) = tmp_path.glob("out/pose/c.*")
@@ -449,7 +449,7 @@ class Asked:
         return 2 * rows
 
 
-def test_functions_are_told_apart(cell: arm.Cell, monkeypatch):
+def test_functions_are_distinguished(cell: arm.Cell, monkeypatch):
     """By instructions, wrappers, defaults and what they name; not by comments."""
     given = [1.0, 2.0]
     # fmt: off
@@ -477,7 +477,7 @@ def test_functions_are_told_apart(cell: arm.Cell, monkeypatch):
     digest(sweep_functions.uses_globals)  # what has no pickle has no part in it
 
 
-def test_called_objects_are_told_apart(tmp_path: Path, monkeypatch):
+def test_called_objects_are_different_questions(tmp_path: Path, monkeypatch):
     samples = np.zeros((3, 2))
     for _ in range(2):
         arm.sweep({"a": Asked()}, samples, tmp_path / "out", executor="threads")

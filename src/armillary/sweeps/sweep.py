@@ -42,6 +42,8 @@ PIECES: Final = 16  # chunks of a short sweep, so that workers share it
 LEAST_CHUNK: Final = 1024  # rows
 MOST_CHUNKS: Final = 10_000_000  # each is a file
 SHOWN_FAILURES: Final = 3
+# Who writes to one of these expects a file, which a sweep does not write.
+OTHER_FILES: Final = {".csv", ".json", ".h5", ".hdf5", ".parquet"}
 
 
 def sweep(
@@ -77,9 +79,10 @@ def sweep(
         chunk: Rows of a chunk, which one worker computes; by default those in `out`,
             or up to a million.
         resume: Whether to continue what is in a Zarr group or `.npz` file; else the
-            path must not exist. Functions are compared by their source, name and
-            module, but not by global variables and functions that they use; arguments
-            of `functools.partial` are compared.
+            path must not exist. Functions are compared by their module, name,
+            instructions, defaults, what they enclose, the global data, kernels, checks
+            and solvers that they name, and so are functions of their package that they
+            call, and arguments of `functools.partial`.
         progress: Whether to show on a terminal how far it is; needs tqdm.
 
     Returns:
@@ -302,6 +305,11 @@ def _existing(path: Path, resume: bool, is_reduced: bool) -> dict[str, Any] | No
             f"Results cannot go to {quote(str(path))}: with reduce= they go to a file "
             "'.npz', without to a Zarr group or a file '.npy'."
         )
+    if path.suffix in OTHER_FILES:
+        raise SweepError(
+            f"{quote(str(path))} is not the folder of a Zarr group, such as "
+            "'out.zarr', or a file '.npy'."
+        )
     if path.suffix == ".npy":
         if path.exists():
             raise SweepError(
@@ -337,6 +345,11 @@ def _named(reduce: Any) -> dict[str, Reduction]:
         return {}
     if isinstance(reduce, Reduction):
         return {"": reduce}
+    if not isinstance(reduce, Mapping):
+        raise SweepError(
+            f"reduce= is a {type(reduce).__name__}; it takes a reduction, or a mapping "
+            "of names to several."
+        )
     found = dict(cast("Mapping[Any, Any]", reduce))
     for name, each in found.items():
         if not isinstance(name, str):
