@@ -92,7 +92,34 @@ def test_tasks_that_slow_down_say_that_limits_hold_them(two_slides: arm.Cell) ->
     step = control([0.0, 0.0], [0.1, 0.0], 5.0)
     assert step.qd[0] == pytest.approx(0.105)
     assert step.reason == R.LIMITS
-    assert step.active == ("upper limit of slow",)
+    assert step.active == ("upper acceleration limit of slow",)
+
+
+@pytest.mark.parametrize("conflict", ["bend", "slow"])
+@pytest.mark.parametrize(
+    ("q", "qd", "target", "expected"),
+    [
+        (0.0, 0.7, 9.0, "upper velocity"),
+        (0.0, -0.7, -9.0, "lower velocity"),
+        (8.999, 0.095, 9.5, "upper position"),
+        (-8.999, -0.095, -9.5, "lower position"),
+        (0.0, -0.3, -9.0, "lower acceleration"),
+        (8.999, 0.7, 9.0, "acceleration"),
+    ],
+)
+def test_bounds_of_rates_name_the_limit_that_they_come_from(
+    two_slides: arm.Cell,
+    conflict: str,
+    q: float,
+    qd: float,
+    target: float,
+    expected: str,
+) -> None:
+    control = two_slides.controller(
+        tasks.Coupling({"slow": 1.0}, gain=50.0), acceleration=5.0, conflict=conflict
+    )
+    step = control([q, 0.0], [qd, 0.0], target)
+    assert any(f"{expected} limit of slow" in text for text in step.active)
 
 
 def test_a_joint_that_cannot_stop_brakes_and_says_so(two_slides: arm.Cell) -> None:
