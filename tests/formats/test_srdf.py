@@ -512,7 +512,7 @@ def test_hostile_files_are_refused_soon():
             made.manipulators[0].group_joints(made.manipulators[0].groups[-1].name)
         except FormatError:
             assert is_faulty
-        assert time.process_time() - start < 3.0
+        assert time.process_time() - start < 8.0
 
 
 def test_many_wrong_names_take_no_time():

@@ -1041,7 +1041,7 @@ def test_reading_ends_soon_after_more_faults_than_anybody_reads(joint: str, coun
     start = time.process_time()
     found = faults(data, strict=False)
     # 16 s before; 0.7 s on the machine where that was measured.
-    assert time.process_time() - start < 4.0
+    assert time.process_time() - start < 8.0
     assert len(found) == 101
     assert found[-1].endswith("the rest of the file was not read")
 

@@ -75,11 +75,11 @@ def test_spheres_contain_primitives_and_state_their_excess(name: str):
 
 def test_more_spheres_fit_better():
     arm = Capsule(radius=0.05, length=0.4)
-    found = [bounding_spheres(arm, count=n).excess for n in (1, 3, 9)]
+    found = [bounding_spheres(arm, count=n).excess for n in (1, 3, 5)]
     assert found == sorted(found, reverse=True)
     assert found[0] == pytest.approx(0.2, rel=0.01)
     # Spheres of radius r in a row, d apart, reach r - 0.05 with r^2 = 0.05^2 + d^2 / 4.
-    assert found[2] <= 2.0 * (math.hypot(0.05, 0.5 * 0.4 / 8) - 0.05)
+    assert found[2] <= 2.0 * (math.hypot(0.05, 0.5 * 0.4 / 4) - 0.05)
     ball, excess = bounding_spheres(Sphere(radius=0.1), count=1)
     assert excess <= 2e-4
     assert ball[0].radius == pytest.approx(0.1, rel=1e-3)
@@ -189,7 +189,7 @@ PARTS = ["bracket", "reversed", "without a triangle", "plate", "far away"]
 def test_convex_parts_contain_a_body(name: str):
     pytest.importorskip("coacd")
     triangles, points = BODIES[name]()
-    parts = convex_parts(triangles, tolerance=0.02, name="part")
+    parts = convex_parts(triangles, tolerance=0.04, name="part")
     points = np.vstack([points, triangles.corners.reshape(-1, 3)])
     height = np.full(len(points), np.inf)
     for part in parts:
@@ -200,7 +200,13 @@ def test_convex_parts_contain_a_body(name: str):
         height = np.minimum(height, above.max(axis=1))
     assert height.max() <= 1e-9
     assert {part.name for part in parts} == {"part"}
-    assert parts == convex_parts(triangles, tolerance=0.02, name="part")
+
+
+def test_parts_are_the_same_each_time():
+    pytest.importorskip("coacd")
+    triangles, _ = BODIES["reversed"]()
+    first, second = (convex_parts(triangles, tolerance=0.02) for _ in range(2))
+    assert first == second
 
 
 def test_a_bracket_has_two_parts_or_so(capfd: pytest.CaptureFixture[str]):
