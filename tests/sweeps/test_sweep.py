@@ -139,6 +139,20 @@ def test_the_cell_is_named(cell: arm.Cell, samples, tmp_path: Path):
     assert text.startswith("irb2400 ") and len(text) == len("irb2400 ") + 64
 
 
+def test_kernels_are_described(cell: arm.Cell, tmp_path: Path):
+    samples = np.zeros((3, 6))
+    asked = cell.fk("tool0"), cell.fk("link_6", relative_to="base")
+    for k, ask in enumerate(asked):
+        arm.sweep(ask, samples, tmp_path / str(k))
+        node = json.loads((tmp_path / str(k) / "zarr.json").read_text("utf-8"))
+        (text,) = node["attributes"]["armillary_sweep"]["question"].values()
+        assert text == repr(ask)
+    assert repr(asked[0]).startswith("<kernel fk of tool0 in irb2400 (6)->(4,4)")
+    assert "fk of link_6 relative to base in irb2400" in repr(asked[1])
+    with pytest.raises(SweepError, match="another question"):
+        arm.sweep(asked[1], samples, tmp_path / "0")
+
+
 def test_integers_of_numpy(cell: arm.Cell, tmp_path: Path):
     samples = cell.samples(np.int64(9), seed=np.int32(1))
     arm.sweep(cell.fk("tool0"), samples, tmp_path / "out", chunk=np.int64(4))

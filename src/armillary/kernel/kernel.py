@@ -412,15 +412,18 @@ def _restored(program: Program, dtype: str, requested: int) -> Kernel:
 
 
 @lru_cache(maxsize=512)
-def _shared(program: Program, dtype: np.dtype[Any], lanes: int | None) -> Kernel:
+def _shared(
+    name: str, program: Program, dtype: np.dtype[Any], lanes: int | None
+) -> Kernel:
+    """Return a kernel; programs are equal whatever their name."""
     return compile(program, dtype=dtype, lanes=lanes)
 
 
 def shared_kernel(
     program: Program, *, dtype: npt.DTypeLike = np.float64, lanes: int | None = None
 ) -> Kernel:
-    """Return the kernel of `program`, the same one for equal questions to `compile`."""
+    """Return the kernel of `program`, the same one for an equal name and question."""
     if isinstance(program, PythonProgram):
         return cast("Kernel", PythonKernel(program, dtype))
     with forks.PROGRAM_LOCKS[hash(program) % len(forks.PROGRAM_LOCKS)]:
-        return _shared(program, real_type(dtype), lanes)
+        return _shared(program.name, program, real_type(dtype), lanes)

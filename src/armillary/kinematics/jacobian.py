@@ -43,7 +43,12 @@ class Twist(NamedTuple):
 
 
 def jacobian_program(
-    tree: Tree, twists: Sequence[Twist], selection: Inputs, *, single: bool
+    tree: Tree,
+    twists: Sequence[Twist],
+    selection: Inputs,
+    *,
+    single: bool,
+    name: str = "jacobian",
 ) -> Program:
     """Return the program of J, shape (6, n), or (k, 6, n) for a list of twists."""
 
@@ -55,7 +60,7 @@ def jacobian_program(
             written.append(list(rows))
         return written[0] if single else written
 
-    return program_of(equations, tree, selection, name="jacobian", output="jacobian")
+    return program_of(equations, tree, selection, name=name, output="jacobian")
 
 
 def velocity_program(tree: Tree, twist: Twist, selection: Inputs) -> Program:

@@ -50,6 +50,7 @@ def poses_program(
     single: bool,
     form: str,
     selection: Inputs,
+    name: str = "fk",
 ) -> Program:
     """Return the program q -> poses of `frames` in `relative_to`.
 
@@ -60,6 +61,7 @@ def poses_program(
         single: Whether the output is one pose, rather than a list of them.
         form: A key of `FORMS`.
         selection: Which joints are q, and what else is an input.
+        name: Of the program.
     """
     write = FORMS[form]
 
@@ -68,7 +70,7 @@ def poses_program(
         return written[0] if single else written
 
     output = "pose" if single else "poses"
-    return program_of(equations, tree, selection, name="fk", output=output)
+    return program_of(equations, tree, selection, name=name, output=output)
 
 
 def pose_error_program(

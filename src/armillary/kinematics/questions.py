@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import unknown
+from armillary.errors import printable, unknown
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import (
@@ -39,6 +40,9 @@ __all__ = [
     "pose_error",
     "velocity",
 ]
+
+MOST_SHOWN: Final = 3
+"""Frames that the name of a kernel lists."""
 
 
 def fk(
@@ -85,8 +89,10 @@ def fk(
     def make(tree: Tree, selection: Inputs) -> Program:
         to, *ends = at()
         return poses_program(
-            tree, ends, to, single=single, form=form, selection=selection
+            tree, ends, to, single=single, form=form, selection=selection, name=title
         )
+
+    title = _title("fk", cell, names, relative_to)
 
     question = "fk", names, single, relative_to, form
     return kernel_of(cell, question, at, make, joints, state, dtype)
@@ -125,14 +131,12 @@ def jacobian(
         ModelError: A bare name is not unique, or `frames` is an empty list.
         StateError: The state is not one of this cell.
     """
-    single = isinstance(frames, str)
-    twists = tuple(
-        named_twist(cell, name, relative_to, point, axes)
-        for name in frame_list(frames, "jacobian")
-    )
+    single, names = isinstance(frames, str), frame_list(frames, "jacobian")
+    twists = tuple(named_twist(cell, name, relative_to, point, axes) for name in names)
+    title = _title("jacobian", cell, names, relative_to)
 
     def make(tree: Tree, selection: Inputs) -> Program:
-        return jacobian_program(tree, twists, selection, single=single)
+        return jacobian_program(tree, twists, selection, single=single, name=title)
 
     def at() -> list[FrameRef]:
         return [frame for twist in twists for frame in twist]
@@ -260,6 +264,17 @@ def _of_twist(
         return program(tree, twist, selection)
 
     return kernel_of(cell, (name, twist), lambda: twist, make, joints, state)
+
+
+def _title(
+    question: str, cell: Workcell, names: Sequence[str], relative_to: str
+) -> str:
+    """Return how a kernel is called, which says what it is of."""
+    shown = ", ".join(names[:MOST_SHOWN])
+    if len(names) > MOST_SHOWN:
+        shown += f" and {len(names) - MOST_SHOWN} more"
+    to = "" if relative_to == WORLD else f" relative to {relative_to}"
+    return printable(f"{question} of {shown}{to} in {cell.name}")
 
 
 def _check_form(form: str) -> None:
