@@ -38,6 +38,11 @@ def add_frame_pair(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--frame", metavar="F", required=True, help="a frame of the cell"
     )
+    add_relative_to(parser)
+
+
+def add_relative_to(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--relative-to`."""
     parser.add_argument(
         "--relative-to", metavar="G", default=WORLD, help="in which frame; else world"
     )
@@ -87,6 +92,17 @@ def chosen_axes(text: str) -> str:
 def chosen_names(text: str) -> list[str]:
     """Return names that are separated by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def add_margin(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--margin`, a distance [m]."""
+    parser.add_argument(
+        "--margin",
+        metavar="M",
+        type=float,
+        default=0.0,
+        help="links nearer than this count as touching [m]; else 0",
+    )
 
 
 def add_state(parser: argparse.ArgumentParser) -> Any:
