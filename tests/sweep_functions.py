@@ -37,6 +37,19 @@ def ends_once(path, rows):
     return rows.sum(axis=1)
 
 
+FACTOR, TABLE, LOCK, CHECK = 2.0, {"a": np.zeros(3)}, None, None
+
+
+def helper(rows):
+    return rows if len(rows) < 2 else helper(rows[:1])
+
+
+def uses_globals(rows):
+    if len(rows) in {3, 5, 7} and LOCK is None and CHECK is None:
+        return FACTOR * TABLE["a"]
+    return [helper(row) for row in rows]
+
+
 def main(out, kind, pause):
     """Sweep, until somebody ends it."""
     from sweep_functions import slow_total as ask  # by its name there

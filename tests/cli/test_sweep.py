@@ -207,6 +207,8 @@ def test_voxels_hold_all_that_is_reached(sweep, robot: arm.Cell):
         (["--ask", "fk,q", "--out", "x.npy"], "can hold one array"),
         (["--ask", "fk", "--out", "."], "has not been written by a sweep"),
         (["--ask", "fk", "--samples", "1e12", "--chunk", 10**12], "smaller --chunk"),
+        (["--ask", "fk", "--out", "x.csv"], "not the folder of a Zarr group"),
+        (["--ask", "fk", "--samples", "1e18"], "larger --chunk"),
     ],
     ids=lambda each: " ".join(map(str, each)) if isinstance(each, list) else "",
 )
@@ -228,7 +230,6 @@ def test_wrong_requests_are_failures(sweep, given, message):
         ["--samples", 0],
         ["--samples", "1.5"],
         ["--samples", "inf"],
-        ["--samples", 9, "--out", "x.csv"],
         ["--samples", 9, "--within", "joint_1"],
         ["--samples", 9, "--grid", "1"],
         ["--samples", 9, "--chunk", 0],

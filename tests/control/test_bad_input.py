@@ -38,7 +38,7 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"velocity": 10**400}, "velocity= needs real numbers"),
     ({"acceleration": "x"}, "acceleration= needs real numbers"),
     ({"torque": [1, [2]]}, "torque= has rows of unequal length"),
-    ({"conflict": np.zeros(0)}, "way out of a conflict"),
+    ({"conflict": np.zeros(0)}, "conflict mode"),
     ({"joints": [[1]]}, "joints= takes a list of names"),
     ({"joints": np.array("one")}, "joints= takes a list of names"),
 ]

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 import armillary as arm
-from armillary.control.timed_path import PathReason, TimedPath
+from armillary.control.trajectory.timed_path import PathReason, TimedPath
 from armillary.errors import ModelError, ShapeError, StateError
 from masses import with_drives, with_inertias, with_links
 

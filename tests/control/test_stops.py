@@ -92,7 +92,34 @@ def test_tasks_that_slow_down_say_that_limits_hold_them(two_slides: arm.Cell) ->
     step = control([0.0, 0.0], [0.1, 0.0], 5.0)
     assert step.qd[0] == pytest.approx(0.105)
     assert step.reason == R.LIMITS
-    assert step.active == ("upper limit of slow",)
+    assert step.active == ("upper acceleration limit of slow",)
+
+
+@pytest.mark.parametrize("conflict", ["bend", "slow"])
+@pytest.mark.parametrize(
+    ("q", "qd", "target", "expected"),
+    [
+        (0.0, 0.7, 9.0, "upper velocity"),
+        (0.0, -0.7, -9.0, "lower velocity"),
+        (8.999, 0.095, 9.5, "upper position"),
+        (-8.999, -0.095, -9.5, "lower position"),
+        (0.0, -0.3, -9.0, "lower acceleration"),
+        (8.999, 0.7, 9.0, "acceleration"),
+    ],
+)
+def test_bounds_of_rates_name_the_limit_that_they_come_from(
+    two_slides: arm.Cell,
+    conflict: str,
+    q: float,
+    qd: float,
+    target: float,
+    expected: str,
+) -> None:
+    control = two_slides.controller(
+        tasks.Coupling({"slow": 1.0}, gain=50.0), acceleration=5.0, conflict=conflict
+    )
+    step = control([q, 0.0], [qd, 0.0], target)
+    assert any(f"{expected} limit of slow" in text for text in step.active)
 
 
 def test_a_joint_that_cannot_stop_brakes_and_says_so(two_slides: arm.Cell) -> None:
@@ -111,3 +138,28 @@ def test_a_joint_that_cannot_stop_brakes_and_says_so(two_slides: arm.Cell) -> No
     assert reasons.count(R.BRAKING) > 10
     assert q[1] > -3.0  # it has come back
     assert reasons[-1] != R.BRAKING
+
+
+def test_pairs_that_no_joint_can_part_take_nothing() -> None:
+    """Two links of a wrist turn about one axis: their distance does not change."""
+    cell = arm.example("ur10_on_rail")
+    q = np.array([0.0, 0.0, -1.2, 1.5, -1.0, -1.4, 0.3])
+    X = cell.fk("tool0")(q)
+    check = cell.collision(margin=0.05)
+    names = [set(pair) for pair in check.pairs]
+    distance = check.distances(q)[names.index({"ur10/wrist_1", "ur10/wrist_3"})]
+    assert distance < 0.05 - 1e-3
+    control = cell.controller(
+        [tasks.Frame("tool0"), tasks.Posture()],
+        avoid=check,
+        acceleration=15.0,
+        rate=500.0,
+    )
+    still = control.simulate(q, [X, None], 300)
+    assert (still.reason == R.INSIDE).all()
+    assert np.abs(still.q[:, 6] - q[6]).max() < 1e-3  # the last wrist does not spin
+    assert np.abs(cell.fk("tool0")(still.q[-1]) - X).max() < 1e-3
+    ball = arm.Obstacles.spheres([X[:3, 3] - [0.0, 0.0, 0.16]], 0.08)
+    away = control.simulate(q, [X, None], 500, obstacles=ball)
+    assert away.distance[0] < 0.03
+    assert away.distance[-1] == pytest.approx(distance, abs=1e-6)  # the ball is left

@@ -12,8 +12,8 @@ from scipy.interpolate import BPoly, CubicSpline
 from scipy.optimize import minimize
 
 import armillary as arm
-from armillary.control import path_curve, path_kernels
-from armillary.control.timed_path import PathReason, TimedPath
+from armillary.control.trajectory import curve, kernels
+from armillary.control.trajectory.timed_path import PathReason, TimedPath
 from armillary.errors import ModelError, ShapeError, StateError
 from armillary.kernel.pipeline_reference import evaluate
 from armillary.kernel.tables import pack_all
@@ -321,12 +321,12 @@ def test_numpy_computes_the_same():
     timed = cell.time_path(paths, acceleration=4.0, end=end, intervals=7)
     assert set(timed.summary()) == {"TIMED", "END_TOO_FAST"}
 
-    size = path_kernels.SMALL
+    size = kernels.SMALL
     velocity, limit, start = both(1.0, 2), both(4.0, 2), np.zeros(9)
     good = timed.success
     with np.errstate(all="ignore"):
-        whole = path_kernels.path_pipeline(2, size)
-        tables = packed(whole, path_kernels.path_tables(4, 7))
+        whole = kernels.path_pipeline(2, size)
+        tables = packed(whole, kernels.path_tables(4, 7))
         path = np.zeros((9, size.knots, 2))
         path[:, :5] = paths
         given = np.zeros(size.knots), 0.0
@@ -341,12 +341,12 @@ def test_numpy_computes_the_same():
 
     curve = np.nan_to_num(at), np.nan_to_num(knots)
     with np.errstate(all="ignore"):
-        sweep = path_kernels.backward_pipeline(2, size)
-        tables = packed(sweep, path_kernels.backward_tables(4, 7))
+        sweep = kernels.backward_pipeline(2, size)
+        tables = packed(sweep, kernels.backward_tables(4, 7))
         bounds = evaluate(sweep, tables, *curve, velocity, limit, end**2, end**2)
         assert (bounds[1][:, 0] < 0.0).tolist() == (~good).tolist()
-        sweep = path_kernels.forward_pipeline(2, size)
-        tables = packed(sweep, path_kernels.forward_tables(4, 7))
+        sweep = kernels.forward_pipeline(2, size)
+        tables = packed(sweep, kernels.forward_tables(4, 7))
         x, time, speed = evaluate(sweep, tables, *curve, limit, *bounds, 0.0, 0.0)
     assert time[good, :29] == pytest.approx(timed.time[good], rel=1e-9)
     assert speed[good, :29] == pytest.approx(timed.speed[good], abs=1e-9)
@@ -389,7 +389,7 @@ def test_the_basis_is_that_of_hermite():
     (qa, ma, ca), (qb, mb, cb) = ends
     r = rng.uniform(size=20)
     for order in range(3):
-        H = path_curve.basis(r, order)
+        H = curve.basis(r, order)
         got = H @ [qb - qa, ma, mb, ca, cb] + (qa if order == 0 else 0.0)
         want = poly.derivative(order)(r) if order else poly(r)
         assert got == pytest.approx(want)

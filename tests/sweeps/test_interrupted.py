@@ -38,6 +38,9 @@ def test_a_row_that_fails(tmp_path: Path, executor: str):
     with pytest.raises(SweepError, match=message) as caught:
         arm.sweep(ask, ROWS, path, chunk=8, executor=executor)
     assert caught.value.kept.path == path
+    kept, expected = caught.value.kept["fails_at"], ROWS[:, 0].copy()
+    expected[56:64] = np.nan
+    assert np.array_equal(kept, expected, equal_nan=True)
     assert len(list(path.glob("fails_at/c.*"))) == 12
     with pytest.raises(SweepError, match="row 57"):
         arm.sweep(ask, ROWS, chunk=8, executor=executor)
@@ -106,6 +109,43 @@ def test_an_executor_of_the_user_is_left_open(tmp_path: Path):
                 sweep_functions.total, ROWS, tmp_path / name, executor=pool, chunk=9
             )
             assert np.array_equal(found["total"], ROWS.sum(axis=1))
+
+
+PROGRAM_WITHOUT_FILE = """
+import numpy as np
+import armillary as arm
+
+def ask(rows):
+    return rows
+
+try:
+    arm.sweep(ask, np.zeros((3, 2)))
+except arm.errors.SweepError as error:
+    print(error)
+"""
+
+
+def test_programs_without_a_file():
+    """As notebooks are: other processes cannot import their functions."""
+    for more in (["-c", PROGRAM_WITHOUT_FILE], ["-"]):
+        done = subprocess.run(
+            [sys.executable, *more],
+            input=PROGRAM_WITHOUT_FILE,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "no file that they could import, as in a notebook" in done.stdout
+        assert done.stderr == ""
+
+
+def test_programs_without_a_guard(tmp_path: Path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM_WITHOUT_FILE, "utf-8")
+    done = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, check=True
+    )
+    assert "guard what the program starts" in done.stdout
 
 
 def started(*arguments: object) -> subprocess.Popen[str]:

@@ -169,6 +169,49 @@ def test_resumes_from_a_file(cell: arm.Cell, tmp_path: Path, monkeypatch):
     }
 
 
+def test_damaged_files_are_refused(cell: arm.Cell, tmp_path: Path):
+    path, check, samples = tmp_path / "out.npz", cell.collision(), cell.samples(99)
+    count = arm.sweeps.Count(of="touching", by=9)
+
+    def sweep():
+        return arm.sweep(check, samples, path, reduce=count, chunk=10)
+
+    expected = sweep()["count"]
+    whole = path.read_bytes()
+    with np.load(path) as file:
+        arrays = dict(file)
+    inside = bytearray(whole)
+    inside[whole.index(expected.tobytes()) + 8] ^= 1
+    contents = [b"", whole[:-50], bytes(inside)]
+    changes = ({"count": expected[:-1]}, {"count": expected > 0}, {"chunks": expected})
+    for changed in (*changes, {"about": np.array("[]")}, {"about": np.zeros(3)}):
+        np.savez(path, **(arrays | changed))
+        contents.append(path.read_bytes())
+    np.savez(path, about=arrays["about"])
+    contents.append(path.read_bytes())
+    with path.open("wb") as file:
+        np.save(file, expected)
+    for content in [*contents, path.read_bytes()]:
+        path.write_bytes(content)
+        with pytest.raises(SweepError, match="or it is damaged"):
+            sweep()
+    path.write_bytes(whole)
+    assert sweep().computed == 0
+
+
+def test_integers_of_numpy_and_truths(cell: arm.Cell):
+    """Are as good as those of Python, and are counted by histograms."""
+    check, samples = cell.collision(), cell.samples(100)
+    reduce = {
+        "n": arm.sweeps.Count(of="touching", by=np.int64(10)),
+        "h": arm.sweeps.Histogram(of="touching", edges=[0, 1, 2]),
+    }
+    found = arm.sweep(check, samples, reduce=reduce)
+    touching = check(samples.rows(0, 100))
+    assert np.array_equal(found["n_count"], touching.reshape(10, 10).sum(axis=1))
+    assert np.array_equal(found["h_count"], [np.sum(~touching), np.sum(touching)])
+
+
 def test_every_edge_tells_reductions_apart(cell: arm.Cell, tmp_path: Path):
     """Also one that the text of a long array does not show."""
     check, samples, path = cell.collision(), cell.samples(9), tmp_path / "out.npz"
@@ -204,6 +247,7 @@ def sweeps_refused():
     box = {"lower": LOWER, "upper": UPPER}
     yield sweeps.Voxels(**box, size=0.0), SweepError, "size > 0"
     yield sweeps.Voxels(**box, size=1e-6), SweepError, "larger voxels"
+    yield sweeps.Voxels(**box, size=1e-320), SweepError, "larger voxels"
     inverted = {"lower": UPPER, "upper": LOWER, "size": 1.0}
     yield sweeps.Voxels(**inverted), SweepError, "lower < upper"
     unknown = {"lower": (np.nan, 0, 0), "upper": UPPER, "size": 1.0}
@@ -211,6 +255,9 @@ def sweeps_refused():
     yield sweeps.Voxels(**box, size=1.0, of="g_value"), SweepError, "positions or poses"
     yield sweeps.Voxels(**box, size=1.0, where="pose"), SweepError, "number in each row"
     yield 3, SweepError, "Voxels, Count"
+    yield sweeps.Count(of="touch", by=2.5), SweepError, "must be an integer"
+    many = sweeps.Count(of="touch", by="g_group", groups=10**15)
+    yield many, SweepError, "groups of 16 bytes .* use fewer"
 
 
 @pytest.mark.parametrize(("reduce", "error", "message"), list(sweeps_refused()))
@@ -220,9 +267,23 @@ def test_reductions_are_refused(cell: arm.Cell, reduce, error, message):
         arm.sweep(asked(cell), samples, reduce={"a": reduce}, executor="threads")
 
 
+def test_names_of_reductions_are_texts(cell: arm.Cell):
+    reduce = {3: arm.sweeps.Count(of="touching")}
+    with pytest.raises(SweepError, match="reduce= has the name 3; names are texts"):
+        arm.sweep(cell.collision(), cell.samples(9), reduce=reduce)
+
+
+def test_several_reductions_have_names(cell: arm.Cell):
+    reduce = [arm.sweeps.Count(of="touching")]
+    with pytest.raises(SweepError, match=r"reduce= is a list; .* a mapping of names"):
+        arm.sweep(cell.collision(), cell.samples(9), reduce=reduce)
+
+
 def test_paths_fit(cell: arm.Cell, tmp_path: Path):
     count = arm.sweeps.Count(of="touching")
     with pytest.raises(SweepError, match="npz"):
         arm.sweep(cell.collision(), cell.samples(9), tmp_path / "a", reduce=count)
     with pytest.raises(SweepError, match="npz"):
         arm.sweep(cell.collision(), cell.samples(9), tmp_path / "a.npz")
+    with pytest.raises(SweepError, match=r"a\.csv' is not the folder of a Zarr group"):
+        arm.sweep(cell.collision(), cell.samples(9), tmp_path / "a.csv")

@@ -68,6 +68,8 @@ def test_ranges_replace_limits():
 def test_samples_are_refused(cell: arm.Cell):
     with pytest.raises(SweepError, match="at least one sample"):
         cell.samples(0)
+    with pytest.raises(SweepError, match="at least one joint"):
+        cell.samples(1, joints=[])
     with pytest.raises(SweepError, match="seed"):
         cell.samples(1, seed=-1)
     with pytest.raises(SweepError, match=r"count is 10\.5; it must be an integer"):
@@ -131,6 +133,7 @@ def test_zarr_arrays_are_read(tmp_path: Path):
     path = tmp_path / "rows.zarr"
     zarr.create_array(path, data=rows, chunks=(7, 3))
     assert np.array_equal(as_samples(path).rows(5, 22), rows[5:22])
+    assert np.array_equal(as_samples(path).read(5, 30).rows(9, 22), rows[9:22])
     with pytest.raises(SweepError, match="not a Zarr array"):
         as_samples(tmp_path)
 
@@ -157,3 +160,9 @@ def test_files_of_other_content(tmp_path: Path, content, message: str):
         np.save(path, content)
     with pytest.raises(SweepError, match=message):
         as_samples(path)
+
+
+def test_rows_of_integers_of_numpy(cell: arm.Cell):
+    samples = cell.samples(50)
+    rows = samples.rows(np.int64(3), np.int64(5))
+    assert np.array_equal(rows, samples.rows(0, 50)[3:5])

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -259,6 +264,14 @@ def test_digests_follow_the_cell():
         ({"a/b": np.negative}, None, SweepError, "cannot name a result"),
         (lambda rows: rows[:0], None, SweepError, "first dimension must be 1"),
         (lambda rows: rows.astype(str), None, SweepError, "real numbers"),
+        (lambda rows: rows.astype(np.longdouble), None, SweepError, "at most float64"),
+        (lambda rows: rows[:, :0], None, SweepError, "and none 0"),
+        (lambda rows: np.ma.masked_less(rows, 0), None, SweepError, "masked"),
+        (lambda rows: {}, None, SweepError, "returned no arrays"),
+        (lambda rows: {"../a": rows}, None, SweepError, "cannot name a result"),
+        (lambda rows: {1: rows}, None, SweepError, "cannot name a result"),
+        (lambda rows: sys.exit(3), None, SweepError, "SystemExit: 3 at row 0"),
+        (np.negative, np.zeros((5, 0)), SweepError, r"shape \(5, 0\)"),
     ],
 )
 def test_bad_input(cell: arm.Cell, samples, ask, rows, error, message):
@@ -283,6 +296,15 @@ def test_bad_chunks_and_executors(cell: arm.Cell, samples):
         arm.sweep(fk, cell.samples(10**13))
     with pytest.raises(SweepError, match="smaller chunk="):
         arm.sweep(fk, cell.samples(10**13), "out.zarr", chunk=10**12)
+    for count in (10**12, 10**18):
+        with pytest.raises(SweepError, match="larger chunk="):
+            arm.sweep(fk, cell.samples(count), "out.zarr", chunk=1000)
+    with pytest.raises(SweepError, match="2\\^63"):
+        arm.sweep(fk, arm.grid([np.arange(2000.0)] * 6), "out.zarr")
+    with ThreadPoolExecutor(1) as pool:
+        pass
+    with pytest.raises(SweepError, match=r"takes no chunk: .*shutdown"):
+        arm.sweep(fk, samples, executor=pool)
     with pytest.raises(UnknownName, match="threads"):
         arm.sweep(fk, samples, executor="thread")
     with pytest.raises(SweepError, match="get_executor"):
@@ -300,6 +322,72 @@ def test_nan_rows_are_found(cell: arm.Cell, samples, executor):
     rows[1234] = 0.0
     expected = cell.fk("tool0")(rows)
     assert np.array_equal(np.delete(kept, slice(1000, 1500), 0)[:1000], expected[:1000])
+
+
+def test_rows_changed_in_place():
+    """By one function they stay for others, and for the caller."""
+
+    def doubled(rows):
+        rows *= 2.0
+        return rows
+
+    given = np.arange(12.0).reshape(6, 2)
+    asked = {"a": doubled, "b": arm.sweeps.rows, "c": doubled}
+    found = arm.sweep(asked, given, executor="threads", chunk=2)
+    assert np.array_equal(given, np.arange(12.0).reshape(6, 2))
+    assert np.array_equal(found["b"], given)
+    assert np.array_equal(found["a"], 2.0 * given)
+    assert np.array_equal(found["c"], 2.0 * given)
+
+
+def test_chunks_have_at_most_the_rows_of_the_sweep(cell: arm.Cell, tmp_path: Path):
+    fk, samples = cell.fk("tool0"), cell.samples(10)
+    arm.sweep(fk, samples, tmp_path / "out", chunk=2**62)
+    (file,) = tmp_path.glob("out/pose/c.*")
+    assert file.stat().st_size == 10 * 128
+    assert arm.sweep(fk, samples, tmp_path / "out", chunk=10).computed == 0
+
+
+def test_only_files_of_chunks_count(cell: arm.Cell, samples, tmp_path: Path):
+    path, fk = tmp_path / "out", cell.fk("tool0")
+    found = arm.sweep(fk, samples, path, chunk=1000)
+    expected = found["pose"]
+    moved = path / "pose" / "c.1.0.0"
+    moved.rename(moved.with_name("c.1.0.0.old"))
+    (path / "pose" / "c.txt").touch()
+    with pytest.raises(SweepError, match=r"c\.1\.0\.0' has gone"):
+        found["pose"]
+    found = arm.sweep(fk, samples, path)
+    assert found.computed == 1000
+    assert np.array_equal(found["pose"], expected)
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "null", "3", '{"chunk": "1"}', '{"chunk": 0}', "[" * 100_000]
+)
+def test_damaged_groups_are_refused(cell: arm.Cell, samples, tmp_path: Path, text):
+    node = '{"attributes": {"armillary_sweep": ' + text + "}}"
+    (tmp_path / "zarr.json").write_text(node, "utf-8")
+    with pytest.raises(SweepError, match="or it is damaged"):
+        arm.sweep(cell.fk("tool0"), samples, tmp_path)
+
+
+def test_results_that_do_not_fit_are_refused(
+    cell: arm.Cell, samples, tmp_path: Path, monkeypatch
+):
+    fk, path = cell.fk("tool0"), tmp_path / "out"
+    found = arm.sweep(fk, samples, path)
+    memory = import_module("armillary.sweeps.memory")
+    monkeypatch.setattr(memory, "memory_size", lambda: 1000.0)
+    with pytest.raises(SweepError, match=r"read parts of .*pose'.* with zarr"):
+        found["pose"]
+    monkeypatch.undo()
+    sweep = import_module("armillary.sweeps.sweep")
+    free = SimpleNamespace(free=1000)
+    monkeypatch.setattr(sweep, "disk_usage", lambda path: free)
+    with pytest.raises(SweepError, match="disk has 1e-06 GB left"):
+        arm.sweep(fk, samples, tmp_path / "out.npy")
+    assert os.listdir(tmp_path) == ["out"]
 
 
 def test_full_disk(cell: arm.Cell, samples, tmp_path: Path, monkeypatch):
@@ -323,3 +411,76 @@ def test_full_disk(cell: arm.Cell, samples, tmp_path: Path, monkeypatch):
     found = arm.sweep(fk, samples, path)
     assert 0 < found.computed < COUNT
     assert np.array_equal(found["pose"], fk(samples.rows(0, COUNT)))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_digests_are_those_of_other_processes(seed: int):
+    """Also of sets, whose order differs from process to process."""
+    program = "import sweep_functions as f, armillary.sweeps.identity as i\n"
+    program += "print(i.digest([f.uses_globals, f.fails_at, {'a', 'b', 'c'}]))"
+    said = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONHASHSEED": str(seed)},
+        cwd=Path(sweep_functions.__file__).parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    asked = [sweep_functions.uses_globals, sweep_functions.fails_at, {"c", "b", "a"}]
+    assert said == f"{digest(asked)}\n"
+
+
+def times(factor):
+    def wrapper(function):
+        @wraps(function)
+        def wrapped(rows):
+            return factor * function(rows)
+
+        return wrapped
+
+    return wrapper
+
+
+class Asked:
+    def __call__(self, rows):
+        return rows
+
+    def twice(self, rows):
+        return 2 * rows
+
+
+def test_functions_are_distinguished(cell: arm.Cell, monkeypatch):
+    """By instructions, wrappers, defaults and what they name; not by comments."""
+    given = [1.0, 2.0]
+    # fmt: off
+    asks = [lambda rows: 1.0 * rows, lambda rows: 2.0 * rows]  # of one line
+    # fmt: on
+    asks += [times(factor)(np.negative) for factor in given]
+    asks += [times(2.0)(asks[0]), Asked().twice, Asked().__call__]
+    for factor in given:
+
+        def ask(rows, *, factor=factor):
+            return factor * rows
+
+        asks.append(ask)
+    assert len({digest(each) for each in asks}) == len(asks)
+    for name, value in {
+        "FACTOR": 3.0,
+        "TABLE": {"a": np.ones(3)},
+        "helper": lambda rows: rows,
+        "CHECK": cell.collision(),
+    }.items():
+        before = digest(sweep_functions.uses_globals)
+        monkeypatch.setattr(sweep_functions, name, value, raising=False)
+        assert digest(sweep_functions.uses_globals) != before, name
+    monkeypatch.setattr(sweep_functions, "LOCK", threading.Lock())
+    digest(sweep_functions.uses_globals)  # what has no pickle has no part in it
+
+
+def test_called_objects_are_different_questions(tmp_path: Path, monkeypatch):
+    samples = np.zeros((3, 2))
+    for _ in range(2):
+        arm.sweep({"a": Asked()}, samples, tmp_path / "out", executor="threads")
+    monkeypatch.setattr(Asked, "__call__", lambda self, rows: rows + 1)
+    with pytest.raises(SweepError, match="not its code or data"):
+        arm.sweep({"a": Asked()}, samples, tmp_path / "out", executor="threads")

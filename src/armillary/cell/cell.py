@@ -13,8 +13,8 @@ import numpy.typing as npt
 from armillary.cell import device, differential_drive, tree_text
 from armillary.cell.methods import asks, asks_of_meshes, edits, edits_with_meshes
 from armillary.collision import check, pairs, violations, with_collisions
-from armillary.control import point_to_point, time_path
 from armillary.control import questions as control
+from armillary.control.trajectory import point_to_point, time_path
 from armillary.dynamics import quantities, simulation
 from armillary.dynamics import questions as dynamics
 from armillary.kinematics import (

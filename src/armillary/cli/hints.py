@@ -29,7 +29,7 @@ OPTIONS: Final = {
     r"strict=True": "--strict",
     r"joints=\[\.\.\.\]": "joints=[...], in Python only",
     r"within=\{'(.+?)': \(0\.0, 1\.0\)\}": r"--within '\1=0:1'",
-    r"smaller chunk=": "smaller --chunk",
+    r"(smaller|larger) chunk=": r"\1 --chunk",
     r"leave out chunk=": "leave out --chunk",
     r"with reduce=": "with --voxels",
     r"resume is False": "--no-resume was given",

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -34,7 +33,7 @@ from armillary.cli.sweep_samples import (
     limits_of,
     ranges_of_text,
 )
-from armillary.errors import ShapeError, printable, quote, unknown
+from armillary.errors import ShapeError, printable, unknown
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.reach_bound import reach_of
 from armillary.kinematics.kernels import selection_of
@@ -143,7 +142,6 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
         "--out",
         metavar="PATH",
         required=True,
-        type=_path,
         help="the folder of a Zarr group, or a file .npy; with --voxels .npz",
     )
     parser.add_argument(
@@ -407,12 +405,3 @@ def _object(
             "rows": int(counts.sum()),
         }
     return about
-
-
-def _path(text: str) -> str:
-    if not text or Path(text).suffix in {".csv", ".json", ".h5", ".hdf5", ".parquet"}:
-        raise argparse.ArgumentTypeError(
-            f"{quote(text)} is not the folder of a Zarr group, such as 'out.zarr', or "
-            "a file '.npy' or '.npz'"
-        )
-    return text

@@ -9,9 +9,9 @@ a time T of braking, u T / 2 is taken from the room.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from armillary.collision.distance.capsule import slab_segment
+from armillary.control.obstacle_distance import gap_of_rods, placed_rod
 from armillary.control.obstacles import OBSTACLE
 from armillary.kernel.pipeline import Call, Each, Stage, When, program
 from armillary.kinematics.moving_twists import MovingTwists
@@ -29,17 +29,14 @@ from armillary.spatial.vector import (
     three,
 )
 from armillary.trace import Port
-from armillary.trace.functions import maximum, minimum, select, sqrt
+from armillary.trace.functions import absolute, maximum, minimum, select
 
 __all__ = [
     "NO_PAIRS",
     "POSE",
     "RESULTS",
     "VECTOR",
-    "RodGap",
     "approach_stages",
-    "gap_of_rods",
-    "placed_rod",
 ]
 
 POSE: Final = (3, 4)
@@ -47,6 +44,15 @@ VECTOR: Final = (3,)
 
 AWAY: Final = 0.1
 """Greatest speed at which pairs nearer than the margin are pushed apart [m/s]."""
+
+PARTING: Final = 0.1
+"""Greatest part of what joints can do with which pairs are pushed apart."""
+
+UNABLE: Final = 1e-5
+"""Speed below which joints cannot move a pair [m/s]: what remains is rounding."""
+
+FASTEST: Final = 1e6
+"""What counts as the speed of joints that have no limit [m/s or rad/s]."""
 
 NO_PAIRS: Final = 1e30
 """The least distance where no pair is tested [m]."""
@@ -101,7 +107,7 @@ def approach_stages(
                         (
                             Call("distance", ("X_A", "X_B"), RESULTS),
                             program(
-                                lambda *given: _pair_row(c, *given),
+                                _pair_row,
                                 "pair_row least_distance nearest",
                                 X_A=POSE,
                                 X_B=POSE,
@@ -111,6 +117,7 @@ def approach_stages(
                                 points=(2, 3),
                                 normal=VECTOR,
                                 pair_number=(),
+                                velocity=(c,),
                                 **row,
                             ),
                         ),
@@ -153,7 +160,7 @@ def approach_stages(
                                 "is_wanted",
                                 (
                                     program(
-                                        lambda *given: _meeting_row(c, *given),
+                                        _meeting_row,
                                         "meeting_row least_distance nearest",
                                         rod_pose=POSE,
                                         rod_twists=V,
@@ -161,6 +168,7 @@ def approach_stages(
                                         rod_radius=(),
                                         obstacle=(width,),
                                         meeting_number=(),
+                                        velocity=(c,),
                                         **common,
                                         **known,
                                     ),
@@ -233,7 +241,6 @@ def _matters(
 
 
 def _pair_row(  # noqa: PLR0913, PLR0917
-    c: int,
     X_A: Any,
     X_B: Any,
     twists_a: Any,
@@ -242,6 +249,7 @@ def _pair_row(  # noqa: PLR0913, PLR0917
     points: Any,
     normal: Any,
     number: Any,
+    velocity: Any,
     pace: Any,
     margin: Any,
     braking_time: Any,
@@ -258,7 +266,7 @@ def _pair_row(  # noqa: PLR0913, PLR0917
         )
     ]
     return _finished(
-        c, moved, 0.0, value, number, pace, margin, braking_time, least, nearest
+        moved, 0.0, value, number, velocity, pace, margin, braking_time, least, nearest
     )
 
 
@@ -274,11 +282,11 @@ def _along(X: Any, twists: Any, point: Vector3, n: Vector3) -> list[Number]:
 
 
 def _finished(  # noqa: PLR0913, PLR0917
-    c: int,
     moved: list[Number],
     drift: Number,
     value: Number,
     number: Number,
+    velocity: Any,
     pace: Number,
     margin: Number,
     braking_time: Number,
@@ -288,23 +296,28 @@ def _finished(  # noqa: PLR0913, PLR0917
     """Return a row a x >= b with what b is made of, and the least distance so far.
 
     Behind a come b, by how much the distance rises without x [m/s], and the room [m].
+    A pair that is too near is to part at a tenth at most of the speed that joints can
+    give it, so that tasks keep what is left. Where they can give it hardly any, as
+    where links turn about an axis of symmetry, its row is rounding: it is left out.
     """
+    c = len(velocity)
+    able = inner(
+        [absolute(a) for a in moved[:c]], [minimum(v, FASTEST) for v in velocity]
+    )
+    is_able = able > UNABLE
     rest = drift + (moved[c] if len(moved) > c else 0.0)
     room = value - margin - 0.5 * braking_time * maximum(0.0 - drift, 0.0)
     limit = 0.0 - pace * room
-    wanted = select(room < 0.0, minimum(limit, AWAY), limit) - rest
+    away = minimum(AWAY, PARTING * able)
+    wanted = select(room < 0.0, minimum(limit, away), limit) - rest
+    wanted = select(is_able, wanted, 0.0 - NO_PAIRS)
+    row = [select(is_able, a, 0.0) for a in moved[:c]]
     is_less = value < least
     return (
-        [*moved[:c], wanted, rest, room],
+        [*row, wanted, rest, room],
         select(is_less, value, least),
         select(is_less, number, nearest),
     )
-
-
-def placed_rod(rod_pose: Any, rod_a: Any, rod_b: Any) -> Any:
-    """Return the ends of a capsule of a link in the world [m]."""
-    X = Pose.from_matrix(rod_pose)
-    return X @ three(rod_a), X @ three(rod_b)
 
 
 def _may_meet(  # noqa: PLR0913, PLR0917
@@ -336,7 +349,6 @@ def _may_meet(  # noqa: PLR0913, PLR0917
 
 
 def _meeting_row(  # noqa: PLR0913, PLR0917
-    c: int,
     rod_pose: Any,
     rod_twists: Any,
     end_a: Any,
@@ -344,6 +356,7 @@ def _meeting_row(  # noqa: PLR0913, PLR0917
     rod_radius: Any,
     obstacle: Any,
     number: Any,
+    velocity: Any,
     pace: Any,
     margin: Any,
     braking_time: Any,
@@ -353,89 +366,15 @@ def _meeting_row(  # noqa: PLR0913, PLR0917
     gap = gap_of_rods(end_a, end_b, rod_radius, obstacle)
     moved = _along(rod_pose, rod_twists, gap.point, gap.normal)
     drift = 0.0 - dot(three(obstacle[6:9]), gap.normal)
-    value = gap.value
     return _finished(
-        c, moved, drift, value, number, pace, margin, braking_time, least, nearest
+        moved,
+        drift,
+        gap.value,
+        number,
+        velocity,
+        pace,
+        margin,
+        braking_time,
+        least,
+        nearest,
     )
-
-
-class RodGap(NamedTuple):
-    """How far a capsule of a link is from an obstacle.
-
-    Attributes:
-        value: Their distance [m].
-        point: The nearest point of the segment of the link.
-        normal: A unit vector from the obstacle to the link.
-    """
-
-    value: Number
-    point: Vector3
-    normal: Vector3
-
-
-def gap_of_rods(end_a: Any, end_b: Any, rod_radius: Any, obstacle: Any) -> RodGap:
-    """Return how far a capsule in the world is from an obstacle."""
-    a, b = three(end_a), three(end_b)
-    if len(obstacle) != OBSTACLE:
-        return _gap_of_box(a, b, rod_radius, obstacle)
-    p, q = three(obstacle[:3]), three(obstacle[3:6])
-    on_a, on_b = _nearest(a, b, p, q)
-    between = subtract(on_a, on_b)
-    square = dot(between, between)
-    is_apart = square > 1e-20
-    length = sqrt(select(is_apart, square, 1.0))
-    sideways = cross(subtract(b, a), subtract(q, p))
-    n = three(
-        [
-            select(is_apart, x / length, y)
-            for x, y in zip(between, _direction(sideways), strict=True)
-        ]
-    )
-    value = select(is_apart, length, 0.0) - rod_radius - obstacle[9]
-    return RodGap(value, on_a, n)
-
-
-def _gap_of_box(a: Vector3, b: Vector3, rod_radius: Any, obstacle: Any) -> RodGap:
-    """Return how far a capsule in the world is from a box that may be rounded."""
-    R = [[obstacle[10 + 3 * i + j] for j in range(3)] for i in range(3)]
-    X = Pose.from_matrix([[*R[i], obstacle[i]] for i in range(3)])
-    to_box = X.inverse()
-    along = subtract(b, a)
-    length = norm(along)
-    found = slab_segment(
-        list(obstacle[3:6]),
-        to_box @ scale(0.5, add(a, b)),
-        to_box.rotate(_direction(along)),
-        0.5 * length,
-    )
-    value = found.value - rod_radius - obstacle[9]
-    return RodGap(value, X @ found.on_b, X.rotate(found.normal))
-
-
-def _direction(a: Vector3) -> Vector3:
-    """Return a unit vector along one, z in place of zero."""
-    square = dot(a, a)
-    is_any = square > 1e-20
-    length = sqrt(select(is_any, square, 1.0))
-    return three(
-        [select(is_any, x / length, z) for x, z in zip(a, (0.0, 0.0, 1.0), strict=True)]
-    )
-
-
-def _nearest(a: Vector3, b: Vector3, p: Vector3, q: Vector3) -> tuple[Vector3, Vector3]:
-    """Return the nearest points of two segments (Ericson 2005, section 5.1.9)."""
-    u, v, w = subtract(b, a), subtract(q, p), subtract(a, p)
-    uu, uv, vv = dot(u, u), dot(u, v), dot(v, v)
-    uw, vw = dot(u, w), dot(v, w)
-    along, across = maximum(uu, 1e-30), maximum(vv, 1e-30)
-    flat = uu * vv - uv * uv
-    is_flat = flat > 1e-12 * uu * vv
-    s = select(is_flat, (uv * vw - vv * uw) / select(is_flat, flat, 1.0), 0.5)
-    s = _part(s)
-    t = _part((uv * s + vw) / across)
-    s = _part((uv * t - uw) / along)
-    return add(a, scale(s, u)), add(p, scale(t, v))
-
-
-def _part(x: Number) -> Number:
-    return minimum(maximum(x, 0.0), 1.0)

@@ -184,21 +184,21 @@ class Controller:
         target_rates: Any = None,
         obstacles: Obstacles | None = None,
     ) -> Step:
-        """Find the rates of the next step.
+        """Compute the rates of the next step.
 
-        Batches broadcast: rows are cells that know nothing of each other.
+        Batches broadcast; the rows of a batch are independent cells.
 
         Args:
-            q: Where all joints are [m or rad], shape (..., n).
-            qd: Their rates [m/s or rad/s], those of the step before; (..., n).
-            targets: A target for each task, in their order: see `armillary.tasks` for
-                its shape, and (...) before it. None for a posture stands for the
-                positions in `state`. Where a controller was made of one task alone, its
-                target alone.
-            target_rates: How fast each target changes, or None where it rests: see
-                `armillary.tasks` for its shape. Tasks follow them beside what their
-                errors ask for, so that nothing lags behind.
-            obstacles: What else is to be avoided.
+            q: Positions of all joints [m or rad], shape (..., n).
+            qd: Their rates [m/s or rad/s] of the previous step, shape (..., n).
+            targets: A list with a target for each task, with batch dimensions before
+                the shape that `armillary.tasks` states. None for a posture stands for
+                the positions in `state`. If the controller was made with one task
+                that is not in a list, its target without a list.
+            target_rates: A list with the time derivative of each target, or None for
+                targets at rest: see `armillary.tasks` for the shapes. They are
+                feedforward, which removes the lag behind moving targets.
+            obstacles: Obstacles to avoid.
 
         Raises:
             ShapeError: A shape does not fit, or there are too few targets.
@@ -234,21 +234,21 @@ class Controller:
         target_rates: Any = None,
         obstacles: Any = None,
     ) -> ControlledMotion:
-        """Take steps one after another, each from where the last one led.
+        """Run steps in a loop, each from the result of the previous one.
 
         Args:
-            q: Where all joints are at first [m or rad], shape (..., n).
-            targets: A target for each task, in their order: constant; of each step,
-                with the steps before the shape of a target, (..., steps, *shape), where
-                a 1 stands for all; or a function of the time [s] that returns one,
-                (..., *shape). Of one task alone its target alone.
-            steps: How many steps.
-            qd: Their rates at first [m/s or rad/s], shape (..., n); by default 0.
-            target_rates: How fast each target changes, given as targets are, or None
-                where it rests; see a call.
-            obstacles: What else is to be avoided: `Obstacles` that move on at their
-                velocities; of each step, with ends (..., steps, k, 2, 3); or a function
-                of the time [s] that returns them.
+            q: Initial positions of all joints [m or rad], shape (..., n).
+            targets: A list with a target for each task, as for a call. Each is
+                constant; or an array with a row for each step, (..., steps, *shape),
+                with 1 in place of `steps` for all steps; or a function of time [s] that
+                returns an array (..., *shape).
+            steps: The number of steps.
+            qd: Initial rates [m/s or rad/s], shape (..., n); by default 0.
+            target_rates: A list with the time derivative of each target, in the same
+                forms, or None for targets at rest.
+            obstacles: Obstacles to avoid: `Obstacles` that move at their constant
+                velocities; with ends (..., steps, k, 2, 3) for each step; or a
+                function of time [s] that returns `Obstacles`.
 
         Raises:
             ShapeError: A shape does not fit, or the number of obstacles changes.

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from armillary.control import tasks
-from armillary.control.path_limits import numbers_of
+from armillary.control.arguments import numbers_of
 from armillary.control.task_parts import (
     PlacedFrame,
     Rows,

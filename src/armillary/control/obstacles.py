@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.path_limits import numbers_of
+from armillary.control.arguments import numbers_of
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import Capsule, ConvexPolyhedron, Sphere
@@ -180,31 +180,19 @@ class Obstacles:
             ShapeError: The shapes do not fit.
             ModelError: There are too many.
         """
-        ends, radii, velocities = (
-            numbers_of(f"{name} of obstacles", getattr(self, name))
-            for name in ("ends", "radii", "velocities")
-        )
-        if ends.ndim < 3 or ends.shape[-2:] != (2, 3):
+        ends = numbers_of("ends of obstacles", self.ends)
+        radii = numbers_of("radii of obstacles", self.radii)
+        velocities = numbers_of("velocities of obstacles", self.velocities)
+        shape = ends.shape
+        if len(shape) < 3 or shape[-2:] != (2, 3):
             raise ShapeError(
                 "The ends of obstacles have the shape (..., k, 2, 3), two points for "
-                f"each; not {ends.shape}."
+                f"each; not {shape}."
             )
-        count = ends.shape[-3]
-        radii = radii if radii.ndim else radii.reshape(1)
-        velocities = velocities if velocities.ndim > 1 else velocities.reshape(1, -1)
-        try:
-            batch = _common(ends.shape[:-2], radii.shape, velocities.shape[:-1])
-        except ValueError:
-            raise ShapeError(
-                f"Ends {ends.shape}, radii {radii.shape} and velocities "
-                f"{velocities.shape} of obstacles do not fit together."
-            ) from None
-        if batch[-1] != count or velocities.shape[-1] != 3:
-            raise ShapeError(
-                f"There are {count} obstacles by their ends; radii {radii.shape} and "
-                f"velocities {velocities.shape} are of others."
-            )
-        if (radii < 0.0).any():
+        count, batch = shape[-3], shape[:-2]
+        if radii.shape != batch or velocities.shape not in {(3,), (*batch, 3)}:
+            batch = _common(ends, radii, velocities)
+        if count and np.minimum.reduce(radii, axis=None) < 0.0:
             raise ShapeError("The radius of an obstacle is below 0.")
         if count > SLOTS[-1]:
             raise ModelError(f"There are {count} obstacles; a step takes {SLOTS[-1]}.")
@@ -212,11 +200,11 @@ class Obstacles:
         if self.sizes is not None or self.rotations is not None:
             boxes = self._boxes(count)
             batch = np.broadcast_shapes(batch, boxes.shape[:-1])
-        slots = next(s for s in SLOTS if s >= count)
+        slots = SLOTS[0] if count <= SLOTS[0] else min(s for s in SLOTS if s >= count)
         width = OBSTACLE if boxes is None else OF_BOXES
         found = np.zeros((*batch[:-1], slots, width))
         own = found[..., :count, :]
-        own[..., :6] = ends.reshape(*ends.shape[:-2], 6)
+        own[..., :6] = ends.reshape(*shape[:-2], 6)
         own[..., 6:9] = velocities
         own[..., 9] = radii
         if boxes is not None:
@@ -246,16 +234,28 @@ class Obstacles:
         return found
 
 
-def _common(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape that shapes broadcast to; without a batch NumPy takes longer.
+def _common(ends: Array, radii: Array, velocities: Array) -> tuple[int, ...]:
+    """Return the batch of obstacles and, last, how many there are.
 
     Raises:
-        ValueError: There is none.
+        ShapeError: The shapes do not fit.
     """
-    first = shapes[0]
-    if all(shape in {first, (1,)} for shape in shapes):
-        return first
-    return np.broadcast_shapes(*shapes)
+    count = ends.shape[-3]
+    try:
+        batch = np.broadcast_shapes(
+            ends.shape[:-2], radii.shape, velocities.shape[:-1] or (1,)
+        )
+    except ValueError:
+        raise ShapeError(
+            f"Ends {ends.shape}, radii {radii.shape} and velocities "
+            f"{velocities.shape} of obstacles do not fit together."
+        ) from None
+    if batch[-1] != count or velocities.shape[-1:] != (3,):
+        raise ShapeError(
+            f"There are {count} obstacles by their ends; radii {radii.shape} and "
+            f"velocities {velocities.shape} are of others."
+        )
+    return batch
 
 
 def obstacles_of(numbers: Array) -> Obstacles:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.path_limits import numbers_of, positive_number
+from armillary.control.arguments import numbers_of, positive_number
 from armillary.control.rate_bounds import ENDLESS
 from armillary.errors import ModelError, ShapeError, printable, unknown
 from armillary.model.workcell import Workcell
@@ -35,12 +35,12 @@ class Options(NamedTuple):
         """Return them, as numbers of Python.
 
         Raises:
-            UnknownName: There is no such way out of conflicts.
+            UnknownName: There is no such conflict mode.
             ModelError: A number is not above 0, or `limits` is not True or False.
         """
         conflict: Any = self.conflict
         if not (isinstance(conflict, str) and conflict in CONFLICTS):
-            raise unknown("way out of a conflict", conflict, CONFLICTS)
+            raise unknown("conflict mode", conflict, CONFLICTS)
         limits: Any = self.limits
         if not isinstance(limits, bool):
             raise ModelError(

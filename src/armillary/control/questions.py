@@ -35,9 +35,9 @@ def controller(  # noqa: PLR0913
     joints: Joints = None,
     state: State | None = None,
 ) -> Controller:
-    """Return the controller of a cell: tasks and constraints in, joint motion out.
+    """Return a controller of a cell, which computes joint rates for tasks.
 
-    Call it once a step with where the cell is and the targets of the tasks:
+    Call it once per step with the joint positions, rates and targets of the tasks:
 
         control = cell.controller(
             [tasks.Frame("tool0"), tasks.Posture()], avoid=cell.collision(margin=0.01)
@@ -46,34 +46,36 @@ def controller(  # noqa: PLR0913
         q, qd = step.q_next, step.qd
 
     The first call compiles one kernel. Targets, obstacles, rates, limits, margins and
-    states of the cell are numbers in it, so that others of them compile nothing.
+    states of the cell are its inputs, so changing them compiles nothing.
 
     Args:
-        cell: What moves.
-        tasks: What the motion is to achieve, see `armillary.tasks`.
-        avoid: A collision check. Its pairs are kept apart by its margin, and obstacles
-            from its links. None to avoid nothing.
-        limits: Whether joints keep their limits of position.
-        velocity: Greatest rates [m/s or rad/s], shape () or (n,) of all joints; by
+        cell: The cell.
+        tasks: A list of tasks, see `armillary.tasks`; or one task, whose target is then
+            given without a list.
+        avoid: A collision check: its pairs, and its links and obstacles, keep its
+            margin. None for no collision avoidance.
+        limits: Whether the position limits of the model apply.
+        velocity: Maximum rates [m/s or rad/s], shape () or (n,) of all joints; by
             default those of the model.
-        acceleration: Greatest changes of rates [m/s^2 or rad/s^2], shape () or (n,); by
-            default those of the model, which may be without limit.
-        torque: Greatest torques or forces of joints [N m or N], shape () or (n,); True
+        acceleration: Maximum accelerations [m/s^2 or rad/s^2], shape () or (n,); by
+            default those of the model, which may be infinite.
+        torque: Maximum torques or forces of joints [N m or N], shape () or (n,); True
             for those of the model. By default they are not limited.
-        conflict: What happens where constraints do not allow what tasks ask for. With
-            `bend` the sum of weights times squared errors of rates is least, of tasks
-            of one priority after those of another: motion bends around what is in its
-            way. With `slow` all tasks are strict priorities, equal ones in their order
-            whatever their weights, each followed as far as constraints allow in the
-            direction that it asks for; see `Step.scale`.
+        conflict: What happens where constraints do not allow the rates that tasks
+            request. `bend` minimises the weighted sum of squared errors of rates, one
+            priority after another, so that the motion deviates. With `slow` all tasks
+            are strict priorities, tasks of equal priority in the order of the list and
+            without weights. Each keeps the direction that it requests and slows down;
+            see `Step.scale`.
         rate: Steps per second [1/s].
-        approach: Which part of the room between a distance and the margin may be lost
-            per second [1/s], at most half of it in a step.
-        damping: Singular values below which a direction is given up, as for
-            `differential_ik`.
-        joints: Names of the joints that it moves, by default all. The others move as
-            `qd` says, which is taken into account.
-        state: Whose attachments, moved bases and branch of closed loops count.
+        approach: Gain of the velocity damper [1/s]: a distance d may decrease at
+            approach (d - margin), and by at most half of d - margin in a step.
+        damping: Singular value of the tasks below which a direction is suppressed, as
+            for `differential_ik`.
+        joints: Names of the joints that it moves, by default all. The others are
+            assumed to continue at their rates in `qd`.
+        state: The state with the attachments, moved bases and branch of closed loops;
+            by default home.
 
     Raises:
         UnknownName: A frame, a joint or `conflict` does not exist.

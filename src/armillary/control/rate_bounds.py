@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from armillary.spatial.vector import Number
-from armillary.trace.functions import maximum, minimum, select, sqrt, truncate
+from armillary.trace.functions import absolute, maximum, minimum, select, sqrt, truncate
 
-__all__ = ["ENDLESS", "rate_bounds"]
+__all__ = ["ENDLESS", "SOURCES", "rate_bounds"]
+
+SOURCES: Final = "position", "velocity", "acceleration"
+"""What limits a rate may come from."""
 
 ENDLESS: Final = 1e12
 """An acceleration without a limit [m/s^2 or rad/s^2]."""
@@ -36,31 +39,47 @@ def rate_bounds(
 
     Returns:
         The least and the greatest rates; those nearest to rest on the way of braking
-        all joints together; a number above 0 where a limit will be passed; and how long
-        it takes to brake from here [s].
+        all joints together; a number above 0 where a limit will be passed; how long it
+        takes to brake from here [s]; and for each joint a number: 3 times the index in
+        `SOURCES` of the limit that the greatest rate comes from, and that of the least.
     """
     low: list[Number] = []
     high: list[Number] = []
+    sources: list[Number] = []
     passed: Number = 0.0
     braking: Number = 0.0
     for x, v, down, up, most, a in zip(
         q, qd, lower, upper, velocity, acceleration, strict=True
     ):
         change = a * dt
-        least = maximum(0.0 - most, 0.0 - _fastest(x - down, a, dt))
-        greatest = minimum(most, _fastest(up - x, a, dt))
+        fall, rise = _fastest(x - down, a, dt), _fastest(up - x, a, dt)
+        least, greatest = 0.0 - minimum(most, fall), minimum(most, rise)
         lowest, highest = v - change, v + change
         passed = select(greatest < lowest - ROUNDING * change, 1.0, passed)
         passed = select(least > highest + ROUNDING * change, 1.0, passed)
         low.append(minimum(maximum(least, lowest), highest))
         high.append(maximum(minimum(greatest, highest), lowest))
+        sources.append(
+            3.0 * _source(high[-1], greatest, most, rise)
+            + _source(low[-1], least, most, fall)
+        )
         speed = select(v < 0.0, 0.0 - v, v)
         braking = maximum(braking, speed / a)
     share = maximum(1.0 - dt / maximum(braking, dt), 0.0)
     rest = [
         minimum(maximum(share * v, a), b) for v, a, b in zip(qd, low, high, strict=True)
     ]
-    return low, high, rest, passed, braking
+    return low, high, rest, passed, braking, sources
+
+
+def _source(bound: Number, wanted: Number, most: Number, stops: Number) -> Number:
+    """Return the index in `SOURCES` of the limit that a bound of a rate comes from.
+
+    It is acceleration where that does not allow the bound that is wanted, the nearer
+    one to 0 of the greatest speed and that from which the joint stops before its limit.
+    """
+    source = select(most < stops, 1.0, 0.0)
+    return select(absolute(bound - wanted) > 0.0, 2.0, source)
 
 
 def _fastest(room: Number, a: Number, dt: Number) -> Number:

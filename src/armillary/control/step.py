@@ -11,6 +11,7 @@ import numpy.typing as npt
 from armillary.control.active_set import BOUND, OTHER
 from armillary.control.approach import Approach
 from armillary.control.approach_stages import NO_PAIRS
+from armillary.control.rate_bounds import SOURCES
 from armillary.ik.reason import RateReason
 from armillary.model.workcell import Workcell
 
@@ -63,11 +64,11 @@ class Step:
 
     @property
     def scale(self) -> Array:
-        """Return how much of the best rates is taken, from 0 to 1, shape (...).
+        """Return where the rates lie between braking (0) and the optimum (1), (...).
 
-        Where conflicts bend the motion it is below 1 where the best rates were not
-        found, or not safe. Where they slow it down, it is how far it goes of what the
-        first task asks for.
+        With `conflict="bend"` it is below 1 if the optimum was not found or not safe.
+        With `conflict="slow"`, 1 are the rates that the first task requests. It is not
+        the fraction of the requested speed, since braking starts at the present rates.
         """
         return self.numbers[..., 2 * self._n + 1]
 
@@ -87,19 +88,18 @@ class Step:
 
     @property
     def active(self) -> Any:
-        """Return what holds the rates, the strongest first.
+        """Return the active constraints, largest multiplier first.
 
-        Texts such as `'panda/link5, obstacle 2'` or `'upper limit of joint4'`: a tuple,
-        or for a batch an array of tuples, shape (...).
+        Texts such as `'panda/link5, obstacle 2'` or `'upper velocity limit of joint4'`,
+        where the bound of a rate comes from a limit of position, velocity or
+        acceleration: a tuple, or for a batch an array of tuples, shape (...).
         """
-        holding = self.numbers[..., 2 * self._n + 4 :]
-        slots, forces = np.split(holding, 2, axis=-1)
         if self.numbers.ndim == 1:
-            return self._texts(slots, forces)
+            return self._texts(self.numbers)
         batch = self.numbers.shape[:-1]
         found = np.empty(batch, object)
         for at in np.ndindex(*batch):
-            found[at] = self._texts(slots[at], forces[at])
+            found[at] = self._texts(self.numbers[at])
         return found
 
     @property
@@ -133,21 +133,24 @@ class Step:
     def _pair(self, number: float) -> tuple[str, str] | None:
         return self.layout.approach.names(int(number)) if number >= 0.0 else None
 
-    def _texts(self, slots: Array, forces: Array) -> tuple[str, ...]:
-        order = np.argsort(-forces, kind="stable")
+    def _texts(self, numbers: Array) -> tuple[str, ...]:
+        """Return the active constraints of one row."""
+        names = [self.layout.cell.joint_names[k] for k in self.layout.joints]
+        begin = 2 * self._n + 4
+        sources = numbers[begin : begin + len(names)]
+        slots, forces = np.split(numbers[begin + len(names) :], 2)
         texts: list[str] = []
-        for k in order.tolist():
+        for k in np.argsort(-forces, kind="stable").tolist():
             number = float(slots[k])
             if not number >= 0.0:
                 continue
             if number >= OTHER:
-                joint = int(number - OTHER) // 2
-                name = self.layout.cell.joint_names[self.layout.joints[joint]]
-                texts.append(f"torque limit of {name}")
+                texts.append(f"torque limit of {names[int(number - OTHER) // 2]}")
             elif number >= BOUND:
                 joint, side = divmod(int(number - BOUND), 2)
-                name = self.layout.cell.joint_names[self.layout.joints[joint]]
-                texts.append(f"{'upper' if side else 'lower'} limit of {name}")
+                source = SOURCES[divmod(int(sources[joint]), 3)[1 - side]]
+                end = "upper" if side else "lower"
+                texts.append(f"{end} {source} limit of {names[joint]}")
             else:
                 texts.append(", ".join(self.layout.approach.names(int(number))))
         return tuple(texts)

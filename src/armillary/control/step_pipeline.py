@@ -72,8 +72,9 @@ def step_pipeline(
     """Return the pipeline of a step.
 
     Its result is `ANSWER`: the next positions and the rates, of all n joints; the
-    reason; the scale; the least distance and the row of that pair; then the numbers of
-    the constraints that hold the rates, and how much each presses.
+    reason; the scale; the least distance and the row of that pair; which limits bounds
+    of rates come from; then the numbers of the constraints that hold the rates, and how
+    much each presses.
     """
     n, c = twists.moving.joints, len(twists.joints)
     rows = [each for each in tasks if each.weights]
@@ -138,7 +139,7 @@ def _bounds(twists: MovingTwists) -> Stage:
         most_pace: Any,
     ) -> Any:
         own_q, own_qd = [q[k] for k in chosen], [qd[k] for k in chosen]
-        low, high, rest, passed, braking = rate_bounds(
+        low, high, rest, passed, braking, sources = rate_bounds(
             own_q, own_qd, lower, upper, velocity, acceleration, dt
         )
         speeds: list[Number] = [absolute(qd[k]) for k in range(n)]
@@ -146,13 +147,14 @@ def _bounds(twists: MovingTwists) -> Stage:
             speeds[k] = maximum(absolute(a), absolute(b))
         # After this step braking takes one more at most, and goes half as far.
         pace = minimum(most_pace, 1.0 / (0.5 * (braking + dt) + dt))
-        return low, high, rest, passed, speeds, pace, braking
+        return low, high, rest, passed, speeds, pace, braking, sources
 
     c = (len(chosen),)
     inputs: dict[str, tuple[int, ...]] = {"q": (n,), RATES: (n,)}
     inputs |= dict.fromkeys(("lower", "upper", "velocity", "acceleration"), c)
     inputs |= {"dt": (), "most_pace": ()}
-    return program(equations, "low high rest passed speeds pace braking_time", **inputs)
+    names = "low high rest passed speeds pace braking_time sources"
+    return program(equations, names, **inputs)
 
 
 def _safe(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
@@ -366,6 +368,7 @@ def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
         scale: Any,
         least: Any,
         nearest: Any,
+        sources: Any,
         holding: Any,
         pressures: Any,
         tasks_scale: Any,
@@ -382,7 +385,7 @@ def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
             at = select(q[k] <= high, minimum(at, high), at)
             after[k] = select(q[k] >= low, maximum(at, low), at)
         numbers = [*after, *rates, reason, scale * tasks_scale, least, nearest]
-        numbers += [*holding, *pressures]
+        numbers += [*sources, *holding, *pressures]
         total = sum([*after, *rates, least, asked_sum], obstacle_sum)
         is_number = absolute(total) < float("inf")
         nan = float("nan")
@@ -393,6 +396,7 @@ def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
     inputs: dict[str, tuple[int, ...]] = {"q": (n,), RATES: (n,)}
     inputs |= dict.fromkeys(("x", "lower", "upper"), (c,))
     inputs |= dict.fromkeys(("dt", "reason", "scale", "least_distance", "nearest"), ())
+    inputs["sources"] = (c,)
     inputs |= dict.fromkeys((solver.holding, solver.pressures), (solver.room,))
     inputs |= {"tasks_scale": (), "asked_sum": ()}
     if approach.slots:

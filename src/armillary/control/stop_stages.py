@@ -22,9 +22,8 @@ from armillary.control.approach_stages import (
     POSE,
     RESULTS,
     VECTOR,
-    gap_of_rods,
-    placed_rod,
 )
+from armillary.control.obstacle_distance import gap_of_rods, placed_rod
 from armillary.kernel.pipeline import Call, Each, Stage, When, While, program
 from armillary.kinematics.moving_twists import RATES, MovingTwists
 from armillary.spatial.ldl import inner

@@ -4,9 +4,9 @@
 
     control = cell.controller([tasks.Frame("tool0"), tasks.Posture(weight=1e-3)])
 
-Each has a gain [1/s]: an error is to fade as exp(-gain t). Where tasks disagree, those
-of a lower priority number come first; among equal ones those of greater weight count
-more. Targets that move may be given with their rates, so that nothing lags behind.
+Each has a gain [1/s]: without constraints an error decays as exp(-gain t). Tasks with a
+lower priority number have precedence; tasks of equal priority are weighted. The rates
+of moving targets may be given as feedforward, which removes the lag.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeAlias
 
-from armillary.control.path_limits import positive_number
+from armillary.control.arguments import positive_number
 from armillary.errors import ModelError, printable
 from armillary.model.mount import WORLD
 
@@ -171,7 +171,7 @@ class LookAt(_Weighted):
 
 @dataclass(frozen=True)
 class Posture(_Weighted):
-    """Joint positions to be near to, in directions that other tasks leave free.
+    """Joint positions to approach in the null space of the other tasks.
 
     Its target is joint positions, shape (..., n) of all joints of the cell, or None for
     those of the state that the controller was made for. Postures come after all other
@@ -179,7 +179,7 @@ class Posture(_Weighted):
 
     Attributes:
         joints: Names of the joints that count; None for all.
-        weight: As of all tasks; small, so that it takes what freedom others leave.
+        weight: As of all tasks; small, so that it acts in the null space of the others.
         gain: As of all tasks.
     """
 
@@ -201,10 +201,10 @@ class CentreOfMass(_Weighted):
 
 @dataclass(frozen=True)
 class Coupling(_Weighted):
-    """A sum of joint positions; its target is its value, shape (...).
+    """A weighted sum of joint positions; its target is its value, shape (...).
 
     Attributes:
-        factors: The factor of each joint in the sum, by its name.
+        factors: The weights in the sum, by the names of joints.
     """
 
     factors: Mapping[str, float]

@@ -42,19 +42,18 @@ def succeeded(reasons: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 class RateReason(Ending):
-    """How much of a task's twist is achieved, and why no more.
+    """Whether the twist of a task is achieved, and the reason if it is not.
 
-    `LIMITS` says that all joints together cannot do more within their limits;
-    `SINGULAR` that a part of the twist lies where the joints cannot go at this pose, or
-    only by moving in what the tasks above have claimed; `UNFINISHED` that the
-    computation was cut short: what it gives is within the limits, but not the best.
+    `LIMITS`: the limits of joints allow no more. `SINGULAR`: a part of the twist is in
+    directions in which the joints cannot move the frame, or only by disturbing tasks
+    of higher priority. `UNFINISHED`: the solver reached its maximum number of
+    iterations; the rates are within the limits, but not optimal.
 
-    Of a controller, `AVOIDING` says that motion gives way to what it keeps away from,
-    and `BLOCKED` that nothing is left of it: a local minimum, out of which a planner
-    leads. Of what it guarantees, `BRAKING` says that a joint cannot stop before its
-    limit, `PUSHED` that an obstacle comes faster than one can give way, and `INSIDE`
-    that links or obstacles are nearer than the margin already; they do not approach
-    further.
+    Of a controller, `AVOIDING`: collision avoidance changes the motion. `BLOCKED`: it
+    stops the motion, in a local minimum that needs a planner. `BRAKING`: a joint cannot
+    stop before its limit, or needs more torque than its limit. `PUSHED`: even maximum
+    braking does not keep the safety margin. `INSIDE`: links or obstacles are nearer
+    than the margin already; they do not come nearer.
     """
 
     MET = 0, "met"

@@ -127,7 +127,7 @@ def _computed(
         }
     blocks = answers(
         job.questions,
-        job.samples.rows,
+        job.samples.read(start, stop).rows,
         start,
         stop,
         check=job.samples.is_given,

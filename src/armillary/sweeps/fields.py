@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Field", "Results", "rows"]
+from armillary.errors import SweepError
+
+__all__ = ["Field", "Results", "rows", "whole_number"]
 
 Array = npt.NDArray[Any]
 Results = dict[str, Array]
@@ -30,3 +33,15 @@ class Field(NamedTuple):
 def rows(samples: Array) -> Array:
     """Return the samples themselves: the question whose results are the inputs."""
     return samples
+
+
+def whole_number(value: Any, name: str) -> int:
+    """Return an argument as an integer of Python.
+
+    Raises:
+        SweepError: It is not an integer.
+    """
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise SweepError(f"{name} is {value!r}; it must be an integer.") from error

@@ -7,7 +7,7 @@ import os
 
 from armillary.errors import SweepError
 
-__all__ = ["check_rows", "memory_size"]
+__all__ = ["check_fits"]
 
 
 def memory_size() -> float:
@@ -17,17 +17,16 @@ def memory_size() -> float:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def check_rows(count: int, row_bytes: int, what: str) -> None:
-    """Check that rows fit into the memory of this machine.
+def check_fits(count: int, size: int, what: str, instead: str) -> None:
+    """Check that things of a size [bytes] fit into the memory of this machine.
 
     Raises:
-        SweepError: They do not.
+        SweepError: They do not; it says what to do `instead`.
     """
     memory = memory_size()
-    if count * row_bytes > memory:
+    if count * size > memory:
         raise SweepError(
-            f"A {what} of {count:,} rows of {row_bytes} bytes needs "
-            f"{count * row_bytes / 1e9:.3g} GB; this machine has {memory / 1e9:.3g} "
-            f"GB. At most {memory // row_bytes:,.0f} rows fit: use a smaller chunk=, "
-            "or a Zarr group as out."
+            f"{count:,} {what} of {size} bytes need {count * size / 1e9:.3g} GB; this "
+            f"machine has {memory / 1e9:.3g} GB. At most {memory // size:,.0f} fit: "
+            f"{instead}."
         )

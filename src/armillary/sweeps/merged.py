@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+import zlib
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from zipfile import BadZipFile
@@ -12,16 +14,20 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import SweepError, quote
 from armillary.replaced_file import replacing
 from armillary.sweeps.chunk import Done, Job
 from armillary.sweeps.reductions import States
+from armillary.sweeps.zarr_group import checked_attributes, foreign
 
 __all__ = ["Merged"]
 
 INTERVAL: Final = 5.0  # [s] between two files
 CHUNKS: Final = "chunks"
 ABOUT: Final = "about"
+DAMAGES: Final = (
+    *(OSError, ValueError, TypeError, KeyError, EOFError, RecursionError),
+    *(NotImplementedError, BadZipFile, zlib.error),
+)
 
 
 class Merged:
@@ -53,10 +59,12 @@ class Merged:
         merged = cls(job, path, attributes)
         if path is not None and resumed:
             merged._is_new = False
-            with np.load(path, allow_pickle=False) as file:
-                merged._chunks = file[CHUNKS]
-                for name, array in merged.arrays.items():
-                    array[...] = file[name]
+            with _opened(path) as file:
+                for name, array in {CHUNKS: merged._chunks, **merged.arrays}.items():
+                    found = file[name]
+                    if (found.shape, found.dtype) != (array.shape, array.dtype):
+                        raise foreign(path)
+                    array[...] = found
         return merged
 
     @staticmethod
@@ -68,14 +76,8 @@ class Merged:
         """
         if not path.exists():
             return None
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                return json.loads(str(file[ABOUT]))
-        except (OSError, ValueError, KeyError, BadZipFile) as error:
-            raise SweepError(
-                f"{quote(str(path))} exists and has not been written by a sweep. "
-                "Choose another path, or remove it."
-            ) from error
+        with _opened(path) as file:
+            return checked_attributes(json.loads(str(file[ABOUT])))
 
     @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -110,3 +112,17 @@ class Merged:
             arrays: dict[str, Any] = {CHUNKS: self._chunks, ABOUT: about}
             np.savez(file, allow_pickle=False, **(arrays | self.arrays))
         self._saved, self._is_new = time.monotonic(), False
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[Any]:
+    """Open a file of arrays.
+
+    Raises:
+        SweepError: It is another file, or the block shows that it is damaged.
+    """
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            yield file
+    except DAMAGES as error:
+        raise foreign(path) from error

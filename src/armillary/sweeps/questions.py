@@ -28,7 +28,10 @@ LAST_BLOCK: Final = 1 << 15  # rows; their numbers stay in the caches
 BLOCK_TIME: Final = 0.15  # [s] from which blocks do not grow: all end soon after a stop
 # Of solvers, whose answer may depend on how many other targets a search misses.
 CLOSED_BLOCK: Final = 1 << 15  # rows
-SEARCH_BLOCK: Final = 1024  # rows
+SEARCH_BLOCK: Final = 256  # rows; of targets that are missed, within a second
+MOST_BYTES: Final = 8  # of a number; Zarr has no longer ones
+# What a question may raise on a row; Ctrl-C is of the sweep.
+FAILURES: Final = (Exception, SystemExit)
 UNITS: Final = {
     "residual": "m, rad",
     "q": "m or rad, in the order of joints",
@@ -70,22 +73,26 @@ class Question:
         Raises:
             SweepError: The question did not return arrays with a row for each row.
         """
-        fields = _fields(self.ask, _call(self.ask, rows))
+        # A copy: functions may change their rows in place.
+        value = _call(self.ask, rows if self.is_native else rows.copy())
         found = {
-            "_".join(filter(None, (self.prefix, field))) or self.name: np.asarray(value)
-            for field, value in fields.items()
+            "_".join(filter(None, (self.prefix, field))) or self.name: _array(value)
+            for field, value in _fields(self.ask, value).items()
         }
+        if not found:
+            raise SweepError(f"The question {quote(self.name)} returned no arrays.")
         for name, array in found.items():
-            if array.dtype.kind not in "fiub":
+            if array.dtype.kind not in "fiub" or array.dtype.itemsize > MOST_BYTES:
                 raise SweepError(
                     f"The question returned {quote(name)} as {array.dtype}; results "
-                    "must be arrays of real numbers or truths."
+                    "must be arrays of real numbers, at most float64, or truths."
                 )
-            if array.shape[:1] != (len(rows),):
+            if array.shape[:1] != (len(rows),) or 0 in array.shape:
                 raise SweepError(
                     f"The question returned {quote(name)} of shape {array.shape} for "
                     f"{len(rows)} rows of samples; its first dimension must be "
-                    f"{len(rows)}. A question takes an array of rows, (n, ...)."
+                    f"{len(rows)}, and none 0. A question takes an array of rows, "
+                    "(n, ...)."
                 )
         return found
 
@@ -98,15 +105,24 @@ def questions_of(given: Any) -> list[Question]:
     """
     if not isinstance(given, Mapping):
         return [_question(_name_of(given), "", given)]
-    named = cast("Mapping[Any, Any]", given)
-    if not named:
+    if not given:
         raise SweepError("The mapping of questions is empty.")
-    for name in named:
+    named = _named(cast("Mapping[Any, Any]", given))
+    return [_question(name, name, ask) for name, ask in named.items()]
+
+
+def _named(mapping: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return a mapping whose names can be those of results.
+
+    Raises:
+        SweepError: A name cannot.
+    """
+    for name in mapping:
         if not (isinstance(name, str) and name.isidentifier()):
             raise SweepError(
                 f"{quote(name)} cannot name a result: use letters, digits and '_'."
             )
-    return [_question(name, name, ask) for name, ask in named.items()]
+    return dict(mapping)
 
 
 def _question(name: str, prefix: str, ask: Any) -> Question:
@@ -185,7 +201,7 @@ def _fields(ask: Any, value: Any) -> dict[str, Any]:
         names = "q", "success", "residual", "reason"
         return {name: getattr(value, name) for name in names}
     if isinstance(value, Mapping):
-        return dict(cast("Mapping[str, Any]", value))
+        return _named(cast("Mapping[Any, Any]", value))
     if isinstance(value, tuple):
         arrays = cast("tuple[Any, ...]", value)
         core = _core(ask)
@@ -193,6 +209,17 @@ def _fields(ask: Any, value: Any) -> dict[str, Any]:
         named = _kernel_fields(core) if isinstance(core, Kernel) else count
         return dict(zip(named, arrays, strict=True))
     return {"": value}
+
+
+def _array(value: Any) -> Array:
+    """Return an array; of a masked one the data alone would be wrong.
+
+    Raises:
+        SweepError: It is masked.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise SweepError("A question returned a masked array: use its filled(np.nan).")
+    return np.asarray(value)
 
 
 def fields_of(questions: Sequence[Question], row: Array) -> dict[str, Field]:
@@ -219,7 +246,7 @@ def _asked(question: Question, row: Array) -> Results:
         return question(row)
     except ArmillaryError:
         raise
-    except Exception as error:
+    except FAILURES as error:
         raise SweepError(
             f"The question {quote(question.name)} raised {_shown(error)} at row 0."
         ) from error
@@ -247,7 +274,8 @@ def answers(
 
     Native questions are asked in blocks, so that the numbers stay in caches and a stop
     is quick: kernels and checks in blocks that grow with their speed, solvers in
-    constant ones. Any function is asked for all rows from `start` to `stop` at once.
+    constant ones. A function is asked for all rows from `start` to `stop` at once, or
+    beside a solver in the blocks of that.
 
     Raises:
         RowError: A question failed, or a row of samples is not finite.
@@ -290,15 +318,15 @@ def _check_finite(block: Array, start: int) -> None:
 def _or_row(question: Question, block: Array, start: int) -> Results:
     try:
         return question(block)
-    except Exception as error:
+    except FAILURES as error:
         row, cause = _failing(question, block, error)
         text = f"the question {quote(question.name)} raised {_shown(cause)}"
         raise RowError(None if row is None else start + row, text) from error
 
 
 def _failing(
-    question: Question, block: Array, error: Exception
-) -> tuple[int | None, Exception]:
+    question: Question, block: Array, error: BaseException
+) -> tuple[int | None, BaseException]:
     """Return the first row that fails by itself, found by halving, and its error."""
     first, last = 0, len(block)
     while last - first > 1:
@@ -311,13 +339,14 @@ def _failing(
     return (None, error) if found is None else (first, found)
 
 
-def _error_of(question: Question, block: Array) -> Exception | None:
+def _error_of(question: Question, block: Array) -> BaseException | None:
     try:
         question(block)
-    except Exception as error:
+    except FAILURES as error:
         return error
     return None
 
 
-def _shown(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+def _shown(error: BaseException) -> str:
+    text = str(error).removesuffix(".")  # which ends another sentence
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -10,15 +10,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import SweepError, quote, unknown
-from armillary.sweeps.fields import Field, Results
-from armillary.sweeps.memory import memory_size
+from armillary.sweeps.fields import Field, Results, whole_number
+from armillary.sweeps.memory import check_fits
 
 __all__ = ["Best", "Count", "Histogram", "Reduction", "States", "Voxels"]
 
@@ -27,6 +27,7 @@ Whole = npt.NDArray[np.int64]
 States = dict[str, Array]
 
 SAMPLES = "samples"
+MOST = 2.0**63  # voxels along an axis, which memory never holds
 
 
 class Reduction(ABC):
@@ -60,7 +61,7 @@ class Voxels(Reduction):
     """How many positions are in each voxel, for maps of reach and dexterity.
 
     The result is `count`, whole numbers of shape (nx, ny, nz); positions outside the
-    box do not count.
+    box, made as large as whole voxels, do not count.
 
     Attributes:
         lower: The corner of the box [m], three numbers.
@@ -80,8 +81,8 @@ class Voxels(Reduction):
     @property
     def shape(self) -> tuple[int, ...]:
         """Return the number of voxels along x, y and z."""
-        extent = np.subtract(self.upper, self.lower) / self.size
-        return tuple(np.ceil(extent - 1e-9).astype(int).tolist())
+        extents = np.subtract(self.upper, self.lower).tolist()
+        return tuple(ceil(min(each / self.size, MOST) - 1e-9) for each in extents)
 
     @property
     def _is_box(self) -> bool:
@@ -98,13 +99,7 @@ class Voxels(Reduction):
                 f"{self.upper}; lower < upper and size > 0 are needed, and no number "
                 "may be NaN or infinite."
             )
-        needed, memory = prod(self.shape) * 8, memory_size()
-        if needed > memory:
-            raise SweepError(
-                f"{prod(self.shape):,} voxels of {self.size} m need "
-                f"{needed / 1e9:.3g} GB; this machine has {memory / 1e9:.3g} GB. Use "
-                "larger voxels or a smaller box."
-            )
+        check_fits(prod(self.shape), 8, "voxels", "use larger voxels or a smaller box")
         if self.of != SAMPLES:
             shape = _field(fields, self.of).shape
             if shape not in {(3,), (4, 4), (7,)}:
@@ -156,7 +151,8 @@ class Histogram(Reduction):
         counts = states["count"].reshape(-1, len(self.edges) - 1)
         columns = results[self.of].reshape(len(rows), -1).T
         for k, values in enumerate(columns):
-            counts[k] += np.histogram(values, np.asarray(self.edges))[0]
+            numbers = values.astype(np.uint8) if values.dtype.kind == "b" else values
+            counts[k] += np.histogram(numbers, np.asarray(self.edges))[0]
 
 
 @final
@@ -264,15 +260,20 @@ def _groups(
     """Return the number of groups."""
     if by is None:
         return 1
-    if isinstance(by, int):
-        if by < 1:
+    if not isinstance(by, str):
+        if (number := whole_number(by, "by")) < 1:
             raise SweepError(f"by={by} rows cannot make a group.")
-        return -(-count // by)
+        return _checked(-(-count // number))
     _check_scalar(fields, by)
     if fields[by].dtype.kind not in "iu":
         raise SweepError(f"by= names {quote(by)}, which must be whole numbers.")
-    if groups is None or groups < 1:
+    if groups is None or whole_number(groups, "groups") < 1:
         raise SweepError(f"by={quote(by)} needs the number of groups: groups=.")
+    return _checked(whole_number(groups, "groups"))
+
+
+def _checked(groups: int) -> int:
+    check_fits(groups, 16, "groups", "use fewer")
     return groups
 
 
@@ -282,7 +283,7 @@ def _group_of(
     """Return the group of each row."""
     if by is None:
         return np.zeros(count, np.int64)
-    if isinstance(by, int):
+    if not isinstance(by, str):
         return np.arange(first, first + count) // by
     found = results[by].astype(np.int64)
     if found.size and (found.min() < 0 or found.max() >= len(states)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import operator
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -20,14 +19,16 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError, SweepError, quote
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.model.workcell import Workcell
+from armillary.sweeps.fields import whole_number
 from armillary.sweeps.identity import digest
 
-__all__ = ["Samples", "as_samples", "grid", "samples", "whole_number"]
+__all__ = ["Samples", "as_samples", "grid", "samples"]
 
 Array = npt.NDArray[Any]
 
 HASHED_ROWS: Final = 1 << 16
 ROWS_AT_ONCE: Final = 64
+MOST_ROWS: Final = 2**63 - 1  # their numbers are of int64
 
 
 class Samples(ABC):
@@ -59,6 +60,11 @@ class Samples(ABC):
 
     def part(self, start: int, stop: int) -> Samples:
         """Return what another process needs to make these rows."""
+        del start, stop
+        return self
+
+    def read(self, start: int, stop: int) -> Samples:
+        """Return what makes these rows at once, in the worker that needs them."""
         del start, stop
         return self
 
@@ -98,7 +104,7 @@ class Uniform(Samples):
         O'Neill, PCG: A Family of Simple Fast Space-Efficient Statistically Good
         Algorithms for Random Number Generation (2014), section 4.3.1.
         """
-        bits = np.random.PCG64DXSM(self.seed).advance(start * len(self.lower))
+        bits = np.random.PCG64DXSM(self.seed).advance(int(start) * len(self.lower))
         lower, upper = np.array(self.lower), np.array(self.upper)
         width = upper - lower
         width = np.where(lower + width > upper, np.nextafter(width, 0.0), width)
@@ -208,7 +214,7 @@ class Given(Samples):
             SweepError: There are none, or a file cannot be read.
         """
         shape, dtype = self._opened.shape, self._opened.dtype
-        if dtype.kind not in "fiu" or not shape:
+        if dtype.kind not in "fiu" or not shape or 0 in shape[1:]:
             where = f" in {quote(self.path)}" if self.path else ""
             raise SweepError(
                 f"Samples are rows of numbers; those given{where} have shape {shape} "
@@ -219,6 +225,12 @@ class Given(Samples):
     def part(self, start: int, stop: int) -> Samples:
         """Return these rows of an array; of a file, the file."""
         if self.array is None:
+            return self
+        return Given(array=self.rows(start, stop), first=start)
+
+    def read(self, start: int, stop: int) -> Samples:
+        """Return rows of a Zarr array, each of whose chunks is then decoded once."""
+        if self.array is not None or isinstance(self._opened, np.ndarray):
             return self
         return Given(array=self.rows(start, stop), first=start)
 
@@ -301,6 +313,8 @@ def samples(
     if not 0 <= seed < 1 << 128:
         raise SweepError(f"The seed is {seed}; it must be within 0 to 2^128 - 1.")
     index = list(selection_of(cell, joints).inputs)
+    if not index:
+        raise SweepError("Samples need at least one joint; there is none.")
     chosen = [cell.joint_names[k] for k in index]
     links = [cell.links[cell.joints.links[k]] for k in index]
     ranges = {k: (cell.limits[0][k], cell.limits[1][k]) for k in index}
@@ -329,18 +343,6 @@ def samples(
         cell=cell.name,
         cell_digest=digest(cell),
     )
-
-
-def whole_number(value: Any, name: str) -> int:
-    """Return an argument as an integer of Python.
-
-    Raises:
-        SweepError: It is not an integer.
-    """
-    try:
-        return operator.index(value)
-    except TypeError as error:
-        raise SweepError(f"{name} is {value!r}; it must be an integer.") from error
 
 
 def grid(
@@ -405,4 +407,6 @@ def as_samples(given: Any) -> Samples:
         found.check()
     if found.count < 1:
         raise SweepError("A sweep needs at least one sample; there are 0 rows.")
+    if found.count > MOST_ROWS:
+        raise SweepError(f"There are {found.count:.3g} rows; at most 2^63 - 1 can be.")
     return found

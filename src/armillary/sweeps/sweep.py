@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import os
-import platform
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from contextlib import closing
-from dataclasses import asdict, is_dataclass
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check import CollisionCheck
 from armillary.errors import ShapeError, SweepError, quote
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.kernel.buffers import empty
 from armillary.replaced_file import replacing
 from armillary.sweeps.chunk import Done, Failure, Job
-from armillary.sweeps.fields import Results
-from armillary.sweeps.identity import digest
-from armillary.sweeps.memory import check_rows
+from armillary.sweeps.description import description
+from armillary.sweeps.fields import Results, whole_number
+from armillary.sweeps.memory import check_fits
 from armillary.sweeps.merged import Merged
 from armillary.sweeps.progress import showing
 from armillary.sweeps.questions import Question, fields_of, questions_of
 from armillary.sweeps.reductions import Reduction
 from armillary.sweeps.result import SweepResult, filled, in_memory
-from armillary.sweeps.samples import Samples, Uniform, as_samples, whole_number
+from armillary.sweeps.samples import Samples, Uniform, as_samples
 from armillary.sweeps.workers import computed
 from armillary.sweeps.zarr_group import Group, attributes_of, check_same
 
@@ -44,8 +40,10 @@ CHUNK: Final = 1_000_000  # rows
 CHUNK_BYTES: Final = 1 << 26
 PIECES: Final = 16  # chunks of a short sweep, so that workers share it
 LEAST_CHUNK: Final = 1024  # rows
+MOST_CHUNKS: Final = 10_000_000  # each is a file
 SHOWN_FAILURES: Final = 3
-ADDRESS: Final = re.compile(" at 0x[0-9a-fA-F]+")
+# Who writes to one of these expects a file, which a sweep does not write.
+OTHER_FILES: Final = {".csv", ".json", ".h5", ".hdf5", ".parquet"}
 
 
 def sweep(
@@ -59,7 +57,7 @@ def sweep(
     resume: bool = True,
     progress: bool = True,
 ) -> SweepResult:
-    """Ask a question of every row of samples, in chunks, and keep the results.
+    """Evaluate a question for every row of samples, in chunks, and store the results.
 
     Results are equal to the last bit for any number of workers, any executor and any
     interruptions. One call at a time may write to `out`.
@@ -70,17 +68,21 @@ def sweep(
             (n, ...), or a mapping of names to these, which are asked in one pass.
         samples: `cell.samples(n)`, `arm.grid(axes)`, an array (n, ...), or the path of
             an NPY file or a Zarr array.
-        out: Where results go: the folder of a Zarr group, or a file `.npy` for the one
-            array of a short sweep; with `reduce` a file `.npz`. By default memory.
-        reduce: What is kept in place of rows, by name: `arm.sweeps.Voxels`, `Count`,
-            `Histogram` or `Best`.
+        out: Where results go: the folder of a Zarr group, or a file `.npy` for a sweep
+            with one result that fits in memory; with `reduce` a file `.npz`. By default
+            memory.
+        reduce: What is kept in place of rows: `arm.sweeps.Voxels`, `Count`, `Histogram`
+            or `Best`; or a mapping of names to several of them.
         executor: `threads`, `processes`, or an executor of `concurrent.futures`, such
             as `client.get_executor()` of a Dask client. By default threads, but
             processes for functions of Python.
         chunk: Rows of a chunk, which one worker computes; by default those in `out`,
             or up to a million.
         resume: Whether to continue what is in a Zarr group or `.npz` file; else the
-            path must be free.
+            path must not exist. Functions are compared by their module, name,
+            instructions, defaults, what they enclose, the global data, kernels, checks
+            and solvers that they name, and so are functions of their package that they
+            call, and arguments of `functools.partial`.
         progress: Whether to show on a terminal how far it is; needs tqdm.
 
     Returns:
@@ -93,18 +95,27 @@ def sweep(
             too.
         ShapeError: Samples do not fit the question.
     """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SweepError(
+            "A worker process has come to this sweep when it imported the program: "
+            "guard what the program starts by if __name__ == '__main__'."
+        )
     questions, rows = questions_of(question), as_samples(samples)
     _check_kind(questions, rows)
-    fields = fields_of(questions, rows.rows(0, 1))
+    row = rows.rows(0, 1)
+    fields = fields_of(questions, row)
     reductions = _named(reduce)
-    row_bytes = _row_bytes(rows) + sum(field.row_bytes for field in fields.values())
+    row_bytes = row.nbytes + sum(field.row_bytes for field in fields.values())
     if chunk is not None and (chunk := whole_number(chunk, "chunk")) < 1:
         raise SweepError(f"chunk is {chunk}; a chunk has at least one row.")
+    chunk = chunk and min(chunk, rows.count)
     # Workers may be in other folders.
     path = None if out is None else Path(os.path.abspath(out))
     found = None if path is None else _existing(path, resume, bool(reductions))
     size = chunk or (found or {}).get("chunk") or _chunk(rows.count, row_bytes)
-    check_rows(size, row_bytes, "chunk")
+    check_fits(size, row_bytes, "rows in a chunk", "use a smaller chunk=")
+    if path is not None or reductions:
+        _check_chunks(rows.count, size)
     group = None
     if path is not None and path.suffix not in {".npy", ".npz"}:
         group = Group(path, rows.count, size, fields)
@@ -112,16 +123,19 @@ def sweep(
     run = partial(_run, job, executor=executor, progress=progress)
     try:
         if reductions:
-            return _reduced(job, path, found, chunk, run)
+            return _reduced(job, path, run)
         if group is None:
             return _in_memory(job, path, run)
-        return _grouped(job, group, found, chunk, run)
+        return _grouped(job, group, run)
     except OSError as error:
         if path is None:
             raise
+        then = "The same call continues with what is missing."
+        if path.suffix == ".npy":
+            then = "Nothing is kept; a sweep to a Zarr group would continue."
         raise SweepError(
             f"The sweep to {quote(str(path))} has ended: {error.strerror or error}. "
-            "The same call continues with what is missing."
+            f"{then}"
         ) from error
 
 
@@ -201,7 +215,7 @@ def _in_memory(job: Job, path: Path | None, run: Callable[..., int]) -> SweepRes
             f"{', '.join(job.fields)}. Use a Zarr group: a path without '.npy'."
         )
     row_bytes = sum(field.row_bytes for field in job.fields.values())
-    check_rows(job.count, row_bytes, "sweep in memory")
+    check_fits(job.count, row_bytes, "rows in memory", "use a Zarr group")
     arrays = {
         name: empty((job.count, *field.shape), field.dtype)
         for name, field in job.fields.items()
@@ -223,23 +237,25 @@ def _in_memory(job: Job, path: Path | None, run: Callable[..., int]) -> SweepRes
         count = run(sorted(failed), kept, into=arrays, take=take)
         return in_memory(arrays, job.count, count)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:  # before hours of work show that it cannot be
+    # Before hours of work show that it cannot be.
+    if (free := disk_usage(path.parent).free) < job.count * row_bytes:
+        raise SweepError(
+            f"{quote(str(path))} needs {job.count * row_bytes / 1e9:.3g} GB; the disk "
+            f"has {free / 1e9:.3g} GB left."
+        )
+    with replacing(path) as file:
         count = run(sorted(failed), kept, into=arrays, take=take)
         np.save(file, *arrays.values(), allow_pickle=False)
     return in_memory(arrays, job.count, count, path)
 
 
-def _reduced(
-    job: Job,
-    path: Path | None,
-    found: Mapping[str, Any] | None,
-    chunk: int | None,
-    run: Callable[..., int],
-) -> SweepResult:
+def _reduced(job: Job, path: Path | None, run: Callable[..., int]) -> SweepResult:
     """Sweep into reductions."""
-    wanted = _attributes(job) if path is not None else {}
-    if path is not None and found is not None:
-        check_same(path, found, wanted, chunk)
+    wanted, found = {}, None
+    if path is not None:
+        wanted, found = description(job), Merged.attributes_of(path)
+        if found is not None:
+            check_same(path, found, wanted)
     merged = Merged.begun(job, path, wanted, resumed=found is not None)
     merged.save()
 
@@ -254,26 +270,25 @@ def _reduced(
     return in_memory(merged.arrays, job.count, count, path)
 
 
-def _grouped(
-    job: Job,
-    group: Group,
-    found: Mapping[str, Any] | None,
-    chunk: int | None,
-    run: Callable[..., int],
-) -> SweepResult:
+def _grouped(job: Job, group: Group, run: Callable[..., int]) -> SweepResult:
     """Sweep into a Zarr group, those chunks that are not in it yet."""
-    wanted = _attributes(job)
-    if found is not None:
-        check_same(group.path, found, wanted, chunk)
+    wanted = description(job)
+    # As it is now: another sweep may have begun since the first look.
+    if (found := attributes_of(group.path)) is not None:
+        check_same(group.path, found, wanted)
     group.create(wanted)
     left = sorted(set(range(group.chunks)) - group.whole())
-    count = run(left, lambda: _of_group(group, 0))
-    group.remove_drafts()
-    return _of_group(group, count)
+    try:
+        count = run(left, lambda: _of_group(group, 0, is_whole=False))
+    finally:
+        group.remove_drafts()
+    return _of_group(group, count, is_whole=True)
 
 
-def _of_group(group: Group, count: int) -> SweepResult:
-    readers = {name: partial(group.read, name) for name in group.fields}
+def _of_group(group: Group, count: int, *, is_whole: bool) -> SweepResult:
+    readers = {
+        name: partial(group.read, name, is_whole=is_whole) for name in group.fields
+    }
     return SweepResult(
         path=group.path, rows=group.count, computed=count, _readers=readers
     )
@@ -290,6 +305,11 @@ def _existing(path: Path, resume: bool, is_reduced: bool) -> dict[str, Any] | No
             f"Results cannot go to {quote(str(path))}: with reduce= they go to a file "
             "'.npz', without to a Zarr group or a file '.npy'."
         )
+    if path.suffix in OTHER_FILES:
+        raise SweepError(
+            f"{quote(str(path))} is not the folder of a Zarr group, such as "
+            "'out.zarr', or a file '.npy'."
+        )
     if path.suffix == ".npy":
         if path.exists():
             raise SweepError(
@@ -303,74 +323,6 @@ def _existing(path: Path, resume: bool, is_reduced: bool) -> dict[str, Any] | No
             "remove it."
         )
     return found
-
-
-# what describes a sweep
-
-
-def _attributes(job: Job) -> dict[str, Any]:
-    """Return what a file says of its sweep, so that it explains itself.
-
-    Raises:
-        SweepError: A question cannot be identified, since it has no pickle.
-    """
-    try:
-        version_of_ours = version("armillary")
-    except PackageNotFoundError:
-        version_of_ours = "not installed"
-    questions = {each.name: repr(each.ask) for each in job.questions}
-    return {
-        "question": _addressless(questions),
-        "reductions": {name: _described(each) for name, each in job.reductions.items()},
-        "question_digest": _digest_of(job),
-        "cells": sorted({*_cells(job)}),
-        "samples": job.samples.described(),
-        "samples_digest": job.samples.digest,
-        "rows": job.count,
-        "chunk": job.chunk,
-        "units": "SI: m, rad, s, kg, N; poses map coordinates in the frame to those in "
-        "the frame it is relative to; quaternions are w x y z",
-        "versions": {
-            "armillary": version_of_ours,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
-    }
-
-
-def _digest_of(job: Job) -> str:
-    asked = [(each.name, each.ask) for each in job.questions]
-    try:
-        return digest((asked, sorted(job.reductions.items())))
-    except Exception as error:
-        raise SweepError(
-            "A sweep to a file identifies its question by its "
-            f"pickle, and there is none: {error}. Define functions at the top of "
-            "a module, or sweep into memory."
-        ) from error
-
-
-def _described(reduction: Any) -> Any:
-    """Return the kind and the fields of a reduction as JSON has them."""
-    if not is_dataclass(reduction) or isinstance(reduction, type):
-        return repr(reduction)
-    fields = {"kind": type(reduction).__name__, **asdict(reduction)}
-    return json.loads(json.dumps(fields, default=lambda each: np.array(each).tolist()))
-
-
-def _cells(job: Job) -> Iterator[str]:
-    """Yield the names and digests of the cells of samples, checks and solvers."""
-    if isinstance(job.samples, Uniform):
-        yield f"{job.samples.cell} {job.samples.cell_digest}"
-    for question in job.questions:
-        core = question.core
-        if isinstance(core, CollisionCheck | InverseKinematics):
-            yield f"{core.cell.name} {digest(core.cell)}"
-
-
-def _addressless(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return texts without the addresses of objects, which differ in every process."""
-    return {name: ADDRESS.sub("", text) for name, text in texts.items()}
 
 
 def _check_kind(questions: Iterable[Question], samples: Samples) -> None:
@@ -393,8 +345,15 @@ def _named(reduce: Any) -> dict[str, Reduction]:
         return {}
     if isinstance(reduce, Reduction):
         return {"": reduce}
-    found = dict(cast("Mapping[str, Any]", reduce))
+    if not isinstance(reduce, Mapping):
+        raise SweepError(
+            f"reduce= is a {type(reduce).__name__}; it takes a reduction, or a mapping "
+            "of names to several."
+        )
+    found = dict(cast("Mapping[Any, Any]", reduce))
     for name, each in found.items():
+        if not isinstance(name, str):
+            raise SweepError(f"reduce= has the name {name!r}; names are texts.")
         if not isinstance(each, Reduction):
             raise SweepError(
                 f"reduce= has a {type(each).__name__} as {quote(name)}; it takes "
@@ -406,9 +365,17 @@ def _named(reduce: Any) -> dict[str, Reduction]:
 # sizes
 
 
-def _row_bytes(samples: Samples) -> int:
-    row = samples.rows(0, 1)
-    return int(row.nbytes)
+def _check_chunks(count: int, chunk: int) -> None:
+    """Check that there are not too many chunks to keep account of.
+
+    Raises:
+        SweepError: There are.
+    """
+    if (chunks := -(-count // chunk)) > MOST_CHUNKS:
+        raise SweepError(
+            f"{count:,} rows in chunks of {chunk:,} are {chunks:,} chunks; at most "
+            f"{MOST_CHUNKS:,} are possible. Use a larger chunk=, or fewer rows."
+        )
 
 
 def _chunk(count: int, row_bytes: int) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import (
@@ -26,6 +28,7 @@ from armillary.errors import SweepError, quote, unknown
 from armillary.kernel.threads import default_threads
 from armillary.sweeps.chunk import Done, Job, run, run_pickled
 from armillary.sweeps.fields import Results
+from armillary.sweeps.questions import Question
 
 __all__ = ["computed"]
 
@@ -62,6 +65,8 @@ def computed(
     if isinstance(executor, str):
         if executor not in KINDS:
             raise unknown("executor", executor, KINDS)
+        if executor == KINDS[1]:
+            _check_program(job)
         kind = _threads if executor == KINDS[0] else _processes
         with kind() as own:
             yield from _through(own, default_threads(), job, chunks, into)
@@ -98,20 +103,35 @@ def _through(
             while len(pending) < AHEAD * workers:
                 if (number := next(left, None)) is None:
                     break
-                pending[submit(number)] = number
+                pending[_submitted(submit, number)] = number
             if not pending:
                 return
             for future in wait(pending, return_when=FIRST_COMPLETED).done:
                 yield pending.pop(future), _result(future)
     except BrokenExecutor as error:
         raise SweepError(
-            "A worker process ended by itself: it was killed, or its memory ran out, "
-            "or it cannot import the question. With smaller chunk= it takes less."
+            "A worker process ended by itself: it was killed, its memory ran out (with "
+            "a smaller chunk= it takes less), or it could not import the program, as "
+            "it said itself."
         ) from error
     finally:
         stop.set()
         for future in pending:
             future.cancel()
+
+
+def _submitted(submit: Submit, number: int) -> Future[Done]:
+    """Return the future of a chunk.
+
+    Raises:
+        SweepError: The executor takes no more work.
+    """
+    try:
+        return submit(number)
+    except BrokenExecutor:
+        raise
+    except RuntimeError as error:
+        raise SweepError(f"The executor takes no chunk: {error}.") from error
 
 
 def _result(future: Future[Done]) -> Done:
@@ -124,8 +144,8 @@ def _result(future: Future[Done]) -> Done:
         return future.result()
     except FileNotFoundError as error:
         raise SweepError(
-            f"A worker has no folder of {quote(str(error.filename))}: out= must be the "
-            "same folder for all workers."
+            f"A worker does not find {quote(str(error.filename))}: out= must be the "
+            "same folder for all workers, and one sweep at a time may write to it."
         ) from error
     except (OSError, BrokenExecutor, MemoryError):
         raise
@@ -167,15 +187,38 @@ def _pickled(job: Job, executor: Executor) -> bytes:
     """
     module: Any = import_module("cloudpickle") if _is_of_dask(executor) else pickle
     for question in job.questions:
-        try:
-            module.dumps(question)
-        except Exception as error:
-            raise SweepError(
-                f"The question {quote(question.name)} cannot be sent to other "
-                f"processes: {error}. Define functions at the top of a module, without "
-                "lambda; or use executor='threads'."
-            ) from error
+        _pickle_of(question, module)
     return module.dumps(job)
+
+
+def _pickle_of(question: Question, module: Any) -> bytes:
+    try:
+        return module.dumps(question)
+    except Exception as error:
+        raise SweepError(
+            f"The question {quote(question.name)} cannot be sent to other processes: "
+            f"{error}. Define functions at the top of a module, without lambda; or use "
+            "executor='threads'."
+        ) from error
+
+
+def _check_program(job: Job) -> None:
+    """Check that new processes can import what questions are made of.
+
+    Raises:
+        SweepError: It is in a program without a file.
+    """
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    if main.__spec__ is not None or (file is not None and os.path.exists(file)):
+        return
+    for question in job.questions:
+        if file is not None or b"__main__" in _pickle_of(question, pickle):
+            raise SweepError(
+                f"The question {quote(question.name)} cannot be asked in other "
+                "processes: this program has no file that they could import, as in a "
+                "notebook. Put functions in a module, or use executor='threads'."
+            )
 
 
 def _is_of_dask(thing: object) -> bool:
@@ -194,7 +237,6 @@ def _threads() -> Generator[Executor]:
 @contextmanager
 def _processes() -> Generator[Executor]:
     """Give new processes, which are killed if the block ends with an error."""
-    before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
         default_threads(),
         mp_context=multiprocessing.get_context("spawn"),
@@ -203,8 +245,10 @@ def _processes() -> Generator[Executor]:
     try:
         yield pool
     except BaseException:
+        # Of this pool alone: other threads may have processes of their own.
+        children: dict[int, Any] = dict(getattr(pool, "_processes", None) or {})
         pool.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - before:
+        for child in children.values():
             child.kill()
         raise
     pool.shutdown()

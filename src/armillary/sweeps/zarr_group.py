@@ -21,8 +21,17 @@ import numpy.typing as npt
 from armillary.errors import SweepError, quote
 from armillary.replaced_file import replacing
 from armillary.sweeps.fields import Field, Results
+from armillary.sweeps.memory import check_fits
+from armillary.sweeps.result import filled
 
-__all__ = ["ATTRIBUTES", "Group"]
+__all__ = [
+    "ATTRIBUTES",
+    "Group",
+    "attributes_of",
+    "check_same",
+    "checked_attributes",
+    "foreign",
+]
 
 ATTRIBUTES: Final = "armillary_sweep"
 METADATA: Final = "zarr.json"
@@ -109,17 +118,16 @@ class Group:
         for name, field in self.fields.items():
             size = self.chunk * field.row_bytes
             with os.scandir(self.path / name) as entries:
-                found &= {
-                    int(each.name.split(".")[1])
-                    for each in entries
-                    if each.name.startswith(CHUNK) and each.stat().st_size == size
-                }
+                sizes = {each.name: each.stat().st_size for each in entries}
+            found = {k for k in found if sizes.get(self._file(name, k)) == size}
         return found
 
     def file(self, name: str, number: int) -> Path:
         """Return the file of a chunk of an array."""
-        zeros = [".0"] * len(self.fields[name].shape)
-        return self.path / name / f"{CHUNK}{number}{''.join(zeros)}"
+        return self.path / name / self._file(name, number)
+
+    def _file(self, name: str, number: int) -> str:
+        return f"{CHUNK}{number}{'.0' * len(self.fields[name].shape)}"
 
     @contextmanager
     def writing(self, number: int) -> Generator[ChunkWriter]:
@@ -142,18 +150,38 @@ class Group:
                     end = files[name].tell() + missing * field.row_bytes
                     files[name].truncate(end)
 
-    def read(self, name: str) -> npt.NDArray[Any]:
-        """Return an array as it is on disk."""
+    def read(self, name: str, *, is_whole: bool) -> npt.NDArray[Any]:
+        """Return an array as it is on disk.
+
+        Args:
+            name: Of the array.
+            is_whole: Whether all chunks are there; else others are NaN, or 0.
+
+        Raises:
+            SweepError: It does not fit into memory, or a chunk has gone.
+        """
         field = self.fields[name]
+        check_fits(
+            self.count,
+            field.row_bytes,
+            "rows in memory",
+            f"read parts of {quote(str(self.path / name))} with zarr.open_array",
+        )
         found = np.empty((self.count, *field.shape), field.dtype)
         for number in range(self.chunks):
             start = number * self.chunk
             part = found[start : start + self.chunk]
-            part[...] = np.fromfile(
-                self.file(name, number),
-                field.dtype.newbyteorder("<"),
-                count=len(part) * math.prod(field.shape),
-            ).reshape(part.shape)
+            file, little = self.file(name, number), field.dtype.newbyteorder("<")
+            size = len(part) * math.prod(field.shape)
+            try:
+                part[...] = np.fromfile(file, little, count=size).reshape(part.shape)
+            except (FileNotFoundError, ValueError) as error:
+                if is_whole:
+                    raise SweepError(
+                        f"{quote(str(file))} has gone or was cut; the same sweep "
+                        "computes it again."
+                    ) from error
+                filled({name: part}, 0, len(part))
         return found
 
 
@@ -184,17 +212,34 @@ def attributes_of(path: Path) -> dict[str, Any] | None:
         return None
     try:
         node = json.loads((path / METADATA).read_bytes())
-        return cast("dict[str, Any]", node["attributes"][ATTRIBUTES])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SweepError(
-            f"{quote(str(path))} exists and has not been written by a sweep. Choose "
-            "another path, or remove it."
-        ) from error
+        return checked_attributes(node["attributes"][ATTRIBUTES])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise foreign(path) from error
 
 
-def check_same(
-    path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any], chunk: int | None
-) -> None:
+def checked_attributes(found: Any) -> dict[str, Any]:
+    """Return the attributes of a sweep.
+
+    Raises:
+        ValueError: They are others.
+    """
+    if not isinstance(found, dict):
+        raise ValueError("not the attributes of a sweep")
+    about = cast("dict[str, Any]", found)
+    if not isinstance(chunk := about.get("chunk"), int) or chunk < 1:
+        raise ValueError("not the chunk of a sweep")
+    return about
+
+
+def foreign(path: Path) -> SweepError:
+    """Return the error for a path with something else."""
+    return SweepError(
+        f"{quote(str(path))} exists and has not been written by a sweep, or it is "
+        "damaged. Choose another path, or remove it."
+    )
+
+
+def check_same(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """Check that a group has the results of this question and these samples.
 
     Raises:
@@ -212,10 +257,10 @@ def check_same(
             f"{quote(str(path))} has results of {what}: {shown}. Choose another path, "
             "or remove it."
         )
-    if chunk is not None and chunk != found.get("chunk"):
+    if found["chunk"] != wanted["chunk"]:
         raise SweepError(
-            f"{quote(str(path))} has chunks of {found.get('chunk')} rows, not {chunk}; "
-            "leave out chunk= to continue."
+            f"{quote(str(path))} has chunks of {found['chunk']} rows, not "
+            f"{wanted['chunk']}; leave out chunk= to continue."
         )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.control.simulation import ControlledMotion
+from armillary.control.trajectory.timed_path import Samples
 from armillary.dynamics.trajectory import Trajectory
 from armillary.errors import ModelError, ShapeError
 from armillary.kinematics.bound_state import bound_state
@@ -56,7 +57,7 @@ def motion_of(
     Args:
         start: What joint positions leave open: attachments, bases.
         motion: Joint positions, shape (k, n) [m or rad], a list of states, a
-            `Trajectory` or a `ControlledMotion`.
+            `Trajectory`, a `ControlledMotion`, or `Samples` of a path.
         times: Instants [s], ascending, shape (k,).
         rate: Samples a second, where there are no times.
 
@@ -75,15 +76,17 @@ def motion_of(
         if times is None and rate is None:
             times = motion.time
         return Motion(_instants(len(motion.time), times, rate), motion.state)
-    if isinstance(motion, ControlledMotion):
+    if isinstance(motion, ControlledMotion | Samples):
         if motion.q.ndim != 2:
             raise ShapeError(
                 f"A motion of the batch {motion.q.shape[:-2]} is of many cells; choose "
-                "one of them, such as motion.row(0)."
+                "one of them, such as motion.row(0), or timed.sampled(rate=, row=0)."
             )
         if times is None and rate is None:
             times = motion.time
         found = motion_of(start, motion.q, times=times, rate=rate)
+        if isinstance(motion, Samples):
+            return found
         return replace(found, obstacles=obstacles_of_motion(motion))
     if isinstance(motion, Sequence) and motion and isinstance(motion[0], State):
         states = [bound_state(start.cell, each) for each in cast(Any, motion)]
@@ -92,8 +95,8 @@ def motion_of(
         Q = np.array(motion, dtype=np.float64)  # which nobody else changes
     except (TypeError, ValueError) as error:
         raise ShapeError(
-            "A motion is an array of joint positions, a list of states, a Trajectory "
-            f"or a ControlledMotion: {error}."
+            "A motion is an array of joint positions, a list of states, a Trajectory, "
+            f"a ControlledMotion or Samples: {error}."
         ) from error
     if Q.ndim != 2 or Q.shape[1] != len(start.q) or not len(Q):
         raise ShapeError(

@@ -13,7 +13,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.timed_path import Peaks, Samples, sample_times
+from armillary.control.trajectory.timed_path import Peaks, Samples, sample_times
 from armillary.errors import ShapeError
 
 __all__ = ["JointMotion"]

@@ -8,8 +8,9 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.path_curve import PathCurve, natural_spline
-from armillary.control.path_kernels import (
+from armillary.control.arguments import fitting, numbers_of
+from armillary.control.trajectory.curve import PathCurve, natural_spline
+from armillary.control.trajectory.kernels import (
     LARGE,
     SMALL,
     Size,
@@ -17,17 +18,20 @@ from armillary.control.path_kernels import (
     sweeps,
     whole_path,
 )
-from armillary.control.path_limits import (
+from armillary.control.trajectory.limits import (
     acceleration_limits,
     check_batches,
     check_limited,
-    numbers_of,
     path_speed,
     two_of,
     velocity_limits,
 )
-from armillary.control.path_torques import PathTorques, path_torques, torque_limits
-from armillary.control.timed_path import PathReason, TimedPath
+from armillary.control.trajectory.timed_path import PathReason, TimedPath
+from armillary.control.trajectory.torques import (
+    PathTorques,
+    path_torques,
+    torque_limits,
+)
 from armillary.errors import ModelError, ShapeError, StateError, quote
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.state import State
@@ -226,7 +230,7 @@ def time_path(  # noqa: PLR0913
     )
     count, per_knot = shape[-2] - 1, _intervals(intervals, shape[-2])
     if derivatives is None and load is None and LARGE.holds(count, per_knot):
-        s = None if at is None else _fitting("at", at, shape[:-1])
+        s = None if at is None else fitting("at", at, shape[:-1])
         return _whole(positions, s, per_knot, limits, ends)
     curves = _curves(positions, at, derivatives)
     return _by_pieces(curves, per_knot, limits, ends, load)
@@ -387,7 +391,7 @@ def _curves(
         steps = positions[..., 1:, :] - positions[..., :-1, :]
         still = (steps == 0.0).all((-1, -2))
         if at is not None:
-            s = _fitting("at", at, shape[:-1])
+            s = fitting("at", at, shape[:-1])
         elif derivatives is None:
             s = np.zeros(shape[:-1])
             np.cumsum(np.sqrt((steps * steps).sum(-1)), axis=-1, out=s[..., 1:])
@@ -403,7 +407,7 @@ def _curves(
             is_finite = np.isfinite(positions).all((-1, -2))
         else:
             both = enumerate(two_of("derivatives", derivatives))
-            known = [_fitting(f"derivatives[{k}]", each, shape) for k, each in both]
+            known = [fitting(f"derivatives[{k}]", each, shape) for k, each in both]
             knots = np.stack([positions, *known], axis=-2)
             still = still & (knots[..., 1:, :] == 0.0).all((-1, -2, -3))
             is_finite = np.isfinite(knots).all((-1, -2, -3))
@@ -430,19 +434,3 @@ def _intervals(given: Any, knots: int) -> int:
             f"intervals is {quote(given)}; it must be a whole number, at least {least}."
         )
     return count
-
-
-def _fitting(name: str, value: Any, shape: Batch) -> Array:
-    """Return an array that broadcasts to a shape.
-
-    Raises:
-        ShapeError: It does not.
-    """
-    array = numbers_of(name, value)
-    try:
-        return np.broadcast_to(array, shape)
-    except ValueError:
-        raise ShapeError(
-            f"With this path {name} needs the shape {shape}; an array of shape "
-            f"{array.shape} was given."
-        ) from None

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, ShapeError, printable, quote
+from armillary.control.arguments import numbers_of
+from armillary.errors import ModelError, ShapeError, quote
 from armillary.model.workcell import Workcell
 
 __all__ = [
@@ -19,9 +17,7 @@ __all__ = [
     "check_batches",
     "check_limited",
     "limits_of",
-    "numbers_of",
     "path_speed",
-    "positive_number",
     "two_of",
     "velocity_limits",
 ]
@@ -177,44 +173,6 @@ def check_batches(**batches: Batch) -> None:
             f"Batches do not fit together: {listed}. Each dimension must be the same "
             "in all of them, or 1."
         ) from None
-
-
-def numbers_of(name: str, value: Any) -> Array:
-    """Return an array of numbers.
-
-    Raises:
-        ShapeError: They are not numbers, or rows of unequal length.
-    """
-    try:
-        given = np.asarray(value)
-    except ValueError as error:
-        raise ShapeError(f"{name} has rows of unequal length.") from error
-    if given.dtype.kind not in "fiub":
-        raise ShapeError(f"{name} needs real numbers, not {given.dtype}.")
-    return given if given.dtype == np.float64 else given.astype(np.float64)
-
-
-def positive_number(
-    what: str, value: Any, *, most: float = sys.float_info.max
-) -> float:
-    """Return a number above 0.
-
-    Args:
-        what: What messages call it.
-        value: The number.
-        most: The greatest that is allowed, which is finite or infinite.
-
-    Raises:
-        ModelError: It is something else.
-    """
-    try:
-        number = float(value) if isinstance(value, Real) else math.nan
-    except OverflowError:  # a whole number beyond all others
-        number = math.nan
-    if 0.0 < number <= most:
-        return number
-    kind = "number" if most == math.inf else "finite number"
-    raise ModelError(f"{what} is a {kind} above 0, not {printable(repr(value))}.")
 
 
 def path_speed(name: str, value: Any) -> Array:

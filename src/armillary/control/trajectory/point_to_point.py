@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.joint_motion import JointMotion
-from armillary.control.path_limits import (
+from armillary.control.arguments import numbers_of
+from armillary.control.trajectory.joint_motion import JointMotion
+from armillary.control.trajectory.limits import (
     acceleration_limits,
     limits_of,
-    numbers_of,
     velocity_limits,
 )
 from armillary.errors import ModelError, ShapeError, quote

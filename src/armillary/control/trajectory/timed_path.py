@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.path_curve import PathCurve
-from armillary.control.path_limits import positive_number
+from armillary.control.arguments import positive_number
+from armillary.control.trajectory.curve import PathCurve
 from armillary.errors import ShapeError, StateError, quote
 from armillary.kinematics.ending import Ending
 

@@ -30,7 +30,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from armillary.control.path_curve import BASIS_ROWS
+from armillary.control.trajectory.curve import BASIS_ROWS
 from armillary.kernel.pipeline import Each, Stage, While, program
 from armillary.kernel.tables import Table, index, reals
 from armillary.spatial.vector import Number

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.path_limits import limits_of
+from armillary.control.trajectory.limits import limits_of
 from armillary.dynamics.questions import inverse_dynamics
 from armillary.errors import ModelError
 from armillary.kinematics.kernels import Joints

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from armillary.control.timed_path import PathReason
+from armillary.control.trajectory.timed_path import PathReason
 from armillary.kernel.pipeline import Each, Stage, program
 from armillary.kernel.tables import Table, index, reals
 from armillary.spatial.vector import Number

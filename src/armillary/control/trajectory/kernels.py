@@ -11,14 +11,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from armillary.control.path_curve import basis
-from armillary.control.spline_stages import (
-    TABLES,
-    spline_columns,
-    spline_stages,
-    spline_tables,
-)
-from armillary.control.sweep_stages import (
+from armillary.control.trajectory.curve import basis
+from armillary.control.trajectory.pass_stages import (
     FIRST,
     GRID,
     LAST,
@@ -30,7 +24,13 @@ from armillary.control.sweep_stages import (
     grid_columns,
     grid_stage,
 )
-from armillary.control.timed_path import PathReason
+from armillary.control.trajectory.spline_stages import (
+    TABLES,
+    spline_columns,
+    spline_stages,
+    spline_tables,
+)
+from armillary.control.trajectory.timed_path import PathReason
 from armillary.kernel import Kernel
 from armillary.kernel.kernel import shared_kernel
 from armillary.kernel.pipeline import Each, Pipeline, program

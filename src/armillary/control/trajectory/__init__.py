@@ -1,0 +1,1 @@
+"""Times along paths within limits, and motion to joint positions with limited jerk."""
