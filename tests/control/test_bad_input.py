@@ -219,3 +219,22 @@ def test_functions_may_branch(slides: arm.Cell) -> None:
     step = control(q, 0.0 * q, [1.0])
     assert step.qd[0, 1] > 1.0
     assert step.qd[1, 1] < -1.0
+
+
+def test_loops_that_cannot_be_closed_are_invalid() -> None:
+    cell = arm.example("five_bar")
+    arms = cell.manipulators[0]
+    for name in ("right", "fore_right", "fore_left"):
+        ball = arm.shapes.Sphere(radius=0.03)
+        arms = arms.exchange(arms.link(name).replace(collisions=[ball]))
+    cell = arm.Cell(manipulators=[arms])
+    control = cell.controller(
+        tasks.Function(list), avoid=cell.collision(margin=0.01), acceleration=5.0
+    )
+    far = arm.Obstacles.spheres([[0.0, -1.0, 0.0]], 0.1)
+    lower, upper = cell.limits
+    q = np.array([cell.home.q, [lower[0], upper[1]]])  # elbows too far apart
+    assert np.isnan(cell.fk("tool")(q)).any(axis=(1, 2)).tolist() == [False, True]
+    step = control(q, 0.0 * q, q[0], obstacles=far)
+    assert step.reason.tolist() == [arm.RateReason.MET, arm.RateReason.INVALID]
+    assert np.isnan(step.qd[1]).all()
