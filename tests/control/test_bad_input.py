@@ -192,3 +192,49 @@ def test_paths_and_motions_that_make_no_sense_are_refused(slides: arm.Cell) -> N
         move(path[0], path[1], jerk=1.0, velocity=1.0, acceleration=1.0, duration=[1.0])
     with pytest.raises(ModelError, match="straight is True or False"):
         move(path[0], path[1], jerk=1.0, velocity=1.0, acceleration=1.0, straight=path)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda q: [], r"at least one; it returned an array of shape \(0,\)"),
+        (lambda q: [[q[0], q[1]]], r"returned an array of shape \(1, 2\)"),
+        (3.0, "tasks.Function needs a function of q, not 3.0"),
+    ],
+)
+def test_functions_that_return_no_list_of_numbers_are_refused(
+    slides: arm.Cell, function: Any, expected: str
+) -> None:
+    with pytest.raises(ModelError, match=expected):
+        slides.controller(tasks.Function(function), acceleration=1.0)
+
+
+def test_functions_may_branch(slides: arm.Cell) -> None:
+    def folded(q: Any) -> Any:
+        return [q[1] if q[1] > 0.0 else -2.0 * q[1]]
+
+    control = slides.controller(tasks.Function(folded), acceleration=1e6, velocity=1e3)
+    q = np.zeros((2, len(slides.joint_names)))
+    q[:, 1] = 0.1, -0.1
+    step = control(q, 0.0 * q, [1.0])
+    assert step.qd[0, 1] > 1.0
+    assert step.qd[1, 1] < -1.0
+
+
+def test_loops_that_cannot_be_closed_are_invalid() -> None:
+    cell = arm.example("five_bar")
+    arms = cell.manipulators[0]
+    for name in ("right", "fore_right", "fore_left"):
+        ball = arm.shapes.Sphere(radius=0.03)
+        arms = arms.exchange(arms.link(name).replace(collisions=[ball]))
+    cell = arm.Cell(manipulators=[arms])
+    control = cell.controller(
+        tasks.Function(list), avoid=cell.collision(margin=0.01), acceleration=5.0
+    )
+    far = arm.Obstacles.spheres([[0.0, -1.0, 0.0]], 0.1)
+    lower, upper = cell.limits
+    q = np.array([cell.home.q, [lower[0], upper[1]]])  # elbows too far apart
+    assert np.isnan(cell.fk("tool")(q)).any(axis=(1, 2)).tolist() == [False, True]
+    step = control(q, 0.0 * q, q[0], obstacles=far)
+    assert step.reason.tolist() == [arm.RateReason.MET, arm.RateReason.INVALID]
+    assert np.isnan(step.qd[1]).all()

@@ -115,3 +115,8 @@ def test_obstacles_that_do_not_fit_are_refused(capsule: arm.Cell) -> None:
     rows = [arm.Obstacles.spheres(np.zeros((n, 1, 3)), 0.1) for n in (2, 3)]
     with pytest.raises(ShapeError, match=r"do not fit together: \(2,\), \(3,\)"):
         arm.Obstacles.joined(*rows)
+
+
+def test_batches_without_rows_take_obstacles() -> None:
+    found = arm.Obstacles(np.zeros((0, 3, 2, 3)), np.zeros((0, 3)))
+    assert found.numbers.shape == (0, 3, 10)

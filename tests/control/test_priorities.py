@@ -135,7 +135,7 @@ def test_three_levels_and_a_posture(rail: arm.Cell) -> None:
     targets = [None, -X[:3, 2] + [0.1, 0.2, 0.3], X[:3, 3] + [0.05, 0.02, 0.0], q[0]]
     step = control(q, qd, targets)
     J = rail.jacobian("tool0")(q)
-    assert step.qd[0] == pytest.approx(0.0, abs=1e-6)
+    assert step.qd[0] == pytest.approx(0.0, abs=1e-5)  # others ask for 26 rad/s
     assert J[:2] @ step.qd == pytest.approx([0.5, 0.2], abs=1e-3)
 
 

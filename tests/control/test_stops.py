@@ -163,3 +163,23 @@ def test_pairs_that_no_joint_can_part_take_nothing() -> None:
     away = control.simulate(q, [X, None], 500, obstacles=ball)
     assert away.distance[0] < 0.03
     assert away.distance[-1] == pytest.approx(distance, abs=1e-6)  # the ball is left
+
+
+@pytest.mark.parametrize("conflict", ["bend", "slow"])
+def test_tasks_that_use_all_joints_name_what_blocks_them(
+    two_slides: arm.Cell, conflict: str
+) -> None:
+    control: Any = two_slides.controller(
+        tasks.Coupling({"slow": 1.0}),
+        joints=["slow"],
+        avoid=two_slides.collision(margin=MARGIN),
+        acceleration=5.0,
+        rate=200.0,
+        conflict=conflict,
+    )
+    wall = arm.Obstacles.boxes([np.eye(4)], (0.2, 5.0, 5.0))
+    motion = control.simulate([-1.0, 0.0], 9.0, 500, obstacles=wall)
+    assert motion.distance[-1] == pytest.approx(MARGIN, abs=1e-3)
+    assert R.SINGULAR not in motion.reason
+    assert motion.reason[-1] == R.BLOCKED
+    assert "one/quick, obstacle 0" in motion.active[-1]

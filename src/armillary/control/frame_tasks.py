@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -32,19 +33,37 @@ from armillary.spatial.vector import (
     apply,
     cross,
     dot,
+    largest,
     multiply,
+    norm,
     scale,
     subtract,
     three,
     transpose,
 )
-from armillary.trace.functions import maximum, minimum, sqrt
+from armillary.trace.functions import (
+    absolute,
+    atan2,
+    maximum,
+    minimum,
+    select,
+    sqrt,
+)
 
 __all__ = ["of_axis", "of_frame", "of_position", "of_view"]
 
 POSE: Final = (3, 4)
 VECTOR: Final = (3,)
 TINY: Final = 1e-300
+
+NEAREST: Final = 1e-3
+"""Distance to which points count that an axis is to point at, if they are nearer [m].
+
+Directions to nearer ones change too fast with the motion of joints.
+"""
+
+OPPOSITE: Final = 1e-9
+"""Sine of the angle to the opposite direction below which any way to turn will do."""
 
 
 def _placed_fields(k: int) -> tuple[Field, ...]:
@@ -146,14 +165,15 @@ def of_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskStages:
         axis: Any,
     ) -> Rows:
         a = frame.pose.rotate(axis)
-        length = sqrt(maximum(dot(three(target), three(target)), TINY))
-        to = base.pose.rotate(scale(1.0 / length, three(target)))
+        greatest = largest(target)
+        part = scale(1.0 / greatest, three(target))  # NaN where there is no direction
+        length = norm(part)
+        to = base.pose.rotate(scale(1.0 / length, part))
+        length = greatest * length
         turns = scale(1.0 / length, _across(base.pose.rotate(rate), to))
-        moves = [
-            subtract(cross(v, a), cross(w, to))
-            for v, w in zip(frame.angular, base.angular, strict=True)
-        ]
-        return Rows(by_rows(moves), list(add(scale(gain, subtract(to, a)), turns)))
+        moves = [cross(w, a) for w in _relative(frame.angular, base.angular)]
+        wanted = add(scale(gain, _turn(a, to)), _carried(turns, to, a))
+        return Rows(by_rows(moves), list(wanted))
 
     return _of_direction(task, k, twists, rows)
 
@@ -172,14 +192,16 @@ def of_view(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
         a, at = frame.pose.rotate(axis), frame.pose.position
         to = base.pose @ three(target)
         ray = subtract(to, at)
-        length = sqrt(maximum(dot(ray, ray), TINY))
+        length = sqrt(maximum(dot(ray, ray), NEAREST * NEAREST))
         d = scale(1.0 / length, ray)
         moves: list[Vector3] = []
         slides = _relative(base.linear(to), frame.linear(at))
         for w, v in zip(frame.angular, slides, strict=True):
-            moves.append(subtract(cross(w, a), scale(1.0 / length, _across(v, d))))
+            turn = _carried(scale(1.0 / length, _across(v, d)), d, a)
+            moves.append(subtract(cross(w, a), turn))
         turns = scale(1.0 / length, _across(base.pose.rotate(rate), d))
-        return Rows(by_rows(moves), list(add(scale(gain, subtract(d, a)), turns)))
+        wanted = add(scale(gain, _turn(a, d)), _carried(turns, d, a))
+        return Rows(by_rows(moves), list(wanted))
 
     return _of_direction(task, k, twists, rows)
 
@@ -289,3 +311,28 @@ def _add(
 def _across(v: Vector3, d: Vector3) -> Vector3:
     """Return the part of v that is perpendicular to the unit vector d."""
     return subtract(v, scale(dot(v, d), d))
+
+
+def _turn(a: Vector3, to: Vector3) -> Vector3:
+    """Return how a unit vector is to turn toward another one, as long as the angle.
+
+    It is perpendicular to a, which a rotation of a frame cannot change in length.
+    """
+    across = _across(to, a)
+    sine, cosine = sqrt(maximum(dot(across, across), TINY)), dot(to, a)
+    is_opposite = select(cosine < 0.0, select(sine < OPPOSITE, 1.0, 0.0), 0.0) > 0.0
+    is_along = absolute(a[0]) > 0.7
+    other = cross(a, (select(is_along, 0.0, 1.0), select(is_along, 1.0, 0.0), 0.0))
+    some = scale(math.pi / sqrt(dot(other, other)), other)
+    way = scale(atan2(sine, cosine) / sine, across)
+    x, y, z = (select(is_opposite, u, v) for u, v in zip(some, way, strict=True))
+    return x, y, z
+
+
+def _carried(rate: Vector3, start: Vector3, end: Vector3) -> Vector3:
+    """Return how a unit vector turns, carried along the arc to another direction.
+
+    It then changes the angle between the two as it did at the start.
+    """
+    part = dot(rate, end) / maximum(1.0 + dot(start, end), OPPOSITE * OPPOSITE)
+    return subtract(rate, scale(part, add(start, end)))

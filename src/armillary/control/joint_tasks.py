@@ -89,19 +89,22 @@ def of_coupling(task: tasks.Coupling, k: int, twists: MovingTwists) -> TaskStage
 def of_function(task: tasks.Function, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task of a function, the k-th."""
     n = twists.moving.joints
-    size: list[int] = []
+    if not callable(task.function):
+        given = printable(repr(task.function))
+        raise ModelError(f"tasks.Function needs a function of q, not {given}.")
 
     def values(q: Any) -> list[Any]:
         found = task.function(q)
-        return [found] if np.ndim(found) == 0 else list(found)
+        listed = [found] if np.ndim(found) == 0 else list(found)
+        if not listed or any(np.ndim(value) for value in listed):
+            raise ModelError(
+                "The function of tasks.Function must return a number or a list of "
+                f"numbers, at least one; it returned an array of shape "
+                f"{np.shape(found)}."
+            )
+        return listed
 
-    def measure(q: Any) -> Any:
-        found = values(q)
-        size.append(len(found))
-        return found
-
-    program(measure, "value", q=(n,))
-    (m,) = size
+    m = program(values, "value", q=(n,)).outputs[0].shape[0]
 
     def equations(q: Any, qd: Any, target: Any, rate: Any, gain: Any) -> Any:
         rows: list[list[Number]] = []

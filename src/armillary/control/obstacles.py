@@ -192,7 +192,7 @@ class Obstacles:
         count, batch = shape[-3], shape[:-2]
         if radii.shape != batch or velocities.shape not in {(3,), (*batch, 3)}:
             batch = _common(ends, radii, velocities)
-        if count and np.minimum.reduce(radii, axis=None) < 0.0:
+        if radii.size and np.minimum.reduce(radii, axis=None) < 0.0:
             raise ShapeError("The radius of an obstacle is below 0.")
         if count > SLOTS[-1]:
             raise ModelError(f"There are {count} obstacles; a step takes {SLOTS[-1]}.")

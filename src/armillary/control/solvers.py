@@ -8,10 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from armillary.control.active_set import BOUND, FREE, active_set_stages, packed
+from armillary.control.active_set import (
+    BOUND,
+    FREE,
+    active_set_stages,
+    first_of,
+    packed,
+)
 from armillary.control.task_parts import TaskStages
 from armillary.ik.scaled_rates import ScaledRates
-from armillary.kernel.pipeline import Stage, While, program
+from armillary.kernel.pipeline import Each, Stage, When, While, program
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import LDLFactor, inner, shifted
 from armillary.spatial.vector import Number
@@ -26,6 +32,9 @@ TINY: Final = 1e-300
 
 NEXT_TO: Final = 1e-12
 """By how much rates may differ from a bound by rounding, of that and of 1."""
+
+TOUCHING: Final = 1e-9
+"""Part of a row, times the greatest rate or 1, below which rates are at it."""
 
 FIRM: Final = 1e4
 """Weight of what tasks of lower numbers have reached, beside the greatest of others."""
@@ -178,7 +187,14 @@ def slowing(tasks: Sequence[TaskStages], c: int, rows: Table) -> Solver:
         return listed_rows, wanted, [1.0] * c, 1.0, null
 
     def held(
-        slots: Any, pressures: Any, held: Any, scales: Any, x: Any, low: Any, high: Any
+        slots: Any,
+        pressures: Any,
+        held: Any,
+        touched: Any,
+        scales: Any,
+        x: Any,
+        low: Any,
+        high: Any,
     ) -> Any:
         least: Number = 1.0
         for scale in scales:
@@ -192,17 +208,56 @@ def slowing(tasks: Sequence[TaskStages], c: int, rows: Table) -> Solver:
             at = select(side == 0.0, at, side)
             lower = select(at < 0.0, BOUND + 2 * k, FREE)
             numbers.append(select(at > 0.0, BOUND + 2 * k + 1, lower))
-        return [*slots, *numbers], [*pressures, *([0.0] * c)], scales[0]
+        numbers.insert(0, select(least < 1.0, touched, FREE))
+        return [*slots, *numbers], [*pressures, *([0.0] * (c + 1))], scales[0]
 
     rates = ScaledRates(sizes, c, rows, c + 3, null=True)
     found = dict.fromkeys(("slots", "pressures", "held"), (c,))
-    found |= {"scales": (len(sizes),), **dict.fromkeys(("x", "low", "high"), (c,))}
+    found |= {
+        "touched": (),
+        "scales": (len(sizes),),
+        **dict.fromkeys(("x", "low", "high"), (c,)),
+    }
     stages = (
         program(hierarchy, "task_rows wanted metric sharp null", **inputs),
         *rates.stages,
+        *_touched(c, rows),
         program(held, "holding holding_pressures tasks_scale", **found),
     )
-    return Solver(stages, "holding", "holding_pressures", 2 * c)
+    return Solver(stages, "holding", "holding_pressures", 2 * c + 1)
+
+
+def _touched(c: int, rows: Table) -> tuple[Stage, ...]:
+    """Return stages that find the row that x is nearest to, beside those in slots.
+
+    A row that depends on those of tasks holds x by their scale, and is in no slot.
+    """
+
+    def begin(x: Any) -> Any:
+        return FREE + 0.0 * x[0], TOUCHING
+
+    def touch(
+        row: Any, number: Any, x: Any, slots: Any, touched: Any, nearest: Any
+    ) -> Any:
+        greatest: Number = 1.0
+        for rate in x:
+            greatest = maximum(greatest, absolute(rate))
+        size = greatest * sum(map(absolute, row[:c]), TINY)
+        part = (inner(list(row[:c]), list(x)) - row[c]) / size
+        for slot in slots:
+            part = select(slot == number, 1.0, part)
+        is_nearer = part < nearest
+        return select(is_nearer, number, touched), select(is_nearer, part, nearest)
+
+    found = {"row": (c + 3,), "row_number": (), "x": (c,), "slots": (c,)}
+    found |= {"touched": (), "nearest_part": ()}
+    near = program(touch, "touched nearest_part", **found)
+    return (
+        program(begin, "touched nearest_part", x=(c,)),
+        Each(
+            rows.name, (program(first_of, "near", is_near=(1,)), When("near", (near,)))
+        ),
+    )
 
 
 def _least_squares(

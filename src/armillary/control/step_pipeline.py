@@ -25,6 +25,7 @@ from armillary.control.torque_limits import (
 from armillary.ik.reason import RateReason
 from armillary.kernel.pipeline import Each, Pipeline, Stage, When, program
 from armillary.kernel.tables import Field, Table, reals
+from armillary.kinematics.inputs import PASSIVE
 from armillary.kinematics.moving_twists import RATES, MovingTwists
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Number
@@ -100,6 +101,7 @@ def step_pipeline(
     solver = make(tasks, c, approach.rows)
     stages: tuple[Stage, ...] = (
         *(stage for each in tasks for stage in each.stages),
+        _asked_sum(twists, tasks),
         _bounds(twists),
         *approach.stages,
         *((*torque_stages(twists), *softened_rest(twists)) if has_torques else ()),
@@ -109,7 +111,6 @@ def step_pipeline(
         *stop_stages(twists, approach),
         *(torque_verdict(c) if has_torques else ()),
         _judged(tasks, c, solver),
-        _asked_sum(tasks, c),
         _answer(twists, solver, approach),
     )
     masses = (torque_port(twists),) if has_torques else ()
@@ -335,17 +336,22 @@ def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
     return program(equations, "reason", **inputs)
 
 
-def _asked_sum(tasks: Sequence[TaskStages], c: int) -> Stage:
+def _asked_sum(twists: MovingTwists, tasks: Sequence[TaskStages]) -> Stage:
     """Return the stage that sums what tasks ask for, which tells whether one is NaN.
 
-    Bounds of rates can hide it: where both are equal, any rate becomes that number.
+    Bounds of rates can hide it: where both are equal, any rate becomes that number. So
+    can distances hide passive joints of loops that cannot be closed.
     """
-    inputs = {
+    c = len(twists.joints)
+    inputs: dict[str, tuple[int, ...]] = {
         f"wanted_{each.number}" if each.weights else f"pull_{each.number}": (
             len(each.weights) or c,
         )
         for each in tasks
     }
+    passive = twists.moving.selection.passive
+    if passive:
+        inputs[PASSIVE] = (len(passive),)
 
     def equations(*values: Any) -> Any:
         return sum((number for value in values for number in value), 0.0)

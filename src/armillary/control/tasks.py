@@ -137,9 +137,9 @@ class Position(_Weighted):
 class AlignAxis(_Weighted):
     """The direction of an axis of a frame; its target is one, shape (..., 3).
 
-    Directions of any length above 0 will do. The opposite direction is left only by
-    what else moves the frame. The rate of its target is that of the direction, shape
-    (..., 3).
+    Directions of any length above 0 will do; one that is zero makes a row INVALID. From
+    the opposite direction the axis may turn to either side. The rate of its target is
+    that of the direction, shape (..., 3).
 
     Attributes:
         frame: The frame.
@@ -156,7 +156,8 @@ class AlignAxis(_Weighted):
 class LookAt(_Weighted):
     """An axis of a frame that points at a target, shape (..., 3) [m].
 
-    The rate of its target is the velocity of the point, shape (..., 3) [m/s].
+    A point within 1 mm of the origin of the frame counts as 1 mm away. The rate of its
+    target is the velocity of the point, shape (..., 3) [m/s].
 
     Attributes:
         frame: The frame, such as that of a camera.

@@ -31,8 +31,11 @@ __all__ = ["ScaledRates"]
 TURNS: Final = 100
 """Most corners of a way; most ways have fewer than 20."""
 
-BROKEN: Final = 1e-12
+BROKEN: Final = 1e-9
 """Of a row, times the greatest rate or 1: how much it may be missed by."""
+
+ROUNDING: Final = 1e-6
+"""Part of the way from rest to x that may be given up for such rows."""
 
 FEW: Final = 3
 """Rows for which there is code of its own; more of them hold x at once seldom."""
@@ -279,7 +282,8 @@ def _kept(given: Any) -> dict[str, Any]:
         minimum(maximum(r + given.part * z, a), b)
         for r, z, a, b in zip(given.rest, given.z, given.low, given.high, strict=True)
     ]
-    return {"x": x, "finished": select(given.part < 1.0, 0.0, given.finished)}
+    is_cut = given.part < 1.0 - ROUNDING
+    return {"x": x, "finished": select(is_cut, 0.0, given.finished)}
 
 
 def _progress(given: Any) -> Progress:
