@@ -183,3 +183,21 @@ def test_tasks_that_use_all_joints_name_what_blocks_them(
     assert R.SINGULAR not in motion.reason
     assert motion.reason[-1] == R.BLOCKED
     assert "one/quick, obstacle 0" in motion.active[-1]
+
+
+@pytest.mark.parametrize("conflict", ["bend", "slow"])
+def test_slow_obstacles_push_as_well(two_slides: arm.Cell, conflict: str) -> None:
+    control: Any = two_slides.controller(
+        tasks.Coupling({"slow": 1.0}),
+        avoid=two_slides.collision(margin=MARGIN),
+        acceleration=5.0,
+        rate=100.0,
+        conflict=conflict,
+    )
+    at = [0.2 + MARGIN + 1e-4, 0.0, 0.0]
+    ball = arm.Obstacles.spheres([at], 0.1, velocities=[-1e-3, 0.0, 0.0])  # [m/s]
+    motion = control.simulate([0.0, 0.0], 1.0, 50, obstacles=ball)
+    is_near = motion.distance < MARGIN - 1e-6
+    assert is_near.sum() > 30 if conflict == "slow" else not is_near.any()
+    assert (motion.reason[is_near] == R.PUSHED).all()
+    assert (motion.reason[:3] != R.PUSHED).all()

@@ -248,8 +248,11 @@ def _safe_row(
     slower = select(fails, 1.0, select(least > 0.0, 0.0, 1.0))
     part = select(most > least, part, slower)
     scale = select(is_broken, minimum(scale, part), scale)
-    # Where nothing else moves, the way of braking is looked at, which is exact.
-    is_pushed = select(fails, select(is_broken, 0.0 - still, 0.0), 0.0)
+    # Where nothing else moves, the way of braking is looked at, which is exact; what
+    # comes by itself needs no slack.
+    comes = minimum(0.0 - still, least) * brake_reach > room + BROKEN * brake_reach
+    is_pushed = select(comes, 0.0 - still, select(fails, 0.0 - still, 0.0))
+    is_pushed = select(is_broken, is_pushed, 0.0)
     stands = select(is_pushed > 0.0, 0.0, stands)
     return scale, stands, maximum(has_near, 1.0)
 
