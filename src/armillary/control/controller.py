@@ -23,7 +23,7 @@ from armillary.control.solvers import firm_weights, priority_levels
 from armillary.control.step import Step, StepLayout
 from armillary.control.step_kernel import StepKernels
 from armillary.control.task_parts import TaskStages
-from armillary.control.task_stages import task_records, task_stages
+from armillary.control.task_stages import task_settings, task_stages
 from armillary.control.tasks import Posture, Task
 from armillary.control.torque_limits import TorqueLimits
 from armillary.errors import ModelError, ShapeError, printable
@@ -378,7 +378,7 @@ class Controller:
             found["firm_weights"] = [firm_weights(weights, levels)]
         rate = 1.0 / own.dt
         for each in self.stages:
-            found |= task_records(each, self.twists, self.state, rate)
+            found |= task_settings(each, self.state, rate)
         return found
 
 
