@@ -26,7 +26,7 @@ from armillary.control.task_parts import TaskStages
 from armillary.control.task_stages import task_settings, task_stages
 from armillary.control.tasks import Posture, Task
 from armillary.control.torque_limits import TorqueLimits
-from armillary.errors import ModelError, ShapeError, printable
+from armillary.errors import ModelError, ShapeError, quote
 from armillary.ik.avoidance import check_of_same
 from armillary.kernel import Kernel
 from armillary.kinematics.bound_state import bound_state, home
@@ -126,7 +126,7 @@ def _check_avoid(cell: Workcell, state: State, avoid: Any) -> None:
     if not isinstance(avoid, CollisionCheck):
         raise ModelError(
             "A controller needs distances and their directions, which only a check "
-            f"from cell.collision(...) has; not {printable(repr(avoid))}."
+            f"from cell.collision(...) has; not {quote(avoid)}."
         )
     if avoid.is_exact:
         raise ModelError(
@@ -320,7 +320,7 @@ class Controller:
         if not isinstance(obstacles, Obstacles):
             raise ModelError(
                 "obstacles= takes Obstacles, such as Obstacles.spheres(centres, radii),"
-                f" not {printable(repr(obstacles))}."
+                f" not {quote(obstacles)}."
             )
         return obstacles.in_slots
 

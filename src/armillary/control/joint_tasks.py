@@ -11,7 +11,7 @@ import numpy as np
 
 from armillary.control import tasks
 from armillary.control.task_parts import TaskStages, joint_indices
-from armillary.errors import ModelError, printable, quote
+from armillary.errors import ModelError, quote
 from armillary.ik.objective import gradient
 from armillary.kernel.pipeline import program
 from armillary.kernel.tables import reals
@@ -53,15 +53,14 @@ def of_coupling(task: tasks.Coupling, k: int, twists: MovingTwists) -> TaskStage
     if not (isinstance(given, Mapping) and given):
         raise ModelError(
             "A coupling needs the factor of one joint at least, such as "
-            f"{{'joint1': 2.0}}; not {printable(repr(task.factors))}."
+            f"{{'joint1': 2.0}}; not {quote(task.factors)}."
         )
     n = twists.moving.joints
     sums = np.zeros(n)
     for name, factor in task.factors.items():
         if not (isinstance(factor, Real) and abs(factor) <= sys.float_info.max):
             raise ModelError(
-                f"The factor of {quote(name)} is a finite number, not "
-                f"{printable(repr(factor))}."
+                f"The factor of {quote(name)} is a finite number, not {quote(factor)}."
             )
         sums[joint_indices(twists, (name,))] = factor
 
