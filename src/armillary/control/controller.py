@@ -1,7 +1,7 @@
-"""Controllers: from where a cell is and what it is to do, to rates for the next step.
+"""Controllers: from joint positions, rates and targets to the rates of the next step.
 
-A step is one kernel: poses and twists of links, what tasks ask for, bounds of rates,
-the distances of pairs, the best rates within all that, and how much of them is safe.
+A step is one kernel: poses and twists of links, rows of tasks, bounds of rates, the
+distances of pairs, the optimal rates within these, and how much of them is safe.
 """
 
 from __future__ import annotations
@@ -141,12 +141,18 @@ class Controller:
     Threads may share it.
 
     Attributes:
-        cell: What moves.
-        state: Whose attachments, moved bases and branch of closed loops count.
-        tasks: What the motion is to achieve.
+        cell: The cell that moves.
+        state: The state with the attachments, moved bases and branch of closed loops.
+        tasks: The goals of the motion.
         joints: Names of the joints that it moves.
-        avoid: The pairs that it keeps apart, if any.
-        conflict: What happens where constraints do not allow what tasks ask for.
+        avoid: The check whose pairs it keeps apart, or None.
+        conflict: What happens where constraints do not allow the rates that tasks
+            request, `bend` or `slow`.
+        numbers: Limits of all joints, and gains.
+        twists: Twists of the moving links.
+        stages: The stages of each task.
+        is_single: Whether it was made with one task that is not in a list.
+        torques: Limits of torques, or None.
     """
 
     cell: Workcell
@@ -290,12 +296,12 @@ class Controller:
 
     @cached_property
     def _at_rest(self) -> list[Any]:
-        """Return the rates of targets that rest."""
+        """Return the rates of targets at rest."""
         return [np.zeros(each.rate) for each in self.stages]
 
     @cached_property
     def _still(self) -> Array:
-        """Return the rates of joints that rest."""
+        """Return the rates of joints at rest."""
         return np.zeros(len(self.cell.joint_names))
 
     def _default(self, task: Task) -> Array:

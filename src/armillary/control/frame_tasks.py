@@ -1,4 +1,4 @@
-"""What tasks of frames ask of rates: their rows, from poses and twists of links."""
+"""The rows of tasks of frames, from poses and twists of links."""
 
 from __future__ import annotations
 
@@ -82,7 +82,10 @@ def of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
     position = chosen_axes(task.position, "position")
     rotation = chosen_axes(task.rotation, "rotation")
     if not any(position + rotation):
-        raise ModelError("A task must ask for a direction or a rotation.")
+        raise ModelError(
+            "A Frame task requests no coordinate: position= and rotation= are both "
+            "empty. Name axes, such as position='xyz'."
+        )
     axes = task.relative_to if task.axes is None else task.axes
     if not (isinstance(axes, str) and axes in {task.frame, task.relative_to}):
         raise ModelError(
@@ -125,7 +128,10 @@ def of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStage
     """Return the stages of a task of a position, the k-th."""
     chosen = chosen_axes(task.axes, "axes")
     if not any(chosen):
-        raise ModelError("A task of a position must ask for a coordinate.")
+        raise ModelError(
+            "A Position task requests no coordinate: axes= is empty. Name some, such "
+            "as axes='z'."
+        )
 
     def rows(
         frame: PlacedFrame,

@@ -1,4 +1,4 @@
-"""What tasks of joint positions ask of rates."""
+"""The rows of tasks of joint positions."""
 
 from __future__ import annotations
 

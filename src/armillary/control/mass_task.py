@@ -1,4 +1,4 @@
-"""What a task of the centre of mass asks of rates."""
+"""The rows of a task of the centre of mass."""
 
 from __future__ import annotations
 
@@ -74,7 +74,10 @@ def of_centre_of_mass(
     """Return the stages of a task of the centre of mass, the k-th."""
     chosen = chosen_axes(task.axes, "axes")
     if not any(chosen):
-        raise ModelError("A task of the centre of mass must ask for a coordinate.")
+        raise ModelError(
+            "A CentreOfMass task requests no coordinate: axes= is empty. Name some, "
+            "such as axes='xy'."
+        )
     C = twists.columns
 
     def begin(gain: Any) -> Any:

@@ -55,7 +55,7 @@ class ControlledMotion:
 
     @property
     def reason(self) -> npt.NDArray[np.int8]:
-        """Return how each step ended, numbers of `RateReason`, shape (..., K)."""
+        """Return the reason of each step, a number of `RateReason`, shape (..., K)."""
         return self.steps.reason
 
     @property
@@ -70,14 +70,14 @@ class ControlledMotion:
 
     @property
     def active(self) -> npt.NDArray[Any]:
-        """Return what held the rates of each step, tuples of texts, shape (..., K).
+        """Return the active constraints of each step, tuples of texts, shape (..., K).
 
-        They are made when asked for, which takes a while for many steps.
+        They are made at each access, which is slow for many steps.
         """
         return self.steps.active
 
     def summary(self) -> dict[str, int]:
-        """Return how many steps ended how, most frequent first."""
+        """Return the number of steps of each reason, most frequent first."""
         return self.steps.summary()
 
     def row(self, *row: int) -> ControlledMotion:

@@ -36,7 +36,8 @@ class StepKernels:
         approach: The pairs that are kept apart.
         settings: The records of the table of settings.
         state: Whose attachments and moved bases count.
-        conflict: What happens where constraints do not allow what tasks ask for.
+        conflict: What happens where constraints do not allow the rates that tasks
+            request.
         torques: The limits of torques, if they count.
     """
 

@@ -1,4 +1,4 @@
-"""What the stages of tasks are made of."""
+"""The stages of a task, and the frames and rows that they are made of."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def no_records(state: State) -> dict[str, Any]:
 
 
 class Rows(NamedTuple):
-    """What a task asks for.
+    """The rates that a task requests: J x = wanted.
 
     Attributes:
         rows: J, a row for each number.
-        wanted: What J x is to be.
+        wanted: The requested values of J x.
     """
 
     rows: list[list[Number]]
@@ -124,7 +124,7 @@ def by_rows(columns: Sequence[Vector3]) -> list[list[Number]]:
 
 
 def without_others(found: Rows, twists: MovingTwists) -> Any:
-    """Return rows without what other joints do, which is taken from what is wanted."""
+    """Return rows of the moved joints; the effect of the others is subtracted."""
     c = len(twists.joints)
     wanted = [
         w - row[c] if len(row) > c else w

@@ -1,4 +1,4 @@
-"""What tasks ask of rates, as stages: rows J and wanted J x, from poses and twists.
+"""The stages of tasks: rows J and requested rates J x, from poses and twists.
 
 A new kind of task is a class in `tasks`, and a function in a module beside this one
 that returns its `TaskStages`; `_MAKERS` names both.
@@ -27,11 +27,11 @@ __all__ = ["task_settings", "task_stages"]
 
 
 def task_stages(task: tasks.Task, number: int, twists: MovingTwists) -> TaskStages:
-    """Return the stages of a task.
+    """Return the stages of a task, the k-th with k = `number`.
 
     Raises:
         UnknownName: It names a frame or joint that does not exist.
-        ModelError: It asks for nothing, or is not a task.
+        ModelError: It requests nothing, or is not a task.
         TraceError: Its function is not a formula.
     """
     for kind, make in _MAKERS.items():

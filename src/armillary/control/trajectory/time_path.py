@@ -1,4 +1,4 @@
-"""The question how fast a path of joint positions can be followed within limits."""
+"""The fastest motion along a path of joint positions within limits."""
 
 from __future__ import annotations
 
@@ -199,7 +199,9 @@ def time_path(  # noqa: PLR0913
     chosen = selection_of(cell, joints).inputs
     n = len(chosen)
     if not n:
-        raise ModelError("There are no joints here that could move.")
+        raise ModelError(
+            "There is no joint to move: joints= names none, or the cell has none."
+        )
     positions = numbers_of("path", path)
     shape = positions.shape
     if positions.ndim < 2 or shape[-1] != n or shape[-2] < 2:
