@@ -18,6 +18,7 @@ from armillary.cli.input import add_file, open_cell
 from armillary.cli.motion import add_q_file, joint_rows
 from armillary.cli.options import (
     add_json,
+    add_margin,
     add_out,
     add_state,
     chosen_state,
@@ -57,13 +58,7 @@ def add(verbs: Any) -> None:
     add_file(parser)
     positions = add_state(parser)
     add_q_file(positions)
-    parser.add_argument(
-        "--margin",
-        metavar="M",
-        type=float,
-        default=0.0,
-        help="links nearer than this count as touching [m]; else 0",
-    )
+    add_margin(parser)
     parser.add_argument(
         "--nearest",
         metavar="N",

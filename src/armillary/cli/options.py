@@ -38,6 +38,11 @@ def add_frame_pair(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--frame", metavar="F", required=True, help="a frame of the cell"
     )
+    add_relative_to(parser)
+
+
+def add_relative_to(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--relative-to`."""
     parser.add_argument(
         "--relative-to", metavar="G", default=WORLD, help="in which frame; else world"
     )
@@ -140,6 +145,17 @@ def _in_file(cell: Cell, path: str) -> State:
         return cell.bind(State.from_json(data))
     except ArmillaryError as error:
         raise FormatError(f"{printable(path)}: {error}") from error
+
+
+def add_margin(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--margin` of collision checks."""
+    parser.add_argument(
+        "--margin",
+        metavar="M",
+        type=float,
+        default=0.0,
+        help="links nearer than this count as touching [m]; else 0",
+    )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -20,6 +20,8 @@ from armillary.cli.options import (
     add_axes,
     add_frame,
     add_json,
+    add_margin,
+    add_relative_to,
     add_state,
     chosen_axes,
     chosen_frame,
@@ -97,9 +99,7 @@ def add(verbs: Any) -> None:
     )
     add_samples(parser)
     add_frame(parser)
-    parser.add_argument(
-        "--relative-to", metavar="G", default=WORLD, help="in which frame; else world"
-    )
+    add_relative_to(parser)
     add_axes(parser)
     parser.add_argument(
         "--avoid",
@@ -107,13 +107,7 @@ def add(verbs: Any) -> None:
         type=float,
         help="only answers of ik where links are farther apart than this [m]",
     )
-    parser.add_argument(
-        "--margin",
-        metavar="M",
-        type=float,
-        default=0.0,
-        help="links nearer than this count as touching [m]; else 0",
-    )
+    add_margin(parser)
     parser.add_argument(
         "--dtype",
         choices=["float64", "float32"],
