@@ -64,6 +64,9 @@ TASKS: list[tuple[Any, str]] = [
     (lambda: tasks.Coupling("one"), "A coupling needs the factor of one joint"),  # type: ignore[arg-type]
     (lambda: tasks.Coupling({"one": "x"}), "factor of 'one' is a finite number"),  # type: ignore[dict-item]
     (lambda: tasks.Posture(()), "A posture needs one joint at least"),
+    (lambda: tasks.Frame("two", position="", rotation=""), "position= and rotation="),
+    (lambda: tasks.Position("two", axes=""), "A Position task .* axes= is empty"),
+    (lambda: tasks.CentreOfMass(axes=""), "A CentreOfMass task .* axes= is empty"),
 ]
 
 

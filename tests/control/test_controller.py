@@ -19,11 +19,6 @@ RAIL = np.array([0.0, 0.0, -1.2, 1.5, -1.0, -1.4, 0.3])
 MARGIN = 0.02
 
 
-@pytest.fixture(scope="module")
-def rail() -> arm.Cell:
-    return arm.example("ur10_on_rail")
-
-
 def run(
     control: Any, q: Any, target: Any, steps: int, obstacles: Any = None
 ) -> Iterator[Any]:

@@ -17,11 +17,6 @@ Array = npt.NDArray[np.float64]
 HOME = np.array([0.1, 0.2, -1.2, 1.5, -1.0, -1.4, 0.3])
 
 
-@pytest.fixture(scope="module")
-def rail() -> arm.Cell:
-    return arm.example("ur10_on_rail")
-
-
 def sums(q: Any) -> list[Any]:
     return [q[1] + q[2], q[3] - 2.0 * q[5], q[0]]
 

@@ -18,11 +18,6 @@ HOME = np.array([0.1, 0.2, -1.2, 1.5, -1.0, -1.4, 0.3])
 RATE = 500.0
 
 
-@pytest.fixture(scope="module")
-def rail() -> arm.Cell:
-    return arm.example("ur10_on_rail")
-
-
 def turned(X: Array, twist: Array, time: float) -> Array:
     """Return a pose after a time: moved along its base's axes, and turned in them."""
     v, w = twist[:3], twist[3:]

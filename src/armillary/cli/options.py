@@ -94,17 +94,6 @@ def chosen_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def add_margin(parser: argparse.ArgumentParser) -> None:
-    """Add the option `--margin`, a distance [m]."""
-    parser.add_argument(
-        "--margin",
-        metavar="M",
-        type=float,
-        default=0.0,
-        help="links nearer than this count as touching [m]; else 0",
-    )
-
-
 def add_state(parser: argparse.ArgumentParser) -> Any:
     """Add the options that give a state; return the group of those that give q."""
     parser.add_argument(
@@ -156,6 +145,17 @@ def _in_file(cell: Cell, path: str) -> State:
         return cell.bind(State.from_json(data))
     except ArmillaryError as error:
         raise FormatError(f"{printable(path)}: {error}") from error
+
+
+def add_margin(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--margin` of collision checks."""
+    parser.add_argument(
+        "--margin",
+        metavar="M",
+        type=float,
+        default=0.0,
+        help="links nearer than this count as touching [m]; else 0",
+    )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -33,6 +33,7 @@ from armillary.cli.sweep_samples import (
     add_samples,
     chosen_samples,
     limits_of,
+    option_of,
     ranges_of_text,
 )
 from armillary.errors import ShapeError, printable, unknown
@@ -206,8 +207,8 @@ def _check(options: argparse.Namespace) -> None:
         )
     for name, (questions, default) in OF.items():
         if getattr(options, name) != default and not set(questions) & set(asked):
-            option = name.replace("_", "-")
-            raise ShapeError(f"--{option} is of --ask {' or '.join(questions)}.")
+            asks = " or ".join(questions)
+            raise ShapeError(f"{option_of(name)} is of --ask {asks}.")
     if options.voxels is None and options.box is not None:
         raise ShapeError("--box is what --voxels fill: add --voxels SIZE.")
     if options.voxels is not None and not 0.0 < options.voxels < np.inf:

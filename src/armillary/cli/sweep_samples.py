@@ -17,7 +17,13 @@ from armillary.errors import ShapeError, quote
 from armillary.kinematics.state import State
 from armillary.sweeps.samples import Grid, Samples, Uniform, as_samples, grid
 
-__all__ = ["add_samples", "chosen_samples", "limits_of", "ranges_of_text"]
+__all__ = [
+    "add_samples",
+    "chosen_samples",
+    "limits_of",
+    "option_of",
+    "ranges_of_text",
+]
 
 Array = npt.NDArray[np.float64]
 Limits = tuple[Array, Array]
@@ -133,7 +139,7 @@ def _check(options: argparse.Namespace, is_ik: bool) -> None:
     source = next(each for each in WITH if getattr(options, each) is not None)
     if is_ik and source not in {"grid", "targets"}:
         raise ShapeError(
-            f"ik takes poses, and {_option(source)} joint positions: use --grid with "
+            f"ik takes poses, and {option_of(source)} joint positions: use --grid with "
             "--rpy, or --targets."
         )
     if not is_ik and source == "targets":
@@ -143,10 +149,13 @@ def _check(options: argparse.Namespace, is_ik: bool) -> None:
     allowed = (*WITH[source], *(["degrees"] if options.q is not None else []))
     for each in sorted({name for names in WITH.values() for name in names}):
         if getattr(options, each) and each not in allowed:
-            raise ShapeError(f"{_option(each)} has no meaning with {_option(source)}.")
+            raise ShapeError(
+                f"{option_of(each)} has no meaning with {option_of(source)}."
+            )
 
 
-def _option(name: str) -> str:
+def option_of(name: str) -> str:
+    """Return an option as it is written, from its name in the parsed options."""
     return f"--{name.replace('_', '-')}"
 
 

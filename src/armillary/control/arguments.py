@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, ShapeError, printable
+from armillary.errors import ModelError, ShapeError, quote
 
 __all__ = ["fitting", "numbers_of", "positive_number"]
 
@@ -52,7 +52,7 @@ def positive_number(
     if 0.0 < number <= most:
         return number
     kind = "number" if most == math.inf else "finite number"
-    raise ModelError(f"{what} is a {kind} above 0, not {printable(repr(value))}.")
+    raise ModelError(f"{what} is a {kind} above 0, not {quote(value)}.")
 
 
 def fitting(name: str, value: Any, shape: tuple[int, ...]) -> Array:

@@ -1,7 +1,7 @@
-"""Controllers: from where a cell is and what it is to do, to rates for the next step.
+"""Controllers: from joint positions, rates and targets to the rates of the next step.
 
-A step is one kernel: poses and twists of links, what tasks ask for, bounds of rates,
-the distances of pairs, the best rates within all that, and how much of them is safe.
+A step is one kernel: poses and twists of links, rows of tasks, bounds of rates, the
+distances of pairs, the optimal rates within these, and how much of them is safe.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from armillary.control.solvers import firm_weights, priority_levels
 from armillary.control.step import Step, StepLayout
 from armillary.control.step_kernel import StepKernels
 from armillary.control.task_parts import TaskStages
-from armillary.control.task_stages import task_records, task_stages
+from armillary.control.task_stages import task_settings, task_stages
 from armillary.control.tasks import Posture, Task
 from armillary.control.torque_limits import TorqueLimits
-from armillary.errors import ModelError, ShapeError, printable
+from armillary.errors import ModelError, ShapeError, quote
 from armillary.ik.avoidance import check_of_same
 from armillary.kernel import Kernel
 from armillary.kinematics.bound_state import bound_state, home
@@ -126,7 +126,7 @@ def _check_avoid(cell: Workcell, state: State, avoid: Any) -> None:
     if not isinstance(avoid, CollisionCheck):
         raise ModelError(
             "A controller needs distances and their directions, which only a check "
-            f"from cell.collision(...) has; not {printable(repr(avoid))}."
+            f"from cell.collision(...) has; not {quote(avoid)}."
         )
     if avoid.is_exact:
         raise ModelError(
@@ -141,12 +141,18 @@ class Controller:
     Threads may share it.
 
     Attributes:
-        cell: What moves.
-        state: Whose attachments, moved bases and branch of closed loops count.
-        tasks: What the motion is to achieve.
+        cell: The cell that moves.
+        state: The state with the attachments, moved bases and branch of closed loops.
+        tasks: The goals of the motion.
         joints: Names of the joints that it moves.
-        avoid: The pairs that it keeps apart, if any.
-        conflict: What happens where constraints do not allow what tasks ask for.
+        avoid: The check whose pairs it keeps apart, or None.
+        conflict: What happens where constraints do not allow the rates that tasks
+            request, `bend` or `slow`.
+        numbers: Limits of all joints, and gains.
+        twists: Twists of the moving links.
+        stages: The stages of each task.
+        is_single: Whether it was made with one task that is not in a list.
+        torques: Limits of torques, or None.
     """
 
     cell: Workcell
@@ -290,12 +296,12 @@ class Controller:
 
     @cached_property
     def _at_rest(self) -> list[Any]:
-        """Return the rates of targets that rest."""
+        """Return the rates of targets at rest."""
         return [np.zeros(each.rate) for each in self.stages]
 
     @cached_property
     def _still(self) -> Array:
-        """Return the rates of joints that rest."""
+        """Return the rates of joints at rest."""
         return np.zeros(len(self.cell.joint_names))
 
     def _default(self, task: Task) -> Array:
@@ -320,7 +326,7 @@ class Controller:
         if not isinstance(obstacles, Obstacles):
             raise ModelError(
                 "obstacles= takes Obstacles, such as Obstacles.spheres(centres, radii),"
-                f" not {printable(repr(obstacles))}."
+                f" not {quote(obstacles)}."
             )
         return obstacles.in_slots
 
@@ -378,7 +384,7 @@ class Controller:
             found["firm_weights"] = [firm_weights(weights, levels)]
         rate = 1.0 / own.dt
         for each in self.stages:
-            found |= task_records(each, self.twists, self.state, rate)
+            found |= task_settings(each, self.state, rate)
         return found
 
 

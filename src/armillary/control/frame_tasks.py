@@ -1,4 +1,4 @@
-"""What tasks of frames ask of rates: their rows, from poses and twists of links."""
+"""The rows of tasks of frames, from poses and twists of links."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import numpy as np
 from armillary.control import tasks
 from armillary.control.arguments import numbers_of
 from armillary.control.task_parts import (
+    POSE,
+    VECTOR,
     PlacedFrame,
+    Records,
     Rows,
     TaskStages,
     by_rows,
@@ -22,6 +25,7 @@ from armillary.kernel.pipeline import program
 from armillary.kernel.tables import Field, index, reals
 from armillary.kinematics.moving_links import POSES
 from armillary.kinematics.moving_twists import TWISTS, MovingTwists
+from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import chosen_axes
 from armillary.spatial.ldl import inner
 from armillary.spatial.pose import Pose
@@ -50,10 +54,8 @@ from armillary.trace.functions import (
     sqrt,
 )
 
-__all__ = ["of_axis", "of_frame", "of_position", "of_view"]
+__all__ = ["of_align_axis", "of_frame", "of_look_at", "of_position"]
 
-POSE: Final = (3, 4)
-VECTOR: Final = (3,)
 TINY: Final = 1e-300
 
 NEAREST: Final = 1e-3
@@ -78,6 +80,18 @@ def _placed_fields(k: int) -> tuple[Field, ...]:
     )
 
 
+def _placed(task: Any, k: int, twists: MovingTwists, state: State) -> Records:
+    """Return the values of `_placed_fields` in a state."""
+    found: dict[str, Any] = {}
+    for name, frame in (("", task.frame), ("base_", task.relative_to)):
+        at = twists.moving.cell.frame(frame)
+        row, pose = twists.moving.fixed_to(state.tree, at.link)
+        found[f"{name}pose_{k}"] = row
+        found[f"{name}twists_{k}"] = row
+        found[f"{name}offset_{k}"] = (pose @ at.pose).matrix()[:3]
+    return found
+
+
 def _relative(a: Sequence[Vector3], b: Sequence[Vector3]) -> list[Vector3]:
     return [subtract(x, y) for x, y in zip(a, b, strict=True)]
 
@@ -87,7 +101,10 @@ def of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
     position = chosen_axes(task.position, "position")
     rotation = chosen_axes(task.rotation, "rotation")
     if not any(position + rotation):
-        raise ModelError("A task must ask for a direction or a rotation.")
+        raise ModelError(
+            "A Frame task requests no coordinate: position= and rotation= are both "
+            "empty. Name axes, such as position='xyz'."
+        )
     axes = task.relative_to if task.axes is None else task.axes
     if not (isinstance(axes, str) and axes in {task.frame, task.relative_to}):
         raise ModelError(
@@ -119,7 +136,7 @@ def of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
             _add(found, moves, pull, R, rotation)
         return found
 
-    given = {f"most_{k}": (2,)}
+    given = {f"most_{k}": (task.speed, task.turn_speed)}
     weights = (task.weight,) * sum(position)
     weights += (task.weight * task.rotation_weight,) * sum(rotation)
     shapes = (4, 4), (6,)
@@ -130,7 +147,10 @@ def of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStage
     """Return the stages of a task of a position, the k-th."""
     chosen = chosen_axes(task.axes, "axes")
     if not any(chosen):
-        raise ModelError("A task of a position must ask for a coordinate.")
+        raise ModelError(
+            "A Position task requests no coordinate: axes= is empty. Name some, such "
+            "as axes='z'."
+        )
 
     def rows(
         frame: PlacedFrame,
@@ -147,13 +167,13 @@ def of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStage
         _add(found, moves, pull, base.pose.rotation, chosen)
         return found
 
-    given = {f"most_{k}": (2,)}
+    given = {f"most_{k}": (task.speed, 0.0)}
     weights = (task.weight,) * sum(chosen)
     shapes = VECTOR, VECTOR
     return _stages_of_frames(task, k, twists, rows, shapes, given, weights)
 
 
-def of_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskStages:
+def of_align_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task of a direction, the k-th."""
 
     def rows(
@@ -178,7 +198,7 @@ def of_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskStages:
     return _of_direction(task, k, twists, rows)
 
 
-def of_view(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
+def of_look_at(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task to look at a point, the k-th."""
 
     def rows(
@@ -213,7 +233,7 @@ def _of_direction(task: Any, k: int, twists: MovingTwists, rows: Any) -> TaskSta
             f"axis= is three finite numbers that are not all 0, not {task.axis!r}."
         )
     weights = (task.weight,) * 3
-    given = {f"axis_{k}": VECTOR}
+    given = {f"axis_{k}": axis / np.linalg.norm(axis)}
     shapes = VECTOR, VECTOR
     return _stages_of_frames(task, k, twists, rows, shapes, given, weights)
 
@@ -224,7 +244,7 @@ def _stages_of_frames(
     twists: MovingTwists,
     rows: Any,
     shapes: tuple[tuple[int, ...], tuple[int, ...]],
-    given: Mapping[str, tuple[int, ...]],
+    given: Mapping[str, Any],
     weights: tuple[float, ...],
 ) -> TaskStages:
     """Return the stages of a task of a frame.
@@ -236,7 +256,7 @@ def _stages_of_frames(
         rows: Takes the frame, what it is relative to, the target, its rate, the gain,
             and `given`.
         shapes: Those of the target and of its rate.
-        given: What else it reads of the settings.
+        given: Further settings that it reads, with their values.
         weights: Of its rows.
     """
     target, rate = shapes
@@ -244,6 +264,7 @@ def _stages_of_frames(
     for name in (task.frame, task.relative_to):
         cell.frame(name)
     V = (6, twists.columns)
+    more = {name: np.shape(value) for name, value in given.items()}
     inputs: dict[str, tuple[int, ...]] = {}
     for name in ("", "base_"):
         inputs |= {
@@ -252,7 +273,7 @@ def _stages_of_frames(
             f"{name}offset_{k}": POSE,
         }
     inputs |= {f"target_{k}": target, f"target_rate_{k}": rate}
-    inputs |= {f"gain_{k}": (), **given}
+    inputs |= {f"gain_{k}": (), **more}
 
     def equations(*values: Any) -> Any:
         frame, base = PlacedFrame.of(*values[:3]), PlacedFrame.of(*values[3:6])
@@ -260,7 +281,7 @@ def _stages_of_frames(
 
     made = program(equations, f"rows_{k} wanted_{k}", **inputs)
     fields = (*_placed_fields(k), reals(f"gain_{k}"))
-    fields += tuple(reals(name, shape) for name, shape in given.items())
+    fields += tuple(reals(name, shape) for name, shape in more.items())
     return TaskStages(
         task=task,
         number=k,
@@ -269,6 +290,7 @@ def _stages_of_frames(
         fields=fields,
         stages=(made,),
         weights=weights,
+        settings=lambda state: {**_placed(task, k, twists, state), **given},
     )
 
 

@@ -1,4 +1,4 @@
-"""What tasks of joint positions ask of rates."""
+"""The rows of tasks of joint positions."""
 
 from __future__ import annotations
 
@@ -10,28 +10,25 @@ from typing import Any
 import numpy as np
 
 from armillary.control import tasks
-from armillary.control.task_parts import (
-    TaskStages,
-    joint_indices,
-)
-from armillary.errors import ModelError, printable, quote
+from armillary.control.task_parts import TaskStages, joint_indices
+from armillary.errors import ModelError, quote
 from armillary.ik.objective import gradient
 from armillary.kernel.pipeline import program
 from armillary.kernel.tables import reals
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner
-from armillary.spatial.vector import (
-    Number,
-)
+from armillary.spatial.vector import Number
 
 __all__ = ["of_coupling", "of_function", "of_posture"]
 
 
 def of_posture(task: tasks.Posture, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task of a posture, the k-th."""
-    if not joint_indices(twists, task.joints):
+    chosen = joint_indices(twists, task.joints)
+    if not chosen:
         raise ModelError("A posture needs one joint at least; joints= names none.")
     c, n = len(twists.joints), twists.moving.joints
+    counts = [task.weight * (j in chosen) for j in twists.joints]
 
     def equations(q: Any, target: Any, rate: Any, gain: Any, counts: Any) -> Any:
         pull = [gain * (target[j] - q[j]) + rate[j] for j in twists.joints]
@@ -46,6 +43,7 @@ def of_posture(task: tasks.Posture, k: int, twists: MovingTwists) -> TaskStages:
         rate=(n,),
         fields=(reals(f"gain_{k}"), reals(f"counts_{k}", (c,))),
         stages=(program(equations, f"diagonal_{k} pull_{k}", **inputs),),
+        settings=lambda _: {f"counts_{k}": counts},
     )
 
 
@@ -55,16 +53,16 @@ def of_coupling(task: tasks.Coupling, k: int, twists: MovingTwists) -> TaskStage
     if not (isinstance(given, Mapping) and given):
         raise ModelError(
             "A coupling needs the factor of one joint at least, such as "
-            f"{{'joint1': 2.0}}; not {printable(repr(task.factors))}."
+            f"{{'joint1': 2.0}}; not {quote(task.factors)}."
         )
+    n = twists.moving.joints
+    sums = np.zeros(n)
     for name, factor in task.factors.items():
-        joint_indices(twists, (name,))
         if not (isinstance(factor, Real) and abs(factor) <= sys.float_info.max):
             raise ModelError(
-                f"The factor of {quote(name)} is a finite number, not "
-                f"{printable(repr(factor))}."
+                f"The factor of {quote(name)} is a finite number, not {quote(factor)}."
             )
-    n = twists.moving.joints
+        sums[joint_indices(twists, (name,))] = factor
 
     def equations(
         q: Any, qd: Any, target: Any, rate: Any, gain: Any, factors: Any
@@ -83,6 +81,7 @@ def of_coupling(task: tasks.Coupling, k: int, twists: MovingTwists) -> TaskStage
         fields=(reals(f"gain_{k}"), reals(f"factors_{k}", (n,))),
         stages=(program(equations, f"rows_{k} wanted_{k}", **inputs),),
         weights=(task.weight,),
+        settings=lambda _: {f"factors_{k}": sums},
     )
 
 
@@ -90,8 +89,9 @@ def of_function(task: tasks.Function, k: int, twists: MovingTwists) -> TaskStage
     """Return the stages of a task of a function, the k-th."""
     n = twists.moving.joints
     if not callable(task.function):
-        given = printable(repr(task.function))
-        raise ModelError(f"tasks.Function needs a function of q, not {given}.")
+        raise ModelError(
+            f"tasks.Function needs a function of q, not {quote(task.function)}."
+        )
 
     def values(q: Any) -> list[Any]:
         found = task.function(q)

@@ -1,15 +1,19 @@
-"""What a task of the centre of mass asks of rates."""
+"""The rows of a task of the centre of mass."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from armillary.control import tasks
 from armillary.control.task_parts import (
+    POSE,
+    VECTOR,
     PlacedFrame,
+    Records,
     Rows,
     TaskStages,
     by_rows,
@@ -24,16 +28,13 @@ from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import chosen_axes
 from armillary.spatial.vector import three
 
-__all__ = ["MASSES", "mass_records", "of_mass"]
+__all__ = ["of_centre_of_mass"]
 
-POSE: Final = (3, 4)
-VECTOR: Final = (3,)
 MASSES: Final = "masses"
+"""The table with a record for each moving link that has a mass."""
 
-Records = Mapping[str, Any]
 
-
-def mass_records(twists: MovingTwists, state: State) -> Records:
+def _mass_records(twists: MovingTwists, state: State) -> Mapping[str, Records]:
     """Return the records of the masses of links, those fixed to another with that.
 
     Raises:
@@ -58,19 +59,25 @@ def mass_records(twists: MovingTwists, state: State) -> Records:
             "give links an inertia=."
         )
     total = sum(mass[row] for row in rows)
-    return {
+    records = {
         "mass_pose": np.array(rows),
         "mass_twists": np.array(rows),
         "share": np.array([mass[row] / total for row in rows]),
         "mass_centre": np.array([moment[row] / mass[row] for row in rows]),
     }
+    return {MASSES: records}
 
 
-def of_mass(task: tasks.CentreOfMass, k: int, twists: MovingTwists) -> TaskStages:
+def of_centre_of_mass(
+    task: tasks.CentreOfMass, k: int, twists: MovingTwists
+) -> TaskStages:
     """Return the stages of a task of the centre of mass, the k-th."""
     chosen = chosen_axes(task.axes, "axes")
     if not any(chosen):
-        raise ModelError("A task of the centre of mass must ask for a coordinate.")
+        raise ModelError(
+            "A CentreOfMass task requests no coordinate: axes= is empty. Name some, "
+            "such as axes='xy'."
+        )
     C = twists.columns
 
     def begin(gain: Any) -> Any:
@@ -134,4 +141,5 @@ def of_mass(task: tasks.CentreOfMass, k: int, twists: MovingTwists) -> TaskStage
         ),
         weights=(task.weight,) * sum(chosen),
         tables=(table,),
+        records=partial(_mass_records, twists),
     )

@@ -326,7 +326,7 @@ def rod_around(shape: Primitive, pose: Pose) -> Rod | None:
 
 
 def _corners(shape: Primitive) -> Array | None:
-    """Return points whose hull holds a shape in its own frame; None if endless."""
+    """Return points whose hull holds a shape in its own frame; None if unbounded."""
     if isinstance(shape, ConvexPolyhedron):
         return np.array(shape.vertices, np.float64)
     try:

@@ -1,4 +1,4 @@
-"""Numbers and choices of a controller, as a caller gives them, and checked."""
+"""Options of a controller: as a caller gives them, and as checked numbers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.control.arguments import numbers_of, positive_number
-from armillary.control.rate_bounds import ENDLESS
-from armillary.errors import ModelError, ShapeError, printable, unknown
+from armillary.control.rate_bounds import UNLIMITED
+from armillary.errors import ModelError, ShapeError, quote, unknown
 from armillary.model.workcell import Workcell
 
 __all__ = ["CONFLICTS", "Numbers", "Options", "per_joint"]
@@ -20,7 +20,7 @@ CONFLICTS: Final = ("bend", "slow")
 
 
 class Options(NamedTuple):
-    """Numbers and choices of a controller; see `Cell.controller`."""
+    """Options of a controller, as a caller gives them; see `Cell.controller`."""
 
     limits: bool
     velocity: Any
@@ -32,7 +32,7 @@ class Options(NamedTuple):
     damping: float
 
     def checked(self) -> Options:
-        """Return them, as numbers of Python.
+        """Return the same options, with numbers as floats.
 
         Raises:
             UnknownName: There is no such conflict mode.
@@ -45,7 +45,7 @@ class Options(NamedTuple):
         if not isinstance(limits, bool):
             raise ModelError(
                 "limits= says whether joints keep the limits of the model, True or "
-                f"False, not {printable(repr(limits))}. Other limits are those of "
+                f"False, not {quote(limits)}. Other limits are those of "
                 "another cell."
             )
         numbers = {
@@ -57,16 +57,16 @@ class Options(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Numbers of a controller.
+    """Limits of all joints, and gains, of a controller.
 
     Attributes:
-        lower: Least positions of all joints [m or rad], shape (n,).
-        upper: Greatest.
-        velocity: Greatest rates.
-        acceleration: Greatest changes of rates.
+        lower: Lower limits of positions [m or rad], shape (n,).
+        upper: Upper limits of positions [m or rad], shape (n,).
+        velocity: Greatest rates [m/s or rad/s], shape (n,).
+        acceleration: Greatest accelerations [m/s^2 or rad/s^2], shape (n,).
         dt: The length of a step [s].
-        pace: The greatest part of a room that may be lost per second [1/s].
-        damping: Its square.
+        pace: The gain of the velocity damper [1/s], at most half of the rate.
+        damping: The square of the option `damping`.
     """
 
     lower: Array
@@ -79,7 +79,12 @@ class Numbers:
 
     @classmethod
     def of(cls, cell: Workcell, options: Options) -> Numbers:
-        """Return those of a cell, and of options that are checked."""
+        """Return the limits of a cell, with the options that `checked` returned.
+
+        Raises:
+            ShapeError: A limit has a wrong shape.
+            ModelError: A limit is not above 0.
+        """
         n = len(cell.joint_names)
         lower, upper = cell.limits
         if not options.limits:
@@ -92,7 +97,7 @@ class Numbers:
             lower,
             upper,
             most,
-            np.clip(change, 1e-9, ENDLESS),
+            np.clip(change, 1e-9, UNLIMITED),
             1.0 / options.rate,
             min(options.approach, 0.5 * options.rate),
             options.damping * options.damping,
@@ -116,5 +121,7 @@ def per_joint(cell: Workcell, name: str, given: Any, default: Array) -> Array:
             f"the cell; not {array.shape}."
         )
     if not (array > 0.0).all():
-        raise ModelError(f"{name}= is above 0 for each joint, not {given!r}.")
+        raise ModelError(
+            f"{name}= must be above 0 for each joint; {quote(given)} was given."
+        )
     return np.broadcast_to(array, (n,))

@@ -1,4 +1,4 @@
-"""Which rates keep joints within their limits, now and in all steps that follow."""
+"""Bounds of rates with which joints can always stop before their limits."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any, Final
 from armillary.spatial.vector import Number
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt, truncate
 
-__all__ = ["ENDLESS", "SOURCES", "rate_bounds"]
+__all__ = ["SOURCES", "UNLIMITED", "rate_bounds"]
 
 SOURCES: Final = "position", "velocity", "acceleration"
 """What limits a rate may come from."""
 
-ENDLESS: Final = 1e12
-"""An acceleration without a limit [m/s^2 or rad/s^2]."""
+UNLIMITED: Final = 1e12
+"""The acceleration limit of a joint that has none [m/s^2 or rad/s^2]."""
 
 INSIDE: Final = 1.0 - 4e-16
+"""Factor of the greatest rate, so that rounding does not exceed it."""
 
 ROUNDING: Final = 1e-6
 """Part of the greatest change of a rate that may be due to rounding."""
@@ -31,17 +32,27 @@ def rate_bounds(
     acceleration: Sequence[Number],
     dt: Number,
 ) -> Any:
-    """Return bounds of the rates in a step of dt, and what follows from them.
+    """Return bounds of the rates in a step of dt, and the rates of maximum braking.
 
-    Rates change by no more than a dt. A joint may go toward a limit only as fast as it
-    can still stop before it by steps of that size; one beyond a limit may stay or come
-    back. Where all that cannot be, the change of rates decides.
+    Rates change by at most a dt. A joint may approach a limit only as fast as it can
+    still stop before it, in steps of that size; a joint beyond a limit may stay or come
+    back. Where these bounds contradict each other, that of the change has precedence.
+
+    Args:
+        q: Joint positions [m or rad], shape (c,).
+        qd: Rates before the step [m/s or rad/s], shape (c,).
+        lower: Lower limits of positions [m or rad], shape (c,).
+        upper: Upper limits, likewise.
+        velocity: Greatest rates [m/s or rad/s], shape (c,).
+        acceleration: Greatest accelerations a [m/s^2 or rad/s^2], shape (c,).
+        dt: The length of the step [s].
 
     Returns:
-        The least and the greatest rates; those nearest to rest on the way of braking
-        all joints together; a number above 0 where a limit will be passed; how long it
-        takes to brake from here [s]; and for each joint a number: 3 times the index in
-        `SOURCES` of the limit that the greatest rate comes from, and that of the least.
+        The least and the greatest rates, shape (c,) each; the rates of maximum braking,
+        all joints in proportion, shape (c,); a number above 0 where a joint will pass a
+        limit; how long maximum braking takes from here [s]; and for each joint, shape
+        (c,), 3 times the index in `SOURCES` of the limit that its greatest rate comes
+        from, plus that of its least rate.
     """
     low: list[Number] = []
     high: list[Number] = []
@@ -83,7 +94,7 @@ def _source(bound: Number, wanted: Number, most: Number, stops: Number) -> Numbe
 
 
 def _fastest(room: Number, a: Number, dt: Number) -> Number:
-    """Return the greatest rate from which a joint stops within a room.
+    """Return the greatest rate from which a joint stops within a distance.
 
     From v, with m whole steps of braking by a dt behind this one, it goes on by
     dt ((m + 1) v - a dt m (m + 1) / 2). That is a convex function of v, linear between

@@ -1,4 +1,4 @@
-"""Simulation of a controller: steps one after another, as a machine takes them."""
+"""Simulation of a controller: each step starts from the result of the last one."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import numpy.typing as npt
 
 from armillary.control.obstacles import Obstacles, obstacles_of
 from armillary.control.step import Step
-from armillary.errors import ModelError, ShapeError, quote
-from armillary.kernel.arguments import as_inputs
+from armillary.errors import ShapeError, quote
+from armillary.kernel.arguments import as_inputs, whole_number
 from armillary.trace import Port, Program
 
-__all__ = ["ControlledMotion", "Steered", "simulated"]
+__all__ = ["ControlledMotion", "StepFunction", "simulated"]
 
 Array = npt.NDArray[np.float64]
 OfTime = Callable[[int], Any]
 
 
-class Steered(Protocol):
-    """What takes steps: a controller."""
+class StepFunction(Protocol):
+    """A function that computes a step: a controller."""
 
     def __call__(
         self, q: Any, qd: Any, inputs: Any, *, obstacles: Obstacles | None
@@ -55,7 +55,7 @@ class ControlledMotion:
 
     @property
     def reason(self) -> npt.NDArray[np.int8]:
-        """Return how each step ended, numbers of `RateReason`, shape (..., K)."""
+        """Return the reason of each step, a number of `RateReason`, shape (..., K)."""
         return self.steps.reason
 
     @property
@@ -70,14 +70,14 @@ class ControlledMotion:
 
     @property
     def active(self) -> npt.NDArray[Any]:
-        """Return what held the rates of each step, tuples of texts, shape (..., K).
+        """Return the active constraints of each step, tuples of texts, shape (..., K).
 
-        They are made when asked for, which takes a while for many steps.
+        They are made at each access, which is slow for many steps.
         """
         return self.steps.active
 
     def summary(self) -> dict[str, int]:
-        """Return how many steps ended how, most frequent first."""
+        """Return the number of steps of each reason, most frequent first."""
         return self.steps.summary()
 
     def row(self, *row: int) -> ControlledMotion:
@@ -110,7 +110,7 @@ class ControlledMotion:
 
 
 def simulated(
-    control: Steered,
+    control: StepFunction,
     ports: Sequence[Port],
     dt: float,
     start: tuple[Any, Any],
@@ -121,15 +121,19 @@ def simulated(
     """Return how a cell moves under a controller; see `Controller.simulate`.
 
     Args:
-        control: What takes the steps.
+        control: The function that computes a step.
         ports: The shapes of joint positions, of the targets, and of their rates.
         dt: The length of a step [s].
         start: Positions and rates to begin with.
         targets: A target for each task, then the rate of each.
-        steps: How many.
-        obstacles: What is to be avoided.
+        steps: The number of steps.
+        obstacles: Obstacles to avoid, or None.
+
+    Raises:
+        ShapeError: A shape does not fit, or the number of obstacles changes.
+        ModelError: `steps` is not a whole number, or below 1.
     """
-    count = _count(steps)
+    count = whole_number("steps", steps, least=1)
     listed = [
         _at_steps(target, port, count, dt)
         for target, port in zip(targets, ports[1:], strict=True)
@@ -168,18 +172,6 @@ def simulated(
         Step(found[..., 1:, :], first.layout),
         around,
     )
-
-
-def _count(steps: Any) -> int:
-    try:
-        count = operator.index(steps)
-    except TypeError:
-        count = 0
-    if count < 1:
-        raise ModelError(
-            f"steps is {quote(steps)}; it must be a whole number, at least 1."
-        )
-    return count
 
 
 def _named(port: Port) -> Program:

@@ -1,6 +1,7 @@
-"""Two ways out of conflicts between tasks and constraints, as stages.
+"""Two solvers for conflicts between tasks and constraints, as stages.
 
-Motion bends by least squares, or slows down in the direction that tasks ask for.
+`bending` minimises squared errors of rates, so that motion deviates; `slowing` keeps
+the direction that tasks request, and scales the rates.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ TOUCHING: Final = 1e-9
 """Part of a row, times the greatest rate or 1, below which rates are at it."""
 
 FIRM: Final = 1e4
-"""Weight of what tasks of lower numbers have reached, beside the greatest of others."""
+"""Weight of rates that earlier levels have reached, in parts of the greatest weight."""
 
 
 class Solver(NamedTuple):
-    """The stages of a way out of conflicts: from tasks, bounds and rows to rates `x`.
+    """The stages of a solver: from tasks, bounds and rows to rates `x`.
 
     Attributes:
         stages: They write `x`, `finished` and `tasks_scale`, and two more columns:
-        holding: The numbers of the constraints that hold x.
-        pressures: How much each presses.
-        room: How many of them there may be.
+        holding: The name of the column of the numbers of active constraints.
+        pressures: The name of the column of their multipliers.
+        room: The most active constraints that there can be.
     """
 
     stages: tuple[Stage, ...]
@@ -57,7 +58,7 @@ class Solver(NamedTuple):
 
 
 def bending(tasks: Sequence[TaskStages], c: int, rows: Table) -> Solver:
-    """Return the solver of least squares: motion bends around what is in its way."""
+    """Return the solver of least squares: motion deviates at active constraints."""
     best: tuple[Stage, ...] = active_set_stages(c, rows)
     levels = priority_levels(tasks)
     if len(set(levels)) > 1:
@@ -152,11 +153,10 @@ def _one_level_after_another(
 
 
 def slowing(tasks: Sequence[TaskStages], c: int, rows: Table) -> Solver:
-    """Return the solver of strict priorities: motion slows down, and keeps its way.
+    """Return the solver of strict priorities: motion keeps its direction and slows.
 
-    Tasks come in the order of their priorities, and of the list among equal ones.
-
-    What postures ask for is what the rates come near to where tasks leave freedom.
+    Tasks are in the order of their priorities, and of the list among equal ones. In the
+    null space of all tasks, rates are the nearest to those that postures request.
     """
     listed = sorted(
         (each for each in tasks if each.weights), key=lambda each: each.task.priority

@@ -1,4 +1,4 @@
-"""What a controller answers: rates, where they lead, and why they are so."""
+"""The result of a step: rates, next positions, the reason, active constraints."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Array = npt.NDArray[np.float64]
 
 
 class StepLayout(NamedTuple):
-    """What the numbers of an answer are of.
+    """What the numbers of a `Step` refer to.
 
     Attributes:
-        cell: What moves.
+        cell: The cell that moves.
         approach: The pairs that are kept apart.
-        joints: Indices of the joints that are moved.
+        joints: Indices of the joints that the controller moves.
     """
 
     cell: Workcell
@@ -40,8 +40,8 @@ class Step:
     """A step of a controller, of one row or of a batch.
 
     Attributes:
-        numbers: All numbers of the answer; the properties name them.
-        layout: What they are of.
+        numbers: All numbers of the result, shape (..., m); the properties name them.
+        layout: What they refer to.
     """
 
     numbers: Array
@@ -49,7 +49,7 @@ class Step:
 
     @property
     def q_next(self) -> Array:
-        """Return where joints are after the step [m or rad], shape (..., n)."""
+        """Return the joint positions after the step [m or rad], shape (..., n)."""
         return self.numbers[..., : self._n]
 
     @property
@@ -59,7 +59,7 @@ class Step:
 
     @property
     def reason(self) -> npt.NDArray[np.int8]:
-        """Return why, as numbers of `RateReason`, shape (...)."""
+        """Return the reason, as numbers of `RateReason`, shape (...)."""
         return np.asarray(self.numbers[..., 2 * self._n], np.int8)
 
     @property
@@ -83,7 +83,7 @@ class Step:
 
     @property
     def success(self) -> npt.NDArray[np.bool_]:
-        """Return whether all that tasks ask for is met, shape (...)."""
+        """Return whether the rates that tasks request are achieved, shape (...)."""
         return self.reason == RateReason.MET
 
     @property
@@ -117,7 +117,7 @@ class Step:
         return found
 
     def summary(self) -> dict[str, int]:
-        """Return how many rows ended how, most frequent first."""
+        """Return the number of rows of each reason, most frequent first."""
         return RateReason.summary(self.reason)
 
     def __str__(self) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy.typing as npt
 
 from armillary.control.approach import Approach
-from armillary.control.mass_task import MASSES, mass_records
 from armillary.control.step import StepLayout
 from armillary.control.step_pipeline import SETTINGS, step_pipeline
 from armillary.control.task_parts import TaskStages
@@ -37,7 +36,8 @@ class StepKernels:
         approach: The pairs that are kept apart.
         settings: The records of the table of settings.
         state: Whose attachments and moved bases count.
-        conflict: What happens where constraints do not allow what tasks ask for.
+        conflict: What happens where constraints do not allow the rates that tasks
+            request.
         torques: The limits of torques, if they count.
     """
 
@@ -79,8 +79,8 @@ class StepKernels:
         tables[SETTINGS] = self.settings
         if self.torques is not None:
             tables |= self.torques.records(self.approach.pair_room)
-        if any(found.tables for found in self.stages):
-            tables[MASSES] = mass_records(self.twists, self.state)
+        for found in self.stages:
+            tables |= found.records(self.state)
         return code(tables, callees)
 
     def _code(self, lanes: int | None) -> CompiledPipeline:

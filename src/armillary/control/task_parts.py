@@ -1,8 +1,8 @@
-"""What the stages of tasks are made of."""
+"""The stages of a task, and the frames and rows that they are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -11,19 +11,16 @@ from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Field, Table
 from armillary.kinematics.kernels import selection_of
 from armillary.kinematics.moving_twists import MovingTwists
+from armillary.kinematics.state import State
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import (
-    Number,
-    Vector3,
-    add,
-    cross,
-    subtract,
-    three,
-)
+from armillary.spatial.vector import Number, Vector3, add, cross, subtract, three
 from armillary.trace import Port
 
 __all__ = [
+    "POSE",
+    "VECTOR",
     "PlacedFrame",
+    "Records",
     "Rows",
     "TaskStages",
     "by_rows",
@@ -33,19 +30,24 @@ __all__ = [
 
 POSE: Final = (3, 4)
 VECTOR: Final = (3,)
-TINY: Final = 1e-300
-MASSES: Final = "masses"
 
 Columns = Sequence[Sequence[Number]]
 Records = Mapping[str, Any]
+"""Values of the fields of a table, by their names."""
+
+
+def no_records(state: State) -> dict[str, Any]:
+    """Return nothing: what a task reads that has no settings or tables of its own."""
+    del state
+    return {}
 
 
 class Rows(NamedTuple):
-    """What a task asks for.
+    """The rates that a task requests: J x = wanted.
 
     Attributes:
         rows: J, a row for each number.
-        wanted: What J x is to be.
+        wanted: The requested values of J x.
     """
 
     rows: list[list[Number]]
@@ -54,17 +56,19 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskStages:
-    """The stages of a task.
+    """The stages of a task, and the values that they read.
 
     Attributes:
         task: The task.
-        number: Its place among all.
+        number: Its index k in the list of tasks.
         target: The shape of its target.
         rate: The shape of the rate of its target.
-        fields: What it reads of the settings.
+        fields: The settings that it reads.
         stages: They write `rows_k` and `wanted_k`, or `diagonal_k` and `pull_k`.
         weights: Of its rows; none for a posture.
+        settings: From a state to the values of `fields`, except `gain_k`.
         tables: Further tables.
+        records: From a state to the records of `tables`, by their names.
     """
 
     task: tasks.Task
@@ -74,7 +78,9 @@ class TaskStages:
     fields: tuple[Field, ...]
     stages: tuple[Stage, ...]
     weights: tuple[float, ...] = ()
+    settings: Callable[[State], Records] = no_records
     tables: tuple[Table, ...] = ()
+    records: Callable[[State], Mapping[str, Records]] = no_records
 
     @property
     def port(self) -> Port:
@@ -118,7 +124,7 @@ def by_rows(columns: Sequence[Vector3]) -> list[list[Number]]:
 
 
 def without_others(found: Rows, twists: MovingTwists) -> Any:
-    """Return rows without what other joints do, which is taken from what is wanted."""
+    """Return rows of the moved joints; the effect of the others is subtracted."""
     c = len(twists.joints)
     wanted = [
         w - row[c] if len(row) > c else w
@@ -128,5 +134,9 @@ def without_others(found: Rows, twists: MovingTwists) -> Any:
 
 
 def joint_indices(twists: MovingTwists, names: Sequence[str] | None) -> list[int]:
-    """Return the places of joints in q."""
+    """Return the indices of joints in q.
+
+    Raises:
+        UnknownName: A joint does not exist.
+    """
     return list(selection_of(twists.moving.cell, names).inputs)

@@ -1,4 +1,4 @@
-"""Tasks of a controller: what the motion of a cell is to achieve.
+"""Tasks of a controller: the goals of the motion of a cell.
 
     from armillary import tasks
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeAlias
 
 from armillary.control.arguments import positive_number
-from armillary.errors import ModelError, printable
+from armillary.errors import ModelError, quote
 from armillary.model.mount import WORLD
 
 __all__ = [
@@ -35,22 +35,26 @@ __all__ = [
 GAIN: Final = 10.0
 
 _FINITE: Final = ("weight", "gain", "rotation_weight")
-_ENDLESS: Final = ("speed", "turn_speed")
+"""Fields of tasks that are finite numbers above 0."""
+
+_MAY_BE_INFINITE: Final = ("speed", "turn_speed")
+"""Fields of tasks that are numbers above 0, also infinite ones."""
+
 _FRAMES: Final = ("frame", "relative_to")
-"""Fields of tasks: numbers above 0, finite or not, and names."""
+"""Fields of tasks that are names of frames."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Weighted:
-    """What all tasks have.
+    """The fields of all tasks.
 
     Attributes:
-        weight: How much a unit of its error counts beside those of other tasks: the
-            sum of weights times squared errors of rates is made small. Above 0.
-        gain: How fast errors are to fade [1/s]; above 0. No error is overshot: in a
-            step it fades by its own length at most.
-        priority: Tasks of a lower number come first: others act only as far as that
-            takes nothing from those. Weights count among tasks of the same number.
+        weight: Factor of its squared error of rates in the sum that is minimised; above
+            0.
+        gain: Rate of decay of its error [1/s]; above 0. No error overshoots: in a step
+            it decreases by its own length at most.
+        priority: Tasks with a lower number have precedence: others act only in their
+            null space. Weights count among tasks of equal priority.
     """
 
     weight: float = 1.0
@@ -69,18 +73,17 @@ class _Weighted:
             value = getattr(self, name)
             if name in _FINITE:
                 positive_number(f"The {name} of a task", value)
-            elif name in _ENDLESS:
+            elif name in _MAY_BE_INFINITE:
                 positive_number(f"The {name} of a task", value, most=math.inf)
             elif name in _FRAMES and not isinstance(value, str):
                 raise ModelError(
-                    f"{name}= of a task is the name of a frame, not "
-                    f"{printable(repr(value))}."
+                    f"{name}= of a task is the name of a frame, not {quote(value)}."
                 )
         priority: Any = self.priority
         if not isinstance(priority, int):
             raise ModelError(
                 "The priority of a task is a whole number, the lowest first, not "
-                f"{printable(repr(priority))}."
+                f"{quote(priority)}."
             )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import compress
@@ -17,7 +16,7 @@ from armillary.dynamics.integrators import METHODS
 from armillary.dynamics.setting import Setting
 from armillary.dynamics.trajectory import Trajectory
 from armillary.errors import ModelError, ShapeError, StateError, quote, unknown
-from armillary.kernel.arguments import as_inputs, broadcast
+from armillary.kernel.arguments import as_inputs, broadcast, whole_number
 from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.state import State
@@ -187,25 +186,16 @@ def _clock(dt: Any, steps: Any, every: Any) -> Clock:
         raise ModelError(
             f"dt is {quote(dt)}; the length of a step must be a number above 0 [s]."
         )
-    counts = [_count("steps", steps, 0), _count("every", every, 1)]
+    counts = [
+        whole_number("steps", steps, least=0),
+        whole_number("every", every, least=1),
+    ]
     if counts[0] % counts[1]:
         raise ModelError(
             f"every={every} does not divide steps={steps}, so the last instant would "
             f"not be kept. Take steps={counts[0] - counts[0] % counts[1]}."
         )
     return Clock(length, counts[0], counts[1])
-
-
-def _count(name: str, value: Any, least: int) -> int:
-    try:
-        count = operator.index(value)
-    except TypeError:
-        count = least - 1
-    if count < least:
-        raise ModelError(
-            f"{name} is {quote(value)}; it must be a whole number, at least {least}."
-        )
-    return count
 
 
 def _check_locked(state: State, moving: Sequence[int]) -> None:

@@ -1,14 +1,15 @@
-"""The arrays that a call hands to a program: checked, and their batch found."""
+"""What a call is given: its arrays and counts are checked, and the batch is found."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ShapeError
+from armillary.errors import ModelError, ShapeError, quote
 from armillary.kernel.signature import Computation
 from armillary.trace import Port
 
@@ -16,6 +17,28 @@ Array = npt.NDArray[Any]
 Batch = tuple[int, ...]
 
 FLOAT64 = np.dtype(np.float64)
+
+
+def whole_number(name: str, value: Any, *, least: int) -> int:
+    """Return a count as an integer of Python.
+
+    Args:
+        name: What messages call it.
+        value: The count.
+        least: The least that is allowed.
+
+    Raises:
+        ModelError: It is not an integer, or below `least`.
+    """
+    try:
+        count = operator.index(value)
+    except TypeError:
+        count = least - 1
+    if count < least:
+        raise ModelError(
+            f"{name} is {quote(value)}; it must be a whole number, at least {least}."
+        )
+    return count
 
 
 def as_inputs(

@@ -1,6 +1,6 @@
-"""Sweeps over very many samples, and what they can keep in place of rows.
+"""Sweeps over many samples, and the reductions that they can keep in place of rows.
 
-`arm.sweep` asks; `rows` is the question whose results are the samples themselves.
+`arm.sweep` runs one; `rows` is the question whose results are the samples themselves.
 """
 
 from __future__ import annotations

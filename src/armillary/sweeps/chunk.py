@@ -17,7 +17,7 @@ from armillary.sweeps.reductions import Reduction, States
 from armillary.sweeps.samples import Samples
 from armillary.sweeps.zarr_group import Group
 
-__all__ = ["Done", "Job", "run", "run_pickled"]
+__all__ = ["Done", "Failure", "Job", "run", "run_pickled"]
 
 
 class Failure(NamedTuple):
@@ -73,6 +73,11 @@ class Job:
     fields: Mapping[str, Field]
     group: Group | None
     reductions: Mapping[str, Reduction]
+
+    @property
+    def chunks(self) -> int:
+        """Return the number of chunks."""
+        return -(-self.count // self.chunk)
 
     def bounds(self, number: int) -> tuple[int, int]:
         """Return the first row of a chunk, and that after its last."""

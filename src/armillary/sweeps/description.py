@@ -1,4 +1,4 @@
-"""What a file says of its sweep."""
+"""The description of a sweep in the attributes of its file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ADDRESS: Final = re.compile(" at 0x[0-9a-fA-F]+")
 
 
 def description(job: Job) -> dict[str, Any]:
-    """Return what a file says of its sweep, so that it explains itself.
+    """Return the description of a sweep, as JSON has it.
 
     Raises:
         SweepError: A question cannot be identified, since it has no pickle.

@@ -1,4 +1,4 @@
-"""The arrays of results that a question answers with, a row for each row of samples."""
+"""Arrays of results: their names, shapes and types, for each row of samples."""
 
 from __future__ import annotations
 
@@ -11,14 +11,20 @@ import numpy.typing as npt
 
 from armillary.errors import SweepError
 
-__all__ = ["Field", "Results", "rows", "whole_number"]
+__all__ = ["Field", "Results", "full_name", "rows", "whole_number"]
 
 Array = npt.NDArray[Any]
 Results = dict[str, Array]
 
 
 class Field(NamedTuple):
-    """One array of results: of each row this shape."""
+    """The shape and type of one result in each row.
+
+    Attributes:
+        shape: Of the result in one row; () for a number.
+        dtype: The type of its numbers.
+        units: A text for the attributes of a file.
+    """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -28,6 +34,11 @@ class Field(NamedTuple):
     def row_bytes(self) -> int:
         """Return the size of a row [bytes]."""
         return math.prod(self.shape) * self.dtype.itemsize
+
+
+def full_name(prefix: str, name: str) -> str:
+    """Return the name of a result of a question or reduction that has a name."""
+    return "_".join(filter(None, (prefix, name)))
 
 
 def rows(samples: Array) -> Array:

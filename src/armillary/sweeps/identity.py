@@ -1,4 +1,4 @@
-"""What tells one question or cell from another, the same in every process."""
+"""Digests of questions and cells, equal in every process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DATA: Final = (
 
 
 def digest(thing: Any) -> str:
-    """Return the hash of what a thing is made of.
+    """Return the hash of the content of an object.
 
     It is that of a pickle without references, with sets in order, and with functions by
     their instructions, defaults, what they enclose, and the global data, functions of

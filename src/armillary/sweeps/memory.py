@@ -1,4 +1,4 @@
-"""How much memory there is, so that what cannot fit is an error at once."""
+"""The memory of this machine: arrays that cannot fit are refused at once."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from armillary.replaced_file import replacing
 from armillary.sweeps.chunk import Done, Job
+from armillary.sweeps.fields import full_name
 from armillary.sweeps.reductions import States
 from armillary.sweeps.zarr_group import checked_attributes, foreign
 
@@ -31,7 +32,7 @@ DAMAGES: Final = (
 
 
 class Merged:
-    """What the chunks of a sweep come to; merging is exact in any order."""
+    """The merged reductions of the chunks of a sweep; exact in any order."""
 
     def __init__(
         self, job: Job, path: Path | None, attributes: Mapping[str, Any]
@@ -40,7 +41,7 @@ class Merged:
         self._job, self._path, self._attributes = job, path, attributes
         self._saved = time.monotonic()
         self._is_new = True
-        self._chunks = np.zeros(-(-job.count // job.chunk), np.bool_)
+        self._chunks = np.zeros(job.chunks, np.bool_)
         self._states: dict[str, States] = {
             name: reduction.start(job.fields, job.count)
             for name, reduction in job.reductions.items()
@@ -83,7 +84,7 @@ class Merged:
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays of all reductions by their full names."""
         return {
-            "_".join(filter(None, (name, field))): array
+            full_name(name, field): array
             for name, states in self._states.items()
             for field, array in states.items()
         }

@@ -1,4 +1,4 @@
-"""How far a sweep is, on terminals."""
+"""The progress bar of a sweep, on terminals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["showing"]
 
 @contextmanager
 def showing(total: int, wanted: bool) -> Generator[Callable[[int, int], None]]:
-    """Give what shows that more rows are done, and how many chunks have failed.
+    """Give a function that shows that more rows are done, and how many chunks failed.
 
     It shows nothing if stderr is not a terminal, or tqdm is not installed.
     """

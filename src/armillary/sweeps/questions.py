@@ -1,4 +1,4 @@
-"""What a sweep asks of its rows, and the arrays that come out."""
+"""The questions of a sweep: callables from rows of samples to arrays of results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from armillary.errors import ArmillaryError, SweepError, quote
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.solution import Answers, Solution
 from armillary.kernel import Kernel
-from armillary.sweeps.fields import Field, Results, rows
+from armillary.sweeps.fields import Field, Results, full_name, rows
 
 __all__ = ["Question", "RowError", "answers", "fields_of", "questions_of"]
 
@@ -48,13 +48,14 @@ class RowError(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """A question and the name of its results.
+    """A question and the names of its results.
 
     Attributes:
-        name: What the result is called where the answer has no names.
-        prefix: How the names of results begin.
-        ask: What is called with an array of rows.
-        is_native: Whether it is one of ours, during which other threads run.
+        name: Of the result, if the answer has no names.
+        prefix: Of the names of results; empty for none.
+        ask: The callable, which takes an array of rows.
+        is_native: Whether it is a kernel, solver or check, which releases the
+            interpreter's lock.
     """
 
     name: str
@@ -76,7 +77,7 @@ class Question:
         # A copy: functions may change their rows in place.
         value = _call(self.ask, rows if self.is_native else rows.copy())
         found = {
-            "_".join(filter(None, (self.prefix, field))) or self.name: _array(value)
+            full_name(self.prefix, field) or self.name: _array(value)
             for field, value in _fields(self.ask, value).items()
         }
         if not found:

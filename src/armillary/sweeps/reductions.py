@@ -1,8 +1,9 @@
-"""What a sweep can keep in place of rows: counts, histograms, the best of groups.
+"""Reductions of a sweep, kept in place of rows: counts, histograms, the best values.
 
 Counts are whole numbers, and of equal values the one of the lowest row is the best.
 Merging is therefore exact in any order: the result does not depend on chunks, workers
-or interruptions.
+or interruptions. A new reduction is a subclass of `Reduction` with `start` and `add`,
+and with `merge` if parts are not summed.
 """
 
 from __future__ import annotations
@@ -117,9 +118,9 @@ class Voxels(Reduction):
         points = _positions(values)
         if self.where is not None:
             points = points[_is_true(results[self.where])]
-        places = np.floor((points - np.array(self.lower)) / self.size)
-        inside = ((places >= 0) & (places < self.shape)).all(axis=1)
-        axes: Any = tuple(places[inside].astype(np.int64).T)
+        voxels = np.floor((points - np.array(self.lower)) / self.size)
+        inside = ((voxels >= 0) & (voxels < self.shape)).all(axis=1)
+        axes: Any = tuple(voxels[inside].astype(np.int64).T)
         index = np.asarray(np.ravel_multi_index(axes, self.shape), np.int64)
         _tally(states["count"].reshape(-1), index)
 
@@ -267,12 +268,13 @@ def _groups(
     _check_scalar(fields, by)
     if fields[by].dtype.kind not in "iu":
         raise SweepError(f"by= names {quote(by)}, which must be whole numbers.")
-    if groups is None or whole_number(groups, "groups") < 1:
+    if groups is None or (given := whole_number(groups, "groups")) < 1:
         raise SweepError(f"by={quote(by)} needs the number of groups: groups=.")
-    return _checked(whole_number(groups, "groups"))
+    return _checked(given)
 
 
 def _checked(groups: int) -> int:
+    """Return the number of groups, if arrays of them fit into memory."""
     check_fits(groups, 16, "groups", "use fewer")
     return groups
 
@@ -311,5 +313,5 @@ def _tally(counts: Whole, index: Whole) -> None:
     if len(counts) <= 4 * len(index):
         counts += np.bincount(index, minlength=len(counts))
         return
-    places, numbers = np.unique(index, return_counts=True)
-    counts[places] += numbers
+    once, numbers = np.unique(index, return_counts=True)
+    counts[once] += numbers

@@ -1,4 +1,4 @@
-"""What a sweep returns: its arrays by name, in memory or on disk."""
+"""Results of a sweep: arrays by their names, in memory or on disk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SweepResult"]
+__all__ = ["SweepResult", "filled", "in_memory"]
 
 Array = npt.NDArray[Any]
 

@@ -22,7 +22,7 @@ from armillary.model.workcell import Workcell
 from armillary.sweeps.fields import whole_number
 from armillary.sweeps.identity import digest
 
-__all__ = ["Samples", "as_samples", "grid", "samples"]
+__all__ = ["Grid", "Samples", "Uniform", "as_samples", "grid", "samples"]
 
 Array = npt.NDArray[Any]
 
@@ -70,13 +70,24 @@ class Samples(ABC):
 
     @abstractmethod
     def described(self) -> dict[str, Any]:
-        """Return how the rows come about, for people and as JSON."""
+        """Return a description of the rows, as JSON has it, for the file of results."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Uniform(Samples):
-    """Rows that are uniform between limits: row k depends on the seed and k alone."""
+    """Rows that are uniform between limits: row k depends on the seed and k alone.
+
+    Attributes:
+        total: The number of rows.
+        lower: Least values [m or rad], one for each of n joints.
+        upper: Greatest values, likewise.
+        seed: Of the generator.
+        joints: Names of the joints.
+        units: Of each joint.
+        cell: The name of the cell.
+        cell_digest: What identifies the cell.
+    """
 
     total: int
     lower: tuple[float, ...]
@@ -123,7 +134,13 @@ class Uniform(Samples):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Grid(Samples):
-    """Every combination of the values of axes, the last of which changes fastest."""
+    """Every combination of the values of axes, the last of which changes fastest.
+
+    Attributes:
+        axes: The values of each axis [m or rad].
+        rotations: Rotation matrices (3, 3) that each point is combined with, which
+            change fastest; None for rows of numbers.
+    """
 
     axes: tuple[tuple[float, ...], ...]
     rotations: tuple[tuple[tuple[float, ...], ...], ...] | None = None
@@ -147,10 +164,10 @@ class Grid(Samples):
     def rows(self, start: int, stop: int) -> Array:
         """Return some of the combinations."""
         indices = np.unravel_index(np.arange(start, stop), self.extent)
-        places = [
+        columns = [
             np.array(axis)[k] for axis, k in zip(self.axes, indices, strict=False)
         ]
-        points = np.stack(places, axis=-1)
+        points = np.stack(columns, axis=-1)
         if self.rotations is None:
             return points
         poses = np.zeros((stop - start, 4, 4))

@@ -191,8 +191,7 @@ def _run(
 
 def _failed(job: Job, failures: list[Failure]) -> str:
     """Return the message for chunks that failed."""
-    chunks = -(-job.count // job.chunk)
-    lines = [f"{len(failures)} of {chunks} chunks failed; the others are kept."]
+    lines = [f"{len(failures)} of {job.chunks} chunks failed; the others are kept."]
     for failure in failures[:SHOWN_FAILURES]:
         start, stop = job.bounds(failure.chunk)
         at = f"row {failure.row}" if failure.row is not None else "no row by itself"
@@ -220,7 +219,7 @@ def _in_memory(job: Job, path: Path | None, run: Callable[..., int]) -> SweepRes
         name: empty((job.count, *field.shape), field.dtype)
         for name, field in job.fields.items()
     }
-    failed = set(range(-(-job.count // job.chunk)))
+    failed = set(range(job.chunks))
 
     def take(number: int, done: Done) -> None:
         failed.discard(number)

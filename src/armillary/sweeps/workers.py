@@ -1,4 +1,4 @@
-"""Who computes chunks: threads, processes, or an executor of the user's."""
+"""The workers that compute chunks: threads, processes, or an executor of the user."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def computed(
     Args:
         job: What to compute.
         chunks: Their numbers.
-        executor: Who computes them; by default threads, or processes where a question
-            is any function.
+        executor: Which workers; by default threads, or processes if a question is a
+            function of Python.
         into: Arrays of all rows, which threads write to.
 
     Raises:

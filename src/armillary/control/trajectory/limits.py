@@ -41,21 +41,22 @@ def acceleration_limits(
         cell: Whose they are.
         joints: Which of its joints.
         given: As for `limits_of`, or None for those of the cell.
-        is_needed: Whether the cell must have one for each joint.
+        is_needed: Whether the model must then have one for each joint.
 
     Raises:
-        ModelError: The model of a cell is asked, and does not limit a joint.
+        ShapeError: They do not fit.
+        ModelError: A limit is NaN or negative, or `is_needed` and the model has none.
     """
     if given is not None:
         return limits_of("acceleration", given, len(joints))
     found = cell.joints.acceleration_limits[list(joints)]
-    endless = [
+    unlimited = [
         cell.joint_names[k] for k, a in zip(joints, found, strict=True) if a == np.inf
     ]
-    if endless and is_needed:
+    if unlimited and is_needed:
         raise ModelError(
             "These joints have no acceleration limit in the model, so give "
-            f"acceleration=: {', '.join(endless)}."
+            f"acceleration=: {', '.join(unlimited)}."
         )
     return limits_of("acceleration", found, len(joints))
 
@@ -134,21 +135,21 @@ def _row(name: str, value: Any, joints: int) -> Array:
 
 
 def check_limited(names: Sequence[str], *limits: Array) -> None:
-    """Refuse joints that nothing limits.
+    """Check that each joint has a limit in both directions.
 
     Args:
         names: Of the joints.
         limits: Shapes (..., 2, n).
 
     Raises:
-        ModelError: In one direction one has no limit.
+        ModelError: A joint has none in one direction.
     """
     if any(np.isfinite(limit).all() for limit in limits):
         return
-    endless = np.logical_and.reduce(
+    unlimited = np.logical_and.reduce(
         np.broadcast_arrays(*(np.isinf(limit) for limit in limits))
     )
-    free = np.flatnonzero(endless.reshape(-1, len(names)).any(axis=0)).tolist()
+    free = np.flatnonzero(unlimited.reshape(-1, len(names)).any(axis=0)).tolist()
     if free:
         listed = ", ".join(quote(names[k]) for k in free)
         raise ModelError(
@@ -157,7 +158,7 @@ def check_limited(names: Sequence[str], *limits: Array) -> None:
 
 
 def check_batches(**batches: Batch) -> None:
-    """Refuse batches that do not fit together.
+    """Check that batches fit together.
 
     Raises:
         ShapeError: They do not.

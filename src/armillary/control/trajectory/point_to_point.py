@@ -1,4 +1,4 @@
-"""The question how fast joints get to positions within limits of their jerk."""
+"""The fastest motion to joint positions within limits of jerk."""
 
 from __future__ import annotations
 
@@ -178,7 +178,8 @@ def _check(
     """Refuse limits within which the end cannot be reached.
 
     Raises:
-        ModelError: They are such.
+        ModelError: A joint must move and has a limit of 0, or neither an acceleration
+            nor a jerk limit; or a value at the end is beyond its limits.
     """
     for name, (lower, upper) in limits.items():
         for k in np.flatnonzero(moving & ((lower == 0.0) | (upper == 0.0))):

@@ -30,7 +30,6 @@ CHORDS: Final = Table(
     (
         index("q_a", "path"),
         index("q_b", "path"),
-        index("given_a", "given"),
         index("given_b", "given"),
         index("at_a", "at"),
         index("at_b", "at"),
@@ -122,7 +121,7 @@ def spline_stages(joints: int) -> tuple[Stage, ...]:
     n, row = (), (joints,)
     chord = {
         **dict.fromkeys(("q_a", "q_b"), row),
-        **dict.fromkeys(("given_a", "given_b", "at_a", "is_given"), n),
+        **dict.fromkeys(("given_b", "at_a", "is_given"), n),
         "state": (3,),
     }
     ahead = {
@@ -163,7 +162,7 @@ def spline_tables(intervals: int) -> dict[str, dict[str, Any]]:
     first = "first_at", "first_given", "first_pivot", "first_right", "first_bend"
     return {
         "chords": {
-            **dict.fromkeys(("q_a", "given_a", "at_a", "width", "chord"), here),
+            **dict.fromkeys(("q_a", "at_a", "width", "chord"), here),
             **dict.fromkeys(("q_b", "given_b", "at_b"), here + 1),
         },
         "ahead": {**dict.fromkeys(before, inner - 1), **dict.fromkeys(after, inner)},
@@ -200,7 +199,6 @@ def _ends_of(joints: int) -> Any:
 def _chord(
     q_a: Any,
     q_b: Any,
-    given_a: Any,
     given_b: Any,
     at_a: Any,
     is_given: Any,

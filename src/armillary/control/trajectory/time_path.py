@@ -1,8 +1,7 @@
-"""The question how fast a path of joint positions can be followed within limits."""
+"""The fastest motion along a path of joint positions within limits."""
 
 from __future__ import annotations
 
-import operator
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -32,7 +31,8 @@ from armillary.control.trajectory.torques import (
     path_torques,
     torque_limits,
 )
-from armillary.errors import ModelError, ShapeError, StateError, quote
+from armillary.errors import ModelError, ShapeError, StateError
+from armillary.kernel.arguments import whole_number
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
@@ -199,7 +199,9 @@ def time_path(  # noqa: PLR0913
     chosen = selection_of(cell, joints).inputs
     n = len(chosen)
     if not n:
-        raise ModelError("There are no joints here that could move.")
+        raise ModelError(
+            "There is no joint to move: joints= names none, or the cell has none."
+        )
     positions = numbers_of("path", path)
     shape = positions.shape
     if positions.ndim < 2 or shape[-1] != n or shape[-2] < 2:
@@ -424,13 +426,4 @@ def _intervals(given: Any, knots: int) -> int:
     """
     if given is None:
         return max(LEAST_INTERVALS, -(-INTERVALS // (knots - 1)))
-    try:
-        count = operator.index(given)
-    except TypeError:
-        count = 0
-    least = 2 if knots == 2 else 1
-    if count < least:
-        raise ModelError(
-            f"intervals is {quote(given)}; it must be a whole number, at least {least}."
-        )
-    return count
+    return whole_number("intervals", given, least=2 if knots == 2 else 1)

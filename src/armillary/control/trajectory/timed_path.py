@@ -127,7 +127,7 @@ class TimedPath:
         return self.reason.shape
 
     def summary(self) -> dict[str, int]:
-        """Return how many paths ended how, most frequent first."""
+        """Return the number of paths of each reason, most frequent first."""
         return PathReason.summary(self.reason)
 
     def at(self, time: npt.ArrayLike) -> Samples:
