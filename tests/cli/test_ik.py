@@ -411,6 +411,8 @@ def test_memory_stays_bounded(run, file: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(verb, "AT_ONCE", 500)
     rows = 30_000  # 3.8 MB of poses
     np.save("x.npy", np.resize(X, (1, rows, 4, 4)))
+    np.save("few.npy", np.resize(X, (1, 3, 4, 4)))
+    assert run("ik", file, *BASE, "--poses", "few.npy").code == 0  # which compiles
     tracemalloc.start()
     try:
         result = run("ik", file, *BASE, "--poses", "x.npy", "--out", "q.npy")

@@ -147,8 +147,10 @@ def test_kernels_are_described(cell: arm.Cell, tmp_path: Path):
         node = json.loads((tmp_path / str(k) / "zarr.json").read_text("utf-8"))
         (text,) = node["attributes"]["armillary_sweep"]["question"].values()
         assert text == repr(ask)
-    assert repr(asked[0]).startswith("<kernel fk of tool0 in irb2400 (6)->(4,4)")
-    assert "fk of link_6 relative to base in irb2400" in repr(asked[1])
+    assert repr(asked[0]).startswith(
+        "<kernel fk of irb2400/tool0 in irb2400 (6)->(4,4)"
+    )
+    assert "fk of irb2400/link_6 relative to irb2400/base in irb2400" in repr(asked[1])
     with pytest.raises(SweepError, match="another question"):
         arm.sweep(asked[1], samples, tmp_path / "0")
 

@@ -88,11 +88,10 @@ def fk(
 
     def make(tree: Tree, selection: Inputs) -> Program:
         to, *ends = at()
+        title = _title("fk", cell, names, relative_to)
         return poses_program(
             tree, ends, to, single=single, form=form, selection=selection, name=title
         )
-
-    title = _title("fk", cell, names, relative_to)
 
     question = "fk", names, single, relative_to, form
     return kernel_of(cell, question, at, make, joints, state, dtype)
@@ -133,9 +132,9 @@ def jacobian(
     """
     single, names = isinstance(frames, str), frame_list(frames, "jacobian")
     twists = tuple(named_twist(cell, name, relative_to, point, axes) for name in names)
-    title = _title("jacobian", cell, names, relative_to)
 
     def make(tree: Tree, selection: Inputs) -> Program:
+        title = _title("jacobian", cell, names, relative_to)
         return jacobian_program(tree, twists, selection, single=single, name=title)
 
     def at() -> list[FrameRef]:
@@ -270,10 +269,11 @@ def _title(
     question: str, cell: Workcell, names: Sequence[str], relative_to: str
 ) -> str:
     """Return how a kernel is called, which says what it is of."""
-    shown = ", ".join(names[:MOST_SHOWN])
+    shown = ", ".join(map(cell.qualified, names[:MOST_SHOWN]))
     if len(names) > MOST_SHOWN:
         shown += f" and {len(names) - MOST_SHOWN} more"
-    to = "" if relative_to == WORLD else f" relative to {relative_to}"
+    to = cell.qualified(relative_to)
+    to = "" if to == WORLD else f" relative to {to}"
     return printable(f"{question} of {shown}{to} in {cell.name}")
 
 
