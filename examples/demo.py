@@ -1,6 +1,6 @@
 """The main job: an arm on a track grips a part, refuses to hit a stand, follows a path.
 
-Then a box is pushed through the cell: the arm gives way to it and returns to its path.
+Then a box is pushed through the cell: the arm avoids it and returns to its path.
 
 `make demo` runs this. Every figure is measured on the machine it runs on. At the end
 the viewer shows the arm and the box, if there are viser, a terminal and a browser;
@@ -229,7 +229,7 @@ first, last = avoiding[0], avoiding[-1]
 back = last + np.argmax(late[last:] < 1.0)
 for name, part_of in {
     "before": slice(first),
-    "while it gives way": slice(first, back),
+    "while it avoids the box": slice(first, back),
     "back on the path": slice(back, None),
 }.items():
     off = late[part_of]

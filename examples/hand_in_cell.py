@@ -1,4 +1,4 @@
-"""A hand reaches into the cell of an arm at work; the arm gives way and comes back.
+"""A hand reaches into the cell of an arm at work; the arm avoids it and comes back.
 
 The arm on a rail keeps its tool in place. A hand, a capsule, comes along the tool,
 stays for a while and leaves again. Nothing is compiled for it: obstacles are numbers.

@@ -46,7 +46,7 @@ def two_slides_motion(cell: arm.Cell, conflict: str) -> Any:
 
 
 @pytest.mark.parametrize("conflict", ["bend", "slow"])
-def test_a_joint_that_stops_at_its_limit_no_longer_gives_way(
+def test_a_joint_that_stops_at_its_limit_does_not_count_as_retreating(
     two_slides: arm.Cell, conflict: str
 ) -> None:
     motion = two_slides_motion(two_slides, conflict)

@@ -18,7 +18,7 @@ def test_distances_and_limits_are_kept(name: str, speed: float, tmp_path: Path) 
     kept = run_of(run, 3.0, speed)
     assert kept.beyond(run.cell) == 0
     assert kept.excess < 1e-9
-    # An obstacle may come where no joint can give way.
+    # An obstacle may come where no joint can retreat.
     assert kept.is_kept[-1].mean() >= 0.75
     assert kept.distance[kept.is_kept].min() > MARGIN - 5e-4
     assert np.quantile(kept.distance.min(axis=0), 0.1) > MARGIN - 5e-4

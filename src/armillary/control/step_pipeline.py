@@ -168,7 +168,7 @@ def _safe(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
     at their limits while others still brake, so rates count as far as these let them.
     """
     n, c = twists.moving.joints, len(twists.joints)
-    names = "scale stands has_near"
+    names = "scale is_stoppable has_near"
     vectors = dict.fromkeys(("x", "rest", "lower", "upper", "acceleration"), (c,))
     begun = {"q": (n,), **vectors, "dt": ()}
     row = {"row": (c + 3,), "full_way": (c,), "brake_way": (c,)}
@@ -231,7 +231,7 @@ def _safe_row(
     brake_reach: Any,
     full_reach: Any,
     scale: Any,
-    stands: Any,
+    is_stoppable: Any,
     has_near: Any,
 ) -> Any:
     c = len(full_way)
@@ -244,17 +244,17 @@ def _safe_row(
     part = maximum(left, 0.0) / select(span > 0.0, span, 1.0)
     part = select(span > 0.0, minimum(part, 1.0), 0.0)
     fails = least * brake_reach > (1.0 + SLACK) * room + SLACK * SLACK * brake_reach
-    # Where braking fails as well, rates that give way more are better than braking.
+    # Where braking fails as well, rates that retreat faster are better than braking.
     slower = select(fails, 1.0, select(least > 0.0, 0.0, 1.0))
     part = select(most > least, part, slower)
     scale = select(is_broken, minimum(scale, part), scale)
-    # Where nothing else moves, the way of braking is looked at, which is exact; what
+    # Where nothing else moves, the stopping path is computed, which is exact; what
     # comes by itself needs no slack.
     comes = minimum(0.0 - still, least) * brake_reach > room + BROKEN * brake_reach
     is_pushed = select(comes, 0.0 - still, select(fails, 0.0 - still, 0.0))
     is_pushed = select(is_broken, is_pushed, 0.0)
-    stands = select(is_pushed > 0.0, 0.0, stands)
-    return scale, stands, maximum(has_near, 1.0)
+    is_stoppable = select(is_pushed > 0.0, 0.0, is_stoppable)
+    return scale, is_stoppable, maximum(has_near, 1.0)
 
 
 def _scaled(x: Any, rest: Any, low: Any, high: Any, scale: Any) -> Any:
@@ -268,7 +268,7 @@ def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
     """Return the stage that says why."""
     inputs: dict[str, tuple[int, ...]] = {"x": (c,), "low": (c,), "high": (c,)}
     inputs |= dict.fromkeys(
-        ("scale", "stands", "passed", "finished", "least_distance", "margin"), ()
+        ("scale", "is_stoppable", "passed", "finished", "least_distance", "margin"), ()
     )
     inputs |= {solver.holding: (solver.room,)}
     listed = [each for each in tasks if each.weights]
@@ -329,10 +329,10 @@ def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
         reason = select(
             given["finished"] > 0.0,
             reason,
-            select(given["stands"] > 0.0, float(RateReason.UNFINISHED), reason),
+            select(given["is_stoppable"] > 0.0, float(RateReason.UNFINISHED), reason),
         )
         reason = select(given["passed"] > 0.0, float(RateReason.BRAKING), reason)
-        reason = select(given["stands"] > 0.0, reason, float(RateReason.PUSHED))
+        reason = select(given["is_stoppable"] > 0.0, reason, float(RateReason.PUSHED))
         is_deep = given["least_distance"] < given["margin"] - DEEP
         return select(is_deep, float(RateReason.INSIDE), reason)
 

@@ -1,7 +1,7 @@
 """Stages that take rates only if all joints can then stop before they come too near.
 
 Rows of distances are linear in the motion of joints. Where braking is long, rotations
-turn the directions in which links approach. So the way of braking is kept ready: all
+turn the directions in which links approach. So a stopping path is kept ready: all
 joints slow down together, on a straight line in joint positions, and where it ends the
 distances of the pairs that are near are computed. If one is below the margin, rates
 nearer to braking are tried; braking itself is what the step before has found to end
@@ -33,7 +33,7 @@ TRIES: Final = 4
 """Rates that are tried: the best, half and a quarter of the way there, and braking."""
 
 LOST: Final = 1e-4
-"""What of the margin may be lost on the way of braking [m]."""
+"""What of the margin may be lost on a stopping path [m]."""
 
 ROUNDING: Final = 1e-9
 """By how much distances may fall there where they are below that already [m]."""
@@ -79,7 +79,7 @@ def stop_stages(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
         margin: Any,
         least_distance: Any,
         stop_scale: Any,
-        stands: Any,
+        is_stoppable: Any,
         best_scale: Any,
         best_least: Any,
     ) -> Any:
@@ -90,8 +90,8 @@ def stop_stages(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
         is_best = select(is_safe, 1.0, select(stop_least > best_least, 1.0, 0.0))
         best_scale = select(is_best > 0.0, stop_scale, best_scale)
         best_least = select(is_best > 0.0, stop_least, best_least)
-        stands = select(is_safe, stands, select(is_last, 0.0, stands))
-        return less, again, stands, best_scale, best_least
+        is_stoppable = select(is_safe, is_stoppable, select(is_last, 0.0, is_stoppable))
+        return less, again, is_stoppable, best_scale, best_least
 
     def ended(
         start: Any,
@@ -114,7 +114,7 @@ def stop_stages(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
     braking = {"start": (n,), RATES: (n,), **vector, "stop_scale": ()}
     braking |= dict.fromkeys(("acceleration", "lower", "upper"), (c,))
     braking["dt"] = ()
-    kept = "stands best_scale best_least"
+    kept = "is_stoppable best_scale best_least"
     names = f"stop_least margin least_distance stop_scale {kept}".split()
     last = {"start": (n,), **vector, "low": (c,), "high": (c,)}
     last |= {"scale": (), "best_scale": ()}
