@@ -845,7 +845,7 @@ def test_deep_and_wide_files_take_no_time():
     assert any("too-deep" in line for line in refusals(two_link_file(nested)))
     wide = two_link_file(GENERAL, "<mn:what/>" * 20_000)
     assert len(told(read(wide)[1])) <= 100
-    assert time.process_time() - start < 5.0
+    assert time.process_time() - start < 15.0
 
 
 @settings(max_examples=100, deadline=None)

@@ -1227,7 +1227,7 @@ def test_hostile_files_get_a_clear_error_at_once(name: str):
     ending, data, why = HOSTILE[name]
     start = time.process_time()
     found = faults(data, ending)
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < 3.0
     assert why in found
     assert found.startswith(f"part{ending}")
 

@@ -320,7 +320,7 @@ def test_include_bomb_is_bounded(write: Write):
     start = time.process_time()
     found = faults(write("main.xml", '<w><Include file="0.xml"/></w>'))
     assert found[0].code in {"include-limit", "xml-limit"}
-    assert time.process_time() - start < 5.0
+    assert time.process_time() - start < 15.0
 
 
 def test_include_without_file_is_reported(write: Write):
@@ -406,7 +406,7 @@ def test_bomb_of_definitions_is_bounded(write: Write, innermost: str):
     start = time.process_time()
     found = faults(write("m.xml", text))
     assert [d.code for d in found] == ["xml-limit"]
-    assert time.process_time() - start < 2.0
+    assert time.process_time() - start < 6.0
 
 
 def test_uses_of_one_definition_are_elements_of_their_own(write: Write):

@@ -272,7 +272,7 @@ def test_hostile_setups_take_no_time(body: str, code: str, tmp_path: Path):
         assert code in error.diagnostics[0].code
     else:
         assert not code
-    assert time.process_time() - start < 5.0
+    assert time.process_time() - start < 15.0
 
 
 def test_many_files_are_bounded(tmp_path: Path):

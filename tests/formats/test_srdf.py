@@ -522,7 +522,7 @@ def test_many_wrong_names_take_no_time():
     start = time.process_time()
     _, report = read(lines)
     assert report.count(Severity.WARNING) == 20_000
-    assert time.process_time() - start < 2.0
+    assert time.process_time() - start < 6.0
 
 
 # With the rest of armillary.

@@ -196,7 +196,7 @@ def test_document_types_are_refused_before_they_cost_anything(data):
     assert "error[xml-doctype]: the document type 'r' is not read" in text
     assert "Remove <!DOCTYPE ...>" in text
     assert peak < MEBIBYTE
-    assert time.process_time() - start < 0.5
+    assert time.process_time() - start < 1.5
 
 
 def test_only_the_entities_of_xml_itself_are_known():
@@ -408,7 +408,7 @@ def test_markup_without_an_end_in_sight_is_refused_early(head, tail):
     start = time.process_time()
     text = refusal(data)
     # Without the bound each takes seconds, since expat begins again at every piece.
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < 3.0
     assert "one tag or comment has more than 8388608 bytes" in text
 
 
@@ -417,7 +417,7 @@ def test_long_attributes_and_texts_take_linear_time():
     data = b"<a>" + attribute * 20 + b"x" * (20 * MEBIBYTE) + b"</a>"
     start = time.process_time()
     root = parse(data, "f.xml")
-    assert time.process_time() - start < 3.0
+    assert time.process_time() - start < 9.0
     assert len(root.children) == 20
     assert len(root.text) == 20 * MEBIBYTE
 

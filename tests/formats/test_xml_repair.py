@@ -129,4 +129,4 @@ def test_repairs_take_linear_time(piece: bytes):
     start = time.process_time()
     with pytest.raises(FormatError):
         read(data)
-    assert time.process_time() - start < 5.0
+    assert time.process_time() - start < 15.0

@@ -397,7 +397,7 @@ def test_a_timeout_ends_a_call(cell: Cell, near: np.ndarray | None) -> None:
         assert answer.reason == Reason.TIMEOUT == STOPPED
         assert np.isfinite(answer.q).all()
         assert answer.residual[0] < 0.5
-        assert min(took) < 1.2 * seconds + 2e-4
+        assert min(took) < 1.5 * seconds + 1e-3
 
 
 def test_what_a_timeout_leaves_is_distinguished_from_what_is_proven(cell: Cell) -> None:

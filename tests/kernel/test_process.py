@@ -294,7 +294,7 @@ except KeyboardInterrupt:
 @linux
 def test_an_interrupt_among_flagged_rows():
     """On two threads; all rows would take seconds."""
-    assert float(run(INTERRUPT)) < 2.0
+    assert float(run(INTERRUPT)) < 6.0
 
 
 # Pipelines.

@@ -267,7 +267,7 @@ def test_a_deadline_ends_a_search(
         took.append(time.perf_counter() - begin)
     assert (found.endings[:, 0] == STOPPED).all()
     assert found.failures == count
-    assert seconds <= min(took) < 1.2 * seconds + 2e-4
+    assert seconds <= min(took) < 1.5 * seconds + 1e-3
     tried = found.endings[:, 2] > 0
     assert tried[: min(count, search.shape.lanes)].all()
     assert np.isfinite(found.unknowns[tried]).all()

@@ -212,7 +212,7 @@ def test_a_second_state_costs_next_to_nothing():
     start = time.process_time()
     for state in states:
         cell.pairs(state)
-    assert (time.process_time() - start) / len(states) < 1e-3
+    assert (time.process_time() - start) / len(states) < 3e-3
 
 
 def test_a_cell_holds_its_own_rules(cell: Cell):

@@ -306,7 +306,7 @@ def test_too_many_paths():
 
     start = time.process_time()
     refused(wide, 5, r"'wide' branches .* in more than 512 ways.*numpy\.where", q=(10,))
-    assert time.process_time() - start < 2.0
+    assert time.process_time() - start < 6.0
 
 
 def test_as_many_paths_as_allowed():
