@@ -81,6 +81,10 @@ def test_tasks_that_make_no_sense_are_refused(
 Given = arm.Obstacles
 OBSTACLES: list[tuple[Any, str]] = [
     (lambda: Given.spheres("x", 0.1), "centres needs real numbers"),
+    (
+        lambda: Given.spheres(np.ma.masked_array([[0.0, 1.0, 2.0]], [[0, 0, 1]]), 0.1),
+        "Some numbers of centres are masked",
+    ),
     (lambda: Given.spheres([[0, 0], [1]], 0.1), "centres has rows of unequal length"),
     (lambda: Given.boxes(None, (1, 1, 1)), "poses needs real numbers"),
     (lambda: Given.boxes([np.eye(4)], "big"), "sizes needs real numbers"),

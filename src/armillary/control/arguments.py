@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, quote
+from armillary.kernel.arguments import hides_numbers
 
 __all__ = ["fitting", "numbers_of", "positive_number"]
 
@@ -21,7 +22,7 @@ def numbers_of(name: str, value: Any) -> Array:
     """Return an array of numbers.
 
     Raises:
-        ShapeError: They are not numbers, or rows of unequal length.
+        ShapeError: They are not numbers, rows of unequal length, or masked.
     """
     try:
         given = np.asarray(value)
@@ -29,6 +30,11 @@ def numbers_of(name: str, value: Any) -> Array:
         raise ShapeError(f"{name} has rows of unequal length.") from error
     if given.dtype.kind not in "fiub":
         raise ShapeError(f"{name} needs real numbers, not {given.dtype}.")
+    if type(value) is not np.ndarray and hides_numbers(value):
+        raise ShapeError(
+            f"Some numbers of {name} are masked. Say what they shall be: "
+            "array.filled(np.nan)."
+        )
     return given if given.dtype == np.float64 else given.astype(np.float64)
 
 

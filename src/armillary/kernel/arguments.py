@@ -90,7 +90,7 @@ def _as_input(name: str, value: Any, port: Port, dtype: np.dtype[Any]) -> Array:
             f"'{name}' needs {described(port)} of real numbers; an array of "
             f"{given.dtype} was given. {_real_fix(given.dtype)}"
         )
-    if type(value) is not np.ndarray and _hides_numbers(value):
+    if type(value) is not np.ndarray and hides_numbers(value):
         raise ShapeError(
             f"'{name}' needs {described(port)}; a masked array was given, some of "
             "whose numbers are masked. Say what they shall be: array.filled(np.nan)."
@@ -109,7 +109,8 @@ def _real_fix(dtype: np.dtype[Any]) -> str:
     return "Convert it first: np.asarray(array, dtype=float)."
 
 
-def _hides_numbers(value: Any) -> bool:
+def hides_numbers(value: Any) -> bool:
+    """Return whether a value is an array some of whose numbers are masked."""
     if not isinstance(value, np.ndarray):  # numpy.ma is slow to import
         return False
     array: Array = cast("Any", value)
