@@ -336,9 +336,10 @@ def _across(v: Vector3, d: Vector3) -> Vector3:
 
 
 def _turn(a: Vector3, to: Vector3) -> Vector3:
-    """Return how a unit vector is to turn toward another one, as long as the angle.
+    """Return the rate of a unit vector that turns it toward another one.
 
-    It is perpendicular to a, which a rotation of a frame cannot change in length.
+    Its length is the angle between them [rad]. It is perpendicular to a, as the rate of
+    a direction is.
     """
     across = _across(to, a)
     sine, cosine = sqrt(maximum(dot(across, across), TINY)), dot(to, a)
@@ -352,9 +353,10 @@ def _turn(a: Vector3, to: Vector3) -> Vector3:
 
 
 def _carried(rate: Vector3, start: Vector3, end: Vector3) -> Vector3:
-    """Return how a unit vector turns, carried along the arc to another direction.
+    """Return the rate of a unit vector after parallel transport to another direction.
 
-    It then changes the angle between the two as it did at the start.
+    That is along the arc between them. It changes the angle between the two as it did
+    at the start.
     """
     part = dot(rate, end) / maximum(1.0 + dot(start, end), OPPOSITE * OPPOSITE)
     return subtract(rate, scale(part, add(start, end)))

@@ -11,7 +11,7 @@ from armillary.trace.functions import absolute, maximum, minimum, select, sqrt, 
 __all__ = ["SOURCES", "UNLIMITED", "rate_bounds"]
 
 SOURCES: Final = "position", "velocity", "acceleration"
-"""What limits a rate may come from."""
+"""The limits that a bound of a rate may come from."""
 
 UNLIMITED: Final = 1e12
 """The acceleration limit of a joint that has none [m/s^2 or rad/s^2]."""
@@ -86,8 +86,8 @@ def rate_bounds(
 def _source(bound: Number, wanted: Number, most: Number, stops: Number) -> Number:
     """Return the index in `SOURCES` of the limit that a bound of a rate comes from.
 
-    It is acceleration where that does not allow the bound that is wanted, the nearer
-    one to 0 of the greatest speed and that from which the joint stops before its limit.
+    It is acceleration where that does not allow the bound that is wanted: the lower of
+    the greatest speed and the speed from which the joint stops before its limit.
     """
     source = select(most < stops, 1.0, 0.0)
     return select(absolute(bound - wanted) > 0.0, 2.0, source)

@@ -6,7 +6,8 @@ joints slow down together, on a straight line in joint positions, and where it e
 distances of the pairs that are near are computed. If one is below the margin, rates
 nearer to braking are tried; braking itself is what the step before has found to end
 well. On such a line distances of translations are convex, and above what rows say; what
-rotations add is the more the farther one goes. So the end decides.
+rotations add is the more the farther one goes. So the end decides, although a link that
+passes a corner on the way may come nearer there; docs/control.md says by how much.
 """
 
 from __future__ import annotations

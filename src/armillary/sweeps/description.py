@@ -63,7 +63,7 @@ def _digest_of(job: Job) -> str:
     except Exception as error:
         raise SweepError(
             "A sweep to a file identifies its question by its "
-            f"pickle, and there is none: {error}. Define functions at the top of "
+            f"pickle, which cannot be made: {error}. Define functions at the top of "
             "a module, or sweep into memory."
         ) from error
 

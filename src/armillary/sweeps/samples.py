@@ -331,7 +331,9 @@ def samples(
         raise SweepError(f"The seed is {seed}; it must be within 0 to 2^128 - 1.")
     index = list(selection_of(cell, joints).inputs)
     if not index:
-        raise SweepError("Samples need at least one joint; there is none.")
+        raise SweepError(
+            "Samples need at least one joint; joints= or the cell names no joint."
+        )
     chosen = [cell.joint_names[k] for k in index]
     links = [cell.links[cell.joints.links[k]] for k in index]
     ranges = {k: (cell.limits[0][k], cell.limits[1][k]) for k in index}
