@@ -32,9 +32,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of compiled code, away from the user's, also for other processes."""
-    folder = tmp_path_factory.mktemp("cache")
+def cache(pytestconfig: pytest.Config) -> Iterator[Path]:
+    """The folder of compiled code: away from the user's, shared by workers and runs.
+
+    Keys hold the fingerprint of the compiler, so code of an older one is never loaded.
+    `pytest --cache-clear` empties it.
+    """
+    assert pytestconfig.cache is not None
+    folder = pytestconfig.cache.mkdir("armillary")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ARMILLARY_CACHE", str(folder))
         patch.setenv("ARMILLARY_CONFIG", "off")  # the user's own allows no plug-in here

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "armillary"
-MAX_LINES = 450
+MAX_LINES = 700
 NAMELESS = {"utils", "util", "helpers", "helper", "common", "misc", "_src"}
 
 
