@@ -12,7 +12,6 @@ import pickle
 import re
 import struct
 import sys
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from armillary.model.geometry.hull import convex_hull
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.shapes import Mesh
 from armillary.spatial.pose import Pose
+from work import counted
 
 CLOUD = np.random.default_rng(2).normal(size=(30, 3)).astype(np.float32).astype(float)
 BLOB = Triangles(CLOUD, convex_hull(CLOUD)).welded()
@@ -1223,11 +1223,11 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_files_get_a_clear_error_at_once(name: str):
+def test_hostile_files_get_a_clear_error_after_little_work(name: str):
     ending, data, why = HOSTILE[name]
-    start = time.process_time()
-    found = faults(data, ending)
-    assert time.process_time() - start < 3.0
+    with counted() as work:
+        found = faults(data, ending)
+    assert work.lines < 10_000_000
     assert why in found
     assert found.startswith(f"part{ending}")
 
@@ -1377,14 +1377,14 @@ def test_open_flat_and_reversed_meshes_have_hulls(tmp_path: Path):
         MeshFiles(tmp_path).hull(Mesh(file="point.stl"))
 
 
-def test_the_hull_of_many_corners_is_made_in_seconds(tmp_path: Path):
-    cloud = np.random.default_rng(0).normal(size=(100_000, 3))
+def test_the_hull_of_many_corners_has_few(tmp_path: Path):
+    cloud = np.random.default_rng(0).normal(size=(20_000, 3))
     cloud /= np.linalg.norm(cloud, axis=1, keepdims=True)
-    corners = np.arange(99_999).reshape(-1, 3)
+    corners = np.arange(19_998).reshape(-1, 3)
     (tmp_path / "ball.stl").write_bytes(stl(Triangles(cloud, corners)))
-    start = time.process_time()
-    hull = MeshFiles(tmp_path).hull(Mesh(file="ball.stl"))
-    assert time.process_time() - start < 60.0
+    with counted() as work:
+        hull = MeshFiles(tmp_path).hull(Mesh(file="ball.stl"))
+    assert work.lines < 200 * len(cloud)
     assert hull is not None
     assert len(hull.vertices) <= 1000
     assert hull.volume > 4.18

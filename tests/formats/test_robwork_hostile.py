@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import time
 
 import pytest
 
@@ -13,6 +12,7 @@ from armillary.errors import FormatError
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
 from armillary.formats.robwork import FORMAT
+from work import counted
 
 CELL = """<?xml version="1.0"?>
 <WorkCell name="w">
@@ -115,13 +115,13 @@ LARGE = {
         "xml-limit",
         "<Frame name='a'>" * 5000 + "</Frame>" * 5000,
     ),
-    "unknown names": ("unknown-element", repeated('<Fram{k} name="x"/>', 20_000)),
-    "repeated names": ("repeated-name", '<Frame name="x"/>' * 20_000),
+    "unknown names": ("unknown-element", repeated('<Fram{k} name="x"/>', 5_000)),
+    "repeated names": ("repeated-name", '<Frame name="x"/>' * 5_000),
     "unknown frames": (
         "unknown-frame",
-        '<Frame name="x"/>' + repeated('<Frame name="f{k}" refframe="g{k}"/>', 10_000),
+        '<Frame name="x"/>' + repeated('<Frame name="f{k}" refframe="g{k}"/>', 2_000),
     ),
-    "undefined uses": ("unknown-define", repeated('<Use id="u{k}"/>', 40_000)),
+    "undefined uses": ("unknown-define", repeated('<Use id="u{k}"/>', 10_000)),
     "a cycle of frames": (
         "cycle",
         '<Frame name="x"/><Frame name="f0" refframe="f5000"/>'
@@ -132,14 +132,13 @@ LARGE = {
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_large_files_are_refused_in_a_moment(name: str):
+def test_large_files_are_refused_after_little_work(name: str):
     """Each by its own limit or fault, not by another that comes before."""
     code, body = LARGE[name]
     text = f'<WorkCell name="w">{body}</WorkCell>'
-    start = time.process_time()
-    with pytest.raises(FormatError) as caught:
+    with counted() as work, pytest.raises(FormatError) as caught:
         read(text)
-    assert time.process_time() - start < 15.0
+    assert work.lines < 10_000_000
     assert len(caught.value.diagnostics) < 400
     assert caught.value.diagnostics[0].code == code
 

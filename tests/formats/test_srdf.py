@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from armillary.model.mount import Mount
 from armillary.model.posture import Posture
 from armillary.model.rules import Rules
 from armillary.model.workcell import Workcell
+from work import counted, growth
 
 BALL = '<collision><geometry><sphere radius="1"/></geometry></collision>'
 BODIES = ("base", "upper", "fore", "hand", "left", "right")
@@ -493,7 +493,7 @@ def test_a_urdf_is_not_a_srdf():
             read_onto(ROBOT, text.encode(), "a.srdf", Report())
 
 
-def test_hostile_files_are_refused_soon():
+def test_hostile_files_are_little_work():
     many = '<disable_collisions link1="base" link2="hand"/>' * 300_000
     deep = "<group>" * 20_000
     wide = '<group name="g">' + '<joint name="elbow"/>' * 150_000 + "</group>"
@@ -504,25 +504,28 @@ def test_hostile_files_are_refused_soon():
         for k in range(300)
     )
     for body, is_faulty in ((many, True), (deep, True), (wide, False), (nested, False)):
-        start = time.process_time()
-        try:
-            text = f'<robot name="arm">{body}</robot>'
-            made = read_onto(ROBOT, text.encode(), "a.srdf", Report())
-            assert not is_faulty
-            made.manipulators[0].group_joints(made.manipulators[0].groups[-1].name)
-        except FormatError:
-            assert is_faulty
-        assert time.process_time() - start < 8.0
+        text = f'<robot name="arm">{body}</robot>'
+        with counted() as work:
+            try:
+                made = read_onto(ROBOT, text.encode(), "a.srdf", Report())
+                assert not is_faulty
+                made.manipulators[0].group_joints(made.manipulators[0].groups[-1].name)
+            except FormatError:
+                assert is_faulty
+        assert work.lines < 40_000_000
 
 
-def test_many_wrong_names_take_no_time():
-    lines = "".join(
-        f'<disable_collisions link1="no{k}" link2="base"/>' for k in range(20_000)
-    )
-    start = time.process_time()
-    _, report = read(lines)
-    assert report.count(Severity.WARNING) == 20_000
-    assert time.process_time() - start < 6.0
+def test_the_work_of_wrong_names_is_proportional_to_their_number():
+    def disable(count: int) -> None:
+        _, report = read(
+            "".join(
+                f'<disable_collisions link1="no{k}" link2="base"/>'
+                for k in range(count)
+            )
+        )
+        assert report.count(Severity.WARNING) == count
+
+    assert growth(disable, 500) < 2.1
 
 
 # With the rest of armillary.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from armillary.model.mount import Mount
 from armillary.model.shapes import Box, Capsule, Cylinder, HalfSpace, Mesh, Sphere
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
+from work import counted, growth
 
 
 def read(
@@ -288,11 +288,11 @@ def test_a_mimic_on_a_fixed_joint_does_nothing():
     assert codes(report) == ["fixed-mimic"]
 
 
-def test_a_long_chain_of_mimics_is_refused_at_once():
+def test_a_long_chain_of_mimics_is_refused_after_little_work():
     text = fingers("", *(f'<mimic joint="j{k}"/>' for k in range(1500)))
-    start = time.process_time()
-    (found,) = faults(text)
-    assert time.process_time() - start < 15.0
+    with counted() as work:
+        (found,) = faults(text)
+    assert work.lines < 10_000_000
     assert (
         "error[mimic-chain]: joint 'j33' follows 'j0' over more than 32 joints" in found
     )
@@ -798,12 +798,12 @@ def test_what_other_programs_add_is_a_note():
     assert report.count(Severity.WARNING) == 0
 
 
-def test_thousands_of_unknown_attributes_take_no_time():
+def test_thousands_of_unknown_attributes_are_little_work():
     attributes = " ".join(f'a{k}="0"' for k in range(250))
-    text = robot(*(f'<link name="base" {attributes}/>' for _ in range(200)))
-    start = time.process_time()
-    assert any("repeated-name" in fault for fault in faults(text))
-    assert time.process_time() - start < 15.0
+    text = robot(*(f'<link name="base" {attributes}/>' for _ in range(20)))
+    with counted() as work:
+        assert any("repeated-name" in fault for fault in faults(text))
+    assert work.lines < 500 * 250 * 20
 
 
 DOUBTS = {
@@ -1008,7 +1008,7 @@ def test_all_faults_are_reported_at_once():
     ]
 
 
-def test_thousands_of_wrong_names_take_no_time():
+def test_thousands_of_wrong_names_are_little_work():
     count = 1000
     text = robot(
         *(f'<link name="link_{k}_of_the_robot"/>' for k in range(count)),
@@ -1018,9 +1018,9 @@ def test_thousands_of_wrong_names_take_no_time():
             for k in range(count)
         ),
     )
-    start = time.process_time()
-    found = faults(text)
-    assert time.process_time() - start < 10.0
+    with counted() as work:
+        found = faults(text)
+    assert work.lines < 30_000 * count
     assert found[-1].startswith("arm.urdf: note[more]: ... and 90")
     assert found[-1].endswith(" more errors; the rest of the file was not read")
 
@@ -1028,20 +1028,19 @@ def test_thousands_of_wrong_names_take_no_time():
 @pytest.mark.parametrize(
     ("joint", "count"),
     [
-        ('<joint name="j{}" type="revolut"/>', 100_000),
-        ("<joint/>", 100_000),
-        ('<joint name="j{}" type="fixed"><origin xyz="0 x 0"/></joint>', 70_000),
-        ('<joint name="j{}" type="fixed"><parent link="a{}"/></joint>', 70_000),
-        ('<link name="base"/>', 100_000),
+        ('<joint name="j{}" type="revolut"/>', 10_000),
+        ("<joint/>", 10_000),
+        ('<joint name="j{}" type="fixed"><origin xyz="0 x 0"/></joint>', 7_000),
+        ('<joint name="j{}" type="fixed"><parent link="a{}"/></joint>', 7_000),
+        ('<link name="base"/>', 10_000),
     ],
 )
 def test_reading_ends_soon_after_more_faults_than_anybody_reads(joint: str, count: int):
     text = robot('<link name="base"/>', *(joint.format(k, k) for k in range(count)))
     data = text.encode()
-    start = time.process_time()
-    found = faults(data, strict=False)
-    # 16 s before; 0.7 s on the machine where that was measured.
-    assert time.process_time() - start < 8.0
+    with counted() as work:
+        found = faults(data, strict=False)
+    assert work.lines < 500 * count
     assert len(found) == 101
     assert found[-1].endswith("the rest of the file was not read")
 
@@ -1157,9 +1156,11 @@ def test_sniffing(data: bytes, expected: bool):
 
 
 def test_sniffing_is_linear():
-    start = time.process_time()
-    assert not FORMAT.sniff(b"<!---->" * 100_000 + b"<sdf/>")
-    assert time.process_time() - start < 6.0
+    def sniff(count: int) -> None:
+        assert not FORMAT.sniff(b"<!---->" * count + b"<sdf/>")
+
+    assert growth(sniff, 1000) < 2.1
+    sniff(100_000)  # a regular expression that goes back would not end
 
 
 def test_files_are_loaded_and_saved_by_their_ending(tmp_path: Path):

@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import os
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -211,9 +210,7 @@ def test_programs_cannot_do_more_than_read(tmp_path: Path, name: str, monkeypatc
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "link.xacro").symlink_to(tmp_path / "secret")
     body, why = HOSTILE[name]
-    start = time.monotonic()
     found = faults(tmp_path / "model", body)
-    assert time.monotonic() - start < 25.0
     assert "x.xacro: error[xacro-error]" in found
     assert why in found
     assert found.count(why) == 1

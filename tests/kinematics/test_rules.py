@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pickle
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from armillary.model.rules import Rule, Rules
 from armillary.model.shapes.box import Box
 from armillary.model.tree import Base, Tree
 from armillary.spatial.pose import IDENTITY
+from work import lines
 
 BOX = (Box(size=(0.1, 0.1, 0.1)),)
 
@@ -200,19 +200,15 @@ def test_pairs_do_not_depend_on_where_things_are(cell: Cell):
     assert cell.pairs(state, rules=Rules.from_json(cell.rules.to_json())) is pairs
 
 
-def test_a_second_state_costs_next_to_nothing():
+def test_a_second_state_is_no_work_however_many_links_there_are():
     cell = Cell(
         manipulators=tuple(
             Manipulator(name=f"m{k}", links=tuple(chain("a", 20))) for k in range(20)
         )
     )
     cell.pairs(cell.home)
-    q = np.ones(len(cell.joint_names))
-    states = [cell.home.replace(q=q * k) for k in range(200)]
-    start = time.process_time()
-    for state in states:
-        cell.pairs(state)
-    assert (time.process_time() - start) / len(states) < 3e-3
+    state = cell.home.replace(q=np.ones(len(cell.joint_names)))
+    assert lines(lambda: cell.pairs(state)) < 100
 
 
 def test_a_cell_holds_its_own_rules(cell: Cell):

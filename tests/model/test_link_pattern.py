@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import fnmatch
 import random
-import time
 
 import pytest
 
@@ -15,6 +14,7 @@ from armillary.model.link_pattern import (
     scoped,
     steps,
 )
+from work import lines
 
 FOREARM = LinkName("left/arm", "forearm")
 
@@ -75,7 +75,7 @@ def test_names_cost_nothing_and_expressions_the_more_the_more_they_repeat():
     assert costs == sorted(set(costs))
 
 
-def test_many_stars_take_no_time():
-    start = time.process_time()
-    assert not matches("*a" * 400 + "b*", LinkName("m", "a" * 20_000))
-    assert time.process_time() - start < 1.5
+def test_many_stars_take_a_few_steps_each():
+    name = LinkName("m", "a" * 20_000)
+    assert lines(lambda: matches("*a" * 400 + "b*", name)) < 400 * 6
+    assert not matches("*a" * 400 + "b*", name)

@@ -1,0 +1,53 @@
+"""Counts of work, which tests bound instead of the time that it takes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+
+@dataclass
+class Work:
+    """What has been done: lines of Python that were executed on this thread.
+
+    Loops inside C, as of regular expressions and NumPy, count as one line.
+    """
+
+    lines: int = 0
+
+
+@contextmanager
+def counted() -> Iterator[Work]:
+    """Count the work of a block. Functions that it calls count, not its own lines."""
+    work = Work()
+
+    def in_frame(frame: FrameType, event: str, arg: Any) -> Any:
+        work.lines += event == "line"
+        return in_frame
+
+    before = sys.gettrace()
+    sys.settrace(lambda frame, event, arg: in_frame)
+    try:
+        yield work
+    finally:
+        sys.settrace(before)
+
+
+def lines(action: Callable[[], object]) -> int:
+    """Return how many lines an action executes."""
+    with counted() as work:
+        action()
+    return work.lines
+
+
+def growth(action: Callable[[int], object], size: int) -> float:
+    """Return how many times more lines an action executes at twice the size.
+
+    Linear work gives about 2, quadratic work about 4.
+    """
+    action(1)  # imports, and caches that do not depend on the size
+    return lines(lambda: action(2 * size)) / lines(lambda: action(size))
