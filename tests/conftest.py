@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import random
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -29,6 +31,36 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update", action="store_true", help="accept what differs from tests/golden"
     )
+    parser.addoption(
+        "--seed", type=int, default=0, help="draws which cases are tried of many"
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"cases drawn by: --seed={config.getoption('seed')}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Mark as `thorough` all but the drawn cases of tests marked `sampled(count)`."""
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for name, of_one in cases.items():
+        mark = of_one[0].get_closest_marker("sampled")
+        assert mark is not None
+        draw = random.Random(f"{config.getoption('seed')} {name}")
+        for item in draw.sample(of_one, max(0, len(of_one) - mark.args[0])):
+            item.add_marker("thorough")
+
+
+@pytest.fixture
+def seed(pytestconfig: pytest.Config) -> int:
+    """The number that draws cases, of which there are too many to try all."""
+    return int(pytestconfig.getoption("seed"))
 
 
 @pytest.fixture(scope="session", autouse=True)

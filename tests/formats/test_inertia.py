@@ -122,15 +122,16 @@ def test_an_inertia_that_is_possible_is_kept(format: str):
 
 
 @formats
-@pytest.mark.parametrize("place", range(10))
 @pytest.mark.parametrize("number", ["-5", "nan", "inf", "1e200", "-1e200", "1e999"])
-def test_each_impossible_number_is_reported(format: str, place: int, number: str):
-    numbers = [*PLAIN[:place], number, *PLAIN[place + 1 :]]
-    try:
-        body, report = read(format, numbers)
-    except FormatError:
-        return
-    assert report.diagnostics or (body is not None and has_energy(body))
+def test_each_impossible_number_is_reported(format: str, number: str):
+    for place in range(10):
+        numbers = [*PLAIN[:place], number, *PLAIN[place + 1 :]]
+        try:
+            body, report = read(format, numbers)
+        except FormatError:
+            continue
+        is_possible = body is not None and has_energy(body)
+        assert report.diagnostics or is_possible, place
 
 
 @formats

@@ -234,6 +234,7 @@ ENDS = [-1e4, -3.0, -2.5, -1.0, -0.5, -0.25, 0.0, 0.1, 0.15, 0.25, 0.3, 0.5, 1.0
 ENDS += [2.0, 2.5, 3.0, 4.0, 4.5, 5.0, 9.0, 15.0, 25.0, 49.0, 50.0, 300.0, math.nan]
 
 
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated")
 @pytest.mark.parametrize("function", TABLES.values(), ids=TABLES)
 def test_tables_and_rounding_are_numpys(function):
     program = trace(function, q=())

@@ -1,0 +1,48 @@
+"""The tests themselves: none bounds time, and the quick ones look at every layer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+CLOCK = re.compile(
+    r"\b(?:perf_counter|process_time|thread_time|monotonic)(?:_ns)?\b"
+    r"|\btime\.time(?:_ns)?\("
+)
+
+# Files whose clocks bound no work: how often the clock stands there, and for what.
+WAITS = {
+    "cli/test_sweep.py": (2, "waits for another process"),
+    "kernel/test_cache.py": (1, "sets the age of a file"),
+    "kernel/test_search.py": (2, "a deadline is not over before its time"),
+    "sweeps/test_interrupted.py": (2, "waits for another process"),
+    "view/test_viewer.py": (2, "waits for a browser"),
+}
+
+
+def test_no_test_measures_time():
+    """Work is counted, see `work.py`: a busy machine then changes nothing."""
+    found = {}
+    for path in TESTS.rglob("*.py"):
+        if path != Path(__file__):
+            count = len(CLOCK.findall(path.read_text("utf-8")))
+            if count:
+                found[path.relative_to(TESTS).as_posix()] = count
+    assert found == {name: count for name, (count, _) in WAITS.items()}
+
+
+def test_quick_tests_look_at_every_folder(request: pytest.FixtureRequest):
+    config = request.config
+    if config.args != [*map(str, config.getini("testpaths"))] or config.option.keyword:
+        pytest.skip("only where all tests are collected")
+    rooms = {path.parent.relative_to(TESTS) for path in TESTS.rglob("test_*.py")}
+    quick = {
+        item.path.parent.relative_to(TESTS)
+        for item in request.session.items
+        if not item.get_closest_marker("peers")
+        and not item.get_closest_marker("thorough")
+    }
+    assert rooms - quick <= {Path("peers")}
