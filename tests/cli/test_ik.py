@@ -441,6 +441,7 @@ def test_a_search_from_one_start_may_find_none(run, file: str):
     assert "not found within the budget" in result.err
 
 
+@pytest.mark.thorough
 def test_answers_that_avoid_collisions(
     run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -86,6 +86,7 @@ def agree(
     return expected
 
 
+@pytest.mark.thorough
 @given(cells_and_states(), st.sampled_from([0.0, 0.3, 3.0]), st.integers(0, 2**32))
 @laws(30)
 def test_random_cells_with_attachments_and_moved_bases(
@@ -135,6 +136,7 @@ def several_kinds() -> arm.Cell:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("margin", [0.0, 0.05])
 def test_several_kinds_of_shapes(margin: float):
     cell = several_kinds()

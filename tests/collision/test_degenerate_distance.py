@@ -127,6 +127,7 @@ def prove(a: Primitive, X_A: Array, b: Primitive, X_B: Array, exact: float) -> A
 KINDS = [*shapes_of_size(1.0)]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", [1e-4, 1.0, 1e3])
 @pytest.mark.parametrize("first", KINDS[:-1])
 def test_touching_parallel_and_coincident_shapes(first: str, size: float):
@@ -160,6 +161,7 @@ def test_the_inner_of_two_nested_balls_leaves_through_the_nearest_side():
     np.testing.assert_allclose(found.points, [(2, 0, 0), (0.5, 0, 0)], atol=1e-4)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("second", KINDS)
 def test_far_from_the_origin_it_is_as_near(second: str):
     shapes = shapes_of_size(1.0)
@@ -194,6 +196,7 @@ def test_nan_stays_in_its_row(first: str, second: str, kind: Any):
         np.testing.assert_array_equal(np.isnan(found.points).all(axis=(1, 2)), bad)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("first", KINDS[:-1])
 def test_single_precision_is_near(first: str):
     shapes = shapes_of_size(1.0)
@@ -279,6 +282,7 @@ class Egg(Primitive, frozen=True, kw_only=True):
         return tuple(self.ball / length * each for each in direction)
 
 
+@pytest.mark.thorough
 def test_a_shape_of_the_user_takes_part():
     """An egg is the nearer of its ball and the cone that touches ball and tip."""
     egg = Egg(ball=1, tip=2.0, shell=0.1)  # the whole number is an input, too

@@ -99,6 +99,7 @@ def test_a_plane_and_two_points_prove_it(first: str, second: str):
     assert (found.gap >= 0.0).all()
 
 
+@pytest.mark.sampled(3)
 @each_pair
 def test_it_is_symmetric_and_moves_with_both(first: str, second: str):
     X_A, X_B = two_poses(first, second)
@@ -242,6 +243,7 @@ def test_without_depth_it_is_the_same_where_shapes_are_apart(first: str, second:
     assert (found[value < -1e-7] <= 0.0).all()
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("depth", [True, False])
 @pytest.mark.parametrize(
     ("first", "second"), [pair for pair in PAIRS if {"box", "polyhedron"} & {*pair}]

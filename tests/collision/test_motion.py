@@ -62,6 +62,7 @@ def ends(rng: np.random.Generator, count: int, n: int = 4) -> tuple[Array, Array
     return q0, q0 + rng.uniform(-1.5, 1.5, (count, n))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("joint", [arm.joints.Revolute, arm.joints.Prismatic, Wave])
 @pytest.mark.parametrize(
     "shape",

@@ -39,6 +39,7 @@ def snake(joint: type, shape: arm.shapes.Primitive, count: int = 6) -> arm.Cell:
     return cell.replace(rules=cell.rules.include("snake/*", "snake/*"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("joint", [arm.joints.Revolute, Lever])
 @pytest.mark.parametrize(
     "shape",

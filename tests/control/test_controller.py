@@ -90,6 +90,7 @@ def test_links_in_no_pair_keep_away_from_obstacles(rail: arm.Cell) -> None:
     assert step.nearest == ("ur10/forearm", "obstacle 0")
 
 
+@pytest.mark.thorough
 def test_braking_that_turns_links_ends_before_the_margin() -> None:
     cell = arm.example("irb2400")
     fk, check = cell.fk("tool0"), cell.collision(margin=MARGIN)
@@ -235,6 +236,7 @@ def test_rows_with_nan_are_invalid_and_alone(rail: arm.Cell) -> None:
     assert np.isfinite(step.qd[[0, 2]]).all()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("task", "target"),
     [

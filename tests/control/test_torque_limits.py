@@ -30,6 +30,7 @@ def torques(cell: arm.Cell, motion: Any, **options: Any) -> Array:
     return cell.inverse_dynamics(**options)(at, rates, change)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("conflict", ["bend", "slow"])
 def test_motion_takes_no_more_than_the_limits(rail: arm.Cell, conflict: Any) -> None:
     fk = rail.fk("tool0")

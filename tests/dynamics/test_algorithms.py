@@ -13,6 +13,7 @@ from masses import vectors, with_drives, with_inertias
 EXAMPLES = ("irb2400", "ur10_on_rail", "ur5e_on_oval", "scara", "pan_tilt", "delta")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_forward_dynamics_inverts_inverse_dynamics(name: str) -> None:
     cell = with_inertias(arm.example(name), 0)

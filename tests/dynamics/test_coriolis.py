@@ -21,6 +21,7 @@ def without_friction(cell: arm.Cell) -> arm.Cell:
     return with_links(cell, change)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", HEAVY)
 def test_it_holds_the_symbols_of_christoffel(kind: str) -> None:
     cell = without_friction(heavy_cell(kind))
@@ -39,6 +40,7 @@ def test_it_holds_the_symbols_of_christoffel(kind: str) -> None:
     np.testing.assert_allclose(C, expected, rtol=1e-6, atol=1e-6 * size)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["irb2400", "random", "five_bar"])
 def test_with_a_free_base_it_is_half_the_rate_of_masses(kind: str) -> None:
     cell = without_friction(heavy_cell(kind))

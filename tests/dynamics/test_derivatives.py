@@ -60,6 +60,7 @@ def assert_derivatives(cell: arm.Cell, given: Array, **about: Any) -> None:
         assert_near(M @ forward[k], sign * right + 0.0 * M, 1e-8)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_derivatives_are_those_of_differences(name: str) -> None:
     cell = with_inertias(arm.example(name), 0)
@@ -101,6 +102,7 @@ def test_long_chains_run_as_python(monkeypatch: pytest.MonkeyPatch) -> None:
         kernel(*given, out=out[0])
 
 
+@pytest.mark.thorough
 def test_couplings_branches_and_curved_joints(random_cell: Any) -> None:
     for seed in range(3):
         cell = with_drives(with_inertias(random_cell(seed), seed), seed)
@@ -137,6 +139,7 @@ def test_mechanisms_of_several_coordinates() -> None:
         assert_near(found[k], differences(cell.inverse_dynamics(), given, k))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["irb2400", "delta"])
 def test_free_bases(name: str) -> None:
     """The base is displaced and turned in the axes of the world, rates stay."""

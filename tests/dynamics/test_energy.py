@@ -31,6 +31,7 @@ def test_gravity_torques_are_the_slope_of_the_potential_energy(kind: str) -> Non
     np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", HEAVY)
 def test_torques_less_friction_are_what_changes_the_energy(kind: str) -> None:
     """The power of the motors is the rate of both energies and what friction takes."""

@@ -11,6 +11,7 @@ from masses import vectors, with_drives, with_inertias
 from random_cells import CellMaker
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(6))
 def test_joints_need_what_their_motors_and_springs_take(
     random_cell: CellMaker, seed: int

@@ -92,6 +92,7 @@ def check(cell: arm.Cell, seed: int, spread: float = 0.3) -> None:
         )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name",
     ["ur5e_on_oval", "ur10_on_rail", "two_arms_positioner", "palletiser", "scara"],
@@ -100,11 +101,13 @@ def test_example_cells(name: str) -> None:
     check(with_inertias(arm.example(name), 1), 2)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["delta", "five_bar", "stewart"])
 def test_closed_loops(name: str) -> None:
     check(with_inertias(arm.example(name), 1), 3, spread=0.05)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_cells(random_cell: CellMaker, seed: int) -> None:
     check(with_inertias(random_cell(seed), seed), seed)

@@ -30,6 +30,7 @@ def sums(cell: arm.Cell, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, ...
     return moment / mass, p, L, mass
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", HEAVY)
 def test_they_are_sums_over_links(kind: str) -> None:
     cell = heavy_cell(kind)

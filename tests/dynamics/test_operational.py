@@ -56,6 +56,7 @@ def test_torques_of_the_null_space_leave_the_frame(
     np.testing.assert_allclose(np.trace(N, axis1=1, axis2=2), free, atol=1e-8)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", HEAVY)
 def test_wrenches_are_worth_the_power_that_they_give(kind: str) -> None:
     cell = heavy_cell(kind)

@@ -32,6 +32,7 @@ def held_wrench(
     return np.r_[force, spin + np.cross(c, force)]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["irb2400", "random", "ur5e_on_oval"])
 def test_a_named_frame_holds_what_is_mounted_on_it(kind: str) -> None:
     cell = heavy_cell(kind)
@@ -72,6 +73,7 @@ def test_a_grip_is_weighed_and_compiles_nothing() -> None:
     np.testing.assert_array_equal(bare, np.zeros(6))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["irb2400", "ur5e_on_oval"])
 def test_of_a_link_it_is_what_its_joint_transmits(kind: str) -> None:
     """Along the joint's twist it is the torque less the motor, friction and spring."""

@@ -134,6 +134,7 @@ def test_each_impossible_number_is_reported(format: str, number: str):
         assert report.diagnostics or is_possible, place
 
 
+@pytest.mark.sampled(1)
 @formats
 def test_energies_of_what_is_read_are_not_negative(format: str):
     random = np.random.default_rng(3)

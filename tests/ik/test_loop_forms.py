@@ -75,6 +75,7 @@ def test_stewart_platform_agrees_with_the_lengths_of_its_legs() -> None:
     assert np.abs(found.q - stewart_legs(X)).max() < 1e-12
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rods_as_links", [False, True])
 @pytest.mark.parametrize("rotation", ["", "xyz"])
 def test_each_branch_of_the_delta_keeps_the_lengths_of_its_rods(

@@ -156,6 +156,7 @@ CELLS = {
 DRIFTS = {("iiwa", "xy", 0), ("oval", "xyz", 2), ("oval", "xy", 2)}
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("rotation", ["xyz", "xy", ""])
 @pytest.mark.parametrize("name", CELLS)

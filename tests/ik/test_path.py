@@ -258,6 +258,7 @@ def _line(seven: arm.Cell, seed: int, count: int = 150) -> np.ndarray:
     return a + (b - a) * np.linspace(0.0, 1.0, count)[:, None]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", [None, "closed", "numeric"])
 @pytest.mark.parametrize("begun", [True, False])
 def test_arms_with_an_arm_angle_follow_paths(
@@ -274,6 +275,7 @@ def test_arms_with_an_arm_angle_follow_paths(
         assert np.abs(path.answer.q[0] - q[0]).max() < LARGEST
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", [0, 3, 8])
 def test_the_elbow_is_planned_ahead_of_limits(seven: arm.Cell, seed: int):
     """The search alone runs into limits where the elbow could have kept away."""
@@ -330,6 +332,7 @@ def test_what_a_path_cannot_use_is_refused(cell: arm.Cell, ik, seven: arm.Cell):
 # whole turns, and arms without a closed form
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("method", [None, "closed"])
 @pytest.mark.parametrize("begun", [True, False])
 @pytest.mark.parametrize(

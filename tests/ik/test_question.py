@@ -37,6 +37,7 @@ def reached(cell: Cell, state: State, solver: Any, q: Any) -> State:
     return state.joints(dict(zip(solver.joints, q.tolist(), strict=True)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("method", ["closed", "numeric"])
 def test_a_gripped_part_is_placed(cell: Cell, seed: int, method: str) -> None:
@@ -124,6 +125,7 @@ def test_another_grip_compiles_nothing(
     answer(3, near=np.zeros(8))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("frame", "to"),
     [("grasp", "world"), ("grasp", "place"), ("world", "grasp"), ("plate", "block")],

@@ -181,6 +181,7 @@ def check_limits(p: Problems, x: Array) -> None:
     assert (missed <= 1e-12 * size).all()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("m", "n", "k"), [(6, 7, 35), (3, 7, 20)])
 def test_scales_are_those_of_a_linear_program(
@@ -197,6 +198,7 @@ def test_scales_are_those_of_a_linear_program(
     assert (wanted < 1.0).mean() > 0.3
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_left_comes_nearest_to_given_rates(kind: str) -> None:
     m, n, k = 3, 7, 20
@@ -215,6 +217,7 @@ def test_what_is_left_comes_nearest_to_given_rates(kind: str) -> None:
         assert slope @ best(slope, p, i, **held) > slope @ x[i] - 1e-8
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("turns", range(1, 8))
 def test_limits_hold_wherever_it_is_cut_short(turns: int) -> None:
     m, n, k = 3, 7, 20

@@ -123,6 +123,7 @@ FORMULAS: dict[str, tuple[Function, int]] = {
 }
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("kind", ["float64", "float32"])
 @pytest.mark.parametrize(("function", "bound"), FORMULAS.values(), ids=FORMULAS)
 def test_a_formula_is_the_function(function: Function, bound: int, kind: str):
@@ -243,6 +244,7 @@ def value(tree: Tree, inputs: dict[str, Any]) -> Any:
     return (EXACT[name] if len(args) == 2 else EXACT_ALONE[name])(*args)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", ["float64", "float32"])
 @pytest.mark.parametrize("seed", range(6))
 def test_random_formulas_keep_every_rounding_below_an_edge(seed: int, kind: str):

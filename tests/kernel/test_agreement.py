@@ -167,6 +167,7 @@ def samples(seed: int) -> Array:
     return rows
 
 
+@pytest.mark.thorough
 @hypothesis.settings(max_examples=60)
 @hypothesis.given(recipe=recipes(), seed=st.integers(0, 1000))
 def test_random_programs(recipe: list[Step], seed: int):

@@ -45,6 +45,7 @@ def test_memory_is_used_again():
     assert kept() == 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "view",
     [
