@@ -140,10 +140,14 @@ def test_all_tells_which_branches_touch():
         check, X = cell.collision(), cell.fk("tool0")(drawn(cell, 50, 4))
         plain = cell.ik("tool0").all(X)
         found = cell.ik("tool0", avoid=check).all(X)
-        np.testing.assert_array_equal(found.q, plain.q)
-        touching = plain.success & check(np.nan_to_num(plain.q))
+        reached = found.success | (found.reason == Reason.IN_COLLISION)
+        touching = reached & check(np.nan_to_num(found.q))
         np.testing.assert_array_equal(found.reason == Reason.IN_COLLISION, touching)
-        np.testing.assert_array_equal(found.success, plain.success & ~touching)
+        for k in range(len(X)):  # the rest are free ones that only this solver seeks
+            mine, other = found.q[k, reached[k]], plain.q[k, plain.success[k]]
+            off = np.abs(mine - other[:, None]).max(axis=2)
+            assert (off.min(axis=1, initial=np.inf) < 1e-9).all()
+            assert len(mine) <= len(other) + 1
         assert found.complete == plain.complete
         assert touching.any() and found.success.any()
 

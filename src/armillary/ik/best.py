@@ -43,7 +43,7 @@ def least_of(
     values: Array = kernel(answers.q)[0]
     values = np.where(answers.success & ~np.isnan(values), values, np.inf)
     few = 1 if answers.complete else min(MOST_DESCENTS, width)
-    order = np.argsort(values, axis=1)[:, :few]
+    order = np.argsort(values, axis=1, kind="stable")[:, :few]
     q = np.take_along_axis(answers.q, order[..., None], axis=1)
     values = np.take_along_axis(values, order, axis=1)
     if not answers.complete:

@@ -303,6 +303,8 @@ class DifferentialSolver:
         sizes = [len(task.kept) for task in self.tasks]
         size = Progress.size(sizes, len(self.joints))
         arrays.insert(PROGRESS, np.zeros(size))
+        ranks = [2 if name == "twists" else 1 for name in given]
+        ranks.insert(PROGRESS, 1)
         rows: Array = kernel(*arrays)
         batch = rows.shape[:-1]
         for _ in range(MOST_CALLS):
@@ -313,11 +315,10 @@ class DifferentialSolver:
             if not batch:
                 rows = kernel(*arrays)
                 continue
-            ports = kernel.program.inputs[-len(arrays) :]
             rows[left] = kernel(
                 *(
-                    np.broadcast_to(array, (*batch, *port.shape))[left]
-                    for array, port in zip(arrays, ports, strict=True)
+                    np.broadcast_to(array, (*batch, *array.shape[-rank:]))[left]
+                    for array, rank in zip(arrays, ranks, strict=True)
                 )
             )
         return rows

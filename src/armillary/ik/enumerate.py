@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -9,51 +10,117 @@ import numpy.typing as npt
 
 from armillary.errors import ShapeError
 from armillary.ik.method import Candidates
+from armillary.ik.problem import Problem
 from armillary.ik.query import Query
 from armillary.ik.reason import Reason
-from armillary.kinematics.joint_vector import distinct
+from armillary.ik.whole_turns import nearest_turns
 
 Array = npt.NDArray[np.float64]
 
-APART = 1e-3  # answers of which no joint differs by more are the same [m or rad]
+# Answers of which no joint differs by more are the same: angles [rad], or lengths as a
+# part of the arm's.
+APART = 1e-3
+TOUCHES = Reason.IN_COLLISION
+SHARP = 1e-6  # how exact answers are that are compared, likewise
 AT_ONCE = 65536
 START_SEED = 314159
 
 
 def search_all(
-    search: Callable[[Query], Candidates], query: Query, span: tuple[Array, Array]
+    asked: Candidates,
+    search: Callable[[Query], Candidates],
+    query: Query,
+    problem: Problem,
 ) -> Candidates:
     """Return the distinct answers to targets, as many as there are at most.
 
+    Answers that differ by whole turns of joints are one: that nearest to `near`, else
+    to zero.
+
     Args:
+        asked: The answers to a call; they come first.
         search: Finds a candidate for each target from the start in `seed`.
         query: The targets; `starts` starts are tried for each, the same ones.
-        span: Between which vectors starts lie.
+        problem: What they are for.
 
     Raises:
         ShapeError: There is no start.
     """
-    n, starts = len(span[0]), query.starts
+    n, starts = len(problem.joints), query.starts
     if starts < 1:
         raise ShapeError(f"all needs at least 1 start, not {starts}.")
-    seeds = np.random.default_rng(START_SEED).uniform(*span, (starts, n))
+    rng = np.random.default_rng(START_SEED)
+    seeds = rng.uniform(*_span(problem), (starts, n))
     found: list[tuple[Array, Array]] = []
     piece = max(1, AT_ONCE // starts)
     for k in range(0, len(query.targets), piece):
         count = len(query.targets[k : k + piece])
         rows = np.repeat(np.arange(k, k + count), starts)
-        part = search(query.at(rows, seed=np.tile(seeds, (count, 1))))
+        there = query.at(rows, near=None, seed=np.tile(seeds, (count, 1)))
+        tried, first = search(there), asked.at(slice(k, k + count))
         shape = count, starts
-        for q, residual, success in zip(
-            part.q.reshape(*shape, n),
-            part.residual.reshape(*shape, 2),
-            part.success.reshape(shape),
+        parts = zip(
+            (first.q, first.residual, first.success | (first.reason == TOUCHES)),
+            (tried.q, tried.residual, tried.success),
+            ((n,), (2,), ()),
             strict=True,
-        ):
-            solved = np.flatnonzero(success)
-            kept = solved[distinct(q[solved], APART)]
-            found.append((q[kept], residual[kept]))
+        )
+        q, residual, success = (
+            np.concatenate([one, many.reshape(*shape, *core)], axis=1)
+            for one, many, core in parts
+        )
+        at = np.nonzero(success)
+        q[at], residual[at] = _sharpened(
+            q[at], residual[at], search, query.at(k + at[0], near=None), problem
+        )
+        near = np.zeros(n) if query.near is None else query.near
+        near = near[k : k + count, np.newaxis] if near.ndim > 1 else near
+        q = problem.within(nearest_turns(q, near, problem.limits, problem.turning))
+        for vectors, remains, solved in zip(q, residual, success, strict=True):
+            some = np.flatnonzero(solved)
+            kept = some[problem.distinct(vectors[some], APART)]
+            found.append((vectors[kept], remains[kept]))
     return _padded(found, n)
+
+
+def _span(problem: Problem) -> tuple[Array, Array]:
+    """Return between which vectors starts lie: joints that turn, within one turn."""
+    lower, upper = problem.start_range
+    least = np.clip(-math.pi, lower, np.maximum(lower, upper - math.tau))
+    least = np.where(problem.turning, least, lower)
+    most = np.where(problem.turning, np.minimum(upper, least + math.tau), upper)
+    return least, most
+
+
+def _sharpened(
+    q: Array,
+    residual: Array,
+    search: Callable[[Query], Candidates],
+    query: Query,
+    problem: Problem,
+) -> tuple[Array, Array]:
+    """Return answers that are so exact that equal ones are seen to be equal.
+
+    Tolerances that are wide for the size of an arm leave copies of an answer apart.
+
+    Args:
+        q: Answers, shape (count, n).
+        residual: What remains there, shape (count, 2).
+        search: As for `search_all`.
+        query: Their targets.
+        problem: What they are for.
+    """
+    distance, angle = query.tolerance
+    if max(distance / problem.size, angle) <= 10.0 * SHARP or not len(q):
+        return q, residual
+    tolerance = min(distance, SHARP * problem.size), min(angle, SHARP)
+    sharp = search(query._replace(seed=q, tolerance=tolerance))
+    # what cannot be met so exactly ends at the least that can remain
+    good = (sharp.residual[:, 0] <= query.tolerance).all(axis=1)[:, np.newaxis]
+    return (
+        np.where(good, sharp.q[:, 0], q),
+        np.where(good, sharp.residual[:, 0], residual),
+    )
 
 
 def _padded(found: list[tuple[Array, Array]], n: int) -> Candidates:

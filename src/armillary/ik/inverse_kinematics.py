@@ -207,12 +207,13 @@ class InverseKinematics:
         """Return all distinct answers to targets.
 
         They are complete where there is a closed form. Else they are those that a
-        search finds from many starts: found, not proven to be all.
+        search finds from many starts, the answer of a call among them: found, not
+        proven to be all. Those that differ by whole turns of joints are one answer.
 
         Args:
             targets: As for a call.
-            near: Where a joint may stand whole turns apart, a closed form brings it as
-                near to this as it can, shape (..., n); by default to zero.
+            near: Where a joint may stand whole turns apart, it is brought as near to
+                this as it can be, shape (..., n); by default to zero.
             arm_angle: Where the elbow of an arm of seven joints is to be [rad], shape
                 (...), see `closed.arm_angle`; its closed form needs one.
             tolerance: As for a call.
@@ -243,7 +244,7 @@ class InverseKinematics:
                 "of its elbow, as in ik.all(targets, arm_angle=0.0) or --arm-angle 0."
             )
         found = first.candidates(query, every=True)
-        return Answers(found, query.batch, first.branches)
+        return Answers(found, query.batch, self._problem, first.branches)
 
     def best(
         self,

@@ -109,6 +109,7 @@ class LoopSearch:
     ) -> None:
         """Prepare to verify what a search for q and passive joints finds."""
         self._search, self._samples = search, samples
+        self._known = samples.vectors
         self._check = LoopCheck(problem)
         self._n = len(problem.joints)
         self._errors = 2 * len(problem.goals)
@@ -132,8 +133,9 @@ class LoopSearch:
             problems, plan, seeds=first, threads=threads, deadline=deadline
         )
         left, starts = self._refuse(problems, plan, found, threads)
-        rng = np.random.default_rng(0)
-        for _ in range(ROUNDS):
+        # of each round one for all problems, so that none depends on the others
+        others = np.random.default_rng(0).integers(len(self._known), size=ROUNDS)
+        for other in others:
             if not left.size:
                 break
             rows = np.ascontiguousarray(problems[left])
@@ -144,8 +146,7 @@ class LoopSearch:
             good = np.flatnonzero(again.endings[:, 0] == SOLVED)
             found.take(left[good], again.at(good))
             left = left[np.isin(np.arange(len(left)), good, invert=True)]
-            known = self._samples.vectors
-            starts = known[rng.integers(len(known), size=len(left))]
+            starts = np.repeat(self._known[[other]], len(left), axis=0)
         return self._of_q(found)
 
     def chain(

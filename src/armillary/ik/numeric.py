@@ -158,9 +158,12 @@ class NumericSearch:
     # inside
 
     def _all(self, query: Query) -> Candidates:
-        query = query._replace(near=None, explain=False, search_options=ONCE)
-        lower, upper = np.clip(self.problem.limits, -math.pi, math.pi)
-        return search_all(self._found, query, (lower, upper))
+        query = query._replace(explain=False)
+        asked = self._found(query)
+        if query.avoid is not None:
+            asked = asked.joined(self.candidates(query))
+        query = query._replace(search_options=ONCE)
+        return search_all(asked, self._found, query, self.problem)
 
     def _near(self, run: Run, rows: Array, near: Array, query: Query) -> SearchResult:
         """Return the nearest answers that are found; where none is, any other."""

@@ -21,7 +21,6 @@ from armillary.ik.recognised_form import RecognisedForm, has_free_elbow
 from armillary.ik.solution import SAME
 from armillary.ik.user_form import UserForm
 from armillary.kernel.search import SearchOptions
-from armillary.kinematics.joint_vector import distinct
 
 Array = npt.NDArray[np.float64]
 
@@ -191,7 +190,7 @@ class Planner:
         query = self.query.at([k], near=self.query.home)
         found = first.candidates(query, every=True)
         q = found.q[found.success]
-        return q[distinct(q, SAME)]
+        return q[self.numeric.problem.distinct(q, SAME)]
 
     def _origins(self, q: Array) -> list[int]:
         """Return targets to begin at: both ends, and where a way jumps."""
@@ -203,10 +202,8 @@ class Planner:
 
     def _is_among(self, q: Array, others: list[Array]) -> bool:
         """Tell whether one of other answers is the same but for whole turns."""
-        off = q - np.array(others)
-        turning = self.numeric.problem.turning
-        off -= np.where(turning, math.tau * np.round(off / math.tau), 0.0)
-        return bool((np.abs(off).max(axis=1) < APART).any())
+        both = np.array([*others, q])
+        return len(others) not in self.numeric.problem.distinct(both, APART)
 
     @property
     def _elbow_is_free(self) -> bool:

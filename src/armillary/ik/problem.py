@@ -20,6 +20,7 @@ from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.closing.branch import Branch
 from armillary.kinematics.closing.kernel import closed_kernel
 from armillary.kinematics.inputs import Inputs
+from armillary.kinematics.joint_vector import distinct
 from armillary.kinematics.poses import poses_program
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
@@ -267,6 +268,27 @@ class Problem:
                 p = rows[:, POSE_SIZE * k + 3 : POSE_SIZE * k + 12 : 4]
                 far |= np.linalg.norm(p - centre, axis=1) > reach * (1.0 + ROUNDING)
         return far
+
+    def distinct(self, q: Array, apart: float) -> list[int]:
+        """Return the indices of answers that differ from those kept before.
+
+        Answers that differ by whole turns of joints are the same.
+
+        Args:
+            q: Joint positions [m or rad], shape (k, n).
+            apart: By how much a joint differs more: an angle [rad], or a length as a
+                part of `size`.
+        """
+        return distinct(q, apart * self._scales, turning=self.turning)
+
+    @cached_property
+    def _scales(self) -> Array:
+        """Return what positions of joints are compared with, shape (n,)."""
+        cell = self.tree.cell
+        joints = [cell.links[cell.joints.links[k]].joint for k in self.selection.inputs]
+        return np.array(
+            [self.size if each.unit.scales_with_length else 1.0 for each in joints]
+        )
 
     @property
     def size(self) -> float:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.method import Candidates
+from armillary.ik.problem import Problem
 from armillary.ik.reason import Reason
-from armillary.kinematics.joint_vector import distinct
 from armillary.model.display import table
 
 Array = npt.NDArray[np.float64]
@@ -101,10 +101,11 @@ class Answers:
         self,
         found: Candidates,
         batch: Batch,
+        problem: Problem,
         branches: tuple[tuple[str, ...], ...] = (),
     ) -> None:
         """Keep the candidates for the targets of a batch, and what they are called."""
-        self._found = found
+        self._found, self._problem = found, problem
         shape = *batch, found.q.shape[1]
         self.q = _closed(found.q.reshape(*shape, found.q.shape[2]))
         self.reason = _closed(found.reason.reshape(shape))
@@ -117,16 +118,6 @@ class Answers:
         """Return the distance [m] and angle [rad] that remain, shape (..., b, 2)."""
         return _closed(self._found.residual.reshape(*self.reason.shape, 2))
 
-    @cached_property
-    def squares(self) -> Array:
-        """Return the squares of the distance and of the chord of the angle.
-
-        They are [m^2] and (2 sin(angle/2))^2, shape (..., b, 2).
-        """
-        distance, angle = np.moveaxis(self.residual, -1, 0)
-        squares = np.stack([distance, 2.0 * np.sin(0.5 * angle)], axis=-1) ** 2
-        return _closed(squares)
-
     @property
     def count(self) -> Whole:
         """Return how many branches succeed, shape (...)."""
@@ -135,13 +126,14 @@ class Answers:
     def distinct(self, index: Any = ()) -> Array:
         """Return the answers to one target that differ from each other, shape (k, n).
 
-        At the edge of reach and at singular targets several branches give the same.
+        At the edge of reach and at singular targets several branches give the same, or
+        the same but for whole turns of joints.
 
         Args:
             index: Which target of the batch.
         """
         q = self.q[index][self.success[index]]
-        return q[distinct(q, SAME)]
+        return q[self._problem.distinct(q, SAME)]
 
     def __repr__(self) -> str:
         return f"<Answers: {int(self.success.sum())} to {self.count.size} targets>"

@@ -239,7 +239,7 @@ def _thread_count(native: Native, batch: Batch, requested: Any) -> int:
     worth = math.prod(batch) * native.operations // OPERATIONS_PER_THREAD
     if worth < 2:
         return 1
-    return min(worth, requested or threads.default_threads(), max(batch))
+    return min(worth, requested or threads.default_threads(), max(batch, default=1))
 
 
 def _direct(arrays: Sequence[Array], results: Sequence[Array]) -> bool:

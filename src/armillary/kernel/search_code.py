@@ -8,7 +8,9 @@ all problems share; it writes the next unknowns and the errors of the present on
 A lane that has solved its problem takes the next one at once; a lane that does not come
 nearer starts again elsewhere. Starts come from the caller, then from a table of known
 answers (nearest first, sought in the grid cell of the problem), then at random from a
-key that depends on the problem alone. What a step means is not known here.
+key that depends on the problem alone. The answer is what the first of these starts
+finds that leads to one, also where all lanes share the starts of a single problem: so
+it depends on the problem alone. What a step means is not known here.
 """
 
 from __future__ import annotations
@@ -22,10 +24,15 @@ from armillary.kernel.memory import clear_bytes, copy_bytes
 from armillary.kernel.module_text import module_text
 from armillary.kernel.search_layout import (
     CALL,
+    ENDING,
     FAR,
     INVALID,
+    NEVER,
     PLAN,
     SOLVED,
+    STARTS,
+    STATUS,
+    STEPS,
     STOPPED,
     UNSOLVED,
     SearchLayout,
@@ -75,18 +82,14 @@ class _Search:
         return [self._finish(), self._take(), self._late(), self._search()]
 
     def _finish(self) -> Function:
-        """Write how a problem ended."""
-        f = Function(
-            "finish", call=PTR, s=PTR, index=I64, status=I64, steps=I64, tries=I64
-        )
+        """Write how a problem ended; nearest answers are written before."""
+        f = Function("finish", call=PTR, s=PTR, index=I64, status=I64)
         call, s, index = f["call"], f["s"], f["index"]
         failed = f["status"].differs(SOLVED)
         self.at.state.store(self.at.state.load(s, "left") - 1, s, "left")
         failures = self.at.state.load(s, "failures") + failed.to(I64, "zext")
         self.at.state.store(failures, s, "failures")
-        ending = self.at.row(f, "endings", index, 3, I64)
-        for k, name in enumerate(("status", "steps", "tries")):
-            f.store(f[name], ending, k)
+        f.store(f["status"], self.at.row(f, "endings", index, ENDING), STATUS)
         with f.when(CALL.load(call, "chained").differs(0)):
             seed, answer = (
                 self.at.row(f, name, index, self.at.n) for name in ("seeds", "answers")
@@ -111,8 +114,11 @@ class _Search:
                 row = self.at.row(f, field, index, size)
                 with f.loop(size) as k:
                     f.store(f.constant(F64, float("nan")), row, k)
+            ending = self.at.row(f, "endings", index, ENDING)
+            for k in (STEPS, STARTS):
+                f.store(f.constant(I64, 0), ending, k)
             with f.when(f["late"]):
-                self._finish_without_steps(f, index, STOPPED)
+                f.call("@finish", VOID, call, s, index, f.constant(I64, STOPPED))
                 problems.repeat()
             row = self.at.problem(f, index)
             parameters = state.address(s, "parameters")
@@ -124,22 +130,18 @@ class _Search:
             verdict = f.load(F64, self.at.lane(s, "verdict", lane))
             with f.when((verdict > 0.0) & zero.get().equals(0.0)):
                 state.store(index, s, "problem", lane)
-                for name in ("tries", "steps"):
-                    f.store(f.constant(I64, 0), self.at.lane(s, name, lane))
+                state.store(0, s, "begun", lane)
+                state.store(NEVER, s, "first_good", lane)
                 state.store(-1, s, "taken", lane)
                 state.store(FAR, s, "distances", lane)
                 state.store(float("inf"), s, "least_error", lane)
                 f.store(f.constant(I64, 1), self.at.lane(s, "works", lane))
                 f.call("@start", VOID, f["plan"], call, s, f["to"], lane, lane)
                 f.ret()
-            self._finish_without_steps(f, index, INVALID)
+            f.call("@finish", VOID, call, s, index, f.constant(I64, INVALID))
         f.store(f.constant(I64, 0), self.at.lane(s, "works", lane))
         f.ret()
         return f
-
-    def _finish_without_steps(self, f: Function, index: Value, status: int) -> None:
-        ending = (f.constant(I64, number) for number in (status, 0, 0))
-        f.call("@finish", VOID, f["call"], f["s"], index, *ending)
 
     def _late(self) -> Function:
         """Return whether the deadline has passed; without one no clock is read."""
@@ -168,14 +170,12 @@ class _Search:
         here, there = state.address(s, "here"), state.address(s, "there")
         self._begin(f, s, here, together)
         now, then = f.variable(PTR, here), f.variable(PTR, there)
-        total = f.variable(I64, 0)
         parameters, errors = (
             state.address(s, name) for name in ("parameters", "errors")
         )
         shared = [state.address(s, "shared")] if self.at.c else []
         with f.forever() as rounds:
             rounds.leave(state.load(s, "left") <= 0)
-            total.set(total.get() + self.at.lanes)
             inputs = [now.get(), parameters, *shared]
             f.call("@step", VOID, *inputs, then.get(), errors)
             late = f.call("@late", I1, call)
@@ -185,14 +185,12 @@ class _Search:
                 lanes.leave(bits.get().equals(0))
                 lane = f.count_trailing_zeros(bits.get())
                 bits.set(bits.get() & (bits.get() - 1))
+                # it rests since an earlier start of its problem is good
+                lanes.repeat(f.load(I64, self.at.lane(s, "works", lane)).equals(0))
                 is_good = ((good_bits >> lane) & 1).differs(0)
                 slot = together.select(f.constant(I64, 0), lane)
-                own_steps = f.load(I64, self.at.lane(s, "steps", slot))
-                steps = together.select(total.get(), own_steps)
-                arguments = s, lane, slot, now.get(), then.get(), steps
-                # Where all lanes stop at once, the nearest of them is kept.
-                waits = late & together & bits.get().differs(0) & ~is_good
-                done = self._end_start(f, arguments, is_good, late, waits)
+                arguments = s, lane, slot, now.get(), then.get()
+                done = self._end_start(f, arguments, is_good, late, together)
                 lanes.repeat(~done)
                 with f.when(together):
                     f.ret(state.load(s, "failures"))
@@ -215,8 +213,10 @@ class _Search:
                 self.at.put(f, shared, lane, constants, self.at.c)
             with f.when(together & lane.differs(0)):
                 works = f.load(I64, self.at.lane(s, "works", 0))
-                f.store(works, self.at.lane(s, "works", lane))
-                with f.when(works.differs(0)):
+                begun = self.at.state.load(s, "begun")
+                more = begun < PLAN.load(plan, "max_starts")
+                with f.when(works.differs(0) & more):
+                    f.store(works, self.at.lane(s, "works", lane))
                     row = self.at.problem(f, self.at.state.load(s, "problem"))
                     self.at.put(f, parameters, lane, row, self.at.m)
                     f.call("@start", VOID, plan, call, s, to, lane, zero)
@@ -237,7 +237,6 @@ class _Search:
             good.set(good.get() & (each <= f.load(F64, tolerances, k).splat(w)))
             error.set(error.get() + each)
         works = state.load(s, "works")
-        state.store(state.load(s, "steps") + works, s, "steps")
         age = state.load(s, "age") + works
         state.store(age, s, "age")
         last = state.load(s, "last_error")
@@ -255,42 +254,68 @@ class _Search:
     def _end_start(
         self,
         f: Function,
-        at: tuple[Value, Value, Value, Value, Value, Value],
+        at: tuple[Value, Value, Value, Value, Value],
         is_good: Value,
         late: Value,
-        waits: Value,
+        together: Value,
     ) -> Value:
         """End a lane's start; return whether its problem is finished.
 
-        An answer is written where it is good, or nearer than those of earlier starts.
+        The answer is that of the first good start, in the order of starts; until there
+        is one, the nearest to which a start leads. Where lanes share a problem, those
+        on later starts than a good one rest, and those on earlier ones go on.
         """
-        s, lane, slot, now, then, steps = at
-        state, call = self.at.state, f["call"]
+        s, lane, slot, now, then = at
+        state, call, w = self.at.state, f["call"], self.at.lanes
         index = state.load(s, "problem", slot)
-        tries = f.load(I64, self.at.lane(s, "tries", slot))
+        start = f.load(I64, self.at.lane(s, "tries", lane))
         error = f.load(F64, self.at.lane(s, "last_error", lane))
-        is_better = error < state.load(s, "least_error", slot)
-        with f.when(is_good | is_better):
+        least = state.load(s, "least_error", slot)
+        first_good = state.load(s, "first_good", slot)
+        none_is_good = first_good.equals(NEVER)
+        ending = self.at.row(f, "endings", index, ENDING)
+        before = start < f.load(I64, ending, STARTS)
+        is_nearer = (error < least) | (error.equals(least) & before)
+        with f.when((is_good & (start < first_good)) | (none_is_good & is_nearer)):
+            self._write(f, s, lane, index, now)
             state.store(error, s, "least_error", slot)
-            errors = state.address(s, "errors")
-            self.at.get(
-                f, self.at.row(f, "answers", index, self.at.n), now, lane, self.at.n
-            )
-            self.at.get(
-                f,
-                self.at.row(f, "residuals", index, self.at.k),
-                errors,
-                lane,
-                self.at.k,
-            )
-        is_spent = late | (tries >= PLAN.load(f["plan"], "max_starts"))
-        done = (is_good | is_spent) & ~waits
+            f.store(start, ending, STARTS)
+            f.store(f.load(I64, self.at.lane(s, "age", lane)), ending, STEPS)
+        with f.when(is_good & (start < first_good)):
+            state.store(start, s, "first_good", slot)
+        none_is_good = state.load(s, "first_good", slot).equals(NEVER)
+        begun = state.load(s, "begun", slot)
+        goes_on = none_is_good & ~late & (begun < PLAN.load(f["plan"], "max_starts"))
+        with f.when(goes_on):
+            f.call("@start", VOID, f["plan"], call, s, then, lane, slot)
+        with f.otherwise():
+            f.store(f.constant(I64, 0), self.at.lane(s, "works", lane))
+            with f.when(together):
+                first_good = state.load(s, "first_good", slot)
+                earlier = state.load(s, "tries") < first_good.splat(w)
+                works = state.load(s, "works") & earlier.to(I64.wide(w), "sext")
+                state.store(works, s, "works")
+        others = together & state.load(s, "works").differs(0).mask().differs(0)
+        done = ~goes_on & ~others
         with f.when(done):
+            with f.when(none_is_good):
+                f.store(begun, ending, STARTS)
             solved, unsolved, stopped = (
                 f.constant(I64, number) for number in (SOLVED, UNSOLVED, STOPPED)
             )
-            status = is_good.select(solved, late.select(stopped, unsolved))
-            f.call("@finish", VOID, call, s, index, status, steps, tries)
-        with f.otherwise(), f.when(~late):
-            f.call("@start", VOID, f["plan"], call, s, then, lane, slot)
+            missed = late.select(stopped, unsolved)
+            status = none_is_good.select(missed, solved)
+            f.call("@finish", VOID, call, s, index, status)
         return done
+
+    def _write(
+        self, f: Function, s: Value, lane: Value, index: Value, now: Value
+    ) -> None:
+        """Write the unknowns and errors of a lane as those of a problem."""
+        errors = self.at.state.address(s, "errors")
+        for field, column, size in (
+            ("answers", now, self.at.n),
+            ("residuals", errors, self.at.k),
+        ):
+            row = self.at.row(f, field, index, size)
+            self.at.get(f, row, column, lane, size)

@@ -12,11 +12,16 @@ from armillary.kernel.structure import Struct
 
 __all__ = [
     "CALL",
+    "ENDING",
     "FAR",
     "INVALID",
+    "NEVER",
     "PACK",
     "PLAN",
     "SOLVED",
+    "STARTS",
+    "STATUS",
+    "STEPS",
     "STOPPED",
     "UNSOLVED",
     "SearchLayout",
@@ -24,6 +29,16 @@ __all__ = [
 
 SOLVED, UNSOLVED, INVALID, STOPPED = 0, 1, 2, 6
 """How a problem ends."""
+
+STATUS, STEPS, STARTS = range(3)
+"""What an ending says: how a problem ends; steps from the start that leads to what is
+written; the number of that start from 1 on, or where none is good how many there were.
+"""
+
+ENDING: Final = 3
+
+NEVER: Final = 2**63 - 1
+"""The number of a start that comes after all others."""
 
 PACK: Final = 8
 """Entries of the table of starts that are compared at once."""
@@ -107,8 +122,9 @@ class SearchLayout:
             last_error=(reals, 1),  # at the step before
             verdict=(reals, 1),  # what the guard says
             problem=(I64, w),  # which one
-            tries=(whole, 1),  # starts made
-            steps=(whole, 1),  # made for the problem
+            tries=(whole, 1),  # the number of the lane's start, from 1 on
+            begun=(I64, w),  # starts made for the problem
+            first_good=(I64, w),  # the number of the first that led to an answer
             least_error=(F64, w),  # at the end of a start
             taken=(I32, w),  # distance of the last start taken from the table
             distances=(eight, w),  # of those that were found with it

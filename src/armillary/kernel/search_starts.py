@@ -141,9 +141,9 @@ class SearchStarts:
         plan, s, lane, slot = f["plan"], f["s"], f["lane"], f["slot"]
         f.store(f.constant(I64, 0), self.at.lane(s, "age", lane))
         f.store(f.constant(F64, float("inf")), self.at.lane(s, "last_error", lane))
-        tries = f.load(I64, self.at.lane(s, "tries", slot))
-        for each in (slot, lane):
-            f.store(tries + 1, self.at.lane(s, "tries", each))
+        tries = state.load(s, "begun", slot)
+        state.store(tries + 1, s, "begun", slot)
+        f.store(tries + 1, self.at.lane(s, "tries", lane))
         index = state.load(s, "problem", slot)
         problem = self.at.problem(f, index)
         is_given = CALL.load(f["call"], "seeds").differs(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -88,13 +89,23 @@ def _joints(cell: Workcell) -> list[str]:
     return [f"{cell.manipulators[0].name}/{name}" for name in cell.joint_names]
 
 
-def distinct(q: npt.NDArray[np.float64], apart: float) -> list[int]:
-    """Return the indices of vectors that differ from all before, shape (k, n).
+def distinct(
+    q: npt.NDArray[np.float64],
+    apart: npt.ArrayLike,
+    *,
+    turning: npt.ArrayLike = False,
+) -> list[int]:
+    """Return the indices of vectors that differ from all that are kept before.
 
-    apart: By how much a joint differs at least [m or rad].
+    Args:
+        q: Vectors, shape (k, n).
+        apart: By how much a joint differs more [m or rad], shape () or (n,).
+        turning: Of which joints whole turns do not count, shape () or (n,).
     """
     kept: list[int] = []
     for k, one in enumerate(q):
-        if not kept or np.abs(q[kept] - one).max(axis=1).min() > apart:
+        off = q[kept] - one
+        off -= np.where(turning, math.tau * np.rint(off / math.tau), 0.0)
+        if (np.abs(off) > apart).any(axis=1).all():
             kept.append(k)
     return kept
