@@ -302,6 +302,7 @@ class CollisionCheck:
     ) -> Motions:
         """Return how far straight motions in joint positions are free of collision.
 
+        Each row is answered as if it were alone, to the last bit.
         They are proven, by bounds of how fast joints move links: no contact between
         samples is missed. Links touch that come nearer than the margin and 1e-6 m.
         Meshes are treated by their hulls, also where a check is `exact`; with `step`
@@ -310,9 +311,10 @@ class CollisionCheck:
         Args:
             q0: Where motions begin [m or rad], shape (..., n).
             q1: Where they end, shape (..., n); both are broadcast together.
-            step: Nothing is proven, but positions are tested in which no joint has
-                moved more than this [m or rad]; `fraction` is that of the first one
-                that touches.
+            step: Nothing is proven, but samples are tested between which no joint moves
+                more than this [m or rad], the ends included: sample i of m is
+                q0 + (i / m) (q1 - q0). `fraction` and `q` are those of the last sample
+                before the first that touches, 0 and q0 where q0 itself touches.
 
         Raises:
             ShapeError: `q0` or `q1` has another shape.
