@@ -244,7 +244,8 @@ def test_invalid_steps_are_refused(step: float):
 
 def test_samples_include_both_ends():
     check = lift().collision()
-    assert check.motion([0.0], [0.995], step=np.inf).fraction == 1.0
+    assert check.motion([0.0], [0.995], step=np.inf).reason == MotionReason.CONTACT
+    assert check.motion([0.995], [0.0], step=np.inf).reason == MotionReason.CONTACT
     assert check.motion([0.0], [0.9], step=5.0).free
 
 
