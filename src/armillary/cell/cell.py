@@ -392,7 +392,7 @@ class Cell:
     null_space_projector = asks(quantities.null_space_projector)
     reaction = asks(quantities.reaction)
     torque_of_wrench = asks(quantities.torque_of_wrench)
-    pairs = asks(pairs.pairs)
+    pairs = asks_of_meshes(pairs.pairs)
     collision = asks_of_meshes(check.collision)
     violations = asks_of_meshes(violations.violations)
     time_path = asks(time_path.time_path)

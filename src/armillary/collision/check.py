@@ -22,6 +22,7 @@ from armillary.collision.pairs import pairs
 from armillary.collision.precision import double_precision, precision_of
 from armillary.collision.shape_pairs import Placed
 from armillary.collision.tested_shapes import placed_shapes, tables_of
+from armillary.collision.untested import warn_of_untested
 from armillary.errors import ShapeError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import broadcast
@@ -35,7 +36,7 @@ from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program
 
-__all__ = ["CollisionCheck", "Contact", "collision"]
+__all__ = ["CollisionCheck", "Contact", "check_of", "collision"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -57,7 +58,9 @@ def collision(
     """Return the test for collision of the links of a cell.
 
     Call it with joint positions; it compiles one kernel for the cell, whatever is
-    attached to what, and one for every two kinds of shapes.
+    attached to what, and one for every two kinds of shapes. A warning names, once for
+    a cell, manipulators of which no pair of links is tested though no rule says so, and
+    pairs that are left out because they touch at home.
 
     Args:
         cell: What has the links.
@@ -78,14 +81,31 @@ def collision(
             to be tested, there are too many pairs, or the margin is invalid; or coal is
             not installed and `exact` needs it.
     """
+    check = check_of(
+        cell, state, rules=rules, margin=margin, meshes=meshes, exact=exact
+    )
+    warn_of_untested(cell, rules, meshes, check.pairs)
+    return check
+
+
+def check_of(
+    cell: Workcell,
+    state: State | None = None,
+    *,
+    rules: Rules | None = None,
+    margin: float = 0.0,
+    meshes: MeshSource | None = None,
+    exact: bool = False,
+) -> CollisionCheck:
+    """Return what `collision` does, without warnings of what is not tested."""
     margin = margin_of(margin)
     bound = home(cell) if state is None else bound_state(cell, state)
-    tested = pairs(cell, bound, rules=rules)
+    tested = pairs(cell, bound, rules=rules, meshes=meshes)
     moving = moving_links(cell)
     tables = tables_of(cell, bound, tested, moving, meshes, exact=exact)
     placed = placed_shapes(tables, moving, bound.tree)
     by_triangles = ExactMeshes.of(cell, tables, meshes) if exact else None
-    given = partial(collision, rules=rules, margin=margin, meshes=meshes, exact=exact)
+    given = partial(check_of, rules=rules, margin=margin, meshes=meshes, exact=exact)
     asked = cell, bound, rules, tested, margin
     return CollisionCheck(*asked, tables, placed, moving, by_triangles, given)
 

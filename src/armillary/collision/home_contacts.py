@@ -1,0 +1,45 @@
+"""Pairs of links that touch while a cell is at home, which rules may leave out."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.pair_contacts import PairContacts
+from armillary.errors import ArmillaryError
+from armillary.kinematics.bound_state import home
+from armillary.model.collision_pairs import Touching
+from armillary.model.link_pairs import Pairs
+from armillary.model.shapes.mesh import MeshSource
+from armillary.model.workcell import Workcell
+
+__all__ = ["touching_at_home"]
+
+Indices = npt.NDArray[np.int64]
+
+NEARNESS: Final = 1e-6
+"""Links that are nearer than this at home touch there [m]."""
+
+
+def touching_at_home(cell: Workcell, meshes: MeshSource | None) -> Touching:
+    """Return what tells which of some pairs touch while a cell is at home."""
+    return partial(_touching, cell, meshes)
+
+
+def _touching(cell: Workcell, meshes: MeshSource | None, tested: Pairs) -> Indices:
+    """Return the pairs that touch at home, as positions in `tested`.
+
+    Links whose shapes cannot be read, or whose poses are not known, stay tested.
+    """
+    if not len(tested):
+        return np.empty(0, np.int64)
+    try:
+        state = home(cell)
+        contacts = PairContacts.of(cell, state, tested, meshes, skip_unread=True)
+        X = contacts.poses(np.array([state.q]))
+        return contacts.known[contacts.touching(X, NEARNESS)[0]]
+    except ArmillaryError:  # a check raises it again, with what to do
+        return np.empty(0, np.int64)
