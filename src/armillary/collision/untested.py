@@ -39,10 +39,13 @@ def nothing_text(pairs: Pairs) -> str:
     return f"No pair of links is tested for collision: {why}."
 
 
-def home_text(pairs: Sequence[tuple[str, str]]) -> str:
-    """Return which pairs are not tested because they touch at home."""
-    some = ", ".join(f"{quote(a)} and {quote(b)}" for a, b in pairs[:MOST_NAMED])
-    more = f" and {len(pairs) - MOST_NAMED} more" if len(pairs) > MOST_NAMED else ""
+def home_text(pairs: Sequence[tuple[str, str]], *, most: int = MOST_NAMED) -> str:
+    """Return which pairs are not tested because they touch at home.
+
+    most: How many are named.
+    """
+    some = ", ".join(f"{quote(a)} and {quote(b)}" for a, b in pairs[:most])
+    more = f" and {len(pairs) - most} more" if len(pairs) > most else ""
     a, b = pairs[0]
     return (
         f"Links that touch at home are not tested against each other: {some}{more}. "
@@ -57,7 +60,7 @@ def warn_of_untested(
     decided = applied(cell, rules, meshes)
     texts = [untested_text(name) for name in decided.untested_robots(tested)]
     if decided.home_pairs:
-        texts.append(home_text(decided.home_pairs))
+        texts.append(home_text(tuple(decided.home_pairs)))
     known = kept(cell, "untested links", set[str])
     for text in texts:
         if text not in known:

@@ -316,17 +316,16 @@ class CollisionPairs:
         return codes[self._find_touching(tested)]
 
     @cached_property
-    def home_pairs(self) -> tuple[tuple[str, str], ...]:
+    def home_pairs(self) -> dict[tuple[str, str], Rule]:
         """Return the pairs that a rule leaves out because they touch at home."""
-        if not len(self.at_home):
-            return ()
-        found: list[tuple[str, str]] = []
-        for code in self.at_home.tolist():
+        found: dict[tuple[str, str], Rule] = {}
+        codes: list[int] = self.at_home.tolist()
+        for code in codes:
             rule = self._ruled(code, ()).rule
             if rule is not None and rule.where == "home":
                 i, j = divmod(code, len(self.names))
-                found.append((self.names[i], self.names[j]))
-        return tuple(found)
+                found[self.names[i], self.names[j]] = rule
+        return found
 
     def untested_robots(self, pairs: Pairs) -> tuple[str, ...]:
         """Return the manipulators of which no pair is tested, though no rule says so.
