@@ -37,6 +37,7 @@ from armillary.model.property import Property
 from armillary.model.rules import Rules
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import DEFAULT_RULES, Workcell
+from armillary.sweeps import learned_rules
 from armillary.sweeps.samples import samples
 from armillary.view import questions as viewer
 
@@ -399,6 +400,7 @@ class Cell:
     point_to_point = asks(point_to_point.point_to_point)
 
     samples = asks(samples)
+    learn_rules = asks_of_meshes(learned_rules.learn_rules)
 
     # closed loops
 

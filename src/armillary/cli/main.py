@@ -22,6 +22,7 @@ from armillary.cli import (
     ik,
     info,
     plugins,
+    rules,
     shot,
     show,
     sweep,
@@ -36,8 +37,8 @@ from armillary.cli.vectors import join_numbers
 from armillary.errors import ArmillaryError, printable
 
 VERBS = (
-    info, tree, check, explain, view, shot, fk, ik, track, collide, dynamics, sweep,
-    convert, export, show, bench, plugins, trust,
+    info, tree, check, explain, view, shot, fk, ik, track, collide, rules, dynamics,
+    sweep, convert, export, show, bench, plugins, trust,
 )  # fmt: skip
 
 DONE, FAILED, INTERRUPTED = 0, 2, 130

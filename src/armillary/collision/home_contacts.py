@@ -19,7 +19,7 @@ from armillary.model.rules import Rule
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 
-__all__ = ["touching_at_home", "with_home_pairs"]
+__all__ = ["NEARNESS", "touching_at_home", "with_home_pairs"]
 
 Indices = npt.NDArray[np.int64]
 

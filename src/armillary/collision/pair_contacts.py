@@ -35,16 +35,15 @@ class PairContacts:
     """Pairs of links with their shapes, meshes as hulls.
 
     Attributes:
-        count: How many pairs were given.
-        known: Which of them have shapes that can be read, as positions; sorted.
+        known: Which of the given ones have shapes that can be read, as positions.
+        home: The state whose attachments count.
     """
 
-    count: int
     known: Indices
+    home: State
     _tables: CheckTables
     _placed: Placed
     _moving: MovingLinks
-    _state: State
 
     @classmethod
     def of(
@@ -85,11 +84,11 @@ class PairContacts:
             np.array(rows, np.int64),
         )
         placed = placed_shapes(tables, moving, state.tree)
-        return cls(len(pairs), known, tables, placed, moving, state)
+        return cls(known, state, tables, placed, moving)
 
     def poses(self, Q: Array) -> Array:
         """Return the poses of moving links: (n, joints) -> (n, f, 3, 4)."""
-        return poses_of_links(self._moving, self._state)(Q)
+        return poses_of_links(self._moving, self.home)(Q)
 
     def touching(
         self, X: Array, within: float, which: Indices | None = None

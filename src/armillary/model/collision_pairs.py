@@ -343,6 +343,13 @@ class CollisionPairs:
             if k not in tested and self._is_left_out(np.flatnonzero(self._owners == k))
         )
 
+    def are_joined(self, tree: Tree, pairs: Pairs) -> Mask:
+        """Return which pairs share a joint, or a closure, in a tree: shape (k,)."""
+        i, j = pairs.indices.T
+        _, adjacent = self._touching(tree)
+        codes = i * len(self.names) + j
+        return self._is_joined(i, j) | np.isin(codes, list(adjacent))
+
     def _is_left_out(self, own: Indices) -> bool:
         """Return whether no rule is about some pair of links that may meet."""
         if len(own) < 2 or self._covers(own):
