@@ -149,6 +149,7 @@ def load(  # noqa: PLR0913
     strict: bool = False,
     lenient: bool = False,
     srdf: _Folder | None = None,
+    self_collision: bool | None = None,
     arguments: Mapping[str, str] | None = None,
     scripts: str = "approved",
 ) -> Cell:
@@ -171,6 +172,9 @@ def load(  # noqa: PLR0913
         lenient: Repair faults that are otherwise rejected, such as swapped limits; each
             repair is a warning.
         srdf: A file with groups, postures and collision rules for the robot.
+        self_collision: Whether each robot is tested against itself, see
+            `Rules.include_self`. By default the rules of the file decide; a robot whose
+            file says nothing of collisions, such as a URDF without `srdf`, is tested.
         arguments: Values for `$(arg name)` in a `.xacro` file. Such a file is a
             program: it is run in a process of its own, which may only read files, in
             the folders that are allowed. Load only those that you trust.
@@ -199,6 +203,7 @@ def load(  # noqa: PLR0913
         strict=strict,
         lenient=lenient,
         srdf=srdf,
+        self_collision=self_collision,
         arguments=arguments,
     )
     registry.log(report)
@@ -236,8 +241,12 @@ def save(
     """
     from armillary.formats import registry
 
-    workcell = cell.workcell if isinstance(cell, Cell) else cell
-    report = registry.save(workcell, path, format=format, lossless=lossless)
+    workcell, meshes = (
+        (cell.workcell, cell.meshes) if isinstance(cell, Cell) else (cell, None)
+    )
+    report = registry.save(
+        workcell, path, format=format, lossless=lossless, meshes=meshes
+    )
     registry.log(report)
     return report
 

@@ -157,7 +157,8 @@ def test_samples_are_taken_only_if_asked_for():
     check = cell.collision()
     q0, q1 = ends(np.random.default_rng(7), 20)
     proven, tested = check.motion(q0, q1), check.motion(q0, q1, step=0.01)
-    assert (tested.fraction >= proven.fraction - 1e-9).all()
+    parts = np.ceil(np.abs(q1 - q0).max(axis=1) / 0.01)
+    assert (tested.fraction + 1.0 / parts >= proven.fraction - 1e-9).all()
     np.testing.assert_array_equal(tested.free | ~proven.free, np.ones(20, np.bool_))
     with pytest.raises(ModelError, match="above 0"):
         check.motion(q0, q1, step=0.0)
@@ -244,5 +245,49 @@ def test_invalid_steps_are_refused(step: float):
 
 def test_samples_include_both_ends():
     check = lift().collision()
-    assert check.motion([0.0], [0.995], step=np.inf).fraction == 1.0
+    assert check.motion([0.0], [0.995], step=np.inf).reason == MotionReason.CONTACT
+    assert check.motion([0.995], [0.0], step=np.inf).reason == MotionReason.CONTACT
     assert check.motion([0.0], [0.9], step=5.0).free
+
+
+def test_each_row_is_answered_as_if_it_were_alone():
+    # Within the limits, beyond them, where speeds are infinite, and far beyond.
+    check = lift().collision()
+    q0 = np.array([[0.1], [0.5], [-0.9], [0.0], [0.2], [-7.0]])
+    q1 = np.array([[-0.2], [0.6], [-0.5], [2.0], [0.995], [9.0]])
+    some = check.motion(q0[:3], q1[:3])
+    every = check.motion(q0, q1)
+    assert some.free.all()
+    for name in ("fraction", "q", "reason"):
+        np.testing.assert_array_equal(getattr(some, name), getattr(every, name)[:3])
+        alone = [getattr(check.motion(a, b), name) for a, b in zip(q0, q1, strict=True)]
+        np.testing.assert_array_equal(getattr(every, name), np.stack(alone))
+
+
+def test_motions_far_beyond_the_limits_are_shared_and_as_if_alone():
+    check = room(arm.joints.Prismatic, Sphere(radius=0.1)).collision()
+    rng = np.random.default_rng(8)
+    q0 = rng.uniform(-1.0, 1.0, (24, 4)) * 10.0 ** rng.uniform(-1, 3, (24, 1))
+    q1 = q0 + rng.uniform(-1.0, 1.0, (24, 4))
+    motions = check.motion(q0, q1)
+    alone = [check.motion(a, b) for a, b in zip(q0, q1, strict=True)]
+    np.testing.assert_array_equal(motions.fraction, [each.fraction for each in alone])
+    assert len(check._prover._known) < 24
+
+
+def test_samples_end_at_the_last_free_one():
+    check = lift().collision()
+    step, q0, q1 = 0.01, np.array([0.0]), np.array([0.999])
+    parts = 100
+    samples = q0 + (np.arange(parts + 1) / parts)[:, None] * (q1 - q0)
+    samples[-1] = q1
+    first = int(np.argmax(check(samples)))
+    assert first > 1
+    motion = check.motion(q0, q1, step=step)
+    assert motion.reason == MotionReason.CONTACT
+    assert motion.fraction == (first - 1) / parts
+    np.testing.assert_array_equal(motion.q, samples[first - 1])
+    assert not check(motion.q)
+    touching = check.motion(q1, q0, step=step)
+    assert touching.fraction == 0.0
+    np.testing.assert_array_equal(touching.q, q1)

@@ -37,6 +37,7 @@ from armillary.model.property import Property
 from armillary.model.rules import Rules
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import DEFAULT_RULES, Workcell
+from armillary.sweeps import learned_rules
 from armillary.sweeps.samples import samples
 from armillary.view import questions as viewer
 
@@ -392,13 +393,14 @@ class Cell:
     null_space_projector = asks(quantities.null_space_projector)
     reaction = asks(quantities.reaction)
     torque_of_wrench = asks(quantities.torque_of_wrench)
-    pairs = asks(pairs.pairs)
+    pairs = asks_of_meshes(pairs.pairs)
     collision = asks_of_meshes(check.collision)
     violations = asks_of_meshes(violations.violations)
     time_path = asks(time_path.time_path)
     point_to_point = asks(point_to_point.point_to_point)
 
     samples = asks(samples)
+    learn_rules = asks_of_meshes(learned_rules.learn_rules)
 
     # closed loops
 

@@ -9,14 +9,18 @@ from dataclasses import replace
 from typing import Any
 
 from armillary.cli.explain import explanation
-from armillary.cli.hints import diagnostic_text
-from armillary.cli.input import add_file, read
+from armillary.cli.hints import diagnostic_text, with_options
+from armillary.cli.input import add_file, meshes_of, read
 from armillary.cli.options import add_json
+from armillary.collision.pairs import applied
+from armillary.collision.untested import home_text
 from armillary.collision.violations import violations
-from armillary.errors import FormatError, ModelError, printable
+from armillary.errors import FormatError, ModelError, printable, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Severity, explained
+from armillary.formats.mesh.files import MeshFiles
 from armillary.kinematics.bound_state import home
 from armillary.model.display import plural
+from armillary.model.shapes import Mesh
 from armillary.model.workcell import Workcell
 
 FAULTY = 1
@@ -47,7 +51,16 @@ def run(options: argparse.Namespace) -> int:
         cell, report = read(options)
         diagnostics = report.diagnostics
         _ = cell.limits
-        diagnostics = [*diagnostics, *_contacts(cell, options.file)]
+        meshes = meshes_of(options)
+        found = [
+            *_meshes(cell, meshes, options.file),
+            *_contacts(cell, meshes, options.file),
+        ]
+        known = {(each.code, each.message) for each in diagnostics}
+        diagnostics = [
+            *diagnostics,
+            *(each for each in found if (each.code, each.message) not in known),
+        ]
     except FormatError as error:
         diagnostics = error.diagnostics
         errors = sum(_severity(each) is Severity.ERROR for each in diagnostics)
@@ -68,16 +81,65 @@ def run(options: argparse.Namespace) -> int:
     return FAULTY if errors else 0
 
 
-def _contacts(cell: Workcell, path: str) -> Iterator[Diagnostic]:
-    """Yield what tested links do at home: that they touch, or cannot be tested."""
-    for each in violations(cell, home(cell), tolerance=RESTING):
-        text = each.message.removesuffix(".")
-        found = Diagnostic(place=Place(path), code="links-touch", message=text)
+def _meshes(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the files of meshes, each file once.
+
+    Shapes to look at are read as the viewer reads them, others as hulls.
+    """
+    seen: set[tuple[str, bool]] = set()
+    for link in cell.links:
+        for shapes, is_visual in ((link.collision_shapes, False), (link.visuals, True)):
+            for shape in shapes:
+                if not isinstance(shape, Mesh) or (shape.file, is_visual) in seen:
+                    continue
+                seen.add((shape.file, is_visual))
+                yield from _mesh(shape, meshes, path, is_visual=is_visual)
+    yield from meshes.report.diagnostics
+
+
+def _mesh(
+    mesh: Mesh, meshes: MeshFiles, path: str, *, is_visual: bool
+) -> Iterator[Diagnostic]:
+    """Yield why a mesh cannot be used; the motion is clear all the same."""
+    place = Place(path)
+    try:
+        if is_visual:
+            meshes.parts(mesh)
+        else:
+            meshes.hull(mesh, place=place)
+    except FormatError as error:
+        for each in error.diagnostics:
+            if isinstance(each, Diagnostic):
+                where = each.place if each.place.path else place
+                yield replace(each, place=where, severity=Severity.WARNING)
+    except ModelError as error:
+        text = f"the mesh {quote(mesh.file)} has no hull: {error}".removesuffix(".")
+        yield Diagnostic(
+            place=place, code="bad-mesh", message=text, severity=Severity.WARNING
+        )
+
+
+def _contacts(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnostic]:
+    """Yield what links do at home: that they touch, or are not tested."""
+    place = Place(path)
+    for each in violations(cell, home(cell), tolerance=RESTING, meshes=meshes):
+        text = with_options(each.message).removesuffix(".")
+        found = Diagnostic(
+            place=place, code="links-touch", message=text, severity=Severity.WARNING
+        )
         if each.kind == "untested":
-            yield replace(found, code="links-untested", severity=Severity.NOTE)
+            yield replace(found, code="links-untested")
         elif each.links:
             text = f"At home, links {text.removeprefix('Links ')}"
-            yield replace(found, message=text, severity=Severity.WARNING)
+            yield replace(found, message=text)
+    at_home = tuple(applied(cell, None, meshes).home_pairs)
+    if at_home:
+        yield Diagnostic(
+            place=place,
+            code="touch-at-home",
+            message=with_options(home_text(at_home, most=len(at_home))[:-1]),
+            severity=Severity.NOTE,
+        )
 
 
 def _explanations(diagnostics: Sequence[Any]) -> Iterator[str]:

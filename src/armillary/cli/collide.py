@@ -28,13 +28,14 @@ from armillary.cli.result_file import result_file
 from armillary.cli.table import finite, number, table
 from armillary.cli.vectors import open_vectors
 from armillary.collision.check import CollisionCheck, Contact
+from armillary.collision.untested import nothing_text
 from armillary.errors import ModelError, printable
 from armillary.kinematics.state import State
 from armillary.model.display import plural
 
 Array = npt.NDArray[np.float64]
 
-FREE, TOUCHING = 0, 1
+FREE, TOUCHING, UNTESTED = 0, 1, 2
 NEAREST: Final = 5
 AT_ONCE: Final = 4096  # touching vectors whose pairs are compared at once
 HEADER: Final = ">distance", "link", "link", "point on the first", "on the second"
@@ -45,7 +46,7 @@ Print the pairs of links that touch, and the {NEAREST} nearest others: their dis
 The cell is at home, or as --state or --q say. Of the joint vectors of a file those
 that touch are printed, one a line: its number, the least distance, and both links; or
 with --out the least distance of every vector is written, shape (...). The exit code
-is 1 if any links touch.
+is 1 if any links touch, and 2 if no pair of links is tested.
 """
 
 
@@ -96,7 +97,15 @@ def run(options: argparse.Namespace) -> int:
             print()
         for line in table(("not tested", "", "why"), untested) if untested else ():
             print(line)
-    return TOUCHING if touching else FREE
+    return _code(check, bool(touching))
+
+
+def _code(check: CollisionCheck, is_touching: bool) -> int:
+    """Return the exit code; nothing is free where nothing was tested."""
+    if len(check.pairs):
+        return TOUCHING if is_touching else FREE
+    print(f"armillary: {nothing_text(check.pairs)}", file=sys.stderr)
+    return UNTESTED
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -219,7 +228,7 @@ def _many(
                 print(f"{first + k},{line}")
     # Without a file the rows go to stdout, and it must hold nothing else.
     print(summary, file=sys.stderr if options.out is None else sys.stdout)
-    return TOUCHING if summary.touching else FREE
+    return _code(check, bool(summary.touching))
 
 
 def _touching_rows(

@@ -53,7 +53,11 @@ def run(options: argparse.Namespace) -> int:
     if options.collisions is not None:
         cell = cell.with_collisions(options.collisions, count=options.spheres)
     report = registry.save(
-        cell.workcell, options.out, format=options.to, lossless=options.lossless
+        cell.workcell,
+        options.out,
+        format=options.to,
+        lossless=options.lossless,
+        meshes=cell.meshes,
     )
     warn(report)
     losses = report.count(Severity.WARNING)

@@ -21,6 +21,15 @@ OPTIONS: Final = {
     r"plugins=\[\.\.\.\]": "--plugin PACKAGE",
     r"load\('robot\.urdf', srdf=\.\.\.\)": "robot.urdf --srdf FILE",
     r"srdf=\.\.\.": "--srdf FILE",
+    r"srdf='([^']+)'": r"--srdf '\1'",
+    r"self_collision=False": "--no-self-collision",
+    r"by cell\.replace\(rules=cell\.rules\.include_self\(.+?\)\)": (
+        "by --self-collision"
+    ),
+    r"by cell\.rules\.exclude\(.+?\)": "by --no-self-collision",
+    r"all the same by cell\.rules\.include\(.+?\)": (
+        "all the same by rules of a native file or an SRDF"
+    ),
     r"Name a format with format=\.\.\.": "Name a format with --to NAME",
     r"format='(\w+)'": r"--format \1",
     r"format=\.\.\.": "--format NAME",

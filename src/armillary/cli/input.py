@@ -12,7 +12,7 @@ from armillary.cli.hints import diagnostic_text
 from armillary.errors import quote
 from armillary.formats import registry
 from armillary.formats.diagnostic import Place, Report, Severity
-from armillary.formats.mesh.files import mesh_files
+from armillary.formats.mesh.files import MeshFiles, mesh_files
 from armillary.model.workcell import Workcell
 from armillary.scripts.manipulator import scripted
 from armillary.scripts.mechanism import isolate_scripts, scripts_of
@@ -44,6 +44,13 @@ def add_file(parser: argparse.ArgumentParser, name: str = "FILE") -> None:
         "--srdf",
         metavar="FILE",
         help="groups, postures and collision rules for the robot in the file",
+    )
+    parser.add_argument(
+        "--self-collision",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="whether each robot is tested for collision with itself; by default as "
+        "the rules of the file say, and yes where it says nothing of collisions",
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
@@ -105,6 +112,7 @@ def read(options: argparse.Namespace) -> tuple[Workcell, Report]:
         strict=options.strict,
         lenient=options.lenient,
         srdf=options.srdf,
+        self_collision=options.self_collision,
         arguments=dict(options.argument),
     )
     if options.isolated_scripts:
@@ -131,8 +139,12 @@ def open_cell(options: argparse.Namespace) -> Cell:
     """
     workcell, report = read(options)
     warn(report)
-    meshes = mesh_files(options.file, dict(options.package), options.folder)
-    return Cell.of(workcell, meshes=meshes)
+    return Cell.of(workcell, meshes=meshes_of(options))
+
+
+def meshes_of(options: argparse.Namespace) -> MeshFiles:
+    """Return what reads the meshes of the file that was named."""
+    return mesh_files(options.file, dict(options.package), options.folder)
 
 
 def warn(report: Report) -> None:

@@ -22,6 +22,7 @@ from armillary.cli import (
     ik,
     info,
     plugins,
+    rules,
     shot,
     show,
     sweep,
@@ -30,14 +31,14 @@ from armillary.cli import (
     trust,
     view,
 )
-from armillary.cli.hints import error_text
+from armillary.cli.hints import error_text, with_options
 from armillary.cli.stdin import stdin_as_file
 from armillary.cli.vectors import join_numbers
 from armillary.errors import ArmillaryError, printable
 
 VERBS = (
-    info, tree, check, explain, view, shot, fk, ik, track, collide, dynamics, sweep,
-    convert, export, show, bench, plugins, trust,
+    info, tree, check, explain, view, shot, fk, ik, track, collide, rules, dynamics,
+    sweep, convert, export, show, bench, plugins, trust,
 )  # fmt: skip
 
 DONE, FAILED, INTERRUPTED = 0, 2, 130
@@ -82,7 +83,8 @@ def parser() -> argparse.ArgumentParser:
         description="Robot workcells: look at them, check, convert and compute them.",
         epilog="Exit codes: 0 success, 1 'check' or 'plugins' found errors, "
         "'ik' missed a pose, 'track' could not keep limits or distances, 'collide' "
-        "found links that touch, or 'dynamics' efforts beyond limits, 2 failure.",
+        "found links that touch, or 'dynamics' efforts beyond limits, 2 failure, also "
+        "where 'collide' has no pair of links to test.",
     )
     found.add_argument("--version", action="version", version=_version())
     verbs = found.add_subparsers(metavar="VERB", required=True)
@@ -100,7 +102,7 @@ def _version() -> str:
 
 def _print_warning(message: Warning | str, *_: object) -> None:
     """Print a warning of the library as the command line prints its own."""
-    print(f"warning: {message}", file=sys.stderr)
+    print(f"warning: {with_options(str(message))}", file=sys.stderr)
 
 
 def _failed(text: str) -> int:

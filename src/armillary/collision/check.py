@@ -22,6 +22,7 @@ from armillary.collision.pairs import pairs
 from armillary.collision.precision import double_precision, precision_of
 from armillary.collision.shape_pairs import Placed
 from armillary.collision.tested_shapes import placed_shapes, tables_of
+from armillary.collision.untested import warn_of_untested
 from armillary.errors import ShapeError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import broadcast
@@ -35,7 +36,7 @@ from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program
 
-__all__ = ["CollisionCheck", "Contact", "collision"]
+__all__ = ["CollisionCheck", "Contact", "check_of", "collision"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -57,7 +58,9 @@ def collision(
     """Return the test for collision of the links of a cell.
 
     Call it with joint positions; it compiles one kernel for the cell, whatever is
-    attached to what, and one for every two kinds of shapes.
+    attached to what, and one for every two kinds of shapes. A warning names, once for
+    a cell, manipulators of which no pair of links is tested though no rule says so, and
+    pairs that are left out because they touch at home.
 
     Args:
         cell: What has the links.
@@ -78,14 +81,31 @@ def collision(
             to be tested, there are too many pairs, or the margin is invalid; or coal is
             not installed and `exact` needs it.
     """
+    check = check_of(
+        cell, state, rules=rules, margin=margin, meshes=meshes, exact=exact
+    )
+    warn_of_untested(cell, rules, meshes, check.pairs)
+    return check
+
+
+def check_of(
+    cell: Workcell,
+    state: State | None = None,
+    *,
+    rules: Rules | None = None,
+    margin: float = 0.0,
+    meshes: MeshSource | None = None,
+    exact: bool = False,
+) -> CollisionCheck:
+    """Return what `collision` does, without warnings of what is not tested."""
     margin = margin_of(margin)
     bound = home(cell) if state is None else bound_state(cell, state)
-    tested = pairs(cell, bound, rules=rules)
+    tested = pairs(cell, bound, rules=rules, meshes=meshes)
     moving = moving_links(cell)
     tables = tables_of(cell, bound, tested, moving, meshes, exact=exact)
     placed = placed_shapes(tables, moving, bound.tree)
     by_triangles = ExactMeshes.of(cell, tables, meshes) if exact else None
-    given = partial(collision, rules=rules, margin=margin, meshes=meshes, exact=exact)
+    given = partial(check_of, rules=rules, margin=margin, meshes=meshes, exact=exact)
     asked = cell, bound, rules, tested, margin
     return CollisionCheck(*asked, tables, placed, moving, by_triangles, given)
 
@@ -302,6 +322,7 @@ class CollisionCheck:
     ) -> Motions:
         """Return how far straight motions in joint positions are free of collision.
 
+        Each row is answered as if it were alone, to the last bit.
         They are proven, by bounds of how fast joints move links: no contact between
         samples is missed. Links touch that come nearer than the margin and 1e-6 m.
         Meshes are treated by their hulls, also where a check is `exact`; with `step`
@@ -310,9 +331,10 @@ class CollisionCheck:
         Args:
             q0: Where motions begin [m or rad], shape (..., n).
             q1: Where they end, shape (..., n); both are broadcast together.
-            step: Nothing is proven, but positions are tested in which no joint has
-                moved more than this [m or rad]; `fraction` is that of the first one
-                that touches.
+            step: Nothing is proven, but samples are tested between which no joint moves
+                more than this [m or rad], the ends included: sample i of m is
+                q0 + (i / m) (q1 - q0). `fraction` and `q` are those of the last sample
+                before the first that touches, 0 and q0 where q0 itself touches.
 
         Raises:
             ShapeError: `q0` or `q1` has another shape.

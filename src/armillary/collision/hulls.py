@@ -14,7 +14,7 @@ from armillary.model.shape import Shape
 from armillary.model.shapes.mesh import Mesh, MeshSource
 from armillary.model.workcell import Workcell
 
-__all__ = ["hull_of", "warn_of_hulls"]
+__all__ = ["hull_of", "levels_of_ours", "warn_of_hulls"]
 
 OURS: Final = "armillary."
 
@@ -65,11 +65,11 @@ def warn_of_hulls(cell: Workcell, links: Sequence[str]) -> None:
     warnings.warn(
         f"Collision shapes of {some}{more} are meshes; each is treated by its convex "
         "hull, which fills hollows.",
-        stacklevel=_levels_of_ours(),
+        stacklevel=levels_of_ours(),
     )
 
 
-def _levels_of_ours() -> int:
+def levels_of_ours() -> int:
     """Return the `stacklevel` of the line outside of armillary that led to a warning.
 
     It is that of the caller.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Self, final
@@ -29,6 +29,10 @@ Array = npt.NDArray[np.float64]
 NEARNESS: Final = 1e-6
 """Links that come nearer than the margin and this touch [m]."""
 
+
+LEAST_LEVEL: Final = -16
+MOST_LEVEL: Final = 16
+"""Levels of the boxes of joint positions that motions share bounds of speeds in."""
 
 SAMPLES: Final = 1 << 14
 """Samples of a motion that are tested together."""
@@ -140,14 +144,10 @@ class MotionProver:
 
     def _proven(self, ends: Array) -> tuple[Array, npt.NDArray[np.int8]]:
         """Return how far finite motions are free, and why: (2, n, joints)."""
-        lower, upper = ends.min(axis=(0, 1)), ends.max(axis=(0, 1))
-        usual = self._usual
-        is_usual = (lower >= usual[0]).all() and (upper <= usual[1]).all()
-        if is_usual and np.isfinite(self._usual_rates).all():
-            kernel = self._usual_kernel
-        else:
-            kernel = self._made(self._rates(lower, upper))
-        t, touching = kernel(*ends)
+        count = ends.shape[1]
+        t, touching = np.zeros((2, count))
+        for rows, kernel in self._kernels(ends.min(axis=0), ends.max(axis=0)):
+            t[rows], touching[rows] = kernel(*ends[:, rows])
         reason = np.where(
             touching > 0.0,
             MotionReason.CONTACT,
@@ -155,22 +155,77 @@ class MotionProver:
         ).astype(np.int8)
         return t, reason
 
+    def _kernels(
+        self, lower: Array, upper: Array
+    ) -> Iterator[tuple[npt.NDArray[np.int64], Kernel]]:
+        """Yield rows, each once, with the kernel whose bounds of speeds hold for them.
+
+        The choice for a row depends on that row alone: the box of level 0, else the
+        smallest box of a level that contains it, else its own positions.
+
+        Args:
+            lower: Least joint positions of each motion, shape (n, joints).
+            upper: Greatest.
+        """
+        level = self._levels(lower, upper)
+        if self._kernel_of_level(0) is not None:
+            level = np.where(level <= 0, 0, level)
+        alone = level > MOST_LEVEL
+        for k in np.unique(level[~alone]).tolist():
+            kernel, rows = self._kernel_of_level(k), np.flatnonzero(level == k)
+            if kernel is None:
+                alone[rows] = True
+            else:
+                yield rows, kernel
+        for row in np.flatnonzero(alone).tolist():
+            rates = self._rates(lower[row], upper[row])
+            yield np.array([row]), self._made(rates)
+
+    def _levels(self, lower: Array, upper: Array) -> npt.NDArray[np.int64]:
+        """Return the level of the smallest box that contains each motion, (n,)."""
+        first, last = self._box(0)
+        middle, half = 0.5 * (first + last), 0.5 * (last - first)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            reach = np.maximum(middle - lower, upper - middle)
+            parts = np.where(reach > 0.0, reach / half, 0.0).max(axis=1, initial=0.0)
+            level = np.ceil(np.log2(parts))
+        level = np.clip(level, LEAST_LEVEL, MOST_LEVEL + 1).astype(np.int64)
+        for k in np.unique(level).tolist():  # rounding may leave a row outside
+            begin, end = self._box(k)
+            rows = np.flatnonzero(level == k)
+            is_in = (lower[rows] >= begin) & (upper[rows] <= end)
+            level[rows[~is_in.all(axis=1)]] += 1
+        return level
+
     @cached_property
-    def _usual(self) -> tuple[Array, Array]:
+    def _known(self) -> dict[int, Kernel | None]:
+        return {}
+
+    def _kernel_of_level(self, level: int) -> Kernel | None:
+        """Return the kernel for motions in the box of a level, None without bounds."""
+        if level not in self._known:
+            rates = self._rates(*self._box(level))
+            is_known = bool(np.isfinite(rates).all())
+            self._known[level] = self._made(rates) if is_known else None
+        return self._known[level]
+
+    def _box(self, level: int) -> tuple[Array, Array]:
+        """Return the box of a level: that of 0, 2^level times as large."""
+        lower, upper = self._limits
+        if level == 0:
+            return lower, upper
+        middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower) * 2.0**level
+        return middle - half, middle + half
+
+    @cached_property
+    def _limits(self) -> tuple[Array, Array]:
+        """Return the box of level 0: the limits of joints, or 4 around the state."""
         lower, upper, _ = self.moving.cell.joints.ranges
         n, q = self.moving.joints, np.array(self.state.q)
         return (
             np.where(np.isfinite(lower[:n]), lower[:n], q - 4.0),
             np.where(np.isfinite(upper[:n]), upper[:n], q + 4.0),
         )
-
-    @cached_property
-    def _usual_rates(self) -> Array:
-        return self._rates(*self._usual)
-
-    @cached_property
-    def _usual_kernel(self) -> Kernel:
-        return self._made(self._usual_rates)
 
     def _rates(self, lower: Array, upper: Array) -> Array:
         speeds = SpeedBounds.of(self.moving, self.state.tree, lower, upper)
@@ -195,6 +250,9 @@ def sampled(
     check: Callable[[Array], npt.NDArray[np.bool_]], Q0: Array, Q1: Array, step: Any
 ) -> tuple[Array, npt.NDArray[np.int8]]:
     """Return how far samples of motions are free, and why: (n,) twice.
+
+    Sample i of a motion in m steps is q0 + (i / m) (q1 - q0), the last one q1 itself.
+    The fraction is i / m of the last sample before the first that touches, or 0.
 
     Args:
         check: Whether links touch, (..., n) -> (...).
@@ -231,6 +289,7 @@ def sampled(
             touching = check(positions)
             if touching.any():
                 reason[k] = MotionReason.CONTACT
-                fraction[k] = t[np.argmax(touching)]
+                last_free = max(0, start + int(np.argmax(touching)) - 1)
+                fraction[k] = last_free / max(parts, 1)
                 break
     return fraction, reason

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from armillary.collision.home_contacts import touching_at_home
 from armillary.errors import ModelError
 from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.state import State
@@ -11,18 +12,32 @@ from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.fields import kept
 from armillary.model.link_pairs import Pairs
 from armillary.model.rules import Rules
+from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 
-__all__ = ["pairs"]
+__all__ = ["applied", "pairs"]
 
 MOST_KEPT: Final = 8
 
 
-def pairs(cell: Workcell, state: State, *, rules: Rules | None = None) -> Pairs:
+def pairs(
+    cell: Workcell,
+    state: State,
+    *,
+    rules: Rules | None = None,
+    meshes: MeshSource | None = None,
+) -> Pairs:
     """Return the pairs of links that are tested for collision in a state.
 
-    They depend on the attachments, not on where things are. `rules` replace
-    those of the cell; `.why(a, b)` of the result tells the reason for one pair.
+    They depend on the attachments, not on where things are. `.why(a, b)` of the result
+    tells the reason for one pair.
+
+    Args:
+        cell: Whose links.
+        state: Whose attachments count.
+        rules: What replaces the rules of the cell.
+        meshes: As for `collision`; read where the rules leave out pairs that touch at
+            home.
 
     Raises:
         StateError: The state is not one of this cell.
@@ -30,24 +45,31 @@ def pairs(cell: Workcell, state: State, *, rules: Rules | None = None) -> Pairs:
         ModelError: There are too many pairs, or `rules` is not a `Rules`.
     """
     bound = bound_state(cell, state)
+    return applied(cell, rules, meshes).pairs(bound.tree)
+
+
+def applied(
+    cell: Workcell, rules: Rules | None, meshes: MeshSource | None
+) -> CollisionPairs:
+    """Return rules applied to a cell, which keeps the last few.
+
+    Arguments and errors are those of `pairs`.
+    """
     given: Any = rules
     if not isinstance(given, Rules | None):
         raise ModelError(f"rules= takes arm.Rules, such as cell.rules, not {given!r}.")
-    applied = _applied(cell, cell.rules if rules is None else rules)
-    return applied.pairs(bound.tree)
-
-
-def _applied(cell: Workcell, rules: Rules) -> CollisionPairs:
-    """Return rules applied to a cell, which keeps the last few."""
-    known = kept(cell, "pairs of rules", dict[int, CollisionPairs])
-    found = known.get(id(rules))  # keeps these rules alive, so that no others are at id
+    rules = cell.rules if rules is None else rules
+    source = meshes if rules.needs_home else None
+    known = kept(cell, "pairs of rules", dict[Any, CollisionPairs])
+    found = known.get((id(rules), source))  # it keeps these rules alive
     if found is not None:
         return found
-    for each in tuple(known.values()):
-        if each.rules == rules:
+    for (_, other), each in tuple(known.items()):
+        if other == source and each.rules == rules:
             return each
     if rules is not cell.rules:
         cell.check_rules(rules)
     if len(known) >= MOST_KEPT:
         known.clear()
-    return known.setdefault(id(rules), CollisionPairs(cell, rules))
+    touching = touching_at_home(cell, source)
+    return known.setdefault((id(rules), source), CollisionPairs(cell, rules, touching))

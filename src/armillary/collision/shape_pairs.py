@@ -328,6 +328,7 @@ def _polyhedron(shape: Primitive) -> ConvexPolyhedron:
     return shape
 
 
+@lru_cache(maxsize=1024)  # to make a polyhedron checks all its corners
 def _corners_only(shape: Primitive) -> Primitive:
     """Return the same for all polyhedra with the same corners."""
     if isinstance(shape, ConvexPolyhedron):

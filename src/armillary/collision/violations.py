@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from armillary.collision.check import CollisionCheck, Contact, collision
+from armillary.collision.check import CollisionCheck, Contact, check_of
 from armillary.collision.lengths import margin_of, number_of
-from armillary.collision.pairs import pairs
+from armillary.collision.pairs import applied
+from armillary.collision.untested import untested_text
 from armillary.errors import ModelError, quote
 from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.state import State
@@ -33,7 +34,8 @@ def violations(
 
     Joints come first, in the order of links, then pairs of links, the nearest first.
     Limits are inclusive. Where pairs of links cannot be tested, as meshes without
-    files cannot, one entry of the kind `untested` says why.
+    files cannot, one entry of the kind `untested` says why. So does one for each
+    manipulator of which no pair of links is tested though no rule says so.
 
     Args:
         cell: What is in the state.
@@ -53,14 +55,22 @@ def violations(
     given = bound_state(cell, state)
     margin, tolerance = margin_of(margin), number_of("tolerance", tolerance)
     found = list(violations_of(cell, given.positions, given.qd, tolerance))
-    if collisions and len(pairs(cell, given, rules=rules)):
+    if not collisions:
+        return tuple(found)
+    decided = applied(cell, rules, meshes)
+    tested = decided.pairs(given.tree)
+    if len(tested):
         try:
-            check = collision(cell, given, rules=rules, margin=margin, meshes=meshes)
+            check = check_of(cell, given, rules=rules, margin=margin, meshes=meshes)
         except ModelError as error:
             text = f"Links are not tested for collision: {error}"
             found.append(Violation("untested", cell.name, math.nan, margin, text))
         else:
             found += _touching(check, given, tolerance)
+    for name in decided.untested_robots(tested):
+        found.append(
+            Violation("untested", name, math.nan, margin, untested_text(name))
+        )
     return tuple(found)
 
 

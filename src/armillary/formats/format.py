@@ -52,6 +52,10 @@ class Format:
             cell that cannot be written at all is an error, raised as above.
         write_files: Return all files of a cell by name, for formats that may need
             further files beside the named one, which comes last.
+        tests_itself: Whether files say nothing of collisions, so that by default a
+            robot is tested against itself.
+        names_pairs: Whether files name the pairs that are not tested, so that those
+            that touch at home are looked for before one is written.
     """
 
     name: str
@@ -61,3 +65,5 @@ class Format:
     read: Callable[[bytes, str, ReadOptions, Report], Workcell]
     write: Callable[[Workcell, Report], bytes]
     write_files: Callable[[Workcell, str, Report], Mapping[str, bytes]] | None = None
+    tests_itself: bool = False
+    names_pairs: bool = False

@@ -9,9 +9,18 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from armillary.collision.home_contacts import with_home_pairs
 from armillary.errors import FormatError, ModelError, quote, unknown
 from armillary.formats import actin, isaac, native, robwork, urdf, xacro
-from armillary.formats.diagnostic import NOWHERE, Diagnostic, Report, Severity, fault
+from armillary.formats.beside import srdf_beside
+from armillary.formats.diagnostic import (
+    NOWHERE,
+    Diagnostic,
+    Place,
+    Report,
+    Severity,
+    fault,
+)
 from armillary.formats.files import read_bytes, write_bytes
 from armillary.formats.format import Format, ReadOptions
 from armillary.formats.joint_types import PluginJoints, by_tag
@@ -19,7 +28,9 @@ from armillary.formats.paths import Roots
 from armillary.formats.srdf import FORMAT as SRDF
 from armillary.formats.srdf import read_onto
 from armillary.model.joint import Joint
-from armillary.model.workcell import Workcell
+from armillary.model.link_pattern import links_of
+from armillary.model.shapes.mesh import MeshSource
+from armillary.model.workcell import DEFAULT_RULES, Workcell
 
 __all__ = ["FORMATS", "gc_paused", "log", "read", "save", "write"]
 
@@ -54,6 +65,7 @@ def read(  # noqa: PLR0913
     strict: bool = False,
     lenient: bool = False,
     srdf: Folder | None = None,
+    self_collision: bool | None = None,
     arguments: Mapping[str, str] | None = None,
 ) -> tuple[Workcell, Report]:
     """Return the cell in a file, and its warnings and notes.
@@ -72,6 +84,9 @@ def read(  # noqa: PLR0913
         lenient: Guess what is refused otherwise, such as swapped limits; each guess is
             a warning.
         srdf: A file with groups, postures and collision rules for the robot.
+        self_collision: Whether each robot is tested against itself, whatever the file
+            says, see `Rules.include_self`. By default as the rules of the file say; a
+            robot whose file says nothing of collisions is tested.
         arguments: Values for `$(arg name)` in a xacro file.
 
     Raises:
@@ -104,7 +119,45 @@ def read(  # noqa: PLR0913
     if srdf is not None:
         companion = os.fspath(srdf)
         cell = read_onto(cell, read_bytes(companion), companion, report)
-    return cell, report
+    return _with_self(cell, name, chosen, self_collision, report), report
+
+
+def _with_self(
+    cell: Workcell,
+    path: str,
+    chosen: Format,
+    is_wanted: bool | None,
+    report: Report,
+) -> Workcell:
+    """Return a cell whose rules say whether its robots are tested against themselves.
+
+    is_wanted: What the caller says; None where the file decides.
+    """
+    robots = [
+        each.name
+        for each in cell.manipulators
+        if sum(bool(link.collision_shapes) for link in each.links) > 1
+    ]
+    is_silent = chosen.tests_itself and cell.rules == DEFAULT_RULES
+    if not robots or (is_wanted is None and not is_silent):
+        return cell
+    if is_wanted is False:
+        rules = cell.rules
+        for name in robots:
+            own = links_of(name)
+            rules = rules.without_self(name).exclude(own, own)
+        return cell.replace(rules=rules)
+    if is_wanted is None:
+        beside = srdf_beside(path)
+        found = f"{beside} lies beside it: load with srdf={beside!r}." if beside else ""
+        report.note(
+            Place(path),
+            "self-collision",
+            f"the file says nothing of collisions, so {quote(robots[0])} is tested "
+            "against itself, except links that share a joint or touch at home",
+            hint=found or "Name its rules with srdf=..., or use self_collision=False.",
+        )
+    return cell.replace(rules=cell.rules.include_self(*robots))
 
 
 def log(report: Report) -> None:
@@ -115,7 +168,12 @@ def log(report: Report) -> None:
 
 
 def save(
-    cell: Workcell, path: Folder, *, format: str | None = None, lossless: bool = False
+    cell: Workcell,
+    path: Folder,
+    *,
+    format: str | None = None,
+    lossless: bool = False,
+    meshes: MeshSource | None = None,
 ) -> Report:
     """Write a cell to a file, as a whole or not at all.
 
@@ -127,6 +185,7 @@ def save(
         path: The file, which is replaced if it exists.
         format: Name of the format; by default that of the ending of the path.
         lossless: Raise instead of writing if the format cannot hold everything.
+        meshes: What reads the meshes of the cell, for pairs that touch at home.
 
     Returns:
         A warning for each thing that the format could not hold.
@@ -148,6 +207,8 @@ def save(
         )
     folder, own = os.path.split(name)
     report = Report()
+    if chosen.names_pairs:
+        cell = with_home_pairs(cell, meshes)
     if chosen.write_files is not None:
         files = chosen.write_files(cell, own, report)
     else:
@@ -159,9 +220,15 @@ def save(
 
 
 def write(
-    cell: Workcell, *, format: str, lossless: bool = False
+    cell: Workcell,
+    *,
+    format: str,
+    lossless: bool = False,
+    meshes: MeshSource | None = None,
 ) -> tuple[bytes, Report]:
     """Return the bytes of a cell in a format, and what it could not hold.
+
+    meshes: As for `save`.
 
     Raises:
         FormatError: The format cannot hold this cell; with `lossless`, not all of it.
@@ -171,6 +238,8 @@ def write(
     _check_cell(cell)
     chosen = _named(format)
     report = Report()
+    if chosen.names_pairs:
+        cell = with_home_pairs(cell, meshes)
     with gc_paused():
         data = chosen.write(cell, report)
     _check_losses(cell, chosen, report, lossless=lossless)

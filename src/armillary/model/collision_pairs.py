@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -13,7 +14,7 @@ from armillary.errors import ModelError, quote
 from armillary.model.link_pairs import PairDecision, Pairs
 from armillary.model.link_pattern import REGEX, LinkName, is_exact, matches, steps
 from armillary.model.loops.loop import Closure
-from armillary.model.rigid_groups import Indices, RigidGroups
+from armillary.model.rigid_groups import NO_LINK, Indices, RigidGroups
 from armillary.model.rules import Rule, Rules, Where
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
@@ -37,6 +38,7 @@ MANNERS: Final = {
 """How a base is carried, as sentences have it."""
 
 Mask = npt.NDArray[np.bool_]
+Touching = Callable[[Pairs], Indices]
 
 
 class _Named(NamedTuple):
@@ -54,10 +56,17 @@ class CollisionPairs:
     the code i n + j, so that codes are sorted as names are.
     """
 
-    def __init__(self, cell: Workcell, rules: Rules) -> None:
-        """Take a cell and rules whose names exist in it."""
+    def __init__(
+        self, cell: Workcell, rules: Rules, touching: Touching | None = None
+    ) -> None:
+        """Take a cell and rules whose names exist in it.
+
+        touching: Tells which of some pairs touch at home, as positions in them; where
+            it is not given, none is known to.
+        """
         self.cell = cell
         self.rules = rules
+        self._find_touching = touching
         self._rigid = RigidGroups(cell)
         shaped: list[int] = np.flatnonzero(self._rigid.has_shapes).tolist()
         named = [(self._link_name(number), number) for number in shaped]
@@ -252,6 +261,8 @@ class CollisionPairs:
             "rigid": self._is_rigid,
             "adjacent": self._is_adjacent,
             "apart": self._is_apart,
+            "joined": self._is_joined,
+            "home": self._is_home,
             "kin": self._is_kin,
         }[where]
 
@@ -267,6 +278,95 @@ class CollisionPairs:
 
     def _is_apart(self, i: Indices, j: Indices) -> Mask:
         return ~(self._is_rigid(i, j) | self._is_adjacent(i, j))
+
+    def _is_joined(self, i: Indices, j: Indices) -> Mask:
+        joints, places = self._joints, self._numbers
+        is_next = (joints[i] == places[j]) | (joints[j] == places[i])
+        bodies, groups = self._bodies, self.groups
+        is_same = (bodies[i] == groups[j]) | (bodies[j] == groups[i])
+        return is_next | is_same
+
+    @cached_property
+    def _joints(self) -> Indices:
+        """Return for each link the one with shapes that carries its rigid group."""
+        return np.where(
+            self.groups >= 0, self._rigid.carriers[self.groups], NO_LINK
+        ).astype(np.int64)
+
+    @cached_property
+    def _bodies(self) -> Indices:
+        """Return the rigid group of that link, none where a base is in it."""
+        joints, groups = self._joints, self._rigid.groups
+        found = np.where(joints >= 0, groups[joints], NO_LINK)
+        return np.where(np.isin(found, self._rigid.base_groups), NO_LINK, found)
+
+    def _is_home(self, i: Indices, j: Indices) -> Mask:
+        codes = np.minimum(i, j) * len(self.names) + np.maximum(i, j)
+        return np.isin(codes, self.at_home)
+
+    @cached_property
+    def at_home(self) -> Indices:
+        """Return the codes of the pairs that are left out since they touch at home."""
+        if self._find_touching is None or not self.rules.needs_home:
+            return np.empty(0, dtype=np.int64)
+        others = tuple(r for r in self.rules.rules if r.where != "home")
+        rules = msgspec.structs.replace(self.rules, rules=others)
+        tested = CollisionPairs(self.cell, rules).pairs(Tree.of(self.cell))
+        codes = tested.indices @ np.array([len(self.names), 1])
+        return codes[self._find_touching(tested)]
+
+    @cached_property
+    def home_pairs(self) -> dict[tuple[str, str], Rule]:
+        """Return the pairs that a rule leaves out because they touch at home."""
+        found: dict[tuple[str, str], Rule] = {}
+        codes: list[int] = self.at_home.tolist()
+        for code in codes:
+            rule = self._ruled(code, ()).rule
+            if rule is not None and rule.where == "home":
+                i, j = divmod(code, len(self.names))
+                found[self.names[i], self.names[j]] = rule
+        return found
+
+    def untested_robots(self, pairs: Pairs) -> tuple[str, ...]:
+        """Return the manipulators of which no pair is tested, though no rule says so.
+
+        Only those count that have two links with shapes that may meet: neither rigid
+        with each other nor joined.
+
+        pairs: What is tested.
+        """
+        owners = self._owners[pairs.indices]
+        tested = set(owners[owners[:, 0] == owners[:, 1], 0].tolist())
+        return tuple(
+            manipulator.name
+            for k, manipulator in enumerate(self.cell.manipulators)
+            if k not in tested and self._is_left_out(np.flatnonzero(self._owners == k))
+        )
+
+    def are_joined(self, tree: Tree, pairs: Pairs) -> Mask:
+        """Return which pairs share a joint, or a closure, in a tree: shape (k,)."""
+        i, j = pairs.indices.T
+        _, adjacent = self._touching(tree)
+        codes = i * len(self.names) + j
+        return self._is_joined(i, j) | np.isin(codes, list(adjacent))
+
+    def _is_left_out(self, own: Indices) -> bool:
+        """Return whether no rule is about some pair of links that may meet."""
+        if len(own) < 2 or self._covers(own):
+            return False
+        i, j = own[np.stack(np.triu_indices(len(own), 1))]
+        may_meet = self._is_apart(i, j) & ~self._is_joined(i, j)
+        codes: list[int] = (i * len(self.names) + j)[may_meet].tolist()
+        return any(self._ruled(code, ()).rule is None for code in codes)
+
+    def _covers(self, own: Indices) -> bool:
+        """Return whether one rule is about all pairs of some links that may meet."""
+        return any(
+            bool(np.isin(own, self._select(rule.a)).all())
+            and bool(np.isin(own, self._select(rule.b)).all())
+            for rule in self.rules.rules
+            if rule.where in {"any", "apart"} and not _names_pair(rule)
+        )
 
     def _is_kin(self, i: Indices, j: Indices) -> Mask:
         numbers, (parents, grandparents) = self._numbers, self._kin
@@ -392,8 +492,8 @@ class CollisionPairs:
 
     def _is_about(self, where: Where, i: int, j: int, is_adjacent: bool) -> bool:
         """Return whether a rule that names both links is about their pair."""
-        if is_adjacent and where in {"adjacent", "apart"}:
-            return where == "adjacent"
+        if is_adjacent and where in {"adjacent", "apart", "joined"}:
+            return where != "apart"
         return bool(self._where(where)(np.array([i]), np.array([j]))[0])
 
 

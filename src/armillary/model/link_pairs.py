@@ -115,6 +115,14 @@ class Pairs(Sequence[tuple[str, str]]):
         pairs: list[list[int]] = indices.tolist()
         return ((links[a], links[b]) for a, b in pairs)
 
+    def part(self, which: Indices) -> Pairs:
+        """Return some of the pairs; `why` still tells of the whole.
+
+        which: Their positions, sorted, shape (k,).
+        """
+        codes = self.indices[which] @ np.array([max(1, len(self.links)), 1])
+        return Pairs(self.links, codes, self._code_of, self._why)
+
     def why(self, a: str, b: str) -> PairDecision:
         """Return whether a pair of links is tested, and why.
 

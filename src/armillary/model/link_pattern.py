@@ -24,6 +24,7 @@ __all__ = [
     "check_side",
     "fits",
     "is_exact",
+    "links_of",
     "matches",
     "scoped",
     "steps",
@@ -95,6 +96,15 @@ def scoped(side: str, prefix: str) -> str:
         return f"{prefix}{side}"
     inside = side.removeprefix(REGEX).removeprefix("^")
     return f"{REGEX}{literal(prefix)}(?:{inside.removesuffix('$')})" if prefix else side
+
+
+def links_of(manipulator: str) -> str:
+    """Return the pattern of all links of a manipulator, whatever its name holds."""
+    head = manipulator[: LONGEST // 3]  # that of most names is the whole
+    rest = "" if head == manipulator else ANYTHING
+    if is_exact(manipulator):
+        return f"{head}{rest}{SEPARATOR}{ANYTHING}"
+    return f"{REGEX}{literal(head)}{rest and '.*'}{SEPARATOR}.*"
 
 
 def _expression(side: str) -> Expression:

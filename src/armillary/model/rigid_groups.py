@@ -11,7 +11,7 @@ from armillary.model.parents import nearest
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
-__all__ = ["Indices", "RigidGroups"]
+__all__ = ["NO_LINK", "Indices", "RigidGroups"]
 
 Indices = npt.NDArray[np.int64]
 
@@ -28,6 +28,7 @@ class RigidGroups:
         groups: For each link that of its rigid group which is nearest to the world, or
             -1 where the group is fixed to that.
         carriers: For each link the nearest one with shapes that carries it, or -1.
+        base_groups: The groups that bases of manipulators belong to.
     """
 
     def __init__(self, cell: Workcell) -> None:
@@ -46,6 +47,8 @@ class RigidGroups:
         shaped: list[bool] = self.has_shapes.tolist()
         every = range(len(cell.links))
         self.groups = _indices(nearest(tree.parents, every, is_apart))
+        bases = [tree.base_link(k) for k in range(len(cell.manipulators))]
+        self.base_groups = np.unique(self.groups[bases])
         self.carriers = _indices(
             nearest(tree.parents, tree.parents, shaped.__getitem__)
         )

@@ -9,7 +9,7 @@ import msgspec
 
 from armillary.errors import FormatError, ModelError, quote, unknown
 from armillary.model.fields import EMPTY, TupleOf, reduced, store_tuples
-from armillary.model.link_pattern import check_side, is_exact
+from armillary.model.link_pattern import check_side, is_exact, links_of
 
 __all__ = ["Rule", "RuleReason", "Rules", "Touch", "Where"]
 
@@ -17,7 +17,7 @@ MOST_RULES: Final = 1_000_000
 MOST_PATTERNS: Final = 10_000
 """Different patterns of one set of rules."""
 
-Where = Literal["any", "apart", "rigid", "adjacent", "kin"]
+Where = Literal["any", "apart", "rigid", "adjacent", "joined", "home", "kin"]
 """Which of the pairs that its sides name a rule is about.
 
 - `any`: all of them.
@@ -25,6 +25,11 @@ Where = Literal["any", "apart", "rigid", "adjacent", "kin"]
   mounts.
 - `adjacent`: a link and the next one below it, towards the world, that has shapes, or
   two links that a closure joins.
+- `joined`: those that are adjacent, where links that are rigid with each other count as
+  one; but of the links that are rigid with the base of a manipulator, such as a table
+  in the file of a robot, only the one that carries the joint.
+- `home`: those that touch, or are within 1e-6 m, while the cell is at home as it was
+  built, by the hulls of meshes. Only of pairs that are tested otherwise.
 - `apart`: those that are neither rigid nor adjacent.
 - `kin`: parent and child, or a link and a child of one of its siblings, where frames of
   mounts count as links; what RobWork leaves out by default.
@@ -40,6 +45,7 @@ class RuleReason:
     NEVER: Final = "never"
     ALWAYS: Final = "always"
     DEFAULT: Final = "default"
+    SELF: Final = "self"
     SRDF: Final = "srdf"
     ROBWORK: Final = "robwork"
 
@@ -52,7 +58,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             regular expression.
         b: The other side; the order of the two does not matter.
         tested: Whether these pairs are tested.
-        where: Which of them it is about: `any`, `rigid`, `adjacent`, `apart` or `kin`.
+        where: Which of them it is about: `any`, `rigid`, `adjacent`, `apart`, `joined`,
+            `home` or `kin`.
         reason: Why, in a word: `adjacent`, `never`, `always`, `user` and so on.
     """
 
@@ -66,13 +73,19 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Check both sides.
 
         Raises:
-            ModelError: One is empty, too long, or no regular expression.
+            ModelError: One is empty, too long, or no regular expression; or pairs that
+                touch at home are to be included.
             UnknownName: There is no such `where`.
         """
         check_side(self.a)
         check_side(self.b)
         if self.where not in get_args(Where):
             raise unknown("choice of pairs", self.where, get_args(Where))
+        if self.tested and self.where == "home":
+            raise ModelError(
+                "where='home' leaves pairs out; to test pairs that touch at home, "
+                "include them by name."
+            )
 
     def __str__(self) -> str:
         verb = "include" if self.tested else "exclude"
@@ -217,6 +230,40 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """
         return self.extended([Rule(a=a, b=b, where=where, reason=reason)])
 
+    def include_self(self, *manipulators: str) -> Self:
+        """Return the rules that test manipulators against themselves from now on.
+
+        All pairs of links of one manipulator are tested except those that are rigid,
+        those that share a joint, and those that touch at home. Loading a URDF without
+        rules does this.
+
+        manipulators: Their names. Earlier rules of theirs alone are left out.
+
+        Raises:
+            ModelError: There are too many rules.
+        """
+        found = self
+        for name in manipulators:
+            own = links_of(name)
+            found = found.without_self(name).extended(
+                [
+                    Rule(a=own, b=own, tested=True, where="apart", reason=RuleReason.SELF),
+                    Rule(a=own, b=own, where="joined", reason=RuleReason.ADJACENT),
+                    Rule(a=own, b=own, where="home", reason=RuleReason.DEFAULT),
+                ]
+            )
+        return found
+
+    def without_self(self, manipulator: str) -> Self:
+        """Return the rules without those that are about one manipulator alone."""
+        prefix, own = f"{manipulator}/", links_of(manipulator)
+
+        def is_own(side: str) -> bool:
+            return side == own or (is_exact(side) and side.startswith(prefix))
+
+        kept = tuple(r for r in self.rules if not (is_own(r.a) and is_own(r.b)))
+        return msgspec.structs.replace(self, rules=kept)
+
     def let_touch(self, *links: str, held_by: str, part: str = "*") -> Self:
         """Return the rules with links that may touch what a link holds.
 
@@ -239,10 +286,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
         Patterns stay, but for those of this manipulator alone: `manipulator/*`.
         """
-        prefix = f"{manipulator}/"
+        prefix, own = f"{manipulator}/", links_of(manipulator)
 
         def keeps(sides: Iterable[str]) -> bool:
-            return not any(side.startswith(prefix) for side in sides)
+            return not any(side == own or side.startswith(prefix) for side in sides)
 
         touches: list[Touch] = []
         for touch in self.touches:
@@ -253,6 +300,11 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if len(rules) == len(self.rules) and tuple(touches) == self.touches:
             return self
         return msgspec.structs.replace(self, rules=rules, touches=tuple(touches))
+
+    @property
+    def needs_home(self) -> bool:
+        """Return whether a rule is about pairs that touch at home."""
+        return any(rule.where == "home" for rule in self.rules)
 
     @property
     def sides(self) -> tuple[str, ...]:

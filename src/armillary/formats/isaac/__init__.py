@@ -26,4 +26,5 @@ FORMAT: Final = Format(
     sniff=lambda data: bool(_MARK.search(data)) and not _OTHERS.search(data),
     read=read,
     write=write,
+    tests_itself=True,
 )

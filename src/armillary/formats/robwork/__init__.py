@@ -29,4 +29,5 @@ FORMAT: Final = Format(
     read=read,
     write=write,
     write_files=write_files,
+    names_pairs=True,
 )

@@ -47,4 +47,5 @@ FORMAT: Final = Format(
     sniff=lambda data: False,
     read=_read,
     write=write,
+    names_pairs=True,
 )

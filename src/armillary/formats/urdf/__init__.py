@@ -35,4 +35,5 @@ FORMAT: Final = Format(
     sniff=sniff,
     read=read,
     write=write,
+    tests_itself=True,
 )

@@ -37,4 +37,5 @@ FORMAT = Format(
     sniff=lambda _: False,
     read=_read,
     write=_write,
+    tests_itself=True,
 )

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from armillary.collision.check import collision
+from armillary.collision.check import CollisionCheck, check_of
 from armillary.collision.contact import Contact
+from armillary.collision.pairs import applied
+from armillary.collision.untested import nothing_text
 from armillary.errors import ArmillaryError
 from armillary.kinematics.state import State
+from armillary.model.shapes.mesh import MeshSource
 from armillary.view.panel.events import by_people
 from armillary.view.session import Session
 
@@ -80,18 +84,27 @@ class Contacts:
         if not self._is_on.value:
             session.draw(lambda: self._show(frozenset(), [], ""))
             return
-        check = collision(session.cell, state, meshes=session.meshes)
+        check = check_of(session.cell, state, meshes=session.meshes)
         found = check.contacts(state.q, within=max(float(self._within.value), 0.0))
         touching = {name for c in found if c.distance <= 0.0 for name in c.links}
         red = frozenset(session.cell.frame(name).link for name in touching)
         near = [c.points for c in found if np.isfinite(c.points).all()]
-        session.draw(lambda: self._show(red, near, _listed(found)))
+        text = "\n".join([*_untested(check, session.meshes), _listed(found)])
+        session.draw(lambda: self._show(red, near, text))
 
     def _show(self, red: frozenset[int], lines: list[Any], text: str) -> None:
         self._session.scene.mark(red)
         self._lines.points = np.array(lines, np.float32) if lines else NO_LINE
         self._lines.visible = bool(lines)
         self._list.value = text
+
+
+def _untested(check: CollisionCheck, meshes: MeshSource | None) -> Iterator[str]:
+    """Yield what is not tested though no rule says so, a line each."""
+    if not len(check.pairs):
+        yield nothing_text(check.pairs)
+    for name in applied(check.cell, None, meshes).untested_robots(check.pairs):
+        yield f"not tested: {name} against itself, see rules.include_self({name!r})"
 
 
 def _listed(found: list[Contact]) -> str:

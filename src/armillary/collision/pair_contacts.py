@@ -1,0 +1,125 @@
+"""Which pairs of links touch, each by itself, at many joint positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.check_tables import CheckTables
+from armillary.collision.distance.pair_kernel import ValueAsked
+from armillary.collision.shape_pairs import LinkShape, Placed
+from armillary.collision.tested_shapes import placed_shapes, solids_of
+from armillary.errors import ArmillaryError
+from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
+from armillary.kinematics.state import State
+from armillary.model.link_pairs import Pairs
+from armillary.model.shapes.mesh import MeshSource
+from armillary.model.workcell import Workcell
+
+__all__ = ["PairContacts"]
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
+
+BLOCK: Final = 1 << 18
+"""Pairs of shapes whose spheres are compared at once."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PairContacts:
+    """Pairs of links with their shapes, meshes as hulls.
+
+    Attributes:
+        known: Which of the given ones have shapes that can be read, as positions.
+        home: The state whose attachments count.
+    """
+
+    known: Indices
+    home: State
+    _tables: CheckTables
+    _placed: Placed
+    _moving: MovingLinks
+
+    @classmethod
+    def of(
+        cls,
+        cell: Workcell,
+        state: State,
+        pairs: Pairs,
+        meshes: MeshSource | None,
+        *,
+        skip_unread: bool = False,
+    ) -> Self:
+        """Read the shapes of the links of pairs.
+
+        skip_unread: Whether pairs of links whose shapes cannot be read are left out.
+
+        Raises:
+            ModelError: A mesh cannot be read, or both shapes of a pair are half spaces.
+        """
+        moving = moving_links(cell)
+        solids: dict[int, list[LinkShape]] = {}
+        for k in np.unique(pairs.indices).tolist():
+            name = pairs.links[k]
+            link = cell.links[cell.frame(name).link]
+            try:
+                shapes = solids_of(link, name, meshes)
+            except ArmillaryError:
+                if not skip_unread:
+                    raise
+                continue
+            solids[k] = [LinkShape(each, name, link.primary) for each in shapes]
+        known = np.flatnonzero(np.isin(pairs.indices, list(solids)).all(axis=1))
+        used: list[int] = np.unique(pairs.indices[known]).tolist()
+        numbers = [cell.frame(pairs.links[k]).link for k in used for _ in solids[k]]
+        rows = [moving.fixed_to(state.tree, number).row for number in numbers]
+        tables = CheckTables.of(
+            pairs.part(known),
+            [shape for k in used for shape in solids[k]],
+            np.array(rows, np.int64),
+        )
+        placed = placed_shapes(tables, moving, state.tree)
+        return cls(known, state, tables, placed, moving)
+
+    def poses(self, Q: Array) -> Array:
+        """Return the poses of moving links: (n, joints) -> (n, f, 3, 4)."""
+        return poses_of_links(self._moving, self.home)(Q)
+
+    def touching(
+        self, X: Array, within: float, which: Indices | None = None
+    ) -> Truths:
+        """Return which pairs are not farther apart than a distance.
+
+        Args:
+            X: Poses of moving links, shape (n, f, 3, 4).
+            within: The distance [m].
+            which: Which pairs, as positions in `known`, shape (k,); by default all.
+
+        Returns:
+            Truths, shape (n, k); False where a pose is NaN.
+        """
+        table = self._tables
+        links = np.arange(len(self.known)) if which is None else which
+        if not len(links):
+            return np.zeros((len(X), 0), np.bool_)
+        shapes, starts = table.shapes_of(links)
+        asked: ValueAsked = "touch" if within == 0.0 else "free"
+        found = np.zeros((len(X), len(shapes)), np.bool_)
+        step = max(1, BLOCK // len(shapes))
+        for start in range(0, len(X), step):
+            some = X[start : start + step]
+            rows = np.repeat(np.arange(len(some)), len(shapes))
+            tiled = np.tile(shapes, len(some))
+            bounds = table.pairs.bounds(self._placed, some, rows, tiled)
+            near = np.flatnonzero(bounds <= within)
+            values = table.pairs.distances(
+                self._placed, some, rows[near], tiled[near], asked
+            )
+            part = found[start : start + step].reshape(-1)
+            part[near] = values <= within
+        return np.asarray(np.logical_or.reduceat(found, starts, axis=1))

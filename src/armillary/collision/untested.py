@@ -1,0 +1,68 @@
+"""What is not tested though nobody asked for that, in words."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Final
+
+from armillary.collision.hulls import levels_of_ours
+from armillary.collision.pairs import applied
+from armillary.errors import quote
+from armillary.model.fields import kept
+from armillary.model.link_pairs import Pairs
+from armillary.model.link_pattern import links_of
+from armillary.model.rules import Rules
+from armillary.model.shapes.mesh import MeshSource
+from armillary.model.workcell import Workcell
+
+__all__ = ["home_text", "nothing_text", "untested_text", "warn_of_untested"]
+
+MOST_NAMED: Final = 5
+
+
+def untested_text(manipulator: str) -> str:
+    """Return that a manipulator is not tested against itself, and what to do."""
+    own = links_of(manipulator)
+    return (
+        f"No pair of links of {quote(manipulator)} is tested for collision with each "
+        "other, and no rule says so. Test it against itself by cell.replace(rules="
+        f"cell.rules.include_self({manipulator!r})), or say that this is meant by "
+        f"cell.rules.exclude({own!r}, {own!r})."
+    )
+
+
+def nothing_text(pairs: Pairs) -> str:
+    """Return that no pair is tested, and why."""
+    count = len(pairs.links)
+    why = "the rules leave out all pairs" if count > 1 else f"{count} of them has shapes"
+    return f"No pair of links is tested for collision: {why}."
+
+
+def home_text(pairs: Sequence[tuple[str, str]], *, most: int = MOST_NAMED) -> str:
+    """Return which pairs are not tested because they touch at home.
+
+    most: How many are named.
+    """
+    some = ", ".join(f"{quote(a)} and {quote(b)}" for a, b in pairs[:most])
+    more = f" and {len(pairs) - most} more" if len(pairs) > most else ""
+    a, b = pairs[0]
+    return (
+        f"Links that touch at home are not tested against each other: {some}{more}. "
+        f"Test them all the same by cell.rules.include({a!r}, {b!r})."
+    )
+
+
+def warn_of_untested(
+    cell: Workcell, rules: Rules | None, meshes: MeshSource | None, tested: Pairs
+) -> None:
+    """Warn, once for a cell, of what its rules leave out though none says so."""
+    decided = applied(cell, rules, meshes)
+    texts = [untested_text(name) for name in decided.untested_robots(tested)]
+    if decided.home_pairs:
+        texts.append(home_text(tuple(decided.home_pairs)))
+    known = kept(cell, "untested links", set[str])
+    for text in texts:
+        if text not in known:
+            known.add(text)
+            warnings.warn(text, stacklevel=levels_of_ours())

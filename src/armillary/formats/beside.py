@@ -1,0 +1,50 @@
+"""SRDF files that lie beside the file of a robot, which people forget to name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+__all__ = ["srdf_beside"]
+
+FOLDERS: Final = (".", "srdf", "config", "../srdf", "../config")
+"""Where robots and the configurations of MoveIt have them, from the robot's file."""
+
+ENDING: Final = ".srdf"
+MOST_LOOKED_AT: Final = 1000
+
+
+def srdf_beside(path: str) -> str | None:
+    """Return the SRDF that most likely belongs to a robot's file; none is opened.
+
+    One whose name begins like that of the robot's file comes first, then the only one
+    of a folder.
+
+    Args:
+        path: The robot's file.
+    """
+    stem = os.path.basename(path).split(".")[0].lower()
+    folder = Path(path).parent
+    alone: list[Path] = []
+    for each in FOLDERS:
+        found = _files(Path(os.path.normpath(folder / each)))
+        named = [file for file in found if file.name.lower().split(".")[0] == stem]
+        if named:
+            return str(named[0])
+        alone += found if len(found) == 1 else []
+    return str(alone[0]) if alone else None
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the SRDF files of a folder, sorted; none if it has too many files."""
+    try:
+        with os.scandir(folder) as entries:
+            names = [
+                entry.name
+                for _, entry in zip(range(MOST_LOOKED_AT), entries, strict=False)
+                if entry.name.lower().endswith(ENDING) and entry.is_file()
+            ]
+    except OSError:
+        return []
+    return [folder / name for name in sorted(names)]
