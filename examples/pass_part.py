@@ -19,7 +19,7 @@ GAP = 0.06  # between the tools where the part changes hands [m]
 
 cell = arm.example("two_arms_positioner")
 between = cell.fk("left/tcp", relative_to="right/tcp")
-start = np.array(cell.home.q)
+start = cell.home.q
 control = cell.controller(
     [
         tasks.Frame("left/tcp", relative_to="right/tcp", speed=0.3, turn_speed=1.0),

@@ -33,7 +33,7 @@ cell = cell.add(rail, pose=arm.Pose.translation(0.9, 0.0, -0.07))
 turned = arm.Pose.translation(0.0, 0.0, 0.07) @ arm.Pose.rotation_z(np.pi)
 cell = cell.mount("left", on="carriage", pose=turned)
 fk = cell.fk("left/tcp", relative_to="seam")
-start = np.array(cell.home.q)
+start = cell.home.q
 POSITIONER = [cell.joint(name) for name in ("tilt", "turn", "rail/carriage")]
 moving = [name for name in cell.joint_names if not name.startswith("right/")]
 control = cell.controller(

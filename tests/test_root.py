@@ -46,6 +46,12 @@ def test_the_version_is_that_of_the_distribution():
         arm.lod  # noqa: B018
 
 
+def test_dir_lists_what_is_public():
+    assert dir(arm) == sorted([*arm.__all__, "__version__"])
+    for name in dir(arm):
+        assert getattr(arm, name) is not None
+
+
 def test_unknown_example():
     with pytest.raises(arm.errors.UnknownName) as caught:
         arm.example("ur5_on_oval")

@@ -137,6 +137,10 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
 def load(  # noqa: PLR0913
     path: _Folder,
     *,

@@ -293,6 +293,7 @@ def test_an_instant_is_a_state_of_the_cell() -> None:
     given = {"dt": 1e-2, "steps": 10, "free_bases": ["body"]}
     path = cell.simulate(start, **given)
     middle = path.state(5)
+    assert middle.time == path.time[5] > 0.0
     after = cell.simulate(middle, **{**given, "steps": 5})
     np.testing.assert_allclose(after.q[-1], path.q[-1], atol=1e-13)
     np.testing.assert_allclose(after.qd[-1], path.qd[-1], atol=1e-13)

@@ -46,7 +46,7 @@ def test_native_files_hold_everything(cell: Cell) -> None:
     assert back == cell
     assert exactly(back) == exactly(cell)
     assert written(NATIVE, back.workcell) == data
-    assert back.home.q == cell.home.q
+    assert np.array_equal(back.home.q, cell.home.q)
     assert list(back.pairs(back.home)) == list(cell.pairs(cell.home))
 
 

@@ -127,7 +127,7 @@ def test_ur5e_stands_as_published(robwork: Path):
     cell = load(robwork, "testfiles/devices/UR5e/UR5e.xml")
     at_zero = cell.fk("Flange")(np.zeros(6))[:3, 3]
     np.testing.assert_allclose(at_zero, [-0.817, -0.234, 0.063], atol=1e-12)
-    assert cell.home.q == (1.57, -2.4, 2.4, -1.57, -1.57, 0.0)
+    assert cell.home.q.tolist() == [1.57, -2.4, 2.4, -1.57, -1.57, 0.0]
     home = cell.fk("Flange")(cell.home.q)[:3, 3]
     np.testing.assert_allclose(home, [0.13394, -0.17863, 0.34999], atol=1e-5)
 

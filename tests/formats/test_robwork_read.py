@@ -511,7 +511,7 @@ def test_home_is_where_the_cell_starts():
     text = serial(TWO, '<Q name="Away">3 4</Q><Q name="Home">1 2</Q>')
     cell = cell_of(text)
     assert cell.manipulators[0].home == "Home"
-    assert cell.home.q == (1, 2)
+    assert cell.home.q.tolist() == [1, 2]
     assert cell.manipulators[0].posture("Away").q == (3, 4)
 
 
@@ -968,7 +968,7 @@ def test_legs_of_a_parallel_device_meet_at_junctions():
     cell, report = read(parallel(rest=f'{junction}<Q name="Home">1 2</Q>'))
     assert report.diagnostics == ()
     assert (cell.joint_names, cell.passive_names) == (("l.a", "r.b"), ("l.p",))
-    assert cell.home.q == (1, 2)
+    assert cell.home.q.tolist() == [1, 2]
     assert cell.home.passive == pytest.approx((1.0,))
     assert cell.manipulators[0].loops == (Closure("l.p", "r.b", "xyz", "xyz"),)
     assert [(n.name, n.text) for n in cell.manipulators[0].properties] == [

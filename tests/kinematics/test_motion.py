@@ -33,7 +33,7 @@ def moving(cell: Any, seed: int) -> State:
 
 def later(cell: Any, state: State, h: float) -> State:
     """Return the state after a short time: joints and free bases moved on."""
-    qd = np.array(state.qd or np.zeros(len(state.q)))
+    qd = state.qd if state.qd.size else np.zeros(len(state.q))
     result = state.replace(q=np.array(state.q) + h * qd)
     for V in state.base_velocities:
         k = cell.index[V.manipulator]

@@ -161,6 +161,53 @@ def test_json_round_trip_is_equal_and_byte_stable(random_cell: Any) -> None:
         State.from_json("{")
 
 
+def test_joint_vectors_are_arrays_that_nobody_can_change(random_cell: Any) -> None:
+    cell = random_cell(1)
+    n = len(cell.joint_names)
+    state = cell.home.replace(q=np.arange(n), qd=np.ones(n))
+    assert (state.q + 0.5).tolist() == [0.5 + k for k in range(n)]
+    assert (state.q * 2).tolist() == [2.0 * k for k in range(n)]
+    assert (state.positions - state.q).tolist() == [0.0] * n
+    for vector in (state.q, state.qd, state.positions):
+        assert vector.dtype == np.float64
+        with pytest.raises(ValueError, match="read-only"):
+            vector[0] = 1.0
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            vector.flags.writeable = True
+    assert state.passive.shape == cell.home.qd.shape == (0,)
+    given = np.arange(float(n))
+    kept = cell.home.replace(q=given)
+    given[0] = 7.0
+    assert kept.q[0] == 0.0
+
+
+def test_minus_zero_is_zero_to_states(random_cell: Any) -> None:
+    cell = random_cell(1)
+    zero = cell.home.replace(q=np.zeros(len(cell.home.q)))
+    minus = zero.replace(q=-zero.q, qd=-zero.q, time=-0.0)
+    assert minus.replace(qd=()) == zero
+    assert hash(minus.replace(qd=())) == hash(zero)
+    assert minus.to_json() == zero.replace(qd=zero.q).to_json()
+
+
+def test_a_state_has_a_time(random_cell: Any) -> None:
+    cell = random_cell(2)
+    start = moved(cell, 3)
+    assert start.time == 0.0
+    later = start.replace(time=2.5)
+    assert later != start
+    assert later.difference(start) == {"time": (2.5, 0.0)}
+    assert later.grip("part", by="arm_tool4").release("part").time == 2.5
+    assert later.replace(q=start.q).joints({cell.joint_names[0]: 0.1}).time == 2.5
+    assert State.from_json(later.to_json()) == later
+    assert "time" not in start.to_json()
+    assert pickle.loads(pickle.dumps(later)) == later
+    assert repr(later).endswith(", at 2.5 s>")
+    for bad in (math.nan, math.inf, "now", None, [1.0], 10**400):
+        with pytest.raises(StateError, match="time must be a finite number"):
+            State(time=bad)
+
+
 def test_json_that_says_something_twice_is_refused() -> None:
     with pytest.raises(FormatError, match="has 'q' twice"):
         State.from_json('{"q": [1.0], "q": [2.0]}')

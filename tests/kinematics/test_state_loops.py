@@ -30,7 +30,7 @@ def test_cells_with_loops_are_pickled():
     for cell in (CELL, linked_arms()):
         again = pickle.loads(pickle.dumps(cell))
         assert again == cell
-        assert again.home.passive == cell.home.passive
+        assert np.array_equal(again.home.passive, cell.home.passive)
 
 
 def test_a_state_from_a_file_whose_loops_are_open_is_refused():
@@ -41,7 +41,7 @@ def test_a_state_from_a_file_whose_loops_are_open_is_refused():
 
 def test_branches_differ_in_passive_joints():
     home, other = CELL.branches([0.7]).values()
-    assert home.q == other.q
+    assert np.array_equal(home.q, other.q)
     found = home.difference(other)
     assert set(found) == set(CELL.passive_names)
     assert found["rocker"] == (home.passive[1], other.passive[1])

@@ -99,7 +99,7 @@ def test_the_state_must_fit(cell: Cell):
 def test_states_beyond_limits_are_refused_where_that_is_asked() -> None:
     cell = arm.example("irb2400")
     inside = np.zeros(6)
-    assert cell.home.replace(q=inside, check_limits=True).q == tuple(inside)
+    assert cell.home.replace(q=inside, check_limits=True).q.tolist() == list(inside)
     name = cell.joint_names[0]
     device = cell.device("irb2400")
     for asked in (

@@ -55,7 +55,7 @@ def motion(cell: arm.Cell, control: Any, obstacles: arm.Obstacles) -> Any:
 def test_obstacles_are_drawn_where_they_are(cell: arm.Cell, motion: Any) -> None:
     played = motion_of(cell.home, motion, times=None, rate=None)
     assert np.array_equal(played.times, motion.time)
-    assert played.state(3).q == tuple(motion.q[3])
+    assert np.array_equal(played.state(3).q, motion.q[3])
     ball, capsule, box = played.obstacles.surfaces
     assert np.ptp(ball.vertices, axis=0) == pytest.approx([0.6] * 3, rel=0.02)
     assert np.ptp(capsule.vertices, axis=0) == pytest.approx([0.2, 0.2, 1.2], rel=0.02)

@@ -157,7 +157,7 @@ def test_a_motion_is_that_which_was_given(viewer) -> None:
     Q, times = np.full((2, 7), 0.5), np.array([0.0, 1e6])
     viewer.play(Q, times=times)
     Q[:], times[:] = np.nan, np.nan
-    assert viewer._playback._motion.at(1.0).q == (0.5,) * 7
+    assert viewer._playback._motion.at(1.0).q.tolist() == [0.5] * 7
 
 
 @pytest.mark.parametrize("motion", ["abc", [[0.0]], [], [[float("nan")] * 7], None])

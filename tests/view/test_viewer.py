@@ -47,7 +47,7 @@ def test_a_number_box_moves_its_joint(shown: Any) -> None:
     box.fill("0.75")
     box.press("Enter")
     until(lambda: abs(viewer.state.q[1] - 0.75) < 1e-9)
-    assert viewer.state.q[2:] == cell.home.q[2:]
+    assert np.array_equal(viewer.state.q[2:], cell.home.q[2:])
 
 
 def test_a_state_of_python_reaches_the_browser(shown: Any) -> None:

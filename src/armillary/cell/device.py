@@ -14,7 +14,6 @@ from armillary.errors import StateError, quote, unknown
 from armillary.kinematics import questions
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.bound_state import bound_state, home
-from armillary.kinematics.joint_vector import with_numbers
 from armillary.kinematics.kernels import Joints, listed_joints
 from armillary.kinematics.payload import carried
 from armillary.kinematics.state import State
@@ -126,13 +125,11 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def q(self, state: State) -> Array:
         """Return its joint positions in a state, shape (n,) [m or rad]."""
-        q = bound_state(self.cell, state).q
-        return np.array([q[k] for k in self.joints], dtype=np.float64)
+        return bound_state(self.cell, state).q[list(self.joints)]
 
     def qd(self, state: State) -> Array:
         """Return its joint rates in a state, shape (n,) [m/s or rad/s]."""
-        qd = bound_state(self.cell, state).qd
-        return np.array([qd[k] if qd else 0.0 for k in self.joints], dtype=np.float64)
+        return _rates(bound_state(self.cell, state))[list(self.joints)]
 
     def with_q(self, state: State, q: Any, *, check_limits: bool = False) -> State:
         """Return a state with its joints at q, shape (n,), and all else unchanged.
@@ -154,7 +151,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             StateError: qd has another number of joints, or is not finite.
         """
         state = bound_state(self.cell, state)
-        return state.replace(qd=self._put(state.qd or (0.0,) * len(state.q), qd))
+        return state.replace(qd=self._put(_rates(state), qd))
 
     def whole(self, q: Any) -> Array:
         """Return the cell's q for its own: (..., n) to (..., N), others as in `state`.
@@ -341,9 +338,16 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             )
         return array
 
-    def _put(self, whole: tuple[float, ...], q: Any) -> list[float]:
+    def _put(self, whole: Array, q: Any) -> Array:
         """Return a vector of the cell with the device's numbers in their places."""
         given = self._checked(q)
         if given.ndim != 1:
             raise StateError(f"{self!r} takes one vector; a state holds no batch.")
-        return with_numbers(whole, self.joints, given.tolist())
+        result = whole.copy()
+        result[list(self.joints)] = given
+        return result
+
+
+def _rates(state: State) -> Array:
+    """Return the rates of all joints of a state, shape (n,) [m/s or rad/s]."""
+    return state.qd if state.qd.size else np.zeros(len(state.q))

@@ -123,8 +123,7 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def q(self, state: State) -> Array:
         """Return the positions of the left and the right wheel, shape (2,)."""
-        q = state.bound(self.cell).q
-        return np.array([q[k] for k in self.axle.joints], dtype=np.float64)
+        return state.bound(self.cell).q[list(self.axle.joints)]
 
     def roll(self, state: State, dq: Any) -> State:
         """Return the state after both wheels have turned by dq, shape (2,), steadily.
@@ -138,7 +137,7 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         state = state.bound(self.cell)
         check_free(state.tree, self.manipulator)
         rolled = (self.q(state) + change).tolist()
-        q = with_numbers(state.q, self.axle.joints, rolled)
+        q = with_numbers(state.q.tolist(), self.axle.joints, rolled)
         X_WB = self._base(state) @ exp(vector6(self.base_jacobian @ change))
         return state.replace(q=q).place(self.manipulator, X_WB.normalised())
 
@@ -158,8 +157,8 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         rates = _two(qd)
         state = state.bound(self.cell)
-        before = state.qd or (0.0,) * len(state.q)
-        whole = with_numbers(before, self.axle.joints, rates.tolist())
+        whole = state.qd.copy() if state.qd.size else np.zeros(len(state.q))
+        whole[list(self.axle.joints)] = rates
         V = self.base_jacobian @ rates
         R_WB = np.array(self._base(state).rotation, dtype=np.float64)
         return state.replace(qd=whole).with_velocity(
@@ -212,7 +211,8 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def _base(self, state: State) -> Pose:
         at = [placed_frame(self.cell, self.manipulator)]
-        (X_WB,) = poses_of(state.tree, state.positions, at, self.cell.frame(WORLD))
+        to, where = self.cell.frame(WORLD), state.positions.tolist()
+        (X_WB,) = poses_of(state.tree, where, at, to)
         return X_WB
 
 

@@ -68,7 +68,7 @@ def tree_lines(state: State, *, depth: int | None = None) -> Iterator[str]:
     depth: The level of the deepest frames that are shown, the world's being 0.
     """
     cell, tree = state.cell, state.tree
-    poses = LinkPoses(tree, state.positions, WORLD_LINK)
+    poses = LinkPoses(tree, state.positions.tolist(), WORLD_LINK)
     rows: list[tuple[str, ...]] = [(*HEADER, *NUMBERS)]
     for name, row in _rows(tree, depth):
         at = cell.frame(name)

@@ -80,7 +80,7 @@ def _figures(cell: Cell, frame: str, fk: AnyKernel) -> Iterator[tuple[str, str]]
     cold, cached = first_kernels(cell, frame)
     yield "first kernel, compiled", f"{1e3 * cold:9.1f} ms"
     yield "first kernel, from the cache", f"{1e3 * cached:9.1f} ms"
-    q = np.array(cell.home.q)
+    q = cell.home.q
     yield "one call", f"{1e6 * seconds(lambda: fk(q)):9.2f} us"
     Q = random_vectors(cell, BATCH)
     out = np.empty((BATCH, 4, 4))

@@ -157,7 +157,7 @@ def _of_state(
     cell: Cell, state: State, gravity: Any, options: argparse.Namespace
 ) -> _Found:
     zeros = np.zeros(len(cell.joint_names))
-    qd, qdd = np.array(state.qd or zeros), zeros
+    qd, qdd = state.qd if state.qd.size else zeros, zeros
     if options.qd is not None:
         qd = chosen_vector(cell, options.qd, options, "--qd")
     if options.qdd is not None:
@@ -256,7 +256,7 @@ def _object(found: _Found) -> dict[str, Any]:
     cell = found.cell
     columns: dict[str, Sequence[Any]] = {
         "name": cell.joint_names,
-        "q": found.state.q,
+        "q": found.state.q.tolist(),
         "qd": finite(found.qd.tolist()),
         "qdd": finite(found.qdd.tolist()),
         "holding": finite(found.holding.tolist()),

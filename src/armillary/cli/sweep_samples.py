@@ -195,7 +195,7 @@ def _joint_grid(cell: Cell, state: State, options: argparse.Namespace) -> Sample
     factors = np.ones(len(names))
     if options.degrees:
         factors = si_factors(cell.workcell, names)
-    values: list[Any] = [[each] for each in state.q]
+    values: list[Any] = [[each] for each in state.q.tolist()]
     for name, axis, factor in zip(names, axes, factors, strict=True):
         values[cell.joint(name)] = axis * factor
     return grid(values)

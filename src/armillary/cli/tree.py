@@ -62,7 +62,7 @@ def _object(state: State, depth: int | None) -> dict[str, Any]:
     A pose is null where a joint cannot move, as those of unknown types.
     """
     tree = state.tree
-    poses = LinkPoses(tree, state.positions, WORLD_LINK)
+    poses = LinkPoses(tree, state.positions.tolist(), WORLD_LINK)
     frames: list[dict[str, Any]] = []
     waiting: list[tuple[str, str | None, int]] = [(WORLD, None, 0)]
     while waiting:

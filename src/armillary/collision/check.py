@@ -396,7 +396,7 @@ class CollisionCheck:
 
     @cached_property
     def _extent(self) -> float:
-        X = self._poses(np.array([self.state.q]))[0]
+        X = self._poses(self.state.q[np.newaxis])[0]
         return self.tables.extent(self.placed, X)
 
     def _least(self, Q: Array, enough: float | None = None) -> Array:
@@ -421,7 +421,7 @@ class CollisionCheck:
         table, together = self.tables.pairs, self.tables.together
         if not len(together):
             return np.inf
-        X = self._poses(np.array([self.state.q]))
+        X = self._poses(self.state.q[np.newaxis])
         rows = np.zeros_like(together)
         bounds = table.bounds(self.placed, X, rows, together)
         order = np.argsort(bounds)

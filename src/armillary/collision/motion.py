@@ -126,7 +126,11 @@ class MotionProver:
         """Raise a `ModelError` if nothing is known of how fast links move."""
         if speeds_are_known(self.moving, self.state):
             return
-        why = "closed loops" if self.state.passive else "scripts that are not compiled"
+        why = (
+            "closed loops"
+            if self.state.passive.size
+            else "scripts that are not compiled"
+        )
         raise ModelError(
             f"Motions of this cell cannot be proven, because of {why}: how fast links "
             "move is not known. Test samples of them: check.motion(q0, q1, step=0.01)."
@@ -221,7 +225,7 @@ class MotionProver:
     def _limits(self) -> tuple[Array, Array]:
         """Return the box of level 0: the limits of joints, or 4 around the state."""
         lower, upper, _ = self.moving.cell.joints.ranges
-        n, q = self.moving.joints, np.array(self.state.q)
+        n, q = self.moving.joints, self.state.q
         return (
             np.where(np.isfinite(lower[:n]), lower[:n], q - 4.0),
             np.where(np.isfinite(upper[:n]), upper[:n], q + 4.0),

@@ -54,7 +54,8 @@ def violations(
     """
     given = bound_state(cell, state)
     margin, tolerance = margin_of(margin), number_of("tolerance", tolerance)
-    found = list(violations_of(cell, given.positions, given.qd, tolerance))
+    positions, rates = given.positions.tolist(), given.qd.tolist()
+    found = list(violations_of(cell, positions, rates, tolerance))
     if not collisions:
         return tuple(found)
     decided = applied(cell, rules, meshes)

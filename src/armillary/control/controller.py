@@ -307,14 +307,7 @@ class Controller:
     def _default(self, task: Task) -> Array:
         if not isinstance(task, Posture):
             raise ShapeError(f"A task {type(task).__name__} needs a target, not None.")
-        return self._home
-
-    @cached_property
-    def _home(self) -> Array:
-        """Return the positions in the state; an array, which kernels take as it is."""
-        found = np.array(self.state.q, np.float64)
-        found.setflags(write=False)
-        return found
+        return self.state.q
 
     def _obstacles(self, obstacles: Any) -> tuple[int, Array]:
         """Return how many obstacles there are, and their numbers in slots."""

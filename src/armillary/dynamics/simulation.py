@@ -226,7 +226,7 @@ def _begin(
     poses = np.array([base.frame.pose.matrix() for base in bases])
     twists = {V.manipulator: [*V.linear, *V.angular] for V in state.base_velocities}
     rates = [x for name in free_bases for x in twists.get(name, [0.0] * 6)]
-    qd = state.qd or (0.0,) * len(state.q)
+    qd = state.qd if state.qd.size else np.zeros(len(state.q))
     return [
         poses.reshape(-1, 4, 4),
         np.array([state.q[k] for k in moving], dtype=np.float64),
@@ -252,7 +252,7 @@ def _check_rotations(poses: Array) -> None:
 def _is_built(state: State, free_bases: Sequence[str]) -> bool:
     """Return whether all but joints and free bases is as the cell was built."""
     moved = {placement.manipulator for placement in state.placements}
-    on_branch = not state.passive or state.branch == "home"
+    on_branch = not state.passive.size or state.branch == "home"
     return moved <= set(free_bases) and on_branch
 
 

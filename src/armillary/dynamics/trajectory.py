@@ -89,7 +89,8 @@ class Trajectory:
         first = 6 * len(self.free_bases)
         q[list(self.joints)] = self.q[place]
         qd[list(self.joints)] = self.qd[place][first:]
-        found = self.start.replace(q=q, qd=qd)
+        when = self.start.time + float(self.time[place[-1]])
+        found = self.start.replace(q=q, qd=qd, time=when)
         velocities = self.base_velocities[place]
         for name, X, V in zip(
             self.free_bases, self.base_poses[place], velocities, strict=True

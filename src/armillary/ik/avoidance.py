@@ -72,7 +72,7 @@ class Avoidance:
 
     check: Check
     joints: tuple[int, ...]
-    rest: tuple[float, ...]
+    rest: Array
 
     @classmethod
     def of(

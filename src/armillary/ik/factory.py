@@ -63,14 +63,14 @@ def solver_of(  # noqa: PLR0913
     if state is not None:
         bound = bound_state(cell, state)
         moved = selection_of(cell, joints, bound, ends)
-        branch = _other_branch(bound)
+        branch, where = _other_branch(bound), tuple(bound.positions.tolist())
         if (
             branch is not None
             or moved.bases
-            or any(bound.positions[k] != selection.rest[k] for k in moved.others)
+            or any(where[k] != selection.rest[k] for k in moved.others)
         ):
             tree = bound.tree
-            selection = moved._replace(rest=_at_home(selection, bound.positions))
+            selection = moved._replace(rest=_at_home(selection, where))
             key = *key, *_decisive(tree, selection), id(branch)
             known = vars(cell).setdefault("solvers_of_states", {})
             if key not in known and len(known) >= MOST_KEPT:

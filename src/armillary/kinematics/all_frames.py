@@ -47,7 +47,7 @@ def pose(
         StateError: The state is not one of this cell.
     """
     bound, to = bound_state(cell, state), cell.frame(relative_to)
-    (X,) = poses_of(bound.tree, bound.positions, [cell.frame(frame)], to)
+    (X,) = poses_of(bound.tree, bound.positions.tolist(), [cell.frame(frame)], to)
     return X.matrix()
 
 
@@ -65,7 +65,7 @@ def poses(cell: Workcell, state: State, *, q: npt.ArrayLike | None = None) -> Po
     bases = base_poses(bound.tree)
     frames = bases.frames
     if q is None:
-        matrices = frames.one(bound.positions, bases)
+        matrices = frames.one(bound.positions.tolist(), bases)
     else:
         matrices = frames.many(q, bases, branch_of(bound))
     return Poses(cell, frames.rows, matrices)

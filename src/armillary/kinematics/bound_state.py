@@ -21,9 +21,9 @@ def home(cell: Workcell) -> State:
 
 def branch_of(state: State) -> Branch | None:
     """Return the branch of the loops of a state, None without loops."""
-    if not state.passive:
+    if not state.passive.size:
         return None
-    return Branches.of(state.cell).named(state.positions)[1]
+    return Branches.of(state.cell).named(state.positions.tolist())[1]
 
 
 def bound_state(cell: Workcell, state: Any) -> State:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,17 @@ import numpy.typing as npt
 from armillary.errors import StateError, quote
 from armillary.model.workcell import Workcell
 
-__all__ = ["check_joints", "distinct", "numbers_of", "with_numbers"]
+__all__ = ["NO_NUMBERS", "check_joints", "distinct", "numbers_of", "with_numbers"]
 
 T = TypeVar("T")
+Array = npt.NDArray[np.float64]
+
+NO_NUMBERS: Final = np.frombuffer(b"", np.float64)
+"""The vector without numbers; states know it by its identity."""
 
 
-def numbers_of(values: Any, name: str) -> tuple[float, ...]:
-    """Return joint positions or rates, shape (n,), as states hold them.
+def numbers_of(values: Any, name: str) -> Array:
+    """Return joint positions or rates as states hold them, shape (n,), read-only.
 
     name: What messages call them.
 
@@ -29,16 +33,17 @@ def numbers_of(values: Any, name: str) -> tuple[float, ...]:
         given = np.asarray(values)
         if given.dtype.kind not in "fiubO":
             raise TypeError(f"{given.dtype} is not a type of real numbers")
-        array = given.astype(np.float64) + 0.0  # not -0.0: texts differ
+        array = given.astype(np.float64) + 0.0  # not -0.0: texts and bytes differ
     except (TypeError, ValueError, OverflowError) as error:
         text = f"{name} must be a vector of numbers, not {values!r}."
         raise StateError(text) from error
     if array.ndim != 1:
         raise StateError(f"{name} must be one vector; a state holds no batch.")
-    result = tuple(array.tolist())
     if not np.isfinite(array).all():
-        raise StateError(f"{name} holds a number that is not finite: {result}.")
-    return result
+        numbers = tuple(array.tolist())
+        raise StateError(f"{name} holds a number that is not finite: {numbers}.")
+    # An array in memory that is not its own cannot be made writeable again.
+    return np.frombuffer(array.tobytes(), np.float64) if array.size else NO_NUMBERS
 
 
 def with_numbers(

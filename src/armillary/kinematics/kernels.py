@@ -147,7 +147,8 @@ def selection_of(
     inputs = _indices(cell, joints)
     if state is None:
         return Inputs.at_home(Tree.of(cell), frames, inputs)
-    return Inputs.between(state.tree, frames, inputs, state.positions)
+    rest = tuple(state.positions.tolist())
+    return Inputs.between(state.tree, frames, inputs, rest)
 
 
 def _indices(cell: Workcell, joints: Joints) -> tuple[int, ...]:

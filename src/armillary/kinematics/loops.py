@@ -122,7 +122,7 @@ def branches(
     _check_loops(cell)
     if at is None or isinstance(at, State):
         state = home(cell) if at is None else bound_state(cell, at)
-        q, passive = state.q, state.passive
+        q, passive = state.q.tolist(), state.passive.tolist()
     else:
         (Q,) = as_inputs(
             Program("branches", (Port("q", (cell.loop_system.count,)),), (), (), ()),
@@ -130,7 +130,7 @@ def branches(
         )
         if Q.ndim != 1:
             raise ModelError(f"branches takes one q, not an array of shape {Q.shape}.")
-        state, q, passive = home(cell), tuple(Q.tolist()), cell.home_passive
+        state, q, passive = home(cell), Q.tolist(), cell.home_passive
     known = Branches.of(cell)
     found: dict[str, State] = {}
     for each in assemblies(cell, (*q, *passive)):

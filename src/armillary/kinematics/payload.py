@@ -45,7 +45,7 @@ def carried(
     if not names:
         raise ModelError("carried needs at least one frame.")
     bound = bound_state(cell, state)
-    poses = LinkPoses(bound.tree, bound.positions, WORLD_LINK)
+    poses = LinkPoses(bound.tree, bound.positions.tolist(), WORLD_LINK)
     about = names[0] if relative_to is None else relative_to
     X_AW = poses.pose(cell.frame(about)).inverse()
     total = SpatialInertia.zero()

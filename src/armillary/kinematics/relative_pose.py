@@ -65,7 +65,10 @@ class Between:
         bases = tuple(m for m in self._path if m in state.tree.movable)
         passive = state.tree.passive_joints(state.tree.between(self._ends))
         self._selection = Inputs(
-            tuple(range(n)), state.positions, bases=bases, passive=passive
+            tuple(range(n)),
+            tuple(state.positions.tolist()),
+            bases=bases,
+            passive=passive,
         )
         self._program = poses_program(
             state.tree,
@@ -99,7 +102,7 @@ class Between:
         Raises:
             StateError: Another link holds what is between the frames in one of them.
         """
-        rows: list[tuple[float, ...]] = []
+        rows: list[Array] = []
         bases: list[Array] = []
         passive = list(self._selection.passive)
         for number, state in enumerate(states):

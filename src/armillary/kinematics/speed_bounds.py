@@ -23,7 +23,7 @@ Indices = npt.NDArray[np.int64]
 
 def speeds_are_known(moving: MovingLinks, state: State) -> bool:
     """Return whether speeds have bounds: no closed loop or Python code moves links."""
-    return moving.is_compiled and not state.passive
+    return moving.is_compiled and not state.passive.size
 
 
 class SpeedBounds(NamedTuple):

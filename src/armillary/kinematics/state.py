@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Final, Self, cast
 
 import msgspec
 import numpy as np
@@ -17,7 +18,7 @@ from armillary.kinematics.closing.of_state import (
     bound_passive,
     replaced_passive,
 )
-from armillary.kinematics.joint_vector import check_joints, numbers_of
+from armillary.kinematics.joint_vector import NO_NUMBERS, check_joints, numbers_of
 from armillary.kinematics.placement import (
     BaseVelocity,
     Placement,
@@ -38,7 +39,7 @@ from armillary.kinematics.state_text import (
     without_repeats,
 )
 from armillary.kinematics.violations import refuse_violations
-from armillary.model.fields import EMPTY, Floats, TupleOf, reduced
+from armillary.model.fields import EMPTY, TupleOf, Vector, default
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import poses_of
 from armillary.model.mount import WORLD
@@ -50,13 +51,15 @@ from armillary.spatial.vector import ZERO
 Array = npt.NDArray[np.float64]
 
 
+_EMPTY: Final = default(NO_NUMBERS)
+
+
 class State(
     msgspec.Struct,
     frozen=True,
+    eq=False,
     kw_only=True,
     dict=True,
-    omit_defaults=True,
-    forbid_unknown_fields=True,
 ):
     """Joint positions and rates, moved bases and attachments; immutable.
 
@@ -65,31 +68,37 @@ class State(
     `cell.bind(state)`.
 
     Attributes:
-        q: Joint positions [m or rad], in the order of the cell's `joint_names`.
+        q: Joint positions [m or rad], in the order of the cell's `joint_names`; a
+            read-only array, shape (n,).
         passive: Positions of the joints that loops determine [m or rad], in the order
-            of the cell's `passive_names`.
-        qd: Joint rates [m/s or rad/s]; empty where nothing moves.
+            of the cell's `passive_names`; a read-only array, shape (m,).
+        qd: Joint rates [m/s or rad/s]; a read-only array, shape (n,), or (0,) where
+            nothing moves.
         placements: The bases that do not stand where the cell was built, by name.
         base_velocities: Of bases that move freely in the world, by name.
+        time: When this is [s].
     """
 
-    q: Floats = EMPTY
-    qd: Floats = EMPTY
-    passive: Floats = EMPTY
+    q: Vector = _EMPTY
+    qd: Vector = _EMPTY
+    passive: Vector = _EMPTY
     placements: TupleOf[Placement] = EMPTY
     base_velocities: TupleOf[BaseVelocity] = EMPTY
+    time: float = 0.0
 
     def __post_init__(self) -> None:
-        """Store plain numbers, and placements in the order of their names.
+        """Store read-only arrays, and placements in the order of their names.
 
         Raises:
             StateError: A number is not finite, rates and positions differ in number, or
                 a manipulator stands in two places.
         """
         for name in ("q", "qd", "passive"):
-            numbers = numbers_of(getattr(self, name), name)
-            msgspec.structs.force_setattr(self, name, numbers)
-        if self.qd and len(self.qd) != len(self.q):
+            given: Any = getattr(self, name)
+            if given is not NO_NUMBERS:
+                msgspec.structs.force_setattr(self, name, numbers_of(given, name))
+        msgspec.structs.force_setattr(self, "time", _time_of(self.time))
+        if self.qd.size and len(self.qd) != len(self.q):
             raise StateError(f"{len(self.qd)} rates for {len(self.q)} positions.")
         for name in ("placements", "base_velocities"):
             ordered = in_order(getattr(self, name), name)
@@ -112,7 +121,7 @@ class State(
         for placement in self.placements:
             check_movable(cell, placement.manipulator)
             cell.frame(placement.on)
-        passive = bound_passive(cell, self.q, self.passive)
+        passive = bound_passive(cell, self.q.tolist(), self.passive.tolist())
         copy = msgspec.structs.replace(self, passive=passive)
         vars(copy)["cell"] = cell
         check_carried(copy.tree, map(name_of, copy.placements))
@@ -121,9 +130,14 @@ class State(
         return copy
 
     @property
-    def positions(self) -> tuple[float, ...]:
-        """Return the positions of all joints, those of q first, then passive ones."""
-        return (*self.q, *self.passive)
+    def positions(self) -> Array:
+        """Return the positions of all joints, those of q first, then passive ones.
+
+        A read-only array, shape (n + m,) [m or rad].
+        """
+        if not self.passive.size:
+            return self.q
+        return np.frombuffer(self.q.tobytes() + self.passive.tobytes(), np.float64)
 
     @property
     def branch(self) -> str:
@@ -131,7 +145,7 @@ class State(
 
         See `Cell.branches`.
         """
-        return Branches.of(self.cell).named(self.positions)[0]
+        return Branches.of(self.cell).named(self.positions.tolist())[0]
 
     @property
     def cell(self) -> Workcell:
@@ -172,15 +186,17 @@ class State(
         q: Any = None,
         qd: Any = None,
         passive: Any = None,
+        time: float | None = None,
         check_limits: bool = False,
     ) -> Self:
-        """Return the state with other joint positions or rates.
+        """Return the state with other joint positions or rates, or at another time.
 
         Args:
             q: Joint positions [m or rad], shape (n,).
             qd: Joint rates [m/s or rad/s], shape (n,).
             passive: Positions of the joints that loops determine, shape (m,); by
                 default they follow q on the straight way, on the same branch.
+            time: When that is [s].
             check_limits: Whether positions and rates beyond limits are refused.
 
         Raises:
@@ -192,13 +208,16 @@ class State(
             raise StateError(
                 f"q has {len(positions)} numbers; this state has {len(self.q)} joints."
             )
-        follow = self.passive
-        if passive is not None or follow:
-            follow = replaced_passive(self.cell, positions, self.positions, passive)
+        follow: Any = self.passive
+        if passive is not None or follow.size:
+            before = self.positions.tolist()
+            follow = replaced_passive(self.cell, positions.tolist(), before, passive)
         rates = self.qd if qd is None else qd
-        changed = self._with(q=positions, qd=rates, passive=follow)
+        when = self.time if time is None else time
+        changed = self._with(q=positions, qd=rates, passive=follow, time=when)
         if check_limits:
-            refuse_violations(self.cell, changed.positions, changed.qd)
+            where, rates = changed.positions.tolist(), changed.qd.tolist()
+            refuse_violations(self.cell, where, rates)
         return changed
 
     def joints(
@@ -214,7 +233,7 @@ class State(
             UnknownName: A joint does not exist.
             StateError: A number is not finite, or with `check_limits` breaks a limit.
         """
-        q = list(self.q)
+        q: list[Any] = self.q.tolist()
         for name, position in positions.items():
             q[self.cell.joint(name)] = position
         return self.replace(q=q, check_limits=check_limits)
@@ -309,7 +328,8 @@ class State(
         """
         check_attachable(self.tree, part, by, replace=replace)
         base = placed_frame(self.cell, part)
-        (X,) = poses_of(self.tree, self.positions, [base], self.cell.frame(by))
+        where = self.positions.tolist()
+        (X,) = poses_of(self.tree, where, [base], self.cell.frame(by))
         on = self.cell.qualified(by)
         return self._placed(Placement(manipulator=part, on=on, pose=X.normalised()))
 
@@ -350,7 +370,7 @@ class State(
             StateError: A name holds half a character, which UTF-8 has no bytes for.
         """
         try:
-            return msgspec.json.encode(self).decode()
+            return msgspec.json.encode(self._contents).decode()
         except UnicodeEncodeError as error:
             text = f"The name {error.object!a} holds half a character; rename it."
             raise StateError(text) from error
@@ -363,17 +383,18 @@ class State(
             FormatError: The text is not a state, or says something twice.
         """
         try:
-            state = msgspec.json.decode(text, type=cls)
+            contents = msgspec.json.decode(text, type=Contents)
+            json.loads(text, object_pairs_hook=without_repeats)
+            return cls(**msgspec.structs.asdict(contents))
         except (msgspec.DecodeError, UnicodeDecodeError, StateError) as error:
             raise FormatError(f"This JSON is not a state: {error}") from error
-        json.loads(text, object_pairs_hook=without_repeats)
-        return state
 
     def difference(self, other: State) -> dict[str, tuple[Any, Any]]:
         """Return what differs: name to the value here and there.
 
         Keys are joints (by name, or by number for a state that knows no cell),
-        `rate of <joint>`, `base of <manipulator>` and `velocity of <manipulator>`.
+        `rate of <joint>`, `base of <manipulator>`, `velocity of <manipulator>` and
+        `time`.
         """
         cell = self.__dict__.get("cell")
         return dict(differences(self._contents, other._contents, cell))
@@ -389,6 +410,14 @@ class State(
             "state=state to cell.fk and the like for its attachments."
         )
 
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self is other or self._key == cast("State", other)._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
     def __repr__(self) -> str:
         return state_line(self._contents, self.__dict__.get("cell"))
 
@@ -402,12 +431,23 @@ class State(
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return reduced(self)
+        return _of_contents, (type(self), *msgspec.structs.astuple(self._contents))
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        """Return what equal states share; bytes will do, without NaN and -0.0."""
+        vectors = self.q.tobytes(), self.qd.tobytes(), self.passive.tobytes()
+        return *vectors, self.placements, self.base_velocities, self.time
 
     @property
     def _contents(self) -> Contents:
         return Contents(
-            self.q, self.qd, self.passive, self.placements, self.base_velocities
+            tuple(self.q.tolist()),
+            tuple(self.qd.tolist()),
+            tuple(self.passive.tolist()),
+            self.placements,
+            self.base_velocities,
+            self.time,
         )
 
     # inside
@@ -445,5 +485,24 @@ class State(
         return tuple(V for V in self.base_velocities if V.manipulator != name)
 
     def _pose(self, at: FrameRef) -> Pose:
-        (X,) = poses_of(self.tree, self.positions, [at], IN_WORLD)
+        (X,) = poses_of(self.tree, self.positions.tolist(), [at], IN_WORLD)
         return X
+
+
+def _of_contents(kind: type[State], *contents: Any) -> State:
+    return kind(**dict(zip(Contents.__struct_fields__, contents, strict=True)))
+
+
+def _time_of(given: Any) -> float:
+    """Return a time as states hold it.
+
+    Raises:
+        StateError: It is not a finite number.
+    """
+    try:
+        time = float(given) + 0.0
+    except (TypeError, ValueError, OverflowError):
+        time = math.nan
+    if not math.isfinite(time):
+        raise StateError(f"time must be a finite number [s], not {given!r}.")
+    return time

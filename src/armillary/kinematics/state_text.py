@@ -1,9 +1,11 @@
-"""What people see of states: a line, tables in notebooks, and what differs."""
+"""What states hold, as plain values; what people see of them, and what differs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
+
+import msgspec
 
 from armillary.errors import FormatError, quote
 from armillary.kinematics.placement import BaseVelocity, Placement
@@ -13,19 +15,23 @@ from armillary.model.workcell import Workcell
 Numbers: TypeAlias = tuple[float, ...]
 
 
-class Contents(NamedTuple):
-    """What a state holds, see `State`."""
+class Contents(
+    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """What a state holds, as plain values; see `State`. It is what JSON has of it."""
 
-    q: Numbers
-    qd: Numbers
-    passive: Numbers
-    placements: tuple[Placement, ...]
-    base_velocities: tuple[BaseVelocity, ...]
+    q: Numbers = ()
+    qd: Numbers = ()
+    passive: Numbers = ()
+    placements: tuple[Placement, ...] = ()
+    base_velocities: tuple[BaseVelocity, ...] = ()
+    time: float = 0.0
 
 
 def state_line(contents: Contents, cell: Workcell | None) -> str:
     """Return the cell, numbers and moved bases of a state in a line."""
-    q, qd, passive, placements, _ = contents
+    q, qd, passive = contents.q, contents.qd, contents.passive
+    placements = contents.placements
     of = "" if cell is None else f" of {quote(cell.name)}"
     parts = [f"<State{of}: q={numbers(q)}"]
     if any(qd):
@@ -36,12 +42,14 @@ def state_line(contents: Contents, cell: Workcell | None) -> str:
         parts.append(f"{quote(each.manipulator)} on {quote(each.on)}")
     if len(placements) > MOST_NUMBERS:
         parts.append(f"... {len(placements)} moved bases in all")
+    if contents.time:
+        parts.append(f"at {contents.time:g} s")
     return ", ".join(parts) + ">"
 
 
 def state_tables(contents: Contents, cell: Workcell | None) -> str:
     """Return the joints and moved bases of a state as HTML."""
-    q, qd, passive, placements, _ = contents
+    q, qd, passive = contents.q, contents.qd, contents.passive
     names = range(len(q)) if cell is None else cell.joint_names
     joints = [
         (name, f"{position:.6g}", f"{rate:.6g}")
@@ -53,8 +61,8 @@ def state_tables(contents: Contents, cell: Workcell | None) -> str:
         for name, position in zip(followers, passive, strict=True)
     ]
     shown = table("State", ("joint", "q", "qd"), joints)
-    if placements:
-        bases = ((each.manipulator, each.on) for each in placements)
+    if contents.placements:
+        bases = ((each.manipulator, each.on) for each in contents.placements)
         shown += table("Moved bases", ("manipulator", "on"), bases)
     return shown
 
@@ -103,3 +111,5 @@ def differences(
         for name in sorted({*left, *right}):
             if left.get(name) != right.get(name):
                 yield f"{what}{name}", (left.get(name), right.get(name))
+    if a.time != b.time:
+        yield "time", (a.time, b.time)

@@ -128,9 +128,9 @@ def twist_in(state: State, twist: Twist) -> Array:
     J qd, and what the free bases add that carry the frame and `relative_to`.
     """
     total = np.zeros(6)
-    if any(state.qd):
-        rates = enumerate(state.qd)
-        total += velocity(state.tree, state.positions, twist, rates)
+    if state.qd.any():
+        rates = enumerate(state.qd.tolist())
+        total += velocity(state.tree, state.positions.tolist(), twist, rates)
     bases = [_root(state.tree, at) for at in (twist.frame, twist.relative_to)]
     if state.base_velocities and bases[0] != bases[1]:
         total += _of_base(state, bases[0], twist) - _of_base(state, bases[1], twist)
@@ -148,7 +148,7 @@ def _of_base(state: State, k: int, twist: Twist) -> Array:
     name = cell.manipulators[k].name if k >= 0 else ""
     for V in state.base_velocities:
         if V.manipulator == name:
-            poses = LinkPoses(state.tree, state.positions, WORLD_LINK)
+            poses = LinkPoses(state.tree, state.positions.tolist(), WORLD_LINK)
             base = placed_frame(cell, name)
             to_point = subtract(
                 poses.pose(twist.point).position, poses.pose(base).position

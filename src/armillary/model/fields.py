@@ -1,4 +1,4 @@
-"""Fields of values: stored as tuples, given as any sequence; and their replacement."""
+"""Fields of values: stored as tuples or arrays, given as any sequence; replacement."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     Point = tuple[float, float, float]
     Points = Sequence[Numbers] | Array
 
+    Vector = Field[npt.NDArray[np.float64], Numbers]
     TupleOf = Field[tuple[T, ...], Sequence[T]]
     Floats = Field[tuple[float, ...], Numbers]
     TwoFloats = Field[tuple[float, float], Numbers]
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     ThreePoints = Field[tuple[Point, Point, Point], Points]
     FourPoints = Field[tuple[Point, Point, Point, Point], Points]
 else:
+    Vector = np.ndarray
     TupleOf = tuple[T, ...]
     Floats = tuple[float, ...]
     TwoFloats = tuple[float, float]

@@ -75,7 +75,7 @@ def check_loops(cell: Cell, *, samples: int = 24, seed: int = 0) -> None:
     random = np.random.default_rng(seed)
     system = cell.workcell.loop_system
     units = np.array(system.units, dtype=np.float64)
-    home = np.array(cell.home.q)
+    home = cell.home.q
     lower, upper = cell.limits
     turns = [
         cell.workcell.links[k].joint.unit is Unit.RADIAN
@@ -179,7 +179,7 @@ def _passive_within_limits(subject: _Subject) -> None:
 def _ways_end_on_the_branch(subject: _Subject) -> None:
     """Check that small steps from home lead to what is said to be on its branch."""
     cell, count = subject.cell, subject.q.shape[1]
-    home = np.array(cell.home.q)
+    home = cell.home.q
     passive = subject.found.passive[subject.found.success]
     for q, expected in zip(subject.closed, passive, strict=True):
         state = cell.home
@@ -188,11 +188,11 @@ def _ways_end_on_the_branch(subject: _Subject) -> None:
                 state = state.replace(q=home + part * (q - home))
         except StateError:
             continue  # the straight way leaves the range; another one may not
-        apart = np.abs(_wrapped(cell, np.array(state.passive) - expected))
+        apart = np.abs(_wrapped(cell, state.passive - expected))
         if not (apart < REDUNDANT * subject.units[count:]).all():
             raise ModelError(
                 f"at q = {row(q)} the way from home ends at passive = "
-                f"{row(np.array(state.passive))}, but close_loops is at "
+                f"{row(state.passive)}, but close_loops is at "
                 f"{row(expected)}: narrower limits may keep the two assemblies apart."
             )
 

@@ -50,7 +50,7 @@ def cell_data(
             "world",
             *(state.tree.name(link) for link in moving.links[1:]),
         ],
-        "q": np.array(state.q, np.float64),
+        "q": state.q,
         "poses": _poses(moving, state).ravel(),
         "bases": carriers.bases,
         "links": [{"node": node_of(k), **carriers.place(k)} for k in drawn],
@@ -113,7 +113,7 @@ def _fixed(at: FixedTo) -> dict[str, Any]:
 
 def _poses(moving: MovingLinks, state: State) -> Array:
     """Return the poses of moving links in a state, shape (count, 3, 4)."""
-    found = poses_of_links(moving, state)(np.array([state.q], np.float64))
+    found = poses_of_links(moving, state)(state.q[np.newaxis])
     return np.asarray(found[0], np.float64)
 
 
@@ -132,6 +132,6 @@ def _motion(
         "q": np.array([each.q for each in states], np.float64),
     }
     is_alike = all(each.placements == first.placements for each in states)
-    if not carriers.moving.is_compiled or not is_alike or first.passive:
+    if not carriers.moving.is_compiled or not is_alike or first.passive.size:
         found["poses"] = np.array([carriers.poses(each) for each in states])
     return found

@@ -69,7 +69,7 @@ class PagePanel:
             self._add_postures(manipulator)
             for k in joints:
                 self._add_joint(k)
-        text = ", ".join(map(repr, self._state.q))
+        text = ", ".join(map(repr, self._state.q.tolist()))
         vector = self._gui.add_text("q", text, disabled=not self.is_moving)
         self._add(vector, "vector")
 
@@ -110,7 +110,7 @@ class PagePanel:
             self._add(button, "posture", q=q)
 
     def _add_joint(self, k: int) -> None:
-        arguments = slider_of(self._cell, k, self._state.q[k])
+        arguments = slider_of(self._cell, k, float(self._state.q[k]))
         arguments["step"] = min(arguments["step"], FINEST)
         slider = self._gui.add_slider(**arguments, disabled=not self.is_moving)
         self._add(slider, "joint", index=k)

@@ -54,7 +54,7 @@ def replaced_passive(
         StateError: Loops are not closed there, or cannot be.
     """
     if given is not None:
-        return checked_passive(cell, q, numbers_of(given, "passive"))
+        return checked_passive(cell, q, numbers_of(given, "passive").tolist())
     return moved_passive(cell, q, before)
 
 

@@ -42,14 +42,14 @@ class JointSliders:
 
     def show(self, state: State) -> None:
         """Move the sliders to the joint positions, but for those people move now."""
-        for k, q in enumerate(state.q):
+        for k, q in enumerate(state.q.tolist()):
             slider = self._sliders[k]
             if q != self._agreed[k] == slider.value:
                 _make_room(slider, q)
                 self._agreed[k] = slider.value = q
 
     def _add_slider(self, k: int) -> None:
-        q = self._session.state.q[k]
+        q = float(self._session.state.q[k])
         slider = self._session.server.gui.add_slider(
             **slider_of(self._session.cell, k, q)
         )
@@ -58,7 +58,7 @@ class JointSliders:
         self._agreed.append(q)
 
     def _moved(self, k: int) -> None:
-        q = list(self._session.state.q)
+        q = self._session.state.q.tolist()
         q[k] = self._agreed[k] = float(self._sliders[k].value)
         self._session.change(self._session.state.replace(q=q))
 

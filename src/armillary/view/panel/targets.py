@@ -110,7 +110,7 @@ class Targets:
             axes="target",
         )
         joints = [cell.joint(name) for name in solver.joints]
-        near = np.array(state.q)[joints]
+        near = state.q[joints]
         return joints, solver(target, near=near, timeout=TIME_OF_A_STEP)
 
 
