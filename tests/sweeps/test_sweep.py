@@ -120,6 +120,98 @@ def test_zarr_reads_the_group(cell: arm.Cell, samples, tmp_path: Path, chunk):
     assert about["cells"][0].startswith("irb2400 ")
 
 
+def arrays_of(path: Path) -> dict[str, dict]:
+    """Return the metadata of the arrays of a group, from the files."""
+    nodes = {
+        file.parent.name: json.loads(file.read_text("utf-8"))
+        for file in path.glob("*/zarr.json")
+    }
+    for node in nodes.values():
+        node["dims"] = node["dimension_names"]
+        node["about"] = node["attributes"]
+    return nodes
+
+
+def test_dimensions_joints_and_units_are_named(tmp_path: Path):
+    cell = arm.example("oval_track_cell")
+    names = cell.joint_names[1:]
+    samples = cell.samples(6, joints=names)
+    check = cell.collision()
+    asked = {
+        "q": arm.sweeps.rows,
+        "pose": cell.fk("tool0", joints=names),
+        "quat": cell.fk("tool0", joints=names, form="quaternion"),
+        "several": cell.fk(["tool0", "tcp"], joints=names),
+        "J": cell.jacobian("tool0", joints=names),
+        "own": np.negative,
+    }
+    arm.sweep(asked, samples, tmp_path / "a", executor="threads")
+    found = arrays_of(tmp_path / "a")
+    q = found["q"]
+    assert q["dims"] == ["row", "joint"]
+    assert q["about"] == {
+        "units": "m or rad",
+        "joint": list(names),
+        "joint_units": ["rad"] * 6 + ["m"],
+    }
+    assert found["J"]["dims"] == ["row", "twist", "joint"]
+    assert found["J"]["about"]["joint"] == list(names)
+    assert found["pose"]["dims"] == ["row", "pose_row", "pose_column"]
+    assert found["several"]["dims"] == ["row", "frame", "pose_row", "pose_column"]
+    assert found["quat"]["about"]["pose_part"][:4] == ["qw", "qx", "qy", "qz"]
+    assert found["pose"]["about"]["units"] == "m; rotations have no unit"
+    assert found["own"]["dims"] == ["row", "own_1"]
+    assert found["own"]["about"] == {"units": "unknown"}
+
+    whole = cell.joint_names
+    asked = {"d": check.distances, "clearance": check.clearance, "g": check.gradients}
+    arm.sweep(asked, np.zeros((3, len(whole))), tmp_path / "b")
+    found = arrays_of(tmp_path / "b")
+    assert found["d"]["about"]["pair"] == [f"{a} {b}" for a, b in check.pairs]
+    assert found["d"]["about"]["units"] == found["clearance"]["about"]["units"] == "m"
+    assert found["g"]["dims"] == ["row", "pair", "joint"]
+    assert found["g"]["about"]["joint"] == list(whole)
+
+
+def test_names_of_solvers_and_dynamics(cell: arm.Cell, samples, tmp_path: Path):
+    """Joints of solvers are their own; a dimension is shared where it is the same."""
+    X = cell.fk("tool0")(samples.rows(0, 5))
+    ik, part = cell.ik("tool0"), cell.ik("tool0", joints=cell.joint_names[:4])
+    arm.sweep({"one": ik, "part": part, "all": ik.all}, X, tmp_path / "a")
+    found = arrays_of(tmp_path / "a")
+    assert found["one_q"]["dims"] == ["row", "one_q_joint"]
+    assert found["part_q"]["dims"] == ["row", "part_q_joint"]
+    assert found["part_q"]["about"]["joint"] == list(part.joints)
+    assert found["one_q"]["about"]["units"] == "rad"
+    assert found["all_q"]["dims"] == ["row", "branch", "all_q_joint"]
+    assert found["all_success"]["dims"] == ["row", "branch"]
+    assert found["all_residual"]["dims"] == ["row", "branch", "residual_part"]
+    flags = found["one_reason"]["about"]
+    assert flags["flag_meanings"].split()[flags["flag_values"].index(3)] == (
+        "OUT_OF_REACH"
+    )
+    # Joint positions that a sweep has written keep their names.
+    pytest.importorskip("zarr")
+    arm.sweep(arm.sweeps.rows, tmp_path / "a" / "part_q", tmp_path / "b")
+    assert arrays_of(tmp_path / "b")["rows"]["about"]["joint"] == list(part.joints)
+
+
+def test_arrays_fit_together_for_xarray(tmp_path: Path):
+    """Each dimension has one size, and is no array of several dimensions itself."""
+    cell = arm.example("irb2400")
+    few = cell.joint_names[:2]
+    asked = {"joint": cell.ik("tool0"), "b": cell.ik("tool0", joints=few)}
+    asked |= {"list": arm.sweeps.rows}
+    X = cell.fk("tool0")(np.zeros((2, 6)))
+    arm.sweep(asked, X, tmp_path / "out")
+    sizes: dict[str, int] = {}
+    for name, node in arrays_of(tmp_path / "out").items():
+        assert len({*node["dims"]}) == len(node["shape"])
+        for dimension, size in zip(node["dims"], node["shape"], strict=True):
+            assert sizes.setdefault(dimension, size) == size
+            assert dimension != name
+
+
 def test_the_cell_is_named(cell: arm.Cell, samples, tmp_path: Path):
     """Of samples, of checks and their methods, and of solvers."""
     X, Q = cell.fk("tool0")(samples.rows(0, 9)), samples.rows(0, 9)
@@ -327,6 +419,16 @@ def test_bad_chunks_and_executors(cell: arm.Cell, samples):
         arm.sweep(fk, samples, executor=3)
 
 
+def test_the_number_of_chunks_is_bounded(cell: arm.Cell, tmp_path: Path, monkeypatch):
+    sweep = import_module("armillary.sweeps.sweep")
+    monkeypatch.setattr(sweep, "MOST_CHUNKS", 3)
+    fk = cell.fk("tool0")
+    assert arm.sweep(fk, cell.samples(6), tmp_path / "a", chunk=2).computed == 6
+    with pytest.raises(SweepError, match="are 4 chunks; at most 3 are possible"):
+        arm.sweep(fk, cell.samples(7), tmp_path / "b", chunk=2)
+    assert os.listdir(tmp_path) == ["a"]
+
+
 @pytest.mark.parametrize("executor", ["threads", None])
 def test_nan_rows_are_found(cell: arm.Cell, samples, executor):
     rows = samples.rows(0, COUNT).copy()
@@ -360,7 +462,7 @@ def test_chunks_have_at_most_the_rows_of_the_sweep(cell: arm.Cell, tmp_path: Pat
     fk, samples = cell.fk("tool0"), cell.samples(10)
     arm.sweep(fk, samples, tmp_path / "out", chunk=2**62)
     (file,) = tmp_path.glob("out/pose/c.*")
-    assert file.stat().st_size == 10 * 128
+    assert file.stat().st_size == 10 * 128 + 4
     assert arm.sweep(fk, samples, tmp_path / "out", chunk=10).computed == 0
 
 

@@ -4,17 +4,57 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import SweepError
+from armillary.model.workcell import Workcell
 
-__all__ = ["Field", "Results", "full_name", "rows", "whole_number"]
+__all__ = [
+    "Axis",
+    "Field",
+    "NamedJoints",
+    "Results",
+    "full_name",
+    "rows",
+    "whole_number",
+]
 
 Array = npt.NDArray[Any]
 Results = dict[str, Array]
+
+
+class Axis(NamedTuple):
+    """A dimension of a result.
+
+    Attributes:
+        name: What is along it.
+        names: What each place along it is; empty if they have no names.
+    """
+
+    name: str
+    names: tuple[str, ...] = ()
+
+
+class NamedJoints(NamedTuple):
+    """The joints of numbers, where they are known.
+
+    Attributes:
+        names: Of the joints.
+        units: Of their positions.
+    """
+
+    names: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, cell: Workcell, names: Sequence[str]) -> NamedJoints:
+        """Return joints of a cell by their names."""
+        links = [cell.links[cell.joints.links[cell.joint(name)]] for name in names]
+        return cls(tuple(names), tuple(link.joint.unit.value for link in links))
 
 
 class Field(NamedTuple):
@@ -24,11 +64,15 @@ class Field(NamedTuple):
         shape: Of the result in one row; () for a number.
         dtype: The type of its numbers.
         units: A text for the attributes of a file.
+        axes: Of each dimension of `shape`; empty if nothing is known of them.
+        attributes: Further ones for a file; None for none.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     units: str
+    axes: tuple[Axis, ...] = ()
+    attributes: dict[str, Any] | None = None
 
     @property
     def row_bytes(self) -> int:

@@ -17,7 +17,9 @@ from armillary.errors import ArmillaryError, SweepError, quote
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.solution import Answers, Solution
 from armillary.kernel import Kernel
-from armillary.sweeps.fields import Field, Results, full_name, rows
+from armillary.sweeps.fields import Field, NamedJoints, Results, full_name, rows
+from armillary.sweeps.labels import POSITIONS, labelled, meaning_of
+from armillary.sweeps.samples import Samples
 
 __all__ = ["Question", "RowError", "answers", "fields_of", "questions_of"]
 
@@ -32,14 +34,6 @@ SEARCH_BLOCK: Final = 256  # rows; of targets that are missed, within a second
 MOST_BYTES: Final = 8  # of a number; Zarr has no longer ones
 # What a question may raise on a row; Ctrl-C is of the sweep.
 FAILURES: Final = (Exception, SystemExit)
-UNITS: Final = {
-    "residual": "m, rad",
-    "q": "m or rad, in the order of joints",
-    "touching": "",
-    "success": "",
-    "clearance": "m",
-    "distances": "m",
-}
 
 
 class RowError(Exception):
@@ -223,12 +217,13 @@ def _array(value: Any) -> Array:
     return np.asarray(value)
 
 
-def fields_of(questions: Sequence[Question], row: Array) -> dict[str, Field]:
+def fields_of(questions: Sequence[Question], samples: Samples) -> dict[str, Field]:
     """Return the arrays that questions answer with, as the first row shows.
 
     Raises:
         ArmillaryError: The row does not fit, or a question fails.
     """
+    row, joints = samples.rows(0, 1), samples.named_joints
     found: dict[str, Field] = {}
     for question in questions:
         for name, array in _asked(question, row).items():
@@ -237,9 +232,24 @@ def fields_of(questions: Sequence[Question], row: Array) -> dict[str, Field]:
                     f"Two results are called {quote(name)}: give the questions names, "
                     "as in {'pose': fk, 'ik': solver}."
                 )
-            units = _units(question, name)
-            found[name] = Field(array.shape[1:], array.dtype, units)
+            field = Field(array.shape[1:], array.dtype, "")
+            found[name] = _labelled(field, question, name, joints)
     return found
+
+
+def _labelled(
+    field: Field, question: Question, name: str, joints: NamedJoints
+) -> Field:
+    core = question.core
+    own = name.removeprefix(question.prefix).removeprefix("_") or name
+    meaning = meaning_of(core, _function(question.ask), own, field)
+    if question.ask is rows:
+        if not joints.names:
+            return field._replace(units="as samples")
+        meaning = POSITIONS
+    if meaning is None:
+        return field._replace(units="SI" if question.is_native else "unknown")
+    return labelled(field, meaning, core, joints)
 
 
 def _asked(question: Question, row: Array) -> Results:
@@ -251,15 +261,6 @@ def _asked(question: Question, row: Array) -> Results:
         raise SweepError(
             f"The question {quote(question.name)} raised {_shown(error)} at row 0."
         ) from error
-
-
-def _units(question: Question, name: str) -> str:
-    core = question.core
-    if isinstance(core, Kernel) and core.computation.name == "fk":
-        return "m; rotations have no unit"
-    if question.ask is rows:
-        return "as samples"
-    return UNITS.get(name.rpartition("_")[2], "SI") if question.is_native else "unknown"
 
 
 def answers(

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError, SweepError, quote
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.model.workcell import Workcell
-from armillary.sweeps.fields import whole_number
+from armillary.sweeps.fields import NamedJoints, whole_number
 from armillary.sweeps.identity import digest
 
 __all__ = ["Grid", "Samples", "Uniform", "as_samples", "grid", "samples"]
@@ -48,6 +48,11 @@ class Samples(ABC):
     def is_given(self) -> bool:
         """Return whether the rows come from the user, who may have put NaN there."""
         return False
+
+    @property
+    def named_joints(self) -> NamedJoints:
+        """Return the joints whose positions a row has, if that is known."""
+        return NamedJoints()
 
     @property
     def digest(self) -> str:
@@ -107,6 +112,11 @@ class Uniform(Samples):
     def shape(self) -> tuple[int, ...]:
         """Return the shape of a row: one number for each joint."""
         return (len(self.lower),)
+
+    @property
+    def named_joints(self) -> NamedJoints:
+        """Return the joints that rows are positions of."""
+        return NamedJoints(self.joints, self.units)
 
     def rows(self, start: int, stop: int) -> Array:
         """Return rows, by the generator PCG64DXSM, which jumps to any of its numbers.
@@ -239,6 +249,18 @@ class Given(Samples):
                 "(n, ...), or the path of an NPY file or a Zarr array."
             )
 
+    @property
+    def named_joints(self) -> NamedJoints:
+        """Return the joints of positions that a sweep has written, as it says."""
+        about: Mapping[str, Any] = getattr(self._opened, "attrs", {})
+        names, units = about.get("joint"), about.get("joint_units")
+        if not (isinstance(names, list) and isinstance(units, list)):
+            return NamedJoints()
+        return NamedJoints(
+            tuple(map(str, cast("list[Any]", names))),
+            tuple(map(str, cast("list[Any]", units))),
+        )
+
     def part(self, start: int, stop: int) -> Samples:
         """Return these rows of an array; of a file, the file."""
         if self.array is None:
@@ -335,7 +357,6 @@ def samples(
             "Samples need at least one joint; joints= or the cell names no joint."
         )
     chosen = [cell.joint_names[k] for k in index]
-    links = [cell.links[cell.joints.links[k]] for k in index]
     ranges = {k: (cell.limits[0][k], cell.limits[1][k]) for k in index}
     for name, given in (within or {}).items():
         if (k := cell.joint(name)) not in ranges:
@@ -358,7 +379,7 @@ def samples(
         upper=tuple(float(most) for _, most in ranges.values()),
         seed=seed,
         joints=tuple(chosen),
-        units=tuple(link.joint.unit.value for link in links),
+        units=NamedJoints.of(cell, chosen).units,
         cell=cell.name,
         cell_digest=digest(cell),
     )

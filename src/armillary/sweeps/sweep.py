@@ -6,7 +6,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
 from shutil import disk_usage
@@ -22,6 +22,7 @@ from armillary.replaced_file import replacing
 from armillary.sweeps.chunk import Done, Failure, Job
 from armillary.sweeps.description import description
 from armillary.sweeps.fields import Results, whole_number
+from armillary.sweeps.lock import only_sweep
 from armillary.sweeps.memory import check_fits
 from armillary.sweeps.merged import Merged
 from armillary.sweeps.progress import showing
@@ -30,7 +31,12 @@ from armillary.sweeps.reductions import Reduction
 from armillary.sweeps.result import SweepResult, filled, in_memory
 from armillary.sweeps.samples import Samples, Uniform, as_samples
 from armillary.sweeps.workers import computed
-from armillary.sweeps.zarr_group import Group, attributes_of, check_same
+from armillary.sweeps.zarr_group import (
+    Group,
+    attributes_of,
+    check_checksums,
+    check_same,
+)
 
 __all__ = ["sweep"]
 
@@ -60,7 +66,7 @@ def sweep(
     """Evaluate a question for every row of samples, in chunks, and store the results.
 
     Results are equal to the last bit for any number of workers, any executor and any
-    interruptions. One call at a time may write to `out`.
+    interruptions. One call at a time can write to `out`; others are refused.
 
     Args:
         question: A kernel such as `cell.fk(frame)`, a solver `cell.ik(frame)`, a check
@@ -92,7 +98,7 @@ def sweep(
         SweepError: It cannot begin, or some chunks failed: the message says which and
             why, `error.kept` is what the others gave. A second call continues.
             If the disk is full or `out` cannot be written, a second call continues,
-            too.
+            too. Another call writes to `out`.
         ShapeError: Samples do not fit the question.
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):
@@ -102,10 +108,10 @@ def sweep(
         )
     questions, rows = questions_of(question), as_samples(samples)
     _check_kind(questions, rows)
-    row = rows.rows(0, 1)
-    fields = fields_of(questions, row)
+    fields = fields_of(questions, rows)
     reductions = _named(reduce)
-    row_bytes = row.nbytes + sum(field.row_bytes for field in fields.values())
+    row_bytes = sum(field.row_bytes for field in fields.values())
+    row_bytes += rows.rows(0, 1).nbytes
     if chunk is not None and (chunk := whole_number(chunk, "chunk")) < 1:
         raise SweepError(f"chunk is {chunk}; a chunk has at least one row.")
     chunk = chunk and min(chunk, rows.count)
@@ -122,11 +128,14 @@ def sweep(
     job = Job(questions, rows, rows.count, size, fields, group, reductions)
     run = partial(_run, job, executor=executor, progress=progress)
     try:
-        if reductions:
-            return _reduced(job, path, run)
-        if group is None:
-            return _in_memory(job, path, run)
-        return _grouped(job, group, run)
+        with nullcontext() if path is None else only_sweep(path):
+            if path is not None:  # another sweep may have ended since the first look
+                _existing(path, resume, bool(reductions))
+            if reductions:
+                return _reduced(job, path, run)
+            if group is None:
+                return _in_memory(job, path, run)
+            return _grouped(job, group, run)
     except OSError as error:
         if path is None:
             raise
@@ -272,9 +281,9 @@ def _reduced(job: Job, path: Path | None, run: Callable[..., int]) -> SweepResul
 def _grouped(job: Job, group: Group, run: Callable[..., int]) -> SweepResult:
     """Sweep into a Zarr group, those chunks that are not in it yet."""
     wanted = description(job)
-    # As it is now: another sweep may have begun since the first look.
     if (found := attributes_of(group.path)) is not None:
         check_same(group.path, found, wanted)
+        check_checksums(group.path, found)
     group.create(wanted)
     left = sorted(set(range(group.chunks)) - group.whole())
     try:

@@ -1,17 +1,20 @@
 """A Zarr group of results: each chunk is a file that is there as a whole or not at all.
 
 It is written as Zarr format 3 without compression, so that chunks need no library and a
-new worker starts quickly; https://zarr-specs.readthedocs.io, core protocol 3.0.
+new worker starts quickly; https://zarr-specs.readthedocs.io, core protocol 3.0. The
+codec crc32c puts a checksum behind each chunk: a chunk whose bytes have changed since
+is computed again.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -19,8 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import SweepError, quote
+from armillary.kernel.threads import default_threads
 from armillary.replaced_file import replacing
-from armillary.sweeps.fields import Field, Results
+from armillary.sweeps import crc32c
+from armillary.sweeps.fields import Axis, Field, Results
 from armillary.sweeps.memory import check_fits
 from armillary.sweeps.result import filled
 
@@ -28,6 +33,7 @@ __all__ = [
     "ATTRIBUTES",
     "Group",
     "attributes_of",
+    "check_checksums",
     "check_same",
     "checked_attributes",
     "foreign",
@@ -35,8 +41,11 @@ __all__ = [
 
 ATTRIBUTES: Final = "armillary_sweep"
 METADATA: Final = "zarr.json"
+ROWS: Final = "row"  # the first dimension
 DRAFT: Final = ".part-"
 CHUNK: Final = "c."  # how the names of files of chunks begin
+CHECKSUM: Final = {"checksum": "crc32c"}  # among the attributes of a sweep
+BLOCK: Final = 1 << 20  # bytes that are read or added at once
 # Of what there are digests, and which attributes describe it.
 DIGESTS: Final = {
     "question": ("another question or cell", ("question", "reductions", "cells")),
@@ -73,7 +82,8 @@ class Group:
         """
         self.path.mkdir(parents=True, exist_ok=True)
         node = {"zarr_format": 3, "node_type": "group"}
-        _write(self.path, node | {"attributes": {ATTRIBUTES: attributes}})
+        about = {ATTRIBUTES: {**attributes, **CHECKSUM}}
+        _write(self.path, node | {"attributes": about})
         for name, field in self.fields.items():
             (self.path / name).mkdir(exist_ok=True)
             _write(self.path / name, self._array(name, field))
@@ -104,23 +114,71 @@ class Group:
                 "configuration": {"separator": "."},
             },
             "fill_value": {"f": "NaN", "b": False}.get(kind, 0),
-            "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
-            "attributes": {"units": field.units},
-            "dimension_names": [
-                "row",
-                *(f"{name}_{k + 1}" for k in range(len(field.shape))),
+            "codecs": [
+                {"name": "bytes", "configuration": {"endian": "little"}},
+                {"name": "crc32c"},
             ],
+            "attributes": {
+                "units": field.units,
+                **(field.attributes or {}),
+                **{axis.name: list(axis.names) for axis in field.axes if axis.names},
+            },
+            "dimension_names": [ROWS, *self._dimensions(name)],
         }
 
+    def _dimensions(self, name: str) -> list[str]:
+        """Return the names of the dimensions of an array, behind that of rows.
+
+        Arrays share one where they have the same along it, as xarray demands.
+        """
+        field = self.fields[name]
+        if not field.axes:
+            return [f"{name}_{k + 1}" for k in range(len(field.shape))]
+        return [
+            axis.name if self._is_shared(axis, size) else f"{name}_{axis.name}"
+            for axis, size in zip(field.axes, field.shape, strict=True)
+        ]
+
+    def _is_shared(self, axis: Axis, size: int) -> bool:
+        """Return whether a dimension is the same in all arrays, and no array's name."""
+        return axis.name not in self.fields and all(
+            (each, count) == (axis, size)
+            for field in self.fields.values()
+            for each, count in zip(field.axes, field.shape, strict=False)
+            if each.name == axis.name
+        )
+
     def whole(self) -> set[int]:
-        """Return the numbers of the chunks that are there, with all their arrays."""
+        """Return the numbers of the chunks that are there, with all their arrays.
+
+        All files are read: a chunk whose bytes have changed is not there.
+        """
         found = set(range(self.chunks))
-        for name, field in self.fields.items():
-            size = self.chunk * field.row_bytes
+        for name in self.fields:
             with os.scandir(self.path / name) as entries:
-                sizes = {each.name: each.stat().st_size for each in entries}
-            found = {k for k in found if sizes.get(self._file(name, k)) == size}
+                names = {each.name for each in entries}
+            found = {k for k in found if self._file(name, k) in names}
+        with ThreadPoolExecutor(default_threads()) as pool:
+            for name in self.fields:
+                numbers = sorted(found)
+                sound = pool.map(partial(self._is_sound, name), numbers)
+                found = {k for k, good in zip(numbers, sound, strict=True) if good}
         return found
+
+    def _is_sound(self, name: str, number: int) -> bool:
+        """Return whether the file of a chunk has its size and its checksum."""
+        left = self.chunk * self.fields[name].row_bytes
+        block, checksum = bytearray(min(BLOCK, left)), 0
+        with self.file(name, number).open("rb", buffering=0) as file:
+            if os.fstat(file.fileno()).st_size != left + crc32c.SIZE:
+                return False
+            while left:
+                part = memoryview(block)[: min(BLOCK, left)]
+                if not (count := file.readinto(part)):
+                    return False
+                checksum = crc32c.crc32c(part[:count], checksum)
+                left -= count
+            return file.read() == crc32c.as_bytes(checksum)
 
     def file(self, name: str, number: int) -> Path:
         """Return the file of a chunk of an array."""
@@ -143,12 +201,9 @@ class Group:
                 )
                 for name in self.fields
             }
-            yield ChunkWriter(self, files)
-            if number == self.chunks - 1:  # chunks of Zarr have one size
-                missing = self.chunks * self.chunk - self.count
-                for name, field in self.fields.items():
-                    end = files[name].tell() + missing * field.row_bytes
-                    files[name].truncate(end)
+            writer = ChunkWriter(self, files, dict.fromkeys(files, 0))
+            yield writer
+            writer.end(number)
 
     def read(self, name: str, *, is_whole: bool) -> npt.NDArray[Any]:
         """Return an array as it is on disk.
@@ -158,7 +213,7 @@ class Group:
             is_whole: Whether all chunks are there; else others are NaN, or 0.
 
         Raises:
-            SweepError: It does not fit into memory, or a chunk has gone.
+            SweepError: It does not fit into memory, or a chunk has gone or changed.
         """
         field = self.fields[name]
         check_fits(
@@ -171,33 +226,65 @@ class Group:
         for number in range(self.chunks):
             start = number * self.chunk
             part = found[start : start + self.chunk]
-            file, little = self.file(name, number), field.dtype.newbyteorder("<")
-            size = len(part) * math.prod(field.shape)
             try:
-                part[...] = np.fromfile(file, little, count=size).reshape(part.shape)
+                part[...] = self._chunk(name, number)[: len(part)]
             except (FileNotFoundError, ValueError) as error:
                 if is_whole:
                     raise SweepError(
-                        f"{quote(str(file))} has gone or was cut; the same sweep "
-                        "computes it again."
+                        f"{quote(str(self.file(name, number)))} has gone or was "
+                        "changed; the same sweep computes it again."
                     ) from error
                 filled({name: part}, 0, len(part))
         return found
 
+    def _chunk(self, name: str, number: int) -> npt.NDArray[Any]:
+        """Return a chunk of an array as it is on disk.
+
+        Raises:
+            FileNotFoundError: It is not there.
+            ValueError: Its size or checksum is wrong.
+        """
+        field = self.fields[name]
+        data = np.fromfile(self.file(name, number), np.uint8)
+        rows, checksum = data[: -crc32c.SIZE], data[-crc32c.SIZE :]
+        if checksum.tobytes() != crc32c.as_bytes(crc32c.crc32c(rows)):
+            raise ValueError("wrong checksum")
+        little = field.dtype.newbyteorder("<")
+        return rows.view(little).reshape(self.chunk, *field.shape)
+
 
 @dataclass(frozen=True)
 class ChunkWriter:
-    """The open files of a chunk."""
+    """The open files of a chunk, and the checksums of what is in them so far."""
 
     group: Group
     files: Mapping[str, Any]
+    checksums: dict[str, int]
 
     def add(self, results: Results) -> None:
         """Write the next rows."""
         for name, field in self.group.fields.items():
             little = field.dtype.newbyteorder("<")
             rows = np.ascontiguousarray(results[name], little)
-            self.files[name].write(rows.data.cast("B") if rows.size else b"")
+            data = rows.data.cast("B") if rows.size else b""
+            self.files[name].write(data)
+            self.checksums[name] = crc32c.crc32c(data, self.checksums[name])
+
+    def end(self, number: int) -> None:
+        """Write the checksums, behind zeros in place of rows that the last chunk lacks.
+
+        number: Of the chunk.
+        """
+        group = self.group
+        missing = max(0, (number + 1) * group.chunk - group.count)
+        for name, field in group.fields.items():
+            # Chunks of Zarr have one size.
+            left = missing * field.row_bytes
+            file, checksum = self.files[name], self.checksums[name]
+            file.seek(left, os.SEEK_CUR)  # leaves a hole, which takes no room
+            for start in range(0, left, BLOCK):
+                checksum = crc32c.crc32c(bytes(min(BLOCK, left - start)), checksum)
+            file.write(crc32c.as_bytes(checksum))
 
 
 def attributes_of(path: Path) -> dict[str, Any] | None:
@@ -261,6 +348,20 @@ def check_same(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) 
         raise SweepError(
             f"{quote(str(path))} has chunks of {found['chunk']} rows, not "
             f"{wanted['chunk']}; leave out chunk= to continue."
+        )
+
+
+def check_checksums(path: Path, found: Mapping[str, Any]) -> None:
+    """Check that the chunks of a group have checksums.
+
+    Raises:
+        SweepError: An earlier version has written it.
+    """
+    if not found.items() >= CHECKSUM.items():
+        raise SweepError(
+            f"{quote(str(path))} was written by an earlier version of armillary, "
+            "without checksums of its chunks: zarr reads it, but it cannot be "
+            "continued. Choose another path, or remove it."
         )
 
 
