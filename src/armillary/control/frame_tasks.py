@@ -136,11 +136,18 @@ def of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
             _add(found, moves, pull, R, rotation)
         return found
 
+    def bends(frame: PlacedFrame, base: PlacedFrame, target: Any, *_: Any) -> Any:
+        to = (base.pose @ Pose.from_matrix(target)).position
+        R = (frame if in_frame else base).pose.rotation
+        found = _curved(frame, base, frame.pose.position, to, R, position)
+        # Orientations have no nearest one at which joints cannot turn the frame.
+        return [*found, *([0.0] * len(frame.twists) for _ in range(sum(rotation)))]
+
     given = {f"most_{k}": (task.speed, task.turn_speed)}
     weights = (task.weight,) * sum(position)
     weights += (task.weight * task.rotation_weight,) * sum(rotation)
     shapes = (4, 4), (6,)
-    return _stages_of_frames(task, k, twists, rows, shapes, given, weights)
+    return _stages_of_frames(task, k, twists, (rows, bends), shapes, given, weights)
 
 
 def of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStages:
@@ -167,10 +174,14 @@ def of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStage
         _add(found, moves, pull, base.pose.rotation, chosen)
         return found
 
+    def bends(frame: PlacedFrame, base: PlacedFrame, target: Any, *_: Any) -> Any:
+        at, to = frame.pose.position, base.pose @ three(target)
+        return _curved(frame, base, at, to, base.pose.rotation, chosen)
+
     given = {f"most_{k}": (task.speed, 0.0)}
     weights = (task.weight,) * sum(chosen)
     shapes = VECTOR, VECTOR
-    return _stages_of_frames(task, k, twists, rows, shapes, given, weights)
+    return _stages_of_frames(task, k, twists, (rows, bends), shapes, given, weights)
 
 
 def of_align_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskStages:
@@ -232,17 +243,24 @@ def _of_direction(task: Any, k: int, twists: MovingTwists, rows: Any) -> TaskSta
         raise ModelError(
             f"axis= is three finite numbers that are not all 0, not {task.axis!r}."
         )
+    def bends(
+        frame: PlacedFrame, base: PlacedFrame, target: Any, rate: Any, g: Any, along: Any
+    ) -> Any:
+        a = frame.pose.rotate(along)
+        turns = _relative(frame.angular, base.angular)
+        return by_rows([cross(w, cross(w, a)) for w in turns])
+
     weights = (task.weight,) * 3
     given = {f"axis_{k}": axis / np.linalg.norm(axis)}
     shapes = VECTOR, VECTOR
-    return _stages_of_frames(task, k, twists, rows, shapes, given, weights)
+    return _stages_of_frames(task, k, twists, (rows, bends), shapes, given, weights)
 
 
 def _stages_of_frames(
     task: Any,
     k: int,
     twists: MovingTwists,
-    rows: Any,
+    formulas: tuple[Any, Any],
     shapes: tuple[tuple[int, ...], tuple[int, ...]],
     given: Mapping[str, Any],
     weights: tuple[float, ...],
@@ -253,8 +271,8 @@ def _stages_of_frames(
         task: The task.
         k: Its number.
         twists: Of the moving links.
-        rows: Takes the frame, what it is relative to, the target, its rate, the gain,
-            and `given`.
+        formulas: Of its rows, and of their second derivatives. They take the frame,
+            what it is relative to, the target, its rate, the gain, and `given`.
         shapes: Those of the target and of its rate.
         given: Further settings that it reads, with their values.
         weights: Of its rows.
@@ -275,9 +293,16 @@ def _stages_of_frames(
     inputs |= {f"target_{k}": target, f"target_rate_{k}": rate}
     inputs |= {f"gain_{k}": (), **more}
 
+    rows, bends = formulas
+    c = len(twists.joints)
+
     def equations(*values: Any) -> Any:
         frame, base = PlacedFrame.of(*values[:3]), PlacedFrame.of(*values[3:6])
         return without_others(rows(frame, base, *values[6:]), twists)
+
+    def second(*values: Any) -> Any:
+        frame, base = PlacedFrame.of(*values[:3]), PlacedFrame.of(*values[3:6])
+        return [list(row[:c]) for row in bends(frame, base, *values[6:])]
 
     made = program(equations, f"rows_{k} wanted_{k}", **inputs)
     fields = (*_placed_fields(k), reals(f"gain_{k}"))
@@ -290,6 +315,7 @@ def _stages_of_frames(
         fields=fields,
         stages=(made,),
         weights=weights,
+        curvature=(program(second, f"curvature_{k}", **inputs),),
         settings=lambda state: {**_placed(task, k, twists, state), **given},
     )
 
@@ -328,6 +354,26 @@ def _add(
         if counts:
             found.rows.append([column[i] for column in columns])
             found.wanted.append(pace * error[i] + rate[i])
+
+
+def _curved(
+    frame: PlacedFrame,
+    base: PlacedFrame,
+    at: Vector3,
+    to: Vector3,
+    axes: Any,
+    chosen: Sequence[bool],
+) -> list[list[Number]]:
+    """Return rows of the second derivatives of a position with respect to each joint.
+
+    A joint that turns the frame by w per unit moves its origin at v on a circle, whose
+    acceleration is w x v; one that slides it, on a straight line.
+    """
+    moves = _relative(frame.linear(at), base.linear(to))
+    turns = _relative(frame.angular, base.angular)
+    back = transpose(axes)
+    rows = by_rows([apply(back, cross(w, v)) for w, v in zip(turns, moves, strict=True)])
+    return [row for row, counts in zip(rows, chosen, strict=True) if counts]
 
 
 def _across(v: Vector3, d: Vector3) -> Vector3:

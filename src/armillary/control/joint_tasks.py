@@ -18,6 +18,7 @@ from armillary.kernel.tables import reals
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Number
+from armillary.trace import jvp
 
 __all__ = ["of_coupling", "of_function", "of_posture"]
 
@@ -116,6 +117,12 @@ def of_function(task: tasks.Function, k: int, twists: MovingTwists) -> TaskStage
             wanted.append(pace + gain * (to - value) - moved)
         return rows, wanted
 
+    def second(q: Any) -> Any:
+        slopes = [gradient(value, list(q)) for value in values(q)]
+        return [
+            [jvp([row[j]], [(q[j], 1.0)])[0] for j in twists.joints] for row in slopes
+        ]
+
     inputs = {"q": (n,), "qd": (n,), f"target_{k}": (m,), f"target_rate_{k}": (m,)}
     inputs |= {f"gain_{k}": ()}
     return TaskStages(
@@ -126,4 +133,5 @@ def of_function(task: tasks.Function, k: int, twists: MovingTwists) -> TaskStage
         fields=(reals(f"gain_{k}"),),
         stages=(program(equations, f"rows_{k} wanted_{k}", **inputs),),
         weights=(task.weight,) * m,
+        curvature=(program(second, f"curvature_{k}", q=(n,)),),
     )

@@ -26,7 +26,7 @@ from armillary.kinematics.moving_links import POSES
 from armillary.kinematics.moving_twists import TWISTS, MovingTwists
 from armillary.kinematics.state import State
 from armillary.kinematics.state_twist import chosen_axes
-from armillary.spatial.vector import three
+from armillary.spatial.vector import cross, three
 
 __all__ = ["of_centre_of_mass"]
 
@@ -110,6 +110,23 @@ def of_centre_of_mass(
         )
         return without_others(found, twists)
 
+    def begin_bends(gain: Any) -> Any:
+        return [[0.0] * C for _ in range(3)]
+
+    def gather_bends(
+        mass_pose: Any, mass_twists: Any, share: Any, mass_centre: Any, bends: Any
+    ) -> Any:
+        at = PlacedFrame.of(mass_pose, mass_twists, np.eye(4)[:3])
+        moves = at.linear(at.pose @ three(mass_centre))
+        turned = [cross(w, v) for w, v in zip(at.angular, moves, strict=True)]
+        return [
+            [a + share * b for a, b in zip(old, new, strict=True)]
+            for old, new in zip(bends, by_rows(turned), strict=True)
+        ]
+
+    def end_bends(bends: Any) -> Any:
+        return [list(bends[i][: len(twists.joints)]) for i in range(3) if chosen[i]]
+
     sums = {f"centre_{k}": VECTOR, f"moves_{k}": (3, C)}
     record = {
         "mass_pose": POSE,
@@ -117,7 +134,7 @@ def of_centre_of_mass(
         "share": (),
         "mass_centre": VECTOR,
     }
-    names = " ".join(sums)
+    names, bends = " ".join(sums), {f"bends_{k}": (3, C)}
     last = {**sums, f"target_{k}": VECTOR, f"target_rate_{k}": VECTOR, f"gain_{k}": ()}
     table = Table(
         MASSES,
@@ -140,6 +157,11 @@ def of_centre_of_mass(
             program(end, f"rows_{k} wanted_{k}", **last),
         ),
         weights=(task.weight,) * sum(chosen),
+        curvature=(
+            program(begin_bends, f"bends_{k}", **{f"gain_{k}": ()}),
+            Each(MASSES, (program(gather_bends, f"bends_{k}", **record, **bends),)),
+            program(end_bends, f"curvature_{k}", **bends),
+        ),
         tables=(table,),
         records=partial(_mass_records, twists),
     )

@@ -7,6 +7,7 @@ the direction that tasks request, and scales the rates.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from armillary.control.active_set import (
@@ -17,9 +18,11 @@ from armillary.control.active_set import (
     packed,
 )
 from armillary.control.task_parts import TaskStages
+from armillary.control.unreached import MISSED, Missing, unreached_stages
 from armillary.ik.scaled_rates import ScaledRates
 from armillary.kernel.pipeline import Each, Stage, When, While, program
 from armillary.kernel.tables import Table
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import LDLFactor, inner, shifted
 from armillary.spatial.vector import Number
 from armillary.trace.functions import absolute, maximum, minimum, select, truncate
@@ -36,6 +39,12 @@ NEXT_TO: Final = 1e-12
 
 TOUCHING: Final = 1e-9
 """Part of a row, times the greatest rate or 1, below which rates are at it."""
+
+FAINT: Final = 1e-3
+"""Rates of postures toward a limit that do not matter [m/s or rad/s]."""
+
+HOLDING: Final = 10.0
+"""Rates of postures, per distance to a limit, up to which stiffness yields [1/s]."""
 
 FIRM: Final = 1e4
 """Weight of rates that earlier levels have reached, in parts of the greatest weight."""
@@ -57,15 +66,17 @@ class Solver(NamedTuple):
     room: int
 
 
-def bending(tasks: Sequence[TaskStages], c: int, rows: Table) -> Solver:
+def bending(
+    tasks: Sequence[TaskStages], twists: MovingTwists, rows: Table
+) -> Solver:
     """Return the solver of least squares: motion deviates at active constraints."""
+    c = len(twists.joints)
     best: tuple[Stage, ...] = active_set_stages(c, rows)
     levels = priority_levels(tasks)
     if len(set(levels)) > 1:
         best = _one_level_after_another(tasks, c, best, max(levels) + 1)
-    else:
-        best = _least_squares(tasks, c, "weights"), *best
-    stages = *best, program(_whole, "tasks_scale", x=(c,))
+    model = unreached_stages(tasks, twists, partial(_least_squares, tasks, c, "weights"))
+    stages = *model, *best, program(_whole, "tasks_scale", x=(c,))
     return Solver(stages, "slots", "multipliers", c)
 
 
@@ -152,18 +163,21 @@ def _one_level_after_another(
     )
 
 
-def slowing(tasks: Sequence[TaskStages], c: int, rows: Table) -> Solver:
+def slowing(
+    tasks: Sequence[TaskStages], twists: MovingTwists, rows: Table
+) -> Solver:
     """Return the solver of strict priorities: motion keeps its direction and slows.
 
     Tasks are in the order of their priorities, and of the list among equal ones. In the
     null space of all tasks, rates are the nearest to those that postures request.
     """
+    c = len(twists.joints)
     listed = sorted(
         (each for each in tasks if each.weights), key=lambda each: each.task.priority
     )
     postures = [each for each in tasks if not each.weights]
     sizes = [len(each.weights) for each in listed]
-    inputs: dict[str, tuple[int, ...]] = {}
+    inputs: dict[str, tuple[int, ...]] = {"damping": (), "stiffness": (c,)}
     for each in listed:
         k, m = each.number, len(each.weights)
         inputs |= {f"rows_{k}": (m, c), f"wanted_{k}": (m,)}
@@ -184,7 +198,9 @@ def slowing(tasks: Sequence[TaskStages], c: int, rows: Table) -> Solver:
             total = sum((weight for weight, _ in pairs), 0.0)
             pulled = sum((weight * rate for weight, rate in pairs), 0.0)
             null.append(pulled / maximum(total, 1e-300))
-        return listed_rows, wanted, [1.0] * c, 1.0, null
+        # Filters of levels weigh J W^-1 J' against damping, to the power of 8.
+        stiff = [1.0 + 8.0 * each / given["damping"] for each in given["stiffness"]]
+        return listed_rows, wanted, stiff, 1.0, null
 
     def held(
         slots: Any,
@@ -218,7 +234,9 @@ def slowing(tasks: Sequence[TaskStages], c: int, rows: Table) -> Solver:
         "scales": (len(sizes),),
         **dict.fromkeys(("x", "low", "high"), (c,)),
     }
+    model = unreached_stages(tasks, twists, partial(_least_squares, tasks, c, "weights"))
     stages = (
+        *model,
         program(hierarchy, "task_rows wanted metric sharp null", **inputs),
         *rates.stages,
         *_touched(c, rows),
@@ -261,7 +279,11 @@ def _touched(c: int, rows: Table) -> tuple[Stage, ...]:
 
 
 def _least_squares(
-    tasks: Sequence[TaskStages], c: int, weighing: str, goal: str = ""
+    tasks: Sequence[TaskStages],
+    c: int,
+    weighing: str,
+    goal: str = "",
+    missing: Missing | None = None,
 ) -> Stage:
     """Return the stage that finds H and g of 1/2 x' H x + g' x.
 
@@ -270,8 +292,14 @@ def _least_squares(
         c: How many rates.
         weighing: The column of the weights of all rows.
         goal: The column of what all rows are to be; without one it is what tasks want.
+        missing: Finds what is missing of that, which is written, too; then there is no
+            `stiffness` yet.
     """
     inputs: dict[str, tuple[int, ...]] = {"damping": ()}
+    if missing is None:
+        inputs |= dict.fromkeys(("stiffness", "below", "above"), (c,))
+    else:
+        inputs |= dict.fromkeys(("low", "high"), (c,))
     count = sum(len(each.weights) for each in tasks)
     if count:
         inputs[weighing] = (count,)
@@ -287,12 +315,12 @@ def _least_squares(
 
     def equations(*values: Any) -> Any:
         given = dict(zip(inputs, values, strict=True))
-        damping = given["damping"]
         weights = iter(given.get(weighing, ()))
         goals: Iterator[Any] = iter(given.get(goal, ()))
         H: list[list[Number]] = [[0.0] * c for _ in range(c)]
         g: list[Number] = [0.0] * c
         postures: list[Any] = []
+        rows: list[tuple[Any, Any, Any]] = []
         for each in tasks:
             k = each.number
             if not each.weights:
@@ -302,42 +330,82 @@ def _least_squares(
             pairs = zip(given[f"rows_{k}"], given[f"wanted_{k}"], strict=True)
             for row, asked in pairs:
                 weight, wanted = next(weights), next(goals, asked)
+                rows.append((row, weight, wanted))
                 for i in range(c):
                     scaled = weight * row[i]
                     g[i] = g[i] - scaled * wanted
                     for j in range(i + 1):
                         H[i][j] = H[i][j] + scaled * row[j]
-        _add_postures(H, g, postures, damping)
-        return packed(H), g
+        free = LDLFactor.of(shifted(H, FREEDOM), FREEDOM)
+        found: tuple[Any, ...] = ()
+        if missing is not None:
+            found = missing(rows, free.solve(g), (given["low"], given["high"]))
+        postured = _Postures.of(free, postures)
+        postured.add(H, g, given["damping"])
+        if missing is None:
+            S, rooms = given["stiffness"], (given["below"], given["above"])
+            postured.stiffen(H, g, S, rooms)
+        return packed(H), g, *found
 
-    return program(equations, "hessian gradient", **inputs)
+    outputs = "hessian gradient" if missing is None else f"hessian gradient {MISSED}"
+    return program(equations, outputs, **inputs)
 
 
-def _add_postures(
-    H: list[list[Number]], g: list[Number], pulls: list[Any], damping: Number
-) -> None:
-    """Add weights and rates of joints, c of each posture, where other tasks are free.
+class _Postures(NamedTuple):
+    """What postures ask for where other tasks are free.
 
     With G of the other tasks, of a rate r what is left is e (G + e)^-1 r: nearly all of
-    it in directions that they leave free, and nearly nothing in others. Damping holds
-    rates to what is left, so that it takes nothing from postures; joints of none to 0.
+    it in directions that they leave free, and nearly nothing in others.
+
+    Attributes:
+        weights: Of each joint, summed over postures.
+        rates: What is left of their rates, the weighted mean.
     """
-    c = len(g)
-    total: list[Number] = [0.0] * c
-    pulled: list[Number] = [0.0] * c
-    free = LDLFactor.of(shifted(H, FREEDOM), FREEDOM) if pulls else None
-    for first in range(0, len(pulls), c):
-        posture = pulls[first : first + c]
-        assert free is not None
-        left = free.solve([FREEDOM * rate for _, rate in posture])
-        for i, ((weight, _), rate) in enumerate(zip(posture, left, strict=True)):
-            total[i] = total[i] + weight
-            pulled[i] = pulled[i] + weight * rate
-    for i in range(c):
-        H[i][i] = H[i][i] + total[i] + damping
-        if pulls:
-            share = damping / maximum(total[i], TINY)
-            g[i] = g[i] - (1.0 + share) * pulled[i]
+
+    weights: list[Number]
+    rates: list[Number]
+
+    @classmethod
+    def of(cls, free: LDLFactor, pulls: list[Any]) -> _Postures:
+        """Return that from the factor of G + e, and c weights and rates of each."""
+        c = free.size
+        total: list[Number] = [0.0] * c
+        pulled: list[Number] = [0.0] * c
+        for first in range(0, len(pulls), c):
+            posture = pulls[first : first + c]
+            left = free.solve([FREEDOM * rate for _, rate in posture])
+            for i, ((weight, _), rate) in enumerate(zip(posture, left, strict=True)):
+                total[i] = total[i] + weight
+                pulled[i] = pulled[i] + weight * rate
+        rates = [a / maximum(b, TINY) for a, b in zip(pulled, total, strict=True)]
+        return cls(total, rates)
+
+    def add(self, H: list[list[Number]], g: list[Number], damping: Number) -> None:
+        """Add them to H and g, and damping, which holds rates to what is left.
+
+        So it takes nothing from postures. Joints of none are held to 0.
+        """
+        for i, (weight, rate) in enumerate(zip(*self, strict=True)):
+            H[i][i] = H[i][i] + weight + damping
+            g[i] = g[i] - (weight + damping) * rate
+
+    def stiffen(
+        self, H: list[list[Number]], g: list[Number], stiffness: Any, rooms: Any
+    ) -> None:
+        """Add stiffness, which holds rates to what is left as well.
+
+        It is greater than damping by far. So it does so only as far as no joint comes
+        to its limit: what one joint does not do, others must not make up for.
+
+        rooms: How far joints are from their lower and from their upper limits.
+        """
+        part: Number = 1.0
+        for rate, below, above in zip(self.rates, *rooms, strict=True):
+            room = FAINT + HOLDING * select(rate > 0.0, above, below)
+            part = minimum(part, room / maximum(absolute(rate), TINY))
+        for i, (rate, stiff) in enumerate(zip(self.rates, stiffness, strict=True)):
+            H[i][i] = H[i][i] + stiff
+            g[i] = g[i] - part * stiff * rate
 
 
 def _whole(x: Any) -> Number:

@@ -98,7 +98,7 @@ def step_pipeline(
         extra.append(torque_table(ROWS, NEARS))
     tables = (Table(SETTINGS, fields, is_single=True), *dict.fromkeys(extra))
     make = bending if conflict == "bend" else slowing
-    solver = make(tasks, c, approach.rows)
+    solver = make(tasks, twists, approach.rows)
     stages: tuple[Stage, ...] = (
         *(stage for each in tasks for stage in each.stages),
         _asked_sum(twists, tasks),

@@ -65,6 +65,9 @@ class TaskStages:
         rate: The shape of the rate of its target.
         fields: The settings that it reads.
         stages: They write `rows_k` and `wanted_k`, or `diagonal_k` and `pull_k`.
+        curvature: They write `curvature_k`, for each of its rows the second derivatives
+            of the number whose gradient that row is, with respect to each joint twice;
+            none where they are 0. They run only where a task misses what it requests.
         weights: Of its rows; none for a posture.
         settings: From a state to the values of `fields`, except `gain_k`.
         tables: Further tables.
@@ -78,6 +81,7 @@ class TaskStages:
     fields: tuple[Field, ...]
     stages: tuple[Stage, ...]
     weights: tuple[float, ...] = ()
+    curvature: tuple[Stage, ...] = ()
     settings: Callable[[State], Records] = no_records
     tables: tuple[Table, ...] = ()
     records: Callable[[State], Mapping[str, Records]] = no_records
