@@ -6,17 +6,23 @@ equations nearly vanishes, the way from u0 to u is walked in parts, so that the
 solution stays on the branch of the assembly (numerical continuation: Allgower and
 Georg, Introduction to Numerical Continuation Methods, chapter 2). Each part begins on
 the tangent, which leads across a singularity, where the way has a corner.
+
+A part counts only if Newton's method contracts from the first step: if each step is
+below a quarter of the one before, the solution is the only one near the tangent, and
+that of a shorter part too (Deuflhard, Newton Methods for Nonlinear Problems, chapter
+5). Parts and first steps are bounded besides, so that no other assembly is met by
+chance.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from armillary.kernel.pipeline import Stage, While
+from armillary.kernel.pipeline import Stage, When, While
 from armillary.model.loops.system import Block, LoopSystem
 from armillary.spatial.lu import LU
 from armillary.spatial.vector import Number
@@ -28,13 +34,17 @@ from armillary.trace.staging import staged
 __all__ = ["BlockPrograms"]
 
 MOST_QUICK: Final = 8
+MOST_TRIED: Final = 2  # assemblies, each on a walk of its own
 MOST_CUT: Final = 60
 LONGEST: Final = 0.5  # step of a search [rad, or of the size of a loop]
-MOST_STEPS: Final = 400
-SHRINKING: Final = 0.8  # of a step, compared with the one before
-LARGEST: Final = 1.0  # first step [rad, or of the size of a loop]
-FIRST_PART: Final = 0.3  # of a way
+MOST_STEPS: Final = 800
+SHRINKING: Final = 0.25  # of a step, compared with the one before
+LARGEST: Final = 0.1  # first step from a tangent [rad, or of the size of a loop]
+LONGEST_PART: Final = 0.5  # of inputs or along a tangent, in the same units
+LONGEST_QUICK: Final = 1.0  # the same, where a single part is tried
+NARROWER: Final = 0.3  # a part that is tried again, of the one before
 LEAST_PART: Final = 1e-7
+WALKED: Final = ("p", "u_good", "p_good", "way", "part", "last", "going")
 STARTED: Final = ("p", "u_good", "p_good", "way", "reciprocal", "part", "last", "going")
 
 SINGULAR: Final = {"double": 1e-3, "single": 3e-2}
@@ -125,7 +135,21 @@ class BlockPrograms:
 
     @cached_property
     def start(self) -> Program:
-        """Return the program that starts at an assembly, with its `implicit`."""
+        """Return the program that starts at an assembly, all the way on its tangent."""
+        return self._started("start", LONGEST_QUICK)
+
+    @cached_property
+    def walk_start(self) -> Program:
+        """Return the program that starts a walk in parts at an assembly."""
+        return self._started("walk_start", None)
+
+    def _started(self, name: str, longest: float | None) -> Program:
+        """Return the program that starts at an assembly, with its `implicit`.
+
+        Args:
+            name: Of the program.
+            longest: The way that may be tried at once; None to begin with a part of it.
+        """
         d, k = self.sizes
 
         def start(u: Any, u0: Any, p0: Any, j0: Any, reciprocal0: Any) -> Any:
@@ -134,15 +158,35 @@ class BlockPrograms:
                 sum(rate * du for rate, du in zip(row, change, strict=True))
                 for row in j0
             ]
-            p = [x + dx for x, dx in zip(p0, way, strict=True)]
-            return p, u0 * 1.0, p0 * 1.0, way, reciprocal0 * 1.0, 1.0, math.inf, 1.0
+            length = self._length(change, way)
+            part: Number = 1.0
+            if longest is None:
+                part = self._part(length)
+                going = select(length < math.inf, 1.0, -1.0)  # -1 for NaN
+            else:
+                going = select(length < longest, 1.0, -1.0)
+            p = [x + part * dx for x, dx in zip(p0, way, strict=True)]
+            return p, u0 * 1.0, p0 * 1.0, way, reciprocal0 * 1.0, part, math.inf, going
 
-        return self._traced(
-            start,
-            "start",
-            STARTED,
-            {"u": (d,), "u0": (d,), "p0": (k,), "j0": (k, d), "reciprocal0": ()},
-        )
+        shapes = {"u": (d,), "u0": (d,), "p0": (k,), "j0": (k, d), "reciprocal0": ()}
+        return self._traced(start, name, STARTED, shapes)
+
+    def _length(self, change: Sequence[Number], way: Sequence[Number]) -> Number:
+        """Return the largest change of inputs or passive joints, of the size of loops.
+
+        change: Of inputs.
+        way: Of passive joints.
+        """
+        joints = (*self.block.inputs, *self.block.unknowns)
+        longest: Number = 0.0
+        for k, x in zip(joints, (*change, *way), strict=True):
+            longest = maximum(longest, absolute(x) * (1.0 / self.system.units[k]))
+        return longest
+
+    @staticmethod
+    def _part(length: Number) -> Number:
+        """Return which part of a way is not too long."""
+        return LONGEST_PART / maximum(length, LONGEST_PART)
 
     @cached_property
     def search(self) -> tuple[Stage, ...]:
@@ -174,28 +218,62 @@ class BlockPrograms:
             size = maximum(size, absolute(x) * (1.0 / self.system.units[k]))
         return size
 
-    @cached_property
-    def solve(self) -> tuple[Stage, ...]:
-        """Return the stages that lead to a solution.
+    def solve(
+        self, load: Callable[[Program], Sequence[Stage]], again: Program | None = None
+    ) -> tuple[Stage, ...]:
+        """Return the stages that lead to a solution from an assembly.
 
         The first loop takes Newton's steps at u itself, for which much is computed once
-        before it; the second walks there in parts, for rows in which that failed.
+        before it; rows in which that failed walk there in parts.
+
+        Args:
+            load: What runs the program that starts at an assembly.
+            again: What runs after a walk, and chooses another assembly for the rows in
+                which it sets the column `trying`.
         """
         *before, quick = staged(self._quick, [self.column("u")], self.column("known"))
-        going = self.column("going")
+        walk, trying = (*load(self.walk_start), *self.walk), self.column("trying")
         return (
+            *load(self.start),
             *before,
-            While(going, (quick,), MOST_QUICK),
-            self._again,
-            While(going, (self._step,), MOST_STEPS),
+            While(self.column("going"), (quick,), MOST_QUICK),
+            self._failed,
+            While(trying, (*walk, again), MOST_TRIED) if again else When(trying, walk),
         )
+
+    @property
+    def walk(self) -> tuple[Stage, ...]:
+        """Return the stages of a walk in parts, after `walk_start`."""
+        return (While(self.column("going"), (self._step,), MOST_STEPS),)
+
+    @cached_property
+    def _failed(self) -> Program:
+        """Return the program that says whether no solution has been found."""
+
+        def failed(going: Any) -> Any:
+            return select(absolute(going) > 0.5, 1.0, 0.0)
+
+        return self._traced(failed, "failed", ("trying",), {"going": ()})
+
+    def next_try(self, cells: int) -> Program:
+        """Return the program that chooses the second assembly of a cell.
+
+        cells: Of a grid; each has two assemblies.
+        """
+
+        def second(going: Any, at: Any) -> Any:
+            is_left = (absolute(going) > 0.5) & (at < float(cells))
+            return at + float(cells), select(is_left, 1.0, 0.0)
+
+        shapes: dict[str, tuple[int, ...]] = {"going": (), "at": ()}
+        return self._traced(second, "second", ("at", "trying"), shapes)
 
     @cached_property
     def _quick(self) -> Program:
         """Return the program of a step of Newton's method at u itself."""
 
         def quick(u: Any, p: Any, reciprocal: Any, last: Any) -> Any:
-            after, size, is_shrinking, _ = self._newton(u, p, reciprocal, last)
+            after, size, is_shrinking, *_ = self._newton(u, p, reciprocal, last)
             arrived = size < by_precision(size, **CONVERGED)
             going = select(arrived, 0.0, 1.0)
             return after, size, select(is_shrinking, going, -1.0)
@@ -204,23 +282,6 @@ class BlockPrograms:
         shapes = {"u": (d,), "p": (k,), "reciprocal": (), "last": ()}
         return self._traced(quick, "quick", ("p", "last", "going"), shapes)
 
-    @cached_property
-    def _again(self) -> Program:
-        """Return the program that starts the walk where the quick steps failed."""
-
-        def again(p: Any, p_good: Any, way: Any, going: Any) -> Any:
-            failed = absolute(going) > 0.5
-            start = [
-                select(failed, a + FIRST_PART * dx, b)
-                for a, dx, b in zip(p_good, way, p, strict=True)
-            ]
-            part = select(failed, FIRST_PART, 1.0)
-            return start, select(failed, 1.0, 0.0), math.inf, part
-
-        _, k = self.sizes
-        shapes = {"p": (k,), "p_good": (k,), "way": (k,), "going": ()}
-        return self._traced(again, "again", ("p", "going", "last", "part"), shapes)
-
     def _newton(
         self,
         u: Sequence[Number],
@@ -228,8 +289,11 @@ class BlockPrograms:
         reciprocal: Number,
         last: Number,
         ahead: Sequence[Number] = (),
-    ) -> tuple[list[Number], Number, Number, list[Number]]:
-        """Return positions after a step, its size, whether steps shrink, and the way.
+    ) -> tuple[list[Number], Number, Number, list[Number], Number]:
+        """Return positions after a step, and what the step says.
+
+        It says its size, whether steps shrink, the way, and the determinant compared
+        with the one at the start; that is 1 where rows are more than unknowns.
 
         A step does not count as shrinking where the determinant vanishes, compared with
         the one at the start, of which `reciprocal` is the inverse; nor does the last
@@ -247,13 +311,15 @@ class BlockPrograms:
         size = self._size(change)
         shrinks = select(size < minimum(SHRINKING * last, LARGEST), 1.0, 0.0)
         least = select(absolute(reciprocal) > 0.0, by_precision(size, **SINGULAR), 0.0)
-        stays = select(reciprocal * factored.determinant < least, 0.0, 1.0)
+        ratio = reciprocal * factored.determinant
+        stays = select(ratio < least, 0.0, 1.0)
         if len(values) > len(change):
+            ratio = 1.0
             near = by_precision(size, **CONVERGED), by_precision(size, **CONSISTENT)
             is_false = select(size < near[0], self._open(values), 0.0) > near[1]
             stays = select(is_false, 0.0, stays)
         after = [x - dx for x, dx in zip(p, change, strict=True)]
-        return after, size, shrinks * stays > 0.5, way
+        return after, size, shrinks * stays > 0.5, way, ratio
 
     def _open(self, values: Sequence[Number]) -> Number:
         """Return the largest of the rows that are solved for, of the size of loops."""
@@ -264,11 +330,32 @@ class BlockPrograms:
 
     @cached_property
     def _step(self) -> Program:
+        def step(*columns: Any) -> Any:
+            return self._step_of(*columns)[: len(WALKED)]
+
+        return self._traced(step, "step", WALKED, self._walk_shapes)
+
+    @cached_property
+    def noting_walk(self) -> tuple[Stage, ...]:
+        """Return the stages of a walk that notes determinants, after `walk_start`.
+
+        They are the columns `there` and `least`, compared with the one at the start.
+        """
+
+        def ones(going: Any) -> Any:
+            return 0.0 * going + 1.0, 0.0 * going + 1.0
+
+        noted = "there", "least"
+        shapes = {**self._walk_shapes, **dict.fromkeys(noted, ())}
+        step = self._traced(self._step_of, "step", (*WALKED, *noted), shapes)
+        first = self._traced(ones, "noting", noted, {"going": ()})
+        return first, While(self.column("going"), (step,), MOST_STEPS)
+
+    @property
+    def _walk_shapes(self) -> dict[str, tuple[int, ...]]:
         d, k = self.sizes
         shapes = {"u": (d,), "p": (k,), "u_good": (d,), "p_good": (k,)}
-        shapes |= {"way": (k,), "reciprocal": (), "part": (), "last": ()}
-        outputs = ("p", "u_good", "p_good", "way", "part", "last", "going")
-        return self._traced(self._step_of, "step", outputs, shapes)
+        return shapes | {"way": (k,), "reciprocal": (), "part": (), "last": ()}
 
     def _step_of(
         self,
@@ -280,11 +367,17 @@ class BlockPrograms:
         reciprocal: Any,
         part: Any,
         last: Any,
+        there: Any = 1.0,
+        least: Any = 1.0,
     ) -> Any:
-        """Return the columns after one step of Newton's method."""
+        """Return the columns after one step of Newton's method.
+
+        The last two are the determinant compared with the one at the start, and the
+        least of these on the way.
+        """
         goal = [a + part * (b - a) for a, b in zip(u_good, u, strict=True)]
         ahead = [b - a for a, b in zip(goal, u, strict=True)]
-        after, size, is_shrinking, next_way = self._newton(
+        after, size, is_shrinking, next_way, ratio = self._newton(
             goal, p, reciprocal, last, ahead
         )
         arrived = size < by_precision(size, **CONVERGED)
@@ -295,7 +388,8 @@ class BlockPrograms:
             return select(lost, when_lost, select(arrived, on_arrival, while_walking))
 
         wider = minimum(2.0 * part / maximum(1.0 - part, 1e-9), 1.0)
-        narrower = FIRST_PART * part
+        wider = minimum(wider, self._part(self._length(ahead, next_way)))
+        narrower = NARROWER * part
         on_tangent = [x + wider * dx for x, dx in zip(after, next_way, strict=True)]
         arriving = [
             select(is_end, a, b) for a, b in zip(after, on_tangent, strict=True)
@@ -311,6 +405,8 @@ class BlockPrograms:
             chosen(
                 select(is_end, 0.0, 1.0), 1.0, select(narrower < LEAST_PART, -1.0, 1.0)
             ),
+            chosen(ratio, there, there),
+            chosen(minimum(ratio, least), least, least),
         )
 
     @cached_property

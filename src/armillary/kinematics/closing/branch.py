@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from armillary.kinematics.closing.stages import (
     inputs_program,
 )
 from armillary.model.fields import kept
+from armillary.model.loops.system import Block
 from armillary.model.workcell import Workcell
 from armillary.trace import Port
 
@@ -30,14 +32,26 @@ Indices = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 Fields = dict[str, Array]
 
+PARTS: Final = 16
+"""Of the ways of blocks that depend on earlier ones."""
+SAFE: Final = 0.02
+"""The least determinant on ways to safe cells, compared with that at the seed."""
+SAME: Final = 1e-6
+ON_BORDER: Final = 1e-9
+"""How much less than half a turn it is to what is on the border of cells [turns]."""
+
 
 class Branch:
-    """The assemblies of a cell that are connected with one, stored on grids.
+    """The assemblies of a cell to which straight ways lead from one, its seed.
 
-    Each block has a table over the cells of its `Grid`. An assembly there is the one to
-    which the straight way from the given one leads, or where that is blocked, the way
-    from a neighbouring cell. Cells where loops cannot be closed have
-    the assembly of the nearest one where they can.
+    Each block has a table over the cells of its `Grid`, with two assemblies for each
+    cell, and the seed behind them. Where straight ways lead from the seed to the
+    centre and all corners of a cell, and short ones from that centre to the same
+    corners, the first is that of the centre, from which every row of the cell is then
+    solved for: it is where its own straight way ends. In other cells the first is
+    the seed, so that each row goes its own straight way. The second one is for rows
+    whose straight way is blocked: the assembly of the centre, reached from a
+    neighbouring cell, or that of the nearest cell with one.
 
     Attributes:
         cell: Whose loops.
@@ -60,12 +74,12 @@ class Branch:
 
     def _table(self, number: int) -> Fields:
         programs, filled = block_programs(self.cell, number), self._filled(number)
-        u0, p0 = filled.u0[filled.source], filled.p0[filled.source]
         with np.errstate(all="ignore"):
-            j0, reciprocal0 = vectorize(programs.implicit, u0, p0)
+            j0, reciprocal0 = vectorize(programs.implicit, filled.u0, filled.p0)
         j0[~np.isfinite(j0).all(axis=(1, 2))] = 0.0  # singular: no use as a start
-        fields = {"u0": u0, "p0": p0, "j0": j0, "reciprocal0": reciprocal0}
-        return {programs.column(name): values for name, values in fields.items()}
+        every = {"u0": filled.u0, "p0": filled.p0, "j0": j0, "reciprocal0": reciprocal0}
+        records = filled.records
+        return {programs.column(name): x[records] for name, x in every.items()}
 
     def _filled(self, number: int) -> _Filling:
         """Return the assemblies of a block over its grid, which this keeps."""
@@ -73,31 +87,25 @@ class Branch:
 
     def _fill(self, number: int) -> _Filling:
         cell, grid = self.cell, grid_of(self.cell, number)
-        system = cell.loop_system
-        block = system.blocks[number]
-        centres = grid.centres()
-        on_inputs = grid.joints == block.inputs
-        if on_inputs:
-            u = centres
-        else:
-            independent = np.tile(self.seed[: system.count], (len(centres), 1))
-            independent[:, list(grid.joints)] = centres
-            u = self._inputs(number, independent, grid)[0]
-        seed = np.array(
-            [
-                axis.reduced(self.seed[k])
-                for k, axis in zip(grid.joints, grid.axes, strict=True)
-            ]
-        )
-        seed_u = seed if on_inputs else self.seed[list(block.inputs)]
-        first = int(grid.place(seed.tolist()))
-        filled = _Filling(
-            grid, first, np.vstack([u, seed_u]), self.seed[list(block.unknowns)]
-        )
-        if len(centres) > 1:
-            straight = all(k < system.count for k in block.inputs)
-            filled.spread(_follower(cell, number), straight=straight)
+        block = cell.loop_system.blocks[number]
+        start, p = self.within(grid, block.inputs), self.seed[list(block.unknowns)]
+        filled = _Filling(grid, start, p)
+        if grid.cells == 1:
+            return filled
+        ways = kept(self, ("ways", grid), lambda: _Ways(self, grid))
+        follow = _follower(cell, number)
+        filled.give(ways.of(number), follow)
+        filled.is_safe &= ways.is_whole
+        if grid.joints != block.inputs:
+            independent = np.tile(self.seed[: cell.loop_system.count], (grid.cells, 1))
+            independent[:, list(grid.joints)] = grid.centres()
+            filled.amend(self._inputs(number, independent, grid)[0])
+        filled.spread(follow)
         return filled
+
+    def within(self, grid: Grid, joints: Sequence[int]) -> Array:
+        """Return joints of the seed, those between limits in the turn of a grid."""
+        return np.array(grid.within(self.seed[list(joints)].tolist(), joints))
 
     def _inputs(
         self, number: int, independent: Array, grid: Grid
@@ -120,86 +128,215 @@ class Branch:
         if own.joints == grid.joints and own.axes == grid.axes:
             return np.where(filled.is_own[:, None], filled.p0[:-1], np.nan)
         u, at = self._inputs(number, independent, grid)
-        is_known = np.isfinite(at)
+        is_known = np.isfinite(at) & (at < own.cells)
         source = filled.source[np.where(is_known, at, 0.0).astype(np.int64)]
         follow = _follower(self.cell, number)
-        found: Array = follow(u, filled.u0[source], filled.p0[source])
+        found, *_ = follow(u, filled.u0[source], filled.p0[source])
         return np.where(is_known[:, None], found, np.nan)
 
 
+class _Walked(NamedTuple):
+    """A block on straight ways to centres of cells, then to corners.
+
+    Attributes:
+        u: Its inputs, shape (parts + 1, points, d).
+        p: Its unknowns, shape (parts + 1, points, k); NaN behind what blocks a way.
+        least: The least determinant on each way, shape (points,), compared with the one
+            at the seed.
+    """
+
+    u: Array
+    p: Array
+    least: Array
+
+
+class _Ways:
+    """Straight ways from the seed of a branch to the centres and corners of a grid.
+
+    Attributes:
+        is_whole: Which cells are on one side of the seed. Half a turn from it, along a
+            joint that turns freely, is where ways to either side end.
+    """
+
+    def __init__(self, branch: Branch, grid: Grid) -> None:
+        """Begin at the seed of a branch."""
+        self._branch, self._grid = branch, grid
+        self._walked: dict[tuple[int, int], _Walked] = {}
+        self._start = branch.within(grid, grid.joints)
+        period = np.array([axis.period * axis.is_free for axis in grid.axes])
+        whole = np.where(period > 0.0, period, np.inf)
+        points = np.vstack([grid.centres(), grid.corners()])
+        change = points - self._start
+        turns = np.floor(np.abs(change) / whole + 0.5 - ON_BORDER) * np.sign(change)
+        self._points: Array = points - turns * period
+        corners = turns[grid.cells :][grid.corners_of_cells()]
+        self.is_whole: Truths = (corners == corners[0]).all(axis=(0, 2))
+
+    def of(self, number: int, parts: int = 0) -> _Walked:
+        """Return the ways of a block.
+
+        Args:
+            number: Of the block.
+            parts: In which it walks; 0 to choose.
+        """
+        system = self._branch.cell.loop_system
+        block, count = system.blocks[number], system.count
+        on_inputs = self._grid.joints == block.inputs
+        if not parts:
+            follows = any(k >= count for k in block.inputs) and not on_inputs
+            parts = PARTS if follows else 1
+        key = number, parts
+        if key not in self._walked:
+            t = np.arange(parts + 1)[:, None, None] / parts
+            on_axes = self._start + t * (self._points - self._start)
+            u = on_axes if on_inputs else self._inputs(block, on_axes)
+            self._walked[key] = self._walk(number, u)
+        return self._walked[key]
+
+    def _inputs(self, block: Block, on_axes: Array) -> Array:
+        """Return the inputs of a block, as earlier blocks make them."""
+        branch, parts = self._branch, len(on_axes) - 1
+        system = branch.cell.loop_system
+        columns: list[Array] = []
+        for k in block.inputs:
+            if k in self._grid.joints:
+                columns.append(on_axes[..., self._grid.joints.index(k)])
+                continue
+            b = system.block_of[k]
+            place = system.blocks[b].unknowns.index(k)
+            columns.append(self.of(b, parts).p[..., place])
+        return np.stack(columns, axis=-1)
+
+    def _walk(self, number: int, u: Array) -> _Walked:
+        """Return the ways of a block whose inputs are known."""
+        branch = self._branch
+        block = branch.cell.loop_system.blocks[number]
+        p: Array = np.empty((*u.shape[:2], len(block.unknowns)))
+        p[0] = branch.seed[list(block.unknowns)]
+        ratio, least = np.ones(u.shape[1]), np.ones(u.shape[1])
+        follow = _follower(branch.cell, number)
+        for k in range(len(u) - 1):
+            p[k + 1], there, lowest = follow(u[k + 1], u[k], p[k])
+            least = np.fmin(least, ratio * lowest)
+            ratio = ratio * there
+        return _Walked(u, p, least)
+
+
 class _Filling:
-    """Assemblies at the centres of the cells of a grid, found from one to the next.
+    """The assemblies of a block at the centres of the cells of a grid.
 
     Attributes:
         u0: Where each assembly is that may be stored; the last is the seed.
         p0: Its passive joints.
-        source: For each cell the number of the assembly that it uses, -1 for none.
+        is_safe: From which of them all rows of their cell are solved for.
+        source: For each cell the number of the assembly that leads there where straight
+            ways are blocked.
     """
 
-    def __init__(self, grid: Grid, first: int, u: Array, p: Array) -> None:
+    def __init__(self, grid: Grid, u: Array, p: Array) -> None:
         """Begin with a seed alone.
 
         Args:
             grid: The cells.
-            first: The cell in which the seed is.
-            u: The inputs at the centre of each cell, then at the seed.
+            u: The inputs at the seed.
             p: Passive joints at the seed.
         """
-        cells = len(u) - 1
-        self.u0 = u
+        self._grid, cells = grid, grid.cells
+        self.u0: Array = np.vstack([np.full((cells, len(u)), np.nan), u])
         self.p0: Array = np.vstack([np.full((cells, len(p)), np.nan), p])
-        self.source: Indices = np.full(cells, -1 if cells > 1 else cells, np.int64)
-        self._first = first
-        self._periods = np.array(grid.periods)
-        self._after = _next_cells(grid)
+        self.is_safe: Truths = np.zeros(cells, np.bool_)
+        self.source: Indices = np.full(cells, -1, np.int64)
 
     @property
     def is_own(self) -> Truths:
         """Return which cells have an assembly at their own centre."""
         return self.source == np.arange(len(self.source))
 
-    def spread(self, follow: Kernel, *, straight: bool) -> None:
-        """Fill cells from their neighbours, first the nearest to the seed.
+    @property
+    def records(self) -> Indices:
+        """Return the assemblies in the order of the table: two a cell, and the seed."""
+        cells = len(self.source)
+        if cells == 1:
+            return np.array([cells])
+        first = np.where(self.is_safe, np.arange(cells), cells)
+        second = np.where(self.is_safe, cells, self.source)
+        return np.concatenate([first, second, [cells]])
 
-        straight: Whether all are tried on the straight way from the seed before.
+    def give(self, ways: _Walked, follow: Kernel) -> None:
+        """Take assemblies that straight ways lead to, and tell which are safe.
+
+        Along a single axis all are: a row is on the way to the centre, or behind it.
+
+        Args:
+            ways: To centres and corners.
+            follow: The kernel of ways from one assembly to others.
         """
-        seed = len(self.source)
-        to: Indices = np.arange(seed) if straight else np.array([self._first])
-        by: Indices = np.full(len(to), seed)
-        while to.size:
-            u = self._nearest(to, by)
-            found: Array = follow(u, self.u0[by], self.p0[by])
-            closed = np.isfinite(found).all(axis=1)
-            to, first = np.unique(to[closed], return_index=True)
-            self.u0[to], self.p0[to] = u[closed][first], found[closed][first]
-            self.source[to] = to
-            by, to = self._neighbours(to)
+        grid, cells = self._grid, self._grid.cells
+        u, p = ways.u[-1], ways.p[-1]
+        self.u0[:-1], self.p0[:-1] = u[:cells], p[:cells]
+        is_own = np.isfinite(p[:cells]).all(axis=1)
+        self.source[is_own] = np.flatnonzero(is_own)
+        self.is_safe = is_own
+        if len(grid.axes) == 1:
+            return
+        self.is_safe = is_own & (ways.least[:cells] > SAFE)
+        for corner in grid.corners_of_cells() + cells:
+            some = np.flatnonzero(self.is_safe)
+            at = corner[some]
+            found, *_ = follow(u[at], u[some], p[some])
+            size = 1.0 + np.abs(p[some])
+            same = (np.abs(found - p[at]) < SAME * size).all(axis=1)
+            self.is_safe[some] = same & (ways.least[at] > SAFE)
+
+    def amend(self, u: Array) -> None:
+        """Take inputs at the centres to which no straight way leads."""
+        left = self.source < 0
+        self.u0[:-1][left] = u[left]
+
+    def spread(self, follow: Kernel) -> None:
+        """Fill cells without an assembly from their neighbours, cell by cell.
+
+        Those in which there is none share that of the nearest.
+        """
+        seed, after = len(self.source), _next_cells(self._grid)
+        given = np.flatnonzero(self.source >= 0)
+        if not given.size:
+            self.source[:] = seed
+            return
+        fresh = given
+        while fresh.size:
+            by, to = _neighbours(after, fresh)
             left = self.source[to] != to
             by, to = by[left], to[left]
-        if self.source[self._first] < 0:
-            self.source[self._first] = seed
-        self._share()
+            u = self._nearest(to, by)
+            found, *_ = follow(u, self.u0[by], self.p0[by])
+            closed = np.isfinite(found).all(axis=1)
+            fresh, first = np.unique(to[closed], return_index=True)
+            self.u0[fresh], self.p0[fresh] = u[closed][first], found[closed][first]
+            self.source[fresh] = fresh
+        given = np.flatnonzero(self.source >= 0)
+        while given.size:
+            by, to = _neighbours(after, given)
+            left = self.source[to] < 0
+            self.source[to[left]] = self.source[by[left]]
+            given = np.unique(to[left])
 
     def _nearest(self, to: Indices, by: Indices) -> Array:
         """Return the inputs of cells, whole turns nearer to those of others."""
-        period = np.where(self._periods > 0.0, self._periods, np.inf)
-        turns = np.floor((self.u0[to] - self.u0[by]) / period + 0.5)
-        return self.u0[to] - turns * self._periods
+        periods = np.array(self._grid.periods)
+        whole = np.where(periods > 0.0, periods, np.inf)
+        turns = np.floor((self.u0[to] - self.u0[by]) / whole + 0.5)
+        return self.u0[to] - turns * periods
 
-    def _share(self) -> None:
-        """Give cells without an assembly that of the nearest one, cell by cell."""
-        given = np.flatnonzero(self.source >= 0)
-        while given.size:
-            by, to = self._neighbours(given)
-            fresh = self.source[to] < 0
-            self.source[to[fresh]] = self.source[by[fresh]]
-            given = np.unique(to[fresh])
 
-    def _neighbours(self, cells: Indices) -> tuple[Indices, Indices]:
-        """Return cells, as often as they have neighbours, and those."""
-        by = np.tile(cells, len(self._after))
-        to = self._after[:, cells].ravel()
-        return by[to >= 0], to[to >= 0]
+def _neighbours(after: Indices, cells: Indices) -> tuple[Indices, Indices]:
+    """Return cells, as often as they have neighbours, and those.
+
+    after: Of `_next_cells`.
+    """
+    by = np.tile(cells, len(after))
+    to = after[:, cells].ravel()
+    return by[to >= 0], to[to >= 0]
 
 
 def _next_cells(grid: Grid) -> Indices:
@@ -207,19 +344,22 @@ def _next_cells(grid: Grid) -> Indices:
     shape = grid.shape
     numbers: Indices = np.arange(int(np.prod(shape))).reshape(shape)
     found: list[Indices] = []
-    for axis, is_round in enumerate(grid.is_round):
+    for number, axis in enumerate(grid.axes):
         for step in (1, -1):
-            moved = np.roll(numbers, -step, axis)
-            if not is_round:
+            moved = np.roll(numbers, -step, number)
+            if not axis.is_round:
                 end = [slice(None)] * len(shape)
-                end[axis] = slice(-1, None) if step > 0 else slice(0, 1)
+                end[number] = slice(-1, None) if step > 0 else slice(0, 1)
                 moved[tuple(end)] = -1
             found.append(moved.ravel())
     return np.array(found, dtype=np.int64)
 
 
 def _follower(cell: Workcell, number: int) -> Kernel:
-    """Return the kernel u, u0, p0 -> p of a block, NaN where the way is blocked."""
+    """Return the kernel u, u0, p0 -> p, there, least of walks of a block.
+
+    p is NaN where the way is blocked; determinants are compared with the one at u0.
+    """
 
     def made() -> Kernel:
         system = cell.loop_system
@@ -229,11 +369,11 @@ def _follower(cell: Workcell, number: int) -> Kernel:
         inputs = [Port(programs.column(name), size) for name, size in shapes.items()]
         stages = (
             programs.implicit,
-            programs.start,
-            *programs.solve,
+            programs.walk_start,
+            *programs.noting_walk,
             programs.arrived,
         )
-        name, results = programs.column("follow"), (programs.column("p"),)
+        name, results = programs.column("follow"), ("p", "there", "least")
         return compile_pipeline(Pipeline(name, tuple(inputs), (), stages, results))()
 
     return kept(cell, ("follower", number), made)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import product
 from math import gcd, lcm
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +16,12 @@ from armillary.model.loops.system import Block
 from armillary.model.unit import Unit
 from armillary.model.workcell import Workcell
 from armillary.spatial.vector import Number
-from armillary.trace.functions import floor, maximum, minimum
+from armillary.trace.functions import absolute, floor, maximum, minimum, select
 
 __all__ = ["Axis", "Grid", "nearest"]
 
 Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
 
 CELLS: Final = {1: 256, 2: 32, 3: 12, 4: 7}
 """Cells along each axis, by how many axes there are.
@@ -31,6 +33,7 @@ centres meet more singularities than those from the assembly that all began with
 
 MOST_TEETH: Final = 1000
 EXACT: Final = 1e-15
+ON_BORDER: Final = 1e-6  # of a cell
 
 
 class Axis(NamedTuple):
@@ -41,12 +44,19 @@ class Axis(NamedTuple):
         step: The length of each.
         cells: How many there are.
         period: After which poses repeat, 0 if they do not.
+        is_free: Whether the joint can turn by that within its limits.
     """
 
     lower: float
     step: float
     cells: int
     period: float
+    is_free: bool
+
+    @property
+    def is_round(self) -> bool:
+        """Return whether the last cell is followed by the first."""
+        return math.isclose(self.period, self.step * self.cells)
 
     def reduced(self, u: Number) -> Number:
         """Return the position that poses repeat, nearest to the middle of the axis."""
@@ -57,6 +67,11 @@ class Axis(NamedTuple):
         cell = floor((u - self.lower) * (1.0 / self.step))
         return minimum(maximum(cell, 0.0), self.cells - 1.0)
 
+    def contains(self, u: Number) -> Any:
+        """Return whether a position is in a cell, or on the border of the last one."""
+        apart = absolute((u - self.lower) * (1.0 / self.step) - 0.5 * self.cells)
+        return apart < 0.5 * self.cells + ON_BORDER
+
 
 class Grid(NamedTuple):
     """The cells over what decides a block, numbered with the last axis fastest.
@@ -65,7 +80,8 @@ class Grid(NamedTuple):
         joints: Its axes: the independent joints that decide the inputs of the block, or
             those inputs themselves where they are fewer.
         axes: The cells along each.
-        periods: After which each input of the block repeats poses, 0 if it does not.
+        periods: After which each input of the block repeats poses, 0 if it does not, or
+            if its limits are nearer together than that: it stays between them.
     """
 
     joints: tuple[int, ...]
@@ -79,18 +95,16 @@ class Grid(NamedTuple):
         if len(joints) > len(block.inputs):
             joints = block.inputs
         count = CELLS.get(len(joints), 1)
-        return cls(
-            joints,
-            tuple(_axis(cell, k, count) for k in joints),
-            tuple(_period(cell, k) for k in block.inputs),
-        )
+        axes = tuple(_axis(cell, k, count) for k in joints)
+        bounded = {k for k, a in zip(joints, axes, strict=True) if not a.is_free}
+        free = [k not in bounded or k >= cell.loop_system.count for k in block.inputs]
+        periods = zip(block.inputs, free, strict=True)
+        return cls(joints, axes, tuple(_period(cell, k) * is_free for k, is_free in periods))
 
     @property
-    def is_round(self) -> tuple[bool, ...]:
-        """Return along which axes the last cell is followed by the first."""
-        return tuple(
-            math.isclose(axis.period, axis.step * axis.cells) for axis in self.axes
-        )
+    def cells(self) -> int:
+        """Return the number of cells."""
+        return math.prod(self.shape)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -98,17 +112,60 @@ class Grid(NamedTuple):
         return tuple(axis.cells for axis in self.axes)
 
     def place(self, u: Sequence[Number]) -> Number:
-        """Return the number of the cell in which positions of `joints` are."""
+        """Return the number of the cell in which positions of `joints` are.
+
+        Outside of several axes it is `outside`; outside of one, that of the last cell.
+        """
         total: Number = 0.0
         for axis, x in zip(self.axes, u, strict=True):
             total = total * float(axis.cells) + axis.place(x)
+        if len(self.axes) == 1 or self.cells == 1:
+            return total
+        for axis, x in zip(self.axes, u, strict=True):
+            if not axis.is_round:
+                total = select(axis.contains(x), total, float(self.outside))
         return total
+
+    @property
+    def outside(self) -> int:
+        """Return the record of what is outside: behind two for each cell."""
+        return 2 * self.cells
+
+    def within(self, u: Sequence[Number], joints: Sequence[int]) -> list[Number]:
+        """Return positions of joints, those between limits as `Axis.reduced`."""
+        bounded = {
+            k: axis
+            for k, axis in zip(self.joints, self.axes, strict=True)
+            if not axis.is_free
+        }
+        return [
+            bounded[k].reduced(x) if k in bounded else x
+            for k, x in zip(joints, u, strict=True)
+        ]
 
     def centres(self) -> Array:
         """Return the middle of each cell, shape (cells, axes)."""
-        axes = [a.lower + a.step * (np.arange(a.cells) + 0.5) for a in self.axes]
+        return self._mesh([np.arange(a.cells) + 0.5 for a in self.axes])
+
+    def corners(self) -> Array:
+        """Return the corners of cells, shape (corners, axes)."""
+        return self._mesh([np.arange(a.cells + 1.0) for a in self.axes])
+
+    def _mesh(self, places: Sequence[Array]) -> Array:
+        """Return points, the last axis fastest, from places along axes [cells]."""
+        axes = [a.lower + a.step * k for a, k in zip(self.axes, places, strict=True)]
         mesh: Array = np.stack(np.meshgrid(*axes, indexing="ij"), -1).astype(np.float64)
         return mesh.reshape(-1, len(axes))
+
+    def corners_of_cells(self) -> Indices:
+        """Return the places in `corners` of those of each cell, (2^axes, cells)."""
+        shape = [axis.cells + 1 for axis in self.axes]
+        numbers: Indices = np.arange(math.prod(shape)).reshape(shape)
+        found = [
+            numbers[tuple(slice(k, k + n) for k, n in zip(step, self.shape, strict=True))]
+            for step in product((0, 1), repeat=len(shape))
+        ]
+        return np.array([each.ravel() for each in found], dtype=np.int64)
 
 
 def nearest(u: Number, to: Number, period: float) -> Number:
@@ -127,6 +184,7 @@ def _axis(cell: Workcell, joint: int, count: int) -> Axis:
     period = _period(cell, joint)
     home, unit = joints.home[joint], joints.system.units[joint]
     lower, upper = (float(each[joint]) for each in joints.ranges[:2])
+    is_free = not upper - lower < period if period else False
     if not (math.isfinite(lower) and math.isfinite(upper)):
         turns = cell.links[joints.links[joint]].joint.unit is Unit.RADIAN
         reach = math.pi if turns else 2.0 * unit
@@ -136,7 +194,7 @@ def _axis(cell: Workcell, joint: int, count: int) -> Axis:
         lower, upper = middle - 0.5 * period, middle + 0.5 * period
     if not upper > lower:
         lower, upper, count = lower - 0.5 * unit, lower + 0.5 * unit, 1
-    return Axis(lower, (upper - lower) / count, count, period)
+    return Axis(lower, (upper - lower) / count, count, period, is_free)
 
 
 def _period(cell: Workcell, joint: int) -> float:

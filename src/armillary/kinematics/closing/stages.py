@@ -73,16 +73,12 @@ def closing_stages(
         programs, grid = block_programs(cell, number), grid_of(cell, number)
         stages.append(inputs_program(cell, number))
         if beginning == "stored":
-            inner = [programs.start]
-            if any(_turning(cell, number)):
-                inner.insert(0, _turned(cell, number))
-            table, at = programs.column("assemblies"), programs.column("at")
-            stages.append(At(table, tuple(inner), at))
+            stages += _from_stored(cell, number)
         elif beginning == "known":
             block = programs.block
 
             def known(u: Any, x0: Any, block: Any = block, grid: Grid = grid) -> Any:
-                u0 = [x0[k] for k in block.inputs]
+                u0 = grid.within([x0[k] for k in block.inputs], block.inputs)
                 return _nearest(u, u0, grid), u0, [x0[k] for k in block.unknowns]
 
             names = [programs.column(name) for name in ("u", "u0", "p0")]
@@ -90,7 +86,7 @@ def closing_stages(
             stages.append(
                 trace(known, name=programs.column("known"), outputs=names, **shapes)
             )
-            stages += [programs.implicit, programs.start]
+            stages += [programs.implicit, programs.walk_start, *programs.walk]
         else:
             unknowns = [k - system.count for k in programs.block.unknowns]
 
@@ -105,18 +101,25 @@ def closing_stages(
                     near=(size - system.count,),
                 )
             )
-        solve = programs.search if beginning == "near" else programs.solve
-        stages += [*solve, programs.check]
+            stages += programs.search
+        stages.append(programs.check)
     return stages
+
+
+def _from_stored(cell: Workcell, number: int) -> Sequence[Stage]:
+    """Return stages that solve for a block from the assemblies of its table."""
+    programs, grid = block_programs(cell, number), grid_of(cell, number)
+    table, at = programs.column("assemblies"), programs.column("at")
+    turned = [_turned(cell, number)] if any(grid.periods) else []
+
+    def load(start: Program) -> list[Stage]:
+        return [At(table, (*turned, start), at)]
+
+    return programs.solve(load, programs.next_try(grid.cells) if grid.cells > 1 else None)
 
 
 def _nearest(u: Sequence[Number], u0: Sequence[Number], grid: Grid) -> list[Number]:
     return [nearest(*each) for each in zip(u, u0, grid.periods, strict=True)]
-
-
-def _turning(cell: Workcell, number: int) -> list[bool]:
-    """Return which inputs of a block may be whole turns away from what is stored."""
-    return [period > 0.0 for period in grid_of(cell, number).periods]
 
 
 def _turned(cell: Workcell, number: int) -> Program:
