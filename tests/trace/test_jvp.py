@@ -80,7 +80,7 @@ def test_the_remainder_moves_with_both():
 KINKS = {
     "min": (lambda x: f.minimum(x, 2 * x), {1.0, 2.0}),
     "max": (lambda x: f.maximum(2 * x, x), {1.0, 2.0}),
-    "abs": (abs, {0.0}),
+    "abs": (abs, {1.0}),
     "if": (lambda x: 3 * x if x > 0 else x, {1.0, 3.0}),
     "clip": (lambda x: np.clip(x, 0.0, 1.0), {0.0, 1.0}),
 }

@@ -16,9 +16,11 @@ def jvp(results: Sequence[Any], seeds: Iterable[tuple[Node, Any]]) -> list[Any]:
 
     With results y(x) and seeds (x_i, v_i) it is sum_i dy/dx_i v_i; with one seed
     (x, 1) it is dy/dx. At a kink it is the derivative of one side; that of |x| at 0 is
-    0. Steps, of `sign`, `floor` and remainders, count for nothing. Where a choice
+    1. Steps, of `sign`, `floor` and remainders, count for nothing. Where a choice
     (`if`, `minimum`, `clip`) picks what does not move, the derivative is 0, also of a
-    function that is infinitely steep there; so it is where a factor stays 0.
+    function that is infinitely steep there; so it is where a factor stays 0. Where a
+    derivative is infinite, a further one may be NaN; those of `hypot` and `atan2` at
+    the origin are.
 
     Args:
         results: Scalars, or plain numbers, whose derivative is zero.

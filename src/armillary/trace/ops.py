@@ -282,14 +282,25 @@ LOG = _unary(
 )
 
 
+# Where a product below would be 0 times infinity a root takes its place: 0 there, as the
+# product beside it, and infinitely steep, as the product is.
+
+
 def _power_by_base(x: Any, y: Any) -> Any:
     """Return y x^(y - 1), which is zero for y = 0 even where x is zero."""
-    return SELECT(EQ(y, 0.0), 0.0, MUL(y, POW(x, SUB(y, 1.0))))
+    power = POW(x, SUB(y, 1.0))
+    is_zero = AND(EQ(y, 0.0), EQ(ABS(power), math.inf))
+    return SELECT(is_zero, SQRT(y), MUL(y, power))
 
 
 def _power_by_exponent(x: Any, y: Any) -> Any:
-    """Return x^y log x, which is zero for x = 0 and y above zero."""
-    return MUL(POW(x, y), LOG(SELECT(EQ(x, 0.0), 1.0, x)))
+    """Return x^y log x, which is zero for x = 0 and y above zero.
+
+    Along x it is level there for y above 1, and falls infinitely steeply for others.
+    """
+    is_zero = AND(EQ(x, 0.0), LT(0.0, y))
+    zero = SELECT(LT(1.0, y), 0.0, NEG(SQRT(x)))
+    return SELECT(is_zero, zero, MUL(POW(x, y), LOG(x)))
 
 
 POW = _binary(
@@ -317,7 +328,13 @@ HYPOT = _binary(
     (_share, lambda x, y: _share(y, x)),
     commutes=True,
 )
-ABS = _unary("abs", abs, np.abs, on.absolute, lambda x: SIGN(x))  # noqa: PLW0108
+ABS = _unary(
+    "abs",
+    abs,
+    np.abs,
+    on.absolute,
+    lambda x: SELECT(EQ(x, 0.0), 1.0, SIGN(x)),  # 0 belongs to the piece above it
+)
 SIGN = _unary("sign", floats.sign, np.sign, on.sign, lambda x: 0.0, has_edge=True)
 MIN = _binary(
     "min",
@@ -366,7 +383,7 @@ FMOD = _binary(
     floats.fmod,
     np.fmod,
     on.fmod,
-    (lambda x, y: 1.0, lambda x, y: NEG(DIV(SUB(x, FMOD(x, y)), y))),
+    (lambda x, y: 1.0, lambda x, y: NEG(ROUND(DIV(SUB(x, FMOD(x, y)), y)))),
     has_edge=True,
 )
 
