@@ -350,6 +350,7 @@ def squared_distance(p: list[Fraction], u: list[Fraction], half: list[Fraction])
     )
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("size", [(0.4, 0.3, 0.6), (0.4, 0.2, 0.0), (0.4, 0.0, 0.0)])
 @pytest.mark.parametrize("turned", [1e-16, 1e-12, 1e-9, 1e-6, 1e-3])
 def test_nearly_parallel_segments_are_exact(

@@ -89,6 +89,7 @@ def check(a: Primitive, X_A: Array, b: Primitive, X_B: Array, exact: float) -> D
     return found
 
 
+@pytest.mark.sampled(52)
 @each_pair
 def test_a_plane_and_two_points_prove_it(first: str, second: str):
     X_A, X_B = two_poses(first, second)
@@ -124,6 +125,7 @@ def test_it_is_symmetric_and_moves_with_both(shape: str, seed: int):
             )
 
 
+@pytest.mark.sampled(56)
 @each_pair
 def test_it_changes_by_no_more_than_bodies_move(first: str, second: str):
     X_A, X_B = two_poses(first, second)
@@ -153,6 +155,7 @@ EXACT = [
 ]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     ("first", "second"), [pair for pair in EXACT if "half space" not in pair]
 )

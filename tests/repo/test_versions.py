@@ -15,7 +15,10 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 def test_every_requirement_has_a_lowest_version():
     extras = PROJECT["optional-dependencies"].values()
-    for requirement in [*PROJECT["dependencies"], *(each for e in extras for each in e)]:
+    for requirement in [
+        *PROJECT["dependencies"],
+        *(each for e in extras for each in e),
+    ]:
         is_own = requirement.startswith("armillary[")
         assert is_own or re.search(r"(>=|==)\d", requirement), requirement
 
