@@ -18,6 +18,7 @@ START = np.array([0.0, 0.0, -1.2, 1.5, -1.0, -1.4, 0.3])
 STEPS = 60
 
 
+@pytest.mark.thorough
 def test_it_writes_the_motion_of_a_controller(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -111,6 +111,7 @@ def test_numbers_of_numpy_are_numbers(slides: arm.Cell) -> None:
     assert control.simulate(START, np.ones(3), 3).time[1] == 1 / 500
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("conflict", ["bend", "slow"])
 @pytest.mark.parametrize("bad", ["target", "turn", "rate"])
 def test_what_is_not_finite_is_said_though_bounds_leave_one_rate(

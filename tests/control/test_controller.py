@@ -116,6 +116,7 @@ def test_braking_that_turns_links_ends_before_the_margin() -> None:
         q, qd = step.q_next, step.qd
 
 
+@pytest.mark.thorough
 def test_obstacles_that_are_not_finite_make_their_row_invalid(rail: arm.Cell) -> None:
     Q, T = np.tile(RAIL, (3, 1)), np.tile(rail.fk("tool0")(RAIL), (3, 1, 1))
     control = rail.controller(tasks.Frame("tool0"), avoid=rail.collision(margin=MARGIN))
@@ -136,6 +137,7 @@ def test_a_posture_alone_says_what_limits_it(rail: arm.Cell) -> None:
     assert step.reason == arm.RateReason.LIMITS
 
 
+@pytest.mark.thorough
 def test_slow_motion_keeps_its_direction_as_far_as_rates_allow(rail: arm.Cell) -> None:
     rng = np.random.default_rng(5)
     Q = RAIL + rng.uniform(-0.4, 0.4, (200, 7))

@@ -56,6 +56,7 @@ def test_a_joint_that_stops_at_its_limit_does_not_count_as_retreating(
     assert np.abs(motion.q[-1, 1] + 3.0) < 1e-3
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("conflict", ["bend", "slow"])
 def test_obstacles_at_rest_push_nothing(conflict: str) -> None:
     cell = arm.example("scara")

@@ -128,6 +128,7 @@ def test_path_speeds_at_the_ends():
     assert both.at(0.0).qd[0] == pytest.approx(1.0)
 
 
+@pytest.mark.thorough
 def test_no_profile_is_faster(cell: arm.Cell):
     """The convex program of the same grid, solved by SciPy."""
     rng = np.random.default_rng(5)
@@ -539,6 +540,7 @@ def test_an_end_speed_that_is_too_far(cell: arm.Cell):
     assert cannot_brake.reason == PathReason.START_TOO_FAST
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["velocity", "acceleration"])
 def test_limits_of_zero(cell: arm.Cell, name: str):
     limits = {"velocity": np.ones(7), "acceleration": np.ones(7)}

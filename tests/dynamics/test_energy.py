@@ -21,6 +21,7 @@ def test_the_kinetic_energy_is_that_of_the_mass_matrix(kind: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", HEAVY)
 def test_gravity_torques_are_the_slope_of_the_potential_energy(kind: str) -> None:
     cell = heavy_cell(kind)

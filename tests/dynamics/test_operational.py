@@ -27,6 +27,7 @@ def test_the_inertia_is_what_accelerations_of_the_frame_take(kind: str) -> None:
     np.testing.assert_allclose(inertia, inertia.swapaxes(1, 2), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("kind", "tip", "position", "rotation"),
     [

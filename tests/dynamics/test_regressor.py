@@ -23,6 +23,7 @@ def assert_regressor(cell: arm.Cell, *given: Any, **about: Any) -> None:
     np.testing.assert_allclose(Y @ phi, torque, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_torques_are_linear_in_the_parameters(name: str) -> None:
     cell = with_inertias(arm.example(name), 0)
@@ -35,6 +36,7 @@ def test_couplings_branches_and_curved_joints(random_cell: Any) -> None:
         assert_regressor(cell, *vectors(cell, seed, 3))
 
 
+@pytest.mark.thorough
 def test_gripped_parts_free_bases_and_chosen_joints(random_cell: Any) -> None:
     cell = with_inertias(random_cell(4), 4)
     given = vectors(cell, 5, 3)

@@ -105,6 +105,7 @@ def parts(sizes: tuple[int, ...]) -> list[slice]:
     return [slice(int(e) - s, int(e)) for s, e in zip(sizes, ends, strict=True)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("sizes", SIZES)
 def test_bounds_hold_at_every_corner(sizes: tuple[int, ...]) -> None:
     given = problems(sizes)
@@ -129,6 +130,7 @@ def test_the_first_task_keeps_its_direction(sizes: tuple[int, ...]) -> None:
     assert 0 < (answer.scales[:, 0] < 1).mean() < 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("sizes", [(4,), (6,), (3, 2)])
 def test_each_task_goes_as_far_as_a_linear_program_finds(
     sizes: tuple[int, ...],

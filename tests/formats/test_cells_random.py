@@ -82,6 +82,7 @@ def test_urdf_to_native_to_urdf_keeps_the_kinematics(
     np.testing.assert_array_equal(last.limits, first.limits)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("format", [ACTIN, ROBWORK], ids=lambda format: format.name)
 @laws(20)
 @given(cells(TURNING_OR_SLIDING), st.data())

@@ -1377,6 +1377,7 @@ def test_open_flat_and_reversed_meshes_have_hulls(tmp_path: Path):
         MeshFiles(tmp_path).hull(Mesh(file="point.stl"))
 
 
+@pytest.mark.thorough
 def test_the_hull_of_many_corners_has_few(tmp_path: Path):
     cloud = np.random.default_rng(0).normal(size=(20_000, 3))
     cloud /= np.linalg.norm(cloud, axis=1, keepdims=True)

@@ -252,6 +252,7 @@ def test_missing_setups_are_reported_and_kept(tmp_path: Path):
         assert registry.read(again)[0] == cell
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("body", "code"),
     [
@@ -456,6 +457,7 @@ def is_rigid(a: str, b: str, loose: set[str], states: list[Poses]) -> bool:
     return bool(np.allclose(first, second, atol=1e-9))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", WITH_SETUPS)
 def test_files_of_robwork_agree_with_its_way(name: str, robwork: Path):
     """An own reading of the files: all pairs, less rigid ones, then each rule."""

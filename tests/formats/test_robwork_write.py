@@ -102,6 +102,7 @@ def robwork(shared: Path) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 def test_every_file_comes_back(robwork: Path, tmp_path: Path):
     count = with_setup = 0
     path_again, setup = tmp_path / "again.wc.xml", tmp_path / "again.prox.xml"

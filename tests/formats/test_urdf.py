@@ -1025,6 +1025,7 @@ def test_thousands_of_wrong_names_are_little_work():
     assert found[-1].endswith(" more errors; the rest of the file was not read")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("joint", "count"),
     [
@@ -1045,6 +1046,7 @@ def test_reading_ends_soon_after_more_faults_than_anybody_reads(joint: str, coun
     assert found[-1].endswith("the rest of the file was not read")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("count", [5_000, 100_000])
 def test_a_long_chain_loads_or_is_refused(count: int):
     parts = ['<link name="l0"/>']

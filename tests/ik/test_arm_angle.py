@@ -52,6 +52,7 @@ def sample(cell: Cell, count: int = 200, seed: int = 0) -> tuple[np.ndarray, ...
     return q, cell.fk("tool")(q), ik.closed.arm_angle(q)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_branch_reaches_the_target_at_the_arm_angle(kind: str, seed: int) -> None:

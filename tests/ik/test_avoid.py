@@ -362,6 +362,7 @@ def test_checks_of_other_branches_are_refused():
         cell.ik("tool", rotation="", avoid=check)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["irb2400", "ur10_on_rail"])
 def test_paths_change_the_branch_where_they_must(name: str):
     post = Box(size=(0.2, 0.2, 0.6)), (0.5, 0.3, 1.0)

@@ -139,6 +139,7 @@ def seven() -> arm.Cell:
     return arm_of_axes("RRRRRRR", axes, points, tool=tool, limit=LIMITS)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", [None, "closed", "numeric"])
 @pytest.mark.parametrize("purpose", ["limits", "manipulability"])
 def test_no_arm_angle_is_much_better(seven: arm.Cell, purpose: str, method: str | None):

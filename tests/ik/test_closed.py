@@ -164,6 +164,7 @@ def check(cell: Cell, count: int = 300, seed: int = 0) -> None:
     assert np.abs(found[success]).max() <= np.pi
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_branch_reaches_the_target(kind: str, seed: int) -> None:
@@ -176,6 +177,7 @@ def test_every_branch_reaches_the_target(kind: str, seed: int) -> None:
     check(cell, seed=seed)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_arms_are_solved_from_their_other_end(kind: str) -> None:
     rng = np.random.default_rng(KINDS.index(kind))
@@ -595,6 +597,7 @@ def test_a_wrist_above_the_first_axis_leaves_that_joint_free() -> None:
     assert np.abs(cell.fk("tool")(every.q) - targets[:, None]).max() < 1e-9
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "kind", ["elbow, right angles", "three parallel, right angles"]
 )

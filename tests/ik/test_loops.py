@@ -181,6 +181,7 @@ def test_answers_lead_to_the_targets(
     assert ((found.q >= lower) & (found.q <= upper)).all()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("make", "name", "goal"), LINKAGES, ids=NAMES)
 def test_near_a_known_answer_it_is_found(
     make: Callable[[], arm.Cell], name: str, goal: dict[str, str]

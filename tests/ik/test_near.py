@@ -195,6 +195,7 @@ def test_a_servo_loop_steps_as_its_path_does(
     assert max(steps) <= (5.0 if (name, rotation, seed) in DRIFTS else 3.0) * most
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(1, 3))
 @pytest.mark.parametrize(
     ("name", "k", "end"), [("ur10", 3, 1), ("ur10", 3, 0), ("irb2400", 5, 0)]

@@ -290,6 +290,7 @@ def test_the_elbow_is_planned_ahead_of_limits(seven: arm.Cell, seed: int):
     assert np.abs(seven.fk("tool")(path.answer.q) - X).max() < 5e-6
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", [2, 3, 5, 15, 17, 26, 29])
 def test_an_elbow_that_drifts_to_a_singularity_is_planned(seven: arm.Cell, seed: int):
     """Following alone speeds up there by degrees, so that no step stands out."""
@@ -370,6 +371,7 @@ def _offset_wrist() -> arm.Cell:
     return arm_of_axes("RRRRRR", [z, y, -y, x, -y, x], points, tool=tool, limit=limit)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", [0, 1, 3])
 def test_without_a_closed_form_several_ways_are_compared(seed: int):
     wrist = _offset_wrist()

@@ -228,6 +228,7 @@ def test_limits_hold_wherever_it_is_cut_short(turns: int) -> None:
     assert (finished == 0).any() or turns > 4
 
 
+@pytest.mark.thorough
 def test_lower_tasks_are_scaled_where_higher_ones_hold() -> None:
     n, k = 7, 12
     p = random_problems(200, 5, n, k)

@@ -359,6 +359,7 @@ def poses(joint: arm.Joint, q: np.ndarray) -> np.ndarray:
     return batch
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("beam", [k / 10 for k in range(1, 31)])
 def test_a_lift_reaches_the_ends_of_its_stroke(beam: float):
     joint = ScissorLift(beam=beam)

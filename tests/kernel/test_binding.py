@@ -268,6 +268,7 @@ def test_memory_does_not_leak(arm: Program):
         tracemalloc.stop()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["arm", "many"])
 def test_a_call_outlives_its_kernel(formulas: dict[str, Program], draw: Any, name: str):
     program = formulas[name]

@@ -239,6 +239,7 @@ def test_without_empty_arrays():
 # The same text every time, and legal for every shape.
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
 def test_text(formulas: dict[str, Program], bits: int, lanes: int):

@@ -350,6 +350,7 @@ def samples(kind: Kind, name: str) -> Iterator[tuple[Reals, ...]]:
         yield from MEASURES[name].samples(kind, rng)
 
 
+@pytest.mark.sampled(4)
 @MEASURED
 def test_error_in_float64(name: str):
     measure = MEASURES[name]

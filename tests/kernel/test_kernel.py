@@ -635,6 +635,7 @@ print("agreed")
 """
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("bits", ["64", "128", "256", "512"])
 def test_registers_of_other_widths(bits: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ARMILLARY_VECTOR_BITS", bits)

@@ -345,6 +345,7 @@ def random_rows(seed: int, count: int) -> tuple[Array, Array, Array]:
 SEEDS = range(24)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("seed", "called"), [*((k, False) for k in SEEDS), *((k, True) for k in SEEDS[::2])]
 )

@@ -51,6 +51,7 @@ def chosen(records: Array, where: Array) -> Array:
     return found
 
 
+@pytest.mark.sampled(22)
 @LANES
 @TYPES
 @pytest.mark.parametrize("count", [0, 1, 2, 37])

@@ -104,6 +104,7 @@ for k, kernel in enumerate(kernels):
 """
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("order", ["before", "after"])
 @pytest.mark.parametrize("name", ["torch", "pinocchio", "scipy.linalg", "sqlite3"])
 def test_another_library(name: str, order: str):
@@ -136,6 +137,7 @@ for child in children:
 """
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("how", ["compile", "shared"])
 def test_forks_while_another_thread_compiles(how: str):
@@ -245,6 +247,7 @@ np.testing.assert_allclose(found[1:], wanted, rtol=1e-12)
 """
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("what", "lanes"), [("outputs", 4), ("inputs", 8), ("live", 1), ("live", 16)]
 )

@@ -48,6 +48,7 @@ def walk(cell: Cell, frame: str, q: np.ndarray) -> np.ndarray:
     return X
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_fk_is_the_product_of_placements(random_cell: Any, seed: int) -> None:
     cell = random_cell(seed)
@@ -80,6 +81,7 @@ def numeric_twist(before: np.ndarray, after: np.ndarray, h: float) -> np.ndarray
     return np.concatenate([after[:3, 3] - before[:3, 3], turn]) / (2.0 * h)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("base", ["world", "track_tool1", "arm0"])
 def test_jacobian_has_the_slope_of_fk(random_cell: Any, seed: int, base: str) -> None:
@@ -96,6 +98,7 @@ def test_jacobian_has_the_slope_of_fk(random_cell: Any, seed: int, base: str) ->
     assert errors[1] < 0.3 * errors[0] or errors[0] < 1e-8  # falls as h squared
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_axes_and_point_are_what_conventions_say(random_cell: Any, seed: int) -> None:
     cell = random_cell(seed)
@@ -114,6 +117,7 @@ def test_axes_and_point_are_what_conventions_say(random_cell: Any, seed: int) ->
     np.testing.assert_allclose(moved[3:], J[3:], atol=1e-12)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_velocity_and_acceleration_are_derivatives(random_cell: Any, seed: int) -> None:
     cell = random_cell(seed)

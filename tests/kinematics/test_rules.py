@@ -200,7 +200,7 @@ def test_pairs_do_not_depend_on_where_things_are(cell: Cell):
     assert cell.pairs(state, rules=Rules.from_json(cell.rules.to_json())) is pairs
 
 
-def test_a_second_state_is_no_work_however_many_links_there_are():
+def test_a_second_state_takes_as_little_work_among_many_links():
     cell = Cell(
         manipulators=tuple(
             Manipulator(name=f"m{k}", links=tuple(chain("a", 20))) for k in range(20)

@@ -586,6 +586,7 @@ def test_transform_records_on_traced_scalars():
         assert evaluate(program, [q]) == pytest.approx(NESTED.transform(q).entries)
 
 
+@pytest.mark.thorough
 def test_joints_inside_joints_obey_every_law():
     check_joint(NESTED)
     check_joint(NESTED.inner)

@@ -74,6 +74,7 @@ def test_it_contains_all_points_and_reaches_no_farther_than_said(
         assert distance_from_hull(corner, exact) <= 1.001 * tolerance + 1e-9 * size
 
 
+@pytest.mark.thorough
 def test_a_coarse_one_has_few_corners():
     ball = on_sphere(np.random.default_rng(0), 10_000)
     counts = [

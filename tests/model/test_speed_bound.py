@@ -113,6 +113,7 @@ class Crank(Joint):
         return Pose.translation(self.crank * np.cos(q) + along, 0.0, 0.0)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("joint", [Crossed(), Crank()])
 def test_joints_of_users_are_bounded_within_per_cents(joint: Joint):
     random = np.random.default_rng(4)
@@ -221,6 +222,7 @@ RING = [
 ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(8))
 def test_curves_have_unit_speed_and_bounded_turns(seed: int):
     random = np.random.default_rng(seed)

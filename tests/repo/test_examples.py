@@ -55,6 +55,7 @@ def test_there_are_examples():
     assert "demo.py" in [path.name for path in EXAMPLES]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_example_runs(path: Path, tmp_path: Path):
     absent = [name for name in needs(path.read_text("utf-8")) if not installed(name)]

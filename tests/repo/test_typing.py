@@ -82,6 +82,7 @@ def test_the_package_is_marked_as_typed():
     assert (files("armillary") / "py.typed").is_file()
 
 
+@pytest.mark.thorough
 def test_a_users_file_passes(tmp_path: Path):
     path = tmp_path / "user.py"
     path.write_text(USER)

@@ -62,6 +62,7 @@ def test_both_configurations_round_trip(source, tmp_path):
     assert_allclose(own, Q, atol=1e-9)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("offset", [0.0, 30.0])
 def test_signs_and_zero_offsets(source, offset, tmp_path):
     changes = {"JointSign1": -1, "JointSign3": -1, "JointZeroOffset2": offset}

@@ -96,6 +96,7 @@ def test_the_command_line_says_how_scripts_are_read(tmp_path, capsys):
         arm.load(path)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("option", [(), ("--isolated-scripts",)])
 def test_the_first_kernel_of_a_script_is_measured(tmp_path, option, monkeypatch):
     path = stranger(tmp_path, extra="# measured")
@@ -176,6 +177,7 @@ def test_isolated_scripts_answer_the_same(tmp_path):
     assert any("process of its own" in each.message for each in joint.diagnostics)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("extra", "message"),
     [

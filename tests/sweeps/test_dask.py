@@ -76,6 +76,7 @@ def test_paths_do_not_depend_on_the_folder(client, tmp_path: Path, monkeypatch):
     assert len(list(tmp_path.glob("out/total/c.*"))) == 1
 
 
+@pytest.mark.thorough
 def test_the_scheduler_is_lost(tmp_path: Path):
     path, ask = tmp_path / "out", partial(sweep_functions.slow_total, 0.1)
     cluster = distributed.LocalCluster(

@@ -31,6 +31,7 @@ def test_functions_run_in_processes(tmp_path: Path):
     assert np.array_equal(again["total"], found["total"])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 def test_a_row_that_fails(tmp_path: Path, executor: str):
     ask, path = partial(sweep_functions.fails_at, 2.0 * 57), tmp_path / "out"
@@ -185,6 +186,7 @@ def test_everything_is_killed(tmp_path: Path):
     assert not list(path.glob("*/.part-*"))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 @pytest.mark.parametrize("kind", ["processes", "threads"])
 def test_interrupts_end_it(tmp_path: Path, kind: str):

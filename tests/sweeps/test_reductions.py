@@ -78,6 +78,7 @@ def best(name, values, groups, first):
     return {f"{name}_value": value, f"{name}_row": rows}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("chunk", [None, 333])
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 def test_they_are_what_rows_come_to(cell: arm.Cell, chunk, executor):

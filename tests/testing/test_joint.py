@@ -333,6 +333,7 @@ ALSO = {
 }
 
 
+@pytest.mark.sampled(22)
 @pytest.mark.parametrize(
     ("kind", "law", "message"), BROKEN, ids=[kind.__name__ for kind, _, _ in BROKEN]
 )
@@ -401,6 +402,7 @@ def test_every_built_in_joint_has_samples():
     assert set(PARAMETERS) == set(JOINT_TYPES)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("radius", [1e-3, 1.0, 200.0])
 def test_joints_of_any_size_pass(radius: float):
     check_joint(Circle(radius, precursor=P))
@@ -442,6 +444,7 @@ class Cam(Joint):
         return Pose.rotation_x(0.2 * np.sin(3.0 * q)) @ Pose.translation(0.0, 0.0, z)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("joint", [Stops(), Lead(), Cam(), Circle(), Circle(-1.5)])
 def test_joints_of_users_pass(joint: Joint):
     check_joint(joint)

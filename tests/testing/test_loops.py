@@ -21,6 +21,7 @@ def limited(linkage: Linkage, reach: float = SMALL) -> Linkage:
     return replace(linkage, limits=dict.fromkeys(linkage.driven, (-reach, reach)))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_linkages_keep_the_laws(family: str) -> None:
     """Every family passes near home."""
