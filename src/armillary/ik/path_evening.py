@@ -43,18 +43,29 @@ def evened(
         largest_step: A larger step of a joint is a jump, over which a mean may not go
             [m or rad].
     """
+    best, least = path, _cost(path.answer.q, largest_step)
     for _ in range(ROUNDS):
-        before = path.cost
+        before = least
         width = len(path.answer.q) // 2
         while width >= NARROWEST:
             for most in (np.inf, largest_step):
-                way = _nearer_to_means(path.answer, width, most, query, local)
-                if way is not None:
-                    path = min(path, judge(way), key=lambda each: each.cost)
+                way = _nearer_to_means(best.answer, width, most, query, local)
+                if way is None:
+                    continue
+                cost = _cost(way.q[:, 0], largest_step)
+                if cost < least:
+                    best, least = judge(way), cost
             width //= 2
-        if path.cost[0] == before[0] and path.cost[1] > ENOUGH * before[1]:
+        if least[0] == before[0] and least[1] > ENOUGH * before[1]:
             break
-    return path
+    return min(best, path, key=lambda each: each.cost)
+
+
+def _cost(q: Array, largest_step: float) -> tuple[int, float]:
+    """Return how many steps are large, and the sum of squares of the others."""
+    steps = np.abs(np.diff(q, axis=0)).max(axis=1, initial=0.0)
+    small = steps[steps <= largest_step]
+    return len(steps) - len(small), float(small @ small)
 
 
 def _nearer_to_means(

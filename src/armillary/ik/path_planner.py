@@ -62,10 +62,10 @@ class Planner:
     def follow(self, came: Array | None) -> Path:
         """Return the best way, each answer sought from the one before.
 
-        Where it jumps, and targets leave joints free, these are made to move more
-        evenly. Where it still jumps, the way is sought through all answers to each
-        target, too. A step that is much larger than the mean is treated likewise where
-        joints are free, and is sought to be avoided by other arm angles.
+        Where it jumps, or targets leave joints free and a step is much larger than the
+        mean, what is free is made to move more evenly. Where that does not help, the
+        way is sought through all answers to each target, too; not for a large step
+        alone if there is no arm angle, since that takes long.
 
         Args:
             came: Where the arm comes from, shape (n,).
@@ -78,10 +78,12 @@ class Planner:
             k = min(range(len(paths)), key=lambda k: paths[k].cost)
         best = paths[k]
         # what is free can drift to a singularity, and speed up slowly there
-        if not (best.jumps.size or (self._is_free and best.is_uneven)):
+        jumped, is_free = bool(best.jumps.size), self._is_free
+        if not (jumped or (is_free and best.is_uneven)):
             return best
         best = self._evened(best, came)
-        if not (best.jumps.size or (self._elbow_is_free and best.is_uneven)):
+        plans_for_speed = is_free and (jumped or self._elbow_is_free)
+        if not (best.jumps.size or (plans_for_speed and best.is_uneven)):
             return best
         planned = self.plan([ways[k], *ways], came)
         return best_of([best, self._evened(planned, came)])
