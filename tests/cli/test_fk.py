@@ -329,7 +329,7 @@ def test_poses_that_are_not_finite_are_counted(
     assert np.flatnonzero(missing).tolist() == [3, 17]  # the third joint is behind it
 
 
-def test_a_single_pose_that_is_not_finite_is_told(run, tmp_path: Path):
+def test_a_single_pose_that_is_not_finite_is_reported(run, tmp_path: Path):
     """The slider of a lever is pulled out of its range."""
     joint = arm.joints.FourBarSlider(nominal=1.0, lever=1.0, opposite=1.0)
     links = [arm.Link(name="base"), arm.Link(name="lever", parent="base", joint=joint)]

@@ -32,8 +32,9 @@ def evened(
 ) -> Path:
     """Return a path on which joints that targets leave free move more evenly.
 
-    The joint positions at each target are sought near the mean of those around it. Of
-    wide means a sudden motion becomes a slow one; what is no better is left.
+    The joint positions at each target are sought near the mean of those around it, first
+    of many, which turns a sudden motion into a slow one, then of fewer. The result is
+    never worse than the path.
 
     Args:
         path: Where to begin.
