@@ -307,3 +307,35 @@ def test_json_is_of_one_state(run, file: str):
     result = run("fk", file, "--frame", "tip", "--q-file", "q.csv", "--json")
     assert result.code == 2
     assert "of one state" in result.err
+
+
+@pytest.mark.parametrize("out", [False, True])
+def test_poses_that_are_not_finite_are_counted(
+    run, file: str, tmp_path: Path, out: bool
+):
+    q = Q.copy()
+    q[[3, 17, 40], [0, 1, 2]] = np.nan
+    np.save(tmp_path / "q.npy", q)
+    given = ["--out", str(tmp_path / "X.npy")] if out else []
+    result = run(
+        "fk", file, "--frame", "tip", "--q-file", str(tmp_path / "q.npy"), *given
+    )
+    assert result.code == 1
+    assert result.err.startswith(
+        "2 of 57 poses are not finite: a joint position is NaN"
+    )
+    poses = numbers(result.out) if not out else np.load(tmp_path / "X.npy")
+    missing = np.isnan(poses.reshape(57, 16)).any(axis=1)
+    assert np.flatnonzero(missing).tolist() == [3, 17]  # the third joint is behind it
+
+
+def test_a_single_pose_that_is_not_finite_is_reported(run, tmp_path: Path):
+    """The slider of a lever is pulled out of its range."""
+    joint = arm.joints.FourBarSlider(nominal=1.0, lever=1.0, opposite=1.0)
+    links = [arm.Link(name="base"), arm.Link(name="lever", parent="base", joint=joint)]
+    path = tmp_path / "lever.cell.json"
+    arm.save(arm.Cell(manipulators=[arm.Manipulator(name="a", links=links)]), path)
+    for q, code, told in (("0.5", 0, ""), ("5", 1, "1 of 1 poses are not finite")):
+        result = run("fk", str(path), "--frame", "lever", "--q", q)
+        assert result.code == code
+        assert result.err.startswith(told)

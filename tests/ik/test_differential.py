@@ -203,6 +203,19 @@ def test_a_purpose_falls_along_the_freedom(cell: Cell) -> None:
             assert ((moved[:, 1:] ** 2).sum(1) <= (q[:, 1:] ** 2).sum(1) + 1e-12).all()
 
 
+def test_only_the_ratios_of_weights_count(cell: Cell, free: DifferentialSolver) -> None:
+    q, J = regular(cell, "tool0", 20)
+    V = twists(len(q))
+    w = np.array([5.0, 1.0, 1.0, 1.0, 0.7, 0.5, 0.5])
+    expected = (weighted_inverse(J, w) @ V[..., None])[..., 0]
+    for factor in (1e-12, 1e-6, 1e-3):
+        small = free(q, V, weights=factor * w)
+        assert np.abs(small.qd - expected).max() < 1e-6
+    for refused in (0.0, -1e-300, np.inf):
+        with pytest.raises(ShapeError, match="above 0 and finite"):
+            free(q, V, weights=[refused, *w[1:]])
+
+
 def test_a_purpose_pulls_by_its_gain_times_the_gradient_over_the_weights(
     cell: Cell, free: DifferentialSolver
 ) -> None:

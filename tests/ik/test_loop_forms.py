@@ -12,9 +12,11 @@ from benchmarks.linkages import BASE, PLATFORM, ROD, UPPER, delta, stewart, stew
 from tests.ik.test_loops import five_bar, samples
 
 import armillary as arm
+from armillary.ik.legs import Leg
 from armillary.ik.reason import Reason
 from armillary.ik.rod_form import RodForm
 from armillary.ik.user_form import UserForm
+from armillary.model.drive import Drive
 
 Array = npt.NDArray[np.float64]
 
@@ -111,6 +113,70 @@ def test_all_gives_each_known_answer_and_only_answers(make: Any) -> None:
     rows, which = np.nonzero(answers.success)
     reached = cell.fk(name)(answers.q[rows, which])
     assert np.abs(reached - X[rows])[:, :3, 3].max() < 1e-9
+
+
+@pytest.mark.parametrize("slides", [False, True])
+def test_a_leg_exactly_at_its_reach_has_one_solution_twice(slides: bool) -> None:
+    """Stretched, and but for rounding beyond; no farther."""
+    ways = ((0.0, 0.0, 1.0),) if slides else ((0.3, 0.0, 0.0), (0.0, 0.3, 0.0))
+    leg = Leg(Drive(0, 1.0, 0.0), (0.0, 0.0, 0.0), 0.5, (0.0, 0.0, 0.0), ways)
+    reach, there = (0.5, 0.0) if slides else (0.8, 0.0)
+    for beyond, is_reached in ((0.0, True), (1e-13, True), (1e-4, False)):
+        found = leg.solutions(arm.Pose.translation(reach + beyond, 0.0, 0.0))
+        off = np.array(found) - (there if is_reached else np.nan)
+        off -= 0.0 if slides else 2.0 * np.pi * np.rint(off / (2.0 * np.pi))
+        assert off == pytest.approx(
+            [0.0 if is_reached else np.nan] * 2, abs=1e-5, nan_ok=True
+        )
+
+
+def two_cranks() -> arm.Cell:
+    """Return cranks of 0.3 m at x = 0 and 0.5; a link of 0.4 m and a rod of 0.35."""
+    passive = arm.joints.Revolute(precursor=arm.Pose.translation(0.3, 0, 0))
+    tip = arm.Frame(name="tip", pose=arm.Pose.translation(0.4, 0, 0))
+    knob = arm.Frame(name="knob", pose=arm.Pose.translation(0.3, 0, 0))
+    second = arm.joints.Revolute(precursor=arm.Pose.translation(0.5, 0, 0))
+    first = arm.joints.Revolute()
+    links = [
+        arm.Link(name="base"),
+        arm.Link(name="left", parent="base", joint=first),
+        arm.Link(
+            name="coupler", parent="left", joint=passive, frames=[tip], passive=True
+        ),
+        arm.Link(name="right", parent="base", joint=second, frames=[knob]),
+    ]
+    start = arm.Posture(
+        name="start", joints=["left", "coupler", "right"], q=[2.0, -1.4, 1.2]
+    )
+    return arm.Cell(
+        manipulators=[
+            arm.Manipulator(
+                name="cranks",
+                links=links,
+                loops=[arm.Rod("knob", "tip", length=0.35)],
+                postures=[start],
+                home="start",
+            )
+        ]
+    )
+
+
+def test_a_chain_of_a_single_passive_joint_is_a_leg() -> None:
+    """Both cranks follow from the tip by the law of cosines."""
+    cell = two_cranks()
+    ik = cell.ik("tip", rotation="")
+    assert len(form_of(ik).names) == 4
+    q, X = samples(cell, "tip", 100)
+    answers = ik.all(X)
+    for k, (centre, link) in enumerate(((0.0, 0.4), (0.5, 0.35))):
+        x, y = X[:, 0, 3] - centre, X[:, 1, 3]
+        cosine = (0.09 + x * x + y * y - link**2) / (0.6 * np.hypot(x, y))
+        angles = np.arctan2(y, x)[:, None] + np.arccos(cosine)[:, None] * [1.0, -1.0]
+        off = answers.q[:, :, k, None] - angles[:, None]
+        off = np.abs(np.remainder(off + np.pi, 2.0 * np.pi) - np.pi).min(axis=-1)
+        assert np.nanmax(off) < 1e-9
+    off = np.remainder(answers.q - q[:, None] + np.pi, 2.0 * np.pi) - np.pi
+    assert np.nanmin(np.abs(off).max(axis=-1), axis=1).max() < 1e-9
 
 
 def test_a_leg_that_does_not_reach_proves_a_target_out_of_reach() -> None:

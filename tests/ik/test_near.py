@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import armillary as arm
 from armillary import Cell
 from armillary.errors import ShapeError
+from armillary.ik.nearest import nearest_found
 from armillary.ik.query import query_of
 from armillary.ik.reason import Reason
 from armillary.kernel.search import SearchOptions
@@ -367,3 +370,30 @@ def test_a_joint_at_its_limit_leaves_the_rest_to_the_others(k: int) -> None:
     answer = ik(targets, seed=seed, search_options=once, explain=False)
     assert answer.success.mean() > 0.95
     assert ik.local(query_of(ik.problem, targets, near=seed)).success.mean() > 0.95
+
+
+# how much is searched
+
+
+def test_a_servo_step_is_one_search() -> None:
+    """Whatever is within 0.5 of `near` is taken at once, of many targets as of one."""
+    cell = arm.example("irb2400")
+    ik = cell.ik("tool0")
+    problem = ik.numeric.problem
+    q = np.random.default_rng(0).uniform(0.2, 0.8, (20, 6))
+    rows = cell.fk("tool0")(q).reshape(20, 16)
+    asked = []
+
+    def search(rows: np.ndarray, options: Any, seeds: np.ndarray) -> Any:
+        asked.append(len(rows))
+        plan = ik.numeric._plan(query_of(problem, rows.reshape(-1, 4, 4)), options)
+        both = np.concatenate([rows, seeds], axis=1)
+        return ik.numeric._search(True)(both, plan, seeds=seeds)
+
+    found = nearest_found(search, rows, q + 0.01, problem, 0)
+    assert found.failures == 0
+    assert asked == [20]
+    far = q + 0.01
+    far[3] += 1.5
+    nearest_found(search, rows, far, problem, 0)
+    assert asked[1:3] == [20, 20]  # the starts around one of them

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 
@@ -12,7 +13,9 @@ import armillary as arm
 from armillary.errors import ModelError, ShapeError
 from armillary.ik.method import Candidates
 from armillary.ik.path import Path, best_of, judged
+from armillary.ik.path_evening import ROUNDS, evened
 from armillary.ik.path_graph import Turns, through
+from armillary.ik.path_planner import Planner
 from armillary.ik.query import query_of
 from armillary.ik.reason import Reason
 from arms import TAU, arm_of_axes
@@ -234,6 +237,99 @@ def test_fewer_jumps_count_more_than_small_steps():
     even = judged(_answer(np.array([[0.0], [0.2], [0.4]])), 0.5)
     assert best_of([jumps, large]) is large
     assert best_of([large, even, jumps]) is even
+
+
+def test_a_step_that_stands_out_is_a_jump():
+    """However small it is, if its target moves no farther than others."""
+    q = np.cumsum([0.0, 0.01, 0.01, 0.06, 0.01, 0.02, 0.05, 0.05])[:, None]
+    assert judged(_answer(q), LARGEST).jumps.tolist() == [3]
+    moves = np.array([0.0, 1.0, 1.0, 6.0, 1.0, 1.0, 1.0, 1.0])
+    assert judged(_answer(q), LARGEST, moves=moves).jumps.size == 0
+    assert judged(_answer(q), LARGEST, moves=1e-9 * moves).jumps.size == 0
+    assert judged(_answer(q[:2]), LARGEST).jumps.size == 0
+    back = judged(_answer(q[::-1].copy()), LARGEST)
+    assert back.jumps.tolist() == [len(q) - 3]
+
+
+# what targets leave free
+
+
+def test_a_free_arm_need_not_jump(cell: arm.Cell):
+    """Following alone turns the arm until it jumps, though the motion asked for exists.
+
+    The track and all joints move as evenly as that does, from corner to corner.
+    """
+    count, (lower, upper) = 100, np.clip(cell.limits, -2.9, 2.9)
+    rng = np.random.default_rng(99)
+    corners = rng.uniform(lower, upper, (5, 7))
+    way = np.cumsum(np.diff(corners, axis=0, prepend=corners[:1]) * 0.4, axis=0)
+    corners = np.clip(corners[0] + way, lower, upper)
+    u = np.linspace(0.0, 4.0, count)
+    q = np.stack([np.interp(u, np.arange(5), x) for x in corners.T], axis=1)
+    ik, X = cell.ik("tool0"), cell.fk("tool0")(q)
+    assert _step_by_step(ik, X, q[0]).jumps.size
+    path = ik.path(X, start=q[0])
+    steps = np.abs(np.diff(path.answer.q, axis=0, prepend=q[:1])).max(axis=1)
+    assert path.jumps.size == 0
+    assert steps.max() == path.largest_step
+    assert steps.max() < 3.0 * np.abs(np.diff(q, axis=0)).max()
+    assert np.abs(cell.fk("tool0")(path.answer.q) - X).max() < 5e-6
+
+
+def test_sudden_motions_are_spread_over_targets():
+    """An arm of four joints in a plane jumps between two ways to hold its tip."""
+    axes, points = np.tile([0, 0, 1], (4, 1)), np.outer(range(4), [0.4, 0, 0])
+    tool = arm.Pose.translation(0.4, 0, 0)
+    cell = arm_of_axes("RRRR", axes, points, tool=tool)
+    ik, count = cell.ik("tool", position="xy", rotation=""), 80
+    u = np.linspace(0.0, 1.0, count)[:, None]
+    q = np.array([0.2, 0.5, 0.7, 0.4]) + u * np.array([0.3, 0.2, -0.3, 0.2])
+    X = cell.fk("tool")(q)
+    other = ik.numeric(X, near=q + 0.3 * np.sin(np.arange(4)))
+    q[count // 2 :] = other.q[count // 2 :]
+    query = query_of(ik.numeric.problem, X)
+    sudden = judged(_answer(q), LARGEST)
+    assert sudden.jumps.tolist() == [count // 2]
+    calls = []
+
+    def local(query):
+        calls.append(query)
+        return ik.numeric.local(query)
+
+    judge = functools.partial(judged, largest_step=LARGEST)
+    even = evened(sudden, query, local, judge, LARGEST)
+    assert even.jumps.size == 0
+    assert even.answer.success.all()
+    assert np.abs(cell.fk("tool")(even.answer.q) - X)[:, :2, 3].max() < 5e-6
+    assert np.abs(even.answer.q[[0, -1]] - q[[0, -1]]).max() < 1e-6
+    before, after = (np.diff(way.answer.q, axis=0) for way in (sudden, even))
+    assert np.abs(after).max() < 0.2 * np.abs(before).max()
+    assert len(calls) <= 2 * ROUNDS * np.log2(count)
+
+
+def test_targets_without_an_answer_stay_as_they_are(cell: arm.Cell):
+    q = np.linspace(0.0, 0.4, 40)[:, None] * np.ones(7)
+    X = cell.fk("tool0")(q)
+    X[20, :3, 3] = 50.0
+    ik = cell.ik("tool0")
+    way = ik.numeric.follow(query_of(ik.numeric.problem, X), q[0])
+    path = judged(way, LARGEST)
+    judge = functools.partial(judged, largest_step=LARGEST)
+    query = query_of(ik.numeric.problem, X)
+    even = evened(path, query, ik.numeric.local, judge, LARGEST)
+    assert even.answer.reason[20] == path.answer.reason[20] == Reason.OUT_OF_REACH
+    assert np.array_equal(even.answer.q[20], path.answer.q[20])
+    assert np.array_equal(even.answer.success, path.answer.success)
+
+
+def test_ways_begin_at_both_ends_and_at_the_largest_steps(cell: arm.Cell):
+    ik = cell.ik("tool0")
+    query = query_of(ik.numeric.problem, np.tile(np.eye(4), (9, 1, 1)))
+    planner = Planner((), ik.numeric, query, LARGEST)
+    q = np.cumsum([0.0, 0.1, 0.5, 0.1, 0.3, 0.2, 0.4, 0.1, 0.6])[:, None]
+    assert planner._origins(q) == [0, 8, 2, 6, 4]
+    assert planner._origins(q[:1]) == [0]
+    assert planner._origins(q[:0]) == []
 
 
 # redundant arms with a closed form by arm angle

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
@@ -35,6 +36,8 @@ Print the pose of a frame, a 4x4 matrix [m]. The joint vector is in m and rad, i
 order that 'info' shows; without one, the cell is at home. A CSV file holds one vector
 a line; a first line of joint names picks joints, the others stay at home. Poses of a
 file are printed one a line, row by row, or written with --out: shape (..., 4, 4).
+Poses that are not finite, since a joint position is NaN or a loop cannot be closed,
+are counted on stderr. The exit code is 1 if there are any.
 """
 
 
@@ -55,7 +58,7 @@ def add(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compute the poses and print or write them."""
+    """Compute and print or write; return an exit code: whether all poses exist."""
     cell = open_cell(options)
     if options.q_file is not None:
         if options.state is not None:
@@ -67,10 +70,10 @@ def run(options: argparse.Namespace) -> int:
     pose = cell.pose(options.frame, state, relative_to=options.relative_to)
     if options.json:
         print(json.dumps(_object(cell, options, pose)))
-        return 0
-    with _sink(options.out, ()) as write:
-        write(pose)
-    return 0
+    else:
+        with _sink(options.out, ()) as write:
+            write(pose)
+    return _judged(_missing(pose), 1)
 
 
 def _object(cell: Cell, options: argparse.Namespace, pose: Array) -> dict[str, Any]:
@@ -89,10 +92,30 @@ def _many(cell: Cell, options: argparse.Namespace) -> int:
         fk = cell.fk(options.frame, relative_to=options.relative_to, joints=joints)
         factors = si_factors(cell.workcell, joints)
         batch = (0,) if vectors.batch is None else vectors.batch
+        missing = count = 0
         with _sink(options.out, batch) as write:
             for q in checked_vectors(vectors, joints, options.q_file):
-                write(fk(q * factors if options.degrees else q))
-    return 0
+                poses = fk(q * factors if options.degrees else q)
+                write(poses)
+                missing += _missing(poses)
+                count += poses.size // 16
+    return _judged(missing, count)
+
+
+def _missing(poses: Array) -> int:
+    """Return how many of some poses, shape (..., 4, 4), are not finite."""
+    return int((~np.isfinite(poses).all(axis=(-2, -1))).sum())
+
+
+def _judged(missing: int, count: int) -> int:
+    """Tell how many poses do not exist, if any; return the exit code."""
+    if missing:
+        print(
+            f"{missing} of {count} poses are not finite: a joint position is NaN or "
+            "outside the domain of its joint, or a loop cannot be closed there.",
+            file=sys.stderr,
+        )
+    return 1 if missing else 0
 
 
 @contextmanager

@@ -82,9 +82,10 @@ def parser() -> argparse.ArgumentParser:
         prog="armillary",
         description="Robot workcells: look at them, check, convert and compute them.",
         epilog="Exit codes: 0 success, 1 'check' or 'plugins' found errors, "
-        "'ik' missed a pose, 'track' could not keep limits or distances, 'collide' "
-        "found links that touch, or 'dynamics' efforts beyond limits, 2 failure, also "
-        "where 'collide' has no pair of links to test.",
+        "'fk' found poses that are not finite, 'ik' missed a pose, 'track' could not "
+        "keep limits or distances, 'collide' found links that touch, or 'dynamics' "
+        "efforts beyond limits, 2 failure, also where 'collide' has no pair of links "
+        "to test.",
     )
     found.add_argument("--version", action="version", version=_version())
     verbs = found.add_subparsers(metavar="VERB", required=True)

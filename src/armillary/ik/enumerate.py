@@ -20,7 +20,6 @@ Array = npt.NDArray[np.float64]
 # Answers of which no joint differs by more are the same: angles [rad], or lengths as a
 # part of the arm's.
 APART = 1e-3
-TOUCHES = Reason.IN_COLLISION
 SHARP = 1e-6  # how exact answers are that are compared, likewise
 AT_ONCE = 65536
 START_SEED = 314159
@@ -59,21 +58,18 @@ def search_all(
         there = query.at(rows, near=None, seed=np.tile(seeds, (count, 1)))
         tried, first = search(there), asked.at(slice(k, k + count))
         shape = count, starts
-        parts = zip(
-            (first.q, first.residual, first.success | (first.reason == TOUCHES)),
-            (tried.q, tried.residual, tried.success),
-            ((n,), (2,), ()),
-            strict=True,
+        answered = first.success | (first.reason == Reason.IN_COLLISION)
+        q = np.concatenate([first.q, tried.q.reshape(*shape, n)], axis=1)
+        residual = np.concatenate(
+            [first.residual, tried.residual.reshape(*shape, 2)], axis=1
         )
-        q, residual, success = (
-            np.concatenate([one, many.reshape(*shape, *core)], axis=1)
-            for one, many, core in parts
-        )
+        success = np.concatenate([answered, tried.success.reshape(shape)], axis=1)
         at = np.nonzero(success)
         q[at], residual[at] = _sharpened(
             q[at], residual[at], search, query.at(k + at[0], near=None), problem
         )
         near = np.zeros(n) if query.near is None else query.near
+        near = np.clip(near, *problem.finite_limits)
         near = near[k : k + count, np.newaxis] if near.ndim > 1 else near
         q = problem.within(nearest_turns(q, near, problem.limits, problem.turning))
         for vectors, remains, solved in zip(q, residual, success, strict=True):
@@ -116,10 +112,11 @@ def _sharpened(
     tolerance = min(distance, SHARP * problem.size), min(angle, SHARP)
     sharp = search(query._replace(seed=q, tolerance=tolerance))
     # what cannot be met so exactly ends at the least that can remain
-    good = (sharp.residual[:, 0] <= query.tolerance).all(axis=1)[:, np.newaxis]
+    remains = sharp.residual[:, 0]
+    good = np.asarray((remains <= query.tolerance).all(axis=1))[:, np.newaxis]
     return (
         np.where(good, sharp.q[:, 0], q),
-        np.where(good, sharp.residual[:, 0], residual),
+        np.where(good, remains, residual),
     )
 
 

@@ -168,7 +168,7 @@ class InverseKinematics:
                 misses; else these are `NOT_FOUND`, which takes less time.
 
         Returns:
-            The answers; those of a batch do not depend on its order or on threads.
+            The answers; each is that to its target alone, unless `timeout` ends it.
 
         Raises:
             ShapeError: A shape does not fit, or a tolerance or timeout is not above 0.
@@ -328,14 +328,15 @@ class InverseKinematics:
             arm_angle: As for a call, shape () or (k,); by default it is free.
             tolerance: As for a call.
             method: As for a call; by default both.
-            largest_step: A joint that moves by more between neighbours has jumped
-                [m or rad].
+            largest_step: A joint that moves by more between neighbours has jumped in
+                any case [m or rad].
             timeout: Time for the whole call [s]; then the best way so far is returned.
             explain: As for a call.
 
         Returns:
             The answers, and the indices of targets that could only be reached by a
-            jump from the one before, or not at all.
+            jump from the one before, or not at all: by a step that is larger than
+            `largest_step`, or stands out from those before and after it.
 
         Raises:
             ShapeError: A shape does not fit, or a timeout is not above 0.

@@ -14,8 +14,8 @@ from armillary.ik.solution import Solution
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
-# A step that is larger than those before and after it by this factor is a switch to
-# another answer, however small it is.
+# A step that is larger than those before and after it by this factor, and not since the
+# target moves farther, is a jump to another answer, however small it is.
 SWITCH = 4.0
 LEAST_SWITCH = 1e-3  # [m or rad]
 
@@ -26,7 +26,8 @@ class Path(NamedTuple):
     Attributes:
         answer: The answer to each target.
         jumps: Indices of the targets that could only be reached by a jump from the one
-            before, or not at all.
+            before, or not at all: by a step beyond `largest_step`, or one that is much
+            larger than those before and after it.
     """
 
     answer: Solution
@@ -37,15 +38,6 @@ class Path(NamedTuple):
         """Return the most that a joint moves between neighbours, jumps left out."""
         steps = np.delete(_steps(self.answer.q), self.jumps)
         return float(steps.max(initial=0.0))
-
-    @property
-    def may_be_smoother(self) -> bool:
-        """Return whether it jumps, or a step is much larger than its neighbours."""
-        if self.jumps.size:
-            return True
-        steps = _steps(self.answer.q)[1:]
-        beside = np.maximum(np.append(0.0, steps[:-1]), np.append(steps[1:], 0.0))
-        return bool((steps > SWITCH * beside + LEAST_SWITCH).any())
 
     @property
     def is_uneven(self) -> bool:
@@ -60,11 +52,41 @@ class Path(NamedTuple):
         return len(self.jumps), float(steps @ steps)
 
 
-def judged(way: Candidates, largest_step: float, start: Array | None = None) -> Path:
-    """Return a path with its jumps: steps of a joint beyond `largest_step`."""
+def judged(
+    way: Candidates,
+    largest_step: float,
+    start: Array | None = None,
+    *,
+    moves: Array | None = None,
+) -> Path:
+    """Return a path with its jumps.
+
+    Args:
+        way: The answers.
+        largest_step: A larger step of a joint is a jump [m or rad].
+        start: Where the arm comes from, shape (n,).
+        moves: How far each target is from the one before, shape (count,), in any unit;
+            by default equally far.
+    """
     answer = Solution(way, (len(way.q),))
     steps = _steps(answer.q, start)
-    return Path(answer, np.flatnonzero(~((steps <= largest_step) & answer.success)))
+    smooth = (steps <= largest_step) & answer.success
+    moves = np.ones(len(steps)) if moves is None else moves
+    smooth[1:] &= ~_stands_out(steps[1:], moves[1:])
+    return Path(answer, np.flatnonzero(~smooth))
+
+
+def _stands_out(steps: Array, moves: Array) -> npt.NDArray[np.bool_]:
+    """Return which steps are much larger than both beside them, shape (count,)."""
+
+    def beside(sizes: Array) -> Array:
+        return np.maximum(np.append(0.0, sizes[:-1]), np.append(sizes[1:], 0.0))
+
+    if len(steps) == 1:
+        return np.zeros(1, np.bool_)  # there is nothing to compare it with
+    farther = moves / np.maximum(beside(moves), np.finfo(np.float64).tiny)
+    most = SWITCH * beside(steps) * np.maximum(1.0, farther) + LEAST_SWITCH
+    return np.asarray(steps > most)
 
 
 def best_of(paths: Sequence[Path]) -> Path:

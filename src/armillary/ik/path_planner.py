@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from armillary.ik.answer import answer
 from armillary.ik.method import Candidates
 from armillary.ik.numeric import NumericSearch
 from armillary.ik.path import Path, best_of, judged
+from armillary.ik.path_evening import evened
 from armillary.ik.path_graph import Turns, through
 from armillary.ik.query import Query
 from armillary.ik.reason import Reason
@@ -60,25 +62,31 @@ class Planner:
     def follow(self, came: Array | None) -> Path:
         """Return the best way, each answer sought from the one before.
 
-        Where it jumps, or a step is much larger than its neighbours, the way is sought
-        through all answers to each target, too; of an arm whose elbow is free also
-        where a step is much larger than the mean.
+        Where it jumps, or targets leave joints free and a step is much larger than the
+        mean, what is free is made to move more evenly. Where that does not help, the
+        way is sought through all answers to each target, too; not for a large step
+        alone if there is no arm angle, since that takes long.
 
         Args:
             came: Where the arm comes from, shape (n,).
         """
         starts = self._beginnings() if came is None else [came]
         ways = [self.numeric.follow(self.query, q) for q in starts]
-        paths = [judged(way, self.largest_step, came) for way in ways]
+        paths = [self._judged(way, came) for way in ways]
         k = 0
         if len(paths) > 1:
             k = min(range(len(paths)), key=lambda k: paths[k].cost)
         best = paths[k]
-        # an elbow that is free can drift to a singularity, and speed up slowly there
-        drifts = self._elbow_is_free and best.is_uneven
-        if not (best.may_be_smoother or drifts):
+        # what is free can drift to a singularity, and speed up slowly there
+        jumped, is_free = bool(best.jumps.size), self._is_free
+        if not (jumped or (is_free and best.is_uneven)):
             return best
-        return best_of([best, self.plan([ways[k], *ways], came)])
+        best = self._evened(best, came)
+        plans_for_speed = is_free and (jumped or self._elbow_is_free)
+        if not (best.jumps.size or (plans_for_speed and best.is_uneven)):
+            return best
+        planned = self.plan([ways[k], *ways], came)
+        return best_of([best, self._evened(planned, came)])
 
     def _beginnings(self) -> list[Array]:
         """Return joint positions from which a path may begin, each of shape (n,)."""
@@ -111,7 +119,7 @@ class Planner:
             solved = np.flatnonzero(piece.success[:, 0])
             start = piece.q[solved[-1], 0] if solved.size else start
         if not pieces:
-            return judged(ways[0], self.largest_step)
+            return self._judged(ways[0], None)
         q, residual, reason = (
             np.concatenate([getattr(piece, name) for piece in pieces])
             for name in ("q", "residual", "reason")
@@ -120,7 +128,18 @@ class Planner:
         way = Candidates(
             q=q, reason=reason, residual=residual, steps=steps, starts=starts
         )
-        return judged(way, self.largest_step, came)
+        return self._judged(way, came)
+
+    def _judged(self, way: Candidates, came: Array | None) -> Path:
+        """Return the path of answers to all targets."""
+        return judged(way, self.largest_step, came, moves=self._moves)
+
+    def _evened(self, path: Path, came: Array | None) -> Path:
+        """Return a path on which what is free moves more evenly."""
+        if not self._is_free:
+            return path
+        judge = partial(self._judged, came=came)
+        return evened(path, self.query, self.numeric.local, judge, self.largest_step)
 
     def _planned(
         self, query: Query, known: Candidates, start: Array | None
@@ -204,6 +223,24 @@ class Planner:
         """Tell whether one of other answers is the same but for whole turns."""
         both = np.array([*others, q])
         return len(others) not in self.numeric.problem.distinct(both, APART)
+
+    @cached_property
+    def _moves(self) -> Array:
+        """Return how far each target is from the one before, shape (count,).
+
+        That is a norm of all that changes, lengths as parts of the arm's.
+        """
+        targets = self.query.targets[..., :3, :].copy()
+        targets[..., 3] /= self.numeric.problem.size
+        change = np.diff(targets, axis=0, prepend=targets[:1])
+        return np.asarray(np.sqrt((change**2).sum(axis=(1, 2, 3))))
+
+    @property
+    def _is_free(self) -> bool:
+        """Return whether targets leave joints free, and a search can use that."""
+        problem = self.numeric.problem
+        is_free = problem.is_redundant and self.query.arm_angle is None
+        return is_free and problem.can_search
 
     @property
     def _elbow_is_free(self) -> bool:

@@ -52,12 +52,12 @@ class Solution:
 
     @cached_property
     def steps(self) -> Whole:
-        """Steps of the search, shape (...); 0 where a closed form answered."""
+        """Steps from the start that led to q, shape (...); 0 of a closed form."""
         return self._part(self._found.steps)
 
     @cached_property
     def starts(self) -> Whole:
-        """Places that the search started from, shape (...)."""
+        """The number of that start, shape (...); of misses how many there were."""
         return self._part(self._found.starts)
 
     def _part(self, array: Any, *core: int) -> Any:
