@@ -257,6 +257,7 @@ def test_a_robot_that_nobody_tests_is_named_once():
         arm.Rules().include("robot/l0", "robot/l3"),
         arm.Rules().exclude("robot/*", "robot/*"),
         arm.Rules().exclude("*", "*"),
+        arm.Rules.nothing(),
     ],
 )
 def test_who_says_what_is_tested_is_not_warned(rules: arm.Rules):
