@@ -181,7 +181,7 @@ def test_links_that_touch_at_home_are_warnings(
     assert last == "x.cell.json: 0 errors, 1 warning"
 
 
-def test_links_that_cannot_be_tested_are_notes(
+def test_links_that_cannot_be_tested_are_warnings(
     run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
@@ -192,8 +192,70 @@ def test_links_that_cannot_be_tested_are_notes(
     arm.save(arm.Cell(manipulators=floors), "x.cell.json")
     result = run("check", "x.cell.json")
     assert result.code == 0
-    assert "x.cell.json: note[links-untested]: Links are not tested" in result.out
+    assert "x.cell.json: warning[links-untested]: Links are not tested" in result.out
+    assert result.out.endswith("0 errors, 1 warning\n")
+
+
+MESHES = """<robot name="r">
+<link name="a"><visual><geometry><mesh filename="bad.stl"/></geometry></visual>
+<collision><geometry><mesh filename="missing.stl"/></geometry></collision></link>
+<link name="b"><collision><geometry><mesh filename="missing.stl"/></geometry>
+</collision><visual><geometry><mesh filename="missing.obj"/></geometry></visual></link>
+<link name="c"><collision><geometry><mesh filename="point.stl"/></geometry></collision>
+</link>
+<joint name="j" type="revolute"><parent link="a"/><child link="b"/>
+<limit lower="-1" upper="1" effort="1" velocity="1"/></joint>
+<joint name="k" type="revolute"><parent link="b"/><child link="c"/>
+<limit lower="-1" upper="1" effort="1" velocity="1"/></joint>
+</robot>
+"""
+POINT = "solid p\nfacet normal 0 0 1\nouter loop\n" + 3 * "vertex 1 1 1\n"
+
+
+@pytest.mark.parametrize("folders", [(), ("--folder", ".")])
+def test_meshes_that_are_missing_or_refused(
+    run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    folders: tuple[str, ...],
+):
+    monkeypatch.chdir(tmp_path)
+    Path("r.urdf").write_text(MESHES)
+    Path("bad.stl").write_text("no mesh")
+    Path("point.stl").write_text(POINT + "endloop\nendfacet\nendsolid p\n")
+    result = run("check", "r.urdf", *folders)
+    assert result.code == 0
+    warned = [line for line in result.out.splitlines() if "warning[" in line]
+    for name in ("missing.stl", "missing.obj", "bad.stl", "point.stl"):
+        named = [line for line in warned if name in line and "untested" not in line]
+        assert len(named) == 1 or (named and name == "point.stl"), warned
+    assert sum("warning[links-untested]" in line for line in warned) == 1
+    assert result.out.endswith(f"0 errors, {len(warned)} warnings\n")
+
+
+def test_robots_that_nobody_tests_are_named(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    balls = [arm.Link(name="l0", collisions=[Sphere(radius=0.05)])]
+    for k in (1, 2, 3):
+        turn = arm.joints.Revolute(precursor=arm.Pose.translation(0.2, 0, 0))
+        shape = Sphere(radius=0.05 if k < 3 else 0.36)
+        balls.append(
+            arm.Link(name=f"l{k}", parent=f"l{k - 1}", joint=turn, collisions=[shape])
+        )
+    robot = arm.Manipulator(name="robot", links=balls)
+    arm.save(arm.Cell(manipulators=[robot]), "x.cell.json")
+    result = run("check", "x.cell.json")
+    assert "warning[links-untested]: No pair of links of 'robot'" in result.out
+    assert "by --self-collision" in result.out
+    assert result.out.endswith("0 errors, 1 warning\n")
+    result = run("check", "x.cell.json", "--self-collision")
+    assert "note[touch-at-home]: Links that touch at home" in result.out
+    assert "'robot/l1' and 'robot/l3'" in result.out
     assert result.out.endswith("0 errors, 0 warnings\n")
+    result = run("check", "x.cell.json", "--no-self-collision")
+    assert result.out == "x.cell.json: 0 errors, 0 warnings\n"
 
 
 def test_json(run, tmp_path: Path, file: str):

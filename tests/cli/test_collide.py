@@ -207,7 +207,11 @@ def cube() -> bytes:
 
 def test_cells_without_pairs_and_untestable_ones(run, file: str):
     result = run("collide", file)
-    assert (result.code, result.out) == (0, "0 pairs tested: 0 touch\n")
+    assert (result.code, result.out) == (2, "0 pairs tested: 0 touch\n")
+    assert "No pair of links is tested for collision: no link has" in result.err
+    np.save("q.npy", np.zeros((3, 3)))
+    assert run("collide", file, "--q-file", "q.npy").code == 2
+    assert run("collide", file, "--q-file", "q.npy", "--out", "d.npy").code == 2
     floors = [
         arm.Manipulator(name=n, links=[arm.Link(name="l", collisions=[HalfSpace()])])
         for n in "ab"

@@ -10,6 +10,7 @@ import armillary as arm
 from armillary.errors import FormatError
 from armillary.formats import registry
 from armillary.formats.diagnostic import Place, Report
+from armillary.formats.mesh.files import MeshFiles
 
 
 def test_convert_writes_the_same_cell(run, file: str, cell: arm.Cell):
@@ -33,6 +34,7 @@ def test_losses_are_reported(run, file: str, monkeypatch: pytest.MonkeyPatch):
     assert result.code == 0
     assert result.out == "x.any: written, 1 warning\n"
     assert result.err == "warning[no-limits]: limits are lost\n"
+    assert isinstance(seen.pop("meshes"), MeshFiles)
     assert seen == {"path": "x.any", "format": "urdf", "lossless": True}
 
 

@@ -170,6 +170,7 @@ def test_package_folder_reaches_the_reader(
         "lenient": False,
         "arguments": {},
         "srdf": None,
+        "self_collision": None,
     }
 
 

@@ -71,7 +71,11 @@ def test_limits_and_contacts_are_reported_together():
     assert near.limit == 0.06
     touching = cell.home.replace(q=[0.0, 0.0])
     assert cell.violations(touching, collisions=False) == ()
-    assert cell.violations(touching, rules=arm.Rules()) == ()
+    (left,) = cell.violations(touching, rules=arm.Rules())
+    assert (left.kind, left.subject) == ("untested", "machine")
+    assert "include_self('machine')" in left.message
+    meant = arm.Rules().exclude("machine/*", "machine/*")
+    assert cell.violations(touching, rules=meant) == ()
 
 
 def test_the_tolerance_lets_links_rest_on_each_other():
@@ -114,7 +118,7 @@ def test_cells_without_shapes_compile_nothing(monkeypatch: pytest.MonkeyPatch):
     def refused(*_: object, **__: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("armillary.collision.violations.collision", refused)
+    monkeypatch.setattr("armillary.collision.violations.check_of", refused)
     for name in ("five_bar", "ur5e_on_oval"):
         cell = arm.example(name)
         assert cell.violations(cell.home) == ()

@@ -30,8 +30,14 @@ def with_posts(cell: arm.Cell, *posts: tuple[Any, tuple[float, ...]]) -> arm.Cel
         arm.Mount(manipulator=part.name, pose=arm.Pose.translation(*at), bolted=False)
         for part, (_, at) in zip(parts, posts, strict=True)
     ]
+    rules = cell.rules
+    if rules == arm.Rules():  # only the obstacles count
+        for robot in cell.manipulators:
+            rules = rules.exclude(f"{robot.name}/*", f"{robot.name}/*")
     return cell.replace(
-        manipulators=[*cell.manipulators, *parts], mounts=[*cell.mounts, *mounts]
+        manipulators=[*cell.manipulators, *parts],
+        mounts=[*cell.mounts, *mounts],
+        rules=rules,
     )
 
 

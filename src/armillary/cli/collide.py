@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.cell import Cell
+from armillary.cli.checks import check_of
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.motion import add_q_file, joint_rows
 from armillary.cli.options import (
@@ -28,7 +29,6 @@ from armillary.cli.result_file import result_file
 from armillary.cli.table import finite, number, table
 from armillary.cli.vectors import open_vectors
 from armillary.collision.check import CollisionCheck, Contact
-from armillary.collision.untested import nothing_text
 from armillary.errors import ModelError, printable
 from armillary.kinematics.state import State
 from armillary.model.display import plural
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     _check(options)
     cell = open_cell(options)
     state = chosen_state(cell, options)
-    check = cell.collision(state, margin=options.margin)
+    check = check_of(cell, state, options.margin)
     if options.q_file is not None:
         return _many(cell, check, state, options)
     touching = check.contacts(state.q)
@@ -102,10 +102,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _code(check: CollisionCheck, is_touching: bool) -> int:
     """Return the exit code; nothing is free where nothing was tested."""
-    if len(check.pairs):
-        return TOUCHING if is_touching else FREE
-    print(f"armillary: {nothing_text(check.pairs)}", file=sys.stderr)
-    return UNTESTED
+    if not len(check.pairs):
+        return UNTESTED
+    return TOUCHING if is_touching else FREE
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from armillary.cell.cell import Cell
 from armillary.cli.input import add_file, open_cell, warn
 from armillary.cli.options import add_json, add_margin, whole_number
+from armillary.cli.sweep_samples import range_of_joint
 from armillary.cli.table import table
 from armillary.errors import printable
 from armillary.formats import registry
@@ -52,6 +53,14 @@ def add(verbs: Any) -> None:
         default=0,
         help="another number gives other positions (default: 0)",
     )
+    parser.add_argument(
+        "--within",
+        metavar="JOINT=A:B",
+        type=range_of_joint,
+        action="append",
+        default=[],
+        help="where samples have a joint, in place of its limits; may be repeated",
+    )
     add_margin(parser)
     add_json(parser)
     parser.add_argument(
@@ -64,7 +73,10 @@ def run(options: argparse.Namespace) -> int:
     """Find the pairs, print them, and write the cell."""
     cell = open_cell(options)
     rules = cell.learn_rules(
-        samples=options.samples, seed=options.seed, margin=options.margin
+        samples=options.samples,
+        seed=options.seed,
+        margin=options.margin,
+        within=dict(options.within),
     )
     found = cell.replace(rules=rules)
     pairs = found.pairs(found.home)

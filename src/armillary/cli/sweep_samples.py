@@ -22,6 +22,7 @@ __all__ = [
     "chosen_samples",
     "limits_of",
     "option_of",
+    "range_of_joint",
     "ranges_of_text",
 ]
 
@@ -70,7 +71,7 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--within",
         metavar="JOINT=A:B",
-        type=_range_of_joint,
+        type=range_of_joint,
         action="append",
         help="where --samples has a joint, in place of its limits; may be repeated",
     )
@@ -256,7 +257,7 @@ def _count(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{quote(text)} is not an integer of at least 1")
 
 
-def _range_of_joint(text: str) -> tuple[str, tuple[float, float]]:
+def range_of_joint(text: str) -> tuple[str, tuple[float, float]]:
     name, _, ends = text.partition("=")
     try:
         lower, upper = map(float, ends.split(":"))

@@ -64,7 +64,8 @@ class PairContacts:
         """
         moving = moving_links(cell)
         solids: dict[int, list[LinkShape]] = {}
-        for k in np.unique(pairs.indices).tolist():
+        links: list[int] = np.unique(pairs.indices).tolist()
+        for k in links:
             name = pairs.links[k]
             link = cell.links[cell.frame(name).link]
             try:
@@ -90,9 +91,7 @@ class PairContacts:
         """Return the poses of moving links: (n, joints) -> (n, f, 3, 4)."""
         return poses_of_links(self._moving, self.home)(Q)
 
-    def touching(
-        self, X: Array, within: float, which: Indices | None = None
-    ) -> Truths:
+    def touching(self, X: Array, within: float, which: Indices | None = None) -> Truths:
         """Return which pairs are not farther apart than a distance.
 
         Args:

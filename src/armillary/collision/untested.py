@@ -35,7 +35,9 @@ def untested_text(manipulator: str) -> str:
 def nothing_text(pairs: Pairs) -> str:
     """Return that no pair is tested, and why."""
     count = len(pairs.links)
-    why = "the rules leave out all pairs" if count > 1 else f"{count} of them has shapes"
+    why = "the rules leave out all pairs"
+    if count < 2:  # of a pair
+        why = f"{('no link', 'only one link')[count]} has collision shapes"
     return f"No pair of links is tested for collision: {why}."
 
 

@@ -69,9 +69,7 @@ def violations(
         else:
             found += _touching(check, given, tolerance)
     for name in decided.untested_robots(tested):
-        found.append(
-            Violation("untested", name, math.nan, margin, untested_text(name))
-        )
+        found.append(Violation("untested", name, math.nan, margin, untested_text(name)))
     return tuple(found)
 
 

@@ -29,9 +29,9 @@ def srdf_beside(path: str) -> str | None:
     alone: list[Path] = []
     for each in FOLDERS:
         found = _files(Path(os.path.normpath(folder / each)))
-        named = [file for file in found if file.name.lower().split(".")[0] == stem]
-        if named:
-            return str(named[0])
+        named = [file for file in found if file.name.lower().startswith(stem)]
+        if named:  # the shortest is that of the robot as a whole
+            return str(min(named, key=lambda file: len(file.name)))
         alone += found if len(found) == 1 else []
     return str(alone[0]) if alone else None
 

@@ -335,6 +335,8 @@ class CollisionPairs:
 
         pairs: What is tested.
         """
+        if not self.rules.between:  # such rules list what they test
+            return ()
         owners = self._owners[pairs.indices]
         tested = set(owners[owners[:, 0] == owners[:, 1], 0].tolist())
         return tuple(

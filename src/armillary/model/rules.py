@@ -247,7 +247,9 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             own = links_of(name)
             found = found.without_self(name).extended(
                 [
-                    Rule(a=own, b=own, tested=True, where="apart", reason=RuleReason.SELF),
+                    Rule(
+                        a=own, b=own, tested=True, where="apart", reason=RuleReason.SELF
+                    ),
                     Rule(a=own, b=own, where="joined", reason=RuleReason.ADJACENT),
                     Rule(a=own, b=own, where="home", reason=RuleReason.DEFAULT),
                 ]

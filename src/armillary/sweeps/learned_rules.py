@@ -177,8 +177,8 @@ def _reasons(
     start, step = 0, FIRST_BLOCK
     while start < samples.count and len(left):
         X = contacts.poses(samples.rows(start, min(start + step, samples.count)))
-        X = X[np.isfinite(X).all(axis=(1, 2, 3))]  # loops that cannot be closed
-        touching = contacts.touching(X, margin, left)
+        is_known = np.isfinite(X).all(axis=(1, 2, 3))  # else a loop cannot be closed
+        touching = contacts.touching(X[is_known], margin, left)
         touched[left] |= touching.any(axis=0)
         free[left] |= (~touching).any(axis=0)
         left = left[~(touched[left] & free[left])]
