@@ -152,6 +152,7 @@ def load(  # noqa: PLR0913
     strict_order: bool = False,
     strict: bool = False,
     lenient: bool = False,
+    swapped_limits: str | None = None,
     srdf: _Folder | None = None,
     arguments: Mapping[str, str] | None = None,
     scripts: str = "approved",
@@ -174,6 +175,8 @@ def load(  # noqa: PLR0913
         strict: Reject every fault, even if the motion is clear.
         lenient: Repair faults that are otherwise rejected, such as swapped limits; each
             repair is a warning.
+        swapped_limits: How limits with lower above upper are read: `swap`, which
+            `lenient` does too, or `unlimited`, as some simulators read them.
         srdf: A file with groups, postures and collision rules for the robot.
         arguments: Values for `$(arg name)` in a `.xacro` file. Such a file is a
             program: it is run in a process of its own, which may only read files, in
@@ -184,7 +187,8 @@ def load(  # noqa: PLR0913
 
     Raises:
         FormatError: The file cannot be read, or is faulty; it lists all diagnostics.
-        UnknownName: There is no such format or plug-in, or choice of scripts.
+        UnknownName: There is no such format or plug-in, or choice of scripts or of
+            swapped limits.
     """
     from armillary.formats import registry
     from armillary.formats.mesh.files import mesh_files
@@ -202,6 +206,7 @@ def load(  # noqa: PLR0913
         strict_order=strict_order,
         strict=strict,
         lenient=lenient,
+        swapped_limits=swapped_limits,
         srdf=srdf,
         arguments=arguments,
     )

@@ -11,7 +11,14 @@ from typing import Any, Final
 
 from armillary.errors import FormatError, ModelError, quote, unknown
 from armillary.formats import actin, isaac, native, robwork, urdf, xacro
-from armillary.formats.diagnostic import NOWHERE, Diagnostic, Report, Severity, fault
+from armillary.formats.diagnostic import (
+    NOWHERE,
+    SWAPPED_LIMITS,
+    Diagnostic,
+    Report,
+    Severity,
+    fault,
+)
 from armillary.formats.files import read_bytes, write_bytes
 from armillary.formats.format import Format, ReadOptions
 from armillary.formats.joint_types import PluginJoints, by_tag
@@ -53,6 +60,7 @@ def read(  # noqa: PLR0913
     strict_order: bool = False,
     strict: bool = False,
     lenient: bool = False,
+    swapped_limits: str | None = None,
     srdf: Folder | None = None,
     arguments: Mapping[str, str] | None = None,
 ) -> tuple[Workcell, Report]:
@@ -71,12 +79,14 @@ def read(  # noqa: PLR0913
         strict: Refuse every fault, even if the motion is clear all the same.
         lenient: Guess what is refused otherwise, such as swapped limits; each guess is
             a warning.
+        swapped_limits: How limits with lower above upper are read: `swap`, which
+            `lenient` does too, or `unlimited`, as some simulators do.
         srdf: A file with groups, postures and collision rules for the robot.
         arguments: Values for `$(arg name)` in a xacro file.
 
     Raises:
         FormatError: A file cannot be read, or is faulty; it lists all diagnostics.
-        UnknownName: There is no such format or plug-in.
+        UnknownName: There is no such format or plug-in, or reading of swapped limits.
         ModelError: `joints` are not joint classes, or two share a tag; `strict` and
             `lenient` are both given; or the file takes no arguments.
     """
@@ -84,6 +94,8 @@ def read(  # noqa: PLR0913
         raise ModelError(
             "strict=True refuses what lenient=True guesses; choose one of them."
         )
+    if swapped_limits is not None and swapped_limits not in SWAPPED_LIMITS:
+        raise unknown("reading of swapped limits", swapped_limits, SWAPPED_LIMITS)
     chosen = None if format is None else _named(format)
     options = ReadOptions(
         roots=Roots(packages=packages, folders=folders),
@@ -94,7 +106,7 @@ def read(  # noqa: PLR0913
     )
     name = os.fspath(path)
     data = read_bytes(name)
-    report = Report(strict=strict, lenient=lenient)
+    report = Report(strict=strict, lenient=lenient, swapped_limits=swapped_limits or "")
     with gc_paused():
         chosen = chosen or _recognised(name, data)
         if arguments and chosen is not xacro.FORMAT:
