@@ -5,6 +5,7 @@ import random
 import re
 import time
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armillary
-from armillary.errors import FormatError, JointError
+from armillary.errors import FormatError, JointError, PluginError
 from armillary.formats.actin import FORMAT
 from armillary.formats.actin.components import ACTINS, components, row_for
 from armillary.formats.diagnostic import Report, Severity
@@ -944,6 +945,106 @@ def test_a_class_has_its_own_element_and_library():
     assert '<own:ovalRail xmlns:own="http://example.com/rails">' in text
     assert '<own:circleJoint library="CircleJoint.ecp" xmlns:own="MyNameSpace">' in text
     check_kept(two_links(circle), OwnCircle)
+
+
+class SpelledCircle(OwnCircle, frozen=True):
+    unit = Unit.METRE
+    token = "MyNameSpace#circleJoint"
+    library = "CircleJoint.ecp"
+    elements = MappingProxyType(
+        {"radius": "circleJointRadius", "precursor": "circleJointPrecursor"}
+    )
+
+
+def test_a_class_says_what_its_elements_are_called():
+    """The seed's file as written by the seed's class; its radius is not the default."""
+    cell, report = read(REPAIRED, SpelledCircle)
+    assert told(report) == []
+    joint = only_joint(cell)
+    assert joint == SpelledCircle(radius=2.0, precursor=joint.precursor)
+    assert not joint.precursor.is_identity
+    text = write(cell)[0].decode()
+    assert "<own:circleJointRadius>2.0</own:circleJointRadius>" in text
+    assert "<own:circleJointPrecursor>" in text
+    assert read(text, SpelledCircle)[0] == cell
+    for elements, why in (
+        ({"radios": "r"}, "names the parameter 'radios', which it does not have"),
+        ({"radius": "a b"}, "that is not the name of an element"),
+    ):
+        kind = type("Odd", (OwnCircle,), {"elements": elements, "unit": Unit.METRE})
+        with pytest.raises(FormatError, match=why):
+            read(REPAIRED, kind)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_is_not_a_parameter_of_a_joint_is_refused(strict: bool):
+    """The default of a class does not count in place of what the file says."""
+    misspelt = REPAIRED.replace("circleJointRadius", "circleJointRadios")
+    pose = REPAIRED.replace("cr:translation", "cr:translatoin")
+    wrong = [
+        (REPAIRED, OwnCircle, "element 'circleJointRadius' of <circleJoint> is not"),
+        (misspelt, None, "Did you mean 'circleJointRadius'"),
+        (pose, None, "element 'translatoin' of <circleJointPrecursor>"),
+        (REPAIRED.replace(' x="', ' X="'), None, "attribute 'X' of <translation>"),
+    ]
+    for text, kind, why in wrong:
+        kinds = [] if kind is None else [kind]
+        assert text != REPAIRED or kinds
+        report = Report(strict=strict)
+        options = ReadOptions(joints={each.tag: each for each in kinds})
+        with pytest.raises(FormatError, match=why):
+            FORMAT.read(text.encode(), "x.actin.xml", options, report)
+        if text is misspelt:  # this class has no default
+            continue
+        report = Report(lenient=True)
+        FORMAT.read(text.encode(), "x.actin.xml", options, report)
+        assert any("it is left out" in d.message for d in report.diagnostics)
+
+
+def test_an_element_in_a_namespace_of_somebody_else_is_another_joint():
+    for name in ("circleJoint", "circlejoint"):
+        text = REPAIRED.replace("MyNameSpace", "x#").replace(":circleJoint", f":{name}")
+        cell, report = read(two_link_file(text.partition("?>")[2] or text))
+        joint = only_joint(cell)
+        assert isinstance(joint, OpaqueJoint)
+        assert joint.kind == name
+        assert "unknown-joint-type" in told(report)
+        again = read(write(cell)[0])[0]
+        assert again == cell
+    kind = type("Other", (OwnCircle,), {"token": "x#circleJoint", "unit": Unit.METRE})
+    mine = two_links(kind(radius=2.0))
+    check_kept(mine, kind)
+    both = read(REPAIRED, kind)[0]
+    assert type(only_joint(both)) is CircleTrack
+
+
+def test_plug_ins_are_found_by_their_tokens():
+    """Their tag is that of an entry point, and not in the file."""
+    rail = OwnOval(straight=1.5, inner=Prismatic())
+    text = write(two_links(rail))[0]
+    used: list[str] = []
+
+    class Offered(dict[str, type[Joint]]):
+        def __getitem__(self, tag: str) -> type[Joint]:
+            used.append(tag)
+            if tag == "broken":
+                raise PluginError("The plug-in 'broken' is broken.")
+            return super().__getitem__(tag)
+
+    offered = Offered(broken=OwnOval, rails=OwnOval, crank=Crank)
+    report = Report()
+    cell = FORMAT.read(text, "x.actin.xml", ReadOptions(plugins=offered), report)
+    assert only_joint(cell) == rail
+    assert told(report) == ["bad-plugin"]
+    assert set(used) == {"broken", "rails", "crank"}
+    used.clear()
+    FORMAT.read(
+        write(two_links(Prismatic()))[0],
+        "x.actin.xml",
+        ReadOptions(plugins=offered),
+        report,
+    )
+    assert used == []
 
 
 def test_another_library_than_that_of_the_class_is_kept():

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from armillary.errors import FormatError, PluginError, quote
+from armillary.errors import FormatError, JointError, PluginError, quote
 from armillary.formats.actin.components import components, element_name
 from armillary.formats.actin.joints import (
     JointReader,
@@ -16,7 +16,14 @@ from armillary.formats.actin.joints import (
     writable,
 )
 from armillary.formats.actin.link import KINDS, SHAPE_NAMES, link_elements, read_link
-from armillary.formats.actin.names import actin_tag, canonical, declared
+from armillary.formats.actin.names import (
+    actin_tag,
+    bare,
+    canonical,
+    declared,
+    is_loose,
+    local,
+)
 from armillary.formats.actin.state import (
     position_states,
     read_mounts,
@@ -24,7 +31,7 @@ from armillary.formats.actin.state import (
     state_elements,
 )
 from armillary.formats.actin.values import built, text, text_element
-from armillary.formats.diagnostic import NOWHERE, Report, Severity
+from armillary.formats.diagnostic import NOWHERE, Report, Severity, fault
 from armillary.formats.format import ReadOptions
 from armillary.formats.names import broken_rules
 from armillary.formats.open_loops import report_open_loops
@@ -51,9 +58,13 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
         FormatError: The file is faulty.
     """
     tree = parse(data, path, namespaces=True, report=report)
-    rows = components({**_plugin_joints(tree, options, report), **options.joints})
+    try:
+        rows = components({**_plugin_joints(tree, options, report), **options.joints})
+    except JointError as error:
+        raise fault(path, "bad-joint-class", str(error)) from error
     names = (name for row in rows for name in row.names)
-    root = canonical(tree, (*names, *SHAPE_NAMES), report, shapes=KINDS)
+    joints = frozenset(local(row.element).lower() for row in rows)
+    root = canonical(tree, (*names, *SHAPE_NAMES), report, shapes=KINDS, joints=joints)
     reader = _Reader(JointReader(rows, report))
     cell = reader.cell(root, _stem(path))
     report_unused(root, report)
@@ -79,6 +90,25 @@ def _plugin_joints(
     except PluginError as error:
         report.error(tree.place, "bad-plugin", str(error).removesuffix("."))
     report.raise_if_errors()
+    known = {(local(r.element).lower(), r.space) for r in components(found)}
+    others = {
+        (each.name.lower(), bare(each.namespace))
+        for each in tree.walk()
+        if each.namespace and not is_loose(each.namespace)
+    } - known
+    # Only the class itself says its token.
+    for tag in options.plugins if others else ():
+        if tag in found or tag in options.joints:
+            continue
+        try:
+            kind = options.plugins[tag]
+        except PluginError as error:
+            message = f"{str(error).removesuffix('.')}; it is left out"
+            report.warning(tree.place, "bad-plugin", message)
+            continue
+        space, _, name = kind.token.rpartition("#")
+        if (name.lower(), bare(space)) in others:
+            found[tag] = kind
     return found
 
 

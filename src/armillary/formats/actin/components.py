@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, cast
 
-from armillary.formats.actin.names import PREFIXES, local
+from armillary.errors import JointError, quote
+from armillary.formats.actin.names import PREFIXES, allowed_in, bare, local
 from armillary.formats.actin.opaque import is_kept
 from armillary.formats.records import PRECURSOR, defaults_of
 from armillary.model.joint import Joint
@@ -69,6 +70,15 @@ class Component:
         ):
             prefix, _, bare = name.partition(":")
             yield bare, self.namespace if prefix == "own" else PREFIXES[prefix]
+
+    @property
+    def space(self) -> str:
+        """Return the namespace of its element, without `#` at the end."""
+        return bare(next(self.names)[1])
+
+    def is_in(self, namespace: str) -> bool:
+        """Return whether the element may be in a namespace."""
+        return bare(namespace) in allowed_in(self.space)
 
     @property
     def is_ours(self) -> bool:
@@ -145,14 +155,15 @@ ACTINS: Final = (
 def components(own: Mapping[str, type[Joint]]) -> tuple[Component, ...]:
     """Return all rows: Actin's, then one for each class of ours and of the caller's.
 
-    A class with a token replaces the rows whose element has the same name.
+    A class with a token replaces the rows whose element has this name and namespace.
     """
     kinds = [*JOINT_TYPES.values(), *own.values()]
     rows = [row for row in map(_row_of, kinds) if row is not None]
     tokens = [row for row in rows if row.namespace]
-    taken = {local(row.element).lower() for row in tokens}
+    taken = {(local(row.element).lower(), row.space) for row in tokens}
     others = (row for row in (*ACTINS, *rows) if not row.namespace)
-    return (*tokens, *(r for r in others if local(r.element).lower() not in taken))
+    free = (r for r in others if (local(r.element).lower(), r.space) not in taken)
+    return (*tokens, *free)
 
 
 def row_for(joint: Joint) -> Component | None:
@@ -172,7 +183,10 @@ def _row_of(kind: type[Joint]) -> Component | None:
     name = name or element_name(kind.tag)
     reserved = {local(row.element).lower() for row in ACTINS}
     fields = [field for field in kind.__struct_fields__ if field != PRECURSOR]
-    elements = [element_name(field) for field in fields]
+    _check_elements(kind)
+    said = kind.elements
+    elements = [said.get(field, element_name(field)) for field in fields]
+    before = said.get(PRECURSOR)
     if (
         not PLAIN_TAG.fullmatch(name)
         or (not namespace and name.lower() in reserved)
@@ -185,8 +199,29 @@ def _row_of(kind: type[Joint]) -> Component | None:
         element=f"{prefix}:{name}",
         kind=kind,
         parameters=tuple(zip(names, fields, strict=True)),
+        precursor="mn:precursor" if before is None else f"{prefix}:{before}",
         namespace=namespace,
     )
+
+
+def _check_elements(kind: type[Joint]) -> None:
+    """Refuse names of elements that are none, or of parameters that are not there.
+
+    Raises:
+        JointError: One is.
+    """
+    for field, name in kind.elements.items():
+        if field not in kind.__struct_fields__:
+            known = ", ".join(kind.__struct_fields__)
+            raise JointError(
+                f"{kind.__name__}.elements names the parameter {quote(field)}, which "
+                f"it does not have. Its parameters are {known}."
+            )
+        if not PLAIN_TAG.fullmatch(name):
+            raise JointError(
+                f"{kind.__name__}.elements says {quote(name)} for {quote(field)}; that "
+                "is not the name of an element."
+            )
 
 
 def _is_writable(value: Any) -> bool:

@@ -7,10 +7,9 @@ from typing import Any, Final, cast
 
 from armillary.errors import quote, suggestion
 from armillary.formats.actin.components import Component, row_for
-from armillary.formats.actin.names import actin_tag, local
+from armillary.formats.actin.names import PRIMARY, actin_tag, is_loose, local
 from armillary.formats.actin.opaque import (
     LIBRARY,
-    PRIMARY,
     opaque_element,
     read_opaque,
 )
@@ -27,7 +26,7 @@ from armillary.formats.actin.values import (
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.numbers import number_text
 from armillary.formats.records import PRECURSOR
-from armillary.formats.xml import Element, report_unused, tag
+from armillary.formats.xml import Element, report_unused, tag, unused
 from armillary.model.joint import Joint
 from armillary.model.joint_dynamics import NO_DYNAMICS
 from armillary.model.joints import Fixed
@@ -65,8 +64,15 @@ class JointReader:
     report: Report
 
     def rows_of(self, element: Element) -> list[Component]:
-        """Return the rows whose element has this name."""
-        return [row for row in self.rows if local(row.element) == element.name]
+        """Return the rows of this element: of its name and namespace.
+
+        Where old files put it into none, or another one of Actin's, the name will do.
+        """
+        named = [row for row in self.rows if local(row.element) == element.name]
+        found = [row for row in named if row.is_in(element.namespace)]
+        if not found and is_loose(element.namespace):
+            found = named
+        return [row for row in found if row.element == found[0].element]
 
     def of_link(self, link: Element) -> LinkKinematics:
         """Return the kinematics of a link, those of a fixed joint if there are none."""
@@ -105,6 +111,7 @@ class JointReader:
             if number(element, name, report):
                 message = f"<{name}> has no meaning in this type of joint"
                 report.warning(element.place, "unused-parameter", message)
+        self._refuse_unknown(element)
         joint = built(row.kind, fields, element, "bad-joint", report)
         if joint is None:
             return None
@@ -113,6 +120,29 @@ class JointReader:
         return LinkKinematics(
             joint=joint, primary=primary, library=library, rate=row.rate(joint)
         )
+
+    def _refuse_unknown(self, component: Element) -> None:
+        """Report what is not a parameter: a default would count in its place."""
+        view = self.report.guessing("it is left out")
+        waiting = [component]
+        while waiting:
+            element = waiting.pop()
+            for leftover in unused(element):
+                name = leftover.name
+                if leftover.kind == "text" or "}" in name:
+                    continue
+                view.error(
+                    leftover.place,
+                    f"unknown-{leftover.kind}",
+                    f"the {leftover.kind} {quote(name)} of {element.label} is not one "
+                    "of this joint",
+                    hint=self.report.hint(name, element.asked(leftover.kind)),
+                )
+                if leftover.kind == "element":
+                    element.children_named(name)
+                else:
+                    element.attribute(name)
+            waiting += [child for child in element.children if child.is_read]
 
     def _opaque(self, element: Element) -> LinkKinematics:
         """Return the kinematics of an unknown component, of which all is kept."""

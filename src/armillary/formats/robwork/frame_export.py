@@ -13,6 +13,7 @@ from armillary.formats.names import FreeNames
 from armillary.formats.robwork.elements import LIMITS, SETUPS
 from armillary.formats.robwork.frames import (
     COORDINATE,
+    DAF,
     DEVICE,
     JUNCTION,
     PREFIX,
@@ -45,7 +46,7 @@ __all__ = ["ExportedFrame", "FrameExport", "property_elements", "report_renamed"
 MOST_SHOWN: Final = 5
 Z_AXIS: Final = (0.0, 0.0, 1.0)
 _NOT_PROPERTIES: Final = frozenset(
-    (DEVICE, TYPE, JUNCTION, *(f"{PREFIX}{kind}" for kind in SETUPS))
+    (DAF, DEVICE, TYPE, JUNCTION, *(f"{PREFIX}{kind}" for kind in SETUPS))
 )
 
 
@@ -154,6 +155,7 @@ class FrameExport:
         self.types = {
             each.of: each.text for each in manipulator.properties if each.name == TYPE
         }
+        self._dafs = {p.of for p in manipulator.properties if p.name == DAF}
         self._name_joints()
         frames: list[ExportedFrame] = []
         for k in manipulator.order:
@@ -190,6 +192,7 @@ class FrameExport:
             frame = frames[-1]
         elif link.parent is not None:
             frame.type = self.types.get(link.name, "Fixed")
+            frame.daf = link.name in self._dafs
             frame.pose = link.joint.precursor
             if drives:
                 frame.pose = self._stopped(link, drives)
@@ -206,6 +209,7 @@ class FrameExport:
                 parent=link.name,
                 pose=link.primary @ each.pose,
                 type=self.types.get(each.name, kind),
+                daf=each.name in self._dafs,
                 parts=self._properties(each.name),
             )
             frames.append(named)
