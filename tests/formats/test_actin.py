@@ -16,7 +16,7 @@ import armillary
 from armillary.errors import FormatError, JointError, PluginError
 from armillary.formats.actin import FORMAT
 from armillary.formats.actin.components import ACTINS, components, row_for
-from armillary.formats.diagnostic import Report, Severity
+from armillary.formats.diagnostic import Diagnostic, Report, Severity
 from armillary.formats.format import ReadOptions
 from armillary.formats.registry import FORMATS
 from armillary.model.coupling import Coupling
@@ -610,6 +610,34 @@ def test_attachment_goes_by_indices():
         ("Id>0<", "Id>1<", "cycle"),
     ]:
         assert any(why in line for line in refusals(text.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    ("pose", "code"),
+    [
+        ('<cr:orientation q0="1e308" q1="1e308" q2="0" q3="0"/>', "bad-quaternion"),
+        ('<cr:translation x="1e308" y="1e308" z="1e308"/>', ""),
+    ],
+)
+def test_numbers_whose_squares_are_too_large_are_refused_with_a_place(
+    pose: str, code: str
+):
+    frame = f"<mn:primaryFrame>{pose}</mn:primaryFrame>"
+    text = two_link_file(GENERAL.replace("</mn:denav", f"{frame}</mn:denav"))
+    names = ["state", "manipulatorSystemState", "positionStates", "positionState"]
+    state = f"<mn:coordinateSystemTransform>{pose}</mn:coordinateSystemTransform>"
+    for name in reversed(names):
+        state = f"<mn:{name}>{state}</mn:{name}>"
+    for each in (text, two_link_file(GENERAL, state=state)):
+        if not code:
+            read(each)
+            continue
+        with pytest.raises(FormatError) as caught:
+            read(each)
+        (found,) = caught.value.diagnostics
+        assert isinstance(found, Diagnostic)
+        assert found.code == code
+        assert found.place.line > 0
 
 
 def test_names_in_any_case_and_place():

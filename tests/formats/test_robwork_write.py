@@ -40,6 +40,7 @@ from armillary.model.joints import (
     Revolute,
     Screw,
 )
+from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.shapes import Box, Capsule, Cone, Cylinder, HalfSpace, Mesh, Sphere
@@ -273,6 +274,12 @@ def test_a_limit_that_is_too_large_in_degrees_is_none():
     )
     assert losses(report) == ["a limit that is too large in degrees is not kept"]
     assert read(text).manipulators[0].links[1].limits == Limits(upper=1.0)
+
+
+def test_a_joint_of_an_unknown_type_is_refused():
+    cell = Cell(manipulators=(arm(link("a", "base", OpaqueJoint(kind="Spring"))),))
+    with pytest.raises(FormatError, match=r"error\[unknown-joint-type\]: joint 'a'"):
+        write(cell)
 
 
 def test_effort_is_lost_aloud():

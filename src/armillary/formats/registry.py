@@ -111,7 +111,10 @@ def read(  # noqa: PLR0913
         chosen = chosen or _recognised(name, data)
         if arguments and chosen is not xacro.FORMAT:
             raise ModelError(f"arguments= is for xacro files; {name} is not one.")
-        cell = chosen.read(data, name, options, report)
+        try:
+            cell = chosen.read(data, name, options, report)
+        except ModelError as error:  # numbers that are finite, but not their products
+            raise fault(name, "bad-model", str(error).removesuffix(".")) from error
     report.raise_if_errors()
     if srdf is not None:
         companion = os.fspath(srdf)

@@ -53,21 +53,24 @@ def read_link(
     report = joints.report
     kinematics = joints.of_link(element)
     limits, dynamics = _read_actuator(element, kinematics.rate, report)
-    link = Link(
-        name=name,
-        parent=parent,
-        joint=kinematics.joint,
-        primary=kinematics.primary,
-        limits=limits,
-        dynamics=dynamics,
-        inertia=_read_inertia(element, report),
-        frames=_read_frames(element, report),
-        joint_name=text(element, "jointName", report),
-        passive=flag(element, "passive", report),
-        coupling=_read_coupling(element, report),
-        inputs=tuple(each.read_text() for each in element.children_named("input")),
+    fields: dict[str, Any] = {
+        "name": name,
+        "parent": parent,
+        "joint": kinematics.joint,
+        "primary": kinematics.primary,
+        "limits": limits,
+        "dynamics": dynamics,
+        "inertia": _read_inertia(element, report),
+        "frames": _read_frames(element, report),
+        "joint_name": text(element, "jointName", report),
+        "passive": flag(element, "passive", report),
+        "coupling": _read_coupling(element, report),
+        "inputs": tuple(i.read_text() for i in element.children_named("input")),
         **_read_shapes(element, report),
-    )
+    }
+    link = built(Link, fields, element, "bad-link", report)
+    if link is None:
+        return Link(name=name, parent=parent), kinematics
     if dynamics != NO_DYNAMICS and not link.has_coordinate:
         what = "the drive of a joint without a coordinate"
         report.unsupported.add(what, element.place)

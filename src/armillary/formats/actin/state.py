@@ -6,12 +6,13 @@ the primary frame of a link of another manipulator.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from armillary.errors import ArmillaryError, quote
 from armillary.formats.actin.joints import rate_of
 from armillary.formats.actin.names import actin_tag
 from armillary.formats.actin.values import (
+    built,
     entries,
     exact_attribute,
     exactly,
@@ -162,6 +163,8 @@ def read_mounts(
         if element is None:
             continue
         mount = _read_mount(cell, k, WORLD, element, report)
+        if mount is None:
+            continue
         if found.setdefault(k, mount) is not mount:
             message = "the base pose of an attached manipulator follows; it is left out"
             report.note(element.place, "attached", message)
@@ -194,7 +197,8 @@ def _read_attachment(
         message = f"frame {quote(on)} is not on link {link} of manipulator {below}"
         report.error(node.place, "wrong-frame", message)
         return None
-    return k, _read_mount(cell, k, on, offset, report)
+    mount = _read_mount(cell, k, on, offset, report)
+    return None if mount is None else (k, mount)
 
 
 def _attachment_element(cell: Workcell, mount: Mount, report: Report) -> Element:
@@ -219,15 +223,17 @@ def _attachment_element(cell: Workcell, mount: Mount, report: Report) -> Element
 
 def _read_mount(
     cell: Workcell, k: int, on: str, element: Element, report: Report
-) -> Mount:
+) -> Mount | None:
+    """Return a mount, None after an error."""
     before, after = _primary_frames(cell, k, on)
     pose = before @ read_pose(element, report) @ after.inverse()
-    return Mount(
-        manipulator=cell.manipulators[k].name,
-        on=on,
-        pose=pose_of_entries(exactly(element, entries(pose), report)),
-        bolted=not flag(element, "loose", report),
-    )
+    fields: dict[str, Any] = {
+        "manipulator": cell.manipulators[k].name,
+        "on": on,
+        "pose": pose_of_entries(exactly(element, entries(pose), report)),
+        "bolted": not flag(element, "loose", report),
+    }
+    return built(Mount, fields, element, "bad-pose", report)
 
 
 def _mount_element(name: str, cell: Workcell, mount: Mount) -> Element:

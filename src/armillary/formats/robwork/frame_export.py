@@ -26,9 +26,11 @@ from armillary.formats.robwork.transform import number_text, transform_elements
 from armillary.formats.xml import Element, tag
 from armillary.model.drive import Drive
 from armillary.model.joint_dynamics import NO_DYNAMICS
+from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.property import Property
+from armillary.plugins import advice
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (
     ZERO,
@@ -220,6 +222,16 @@ class FrameExport:
 
     def _stopped(self, link: Link, drives: Sequence[Drive]) -> Pose:
         """Return the pose of a joint that RobWork does not have at its start."""
+        if isinstance(link.joint, OpaqueJoint):
+            kind = link.joint.kind
+            self._report.error(
+                NOWHERE,
+                "unknown-joint-type",
+                f"joint {quote(link.coordinate)} of {quote(self.manipulator.name)} is "
+                f"of type {quote(kind)}, which is not known here",
+                hint=advice(kind),
+            )
+            return link.joint.precursor
         q = [drive.multiplier * self._home[drive.of] + drive.offset for drive in drives]
         self._report.warning(
             NOWHERE,
