@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
+
+import msgspec
 
 from armillary.errors import JointError, quote
 from armillary.formats.actin.names import PREFIXES, allowed_in, bare, local
@@ -22,6 +24,7 @@ from armillary.model.joints import (
     CircleTrack,
     CraigPrismatic,
     CraigRevolute,
+    FourBarSlider,
     PaulPrismatic,
     PaulRevolute,
     Prismatic,
@@ -45,6 +48,8 @@ class Component:
             written, the last if there is a precursor.
         precursor: Name of the element of the pose in front of the motion.
         unused: Children that may be there, but have no meaning in this row.
+        zeros: Children that may be there, but must be 0: the class has no such field.
+        constants: Fields with the value that this row stands for.
         reciprocal: The parameter whose reciprocal the file holds; a coordinate of the
             file is ours times that parameter.
         namespace: That of the prefix `own`, of the token of a class.
@@ -56,6 +61,8 @@ class Component:
     choices: tuple[tuple[str, tuple[str, ...]], ...] = ()
     precursor: str = "mn:precursor"
     unused: tuple[str, ...] = ()
+    zeros: tuple[str, ...] = ()
+    constants: tuple[tuple[str, Any], ...] = ()
     reciprocal: str = ""
     namespace: str = ""
 
@@ -67,6 +74,7 @@ class Component:
             (self.precursor,),
             *self.choices,
             *self.parameters,
+            *((each,) for each in (*self.unused, *self.zeros)),
         ):
             prefix, _, bare = name.partition(":")
             yield bare, self.namespace if prefix == "own" else PREFIXES[prefix]
@@ -90,12 +98,19 @@ class Component:
         if type(joint) is not self.kind:
             return False
         written = {field for _, field in self.parameters}
+        constants = dict(self.constants)
         for field in joint.__struct_fields__:
             value = getattr(joint, field)
             if field == PRECURSOR or self.is_omitted(joint, field):
                 continue
-            if field in written:
-                if not _is_writable(value) or (field == self.reciprocal and not value):
+            if field in constants:
+                if value != constants[field]:
+                    return False
+            elif field in written:
+                is_vectors = row_width(self.kind, field) is not None
+                if not (is_vectors or _is_writable(value)) or (
+                    field == self.reciprocal and not value
+                ):
                     return False
             elif value != defaults_of(self.kind)[field]:
                 return False
@@ -141,6 +156,22 @@ ACTINS: Final = (
         kind=Screw,
         parameters=(("mn:pitch", "pitch"),),
         reciprocal="pitch",
+    ),
+    *(
+        Component(
+            element="mn:quadrilateralTypeLink",
+            kind=FourBarSlider,
+            choices=(("mn:sliderType", (word,)),),
+            parameters=(
+                ("mn:nominalSliderLength", "nominal"),
+                ("mn:d1Length", "offset"),
+                ("mn:d2Length", "lever"),
+                ("mn:oppositeLength", "opposite"),
+            ),
+            zeros=("mn:zDistanceA", "mn:zDistanceB", "mn:zDistanceC"),
+            constants=(("pivoted", pivoted),),
+        )
+        for word, pivoted in (("PIVOTED_SLIDER", True), ("FIXED_SLIDER", False))
     ),
     Component(
         element="mynamespace:circleJoint",
@@ -224,8 +255,18 @@ def _check_elements(kind: type[Joint]) -> None:
             )
 
 
+@cache
+def row_width(kind: type[Joint], field: str) -> int | None:
+    """Return how many numbers each vector in a field of vectors has, None in others."""
+    types = {each.name: each.type for each in msgspec.structs.fields(kind)}
+    outer = get_args(types[field])
+    inner = get_args(outer[0]) if outer[1:] == (Ellipsis,) else ()
+    is_numbers = bool(inner) and all(each is float for each in inner)
+    return len(inner) if is_numbers else None
+
+
 def _is_writable(value: Any) -> bool:
-    """Return whether an element can hold a value: numbers, true or false, joints."""
+    """Return whether an element can hold a value: numbers, words, joints."""
     if isinstance(value, tuple):
         items = cast(tuple[Any, ...], value)
         return len(items) > 1 and (
@@ -236,7 +277,7 @@ def _is_writable(value: Any) -> bool:
         return is_kept(value)
     if isinstance(value, Joint):
         return row_for(value) is not None
-    return type(value) in {bool, int, float}
+    return value is None or type(value) in {bool, int, float}
 
 
 def element_name(name: str) -> str:

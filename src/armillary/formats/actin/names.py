@@ -32,6 +32,7 @@ ELEMENTS: Final = {
     "momentY momentZ secondMoment jXX jYY jZZ jXY jXZ jYZ namedFrames namedFrame "
     "shapeContainer physicalExtent boundingVolume state manipulatorSystemState "
     "positionStates positionState jointPositions coordinateSystemTransform "
+    "velocityStates velocityState jointVelocities time "
     "manipulatorSystemConfiguration manipulatorAttachmentMap "
     "manipulatorAttachmentNode manipulatorId baseManipulatorId linkId offset",
     "am": "maxAcceleration maxEffort motorInertia gearRatio viscousFriction "
