@@ -152,6 +152,7 @@ def load(  # noqa: PLR0913
     strict_order: bool = False,
     strict: bool = False,
     lenient: bool = False,
+    swapped_limits: str | None = None,
     srdf: _Folder | None = None,
     self_collision: bool | None = None,
     arguments: Mapping[str, str] | None = None,
@@ -175,6 +176,8 @@ def load(  # noqa: PLR0913
         strict: Reject every fault, even if the motion is clear.
         lenient: Repair faults that are otherwise rejected, such as swapped limits; each
             repair is a warning.
+        swapped_limits: How limits with lower above upper are read: `swap`, which
+            `lenient` does too, or `unlimited`, as some simulators read them.
         srdf: A file with groups, postures and collision rules for the robot.
         self_collision: Whether each robot is tested against itself, see
             `Rules.include_self`. By default the rules of the file decide; a robot whose
@@ -188,7 +191,8 @@ def load(  # noqa: PLR0913
 
     Raises:
         FormatError: The file cannot be read, or is faulty; it lists all diagnostics.
-        UnknownName: There is no such format or plug-in, or choice of scripts.
+        UnknownName: There is no such format or plug-in, or choice of scripts or of
+            swapped limits.
     """
     from armillary.formats import registry
     from armillary.formats.mesh.files import mesh_files
@@ -206,6 +210,7 @@ def load(  # noqa: PLR0913
         strict_order=strict_order,
         strict=strict,
         lenient=lenient,
+        swapped_limits=swapped_limits,
         srdf=srdf,
         self_collision=self_collision,
         arguments=arguments,

@@ -4,17 +4,19 @@ import math
 import random
 import re
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armillary
-from armillary.errors import FormatError, JointError
+from armillary.errors import FormatError, JointError, PluginError
 from armillary.formats.actin import FORMAT
 from armillary.formats.actin.components import ACTINS, components, row_for
-from armillary.formats.diagnostic import Report, Severity
+from armillary.formats.diagnostic import Diagnostic, Report, Severity
 from armillary.formats.format import ReadOptions
 from armillary.formats.registry import FORMATS
 from armillary.model.coupling import Coupling
@@ -57,6 +59,7 @@ from armillary.model.shapes import (
 )
 from armillary.model.unit import Unit
 from armillary.model.workcell import Workcell
+from armillary.shapes import distance
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import EYE
@@ -250,6 +253,8 @@ JOINTS = [
     OvalTrack(straight=3.0, radius=1.0),
     FourBarSlider(nominal=0.4, lever=0.3, opposite=0.35, offset=0.02),
     FourBarSlider(nominal=0.4, lever=0.3, opposite=0.35, pivoted=False),
+    Curve(points=[(0, 0, 0), (1, 0.3, 0), (2, 0, 0.1)], precursor=TURN),
+    Curve(points=[(0, 0, 0), (1, 0.3, 0), (0.5, 2, 0)], closed=True, up=None),
     Crank(arm=0.5),
     Crank(arm=0.5, offset=(1.0, 2.0), is_left=True, precursor=TURN),
 ]
@@ -276,10 +281,10 @@ def test_joints_are_kept(joint: Joint, primary: Pose):
     check_kept(two_links(joint, **fields), Crank)
 
 
-def test_every_class_of_ours_but_the_curve_has_a_row():
+def test_every_class_of_ours_has_a_row():
     kinds = {row.kind for row in components({})}
     assert kinds >= {type(joint) for joint in JOINTS} - {Crank}
-    assert len({row.element.lower() for row in ACTINS}) == 3
+    assert len({row.element.lower() for row in ACTINS}) == 4
     for joint in JOINTS:
         row = row_for(joint)
         assert row is not None
@@ -409,17 +414,159 @@ def test_shapes_are_kept(shape: Shape):
     check_kept(two_links(Revolute(), visuals=(shape, SHAPES[0]), collisions=(shape,)))
 
 
-def test_shapes_of_actin_are_reported():
-    sphere = "<mn:sphere><mn:center/><mn:radius>1</mn:radius></mn:sphere>"
-    text = two_link_file(
+def extents(shape: str, *, volume: str = "") -> str:
+    """A file whose second link shows a shape."""
+    tested = f"<mn:boundingVolume>{volume}</mn:boundingVolume>" if volume else ""
+    return two_link_file(
         GENERAL,
-        f"<mn:shapeContainer><mn:physicalExtent>{sphere}</mn:physicalExtent>"
+        f"<mn:shapeContainer><mn:physicalExtent>{shape}</mn:physicalExtent>{tested}"
         "</mn:shapeContainer>",
     )
-    cell, report = read(text)
+
+
+def actins(name: str, **parts: Any) -> str:
+    """An element of Actin's: numbers as text, points as x, y and z, others inside."""
+    inside = ""
+    for part, value in parts.items():
+        if isinstance(value, str):
+            inside += value
+        elif isinstance(value, tuple):
+            x, y, z = value
+            inside += f'<mn:{part} x="{x}" y="{y}" z="{z}"/>'
+        else:
+            inside += f"<mn:{part}>{value}</mn:{part}>"
+    return f"<mn:{name}>{inside}</mn:{name}>"
+
+
+SEGMENT = actins("lineSegment", endpoint0=(0, 0, 1), endpoint1=(0, 2, 1))
+ACTINS_SHAPES: list[tuple[str, list[tuple[tuple[float, float, float], bool]]]] = [
+    (
+        actins("sphere", center=(1, 2, 3), radius=0.5),
+        [((1, 2, 3.49), True), ((1, 2, 3.51), False)],
+    ),
+    (
+        actins("capsule", s=SEGMENT, radius=0.5),
+        [((0, -0.49, 1), True), ((0, 2.49, 1), True), ((0, 1, 1.51), False)],
+    ),
+    (
+        actins("cylinder", s=SEGMENT, radius=0.5),
+        [((0, 0.01, 1.49), True), ((0, -0.01, 1), False)],
+    ),
+    (
+        actins("cone", s=SEGMENT, radius0=1, radius1=0),
+        [((0, 0.01, 1.98), True), ((0, 1.5, 1.26), False), ((0, 1.5, 1.24), True)],
+    ),
+    (
+        actins("ellipsoid", ellipsoidA=1, ellipsoidB=2, ellipsoidC=3),
+        [((0.99, 0, 0), True), ((0, 1.99, 0), True), ((0, 0, 3.01), False)],
+    ),
+    (
+        actins(
+            "lozenge",
+            rectangle=actins(
+                "rectangle",
+                rectangleOrigin=(0, 0, 0),
+                rectangleEdge0=(0, 2, 0),
+                rectangleEdge1=(0, 0, 4),
+            ),
+            radius=0.1,
+        ),
+        [((0.09, 2.0, 4.0), True), ((0, -0.09, 0), True), ((0.11, 1, 1), False)],
+    ),
+    (
+        actins(
+            "triangularLozenge",
+            triangle=actins(
+                "triangle",
+                triangleOrigin=(0, 0, 0),
+                triangleEdge0=(2, 0, 0),
+                triangleEdge1=(0, 2, 0),
+            ),
+            radius=0.1,
+        ),
+        [((0.9, 0.9, 0.09), True), ((1.2, 1.2, 0), False)],
+    ),
+    (
+        actins(
+            "tetrahedron",
+            tetrahedronV0=(1, 0, 0),
+            tetrahedronEdge1=(1, 0, 0),
+            tetrahedronEdge2=(0, 1, 0),
+            tetrahedronEdge3=(0, 0, 1),
+        ),
+        [((1.1, 0.1, 0.1), True), ((0.9, 0.1, 0.1), False)],
+    ),
+    (
+        actins(
+            "halfSpace",
+            plane=actins(
+                "plane", planeBasePoint=(0, 0, 1), planeNormalVector=(0, 0, 2)
+            ),
+        ),
+        [((5, 5, 0.99), True), ((5, 5, 1.01), False)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "points"), ACTINS_SHAPES, ids=lambda x: str(x)[4:12])
+def test_shapes_of_actin_are_read(text: str, points: Any):
+    cell, report = read(extents(text))
+    assert told(report) == []
+    tip = cell.manipulators[0].link("tip")
+    (shape,) = tip.visuals
+    assert tip.collisions == tip.visuals  # as in Actin, where nothing else is tested
+    for point, is_inside in points:
+        ball = Sphere(radius=1e-9, pose=Pose.translation(*point))
+        apart = distance(shape, np.eye(4), ball, np.eye(4)).value
+        assert (float(apart) <= 0.0) == is_inside
+    other = actins("sphere", center=(0, 0, 0), radius=1)
+    tip = read(extents(text, volume=other))[0].manipulators[0].link("tip")
+    assert tip.collisions == (Sphere(radius=1.0),)
+
+
+def test_shapes_of_actin_that_are_faulty_or_unknown():
+    cell, report = read(extents(actins("box", boxExtents=(1, 1, 1))))
     assert told(report) == ["unkept-shape"]
-    assert "<sphere> is left out" in report.diagnostics[0].message
+    assert "<box> is left out" in report.diagnostics[0].message
     assert cell.manipulators[0].link("tip").visuals == ()
+    for text in (
+        actins("sphere", center=(0, 0, 0)),
+        actins("sphere", center=(0, 0, 0), radius=-1),
+        actins("capsule", radius=1),
+        ACTINS_SHAPES[5][0].replace('y="2" z="0"', 'y="2" z="1"'),
+    ):
+        with pytest.raises(FormatError, match=r"missing-element|bad-shape"):
+            read(extents(text))
+
+
+STATE = """<mn:state><mn:manipulatorSystemState><mn:positionStates><mn:positionState>
+<mn:jointPositions>0.5</mn:jointPositions></mn:positionState></mn:positionStates>
+<mn:velocityStates><mn:velocityState><mn:jointVelocities>-0.25</mn:jointVelocities>
+</mn:velocityState></mn:velocityStates><mn:time>12.5</mn:time>
+</mn:manipulatorSystemState></mn:state>"""
+
+
+def test_the_time_and_rates_of_a_state_are_kept():
+    cell, report = read(two_link_file(GENERAL, state=STATE))
+    assert told(report) == []
+    assert cell.properties == (Property(name="actin.time", numbers=(12.5,)),)
+    (note,) = cell.manipulators[0].properties
+    assert note == Property(name="actin.jointVelocities", numbers=(-0.25,))
+    data, report = write(cell)
+    assert told(report) == []
+    assert b"<mn:time>12.5</mn:time>" in data
+    assert read(data)[0] == cell
+    wrong = STATE.replace("-0.25", "1 2")
+    with pytest.raises(FormatError, match="must hold 1 number, not 2"):
+        read(two_link_file(GENERAL, state=wrong))
+
+
+def test_maps_of_collisions_are_reported():
+    inner = "<mn:manipulatorExclusionMap/><mn:linkLinkExclusionMap/>"
+    name = "systemCollisionExclusionSet"
+    system = f"</mn:manipulators><mn:{name}>{inner}</mn:{name}>"
+    text = two_link_file(GENERAL).replace("</mn:manipulators>", system)
+    assert told(read(text)[1]) == ["not-kept"]
 
 
 def test_stray_libraries_are_reported():
@@ -466,6 +613,37 @@ def test_denavit_hartenberg(q: float):
         assert dh(kind, motion).transform(q).approx_equal(X, 1e-15)
         if kind != "GENERAL":
             assert dh(f"gen_{kind.lower()}", motion) == dh(kind, motion)
+
+
+def quadrilateral(kind: str, more: str = "") -> str:
+    lengths = (
+        "<mn:nominalSliderLength>0.4</mn:nominalSliderLength>"
+        "<mn:d1Length>0.02</mn:d1Length><mn:d2Length>0.3</mn:d2Length>"
+        "<mn:oppositeLength>0.35</mn:oppositeLength>"
+    )
+    return (
+        f"<mn:quadrilateralTypeLink><mn:sliderType>{kind}</mn:sliderType>{lengths}"
+        f"{more}</mn:quadrilateralTypeLink>"
+    )
+
+
+@pytest.mark.parametrize("kind", ["PIVOTED_SLIDER", "FIXED_SLIDER"])
+def test_a_quadrilateral_is_turned_by_its_slider(kind: str):
+    """By construction: the lever's tip is as far from the foot or pin as they are."""
+    far = "<mn:zDistanceA>0</mn:zDistanceA>"
+    cell, report = read(two_link_file(quadrilateral(kind, far)))
+    assert told(report) == []
+    joint = only_joint(cell)
+    for q in (-0.05, 0.0, 0.1):
+        x, y, _ = (joint.transform(q) @ Pose.translation(0.3, 0, 0)).position
+        if kind == "PIVOTED_SLIDER":
+            assert math.isclose(math.hypot(x - 0.35, y - 0.02), 0.4 + q)
+        else:
+            assert math.isclose(math.hypot(x - 0.4 - q, y - 0.02), 0.35)
+    assert b"<mn:quadrilateralTypeLink>" in write(cell)[0]
+    beside = "<mn:zDistanceB>0.1</mn:zDistanceB>"
+    with pytest.raises(FormatError, match=r"unread-parameter.*<zDistanceB> .* be 0"):
+        read(two_link_file(quadrilateral(kind, beside)))
 
 
 def test_words_that_do_not_exist():
@@ -611,6 +789,34 @@ def test_attachment_goes_by_indices():
         assert any(why in line for line in refusals(text.replace(old, new)))
 
 
+@pytest.mark.parametrize(
+    ("pose", "code"),
+    [
+        ('<cr:orientation q0="1e308" q1="1e308" q2="0" q3="0"/>', "bad-quaternion"),
+        ('<cr:translation x="1e308" y="1e308" z="1e308"/>', ""),
+    ],
+)
+def test_numbers_whose_squares_are_too_large_are_refused_with_a_place(
+    pose: str, code: str
+):
+    frame = f"<mn:primaryFrame>{pose}</mn:primaryFrame>"
+    text = two_link_file(GENERAL.replace("</mn:denav", f"{frame}</mn:denav"))
+    names = ["state", "manipulatorSystemState", "positionStates", "positionState"]
+    state = f"<mn:coordinateSystemTransform>{pose}</mn:coordinateSystemTransform>"
+    for name in reversed(names):
+        state = f"<mn:{name}>{state}</mn:{name}>"
+    for each in (text, two_link_file(GENERAL, state=state)):
+        if not code:
+            read(each)
+            continue
+        with pytest.raises(FormatError) as caught:
+            read(each)
+        (found,) = caught.value.diagnostics
+        assert isinstance(found, Diagnostic)
+        assert found.code == code
+        assert found.place.line > 0
+
+
 def test_names_in_any_case_and_place():
     plain = two_link_file(GENERAL)
     shouted = re.sub(r"(</?mn:)(\w+)", lambda m: m[1] + m[2].upper(), plain)
@@ -678,8 +884,15 @@ def test_exact_numbers_give_way_to_edited_ones():
 # What cannot be written.
 
 
+class Named(Joint, frozen=True):
+    label: str
+
+    def pose(self, q):
+        return Pose.rotation_z(q)
+
+
 def test_losses_are_reported():
-    curve = Curve(points=((0, 0, 0), (1, 0, 0), (1, 1, 0)))
+    curve = Named(label="a")
     fields = {"limits": Limits(lower=0.25), "dynamics": DRIVE}
     data, report = write(two_links(curve, **fields))
     assert told(report) == ["lost-joint"]
@@ -953,6 +1166,106 @@ def test_a_class_has_its_own_element_and_library():
     assert '<own:ovalRail xmlns:own="http://example.com/rails">' in text
     assert '<own:circleJoint library="CircleJoint.ecp" xmlns:own="MyNameSpace">' in text
     check_kept(two_links(circle), OwnCircle)
+
+
+class SpelledCircle(OwnCircle, frozen=True):
+    unit = Unit.METRE
+    token = "MyNameSpace#circleJoint"
+    library = "CircleJoint.ecp"
+    elements = MappingProxyType(
+        {"radius": "circleJointRadius", "precursor": "circleJointPrecursor"}
+    )
+
+
+def test_a_class_says_what_its_elements_are_called():
+    """The seed's file as written by the seed's class; its radius is not the default."""
+    cell, report = read(REPAIRED, SpelledCircle)
+    assert told(report) == []
+    joint = only_joint(cell)
+    assert joint == SpelledCircle(radius=2.0, precursor=joint.precursor)
+    assert not joint.precursor.is_identity
+    text = write(cell)[0].decode()
+    assert "<own:circleJointRadius>2.0</own:circleJointRadius>" in text
+    assert "<own:circleJointPrecursor>" in text
+    assert read(text, SpelledCircle)[0] == cell
+    for elements, why in (
+        ({"radios": "r"}, "names the parameter 'radios', which it does not have"),
+        ({"radius": "a b"}, "that is not the name of an element"),
+    ):
+        kind = type("Odd", (OwnCircle,), {"elements": elements, "unit": Unit.METRE})
+        with pytest.raises(FormatError, match=why):
+            read(REPAIRED, kind)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_is_not_a_parameter_of_a_joint_is_refused(strict: bool):
+    """The default of a class does not count in place of what the file says."""
+    misspelt = REPAIRED.replace("circleJointRadius", "circleJointRadios")
+    pose = REPAIRED.replace("cr:translation", "cr:translatoin")
+    wrong = [
+        (REPAIRED, OwnCircle, "element 'circleJointRadius' of <circleJoint> is not"),
+        (misspelt, None, "Did you mean 'circleJointRadius'"),
+        (pose, None, "element 'translatoin' of <circleJointPrecursor>"),
+        (REPAIRED.replace(' x="', ' X="'), None, "attribute 'X' of <translation>"),
+    ]
+    for text, kind, why in wrong:
+        kinds = [] if kind is None else [kind]
+        assert text != REPAIRED or kinds
+        report = Report(strict=strict)
+        options = ReadOptions(joints={each.tag: each for each in kinds})
+        with pytest.raises(FormatError, match=why):
+            FORMAT.read(text.encode(), "x.actin.xml", options, report)
+        if text is misspelt:  # this class has no default
+            continue
+        report = Report(lenient=True)
+        FORMAT.read(text.encode(), "x.actin.xml", options, report)
+        assert any("it is left out" in d.message for d in report.diagnostics)
+
+
+def test_an_element_in_a_namespace_of_somebody_else_is_another_joint():
+    for name in ("circleJoint", "circlejoint"):
+        text = REPAIRED.replace("MyNameSpace", "x#").replace(":circleJoint", f":{name}")
+        cell, report = read(two_link_file(text.partition("?>")[2] or text))
+        joint = only_joint(cell)
+        assert isinstance(joint, OpaqueJoint)
+        assert joint.kind == name
+        assert "unknown-joint-type" in told(report)
+        again = read(write(cell)[0])[0]
+        assert again == cell
+    kind = type("Other", (OwnCircle,), {"token": "x#circleJoint", "unit": Unit.METRE})
+    mine = two_links(kind(radius=2.0))
+    check_kept(mine, kind)
+    both = read(REPAIRED, kind)[0]
+    assert type(only_joint(both)) is CircleTrack
+
+
+def test_plug_ins_are_found_by_their_tokens():
+    """Their tag is that of an entry point, and not in the file."""
+    rail = OwnOval(straight=1.5, inner=Prismatic())
+    text = write(two_links(rail))[0]
+    used: list[str] = []
+
+    class Offered(dict[str, type[Joint]]):
+        def __getitem__(self, tag: str) -> type[Joint]:
+            used.append(tag)
+            if tag == "broken":
+                raise PluginError("The plug-in 'broken' is broken.")
+            return super().__getitem__(tag)
+
+    offered = Offered(broken=OwnOval, rails=OwnOval, crank=Crank)
+    report = Report()
+    cell = FORMAT.read(text, "x.actin.xml", ReadOptions(plugins=offered), report)
+    assert only_joint(cell) == rail
+    assert told(report) == ["bad-plugin"]
+    assert set(used) == {"broken", "rails", "crank"}
+    used.clear()
+    FORMAT.read(
+        write(two_links(Prismatic()))[0],
+        "x.actin.xml",
+        ReadOptions(plugins=offered),
+        report,
+    )
+    assert used == []
 
 
 def test_another_library_than_that_of_the_class_is_kept():

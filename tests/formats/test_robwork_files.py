@@ -344,6 +344,7 @@ def test_gripper_rides_on_the_tool_plate(robwork: Path):
     cell = load(robwork, "ModelData/XMLScenes/PA10atConveyor/Scene.xml")
     mounts = {m.manipulator: (m.on, m.bolted) for m in cell.mounts}
     assert mounts == {
+        "environment": ("world", True),
         "PA10": ("environment/RobotBase", True),
         "ToolPlate": ("PA10/Joint7", True),
         "PG70": ("ToolPlate/ToolPlate", True),

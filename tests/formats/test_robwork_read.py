@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from armillary import Cell, Closure, Coupling
-from armillary.errors import FormatError
+from armillary import Cell, Closure, Coupling, Pose
+from armillary.errors import FormatError, StateError
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
@@ -596,13 +596,50 @@ def test_first_frame_hangs_on_the_world_in_any_case():
 def test_device_is_mounted_on_the_frame_before_it():
     cell = cell_of(workcell(at("a", 1), at("b", 2), ARM, at("c", 4)))
     assert pose(cell, "d/Base")[0, 3] == 2
-    assert cell.mounts[0].on == "environment/b"
+    assert cell.workcell.mounted["d"].on == "environment/b"
 
 
 def test_device_alone_is_mounted_on_the_world():
     cell = cell_of(workcell(ARM, at("a", 1)))
     np.testing.assert_array_equal(pose(cell, "d/Base"), np.eye(4))
-    assert cell.mounts == ()
+    assert {(m.manipulator, m.on, m.bolted) for m in cell.mounts} == {
+        ("environment", "world", True),
+        ("d", "world", True),
+    }
+
+
+def test_only_what_robwork_moves_is_movable():
+    free = at("c", 3, 'type="Movable"') + at("e", 5, 'daf="true"')
+    device = ARM.replace('"d"', '"f"').replace(
+        '<Frame name="Base"', '<Frame name="Base" type="Movable"'
+    )
+    assert device.count("Movable") == 1
+    cell = cell_of(workcell(at("a", 1), device, ARM, free))
+    assert set(cell.movable_bases) == {"c", "e", "f"}
+    for fixed in ("environment/WORLD", "environment/a", "d/Base"):
+        assert not cell.is_movable(fixed)
+    with pytest.raises(StateError, match="'environment' is fixed"):
+        cell.home.place("environment", Pose.translation(0, 0, 1))
+    data, _ = registry.write(cell.workcell, format="robwork")
+    again, _ = read(data.decode())
+    assert again.movable_bases == cell.movable_bases
+
+
+def test_movable_frames_in_devices_are_reported_and_written_again():
+    inside = at("a", 1, 'type="Movable"') + at("b", 2, 'daf="true"')
+    inside += at("c", 3, 'type="EndEffector" daf="true"')
+    cell, report = read(serial(inside))
+    said = [d.message for d in report.diagnostics if d.code == "not-kept"]
+    assert said == [
+        "that a movable frame inside of a device can be moved is not kept; there are "
+        "3, and this is the first"
+    ]
+    data, _ = registry.write(cell.workcell, format="robwork")
+    text = data.decode()
+    assert text.count('type="Movable"') == 1
+    assert text.count('daf="true"') == 2
+    again, _ = read(text)
+    assert again == cell
 
 
 def test_pose_of_the_base_is_not_a_part_of_the_device():
@@ -1079,7 +1116,8 @@ def test_mobile_device():
     )
     device = cell.manipulators[1]
     assert device.joint_names == ("L", "R")
-    assert [(m.on, m.bolted) for m in cell.mounts] == [("world", False)]
+    assert [m.manipulator for m in cell.mounts] == ["environment"]
+    assert cell.movable_bases == ("m",)
     turn = about("x", 90)
     np.testing.assert_allclose(pose(cell, "L"), along(0, 0.2, 0) @ turn, atol=1e-15)
     np.testing.assert_allclose(pose(cell, "R"), along(0, -0.2, 0) @ turn, atol=1e-15)

@@ -40,6 +40,7 @@ from armillary.model.joints import (
     Revolute,
     Screw,
 )
+from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.shapes import Box, Capsule, Cone, Cylinder, HalfSpace, Mesh, Sphere
@@ -262,8 +263,24 @@ def test_limits_come_back_to_the_bit():
     text, report = write(cell)
     found = [link.limits for link in read(text).manipulators[0].links[1:]]
     assert found == [limits, limits, open_below, Limits(velocity=1.0)]
+
     assert losses(report) == []
     assert '"-180"' not in text
+
+
+def test_a_limit_that_is_too_large_in_degrees_is_none():
+    huge = Limits(lower=-1e307, upper=1.0)
+    text, report = write(
+        Cell(manipulators=(arm(link("a", "base", Revolute(), limits=huge)),))
+    )
+    assert losses(report) == ["a limit that is too large in degrees is not kept"]
+    assert read(text).manipulators[0].links[1].limits == Limits(upper=1.0)
+
+
+def test_a_joint_of_an_unknown_type_is_refused():
+    cell = Cell(manipulators=(arm(link("a", "base", OpaqueJoint(kind="Spring"))),))
+    with pytest.raises(FormatError, match=r"error\[unknown-joint-type\]: joint 'a'"):
+        write(cell)
 
 
 def test_effort_is_lost_aloud():

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def read(
     text: str | bytes,
     options: ReadOptions | None = None,
     path: str = "arm.urdf",
-    **how: bool,
+    **how: Any,
 ) -> tuple[Workcell, Report]:
     report = Report(**how)
     data = text.encode() if isinstance(text, str) else text
@@ -774,8 +775,32 @@ def test_macros_are_left_out_where_no_motion_depends_on_them():
     assert codes(report).count("xacro") == 1
     for inside in ("<xacro:include/>", "<xacro:leg/>", "<xacro:if><link/></xacro:if>"):
         assert any("error[xacro]" in x for x in faults(robot(inside), strict=False))
+        _, report = read(pair().replace("<joint", f"{inside}<joint", 1), lenient=True)
+        assert codes(report).count("xacro") == 1
     macro = pair('<origin xyz="0 0 ${a}"/>')
     assert any("error[xacro]" in fault for fault in faults(macro, strict=False))
+    with pytest.raises(FormatError, match=r"error\[xacro\]"):
+        read(macro, lenient=True)
+
+
+def test_the_caller_chooses_what_swapped_limits_mean():
+    text = pair('<limit lower="1" upper="-2" effort="1" velocity="1"/>')
+    (fault,) = faults(text, strict=False)
+    for way in ("lenient=True, they are swapped", "swapped_limits='unlimited'"):
+        assert way in fault
+    ways: list[tuple[dict[str, Any], tuple[float, float]]] = [
+        ({"lenient": True}, (-2.0, 1.0)),
+        ({"swapped_limits": "swap"}, (-2.0, 1.0)),
+        ({"swapped_limits": "unlimited"}, (-math.inf, math.inf)),
+        ({"swapped_limits": "unlimited", "lenient": True}, (-math.inf, math.inf)),
+    ]
+    for how, expected in ways:
+        cell, report = read(text, **how)
+        limits = cell.manipulators[0].links[1].limits
+        assert (limits.lower, limits.upper) == expected
+        assert codes(report) == ["swapped-limits"]
+    with pytest.raises(FormatError, match=r"error\[swapped-limits\]"):
+        read(text, strict=True, swapped_limits="swap")
 
 
 def test_what_is_unknown_where_nothing_moves_is_a_note_unless_misspelt():

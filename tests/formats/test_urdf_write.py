@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import armillary as arm
 from armillary.errors import FormatError
+from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
 from armillary.formats.joint_axis import joint_axis_of
@@ -732,3 +733,19 @@ def test_pinocchio_finds_the_capsules(tmp_path):
     model = pin.buildModelFromUrdf(str(path))
     for kind in (pin.GeometryType.VISUAL, pin.GeometryType.COLLISION):
         assert len(pin.buildGeomFromUrdf(model, str(path), kind).geometryObjects) == 2
+
+
+def test_names_that_xacro_would_expand_are_renamed():
+    tip = Link(name="${side}_tip", parent="$(id)", joint=Revolute(), joint_name="$(q)")
+    hook = Link(name="_(id)", parent="${side}_tip", joint=Fixed())
+    links = (Link(name="$(id)"), tip, hook)
+    cell = Workcell(
+        name="$(cell)", manipulators=(Manipulator(name="$(cell)", links=links),)
+    )
+    data, report = registry.write(cell, format="urdf")
+    assert [d.code for d in report.diagnostics] == ["renamed"]
+    again = FORMAT.read(data, "x.urdf", ReadOptions(), Report())
+    (arm,) = again.manipulators
+    assert arm.name == "_(cell)"
+    assert arm.joint_names == ("_(q)",)
+    assert [link.name for link in arm.links] == ["_(id)_", "_{side}_tip", "_(id)"]

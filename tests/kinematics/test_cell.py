@@ -115,6 +115,12 @@ def test_axes_and_point_are_what_conventions_say(random_cell: Any, seed: int) ->
     expected = J[:3] + np.cross(J[3:].T, arm_).T
     np.testing.assert_allclose(moved[:3], expected, atol=1e-10)
     np.testing.assert_allclose(moved[3:], J[3:], atol=1e-12)
+    within = cell.fk(point, relative_to=frame)(q)[:3, 3].tolist()
+    given = cell.jacobian(frame, relative_to=base, point=within)(q)
+    np.testing.assert_allclose(given, moved, atol=1e-10)
+    for bad in ([0.0, 1.0], [0.0, 0.0, np.nan], ["x", "y", "z"], {"x": 1.0}):
+        with pytest.raises(ModelError, match="three finite numbers"):
+            cell.jacobian(frame, point=bad)
 
 
 @pytest.mark.sampled(1)

@@ -176,7 +176,7 @@ def test_the_difference_leads_from_one_state_to_the_other(
     assert b.difference(a) == {key: (y, x) for key, (x, y) in difference.items()}
     values = {
         "": dict(zip(cell.joint_names, a.q, strict=True)),
-        "rate of ": dict(zip(cell.joint_names, a.qd, strict=bool(a.qd))),
+        "rate of ": dict(zip(cell.joint_names, a.qd, strict=bool(a.qd.size))),
         "base of ": {p.manipulator: p for p in a.placements},
     }
     for key, (here, there) in difference.items():

@@ -117,6 +117,12 @@ def test_what_is_asked_for_is_checked_first(tmp_path: Path):
         cell.shot(tmp_path / "missing" / "a.png")
     with pytest.raises(ViewError, match=r"is a folder; name a file, such as cell\.png"):
         cell.shot(tmp_path)
+    for name in ("a.jpg", "a.JPEG", "a.pdf"):
+        with pytest.raises(ViewError, match="is written as PNG, not as"):
+            cell.shot(tmp_path / name)
+    for timeout in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(ModelError, match="timeout= is a positive time"):
+            cell.shot(path, timeout=timeout)
     for size in ((0, 100), (10.5, 100), (10,), "10", 10):
         with pytest.raises(ModelError, match="from 1 to 8192"):
             cell.shot(path, size=size)

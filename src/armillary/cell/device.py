@@ -242,7 +242,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         frames: Frames = None,
         *,
         relative_to: str | None = None,
-        point: str | None = None,
+        point: str | npt.ArrayLike | None = None,
         axes: str | None = None,
         dtype: npt.DTypeLike = np.float64,
     ) -> AnyKernel:

@@ -171,7 +171,7 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         state: State,
         *,
         relative_to: str = WORLD,
-        point: str | None = None,
+        point: str | npt.ArrayLike | None = None,
         axes: str | None = None,
         joints: Sequence[str] | None = None,
     ) -> Array:

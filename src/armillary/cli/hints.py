@@ -35,6 +35,7 @@ OPTIONS: Final = {
     r"format=\.\.\.": "--format NAME",
     r"by arm\.scripted\(path, component=\.\.\.\)": "with --component FILE",
     r"lenient=True": "--lenient",
+    r"swapped_limits='(\w+)'": r"--swapped-limits \1",
     r"strict=True": "--strict",
     r"joints=\[\.\.\.\]": "joints=[...], in Python only",
     r"within=\{'(.+?)': \(0\.0, 1\.0\)\}": r"--within '\1=0:1'",

@@ -11,7 +11,7 @@ from armillary.cell.cell import Cell
 from armillary.cli.hints import diagnostic_text
 from armillary.errors import quote
 from armillary.formats import registry
-from armillary.formats.diagnostic import Place, Report, Severity
+from armillary.formats.diagnostic import SWAPPED_LIMITS, Place, Report, Severity
 from armillary.formats.mesh.files import MeshFiles, mesh_files
 from armillary.model.workcell import Workcell
 from armillary.scripts.manipulator import scripted
@@ -64,6 +64,12 @@ def add_file(parser: argparse.ArgumentParser, name: str = "FILE") -> None:
         help="repair faults that are otherwise rejected, such as swapped limits",
     )
     parser.add_argument(
+        "--swapped-limits",
+        choices=tuple(SWAPPED_LIMITS),
+        help="how limits with lower above upper are read: swapped, as --lenient does, "
+        "or as none",
+    )
+    parser.add_argument(
         "--argument",
         metavar="NAME=VALUE",
         type=_argument,
@@ -111,6 +117,7 @@ def read(options: argparse.Namespace) -> tuple[Workcell, Report]:
         plugins=options.plugin,
         strict=options.strict,
         lenient=options.lenient,
+        swapped_limits=options.swapped_limits,
         srdf=options.srdf,
         self_collision=options.self_collision,
         arguments=dict(options.argument),

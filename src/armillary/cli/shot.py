@@ -53,6 +53,13 @@ def add(verbs: Any) -> None:
         type=lambda text: [name.strip() for name in text.split(",")],
         help=f"what is drawn, of: {', '.join(Layer)}; else visuals",
     )
+    parser.add_argument(
+        "--timeout",
+        metavar="S",
+        type=float,
+        default=60.0,
+        help="how long the browser may take to connect, and then to draw; else 60 s",
+    )
     parser.set_defaults(run=run)
 
 
@@ -66,6 +73,7 @@ def run(options: argparse.Namespace) -> int:
         look_from=_point("--from", options.look_from),
         look_at=_point("--look-at", options.look_at),
         show=options.show,
+        timeout=options.timeout,
     )
     return DONE
 

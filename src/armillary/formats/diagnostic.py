@@ -18,6 +18,7 @@ from armillary.errors import FormatError, printable, suggestion, unknown
 
 __all__ = [
     "NOWHERE",
+    "SWAPPED_LIMITS",
     "Diagnostic",
     "Explanation",
     "Place",
@@ -64,6 +65,12 @@ class Place:
 
 
 NOWHERE: Final = Place()
+
+SWAPPED_LIMITS: Final[Mapping[str, str]] = {
+    "swap": "they are swapped",
+    "unlimited": "the joint is taken as unlimited",
+}
+"""How limits with lower above upper may be read, and how messages say it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,8 +189,11 @@ def _other_fields(
 class _Collected:
     """What all views of a report share."""
 
-    def __init__(self, most_kept: int, strict: bool, lenient: bool) -> None:
+    def __init__(
+        self, most_kept: int, strict: bool, lenient: bool, swapped_limits: str
+    ) -> None:
         self.most_kept, self.strict, self.lenient = most_kept, strict, lenient
+        self.swapped_limits = swapped_limits
         self.kept: list[Diagnostic] = []
         self.counts: Counter[Severity] = Counter()
         self.unsupported = Unsupported()
@@ -207,9 +217,14 @@ class Report:
     __slots__ = ("_all", "_consequence", "_faults", "_is_guess", "_severity")
 
     def __init__(
-        self, *, most_kept: int = MOST_KEPT, strict: bool = False, lenient: bool = False
+        self,
+        *,
+        most_kept: int = MOST_KEPT,
+        strict: bool = False,
+        lenient: bool = False,
+        swapped_limits: str = "",
     ) -> None:
-        self._all = _Collected(most_kept, strict, lenient)
+        self._all = _Collected(most_kept, strict, lenient, swapped_limits)
         self._severity = Severity.ERROR
         self._consequence = ""
         self._is_guess = False
@@ -219,6 +234,11 @@ class Report:
     def is_strict(self) -> bool:
         """Return whether tolerated faults are errors."""
         return self._all.strict
+
+    @property
+    def swapped_limits(self) -> str:
+        """Return how the caller reads limits with lower above upper, or nothing."""
+        return self._all.swapped_limits
 
     @property
     def faults(self) -> int:

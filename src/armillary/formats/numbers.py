@@ -17,6 +17,7 @@ LONGEST_NUMBER: Final = 1000
 LEAST_COMMAS: Final = 2
 LENGTH_TOLERANCE: Final = 1e-6
 LEAST_LENGTH: Final = 1e-12
+GREATEST_LENGTH: Final = 1e150  # beyond it squares are infinite
 
 # `float` accepts more, which is refused: nan, inf, 1_000, digits of other scripts.
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -82,7 +83,7 @@ def has_direction(
     hint: How to fix the error.
     """
     length = math.hypot(*vector)
-    if not LEAST_LENGTH <= length < math.inf:
+    if not LEAST_LENGTH <= length < GREATEST_LENGTH:
         message = f"{what} has length {length:g}, which gives no direction"
         report.error(place, codes[0], message, hint=hint)
         return False

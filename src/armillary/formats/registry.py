@@ -15,6 +15,7 @@ from armillary.formats import actin, isaac, native, robwork, urdf, xacro
 from armillary.formats.beside import srdf_beside
 from armillary.formats.diagnostic import (
     NOWHERE,
+    SWAPPED_LIMITS,
     Diagnostic,
     Place,
     Report,
@@ -64,6 +65,7 @@ def read(  # noqa: PLR0913
     strict_order: bool = False,
     strict: bool = False,
     lenient: bool = False,
+    swapped_limits: str | None = None,
     srdf: Folder | None = None,
     self_collision: bool | None = None,
     arguments: Mapping[str, str] | None = None,
@@ -83,6 +85,8 @@ def read(  # noqa: PLR0913
         strict: Refuse every fault, even if the motion is clear all the same.
         lenient: Guess what is refused otherwise, such as swapped limits; each guess is
             a warning.
+        swapped_limits: How limits with lower above upper are read: `swap`, which
+            `lenient` does too, or `unlimited`, as some simulators do.
         srdf: A file with groups, postures and collision rules for the robot.
         self_collision: Whether each robot is tested against itself, whatever the file
             says, see `Rules.include_self`. By default as the rules of the file say; a
@@ -91,7 +95,7 @@ def read(  # noqa: PLR0913
 
     Raises:
         FormatError: A file cannot be read, or is faulty; it lists all diagnostics.
-        UnknownName: There is no such format or plug-in.
+        UnknownName: There is no such format or plug-in, or reading of swapped limits.
         ModelError: `joints` are not joint classes, or two share a tag; `strict` and
             `lenient` are both given; or the file takes no arguments.
     """
@@ -99,6 +103,8 @@ def read(  # noqa: PLR0913
         raise ModelError(
             "strict=True refuses what lenient=True guesses; choose one of them."
         )
+    if swapped_limits is not None and swapped_limits not in SWAPPED_LIMITS:
+        raise unknown("reading of swapped limits", swapped_limits, SWAPPED_LIMITS)
     chosen = None if format is None else _named(format)
     options = ReadOptions(
         roots=Roots(packages=packages, folders=folders),
@@ -109,12 +115,15 @@ def read(  # noqa: PLR0913
     )
     name = os.fspath(path)
     data = read_bytes(name)
-    report = Report(strict=strict, lenient=lenient)
+    report = Report(strict=strict, lenient=lenient, swapped_limits=swapped_limits or "")
     with gc_paused():
         chosen = chosen or _recognised(name, data)
         if arguments and chosen is not xacro.FORMAT:
             raise ModelError(f"arguments= is for xacro files; {name} is not one.")
-        cell = chosen.read(data, name, options, report)
+        try:
+            cell = chosen.read(data, name, options, report)
+        except ModelError as error:  # numbers that are finite, but not their products
+            raise fault(name, "bad-model", str(error).removesuffix(".")) from error
     report.raise_if_errors()
     if srdf is not None:
         companion = os.fspath(srdf)

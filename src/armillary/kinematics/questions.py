@@ -102,7 +102,7 @@ def jacobian(
     frames: str | Sequence[str],
     *,
     relative_to: str = WORLD,
-    point: str | None = None,
+    point: str | npt.ArrayLike | None = None,
     axes: str | None = None,
     joints: Joints = None,
     state: State | None = None,
@@ -114,8 +114,9 @@ def jacobian(
         cell: What has the frames.
         frames: Whose twist: a frame, or a list of them.
         relative_to: Relative to which frame.
-        point: The frame whose origin, taken as fixed to the frame asked about,
-            gives the linear part; by default that frame's own origin.
+        point: The frame whose origin, taken as fixed to the frame asked about, gives
+            the linear part; or a point in the frame asked about [m], shape (3,), for
+            each of which a kernel is compiled. By default that frame's own origin.
         axes: The frame in whose axes it is written; by default `relative_to`.
         joints: As for `fk`; they give the columns.
         state: As for `fk`; the joints of what is attached count for its parent.
@@ -149,7 +150,7 @@ def velocity(
     frame: str,
     *,
     relative_to: str = WORLD,
-    point: str | None = None,
+    point: str | npt.ArrayLike | None = None,
     axes: str | None = None,
     joints: Joints = None,
     state: State | None = None,
@@ -168,7 +169,7 @@ def acceleration(
     frame: str,
     *,
     relative_to: str = WORLD,
-    point: str | None = None,
+    point: str | npt.ArrayLike | None = None,
     axes: str | None = None,
     joints: Joints = None,
     state: State | None = None,
@@ -191,7 +192,7 @@ def bias_acceleration(
     frame: str,
     *,
     relative_to: str = WORLD,
-    point: str | None = None,
+    point: str | npt.ArrayLike | None = None,
     axes: str | None = None,
     joints: Joints = None,
     state: State | None = None,

@@ -32,6 +32,7 @@ from armillary.kinematics.placement import (
     placed_frame,
 )
 from armillary.kinematics.state_text import (
+    START,
     Contents,
     differences,
     state_line,
@@ -84,7 +85,7 @@ class State(
     passive: Vector = _EMPTY
     placements: TupleOf[Placement] = EMPTY
     base_velocities: TupleOf[BaseVelocity] = EMPTY
-    time: float = 0.0
+    time: float = START
 
     def __post_init__(self) -> None:
         """Store read-only arrays, and placements in the order of their names.
@@ -500,7 +501,7 @@ def _time_of(given: Any) -> float:
         StateError: It is not a finite number.
     """
     try:
-        time = float(given) + 0.0
+        time = float(given) or START
     except (TypeError, ValueError, OverflowError):
         time = math.nan
     if not math.isfinite(time):

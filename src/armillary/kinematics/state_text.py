@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -13,6 +13,8 @@ from armillary.model.display import MOST_NUMBERS, numbers, table
 from armillary.model.workcell import Workcell
 
 Numbers: TypeAlias = tuple[float, ...]
+START: Final = 0.0
+"""The time that JSON leaves out, which it knows by its identity [s]."""
 
 
 class Contents(
@@ -25,7 +27,7 @@ class Contents(
     passive: Numbers = ()
     placements: tuple[Placement, ...] = ()
     base_velocities: tuple[BaseVelocity, ...] = ()
-    time: float = 0.0
+    time: float = START
 
 
 def state_line(contents: Contents, cell: Workcell | None) -> str:

@@ -18,6 +18,7 @@ from armillary.model.link_poses import LinkPoses
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD_LINK, Workcell
+from armillary.spatial.pose import Pose
 from armillary.spatial.twist import move_twist, turn
 from armillary.spatial.vector import subtract, transpose
 
@@ -56,23 +57,47 @@ def _check_name(name: object) -> None:
 
 
 def named_twist(
-    cell: Workcell, frame: str, relative_to: str, point: str | None, axes: str | None
+    cell: Workcell,
+    frame: str,
+    relative_to: str,
+    point: str | npt.ArrayLike | None,
+    axes: str | None,
 ) -> Twist:
     """Return which twist is asked for by names.
 
     Raises:
         UnknownName: A frame does not exist.
-        ModelError: A bare name is not unique, or a name is not a text.
+        ModelError: A bare name is not unique, a name is not a text, or a point is not
+            three finite numbers.
     """
-    for name in (frame, relative_to, point, axes):
+    for name in (frame, relative_to, axes):
         if name is not None:
             _check_name(name)
     return Twist(
         frame=cell.frame(frame),
         relative_to=cell.frame(relative_to),
-        point=cell.frame(frame if point is None else point),
+        point=_point_of(cell, frame, point),
         axes=cell.frame(relative_to if axes is None else axes),
     )
+
+
+def _point_of(
+    cell: Workcell, frame: str, point: str | npt.ArrayLike | None
+) -> FrameRef:
+    """Return the frame whose origin is a point: a frame's, or one within a frame."""
+    if point is None or isinstance(point, str):
+        return cell.frame(frame if point is None else point)
+    try:
+        xyz = np.asarray(point, dtype=np.float64) + 0.0
+    except (TypeError, ValueError):
+        xyz = np.empty(0)
+    if xyz.shape != (3,) or not np.isfinite(xyz).all():
+        raise ModelError(
+            "point= takes the name of a frame, or three finite numbers [m] in the "
+            f"frame asked about; not {quote(point)}."
+        )
+    at = cell.frame(frame)
+    return at._replace(pose=at.pose @ Pose.translation(*xyz.tolist()))
 
 
 def chosen_axes(text: str, what: str) -> tuple[bool, bool, bool]:
@@ -94,7 +119,7 @@ def twist(
     state: State,
     *,
     relative_to: str = WORLD,
-    point: str | None = None,
+    point: str | npt.ArrayLike | None = None,
     axes: str | None = None,
 ) -> Array:
     """Return the twist of a frame in a state: linear [m/s], then angular [rad/s].

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, wraps
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import msgspec
@@ -79,6 +80,8 @@ class Joint(
         token: Namespace and name of its element in Actin-style XML, as
             `"MyNameSpace#circleJoint"`; by default its tag in a namespace of our own.
         library: The plug-in that its element names there, `"CircleJoint.ecp"`.
+        elements: Names of the elements of parameters there, if they are not those of
+            the parameters: `{"radius": "circleJointRadius"}`; also of the precursor.
         motor: Type of its motor in Isaac's kinematic trees, an extension of them; where
             it is empty, those hold the joint as fixed.
         lengths: The parameters that are lengths (of the class); found by trying where
@@ -91,6 +94,7 @@ class Joint(
     tag: ClassVar[str] = ""
     token: ClassVar[str] = ""
     library: ClassVar[str] = ""
+    elements: ClassVar[Mapping[str, str]] = MappingProxyType({})
     motor: ClassVar[str] = ""
     lengths: ClassVar[tuple[str, ...] | None] = None
 
@@ -104,6 +108,8 @@ class Joint(
         for name in ("token", "library", "motor"):
             if name not in cls.__dict__:
                 setattr(cls, name, "")
+        if "elements" not in cls.__dict__:
+            cls.elements = MappingProxyType({})
         token: Any = cls.token
         if token and isinstance(token, str) and not all(token.rpartition("#")[::2]):
             raise JointError(
@@ -364,7 +370,7 @@ RESERVED = frozenset(name for name in dir(Joint) if name[0] != "_") - {"precurso
 def _check_class(kind: type[Joint]) -> None:
     """Refuse a class without a pose, or with a parameter where a method must be."""
     for name in kind.__struct_fields__:
-        if name in {"unit", "tag", "token", "library", "motor", "lengths"}:
+        if name in {"unit", "tag", "token", "library", "elements", "motor", "lengths"}:
             raise _of_the_class(kind, name)
         if name in RESERVED:
             raise JointError(

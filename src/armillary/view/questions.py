@@ -111,7 +111,7 @@ def export(
     )
 
 
-def shot(
+def shot(  # noqa: PLR0913
     cell: Workcell,
     path: str | os.PathLike[str],
     state: State | None = None,
@@ -121,6 +121,7 @@ def shot(
     look_at: npt.ArrayLike | None = None,
     show: Iterable[str] | None = None,
     meshes: MeshSource | None = None,
+    timeout: float = 60.0,
 ) -> None:
     """Write a picture of a cell to a PNG file.
 
@@ -138,13 +139,16 @@ def shot(
             "bounding boxes", "frames", "names", "joints"; by default visuals, or else
             collisions, or else joints and frames.
         meshes: What reads the files of its meshes; by default that of the cell.
+        timeout: How long the browser may take to connect, and then to draw [s].
 
     Raises:
         StateError: The state is not one of this cell.
-        ModelError: The size is not of a picture, or a point is not finite.
+        ModelError: The size is not of a picture, a point is not finite, or the timeout
+            is not positive.
         UnknownName: There is no such layer.
         ViewError: viser or a browser is not installed, the browser did not answer, or
-            the folder of the file does not exist or the path is that of a folder.
+            the folder of the file does not exist, or the path is that of a folder or
+            of a picture of another kind.
     """
     from armillary.view.shot import write_shot  # nobody else pays for it
 
@@ -157,4 +161,5 @@ def shot(
         look_at=look_at,
         show=show,
         meshes=meshes,
+        timeout=timeout,
     )

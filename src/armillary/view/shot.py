@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, ViewError, unknown
+from armillary.errors import ModelError, ViewError, quote, unknown
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
@@ -30,13 +30,11 @@ __all__ = ["write_shot"]
 Pixels = npt.NDArray[np.uint8]
 
 LARGEST: Final = 8192  # [pixels]
-PATIENCE: Final = 60.0
-"""How long the browser may take to connect, and then to draw [s]."""
 MOST_DRAWN: Final = 10
 """How often the cell is drawn until two pictures are the same."""
 
 
-def write_shot(
+def write_shot(  # noqa: PLR0913
     cell: Workcell,
     path: str | os.PathLike[str],
     state: State,
@@ -46,10 +44,19 @@ def write_shot(
     look_at: npt.ArrayLike | None,
     show: Iterable[str] | None,
     meshes: MeshSource | None,
+    timeout: float,
 ) -> None:
     """Write a picture of a cell to a PNG file; see `Cell.shot`."""
     check_target(path, "cell.png")
+    ending = os.path.splitext(str(os.fspath(path)))[1]
+    if ending.lower() not in {"", ".png"}:
+        raise ViewError(
+            f"A picture is written as PNG, not as {quote(ending)}; name a file such as "
+            "cell.png."
+        )
     _check(size)
+    if not 0.0 < timeout < np.inf:
+        raise ModelError(f"timeout= is a positive time [s], not {quote(timeout)}.")
     layers = None if show is None else frozenset(_layer(name) for name in show)
     session = Session(cell, state, meshes=meshes)
     try:
@@ -60,7 +67,8 @@ def write_shot(
         outline = scene.outline(chosen)
         camera = _camera(outline, size, look_from, look_at)
         with hidden_browser(session.address, size) as browser:
-            pixels = _drawn(_connected(session.server, browser), camera, size)
+            client = _connected(session.server, browser, timeout)
+            pixels = _drawn(client, camera, size, timeout)
     finally:
         session.close()
     write_result(path, _png(pixels))
@@ -109,9 +117,11 @@ def _point(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
     return point
 
 
-def _connected(server: viser.ViserServer, browser: Browser) -> viser.ClientHandle:
+def _connected(
+    server: viser.ViserServer, browser: Browser, timeout: float
+) -> viser.ClientHandle:
     """Return the browser as the server knows it, once it has connected."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + timeout
     while time.monotonic() < end:
         clients = server.get_clients()
         if clients:
@@ -120,11 +130,13 @@ def _connected(server: viser.ViserServer, browser: Browser) -> viser.ClientHandl
             raise ViewError(f"The browser ended at once.{browser.last_words()}")
         time.sleep(0.05)
     raise ViewError(
-        f"The browser did not connect within {PATIENCE:.0f} s.{browser.last_words()}"
+        f"The browser did not connect within {timeout:g} s.{browser.last_words()}"
     )
 
 
-def _drawn(client: viser.ClientHandle, camera: Camera, size: tuple[int, int]) -> Pixels:
+def _drawn(
+    client: viser.ClientHandle, camera: Camera, size: tuple[int, int], timeout: float
+) -> Pixels:
     """Return the picture as soon as drawing it again changes nothing.
 
     Meshes and textures arrive in the browser one after another.
@@ -140,7 +152,7 @@ def _drawn(client: viser.ClientHandle, camera: Camera, size: tuple[int, int]) ->
                 position=camera.position,
                 fov=FIELD_OF_VIEW,
                 transport_format="png",
-                timeout=PATIENCE,
+                timeout=timeout,
             )
         except (RuntimeError, TimeoutError) as error:
             raise ViewError(f"The browser did not draw the cell: {error}") from error

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from armillary.errors import FormatError, PluginError, quote
+from armillary.errors import FormatError, JointError, PluginError, quote
 from armillary.formats.actin.components import components, element_name
 from armillary.formats.actin.joints import (
     JointReader,
@@ -16,15 +16,27 @@ from armillary.formats.actin.joints import (
     writable,
 )
 from armillary.formats.actin.link import KINDS, SHAPE_NAMES, link_elements, read_link
-from armillary.formats.actin.names import actin_tag, canonical, declared
+from armillary.formats.actin.names import (
+    PREFIXES,
+    actin_tag,
+    bare,
+    canonical,
+    declared,
+    is_loose,
+    local,
+)
 from armillary.formats.actin.state import (
+    TIME,
+    VELOCITIES,
     position_states,
     read_mounts,
     read_posture,
+    read_time,
+    read_velocities,
     state_elements,
 )
 from armillary.formats.actin.values import built, text, text_element
-from armillary.formats.diagnostic import NOWHERE, Report, Severity
+from armillary.formats.diagnostic import NOWHERE, Report, Severity, fault
 from armillary.formats.format import ReadOptions
 from armillary.formats.names import broken_rules
 from armillary.formats.open_loops import report_open_loops
@@ -40,6 +52,14 @@ ENDING: Final = ".actin.xml"
 LIBRARY: Final = "actin.library"
 ALONE: Final = "actin.alone"
 BASE: Final = "base"
+MAPS: Final = frozenset(
+    (
+        *("systemCollisionExclusionSet", "manipSelfCollisionLinkMap"),
+        *("manipulatorExclusionMap", "linkManipulatorExclusionMap"),
+        "linkLinkExclusionMap",
+    )
+)
+"""Actin's elements that say which pairs of links are tested."""
 # Each link is an element inside `childLinks`, and there is more around and inside.
 DEEPEST: Final = (ParseLimits().depth - 32) // 2
 
@@ -51,9 +71,13 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
         FormatError: The file is faulty.
     """
     tree = parse(data, path, namespaces=True, report=report)
-    rows = components({**_plugin_joints(tree, options, report), **options.joints})
+    try:
+        rows = components({**_plugin_joints(tree, options, report), **options.joints})
+    except JointError as error:
+        raise fault(path, "bad-joint-class", str(error)) from error
     names = (name for row in rows for name in row.names)
-    root = canonical(tree, (*names, *SHAPE_NAMES), report, shapes=KINDS)
+    joints = frozenset(local(row.element).lower() for row in rows)
+    root = canonical(tree, (*names, *SHAPE_NAMES), report, shapes=KINDS, joints=joints)
     reader = _Reader(JointReader(rows, report))
     cell = reader.cell(root, _stem(path))
     report_unused(root, report)
@@ -79,6 +103,25 @@ def _plugin_joints(
     except PluginError as error:
         report.error(tree.place, "bad-plugin", str(error).removesuffix("."))
     report.raise_if_errors()
+    known = {(local(r.element).lower(), r.space) for r in components(found)}
+    others = {
+        (each.name.lower(), bare(each.namespace))
+        for each in tree.walk()
+        if each.namespace and not is_loose(each.namespace)
+    } - known
+    # Only the class itself says its token.
+    for tag in options.plugins if others else ():
+        if tag in found or tag in options.joints:
+            continue
+        try:
+            kind = options.plugins[tag]
+        except PluginError as error:
+            message = f"{str(error).removesuffix('.')}; it is left out"
+            report.warning(tree.place, "bad-plugin", message)
+            continue
+        space, _, name = kind.token.rpartition("#")
+        if (name.lower(), bare(space)) in others:
+            found[tag] = kind
     return found
 
 
@@ -145,6 +188,15 @@ class _Reader:
         plain = built(Workcell, fields, root, "bad-cell", report)
         if plain is None or root.name != "statedSystem":
             return plain
+        fields["properties"] = read_time(root, report)
+        own = read_velocities(root, fields["manipulators"], report)
+        for k, properties in enumerate(own):
+            if properties:
+                manipulator, rates = good[k]
+                both = (*manipulator.properties, *properties)
+                good[k] = msgspec.structs.replace(manipulator, properties=both), rates
+                fields["manipulators"][k] = good[k][0]
+        _count_maps(root, report)
         states = position_states(root, len(good), report)
         fields["mounts"] = read_mounts(plain, root, states, report)
         for k, state in enumerate(states):
@@ -202,6 +254,19 @@ class _Reader:
         return read_link(element, name, parent, self.joints)
 
 
+def _count_maps(root: Element, report: Report) -> None:
+    """Count the maps of links to test for collisions, whose layout is not known."""
+    waiting = [root]
+    while waiting:
+        element = waiting.pop()
+        for child in element.children:
+            if child.name in MAPS and bare(child.namespace) == PREFIXES["mn"]:
+                element.children_named(child.name)
+                report.unsupported.add(f"<{child.name}>", child.place)
+            else:
+                waiting.append(child)
+
+
 def write(cell: Workcell, report: Report) -> bytes:
     """Return the text of a cell.
 
@@ -254,8 +319,9 @@ def _report_losses(cell: Workcell, report: Report) -> None:
     """Warn of what a file cannot hold, once for each kind."""
     losses = report.unsupported
     report_open_loops(cell, report)
-    for _ in cell.properties:
-        losses.add("a property of the cell")
+    for note in cell.properties:
+        if note.name != TIME or len(note.numbers) != 1 or note.text:
+            losses.add("a property of the cell")
     if cell.rules != Workcell().rules:
         losses.add("which pairs of links are tested for collisions")
     for manipulator in cell.manipulators:
@@ -264,7 +330,10 @@ def _report_losses(cell: Workcell, report: Report) -> None:
         if manipulator.wheels is not None:
             losses.add("that a base drives on two wheels")
         for note in manipulator.properties:
-            if note.name != LIBRARY or note.numbers or note.description:
+            kept = "numbers" if note.name == VELOCITIES else "text"
+            others = {"of", "text", "numbers", "description"} - {kept, "of"}
+            is_known = note.name in {LIBRARY, VELOCITIES}
+            if not is_known or any(getattr(note, each) for each in others):
                 losses.add(f"property {quote(note.name)}")
         if list(manipulator.order) != sorted(manipulator.order):
             message = f"links of {quote(manipulator.name)} go depth first"

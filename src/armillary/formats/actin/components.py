@@ -10,9 +10,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
-from armillary.formats.actin.names import PREFIXES, local
+import msgspec
+
+from armillary.errors import JointError, quote
+from armillary.formats.actin.names import PREFIXES, allowed_in, bare, local
 from armillary.formats.actin.opaque import is_kept
 from armillary.formats.records import PRECURSOR, defaults_of
 from armillary.model.joint import Joint
@@ -21,6 +24,7 @@ from armillary.model.joints import (
     CircleTrack,
     CraigPrismatic,
     CraigRevolute,
+    FourBarSlider,
     PaulPrismatic,
     PaulRevolute,
     Prismatic,
@@ -44,6 +48,8 @@ class Component:
             written, the last if there is a precursor.
         precursor: Name of the element of the pose in front of the motion.
         unused: Children that may be there, but have no meaning in this row.
+        zeros: Children that may be there, but must be 0: the class has no such field.
+        constants: Fields with the value that this row stands for.
         reciprocal: The parameter whose reciprocal the file holds; a coordinate of the
             file is ours times that parameter.
         namespace: That of the prefix `own`, of the token of a class.
@@ -55,6 +61,8 @@ class Component:
     choices: tuple[tuple[str, tuple[str, ...]], ...] = ()
     precursor: str = "mn:precursor"
     unused: tuple[str, ...] = ()
+    zeros: tuple[str, ...] = ()
+    constants: tuple[tuple[str, Any], ...] = ()
     reciprocal: str = ""
     namespace: str = ""
 
@@ -66,9 +74,19 @@ class Component:
             (self.precursor,),
             *self.choices,
             *self.parameters,
+            *((each,) for each in (*self.unused, *self.zeros)),
         ):
             prefix, _, bare = name.partition(":")
             yield bare, self.namespace if prefix == "own" else PREFIXES[prefix]
+
+    @property
+    def space(self) -> str:
+        """Return the namespace of its element, without `#` at the end."""
+        return bare(next(self.names)[1])
+
+    def is_in(self, namespace: str) -> bool:
+        """Return whether the element may be in a namespace."""
+        return bare(namespace) in allowed_in(self.space)
 
     @property
     def is_ours(self) -> bool:
@@ -80,12 +98,19 @@ class Component:
         if type(joint) is not self.kind:
             return False
         written = {field for _, field in self.parameters}
+        constants = dict(self.constants)
         for field in joint.__struct_fields__:
             value = getattr(joint, field)
             if field == PRECURSOR or self.is_omitted(joint, field):
                 continue
-            if field in written:
-                if not _is_writable(value) or (field == self.reciprocal and not value):
+            if field in constants:
+                if value != constants[field]:
+                    return False
+            elif field in written:
+                is_vectors = row_width(self.kind, field) is not None
+                if not (is_vectors or _is_writable(value)) or (
+                    field == self.reciprocal and not value
+                ):
                     return False
             elif value != defaults_of(self.kind)[field]:
                 return False
@@ -132,6 +157,22 @@ ACTINS: Final = (
         parameters=(("mn:pitch", "pitch"),),
         reciprocal="pitch",
     ),
+    *(
+        Component(
+            element="mn:quadrilateralTypeLink",
+            kind=FourBarSlider,
+            choices=(("mn:sliderType", (word,)),),
+            parameters=(
+                ("mn:nominalSliderLength", "nominal"),
+                ("mn:d1Length", "offset"),
+                ("mn:d2Length", "lever"),
+                ("mn:oppositeLength", "opposite"),
+            ),
+            zeros=("mn:zDistanceA", "mn:zDistanceB", "mn:zDistanceC"),
+            constants=(("pivoted", pivoted),),
+        )
+        for word, pivoted in (("PIVOTED_SLIDER", True), ("FIXED_SLIDER", False))
+    ),
     Component(
         element="mynamespace:circleJoint",
         kind=CircleTrack,
@@ -145,14 +186,15 @@ ACTINS: Final = (
 def components(own: Mapping[str, type[Joint]]) -> tuple[Component, ...]:
     """Return all rows: Actin's, then one for each class of ours and of the caller's.
 
-    A class with a token replaces the rows whose element has the same name.
+    A class with a token replaces the rows whose element has this name and namespace.
     """
     kinds = [*JOINT_TYPES.values(), *own.values()]
     rows = [row for row in map(_row_of, kinds) if row is not None]
     tokens = [row for row in rows if row.namespace]
-    taken = {local(row.element).lower() for row in tokens}
+    taken = {(local(row.element).lower(), row.space) for row in tokens}
     others = (row for row in (*ACTINS, *rows) if not row.namespace)
-    return (*tokens, *(r for r in others if local(r.element).lower() not in taken))
+    free = (r for r in others if (local(r.element).lower(), r.space) not in taken)
+    return (*tokens, *free)
 
 
 def row_for(joint: Joint) -> Component | None:
@@ -172,7 +214,10 @@ def _row_of(kind: type[Joint]) -> Component | None:
     name = name or element_name(kind.tag)
     reserved = {local(row.element).lower() for row in ACTINS}
     fields = [field for field in kind.__struct_fields__ if field != PRECURSOR]
-    elements = [element_name(field) for field in fields]
+    _check_elements(kind)
+    said = kind.elements
+    elements = [said.get(field, element_name(field)) for field in fields]
+    before = said.get(PRECURSOR)
     if (
         not PLAIN_TAG.fullmatch(name)
         or (not namespace and name.lower() in reserved)
@@ -185,12 +230,43 @@ def _row_of(kind: type[Joint]) -> Component | None:
         element=f"{prefix}:{name}",
         kind=kind,
         parameters=tuple(zip(names, fields, strict=True)),
+        precursor="mn:precursor" if before is None else f"{prefix}:{before}",
         namespace=namespace,
     )
 
 
+def _check_elements(kind: type[Joint]) -> None:
+    """Refuse names of elements that are none, or of parameters that are not there.
+
+    Raises:
+        JointError: One is.
+    """
+    for field, name in kind.elements.items():
+        if field not in kind.__struct_fields__:
+            known = ", ".join(kind.__struct_fields__)
+            raise JointError(
+                f"{kind.__name__}.elements names the parameter {quote(field)}, which "
+                f"it does not have. Its parameters are {known}."
+            )
+        if not PLAIN_TAG.fullmatch(name):
+            raise JointError(
+                f"{kind.__name__}.elements says {quote(name)} for {quote(field)}; that "
+                "is not the name of an element."
+            )
+
+
+@cache
+def row_width(kind: type[Joint], field: str) -> int | None:
+    """Return how many numbers each vector in a field of vectors has, None in others."""
+    types = {each.name: each.type for each in msgspec.structs.fields(kind)}
+    outer = get_args(types[field])
+    inner = get_args(outer[0]) if outer[1:] == (Ellipsis,) else ()
+    is_numbers = bool(inner) and all(each is float for each in inner)
+    return len(inner) if is_numbers else None
+
+
 def _is_writable(value: Any) -> bool:
-    """Return whether an element can hold a value: numbers, true or false, joints."""
+    """Return whether an element can hold a value: numbers, words, joints."""
     if isinstance(value, tuple):
         items = cast(tuple[Any, ...], value)
         return len(items) > 1 and (
@@ -201,7 +277,7 @@ def _is_writable(value: Any) -> bool:
         return is_kept(value)
     if isinstance(value, Joint):
         return row_for(value) is not None
-    return type(value) in {bool, int, float}
+    return value is None or type(value) in {bool, int, float}
 
 
 def element_name(name: str) -> str:

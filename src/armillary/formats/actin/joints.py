@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from armillary.errors import quote, suggestion
-from armillary.formats.actin.components import Component, row_for
-from armillary.formats.actin.names import actin_tag, local
+from armillary.formats.actin.components import Component, row_for, row_width
+from armillary.formats.actin.names import PRIMARY, actin_tag, is_loose, local
 from armillary.formats.actin.opaque import (
     LIBRARY,
-    PRIMARY,
     opaque_element,
     read_opaque,
 )
@@ -27,7 +26,7 @@ from armillary.formats.actin.values import (
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.numbers import number_text
 from armillary.formats.records import PRECURSOR
-from armillary.formats.xml import Element, report_unused, tag
+from armillary.formats.xml import Element, report_unused, tag, unused
 from armillary.model.joint import Joint
 from armillary.model.joint_dynamics import NO_DYNAMICS
 from armillary.model.joints import Fixed
@@ -36,7 +35,9 @@ from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.spatial.pose import IDENTITY, Pose
 
-TRUTH: Final = {"true": True, "false": False}
+WORDS: Final[dict[str, bool | None]] = {"true": True, "false": False, "none": None}
+ABSENT: Final = object()
+"""What a parameter is that is not there, or is faulty."""
 FIXED: Final = Fixed()
 
 
@@ -65,8 +66,15 @@ class JointReader:
     report: Report
 
     def rows_of(self, element: Element) -> list[Component]:
-        """Return the rows whose element has this name."""
-        return [row for row in self.rows if local(row.element) == element.name]
+        """Return the rows of this element: of its name and namespace.
+
+        Where old files put it into none, or another one of Actin's, the name will do.
+        """
+        named = [row for row in self.rows if local(row.element) == element.name]
+        found = [row for row in named if row.is_in(element.namespace)]
+        if not found and is_loose(element.namespace):
+            found = named
+        return [row for row in found if row.element == found[0].element]
 
     def of_link(self, link: Element) -> LinkKinematics:
         """Return the kinematics of a link, those of a fixed joint if there are none."""
@@ -97,14 +105,20 @@ class JointReader:
             return None
         precursor = element.only_child(local(row.precursor), report)
         fields: dict[str, Any] = {PRECURSOR: read_pose(precursor, report)}
+        fields.update(row.constants)
         for name, field in row.parameters:
-            value = self._value(element, local(name), field == row.reciprocal)
-            if value is not None:
+            value = self._value(element, local(name), row, field)
+            if value is not ABSENT:
                 fields[field] = value
         for name in map(local, row.unused):
             if number(element, name, report):
                 message = f"<{name}> has no meaning in this type of joint"
                 report.warning(element.place, "unused-parameter", message)
+        for name in map(local, row.zeros):
+            if number(element, name, report):
+                message = f"<{name}> of {element.label} must be 0; others are not read"
+                report.error(element.place, "unread-parameter", message)
+        self._refuse_unknown(element)
         joint = built(row.kind, fields, element, "bad-joint", report)
         if joint is None:
             return None
@@ -113,6 +127,29 @@ class JointReader:
         return LinkKinematics(
             joint=joint, primary=primary, library=library, rate=row.rate(joint)
         )
+
+    def _refuse_unknown(self, component: Element) -> None:
+        """Report what is not a parameter: a default would count in its place."""
+        view = self.report.guessing("it is left out")
+        waiting = [component]
+        while waiting:
+            element = waiting.pop()
+            for leftover in unused(element):
+                name = leftover.name
+                if leftover.kind == "text" or "}" in name:
+                    continue
+                view.error(
+                    leftover.place,
+                    f"unknown-{leftover.kind}",
+                    f"the {leftover.kind} {quote(name)} of {element.label} is not one "
+                    "of this joint",
+                    hint=self.report.hint(name, element.asked(leftover.kind)),
+                )
+                if leftover.kind == "element":
+                    element.children_named(name)
+                else:
+                    element.attribute(name)
+            waiting += [child for child in element.children if child.is_read]
 
     def _opaque(self, element: Element) -> LinkKinematics:
         """Return the kinematics of an unknown component, of which all is kept."""
@@ -149,41 +186,54 @@ class JointReader:
         self.report.error(child.place, "unknown-choice", message, hint=hint)
         return None
 
-    def _value(self, parent: Element, name: str, is_reciprocal: bool) -> Any:
-        """Return a parameter, None without one and after an error in it."""
+    def _value(self, parent: Element, name: str, row: Component, field: str) -> Any:
+        """Return a parameter, `ABSENT` without one and after an error in it."""
+        is_reciprocal = field == row.reciprocal
         child = parent.only_child(name, self.report)
         if child is None:
-            return None
+            return ABSENT
         if child.children:
             return self._joints(child)
-        truth = TRUTH.get(child.read_text().lower())
-        if truth is not None and not is_reciprocal:
-            return truth
+        word = child.read_text().lower()
+        if word in WORDS and not is_reciprocal:
+            return WORDS[word]
         count = 1 if is_reciprocal else None
         numbers = child.text_numbers(count, self.report)
         if numbers is None:
-            return None
+            return ABSENT
         if is_reciprocal:
             return self._reciprocal(child, numbers[0])
         if not numbers:
             self.report.error(child.place, "no-number", f"{child.label} is empty")
+        width = row_width(row.kind, field)
+        if width is not None:
+            return self._vectors(child, numbers, width)
         return numbers[0] if len(numbers) == 1 else numbers
 
-    def _reciprocal(self, element: Element, said: float) -> float | None:
+    def _vectors(
+        self, element: Element, numbers: tuple[float, ...], width: int
+    ) -> tuple[tuple[float, ...], ...]:
+        """Return numbers as vectors of one length."""
+        if len(numbers) % width:
+            message = f"{element.label} holds {len(numbers)} numbers, {width} a vector"
+            self.report.error(element.place, "wrong-count", message)
+        return tuple(numbers[k : k + width] for k in range(0, len(numbers), width))
+
+    def _reciprocal(self, element: Element, said: float) -> Any:
         if said == 0.0 or abs(1.0 / said) == float("inf"):
             message = f"{element.label} must not be zero"
             self.report.error(element.place, "zero", message)
-            return None
+            return ABSENT
         return exactly(element, (1.0 / said,), self.report)[0]
 
-    def _joints(self, element: Element) -> Joint | tuple[Joint, ...] | None:
-        """Return the joint in an element, or several; None after an error."""
+    def _joints(self, element: Element) -> Any:
+        """Return the joint in an element, or several; `ABSENT` after an error."""
         found: list[Joint] = []
         for child in element.children:
             element.children_named(child.name)
             kinematics = self.read(child)
             if kinematics is None:
-                return None
+                return ABSENT
             if not kinematics.primary.is_identity:
                 message = f"the primary frame of {child.label} in a joint is not kept"
                 self.report.warning(child.place, "not-kept", message)
@@ -263,7 +313,6 @@ def _parameter(name: str, value: Any, report: Report) -> Element:
     if isinstance(items[0], Joint):
         made = [_written(joint, None, "", report) for joint in items]
         return tag(name, {}, *(each for each in made if each is not None))
-    is_number = not isinstance(value, (bool, tuple))
-    return (
-        number_element(name, value) if is_number else tag(name, text=value_text(value))
-    )
+    if value is None or isinstance(value, (bool, tuple)):
+        return tag(name, text=value_text(value))
+    return number_element(name, value)

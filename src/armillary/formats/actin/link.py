@@ -16,6 +16,7 @@ from armillary.formats.actin.joints import (
     rate_of,
 )
 from armillary.formats.actin.names import OWN, actin_tag
+from armillary.formats.actin.shapes import is_actins, read_actins
 from armillary.formats.actin.values import (
     built,
     exact_attribute,
@@ -53,21 +54,24 @@ def read_link(
     report = joints.report
     kinematics = joints.of_link(element)
     limits, dynamics = _read_actuator(element, kinematics.rate, report)
-    link = Link(
-        name=name,
-        parent=parent,
-        joint=kinematics.joint,
-        primary=kinematics.primary,
-        limits=limits,
-        dynamics=dynamics,
-        inertia=_read_inertia(element, report),
-        frames=_read_frames(element, report),
-        joint_name=text(element, "jointName", report),
-        passive=flag(element, "passive", report),
-        coupling=_read_coupling(element, report),
-        inputs=tuple(each.read_text() for each in element.children_named("input")),
+    fields: dict[str, Any] = {
+        "name": name,
+        "parent": parent,
+        "joint": kinematics.joint,
+        "primary": kinematics.primary,
+        "limits": limits,
+        "dynamics": dynamics,
+        "inertia": _read_inertia(element, report),
+        "frames": _read_frames(element, report),
+        "joint_name": text(element, "jointName", report),
+        "passive": flag(element, "passive", report),
+        "coupling": _read_coupling(element, report),
+        "inputs": tuple(i.read_text() for i in element.children_named("input")),
         **_read_shapes(element, report),
-    )
+    }
+    link = built(Link, fields, element, "bad-link", report)
+    if link is None:
+        return Link(name=name, parent=parent), kinematics
     if dynamics != NO_DYNAMICS and not link.has_coordinate:
         what = "the drive of a joint without a coordinate"
         report.unsupported.add(what, element.place)
@@ -280,8 +284,8 @@ def _coupling_element(coupling: Coupling, report: Report) -> Element:
     return actin_tag("coupling", {}, of, *numbers)
 
 
-# Shapes. They are in Actin's `shapeContainer`, but are elements of our own, with our
-# parameters: how Actin's shapes are placed in their frames is not known well enough.
+# Shapes. They are in Actin's `shapeContainer`, but are written as elements of our own,
+# with our parameters, since Actin's do not hold all of them. Actin's are read.
 
 HOLDERS: Final = {"visuals": "physicalExtent", "collisions": "boundingVolume"}
 TEXTS: Final = frozenset({"file"})
@@ -316,14 +320,19 @@ def _read_shapes(link: Element, report: Report) -> dict[str, tuple[Shape, ...]]:
         if holder is not None:
             made = [_read_shape(each, report) for each in holder.children]
             found[field] = tuple(shape for shape in made if shape is not None)
+            if any(map(is_actins, holder.children)):
+                # Actin tests what is drawn where there is nothing else to test.
+                found.setdefault("collisions", found[field])
     return found
 
 
 def _read_shape(element: Element, report: Report) -> Shape | None:
+    if is_actins(element):
+        return read_actins(element, report)
     kind = KINDS.get(element.name)
     if kind is None or element.namespace != OWN:
         message = f"the shape {element.label} is left out"
-        hint = f"Shapes are read if they are in the namespace {OWN}."
+        hint = f"Any shape is read if it is in the namespace {OWN}."
         report.warning(element.place, "unkept-shape", message, hint=hint)
         return None
     fields: dict[str, Any] = {

@@ -22,6 +22,7 @@ PREFIXES: Final[Mapping[str, str]] = {
 ALSO: Final = {"MyNameSpace": frozenset({"CircleJointNamespace"})}
 
 # The elements but those of joints and shapes, whose own tables have them.
+PRIMARY: Final = "primaryFrame"
 ELEMENTS: Final = {
     "cr": "orientation rotation translation",
     "mn": "statedSystem system manipulatorSystem identifier manipulators "
@@ -31,6 +32,7 @@ ELEMENTS: Final = {
     "momentY momentZ secondMoment jXX jYY jZZ jXY jXZ jYZ namedFrames namedFrame "
     "shapeContainer physicalExtent boundingVolume state manipulatorSystemState "
     "positionStates positionState jointPositions coordinateSystemTransform "
+    "velocityStates velocityState jointVelocities time "
     "manipulatorSystemConfiguration manipulatorAttachmentMap "
     "manipulatorAttachmentNode manipulatorId baseManipulatorId linkId offset",
     "am": "maxAcceleration maxEffort motorInertia gearRatio viscousFriction "
@@ -56,6 +58,21 @@ def actin_tag(
     return tag(full, attributes, *children, text=text)
 
 
+def bare(namespace: str) -> str:
+    """Return a namespace without what varies at its ends."""
+    return namespace.strip().removesuffix("#")
+
+
+def allowed_in(space: str) -> frozenset[str]:
+    """Return the bare namespaces in which what belongs to one may be."""
+    return frozenset({bare(space)}) | ALSO.get(bare(space), frozenset())
+
+
+def is_loose(namespace: str) -> bool:
+    """Return whether old files put anything there: nowhere, or another of Actin's."""
+    return bare(namespace) in {"", *PREFIXES.values()}
+
+
 def local(name: str) -> str:
     """Return a name without its prefix."""
     return name.rpartition(":")[2]
@@ -67,14 +84,17 @@ def canonical(
     report: Report,
     *,
     shapes: Container[str],
+    joints: Container[str],
 ) -> Element:
     """Return a tree with the known names in their proper spelling.
 
     Upper and lower case are the same. A known name in another namespace is read all the
-    same, with a warning for each such name and namespace.
+    same, with a warning for each such name and namespace. But a joint in a namespace of
+    somebody else is another joint, of which all but its primary frame stays as it is.
 
     names: Names of joints and shapes, each with its namespace.
     shapes: Names of elements that are read from our own namespace alone.
+    joints: Names of joints, in lower case.
     """
     spelled: dict[str, str] = {}
     spaces: dict[str, set[str]] = {}
@@ -84,10 +104,11 @@ def canonical(
         proper.add(name)
         spelled.setdefault(name.lower(), name)
         allowed = spaces.setdefault(name.lower(), set())
-        allowed |= {space.removesuffix("#"), *ALSO.get(space, ())}
+        allowed |= allowed_in(space)
 
     reported: set[tuple[str, str]] = set()
-    foreign: set[int] = set()  # shapes of other namespaces, which are left out
+    foreign: set[int] = set()  # shapes and joints of other namespaces
+    as_written: set[int] = set()
     elements = list(root.walk())
     for element in elements:
         name, space = element.name, element.namespace
@@ -95,6 +116,13 @@ def canonical(
             foreign.update(map(id, element.children))
             continue
         allowed = spaces.get(name.lower())
+        is_elsewhere = allowed is not None and bare(space) not in allowed
+        if id(element) in as_written or (
+            is_elsewhere and name.lower() in joints and not is_loose(space)
+        ):
+            inner = (c for c in element.children if c.name.lower() != PRIMARY.lower())
+            as_written |= {id(element), *map(id, inner)}
+            continue
         if allowed is None or (name, space) in reported:
             continue
         reported.add((name, space))
@@ -119,7 +147,9 @@ def canonical(
     for element in reversed(elements):  # children come before their parents
         name, at = element.name, element.place
         made[id(element)] = Element(
-            name if name in proper else spelled.get(name.lower(), name),
+            name
+            if name in proper or id(element) in as_written
+            else spelled.get(name.lower(), name),
             element.attributes,
             children=tuple(made.pop(id(child)) for child in element.children),
             text="" if _is_padding(element) else element.text,

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from armillary.errors import quote
-from armillary.formats.actin.names import PREFIXES, actin_tag
+from armillary.formats.actin.names import PREFIXES, PRIMARY, actin_tag
 from armillary.formats.actin.values import pose_elements
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.xml import Element, tag
@@ -18,7 +18,6 @@ from armillary.model.joints.opaque import OpaqueJoint
 from armillary.plugins import advice
 from armillary.spatial.pose import Pose
 
-PRIMARY: Final = "primaryFrame"
 LIBRARY: Final = "library"
 DEEPEST: Final = 12
 

@@ -6,12 +6,14 @@ the primary frame of a link of another manipulator.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from armillary.errors import ArmillaryError, quote
 from armillary.formats.actin.joints import rate_of
 from armillary.formats.actin.names import actin_tag
 from armillary.formats.actin.values import (
+    built,
     entries,
     exact_attribute,
     exactly,
@@ -28,10 +30,17 @@ from armillary.formats.xml import Element
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD, Mount
 from armillary.model.posture import Posture
+from armillary.model.property import Property
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import IDENTITY, Pose, pose_of_entries
 
 STATE: Final = "state"
+TIME: Final = "actin.time"
+"""Of a cell: the time of its state [s]."""
+
+VELOCITIES: Final = "actin.jointVelocities"
+"""Of a manipulator: the rates of its joints in its state, as the file has them."""
+
 BASE_INDEX: Final = 0xFFFFFFFE
 TRANSFORM: Final = "coordinateSystemTransform"
 CONFIGURATION: Final = "manipulatorSystemConfiguration"
@@ -41,24 +50,89 @@ ATTACHMENT: Final = "manipulatorAttachmentNode"
 
 def position_states(root: Element, count: int, report: Report) -> list[Element]:
     """Return the states of the positions of manipulators, as many or fewer."""
+    return _states(_system_state(root, report), "position", count, report)
+
+
+def _system_state(root: Element, report: Report) -> Element | None:
     state = root.only_child("state", report)
-    if state is not None:
-        state = state.only_child("manipulatorSystemState", report) or state
-    holder = None if state is None else state.only_child("positionStates", report)
-    found = () if holder is None else holder.children_named("positionState")
+    if state is None:
+        return None
+    return state.only_child("manipulatorSystemState", report) or state
+
+
+def _states(
+    state: Element | None, what: str, count: int, report: Report
+) -> list[Element]:
+    holder = None if state is None else state.only_child(f"{what}States", report)
+    found = () if holder is None else holder.children_named(f"{what}State")
     if len(found) > count:
-        message = f"there are {len(found)} position states for {count} manipulators"
+        message = f"there are {len(found)} {what} states for {count} manipulators"
         report.error(found[count].place, "wrong-count", message)
     return list(found[:count])
+
+
+# The time and the joint rates, for which a cell has properties.
+
+
+def read_time(root: Element, report: Report) -> tuple[Property, ...]:
+    """Return the property that holds the time of the state [s], or none."""
+    state = _system_state(root, report)
+    time = None if state is None else number(state, "time", report)
+    return () if time is None else (Property(name=TIME, numbers=(time,)),)
+
+
+def read_velocities(
+    root: Element, manipulators: Sequence[Manipulator], report: Report
+) -> list[tuple[Property, ...]]:
+    """Return for each manipulator the property that holds its joint rates, or none.
+
+    They are numbers of the file: one for each link but the base, in Actin's order.
+    """
+    state = _system_state(root, report)
+    found: list[tuple[Property, ...]] = [() for _ in manipulators]
+    states = _states(state, "velocity", len(manipulators), report)
+    for k, each in enumerate(states):
+        element = each.only_child("jointVelocities", report)
+        count = len(_all_but_base(manipulators[k]))
+        rates = None if element is None else element.text_numbers(count, report)
+        if rates is not None:
+            found[k] = (Property(name=VELOCITIES, numbers=rates),)
+    return found
+
+
+def _velocity_elements(cell: Workcell) -> list[Element]:
+    rates = [
+        next((p.numbers for p in each.properties if p.name == VELOCITIES), None)
+        for each in cell.manipulators
+    ]
+    if all(each is None for each in rates):
+        return []
+    states = [
+        actin_tag("velocityState", {}, *_numbers("jointVelocities", each))
+        for each in rates
+    ]
+    return [actin_tag("velocityStates", {}, *states)]
+
+
+def _numbers(name: str, numbers: Sequence[float] | None) -> list[Element]:
+    if numbers is None:
+        return []
+    return [actin_tag(name, text=" ".join(map(number_text, numbers)))]
 
 
 def state_elements(cell: Workcell, report: Report) -> list[Element]:
     """Return the state and the attachments of a cell, as far as it has them."""
     found: list[Element] = []
     states = [_position_state(cell, each, report) for each in cell.manipulators]
+    parts: list[Element] = []
     if any(state.children for state in states):
-        positions = actin_tag("positionStates", {}, *states)
-        found.append(actin_tag("state", {}, positions))
+        parts.append(actin_tag("positionStates", {}, *states))
+    parts += _velocity_elements(cell)
+    for each in cell.properties:
+        if each.name == TIME:
+            parts += _numbers("time", each.numbers)
+    if parts:
+        found.append(actin_tag("state", {}, *parts))
     nodes = [
         _attachment_element(cell, cell.mounted[each.name], report)
         for each in cell.manipulators
@@ -162,6 +236,8 @@ def read_mounts(
         if element is None:
             continue
         mount = _read_mount(cell, k, WORLD, element, report)
+        if mount is None:
+            continue
         if found.setdefault(k, mount) is not mount:
             message = "the base pose of an attached manipulator follows; it is left out"
             report.note(element.place, "attached", message)
@@ -194,7 +270,8 @@ def _read_attachment(
         message = f"frame {quote(on)} is not on link {link} of manipulator {below}"
         report.error(node.place, "wrong-frame", message)
         return None
-    return k, _read_mount(cell, k, on, offset, report)
+    mount = _read_mount(cell, k, on, offset, report)
+    return None if mount is None else (k, mount)
 
 
 def _attachment_element(cell: Workcell, mount: Mount, report: Report) -> Element:
@@ -219,15 +296,17 @@ def _attachment_element(cell: Workcell, mount: Mount, report: Report) -> Element
 
 def _read_mount(
     cell: Workcell, k: int, on: str, element: Element, report: Report
-) -> Mount:
+) -> Mount | None:
+    """Return a mount, None after an error."""
     before, after = _primary_frames(cell, k, on)
     pose = before @ read_pose(element, report) @ after.inverse()
-    return Mount(
-        manipulator=cell.manipulators[k].name,
-        on=on,
-        pose=pose_of_entries(exactly(element, entries(pose), report)),
-        bolted=not flag(element, "loose", report),
-    )
+    fields: dict[str, Any] = {
+        "manipulator": cell.manipulators[k].name,
+        "on": on,
+        "pose": pose_of_entries(exactly(element, entries(pose), report)),
+        "bolted": not flag(element, "loose", report),
+    }
+    return built(Mount, fields, element, "bad-pose", report)
 
 
 def _mount_element(name: str, cell: Workcell, mount: Mount) -> Element:

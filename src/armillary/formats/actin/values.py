@@ -59,9 +59,11 @@ def text_element(name: str, value: str, report: Report) -> Element:
 
 
 def value_text(value: Any) -> str:
-    """Return the text of a text, true or false, a number, or numbers in tuples."""
+    """Return the text of a text, a truth, nothing, a number, or numbers in tuples."""
     if isinstance(value, str):
         return value
+    if value is None:
+        return "none"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):

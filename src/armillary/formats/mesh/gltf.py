@@ -236,7 +236,10 @@ class _Guard:
             )
             found = [scene.graph[node] for node in scene.graph.nodes_geometry]
         except Exception as error:  # whatever the library trips over
-            message = f"the file cannot be read: {error!r}"
+            why = f"{type(error).__name__}: {error}".removesuffix(": ")
+            if isinstance(error, AssertionError):
+                why = "its parts contradict each other"
+            message = f"the file cannot be read: {why}"
             raise self._fault("bad-document", message) from error
         for matrix, name in sorted(found, key=lambda each: int(each[1])):
             mesh = scene.geometry[name]
@@ -302,10 +305,23 @@ class _Guard:
         return looks, split
 
     def _split_nodes(self, split: list[list[int]]) -> Counter[str]:
-        """Give each mesh of the scene nodes of its own; return their number."""
+        """Give each mesh of the scene nodes of its own; return their number.
+
+        What all nodes show together is counted first: they may share a large mesh.
+        """
         expected: Counter[str] = Counter()
         document = self._document
-        for number in self._shown():
+        shown = self._shown()
+        sizes = [self._size_of(parts) for parts in split]
+        total = [0, 0, 0]
+        for number in shown:
+            mesh = document.nodes[number].mesh
+            if mesh is not None:
+                size = self._entry(sizes, mesh, "mesh")
+                total = [n + more for n, more in zip(total, size, strict=True)]
+        parts, points, corners = total
+        self._surface.check_counts(points, corners // 3, self._place, parts=parts)
+        for number in shown:
             node = document.nodes[number]
             if node.mesh is not None:
                 parts = self._entry(split, node.mesh, "mesh")
@@ -315,6 +331,19 @@ class _Guard:
                 node.mesh = None
                 expected.update(map(str, parts))
         return expected
+
+    def _size_of(self, parts: list[int]) -> tuple[int, int, int]:
+        """Return the numbers of parts, of their points and of their corners."""
+        document = self._document
+        primitives = [document.meshes[part].primitives[0] for part in parts]
+        points = [document.accessors[p.attributes["POSITION"]] for p in primitives]
+        indices = [p.indices for p in primitives if p.indices is not None]
+        corners = [document.accessors[number] for number in indices]
+        return (
+            len(parts),
+            sum(each.count for each in points),
+            sum(each.count for each in corners),
+        )
 
     def _count(self, number: int, kinds: tuple[tuple[int, str], ...], what: str) -> int:
         """Return the length of an accessor, which must be of one of the kinds."""

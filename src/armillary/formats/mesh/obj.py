@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 import posixpath
+import re
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -51,66 +53,132 @@ def read_obj(
     Raises:
         FormatError: The file is faulty, or holds curved surfaces.
     """
-    path = surface.path
-    words: list[bytes] = []
-    vertex_lines, face_lines = array("q"), array("q")
-    corners, sizes, materials = array("q"), array("q"), array("q")
-    looks = _Looks(open_beside, open_image)
-    places = _Places()
-    material = 0
-    for line, (keyword, *rest) in _lines(data, path):
+    reader = _Reader(surface.path, _Looks(open_beside, open_image))
+    reader.read(data)
+    reader.add_to(surface)
+
+
+class _Reader:
+    """Collect vertices, and polygons with their materials and places in images."""
+
+    def __init__(self, path: str, looks: _Looks) -> None:
+        self._path = path
+        self._looks = looks
+        self._places = _Places()
+        self._words: list[bytes] = []
+        self._vertex_lines, self._face_lines = array("q"), array("q")
+        self._corners, self._sizes = array("q"), array("q")
+        self._materials = array("q")
+        self._material = 0
+
+    def read(self, data: bytes) -> None:
+        """Read all lines: runs of lines that are alike at once, others one by one."""
+        for line, part in _parts(data, self._path):
+            if isinstance(part, list):
+                self._read_line(line, part)
+            elif not self._read_run(line, part):
+                for number, text in enumerate(part.text.splitlines(), start=line):
+                    self._read_line(number, text.split())
+
+    def _read_run(self, line: int, run: _Run) -> bool:
+        """Read lines that are alike; return whether that was possible.
+
+        line: Of the first.
+        """
+        if run.keyword == b"vt" and not self._looks.have_images:
+            return True
+        words = run.text.replace(b"/", b" ").split()
+        per_line = len(words) // run.lines
+        del words[::per_line]
+        lines = np.arange(line, line + run.lines).tobytes()
+        if run.keyword == b"v":
+            self._words += words
+            self._vertex_lines.frombytes(lines)
+            return True
+        if run.keyword == b"vt":
+            return self._places.add_all(words, per_line - 1)
+        size = per_line - 1
+        numbers = np.fromiter(map(int, words), np.int64, len(words))
+        if run.parts > 1:
+            size //= run.parts
+        numbers = numbers.reshape(-1, run.parts) - 1
+        if numbers[:, 0].min() < 0:
+            return False
+        self._corners.frombytes(numbers[:, 0].tobytes())
+        if self._looks.have_images:
+            uv = numbers[:, 1] if run.has_places else np.full(len(numbers), -1)
+            self._places.add_numbers(uv, len(self._corners))
+        self._sizes.extend(array("q", [size]) * run.lines)
+        self._face_lines.frombytes(lines)
+        self._materials.extend(array("q", [self._material]) * run.lines)
+        return True
+
+    def _read_line(self, line: int, words: list[bytes]) -> None:
+        keyword, *rest = words
+        place = Place(self._path, line)
         match keyword:
             case b"v":
                 if len(rest) < 3:  # a weight or a colour may follow
                     message = f"a vertex has 3 coordinates, not {len(rest)}"
-                    raise fault(Place(path, line), "wrong-count", message)
-                words += rest[:3]
-                vertex_lines.append(line)
+                    raise fault(place, "wrong-count", message)
+                self._words += rest[:3]
+                self._vertex_lines.append(line)
             case b"f" | b"fo":
-                corners.extend(_corners(rest, len(vertex_lines), Place(path, line)))
-                if looks.have_images:
-                    places.add_corners(rest, len(corners))
-                sizes.append(len(rest))
-                face_lines.append(line)
-                materials.append(material)
-            case b"vt" if looks.have_images:
-                places.add(rest)
+                corners = _corners(rest, len(self._vertex_lines), place)
+                self._corners.extend(corners)
+                if self._looks.have_images:
+                    self._places.add_corners(rest, len(self._corners))
+                self._sizes.append(len(rest))
+                self._face_lines.append(line)
+                self._materials.append(self._material)
+            case b"vt" if self._looks.have_images:
+                self._places.add(rest)
             case b"usemtl":
-                material = looks.number(b" ".join(rest), Place(path, line))
+                self._material = self._looks.number(b" ".join(rest), place)
             case b"mtllib":
-                looks.read(b" ".join(rest), Place(path, line))
+                self._looks.read(b" ".join(rest), place)
             case _ if keyword not in UNUSED and not keyword.startswith(b"#"):
-                raise _unknown(keyword, Place(path, line))
+                raise _unknown(keyword, place)
             case _:
-                continue
-    vertices = floats(words, lambda k: Place(path, vertex_lines[k // 3])).reshape(-1, 3)
-    count = np.array(sizes, np.int64)
-    flat = np.array(corners, np.int64)
-    used = np.array(materials, np.int64)
-    _check(flat, count, len(vertices), lambda row: Place(path, face_lines[row]))
-    uv, in_image = places.table(), places.of_corners(len(flat))
-    for number in sorted(set(materials)):
-        chosen = used == number
-        is_of_these = np.repeat(chosen, count)
-        colour, image = looks.of(number)
-        # A vertex with two places in the image becomes two.
-        key = flat[is_of_these] * len(uv)
-        key += in_image[is_of_these] % len(uv) if image else 0
-        kept, renumbered = np.unique(key, return_inverse=True)
-        surface.add(
-            vertices[kept // len(uv)],
-            renumbered,
-            count[chosen],
-            colour=colour,
-            image=image,
-            uv=uv[kept % len(uv)] if image else None,
-        )
+                pass
+
+    def add_to(self, surface: Surface) -> None:
+        """Add the polygons of each material to a surface.
+
+        Raises:
+            FormatError: A number or a corner is faulty.
+        """
+        path, lines = self._path, self._vertex_lines
+        vertices = floats(self._words, lambda k: Place(path, lines[k // 3]))
+        vertices = vertices.reshape(-1, 3)
+        count = np.array(self._sizes, np.int64)
+        flat = np.array(self._corners, np.int64)
+        used = np.array(self._materials, np.int64)
+        faces = self._face_lines
+        _check(flat, count, len(vertices), lambda row: Place(path, faces[row]))
+        uv, in_image = self._places.table(), self._places.of_corners(len(flat))
+        for number in np.unique(used).tolist():
+            chosen = used == number
+            is_of_these = np.repeat(chosen, count)
+            colour, image = self._looks.of(number)
+            # A vertex with two places in the image becomes two.
+            key = flat[is_of_these] * len(uv)
+            key += in_image[is_of_these] % len(uv) if image else 0
+            kept, renumbered = np.unique(key, return_inverse=True)
+            surface.add(
+                vertices[kept // len(uv)],
+                renumbered,
+                count[chosen],
+                colour=colour,
+                image=image,
+                uv=uv[kept % len(uv)] if image else None,
+            )
 
 
 def _check(
     corners: Indices, sizes: Indices, count: int, place: Callable[[int], Place]
 ) -> None:
-    """Check that polygons have enough corners, and these are among `count` vertices.
+    """Check that the corners of polygons are among `count` vertices.
 
     place: The location of the k-th polygon.
     """
@@ -118,26 +186,91 @@ def _check(
         first = int(np.argmax(corners >= count))
         row = int(np.searchsorted(np.cumsum(sizes), first, side="right"))
         raise _no_vertex(int(corners[first]) + 1, count, place(row))
-    if len(sizes) and sizes.min() < 3:
-        message = f"a polygon has at least 3 corners, not {sizes.min()}"
-        raise fault(place(int(np.argmin(sizes))), "bad-polygon", message)
 
 
-def _lines(data: bytes, path: str) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield the number and words of each line; a backslash continues one."""
+class _Run(NamedTuple):
+    """Lines one after the other that are alike, but for their numbers.
+
+    Attributes:
+        keyword: Of each: `v`, `vt` or `f`.
+        text: All of them.
+        lines: How many there are.
+        parts: How many numbers each corner of a face has.
+        has_places: Whether the second of them is its place in an image.
+    """
+
+    keyword: bytes
+    text: bytes
+    lines: int
+    parts: int = 1
+    has_places: bool = False
+
+
+def _runs(keyword: bytes, word: bytes, sizes: Sequence[int]) -> bytes:
+    """Return the patterns of lines of one keyword, with so many equal words."""
+    lines = (
+        rb"(?:%s(?:[ \t]++%s){%d}[ \t]*+\r?\n)++" % (keyword, word, size)
+        for size in sizes
+    )
+    return b"|".join(lines)
+
+
+_NUMBER: Final = rb"[-+.0-9eE]++"
+_WHOLE: Final = rb"[0-9]{1,15}+"
+_FORMS: Final = {  # of corners; how many numbers they have, and whether one is a place
+    _WHOLE: (1, False),
+    rb"%s//%s" % (_WHOLE, _WHOLE): (2, False),
+    rb"%s/%s" % (_WHOLE, _WHOLE): (2, True),
+    rb"%s/%s/%s" % (_WHOLE, _WHOLE, _WHOLE): (3, True),
+}
+_RUNS: Final = (
+    (b"v", 1, False, re.compile(_runs(b"v", _NUMBER, (3,)))),
+    (b"vt", 1, False, re.compile(_runs(b"vt", _NUMBER, (2, 3)))),
+    *(
+        (b"f", *form, re.compile(_runs(b"f", word, (3, 4))))
+        for word, form in _FORMS.items()
+    ),
+)
+_SKIPPED: Final = re.compile(rb"(?:(?:#|vn[ \t])[^\\\r\n]*+\r?\n|\r?\n)++")
+
+
+def _parts(data: bytes, path: str) -> Iterator[tuple[int, list[bytes] | _Run]]:
+    """Yield the number and the words of each line, or a run of lines that are alike.
+
+    A backslash continues a line.
+    """
     if b"\0" in data:
         raise fault(Place(path), "not-text", "this is not text: it has a zero byte")
-    start, pending = 0, list[bytes]()
-    for number, line in enumerate(data.splitlines(), start=1):
-        words = line.split()
-        start = start if pending else number
-        if words and words[-1] == b"\\":
-            pending += words[:-1] or [b""]
+    if data.count(b"\r") > data.count(b"\r\n"):  # which ends lines, too
+        data = b"\n".join(data.splitlines())
+    at, line, end = 0, 1, len(data)
+    while at < end:
+        skipped = _SKIPPED.match(data, at)
+        if skipped is not None:
+            line += data.count(b"\n", at, skipped.end())
+            at = skipped.end()
             continue
-        pending += words
-        if pending := [word for word in pending if word]:
-            yield start, pending
-        pending = []
+        for keyword, parts, has_places, pattern in _RUNS:
+            found = pattern.match(data, at)
+            if found is not None:
+                count = found[0].count(b"\n")
+                yield line, _Run(keyword, found[0], count, parts, has_places)
+                line, at = line + count, found.end()
+                break
+        else:
+            start, words = line, list[bytes]()
+            while at < end:
+                stop = data.find(b"\n", at) + 1 or end
+                more = data[at:stop].split()
+                line, at = line + 1, stop
+                words += more
+                if words[-1:] != [b"\\"]:
+                    break
+                words.pop()
+            else:
+                return  # a continuation of nothing
+            if words:
+                yield start, words
 
 
 def _corners(words: list[bytes], count: int, place: Place) -> list[int]:
@@ -178,6 +311,20 @@ class _Places:
             self._table.extend((float(u), 1.0 - float(v)))
         except ValueError:
             self._table.extend((math.nan, math.nan))
+
+    def add_all(self, words: list[bytes], width: int) -> bool:
+        """Add places of `width` numbers each; return False where one is no number."""
+        try:
+            numbers = np.array(list(map(float, words)), np.float64).reshape(-1, width)
+        except ValueError:
+            return False
+        self._table.frombytes((numbers[:, :2] * (1, -1) + (0, 1)).tobytes())
+        return True
+
+    def add_numbers(self, numbers: Indices, count: int) -> None:
+        """Add rows of the table, -1 for none, of the last of `count` corners."""
+        self._corners.extend([-1] * (count - len(numbers) - len(self._corners)))
+        self._corners.frombytes(numbers.tobytes())
 
     def add_corners(self, words: list[bytes], count: int) -> None:
         """Add the `vt` of corners `v/vt/vn`, which are the last of `count` corners."""
@@ -266,7 +413,7 @@ def _materials(data: bytes | None) -> dict[bytes, dict[bytes, list[bytes]]]:
     """Return the words after each keyword of each material of an MTL file."""
     found: dict[bytes, dict[bytes, list[bytes]]] = {}
     material: dict[bytes, list[bytes]] = {}
-    for line in (data or b"").splitlines():
+    for line in (data or b"").removeprefix(codecs.BOM_UTF8).splitlines():
         keyword, *words = line.split() or [b""]
         if keyword == b"newmtl":
             material = found.setdefault(b" ".join(words), {})

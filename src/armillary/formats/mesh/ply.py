@@ -70,7 +70,7 @@ def read_ply(data: bytes, surface: Surface) -> None:
     Raises:
         FormatError: The file is faulty.
     """
-    order, elements, lines, size = _header(data, surface.path)
+    order, elements, lines, size = _header(data, surface)
     rows = _Rows(data[size:], order, lines + 1, surface.path)
     vertices = np.zeros((0, 3))
     corners, sizes = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -106,8 +106,9 @@ def read_ply(data: bytes, surface: Surface) -> None:
     surface.add(vertices, corners, sizes)
 
 
-def _header(data: bytes, path: str) -> tuple[str, list[_Element], int, int]:
+def _header(data: bytes, surface: Surface) -> tuple[str, list[_Element], int, int]:
     """Return the byte order, empty for text, the elements, and the header's size."""
+    path = surface.path
     lines = data[:LONGEST_HEADER].splitlines(keepends=True)
     if not lines or lines[0].strip() != b"ply":
         raise fault(Place(path), "wrong-content", "a PLY file begins with 'ply'")
@@ -135,9 +136,14 @@ def _header(data: bytes, path: str) -> tuple[str, list[_Element], int, int]:
                     raise fault(place, "bad-header", message)
             case [b"end_header"] if order is not None:
                 return order, elements, number, size
-            case _:
+            case [b"format" | b"element" | b"property" | b"end_header", *_]:
                 message = f"{shown(line.strip())} is not part of a header"
                 raise fault(place, "bad-header", message)
+            case _:
+                message = f"{shown(line.strip())} is not part of a header"
+                surface.report.warning(
+                    place, "bad-header", f"{message}; it is read as a comment"
+                )
     raise fault(Place(path), "bad-header", "the header does not end")
 
 

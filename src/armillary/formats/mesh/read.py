@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from typing import Final
 
@@ -35,6 +36,10 @@ KINDS: Final = (
     ".ac",
     ".ac3d",
 )
+
+
+TEXTS: Final = (".obj", ".gltf", ".ply", ".ac", ".ac3d")
+"""Kinds of text, or with a header of text, before which there may be a mark."""
 
 
 def read_triangles(
@@ -94,6 +99,8 @@ def read_surface(
     surface = Surface(name, report or Report())
     beside = _Beside(name, roots or Roots(), surface.report, size_cap)
     data = read_bytes(name, size_cap) if data is None else data
+    if ending in TEXTS:
+        data = data.removeprefix(codecs.BOM_UTF8)
     # Numbers that are not finite are found before anything is made of them.
     with np.errstate(all="ignore"):
         match ending:

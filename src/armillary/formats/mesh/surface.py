@@ -60,8 +60,10 @@ class Surface:
         self._vertex_count = 0
         self._face_count = 0
 
-    def check_counts(self, vertices: int, faces: int, place: Place) -> None:
-        """Check how many vertices and faces a file announces, before they are read.
+    def check_counts(
+        self, vertices: int, faces: int, place: Place, *, parts: int = 0
+    ) -> None:
+        """Check how much a file announces, before it is read.
 
         Raises:
             FormatError: They are too many.
@@ -77,6 +79,9 @@ class Surface:
                 "triangles",
                 hint="Make the mesh coarser.",
             )
+        if len(self._parts) + parts > MOST_PARTS:
+            message = f"the mesh has more than {MOST_PARTS} parts"
+            raise fault(place, "mesh-too-large", message, hint="Join some of them.")
 
     def add(
         self,
@@ -110,6 +115,7 @@ class Surface:
         corners = np.asarray(corners, dtype=np.int64).ravel()
         if isinstance(sizes, int):
             sizes = np.full(len(corners) // sizes, sizes, dtype=np.int64)
+        corners, sizes = self._with_area(corners, sizes, place)
         self._check(vertices, corners, sizes, place)
         if matrix is not None:
             vertices = vertices @ matrix[:3, :3].T + matrix[:3, 3]
@@ -127,6 +133,17 @@ class Surface:
         self._face_count += len(faces)
         self._parts.append(_Part(vertices, faces, _colour(colour), image, uv))
 
+    def _with_area(
+        self, corners: Indices, sizes: Indices, place: Place
+    ) -> tuple[Indices, Indices]:
+        """Return the polygons of at least three corners; the others bound nothing."""
+        short = sizes < 3
+        if not short.any() or sizes.sum() != len(corners):
+            return corners, sizes
+        message = f"{np.count_nonzero(short)} polygons have fewer than 3 corners"
+        self.report.warning(place, "bad-polygon", f"{message}, and are left out")
+        return corners[np.repeat(~short, sizes)], sizes[~short]
+
     def _check(
         self, vertices: Array, corners: Indices, sizes: Indices, place: Place
     ) -> None:
@@ -136,17 +153,8 @@ class Surface:
                 "wrong-count",
                 f"{len(corners)} corners do not make {len(sizes)} polygons",
             )
-        if len(sizes) and sizes.min() < 3:
-            raise fault(
-                place,
-                "bad-polygon",
-                f"a polygon has at least 3 corners, not {sizes.min()}",
-            )
-        self.check_counts(len(vertices), len(corners) - 2 * len(sizes), place)
-        if len(self._parts) == MOST_PARTS:
-            raise fault(
-                place, "mesh-too-large", f"the mesh has more than {MOST_PARTS} parts"
-            )
+        faces = len(corners) - 2 * len(sizes)
+        self.check_counts(len(vertices), faces, place, parts=1)
         with np.errstate(invalid="ignore"):
             is_good = (np.abs(vertices) <= LARGEST).all(axis=1)
         if not is_good.all():

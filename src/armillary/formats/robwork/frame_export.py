@@ -13,6 +13,7 @@ from armillary.formats.names import FreeNames
 from armillary.formats.robwork.elements import LIMITS, SETUPS
 from armillary.formats.robwork.frames import (
     COORDINATE,
+    DAF,
     DEVICE,
     JUNCTION,
     PREFIX,
@@ -25,9 +26,11 @@ from armillary.formats.robwork.transform import number_text, transform_elements
 from armillary.formats.xml import Element, tag
 from armillary.model.drive import Drive
 from armillary.model.joint_dynamics import NO_DYNAMICS
+from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.property import Property
+from armillary.plugins import advice
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (
     ZERO,
@@ -45,7 +48,7 @@ __all__ = ["ExportedFrame", "FrameExport", "property_elements", "report_renamed"
 MOST_SHOWN: Final = 5
 Z_AXIS: Final = (0.0, 0.0, 1.0)
 _NOT_PROPERTIES: Final = frozenset(
-    (DEVICE, TYPE, JUNCTION, *(f"{PREFIX}{kind}" for kind in SETUPS))
+    (DAF, DEVICE, TYPE, JUNCTION, *(f"{PREFIX}{kind}" for kind in SETUPS))
 )
 
 
@@ -154,6 +157,7 @@ class FrameExport:
         self.types = {
             each.of: each.text for each in manipulator.properties if each.name == TYPE
         }
+        self._dafs = {p.of for p in manipulator.properties if p.name == DAF}
         self._name_joints()
         frames: list[ExportedFrame] = []
         for k in manipulator.order:
@@ -190,6 +194,7 @@ class FrameExport:
             frame = frames[-1]
         elif link.parent is not None:
             frame.type = self.types.get(link.name, "Fixed")
+            frame.daf = link.name in self._dafs
             frame.pose = link.joint.precursor
             if drives:
                 frame.pose = self._stopped(link, drives)
@@ -206,6 +211,7 @@ class FrameExport:
                 parent=link.name,
                 pose=link.primary @ each.pose,
                 type=self.types.get(each.name, kind),
+                daf=each.name in self._dafs,
                 parts=self._properties(each.name),
             )
             frames.append(named)
@@ -216,6 +222,16 @@ class FrameExport:
 
     def _stopped(self, link: Link, drives: Sequence[Drive]) -> Pose:
         """Return the pose of a joint that RobWork does not have at its start."""
+        if isinstance(link.joint, OpaqueJoint):
+            kind = link.joint.kind
+            self._report.error(
+                NOWHERE,
+                "unknown-joint-type",
+                f"joint {quote(link.coordinate)} of {quote(self.manipulator.name)} is "
+                f"of type {quote(kind)}, which is not known here",
+                hint=advice(kind),
+            )
+            return link.joint.precursor
         q = [drive.multiplier * self._home[drive.of] + drive.offset for drive in drives]
         self._report.warning(
             NOWHERE,

@@ -34,6 +34,7 @@ from armillary.spatial.pose import IDENTITY, Pose
 
 __all__ = [
     "COORDINATE",
+    "DAF",
     "DEVICE",
     "JUNCTION",
     "PREFIX",
@@ -63,6 +64,9 @@ DEVICE: Final = f"{PREFIX}device"
 
 TYPE: Final = f"{PREFIX}type"
 """Of a link: the type of its frame if the model has none, such as `Movable`."""
+
+DAF: Final = f"{PREFIX}daf"
+"""Of a link or frame within a device: RobWork may attach it to other frames."""
 
 JUNCTION: Final = f"{PREFIX}junction"
 """Of a manipulator: the chains that meet at a point, separated by `|`; repeated."""

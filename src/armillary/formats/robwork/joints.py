@@ -192,7 +192,11 @@ def limit_elements(limits: Limits, is_angle: bool, report: Report) -> list[Eleme
     def text(value: float) -> str:
         if math.isinf(value):
             return repr(math.copysign(LARGEST, value))
-        return number_text(_degrees(value) if is_angle else value)
+        said = _degrees(value) if is_angle else value
+        if math.isinf(said):
+            report.unsupported.add("a limit that is too large in degrees")
+            return repr(math.copysign(LARGEST, value))
+        return number_text(said)
 
     if math.isfinite(limits.effort):
         report.unsupported.add("a limit of force or torque")

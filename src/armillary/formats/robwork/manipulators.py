@@ -21,6 +21,7 @@ from armillary.formats.diagnostic import Report
 from armillary.formats.names import FreeNames, depth_first
 from armillary.formats.robwork.frames import (
     COORDINATE,
+    DAF,
     DEVICE,
     TYPE,
     WORLD_FRAME,
@@ -157,7 +158,9 @@ class CellBuilder:
         elif first.is_movable and not (first.daf and first.type == "Movable"):
             kept = Property(name=TYPE, of=first.local_name, text=first.type)
             properties.append(kept)
-        if first is not self._world:
+        if first is self._world:
+            self._mounts.append(Mount(manipulator=name))
+        else:
             self._mount(name, first)
         place = body.element.place
         try:
@@ -208,7 +211,8 @@ class CellBuilder:
         # The pose of a joint is in the joint, after the base that is added before it.
         pose = IDENTITY if base.steps else base.pose
         mount = Mount(manipulator=name, on=on, pose=pose, bolted=not base.is_movable)
-        if mount != Mount(manipulator=name):
+        # A device that stands free at the origin is as without a mount.
+        if not base.scope or mount != Mount(manipulator=name, bolted=False):
             self._mounts.append(mount)
 
 
@@ -324,7 +328,7 @@ class _LinkBuilder:
                 end_effector=is_end or node is self._end,
             )
             self._frames.setdefault(parent, []).append(frame)
-            if not is_end:
+            if node.is_movable or not is_end:
                 self._keep_type(node)
 
     def _add_link(
@@ -369,9 +373,11 @@ class _LinkBuilder:
 
     def _keep_type(self, node: Node) -> None:
         """Keep the type of a frame that is not fixed as a property."""
-        if node.is_movable or node.type != "Fixed":
+        if node.type not in {"Fixed", "EndEffector"}:
             kept = Property(name=TYPE, of=node.local_name, text=node.type)
             self.properties.append(kept)
+        if node.daf:
+            self.properties.append(Property(name=DAF, of=node.local_name))
         if node.is_movable:
             what = "that a movable frame inside of a device can be moved"
             self._report.unsupported.add(what, node.element.place)

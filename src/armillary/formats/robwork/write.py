@@ -136,17 +136,19 @@ class _WorkcellWriter:
     # Frames of the workcell: environment and parts
 
     def _mount(self, manipulator: Manipulator) -> Mount:
-        return self._mounts.get(manipulator.name, Mount(manipulator=manipulator.name))
+        free = Mount(manipulator=manipulator.name, bolted=False)
+        return self._mounts.get(manipulator.name, free)
 
     def _export(self, manipulator: Manipulator) -> FrameExport:
         return FrameExport(manipulator, manipulator.home_q, self._report)
 
     def _is_environment(self, manipulator: Manipulator) -> bool:
         base = manipulator.links[manipulator.base]
+        fixed = Mount(manipulator=ENVIRONMENT)
         return (
             manipulator.name == ENVIRONMENT
             and base.name == WORLD_FRAME
-            and self._mount(manipulator) == Mount(manipulator=ENVIRONMENT)
+            and self._mounts.get(ENVIRONMENT, fixed) == fixed
             and base.joint.precursor.is_identity
         )
 
@@ -158,9 +160,11 @@ class _WorkcellWriter:
         """
         if _is_robot(manipulator) or self._passive(manipulator):
             return True
-        mount = self._mount(manipulator)
-        if self._is_environment(manipulator) or not mount.bolted:
+        if self._is_environment(manipulator):
             return False
+        mount = self._mounts.get(manipulator.name)
+        if mount is None or not mount.bolted:
+            return mount is None
         on = self._cell.owners[self._cell.frame(mount.on).link]
         is_on_robot = on >= 0 and _is_robot(self._cell.manipulators[on])
         base = manipulator.links[manipulator.base].name

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Place, Report, Severity
+from armillary.formats.diagnostic import SWAPPED_LIMITS, Place, Report, Severity
 from armillary.formats.numbers import has_direction
 from armillary.formats.urdf.elements import read_pose
 from armillary.formats.xml import Element
@@ -261,13 +261,21 @@ def _range(element: Element, what: str, report: Report) -> tuple[float, float]:
     upper = _end(element, "upper", INFINITE, report)
     if lower > upper:
         both = all(end in element.attributes for end in ENDS)
-        report.guessing("they are swapped").error(
+        chosen = report.swapped_limits
+        view = report.guessing(SWAPPED_LIMITS["swap"])
+        if chosen:
+            view = report.tolerating(SWAPPED_LIMITS[chosen])
+        hint = "Swap them if that is meant." if both else ""
+        if chosen != "unlimited":
+            meant = "Some simulators read them as no limits: swapped_limits='unlimited'"
+            hint = f"{hint} {meant}.".lstrip()
+        view.error(
             element.place,
             "swapped-limits",
             f"{what} has lower {lower:g} above upper {upper:g}",
-            hint="Swap them." if both else "",
+            hint=hint,
         )
-        return upper, lower
+        return (-INFINITE, INFINITE) if chosen == "unlimited" else (upper, lower)
     if not any(end in element.attributes for end in ENDS):
         report.warning(
             element.place,

@@ -50,6 +50,7 @@ FOREIGN: Final = {
     "material": ("texture",),
 }
 # These give no link or joint, expanded or not.
+XACRO: Final = "xacro:"
 DEFINITIONS: Final = ("xacro:property", "xacro:arg", "xacro:macro")
 # No pose of a link depends on what is inside these.
 ASIDE: Final = (*FOREIGN["robot"], "material", "visual", "collision", "inertial")
@@ -124,6 +125,7 @@ def _refuse_other_kinds(robot: Element, report: Report) -> None:
 def _refuse_xacro(robot: Element, report: Report) -> bool:
     """Report, once, what xacro has not expanded; return whether that is an error."""
     ignored = report.tolerating("no motion depends on it")
+    guessed = report.guessing("it is left out")
     is_reported = False
     pending = [(child, False) for child in reversed(robot.children)]
     while pending:
@@ -133,7 +135,8 @@ def _refuse_xacro(robot: Element, report: Report) -> bool:
         what = "" if element.name in FOREIGN["robot"] else _macro(element)
         if what and not (is_harmless and is_reported):
             before = report.count(Severity.ERROR)
-            (ignored if is_harmless else report).error(
+            left_out = guessed if element.name.startswith(XACRO) else report
+            (ignored if is_harmless else left_out).error(
                 element.place,
                 "xacro",
                 f"{what} is not expanded",
@@ -142,14 +145,15 @@ def _refuse_xacro(robot: Element, report: Report) -> bool:
             is_reported = True
             if report.count(Severity.ERROR) > before:
                 return True
-        if element.name not in (*FOREIGN["robot"], *DEFINITIONS):
+        name = element.name
+        if name not in FOREIGN["robot"] and not name.startswith(XACRO):
             pending.extend((child, is_aside) for child in reversed(element.children))
     return False
 
 
 def _macro(element: Element) -> str:
     """Return which part of an element xacro would expand, or nothing."""
-    if element.name.startswith("xacro:"):
+    if element.name.startswith(XACRO):
         return element.label
     for key, value in element.attributes.items():
         if "${" in value or "$(" in value:

@@ -80,15 +80,23 @@ class _Export:
         self.cell = cell
         self.report = report
         self.is_single = len(cell.manipulators) == 1
+        self._renamed: dict[str, str] = {}
         links = {
-            self.name(m, frame) for m in cell.manipulators for frame in m.frame_refs
+            self._full(m, frame) for m in cell.manipulators for frame in m.frame_refs
         }
         joints = {
-            self.name(m, link.coordinate)
+            self._full(m, link.coordinate)
             for m in cell.manipulators
             for link in m.links
             if link.parent is not None
         }
+        for name in sorted(links | joints):
+            free = _unexpanded(name)
+            if free != name:
+                while free in links | joints | {*self._renamed.values()}:
+                    free += "_"
+                self._renamed[name] = free
+        links, joints = ({*map(self._plain, names)} for names in (links, joints))
         self.link_names, self.joint_names = FreeNames(links), FreeNames(joints)
         self.unsupported = report.unsupported
         self.unsupported.add_fields(cell, WRITTEN)
@@ -105,7 +113,14 @@ class _Export:
 
     def name(self, manipulator: Manipulator, name: str) -> str:
         """Return the name of a link, frame or joint in the file."""
+        return self._plain(self._full(manipulator, name))
+
+    def _full(self, manipulator: Manipulator, name: str) -> str:
         return name if self.is_single else f"{manipulator.name}/{name}"
+
+    def _plain(self, name: str) -> str:
+        """Return a name in which xacro would expand nothing."""
+        return self._renamed.get(name) or _unexpanded(name)
 
     def add_manipulator(self, number: int) -> None:
         """Add all links of a manipulator, and the joint that mounts its base."""
@@ -275,6 +290,14 @@ class _Export:
         known = (DEFAULT_NAME, self.cell.manipulators[0].name)
         if self.is_single and name not in known:
             self.unsupported.add(f"the cell's name {quote(name)}")
+        own = self.cell.manipulators[0].name if self.is_single else name
+        renamed = [*self._renamed, *([own] if own != _unexpanded(own) else [])]
+        if renamed:
+            self._warn(
+                "renamed",
+                f"names such as {quote(renamed[0])} hold what xacro would expand: '$' "
+                "becomes '_' in them",
+            )
         for kind, count in self.unbounded.items():
             joints = "joints have" if count > 1 else "joint has"
             self._warn(
@@ -324,12 +347,17 @@ class _Export:
         version = WITH_CAPSULES if self.link_writer.has_capsules else None
         return tag(
             "robot",
-            {"name": name, "version": version, "xmlns:drake": drake},
+            {"name": _unexpanded(name), "version": version, "xmlns:drake": drake},
             *self.link_writer.materials(),
             *self.links,
             *self.joints,
             *self.transmissions,
         )
+
+
+def _unexpanded(name: str) -> str:
+    """Return a name without what begins an expression of xacro."""
+    return name.replace("$(", "_(").replace("${", "_{")
 
 
 def _is_bounded(limits: Limits) -> bool:
