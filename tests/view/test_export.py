@@ -36,7 +36,7 @@ STANDS = """() => new Promise((done) => {
     setTimeout(() => done(armillary.q().join() === before), 200);
 })"""
 DRAG = """([wxyz, position]) => armillary.receive({
-    type: "TransformControlsUpdateMessage", name: "/gizmos/0", wxyz, position})"""
+    type: "TransformControlsUpdateMessage", name: "/gizmo", wxyz, position})"""
 SAYS = """(text) => [...document.querySelectorAll("input")].some(
     (each) => each.value.includes(text))"""
 
@@ -148,6 +148,7 @@ def test_gizmo_moves_the_joints(opened: Any) -> None:
     cell = arm.example("irb2400")
     page = opened(cell)
     page.get_by_text("Target", exact=True).wait_for()
+    page.evaluate(SET, [_control(page, "target"), "irb2400/tool0"])
     q = np.array(cell.home.q) + 0.05
     pose = arm.Pose.from_matrix(cell.fk("tool0")(q))
     w, x, y, z = pose.quaternion()
