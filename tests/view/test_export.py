@@ -120,6 +120,11 @@ def test_controls_move_the_cell(opened: Any) -> None:
     page = opened(cell)
     q = np.array(cell.home.q)
     box = page.get_by_role("textbox").nth(1)
+    box.fill("-2.71828")
+    assert box.evaluate("(box) => box.scrollWidth <= box.clientWidth")
+    page.get_by_text("-155.7\N{DEGREE SIGN}").wait_for()
+    canvas = page.locator("canvas").first.bounding_box()
+    assert canvas["x"] + canvas["width"] <= box.bounding_box()["x"]
     box.fill("0.5")
     box.press("Enter")
     q[0] = 0.5

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 __all__ = ["lay_out"]
 
+WIDTH: Final = 384.0
+"""Of the panel [pixels]."""
 STYLE: Final = """\
 <style>
 /* Number boxes beside sliders: wide enough for -3.14159, where the client has 3rem. */
@@ -20,4 +22,5 @@ STYLE: Final = """\
 def lay_out(server: viser.ViserServer) -> None:
     """Put the panel beside the scene, not before it, with number boxes to read."""
     server.gui.main_panel.dock_right()
+    server.gui.main_panel.set_width(WIDTH)
     server.gui.add_html(STYLE)
