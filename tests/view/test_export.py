@@ -122,7 +122,7 @@ def test_controls_move_the_cell(opened: Any) -> None:
     box = page.get_by_role("textbox").nth(1)
     box.fill("-2.71828")
     assert box.evaluate("(box) => box.scrollWidth <= box.clientWidth")
-    page.get_by_text("-155.7\N{DEGREE SIGN}").wait_for()
+    page.get_by_text("\N{MINUS SIGN}155.7\N{DEGREE SIGN}").wait_for()
     canvas = page.locator("canvas").first.bounding_box()
     assert canvas["x"] + canvas["width"] <= box.bounding_box()["x"]
     box.fill("0.5")

@@ -178,6 +178,7 @@ def test_labels_of_angles_have_degrees() -> None:
     cell = arm.example("oval_track_cell").workcell
     assert label_of(cell, 3, np.pi / 2) == "elbow [rad] 90.0\N{DEGREE SIGN}"
     assert label_of(cell, 3, -1e-9) == "elbow [rad] 0.0\N{DEGREE SIGN}"
+    assert label_of(cell, 3, -1.0) == "elbow [rad] \N{MINUS SIGN}57.3\N{DEGREE SIGN}"
     assert label_of(cell, 0, 1.5) == "cart [m]"
 
 

@@ -51,7 +51,7 @@ def test_a_number_box_moves_its_joint(shown: Any) -> None:
     box = number_box(page, viewer, 1)
     box.fill("-2.71828")
     until(lambda: is_read_whole(box))
-    page.get_by_text("-155.7\N{DEGREE SIGN}").wait_for()
+    page.get_by_text("\N{MINUS SIGN}155.7\N{DEGREE SIGN}").wait_for()
     canvas = page.locator("canvas").first.bounding_box()
     assert canvas["x"] + canvas["width"] <= box.bounding_box()["x"]
     box.fill("0.75")

@@ -82,7 +82,8 @@ def parser() -> argparse.ArgumentParser:
         description="Robot workcells: look at them, check, convert and compute them.",
         epilog="Exit codes: 0 success, 1 'check' or 'plugins' found errors, "
         "'ik' missed a pose, 'track' could not keep limits or distances, 'collide' "
-        "found links that touch, or 'dynamics' efforts beyond limits, 2 failure.",
+        "found links that touch, or 'dynamics' efforts beyond limits, 2 failure, "
+        "130 interrupted.",
     )
     found.add_argument("--version", action="version", version=_version())
     verbs = found.add_subparsers(metavar="VERB", required=True)

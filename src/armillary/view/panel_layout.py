@@ -15,6 +15,8 @@ STYLE: Final = """\
 <style>
 /* Number boxes beside sliders: wide enough for -3.14159, where the client has 3rem. */
 .mantine-Slider-root + .mantine-NumberInput-root { width: 4.75rem !important; }
+/* Labels break at blanks before they break within a name or a number. */
+label wbr { display: none; }
 </style>
 """
 

@@ -179,7 +179,8 @@ class PageServer {
     const angles = Object.entries(this.controls).filter(([, each]) => each.isAngle);
     return angles.map(([uuid, { index, label }]) => {
       const degrees = ((this.cell.q[index] * 180) / Math.PI).toFixed(1);
-      const shown = `${label} ${degrees.replace(/^-0\.0$/, "0.0")}\u00b0`;
+      const angle = degrees.replace(/^-0\.0$/, "0.0").replace("-", "\u2212");
+      const shown = `${label} ${angle}\u00b0`;
       return { type: "GuiUpdateMessage", uuid, updates: { label: shown } };
     });
   }

@@ -29,6 +29,7 @@ __all__ = [
 STEPS: Final = {Unit.RADIAN: 1e-3, Unit.METRE: 1e-4, Unit.OTHER: 1e-3}
 WIDEST: Final = {Unit.RADIAN: 2.0 * math.pi, Unit.METRE: 10.0, Unit.OTHER: 10.0}
 """How far a slider without limits goes to each side."""
+MINUS: Final = "\N{MINUS SIGN}"  # at which lines do not break
 FARTHEST: Final = 100.0
 """Limits further away than so many times that are none, as some files have them."""
 OPEN_AT_FIRST: Final = 12
@@ -147,7 +148,8 @@ def label_of(cell: Workcell, k: int, q: float | None) -> str:
     text = f"{cell.joint_names[k].rpartition('/')[2]} [{_unit_of(cell, k).value}]"
     if q is None or not is_angle(cell, k):
         return text
-    return f"{text} {round(math.degrees(q), 1) + 0.0:.1f}\N{DEGREE SIGN}"  # not -0.0
+    degrees = f"{round(math.degrees(q), 1) + 0.0:.1f}"  # not -0.0
+    return f"{text} {degrees.replace('-', MINUS)}\N{DEGREE SIGN}"
 
 
 def is_angle(cell: Workcell, k: int) -> bool:
