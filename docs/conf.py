@@ -63,23 +63,27 @@ def setup(app: Sphinx) -> None:
 
 
 def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
-    """Give the front page the list of all pages, in the order of its own links."""
+    """Give the front page the list of all pages, in the groups of its own tables."""
     if page != root_doc:
         return
-    table = source[0].partition("\n## Documentation\n")[2]
-    links = re.findall(r"\]\(((?:docs/)?[\w/]+)\.md\)", table)
-    pages = list(dict.fromkeys([*links, "CHANGELOG", "changelog/README"]))
-    groups = {
-        "Use": [each for each in pages if re.fullmatch(r"docs/\w+", each)],
-        "Look up": ["docs/api/index"],
-        "Design": [each for each in pages if each.startswith("docs/design/")],
-        "Project": [each for each in pages if not each.startswith("docs/")],
-    }
-    for caption, names in groups.items():
+    for caption, names in groups_of(source[0]).items():
         lines = "\n".join(names)
         source[0] += (
             f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{lines}\n```\n"
         )
+
+
+def groups_of(readme: str) -> dict[str, list[str]]:
+    """Return the captions under the heading Documentation, and the pages of each."""
+    tables = readme.partition("\n## Documentation\n")[2]
+    _, *parts = re.split(r"^### (.+)$", tables, flags=re.MULTILINE)
+    groups = {
+        caption: re.findall(r"\]\(((?:docs/)?[\w/]+)\.md\)", text)
+        for caption, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+    groups["Reference"].append("docs/api/index")
+    groups["Design"] += ["CHANGELOG", "changelog/README"]
+    return groups
 
 
 def to_rst(

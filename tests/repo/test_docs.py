@@ -12,6 +12,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -69,15 +70,26 @@ def run_python(block: Block, page: Path, module: ModuleType) -> None:
         exec(code, vars(module))
 
 
-def run_console(block: Block, page: Path) -> None:
+def run_console(block: Block, page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Run the commands of a console block, in this process, which spares their start.
 
-    What they print is shown where the test fails.
+    What the block shows below a command is what that prints.
     """
     for command in commands(block.text) if block.runs else []:
         _, *arguments = shlex.split(command)
         where = f"{page.name}:{block.line}: {command}"
-        assert main(arguments) == 0, where
+        capsys.readouterr()
+        code, said = main(arguments), capsys.readouterr()
+        assert code == 0, f"{where}\n{said.out}{said.err}"
+        if shown := shown_below(block.text, command):
+            assert said.out.rstrip() == shown, where
+
+
+def shown_below(text: str, command: str) -> str:
+    """The lines of a console block between a command and the next one."""
+    joined = text.replace("\\\n", " ")
+    below = joined.partition(f"$ {command}\n")[2]
+    return re.split(r"^\$ ", below, flags=re.MULTILINE)[0].rstrip()
 
 
 @pytest.fixture
@@ -91,14 +103,16 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.sampled(22)
 @pytest.mark.usefixtures("workplace")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch):
+def test_page_runs(
+    page: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     module = ModuleType(f"page_{page.stem.lower().replace('-', '_')}")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     for block in blocks(page.read_text("utf-8")):
         if block.language == "python":
             run_python(block, page, module)
         elif block.language == "console":
-            run_console(block, page)
+            run_console(block, page, capsys)
 
 
 def test_readme_begins_with_code():
@@ -126,6 +140,19 @@ def test_readme_leads_to_every_page():
     assert [
         page for page in PAGES[1:] if page.relative_to(ROOT).as_posix() not in links
     ] == []
+
+
+def test_the_site_has_each_page_once_in_a_group(monkeypatch: pytest.MonkeyPatch):
+    """The sidebar follows the tables of README.md, which have captions."""
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    groups = import_module("conf").groups_of(PAGES[0].read_text("utf-8"))
+    listed = [page for pages in groups.values() for page in pages]
+    assert len(set(listed)) == len(listed)
+    pages = {str(page.relative_to(ROOT).with_suffix("")) for page in PAGES[1:]}
+    assert pages <= set(listed)
+    assert len(groups) == 8
+    assert max(len(each) for name, each in groups.items() if name != "Design") < 10
 
 
 # What these words stand for on the pages, in code between backticks.

@@ -364,6 +364,30 @@ def test_sticks_are_shown_with_the_collision_shapes_of_others():
     assert any("sticks" in item.name for item in of(Layer.COLLISIONS, found))
 
 
+def test_sticks_stand_for_links_without_shapes_beside_others_of_an_arm():
+    """But not for what is fixed to a shape, such as the frame of a sensor."""
+    box, turn = [Box(size=(0.1, 0.1, 0.1))], arm.joints.Revolute
+
+    def at(x, kind=turn):
+        return kind(precursor=Pose.translation(x, 0, 0))
+
+    links = [
+        arm.Link(name="base", visuals=box),
+        arm.Link(name="a", parent="base", joint=at(0.2)),
+        arm.Link(name="b", parent="a", joint=at(0.5), visuals=box),
+        arm.Link(name="c", parent="b", joint=at(0.3)),
+        arm.Link(name="tip", parent="c", joint=at(0.4, arm.joints.Fixed)),
+        arm.Link(name="lens", parent="b", joint=at(0.1, arm.joints.Fixed)),
+        arm.Link(name="focus", parent="lens", joint=at(0.7, arm.joints.Fixed)),
+    ]
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="m", links=links)])
+    found = {x.name: points(x) for x in drawn(cell).items if "sticks" in x.name}
+    assert set(found) == {"m/a/sticks", "m/c/sticks"}
+    assert found["m/a/sticks"] == pytest.approx(np.array([(0, 0, 0), (0.5, 0, 0)]))
+    ends = np.unique(found["m/c/sticks"], axis=0)
+    assert ends == pytest.approx(np.array([(0, 0, 0), (0.4, 0, 0)]))
+
+
 def test_without_joints_there_are_no_sticks_beside_shapes():
     tag = arm.Frame(name="tag", pose=Pose.translation(1, 0, 0))
     marker = arm.Manipulator(name="marker", links=[arm.Link(name="m", frames=[tag])])
@@ -525,6 +549,7 @@ def test_long_chains_are_drawn_with_some_of_their_frames():
         links.append(link)
     cell = arm.Cell(manipulators=[arm.Manipulator(name="m", links=links)])
     found = drawn(cell)
-    assert len(of(Layer.VISUALS, found)) == 2999
+    boxes = [x for x in of(Layer.VISUALS, found) if "sticks" not in x.name]
+    assert len(boxes) == 2999
     assert len(of(Layer.FRAMES, found)) == 2000
     assert any("frames" in note for note in found.notes)

@@ -36,7 +36,7 @@ STANDS = """() => new Promise((done) => {
     setTimeout(() => done(armillary.q().join() === before), 200);
 })"""
 DRAG = """([wxyz, position]) => armillary.receive({
-    type: "TransformControlsUpdateMessage", name: "/gizmos/0", wxyz, position})"""
+    type: "TransformControlsUpdateMessage", name: "/gizmo", wxyz, position})"""
 SAYS = """(text) => [...document.querySelectorAll("input")].some(
     (each) => each.value.includes(text))"""
 
@@ -121,6 +121,11 @@ def test_controls_move_the_cell(opened: Any) -> None:
     page = opened(cell)
     q = np.array(cell.home.q)
     box = page.get_by_role("textbox").nth(1)
+    box.fill("-2.71828")
+    assert box.evaluate("(box) => box.scrollWidth <= box.clientWidth")
+    page.get_by_text("\N{MINUS SIGN}155.7\N{DEGREE SIGN}").wait_for()
+    canvas = page.locator("canvas").first.bounding_box()
+    assert canvas["x"] + canvas["width"] <= box.bounding_box()["x"]
     box.fill("0.5")
     box.press("Enter")
     q[0] = 0.5
@@ -149,6 +154,7 @@ def test_gizmo_moves_the_joints(opened: Any) -> None:
     cell = arm.example("irb2400")
     page = opened(cell)
     page.get_by_text("Target", exact=True).wait_for()
+    page.evaluate(SET, [_control(page, "target"), "irb2400/tool0"])
     q = np.array(cell.home.q) + 0.05
     pose = arm.Pose.from_matrix(cell.fk("tool0")(q))
     w, x, y, z = pose.quaternion()

@@ -13,7 +13,7 @@ import armillary as arm
 from armillary.errors import ModelError, ShapeError, ViewError
 from armillary.view.camera import fitted
 from armillary.view.page_pack import messages_of
-from armillary.view.panel.joint_sliders import slider_of
+from armillary.view.panel.joint_sliders import label_of, slider_of
 
 viser = pytest.importorskip("viser")
 
@@ -151,6 +151,35 @@ def test_joints_of_any_range_have_a_slider(lower: float, upper: float) -> None:
         slider = slider_of(cell.workcell, 0, q)
         assert slider["min"] <= q <= slider["max"]
         assert slider["step"] > 0.0
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "ends"),
+    [
+        (0.0, 12.0, (0.0, 12.0)),
+        (-40.0, 2.0, (-40.0, 2.0)),
+        (-np.inf, 12.0, (-10.0, 12.0)),
+        (3.0, np.inf, (3.0, 10.0)),
+        (15.0, np.inf, (15.0, 25.0)),
+        (-np.inf, np.inf, (-10.0, 10.0)),
+        (-1e5, 1e5, (-10.0, 10.0)),  # as files write that there are none
+    ],
+)
+def test_sliders_end_at_the_limits(lower: float, upper: float, ends) -> None:
+    joint = arm.joints.Prismatic(axis=(0, 0, 1))
+    limits = arm.Limits(lower=lower, upper=upper)
+    table = arm.Link(name="table", parent="base", joint=joint, limits=limits)
+    lift = arm.Manipulator(name="lift", links=[arm.Link(name="base"), table])
+    slider = slider_of(arm.Cell(manipulators=[lift]).workcell, 0, max(lower, 0.0))
+    assert (slider["min"], slider["max"]) == ends
+
+
+def test_labels_of_angles_have_degrees() -> None:
+    cell = arm.example("oval_track_cell").workcell
+    assert label_of(cell, 3, np.pi / 2) == "elbow [rad] 90.0\N{DEGREE SIGN}"
+    assert label_of(cell, 3, -1e-9) == "elbow [rad] 0.0\N{DEGREE SIGN}"
+    assert label_of(cell, 3, -1.0) == "elbow [rad] \N{MINUS SIGN}57.3\N{DEGREE SIGN}"
+    assert label_of(cell, 0, 1.5) == "cart [m]"
 
 
 def test_a_motion_is_that_which_was_given(viewer) -> None:

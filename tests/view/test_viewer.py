@@ -40,10 +40,20 @@ def number_box(page: Any, viewer: Any, joint: int) -> Any:
     return slider.locator(around).locator("input:not([type=hidden])")
 
 
+def is_read_whole(box: Any) -> bool:
+    """Whether all that stands in a number box can be read."""
+    return box.evaluate("(box) => box.scrollWidth <= box.clientWidth")
+
+
 def test_a_number_box_moves_its_joint(shown: Any) -> None:
     cell = arm.example("ur5e_on_oval")
     viewer, page = shown(cell)
     box = number_box(page, viewer, 1)
+    box.fill("-2.71828")
+    until(lambda: is_read_whole(box))
+    page.get_by_text("\N{MINUS SIGN}155.7\N{DEGREE SIGN}").wait_for()
+    canvas = page.locator("canvas").first.bounding_box()
+    assert canvas["x"] + canvas["width"] <= box.bounding_box()["x"]
     box.fill("0.75")
     box.press("Enter")
     until(lambda: abs(viewer.state.q[1] - 0.75) < 1e-9)

@@ -85,7 +85,7 @@ def parser() -> argparse.ArgumentParser:
         "'fk' found poses that are not finite, 'ik' missed a pose, 'track' could not "
         "keep limits or distances, 'collide' found links that touch, or 'dynamics' "
         "efforts beyond limits, 2 failure, also where 'collide' has no pair of links "
-        "to test.",
+        "to test, 130 interrupted.",
     )
     found.add_argument("--version", action="version", version=_version())
     verbs = found.add_subparsers(metavar="VERB", required=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -260,17 +260,22 @@ class _Artist:
     def _sticks(self, shapes: Sequence[Drawing]) -> Iterator[Drawing]:
         """Yield lines from each link to what it carries, fixed to one of the two.
 
-        They stand for manipulators without shapes in the layer that is shown at first,
-        so they are in it. Beside shapes, manipulators without joints have none.
+        They stand for links without shapes in the layer that is shown at first, so they
+        are in it. Beside shapes, manipulators without joints have none, nor links that
+        are fixed to shapes, such as frames of sensors.
         """
         layers = {each.layer for each in shapes}
         only_collisions = layers == {Layer.COLLISIONS}
         layer = Layer.COLLISIONS if only_collisions else Layer.VISUALS
+        shaped = {each.link for each in shapes if each.layer is layer}
         owners, drives = self._cell.owners, self._tree.drives
-        seen = {owners[each.link] for each in shapes if each.layer is layer}
+        seen = {owners[k] for k in shaped}
         moving = {owners[k] for k, each in enumerate(drives) if each}
+        carrying = self._carrying(shaped)
         for k, ends in enumerate(self._stick_ends()):
-            if owners[k] in seen or (seen and owners[k] not in moving):
+            if k in shaped or (seen and owners[k] not in moving):
+                continue
+            if owners[k] in seen and k not in carrying:
                 continue
             near = np.clip(np.reshape(ends, (-1, 3)), -FARTHEST, FARTHEST)
             far = [end for end in near if np.linalg.norm(end) > 1e-9 * self._size]
@@ -279,6 +284,16 @@ class _Artist:
                 what = lines(points, COLOURS[Layer.JOINTS], width=5.0)
                 name = f"{self._names[k]}/sticks"
                 yield Drawing(layer, k, name, IDENTITY, what)
+
+    def _carrying(self, shaped: Collection[int]) -> set[int]:
+        """Return the links with a shape or a joint, and all that carry these."""
+        found: set[int] = set()
+        for k in range(len(self._cell.links)):
+            at = k if k in shaped or self._tree.drives[k] else -1
+            while at >= 0 and at not in found:
+                found.add(at)
+                at = self._tree.parents[at]
+        return found
 
     def _stick_ends(self) -> Sequence[Sequence[Array]]:
         """Return where the sticks of each link end, in its outer frame [m]."""

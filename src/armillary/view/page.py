@@ -27,8 +27,9 @@ from armillary.view.page_cell import cell_data
 from armillary.view.page_kinematics import UNCOMPILED, kinematics_script
 from armillary.view.page_pack import Arrays, messages_of, packed
 from armillary.view.page_panel import PagePanel
+from armillary.view.page_targets import solver_names
 from armillary.view.panel.gizmo import PART_OF_SCENE
-from armillary.view.panel.targets import placed_frames
+from armillary.view.panel_layout import lay_out
 from armillary.view.result_file import check_target, write_result
 from armillary.view.scene import Scene
 from armillary.view.server import LOOPBACK, serve, stop, viser_module
@@ -38,6 +39,8 @@ __all__ = ["PageSize", "write_page"]
 SCRIPTS: Final = ("unpack", "pose", "cell", "playback", "server", "main")
 """The scripts of the page, in the order in which they build on each other."""
 MOST_LINKS: Final = 2000
+GIZMO: Final = "/gizmo"
+"""The name of its node."""
 POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob:; "
     "style-src 'unsafe-inline'; img-src data: blob:; font-src data:; "
@@ -84,12 +87,13 @@ def write_page(
         played = motion_of(state, motion, times=times, rate=rate)
         state = played.state(0)
     found = drawings(cell, meshes)
-    data = _recorded(cell, state, found, played)
+    targets = solver_names(cell, state)
+    data = _recorded(cell, state, found, played, targets)
     client = Path(viser.__file__).parent / "client" / "build" / "index.html"
     text = _page(
         client.read_text(encoding="utf-8"),
         cell.name,
-        kinematics_script(cell, state, frames=placed_frames(cell)),
+        kinematics_script(cell, state, frames=list(dict.fromkeys(targets.values()))),
         packed(data),
     )
     content = text.encode()
@@ -108,11 +112,16 @@ def _check(cell: Workcell, state: State) -> None:
 
 
 def _recorded(
-    cell: Workcell, state: State, found: Drawings, motion: Motion | None
+    cell: Workcell,
+    state: State,
+    found: Drawings,
+    motion: Motion | None,
+    targets: dict[str, str],
 ) -> dict[str, Any]:
-    """Return the data of a page."""
+    """Return the data of a page; `targets` are those of `solver_names`."""
     server = serve(host=LOOPBACK, port=None)
     try:
+        lay_out(server)
         server.gui.set_panel_label(printable(shortened(cell.name)))
         scene = Scene(server, cell, found, state)
         note = "" if moving_links(cell).is_compiled else UNCOMPILED
@@ -126,14 +135,16 @@ def _recorded(
             obstacles = scene.show_obstacles(motion.obstacles.surfaces)
         panel.add_joints()
         panel.add_layers(scene)
-        gizmos = _gizmos(scene) if panel.is_moving else {}
-        panel.add_gizmos(gizmos)
+        if panel.is_moving and targets:
+            _add_gizmo(scene)
+            panel.add_target(list(targets))
         panel.add_frames(cell.frame_names)
         return {
             "messages": messages_of(server),
             "cell": cell_data(cell, state, found, motion)
             | {
-                "gizmos": gizmos,
+                "gizmo": GIZMO,
+                "targets": targets,
                 "controls": panel.controls,
                 "obstacles": obstacles,
             },
@@ -142,14 +153,11 @@ def _recorded(
         stop(server)
 
 
-def _gizmos(scene: Scene) -> dict[str, str]:
-    """Add gizmos, hidden, and return from names of frames to their nodes."""
-    nodes = {name: f"/gizmos/{k}" for k, name in enumerate(placed_frames(scene.cell))}
-    for node in nodes.values():
-        scene.server.scene.add_transform_controls(
-            node, scale=PART_OF_SCENE * scene.size, depth_test=False, visible=False
-        )
-    return nodes
+def _add_gizmo(scene: Scene) -> None:
+    """Add a gizmo, hidden."""
+    scene.server.scene.add_transform_controls(
+        GIZMO, scale=PART_OF_SCENE * scene.size, depth_test=False, visible=False
+    )
 
 
 def _size_of_meshes(messages: list[dict[str, Any]]) -> int:

@@ -26,6 +26,7 @@ from armillary.model.closed_form import ClosedForm
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 from armillary.trace import Program
+from armillary.view.panel.targets import reaches_poses
 
 __all__ = ["INVERSE_LIBRARY", "inverse_members"]
 
@@ -143,6 +144,9 @@ def inverse_members(
 ) -> list[str]:
     """Return the members of an object: for each frame that can be placed its solver.
 
+    Frames that fewer than six joints move, without a closed form, are placed by their
+    position only.
+
     Args:
         cell: Whose frames.
         state: Where bases are, what is attached, and which branch loops are on.
@@ -155,22 +159,34 @@ def inverse_members(
     found: list[str] = []
     for number, name in enumerate(frames):
         try:
-            solver = solver_of(
-                cell,
-                name,
-                relative_to=WORLD,
-                joints=None,
-                state=state,
-                position="xyz",
-                rotation="xyz",
-                axes="target",
-                closed=closed.get(name),
-            )
+            solver = _solver(cell, state, name, "xyz", closed.get(name))
+            if solver.closed is None and not reaches_poses(cell, name):
+                solver = _solver(cell, state, name, "")
         except ModelError:  # no joint moves it
             continue
         if solver.numeric.problem.can_search:
             found.append(f"{json.dumps(name)}: {_member(solver, f'ik{number}')}")
     return found
+
+
+def _solver(
+    cell: Workcell,
+    state: State,
+    frame: str,
+    rotation: str,
+    closed: ClosedForm | None = None,
+) -> InverseKinematics:
+    return solver_of(
+        cell,
+        frame,
+        relative_to=WORLD,
+        joints=None,
+        state=state,
+        position="xyz",
+        rotation=rotation,
+        axes="target",
+        closed=closed,
+    )
 
 
 def _member(solver: InverseKinematics, name: str) -> str:

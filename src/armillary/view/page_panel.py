@@ -11,7 +11,14 @@ from armillary.kinematics.state import State
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import Workcell
 from armillary.view.motion import Motion
-from armillary.view.panel.joint_sliders import joint_folders, postures_of, slider_of
+from armillary.view.panel.gizmo import NO_GIZMO
+from armillary.view.panel.joint_sliders import (
+    is_angle,
+    joint_folders,
+    label_of,
+    postures_of,
+    slider_of,
+)
 from armillary.view.scene import Scene
 
 if TYPE_CHECKING:
@@ -80,13 +87,13 @@ class PagePanel:
                 box = self._gui.add_checkbox(layer.value, layer in scene.first_layers)
                 self._add(box, "layer", nodes=scene.nodes_in(layer))
 
-    def add_gizmos(self, nodes: dict[str, str]) -> None:
-        """Add a check box for each gizmo: from names of frames to nodes."""
-        if nodes:
-            with self._gui.add_folder("Target"):
-                for name, node in nodes.items():
-                    box = self._gui.add_checkbox(name, False)
-                    self._add(box, "layer", nodes=[node])
+    def add_target(self, frames: list[str]) -> None:
+        """Add the choice of the frame that a gizmo is on; none at first."""
+        with self._gui.add_folder("Target"):
+            chosen = self._gui.add_dropdown(
+                "frame", (NO_GIZMO, *frames), initial_value=NO_GIZMO
+            )
+            self._add(chosen, "target")
 
     def add_frames(self, frames: tuple[str, ...]) -> None:
         """Add the pose of a frame, which people choose."""
@@ -113,4 +120,5 @@ class PagePanel:
         arguments = slider_of(self._cell, k, float(self._state.q[k]))
         arguments["step"] = min(arguments["step"], FINEST)
         slider = self._gui.add_slider(**arguments, disabled=not self.is_moving)
-        self._add(slider, "joint", index=k)
+        name = label_of(self._cell, k, None)
+        self._add(slider, "joint", index=k, label=name, isAngle=is_angle(self._cell, k))

@@ -20,6 +20,7 @@ from armillary.view.motion import motion_of
 from armillary.view.panel.part import Part
 from armillary.view.panel.parts import PARTS
 from armillary.view.panel.playback import Playback
+from armillary.view.panel_layout import lay_out
 from armillary.view.session import Session
 
 __all__ = ["Viewer"]
@@ -62,6 +63,7 @@ class Viewer:
         )
         self.server, self.notes = self._session.server, self._session.notes
         try:
+            lay_out(self.server)
             self._playback = Playback(self._session)
             self._parts: list[Part] = [
                 self._playback,

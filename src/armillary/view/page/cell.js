@@ -61,19 +61,34 @@ class PageCell {
 
   /** Return why `solve` has no answer, as a sentence. */
   whyUnsolved(name) {
-    const solver = this.kinematics.ik[name];
+    const solver = this.kinematics.ik[this.data.targets[name] ?? name];
     if (!solver) return "this frame cannot be placed.";
     return solver.family
       ? "no joint positions within limits reach this pose."
       : "no joint positions that reach this pose were found near the present ones.";
   }
 
-  /** Return joint positions that put a frame at a pose, nearest to q, or null. */
+  /** Return what is known of a frame by its name: {name, row, pose}. */
+  frameCalled(name) {
+    return this.data.frames.find((each) => each.name === name);
+  }
+
+  /**
+   * Return joint positions that put a frame at a pose, nearest to q, or null.
+   *
+   * Frames that are fixed to one link share a solver, that of `targets[name]`.
+   */
   solve(name, target) {
-    const solver = this.kinematics.ik[name];
+    const placed = this.data.targets[name] ?? name;
+    const solver = this.kinematics.ik[placed];
     if (!solver) return null;
+    let pose = target.slice(0, 12);
+    if (placed !== name) {
+      const [now, there] = [name, placed].map((each) => this.frame(this.frameCalled(each)));
+      pose = product(product(pose, 0, inverse(now), 0), 0, there, 0);
+    }
     const out = Float64Array.from(this.q);
-    const X = Float64Array.of(...target.slice(0, 12), 0, 0, 0, 1);
+    const X = Float64Array.of(...pose, 0, 0, 0, 1);
     return solver.solve(X, this.q, out) ? out : null;
   }
 }

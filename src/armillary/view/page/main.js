@@ -22,7 +22,7 @@ function publicNames(data, cell, server) {
     poses: (q) => Array.from(cell.poses(q)),
     /** Return the pose of a frame in the world now, 12 numbers. */
     pose: (name) => {
-      return Array.from(cell.frame(data.cell.frames.find((each) => each.name === name)));
+      return Array.from(cell.frame(cell.frameCalled(name)));
     },
     /** Return the poses of what the motion avoids now, 12 numbers each. */
     obstacles: () => data.cell.obstacles.map((_, k) => Array.from(server.obstacle(k))),

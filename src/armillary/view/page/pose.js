@@ -15,6 +15,18 @@ function product(A, a, B, b) {
   return C;
 }
 
+/** Return the inverse of a pose. */
+function inverse(X) {
+  const C = new Float64Array(12);
+  for (let i = 0; i < 3; i++) {
+    for (let j = 0; j < 3; j++) {
+      C[4 * i + j] = X[4 * j + i];
+      C[4 * i + 3] -= X[4 * j + i] * X[4 * j + 3];
+    }
+  }
+  return C;
+}
+
 /** Return the position [m] of a pose. */
 function positionOf(X) {
   return [X[3], X[7], X[11]];

@@ -15,9 +15,7 @@ class PageServer {
     for (const [uuid, { kind, index }] of Object.entries(this.controls)) {
       this.uuids[index === undefined ? kind : `${kind} ${index}`] = uuid;
     }
-    this.gizmos = Object.entries(data.cell.gizmos).map(([name, node]) => {
-      return { ...data.cell.frames.find((each) => each.name === name), node };
-    });
+    this.gizmo = null; // the frame that is dragged, with the node of the gizmo
     this.playback = null;
     if (data.cell.motion) {
       this.playback = new Playback(data.cell.motion, cell);
@@ -75,7 +73,15 @@ class PageServer {
   }
 
   chosen(name) {
-    this.frame = this.data.cell.frames.find((each) => each.name === name);
+    this.frame = this.cell.frameCalled(name);
+    this.update();
+  }
+
+  target(name) {
+    const node = this.data.cell.gizmo;
+    const isOn = name in this.data.cell.targets;
+    this.gizmo = isOn ? { ...this.cell.frameCalled(name), node } : null;
+    this.layer(isOn, { nodes: [node] });
     this.update();
   }
 
@@ -111,8 +117,8 @@ class PageServer {
   }
 
   drag({ name, wxyz, position }) {
-    const gizmo = this.gizmos.find((each) => each.node === name);
-    if (!gizmo) return;
+    const gizmo = this.gizmo;
+    if (!gizmo || gizmo.node !== name) return;
     this.playback?.pause();
     const q = this.cell.solve(gizmo.name, poseOf(wxyz, position));
     if (q !== null && this.cell.move(q)) {
@@ -151,7 +157,7 @@ class PageServer {
   update(source, held) {
     const { joints, links, obstacles } = this.data.cell;
     const messages = [];
-    for (const each of [...links, ...this.gizmos]) {
+    for (const each of this.gizmo ? [...links, this.gizmo] : links) {
       if (each.node !== held) messages.push(...moved(each.node, this.cell.frame(each)));
     }
     obstacles.forEach((node, k) => messages.push(...moved(node, this.obstacle(k))));
@@ -165,6 +171,18 @@ class PageServer {
     values.push([this.uuids.quaternion, digits(quaternionOf(X))]);
     if (this.playback) values.push([this.uuids.time, this.playback.time]);
     this.postValues(values.filter(([uuid]) => uuid && uuid !== source));
+    this.post(this.labels());
+  }
+
+  /** Return the messages that write angles into labels in degrees. */
+  labels() {
+    const angles = Object.entries(this.controls).filter(([, each]) => each.isAngle);
+    return angles.map(([uuid, { index, label }]) => {
+      const degrees = ((this.cell.q[index] * 180) / Math.PI).toFixed(1);
+      const angle = degrees.replace(/^-0\.0$/, "0.0").replace("-", "\u2212");
+      const shown = `${label} ${angle}\u00b0`;
+      return { type: "GuiUpdateMessage", uuid, updates: { label: shown } };
+    });
   }
 }
 

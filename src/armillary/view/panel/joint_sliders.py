@@ -17,11 +17,21 @@ from armillary.view.session import Session
 if TYPE_CHECKING:
     import viser
 
-__all__ = ["JointSliders", "joint_folders", "postures_of", "slider_of"]
+__all__ = [
+    "JointSliders",
+    "is_angle",
+    "joint_folders",
+    "label_of",
+    "postures_of",
+    "slider_of",
+]
 
 STEPS: Final = {Unit.RADIAN: 1e-3, Unit.METRE: 1e-4, Unit.OTHER: 1e-3}
 WIDEST: Final = {Unit.RADIAN: 2.0 * math.pi, Unit.METRE: 10.0, Unit.OTHER: 10.0}
 """How far a slider without limits goes to each side."""
+MINUS: Final = "\N{MINUS SIGN}"  # at which lines do not break
+FARTHEST: Final = 100.0
+"""Limits further away than so many times that are none, as some files have them."""
 OPEN_AT_FIRST: Final = 12
 """Folders of cells with more joints than this are closed at first."""
 
@@ -47,6 +57,9 @@ class JointSliders:
             if q != self._agreed[k] == slider.value:
                 _make_room(slider, q)
                 self._agreed[k] = slider.value = q
+            label = label_of(self._session.cell, k, q)
+            if label != slider.label:
+                slider.label = label
 
     def _add_slider(self, k: int) -> None:
         q = float(self._session.state.q[k])
@@ -107,21 +120,45 @@ def postures_of(manipulator: Manipulator) -> dict[str, dict[str, float]]:
 
 def slider_of(cell: Workcell, k: int, q: float) -> dict[str, Any]:
     """Return the arguments of the slider of a joint, which is now at q [m or rad]."""
-    name = cell.joint_names[k]
-    unit = cell.links[cell.joints.links[k]].joint.unit
+    unit = _unit_of(cell, k)
     lower, upper = (float(each[k]) for each in cell.limits)
     most = WIDEST[unit]
-    ends = max(lower, -most), min(upper, most)
+    ends = -most, most
+    if abs(lower) <= FARTHEST * most:
+        ends = lower, most if lower < most else lower + most
+    if abs(upper) <= FARTHEST * most:
+        ends = ends[0] if ends[0] < upper else upper - most, upper
     if not ends[0] < ends[1]:  # one position only, or far away
         ends = lower, upper
     return {
-        "label": f"{name.rpartition('/')[2]} [{unit.value}]",
+        "label": label_of(cell, k, q),
         "min": min(ends[0], q),
         "max": max(ends[1], q),
         "step": min(STEPS[unit], (ends[1] - ends[0]) / 100) or STEPS[unit],
         "initial_value": q,
-        "hint": f"{name}: {_range(unit, lower, upper)}",
+        "hint": f"{cell.joint_names[k]}: {_range(unit, lower, upper)}",
     }
+
+
+def label_of(cell: Workcell, k: int, q: float | None) -> str:
+    """Return the label of the slider of a joint.
+
+    q: Its position [m or rad], of which an angle stands there in degrees, too.
+    """
+    text = f"{cell.joint_names[k].rpartition('/')[2]} [{_unit_of(cell, k).value}]"
+    if q is None or not is_angle(cell, k):
+        return text
+    degrees = f"{round(math.degrees(q), 1) + 0.0:.1f}"  # not -0.0
+    return f"{text} {degrees.replace('-', MINUS)}\N{DEGREE SIGN}"
+
+
+def is_angle(cell: Workcell, k: int) -> bool:
+    """Return whether the position of a joint is an angle."""
+    return _unit_of(cell, k) is Unit.RADIAN
+
+
+def _unit_of(cell: Workcell, k: int) -> Unit:
+    return cell.links[cell.joints.links[k]].joint.unit
 
 
 def _range(unit: Unit, lower: float, upper: float) -> str:

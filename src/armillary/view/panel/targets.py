@@ -17,19 +17,20 @@ from armillary.kinematics.all_frames import pose
 from armillary.kinematics.state import State
 from armillary.model.end_effectors import frames_by_use
 from armillary.model.mount import WORLD
+from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 from armillary.view.panel.events import by_people
 from armillary.view.panel.gizmo import NO_GIZMO, Gizmo
 from armillary.view.session import Session
 
-__all__ = ["Targets", "placed_frames"]
+__all__ = ["Targets", "reaches_poses"]
 
 Array = npt.NDArray[np.float64]
 
 POSITION: Final = "position only"
 ROTATIONS: Final = {"full pose": "xyz", "free spin about z": "xy", POSITION: ""}
 FULL: Final = 6
-"""Fewer joints than this reach positions only, as a rule."""
+"""The coordinates of a pose."""
 TIME_OF_A_STEP: Final = 0.05
 """How long one step of a drag may search [s]."""
 
@@ -50,21 +51,25 @@ class Targets:
                 hint="Drag its gizmo in the scene; the joints follow.",
             )
             self._kind = gui.add_dropdown("reach", tuple(ROTATIONS))
-            if len(session.cell.joint_names) < FULL:
-                self._kind.value = POSITION
             self._said = gui.add_text("answer", "", disabled=True)
         self._gizmo = Gizmo(
             session, "/target", dragged=self._dragged, released=self._settle
         )
-        self._frame.on_update(by_people(session, self._choose))
+        self._frame.on_update(by_people(session, self._choose_frame))
         self._kind.on_update(by_people(session, self._choose))
-        self._choose()
+        self._choose_frame()
 
     def show(self, state: State) -> None:
         """Put the gizmo on its frame."""
         frame = self._frame.value
         is_on = frame != NO_GIZMO
         self._gizmo.put(pose(self._session.cell, frame, state) if is_on else None)
+
+    def _choose_frame(self) -> None:
+        cell, frame = self._session.cell, self._frame.value
+        if frame != NO_GIZMO and not reaches_poses(cell, frame):
+            self._kind.value = POSITION
+        self._choose()
 
     def _choose(self) -> None:
         self._settle()
@@ -114,9 +119,11 @@ class Targets:
         return joints, solver(target, near=near, timeout=TIME_OF_A_STEP)
 
 
-def placed_frames(cell: Workcell) -> list[str]:
-    """Return the frame of each manipulator with joints that people drag first."""
-    found: dict[str, str] = {}
-    for name in frames_by_use(cell):
-        found.setdefault(name.partition("/")[0], name)
-    return list(found.values())
+def reaches_poses(cell: Workcell, frame: str) -> bool:
+    """Return whether so many joints move a frame that it can reach whole poses.
+
+    Fewer reach positions only, as a rule.
+    """
+    tree = Tree.of(cell)
+    ends = [cell.frame(WORLD), cell.frame(frame)]
+    return len(tree.moving_joints(tree.between(ends))) >= FULL
