@@ -234,9 +234,9 @@ def slowing(
         "scales": (len(sizes),),
         **dict.fromkeys(("x", "low", "high"), (c,)),
     }
-    model = unreached_stages(tasks, twists, partial(_least_squares, tasks, c, "weights"))
+    of_rates = partial(_least_squares, tasks, c, "weights", is_bounded=False)
     stages = (
-        *model,
+        *unreached_stages(tasks, twists, of_rates),
         program(hierarchy, "task_rows wanted metric sharp null", **inputs),
         *rates.stages,
         *_touched(c, rows),
@@ -284,6 +284,7 @@ def _least_squares(
     weighing: str,
     goal: str = "",
     missing: Missing | None = None,
+    is_bounded: bool = True,
 ) -> Stage:
     """Return the stage that finds H and g of 1/2 x' H x + g' x.
 
@@ -294,6 +295,8 @@ def _least_squares(
         goal: The column of what all rows are to be; without one it is what tasks want.
         missing: Finds what is missing of that, which is written, too; then there is no
             `stiffness` yet.
+        is_bounded: Whether that is within the bounds of rates; else it is what damping
+            leaves.
     """
     inputs: dict[str, tuple[int, ...]] = {"damping": ()}
     if missing is None:
@@ -336,10 +339,12 @@ def _least_squares(
                     g[i] = g[i] - scaled * wanted
                     for j in range(i + 1):
                         H[i][j] = H[i][j] + scaled * row[j]
-        free = LDLFactor.of(shifted(H, FREEDOM), FREEDOM)
+        shift = FREEDOM if is_bounded else given["damping"]
+        free = LDLFactor.of(shifted(H, shift), shift)
         found: tuple[Any, ...] = ()
         if missing is not None:
-            found = missing(rows, free.solve(g), (given["low"], given["high"]))
+            bounds = (given["low"], given["high"]) if is_bounded else None
+            found = missing(rows, free.solve(g), bounds)
         postured = _Postures.of(free, postures)
         postured.add(H, g, given["damping"])
         if missing is None:

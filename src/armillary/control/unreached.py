@@ -37,6 +37,9 @@ MISSED: Final = "missing is_missing"
 LEAST: Final = 0.02
 """Part of what is requested that is missing at least where damping is computed."""
 
+SINGULAR: Final = 0.1
+"""The same where bounds do not count."""
+
 Missing = Callable[[list[Any], list[Number], tuple[Any, Any]], tuple[Any, Any]]
 """From rows, weights and requests, free rates times -1, and bounds, to `MISSED`."""
 
@@ -100,10 +103,11 @@ def _missing(rows: list[Any], back: list[Number], bounds: Any) -> tuple[Any, Any
 
     back: The rates that meet all rows, times -1.
     """
-    x = [
-        minimum(maximum(0.0 - a, low), high)
-        for a, low, high in zip(back, *bounds, strict=True)
-    ]
+    x = [0.0 - a for a in back]
+    if bounds is not None:
+        limited = zip(x, *bounds, strict=True)
+        x = [minimum(maximum(a, low), high) for a, low, high in limited]
+    least = LEAST if bounds is not None else SINGULAR
     missing: list[Number] = []
     asked: Number = 0.0
     short: Number = 0.0
@@ -112,4 +116,4 @@ def _missing(rows: list[Any], back: list[Number], bounds: Any) -> tuple[Any, Any
         missing.append(weight * r)
         asked = asked + weight * wanted * wanted
         short = short + weight * r * r
-    return missing, select(short > LEAST * LEAST * asked, 1.0, 0.0)
+    return missing, select(short > least * least * asked, 1.0, 0.0)
