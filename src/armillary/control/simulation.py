@@ -76,6 +76,11 @@ class ControlledMotion:
         """
         return self.steps.active
 
+    @property
+    def inseparable(self) -> npt.NDArray[Any]:
+        """Return what `Step.inseparable` is of each step, tuples, shape (..., K)."""
+        return self.steps.inseparable
+
     def summary(self) -> dict[str, int]:
         """Return the number of steps of each reason, most frequent first."""
         return self.steps.summary()

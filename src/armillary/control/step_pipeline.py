@@ -11,6 +11,7 @@ from armillary.control.active_set import (
 )
 from armillary.control.approach import NEARS, ROWS, Approach
 from armillary.control.rate_bounds import rate_bounds
+from armillary.control.separation import STUCK, separation_stages
 from armillary.control.solvers import Solver, bending, slowing
 from armillary.control.stop_stages import stop_stages
 from armillary.control.task_parts import TaskStages
@@ -73,8 +74,8 @@ def step_pipeline(
     """Return the pipeline of a step.
 
     Its result is `ANSWER`: the next positions and the rates, of all n joints; the
-    reason; the scale; the least distance and the row of that pair; which limits bounds
-    of rates come from; then the numbers of the constraints that hold the rates, and how
+    reason; the scale; the least distance and the row of that pair; the rows of pairs
+    that are not separated; which limits bounds of rates come from; then the numbers of the constraints that hold the rates, and how
     much each presses.
     """
     n, c = twists.moving.joints, len(twists.joints)
@@ -105,6 +106,7 @@ def step_pipeline(
         _bounds(twists),
         *approach.stages,
         *((*torque_stages(twists), *softened_rest(twists)) if has_torques else ()),
+        *separation_stages(c, approach.rows),
         *solver.stages,
         *(torque_guard(c) if has_torques else ()),
         *_safe(twists, approach),
@@ -377,6 +379,7 @@ def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
         scale: Any,
         least: Any,
         nearest: Any,
+        stuck: Any,
         sources: Any,
         holding: Any,
         pressures: Any,
@@ -394,7 +397,7 @@ def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
             at = select(q[k] <= high, minimum(at, high), at)
             after[k] = select(q[k] >= low, maximum(at, low), at)
         numbers = [*after, *rates, reason, scale * tasks_scale, least, nearest]
-        numbers += [*sources, *holding, *pressures]
+        numbers += [*stuck, *sources, *holding, *pressures]
         total = sum([*after, *rates, least, asked_sum], obstacle_sum)
         is_number = absolute(total) < float("inf")
         nan = float("nan")
@@ -405,7 +408,7 @@ def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
     inputs: dict[str, tuple[int, ...]] = {"q": (n,), RATES: (n,)}
     inputs |= dict.fromkeys(("x", "lower", "upper"), (c,))
     inputs |= dict.fromkeys(("dt", "reason", "scale", "least_distance", "nearest"), ())
-    inputs["sources"] = (c,)
+    inputs |= {"stuck": (STUCK,), "sources": (c,)}
     inputs |= dict.fromkeys((solver.holding, solver.pressures), (solver.room,))
     inputs |= {"tasks_scale": (), "asked_sum": ()}
     if approach.slots:
