@@ -371,7 +371,7 @@ def _may_meet(  # noqa: PLR0913, PLR0917
     )
 
 
-def _meeting_row(  # noqa: PLR0913, PLR0917
+def _meeting_row(
     rod_pose: Any,
     rod_twists: Any,
     end_a: Any,

@@ -9,8 +9,8 @@ wanted. So where braking breaks a row, the rates x are found first that make
 least, over the rows k that braking, r, breaks. Bounds of rates hold, and no row gets
 worse than by braking: a_k x >= min(b_k, a_k r), which r itself meets. Then b_k becomes
 min(b_k, a_k x): so tasks are asked to leave to pairs what was found for them, and rates
-that meet all rows exist. A pair whose distance does not rise although others that joints
-move would is not separable: none of its joints moves it, or it conflicts with others.
+that meet all rows exist. A pair whose distance does not rise is said to be inseparable:
+no joint moves its links apart, or that conflicts with other constraints.
 """
 
 from __future__ import annotations

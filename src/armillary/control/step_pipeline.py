@@ -75,8 +75,8 @@ def step_pipeline(
 
     Its result is `ANSWER`: the next positions and the rates, of all n joints; the
     reason; the scale; the least distance and the row of that pair; the rows of pairs
-    that are not separated; which limits bounds of rates come from; then the numbers of the constraints that hold the rates, and how
-    much each presses.
+    that are not separated; which limits bounds of rates come from; then the numbers of
+    the constraints that hold the rates, and how much each presses.
     """
     n, c = twists.moving.joints, len(twists.joints)
     rows = [each for each in tasks if each.weights]
