@@ -118,7 +118,7 @@ Brake = Callable[[Array, Array], tuple[Array, Array]]
 """From joint positions and rates, shape (n,), to those after a step of braking."""
 
 
-def simulated(  # noqa: PLR0913, PLR0917
+def simulated(
     control: StepFunction,
     brake: Brake,
     ports: Sequence[Port],

@@ -16,6 +16,7 @@ from armillary.control.active_set import (
     first_of,
     packed,
 )
+from armillary.control.line import line_stages
 from armillary.control.task_parts import TaskStages
 from armillary.control.unreached import unreached_stages
 from armillary.ik.scaled_rates import ScaledRates
@@ -57,12 +58,16 @@ class Solver(NamedTuple):
         holding: The name of the column of the numbers of active constraints.
         pressures: The name of the column of their multipliers.
         room: The most active constraints that there can be.
+        braking: The column of the rates of braking.
+        line: The task whose direction is kept, if one is.
     """
 
     stages: tuple[Stage, ...]
     holding: str
     pressures: str
     room: int
+    braking: str = "rest"
+    line: TaskStages | None = None
 
 
 def bending(tasks: Sequence[TaskStages], twists: MovingTwists, rows: Table) -> Solver:
@@ -79,7 +84,9 @@ def bending(tasks: Sequence[TaskStages], twists: MovingTwists, rows: Table) -> S
     return Solver(stages, "slots", "multipliers", c)
 
 
-def _unreached(tasks: Sequence[TaskStages], twists: MovingTwists) -> tuple[Stage, ...]:
+def _unreached(
+    tasks: Sequence[TaskStages], twists: MovingTwists, *, keeps_direction: bool = False
+) -> tuple[Stage, ...]:
     """Return the stages that find `stiffness`, and how far joints are from limits."""
     chosen, c = twists.joints, len(twists.joints)
 
@@ -91,7 +98,9 @@ def _unreached(tasks: Sequence[TaskStages], twists: MovingTwists) -> tuple[Stage
     given = {"q": (twists.moving.joints,), "lower": (c,), "upper": (c,)}
     return (
         program(rooms, "below above", **given),
-        *unreached_stages(tasks, priority_levels(tasks), c),
+        *unreached_stages(
+            tasks, priority_levels(tasks), c, keeps_direction=keeps_direction
+        ),
     )
 
 
@@ -259,13 +268,16 @@ def slowing(tasks: Sequence[TaskStages], twists: MovingTwists, rows: Table) -> S
         **dict.fromkeys(("x", "low", "high"), (c,)),
     }
     stages = (
-        *_unreached(tasks, twists),
+        *_unreached(tasks, twists, keeps_direction=True),
+        *line_stages(listed[0], c, rows),
         program(hierarchy, "task_rows wanted metric sharp null", **inputs),
         *rates.stages,
         *_touched(c, rows),
         program(held, "holding holding_pressures tasks_scale", **found),
     )
-    return Solver(stages, "holding", "holding_pressures", 2 * c + 1)
+    return Solver(
+        stages, "holding", "holding_pressures", 2 * c + 1, "braking", listed[0]
+    )
 
 
 def _touched(c: int, rows: Table) -> tuple[Stage, ...]:

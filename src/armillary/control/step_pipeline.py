@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from armillary.control.active_set import (
@@ -10,6 +10,7 @@ from armillary.control.active_set import (
     FREE,
 )
 from armillary.control.approach import NEARS, ROWS, Approach
+from armillary.control.line import aside
 from armillary.control.rate_bounds import rate_bounds
 from armillary.control.separation import STUCK, separation_stages
 from armillary.control.solvers import Solver, bending, slowing
@@ -110,7 +111,7 @@ def step_pipeline(
         *solver.stages,
         *(torque_guard(c) if has_torques else ()),
         *_safe(twists, approach),
-        *stop_stages(twists, approach),
+        *stop_stages(twists, approach, solver.braking),
         *(torque_verdict(c) if has_torques else ()),
         _judged(tasks, c, solver),
         _answer(twists, solver, approach),
@@ -327,6 +328,8 @@ def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
             is_still, float(RateReason.BLOCKED), float(RateReason.AVOIDING)
         )
         reason = select(avoiding > 0.0, blocked, reason)
+        if solver.line is not None:
+            reason = _said_aside(reason, given, solver.line.number)
         reason = select(is_met, float(RateReason.MET), reason)
         reason = select(
             given["finished"] > 0.0,
@@ -339,6 +342,18 @@ def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
         return select(is_deep, float(RateReason.INSIDE), reason)
 
     return program(equations, "reason", **inputs)
+
+
+def _said_aside(reason: Any, given: Mapping[str, Any], line: int) -> Any:
+    """Return the reason, `ASIDE` where limits or pairs turn rates off their line.
+
+    line: The number of the task whose direction is kept.
+    """
+    J, v = given[f"rows_{line}"], list(given[f"wanted_{line}"])
+    _, is_aside = aside([inner(list(row), list(given["x"])) for row in J], v)
+    is_free = reason < float(RateReason.SINGULAR) + 0.5
+    is_aside = select(is_free, 0.0, is_aside)
+    return select(is_aside > 0.0, float(RateReason.ASIDE), reason)
 
 
 def _asked_sum(twists: MovingTwists, tasks: Sequence[TaskStages]) -> Stage:

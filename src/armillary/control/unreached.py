@@ -34,6 +34,11 @@ __all__ = ["unreached_stages"]
 MISSING: Final = 0.02
 """Part of what a task requests that it misses at least where that damps."""
 
+SUPPRESSED: Final = 0.1
+"""The same where directions are kept."""
+
+FAR: Final = 1e30
+
 FURTHEST: Final = 1.0
 """How far joints move at most by rates that count, in the time 1 / gain [m or rad]."""
 
@@ -42,7 +47,11 @@ SINGULAR: Final = 1e-6
 
 
 def unreached_stages(
-    tasks: Sequence[TaskStages], levels: Sequence[int], c: int
+    tasks: Sequence[TaskStages],
+    levels: Sequence[int],
+    c: int,
+    *,
+    keeps_direction: bool = False,
 ) -> tuple[Stage, ...]:
     """Return the stages that write `stiffness`, the positive diagonal of S.
 
@@ -52,6 +61,8 @@ def unreached_stages(
         tasks: The tasks.
         levels: The level of each row of tasks.
         c: How many rates.
+        keeps_direction: Whether rates are to keep the direction that tasks request.
+            Then only what damping suppresses is missing, near where joints cannot move.
     """
     count = max(levels, default=0) + 1
     listed = [each for each in tasks if each.weights]
@@ -63,7 +74,7 @@ def unreached_stages(
     begin = program(none, "stiffness", damping=())
     if not bent:
         return (begin,)
-    inputs: dict[str, tuple[int, ...]] = {"weights": (len(levels),)}
+    inputs: dict[str, tuple[int, ...]] = {"weights": (len(levels),), "damping": ()}
     names = ["is_missing"]
     for each in bent:
         k, m = each.number, len(each.weights)
@@ -75,15 +86,18 @@ def unreached_stages(
         starts[each.number] = at
         at += len(each.weights)
 
-    def miss(weights: Any, *values: Any) -> Any:
-        given = dict(zip(list(inputs)[1:], values, strict=True))
+    def miss(weights: Any, damping: Any, *values: Any) -> Any:
+        given = dict(zip(list(inputs)[2:], values, strict=True))
         found: list[Any] = []
         is_missing: Number = 0.0
         for each in bent:
             k = each.number
             own = weights[starts[k] : starts[k] + len(each.weights)]
             J, v, gain = given[f"rows_{k}"], given[f"wanted_{k}"], given[f"gain_{k}"]
-            missing, short = _missing(J, v, own, gain)
+            least, most, part = SINGULAR, FURTHEST * gain, MISSING
+            if keeps_direction:
+                least, most, part = damping, FAR, SUPPRESSED
+            missing, short = _missing(J, v, own, (least, most, part))
             found.append(missing)
             is_missing = maximum(is_missing, short)
         return is_missing, *found
@@ -113,18 +127,23 @@ def unreached_stages(
     return begin, program(miss, " ".join(names), **inputs), when
 
 
-def _missing(J: Any, v: Any, weights: Any, gain: Number) -> tuple[list[Number], Number]:
+def _missing(
+    J: Any, v: Any, weights: Any, sizes: tuple[Any, Any, Any]
+) -> tuple[list[Number], Number]:
     """Return W (v - J x), and 1 where that is much of W v.
 
     With y of (J J' + e W^-1) y = v, the rates x = J' y miss W^-1 e y of v. They are cut
     at those that count.
+
+    sizes: The square e of a singular value with weights, the greatest rates, and the
+        part of v that is much.
     """
+    least, most, much = sizes
     rows: Rows = [list(row) for row in J]
     G = gram(rows)
     for k, weight in enumerate(weights):
-        G[k][k] = G[k][k] + SINGULAR / weight
+        G[k][k] = G[k][k] + least / weight
     y = LDLFactor.of(G, SINGULAR * SINGULAR).solve(list(v))
-    most = FURTHEST * gain
     x = [
         minimum(maximum(inner(list(column), y), 0.0 - most), most)
         for column in zip(*rows, strict=True)
@@ -137,4 +156,4 @@ def _missing(J: Any, v: Any, weights: Any, gain: Number) -> tuple[list[Number], 
         missing.append(weight * r)
         asked = asked + weight * wanted * wanted
         short = short + weight * r * r
-    return missing, select(short > MISSING * MISSING * asked, 1.0, 0.0)
+    return missing, select(short > much * much * asked, 1.0, 0.0)

@@ -323,7 +323,9 @@ def _unit_of_time(given: _Given, moving: npt.NDArray[np.bool_]) -> float:
     velocity, acceleration, jerk = (
         np.abs(limit).max(axis=0)[moving] for limit in given.limits.values()
     )
-    way, change, more = (np.abs(b - a)[moving] for a, b in zip(first, last, strict=True))
+    way, change, more = (
+        np.abs(b - a)[moving] for a, b in zip(first, last, strict=True)
+    )
     longest = np.concatenate(
         [
             [given.duration, 0.0],
