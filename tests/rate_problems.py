@@ -23,6 +23,9 @@ Rod = tuple[str, Any, Any, float]
 AWAY = 0.1
 """Speed at which pairs nearer than the margin are pushed apart [m/s]."""
 
+FLAT = 0.05
+"""Slope of a distance below which they are pushed apart slower [m]."""
+
 
 @dataclass(frozen=True)
 class CapsuleCell:
@@ -179,5 +182,7 @@ def approach_bounds(
     braking = (np.abs(qd) / a).max()
     pace = min(approach, 0.5 / dt, 1.0 / (0.5 * (braking + dt) + dt))
     room = gaps.values - margin - 0.5 * braking * np.maximum(-gaps.drifts, 0.0)
-    least = np.where(room < 0.0, np.minimum(-pace * room, AWAY), -pace * room)
+    square = (gaps.slopes**2).sum(axis=-1)
+    away = np.minimum(-pace * room, AWAY) * square / (square + FLAT**2)
+    least = np.where(room < 0.0, away, -pace * room)
     return least - gaps.drifts

@@ -19,7 +19,7 @@ Array = npt.NDArray[np.float64]
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Contact:
     """Two links, and where they are nearest or overlap; arrays are read-only.
 

@@ -51,7 +51,7 @@ class MotionReason(Ending):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Motions:
     """How far motions are free of collision; arrays are read-only.
 

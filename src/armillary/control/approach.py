@@ -62,6 +62,15 @@ class Approach:
     width: int = OBSTACLE
     others: int = 0
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Approach, (
+            self.twists,
+            self.check,
+            self.slots,
+            self.width,
+            self.others,
+        )
+
     # what is compiled
 
     @cached_property

@@ -9,6 +9,7 @@ a time T of braking, u T / 2 is taken from the room.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from armillary.control.obstacle_distance import gap_of_rods, placed_rod
@@ -37,6 +38,7 @@ __all__ = [
     "RESULTS",
     "VECTOR",
     "approach_stages",
+    "least_rise",
 ]
 
 POSE: Final = (3, 4)
@@ -45,8 +47,11 @@ VECTOR: Final = (3,)
 AWAY: Final = 0.1
 """Greatest speed at which pairs nearer than the margin are pushed apart [m/s]."""
 
-PARTING: Final = 0.1
-"""Greatest part of what joints can do with which pairs are pushed apart."""
+FLAT: Final = 0.05
+"""Slope of a distance by joints below which its pair is separated slower [m]."""
+
+BROKEN: Final = 1e-9
+"""By how much braking may break a row [m/s]."""
 
 UNABLE: Final = 1e-5
 """Speed below which joints cannot move a pair [m/s]: what remains is rounding."""
@@ -68,9 +73,10 @@ RESULTS: Final = (
 def approach_stages(
     twists: MovingTwists, *, has_pairs: bool, width: int
 ) -> tuple[Stage, ...]:
-    """Return the stages that write rows, and `least_distance` and `nearest`.
+    """Return the stages that write rows, `least_distance`, `nearest`, `is_strained`.
 
-    They read `speeds`, how fast each joint may become, `pace` and `margin`.
+    They read `speeds`, how fast each joint may become, `pace`, `margin` and `rest`.
+    `is_strained` is above 0 where braking breaks a row.
 
     Args:
         twists: Of the moving links.
@@ -80,8 +86,9 @@ def approach_stages(
     c, n = len(twists.joints), twists.moving.joints
     V = (6, twists.columns)
     common = {"pace": (), "margin": (), "braking_time": ()}
-    known = {"least_distance": (), "nearest": ()}
-    found: list[Stage] = [program(_begin, "least_distance nearest", margin=())]
+    known = {"rest": (c,), "least_distance": (), "nearest": (), "is_strained": ()}
+    names = "least_distance nearest is_strained"
+    found: list[Stage] = [program(_begin, names, margin=())]
     if has_pairs:
         near = {"speeds": (n,), **common, "least_distance": ()}
         row = {**common, **known}
@@ -108,7 +115,7 @@ def approach_stages(
                             Call("distance", ("X_A", "X_B"), RESULTS),
                             program(
                                 _pair_row,
-                                "pair_row least_distance nearest",
+                                f"pair_row {names}",
                                 X_A=POSE,
                                 X_B=POSE,
                                 twists_a=V,
@@ -161,7 +168,7 @@ def approach_stages(
                                 (
                                     program(
                                         _meeting_row,
-                                        "meeting_row least_distance nearest",
+                                        f"meeting_row {names}",
                                         rod_pose=POSE,
                                         rod_twists=V,
                                         **placed,
@@ -184,7 +191,7 @@ def approach_stages(
 
 
 def _begin(margin: Any) -> Any:
-    return NO_PAIRS + 0.0 * margin, -1.0
+    return NO_PAIRS + 0.0 * margin, -1.0, 0.0
 
 
 def _no_sum(margin: Any) -> Any:
@@ -250,11 +257,7 @@ def _pair_row(  # noqa: PLR0913, PLR0917
     normal: Any,
     number: Any,
     velocity: Any,
-    pace: Any,
-    margin: Any,
-    braking_time: Any,
-    least: Any,
-    nearest: Any,
+    *known: Any,
 ) -> Any:
     n = three(normal)
     moved = [
@@ -265,9 +268,7 @@ def _pair_row(  # noqa: PLR0913, PLR0917
             strict=True,
         )
     ]
-    return _finished(
-        moved, 0.0, value, number, velocity, pace, margin, braking_time, least, nearest
-    )
+    return _finished(moved, 0.0, value, number, velocity, *known)
 
 
 def _along(X: Any, twists: Any, point: Vector3, n: Vector3) -> list[Number]:
@@ -290,15 +291,16 @@ def _finished(  # noqa: PLR0913, PLR0917
     pace: Number,
     margin: Number,
     braking_time: Number,
+    brake: Any,
     least: Number,
     nearest: Number,
+    is_strained: Number,
 ) -> Any:
-    """Return a row a x >= b with what b is made of, and the least distance so far.
+    """Return a row a x >= b with what b is made of, and what is known so far.
 
     Behind a come b, by how much the distance rises without x [m/s], and the room [m].
-    A pair that is too near is to part at a tenth at most of the speed that joints can
-    give it, so that tasks keep what is left. Where they can give it hardly any, as
-    where links turn about an axis of symmetry, its row is rounding: it is left out.
+    Where joints can change a distance by hardly anything, as where links turn about an
+    axis of symmetry, its row is rounding: it is 0, and b is far below.
     """
     c = len(velocity)
     able = inner(
@@ -307,17 +309,38 @@ def _finished(  # noqa: PLR0913, PLR0917
     is_able = able > UNABLE
     rest = drift + (moved[c] if len(moved) > c else 0.0)
     room = value - margin - 0.5 * braking_time * maximum(0.0 - drift, 0.0)
-    limit = 0.0 - pace * room
-    away = minimum(AWAY, PARTING * able)
-    wanted = select(room < 0.0, minimum(limit, away), limit) - rest
-    wanted = select(is_able, wanted, 0.0 - NO_PAIRS)
     row = [select(is_able, a, 0.0) for a in moved[:c]]
+    wanted = least_rise(row, room, rest, pace)
+    wanted = select(is_able, wanted, 0.0 - NO_PAIRS)
+    breaks = inner(row, list(brake)) < wanted - BROKEN
+    strains = select(breaks, 1.0, select(is_able, 0.0, select(room < 0.0, 1.0, 0.0)))
     is_less = value < least
     return (
         [*row, wanted, rest, room],
         select(is_less, value, least),
         select(is_less, number, nearest),
+        maximum(strains, is_strained),
     )
+
+
+def least_rise(
+    row: Sequence[Number], room: Number, rest: Number, pace: Number
+) -> Number:
+    """Return b of a pair: how fast joints are to raise its distance at least [m/s].
+
+    A pair inside the margin is separated the slower, the less joints change its
+    distance: so they come to rest where that is greatest.
+
+    Args:
+        row: By how much its distance rises with each joint.
+        room: The distance beyond the margin [m].
+        rest: By how much the distance rises without the joints [m/s].
+        pace: The gain of the velocity damper [1/s].
+    """
+    limit = 0.0 - pace * room
+    square = inner(list(row), list(row))
+    away = minimum(limit, AWAY) * square / (square + FLAT * FLAT)
+    return select(room < 0.0, away, limit) - rest
 
 
 def _may_meet(  # noqa: PLR0913, PLR0917
@@ -348,7 +371,7 @@ def _may_meet(  # noqa: PLR0913, PLR0917
     )
 
 
-def _meeting_row(  # noqa: PLR0913, PLR0917
+def _meeting_row(
     rod_pose: Any,
     rod_twists: Any,
     end_a: Any,
@@ -357,24 +380,9 @@ def _meeting_row(  # noqa: PLR0913, PLR0917
     obstacle: Any,
     number: Any,
     velocity: Any,
-    pace: Any,
-    margin: Any,
-    braking_time: Any,
-    least: Any,
-    nearest: Any,
+    *known: Any,
 ) -> Any:
     gap = gap_of_rods(end_a, end_b, rod_radius, obstacle)
     moved = _along(rod_pose, rod_twists, gap.point, gap.normal)
     drift = 0.0 - dot(three(obstacle[6:9]), gap.normal)
-    return _finished(
-        moved,
-        drift,
-        gap.value,
-        number,
-        velocity,
-        pace,
-        margin,
-        braking_time,
-        least,
-        nearest,
-    )
+    return _finished(moved, drift, gap.value, number, velocity, *known)

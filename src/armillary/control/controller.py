@@ -18,6 +18,7 @@ from armillary.collision.check import CollisionCheck
 from armillary.control.approach import Approach
 from armillary.control.obstacles import OBSTACLE, Obstacles
 from armillary.control.options import Numbers, Options, per_joint
+from armillary.control.rate_bounds import rate_bounds
 from armillary.control.simulation import ControlledMotion, simulated
 from armillary.control.solvers import firm_weights, priority_levels
 from armillary.control.step import Step, StepLayout
@@ -242,6 +243,9 @@ class Controller:
     ) -> ControlledMotion:
         """Run steps in a loop, each from the result of the previous one.
 
+        A step whose targets, rates of targets or obstacles are not finite is `INVALID`;
+        the joints of that row brake in it, and the motion goes on.
+
         Args:
             q: Initial positions of all joints [m or rad], shape (..., n).
             targets: A list with a target for each task, as for a call. Each is
@@ -266,8 +270,31 @@ class Controller:
         ports += [each.rate_port for each in self.stages]
         start = q, self._still if qd is None else qd
         return simulated(
-            self._stepped, ports, self.numbers.dt, start, inputs, steps, obstacles
+            self._stepped,
+            self._brake,
+            ports,
+            self.numbers.dt,
+            start,
+            inputs,
+            steps,
+            obstacles,
         )
+
+    def _brake(self, q: Array, qd: Array) -> tuple[Array, Array]:
+        """Return joint positions and rates after a step of maximum braking, (n,)."""
+        own, chosen = self.numbers, list(self.twists.joints)
+        _, _, rest, *_ = rate_bounds(
+            q[chosen].tolist(),
+            qd[chosen].tolist(),
+            own.lower[chosen].tolist(),
+            own.upper[chosen].tolist(),
+            own.velocity[chosen].tolist(),
+            own.acceleration[chosen].tolist(),
+            own.dt,
+        )
+        rates = qd.copy()
+        rates[chosen] = rest
+        return q + own.dt * rates, rates
 
     def _targets(self, targets: Any) -> list[Any]:
         listed = self._for_tasks("targets", targets)

@@ -243,10 +243,9 @@ def _of_direction(task: Any, k: int, twists: MovingTwists, rows: Any) -> TaskSta
         raise ModelError(
             f"axis= is three finite numbers that are not all 0, not {task.axis!r}."
         )
-    def bends(
-        frame: PlacedFrame, base: PlacedFrame, target: Any, rate: Any, g: Any, along: Any
-    ) -> Any:
-        a = frame.pose.rotate(along)
+
+    def bends(frame: PlacedFrame, base: PlacedFrame, *given: Any) -> Any:
+        a = frame.pose.rotate(given[-1])
         turns = _relative(frame.angular, base.angular)
         return by_rows([cross(w, cross(w, a)) for w in turns])
 
@@ -372,7 +371,8 @@ def _curved(
     moves = _relative(frame.linear(at), base.linear(to))
     turns = _relative(frame.angular, base.angular)
     back = transpose(axes)
-    rows = by_rows([apply(back, cross(w, v)) for w, v in zip(turns, moves, strict=True)])
+    bent = [apply(back, cross(w, v)) for w, v in zip(turns, moves, strict=True)]
+    rows = by_rows(bent)
     return [row for row, counts in zip(rows, chosen, strict=True) if counts]
 
 

@@ -46,7 +46,8 @@ class Obstacles:
     """Capsules in the world: all points within a radius of a segment; or boxes.
 
     Arrays broadcast; what has no batch holds for all rows. They are copied when they
-    are first used: make new obstacles where these move.
+    are first used: make new obstacles where these move. Steps of rows for which a
+    number is NaN or infinite are `INVALID`.
 
     Attributes:
         ends: The ends of the segments [m], shape (..., k, 2, 3); equal for spheres, and
@@ -75,13 +76,14 @@ class Obstacles:
             velocities: How they move [m/s], shape (..., k, 3) or (3,).
 
         Raises:
-            ShapeError: The centres have another shape.
+            ShapeError: The centres have another shape, or a radius is below 0.
         """
         at = numbers_of("centres", centres)
         if at.ndim < 2 or at.shape[-1] != 3:
             raise ShapeError(
                 f"Centres of spheres have the shape (..., k, 3), not {at.shape}."
             )
+        _refuse_negative(numbers_of("radii", radii))
         return cls(np.stack([at, at], axis=-2), radii, velocities)
 
     @classmethod
@@ -192,8 +194,7 @@ class Obstacles:
         count, batch = shape[-3], shape[:-2]
         if radii.shape != batch or velocities.shape not in {(3,), (*batch, 3)}:
             batch = _common(ends, radii, velocities)
-        if radii.size and np.minimum.reduce(radii, axis=None) < 0.0:
-            raise ShapeError("The radius of an obstacle is below 0.")
+        _refuse_negative(radii)
         if count > SLOTS[-1]:
             raise ModelError(f"There are {count} obstacles; a step takes {SLOTS[-1]}.")
         boxes = None
@@ -232,6 +233,19 @@ class Obstacles:
                 "Obstacles.boxes(poses, sizes)."
             )
         return found
+
+
+def _refuse_negative(radii: Array) -> None:
+    """Refuse radii below 0; those that are NaN make a step `INVALID`.
+
+    Raises:
+        ShapeError: One is below 0.
+    """
+    if (radii < 0.0).any():
+        raise ShapeError(
+            f"The radius of an obstacle is {radii.min(where=radii < 0.0, initial=0.0)}"
+            " m; radii are 0 or more."
+        )
 
 
 def _common(ends: Array, radii: Array, velocities: Array) -> tuple[int, ...]:

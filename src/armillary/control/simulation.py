@@ -76,6 +76,11 @@ class ControlledMotion:
         """
         return self.steps.active
 
+    @property
+    def inseparable(self) -> npt.NDArray[Any]:
+        """Return what `Step.inseparable` is of each step, tuples, shape (..., K)."""
+        return self.steps.inseparable
+
     def summary(self) -> dict[str, int]:
         """Return the number of steps of each reason, most frequent first."""
         return self.steps.summary()
@@ -109,8 +114,13 @@ class ControlledMotion:
         return f"<{self.steps.reason.size} controlled steps: {self.steps}>"
 
 
+Brake = Callable[[Array, Array], tuple[Array, Array]]
+"""From joint positions and rates, shape (n,), to those after a step of braking."""
+
+
 def simulated(
     control: StepFunction,
+    brake: Brake,
     ports: Sequence[Port],
     dt: float,
     start: tuple[Any, Any],
@@ -122,6 +132,7 @@ def simulated(
 
     Args:
         control: The function that computes a step.
+        brake: What follows a step that is `INVALID`, where it began with numbers.
         ports: The shapes of joint positions, of the targets, and of their rates.
         dt: The length of a step [s].
         start: Positions and rates to begin with.
@@ -158,6 +169,7 @@ def simulated(
             )
         slots.add(0 if near is None else near.numbers.shape[-2])
         path[k + 1] = step.numbers
+        _go_on(path[k + 1], now, n, brake)
     if len(slots) > 1:
         raise ShapeError(
             f"The number of obstacles changes from step to step: {sorted(slots)}. "
@@ -172,6 +184,22 @@ def simulated(
         Step(found[..., 1:, :], first.layout),
         around,
     )
+
+
+def _go_on(after: Array, before: Array, n: int, brake: Brake) -> None:
+    """Put braking in place of rates that are NaN, so that steps can follow.
+
+    Args:
+        after: The numbers of a step, shape (..., m), which are changed.
+        before: Those of the step before it.
+        n: How many joints.
+        brake: As for `simulated`.
+    """
+    begun = before[..., : 2 * n]
+    is_lost = np.isnan(after[..., 0]) & np.isfinite(begun).all(axis=-1)
+    for row in map(tuple, np.argwhere(is_lost).tolist()):
+        q, qd = brake(begun[row][:n], begun[row][n:])
+        after[row][:n], after[row][n : 2 * n] = q, qd
 
 
 def _named(port: Port) -> Program:

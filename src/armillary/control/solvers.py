@@ -7,7 +7,6 @@ the direction that tasks request, and scales the rates.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from armillary.control.active_set import (
@@ -17,8 +16,9 @@ from armillary.control.active_set import (
     first_of,
     packed,
 )
+from armillary.control.line import line_stages
 from armillary.control.task_parts import TaskStages
-from armillary.control.unreached import MISSED, Missing, unreached_stages
+from armillary.control.unreached import unreached_stages
 from armillary.ik.scaled_rates import ScaledRates
 from armillary.kernel.pipeline import Each, Stage, When, While, program
 from armillary.kernel.tables import Table
@@ -58,26 +58,54 @@ class Solver(NamedTuple):
         holding: The name of the column of the numbers of active constraints.
         pressures: The name of the column of their multipliers.
         room: The most active constraints that there can be.
+        braking: The column of the rates of braking.
+        line: The task whose direction is kept, if one is.
     """
 
     stages: tuple[Stage, ...]
     holding: str
     pressures: str
     room: int
+    braking: str = "rest"
+    line: TaskStages | None = None
 
 
-def bending(
-    tasks: Sequence[TaskStages], twists: MovingTwists, rows: Table
-) -> Solver:
+def bending(tasks: Sequence[TaskStages], twists: MovingTwists, rows: Table) -> Solver:
     """Return the solver of least squares: motion deviates at active constraints."""
     c = len(twists.joints)
     best: tuple[Stage, ...] = active_set_stages(c, rows)
     levels = priority_levels(tasks)
     if len(set(levels)) > 1:
         best = _one_level_after_another(tasks, c, best, max(levels) + 1)
-    model = unreached_stages(tasks, twists, partial(_least_squares, tasks, c, "weights"))
-    stages = *model, *best, program(_whole, "tasks_scale", x=(c,))
+    else:
+        first = program(_first, "level_stiffness", stiffness=(1, c))
+        best = first, _least_squares(tasks, c, "weights"), *best
+    stages = *_unreached(tasks, twists), *best, program(_whole, "tasks_scale", x=(c,))
     return Solver(stages, "slots", "multipliers", c)
+
+
+def _unreached(
+    tasks: Sequence[TaskStages], twists: MovingTwists, *, keeps_direction: bool = False
+) -> tuple[Stage, ...]:
+    """Return the stages that find `stiffness`, and how far joints are from limits."""
+    chosen, c = twists.joints, len(twists.joints)
+
+    def rooms(q: Any, lower: Any, upper: Any) -> Any:
+        own = [q[k] for k in chosen]
+        below = [maximum(a - b, 0.0) for a, b in zip(own, lower, strict=True)]
+        return below, [maximum(b - a, 0.0) for a, b in zip(own, upper, strict=True)]
+
+    given = {"q": (twists.moving.joints,), "lower": (c,), "upper": (c,)}
+    return (
+        program(rooms, "below above", **given),
+        *unreached_stages(
+            tasks, priority_levels(tasks), c, keeps_direction=keeps_direction
+        ),
+    )
+
+
+def _first(stiffness: Any) -> Any:
+    return list(stiffness[0])
 
 
 def priority_levels(tasks: Sequence[TaskStages]) -> list[int]:
@@ -120,12 +148,17 @@ def _one_level_after_another(
         none = [0.0] * c
         return goals, 0.0, 1.0, none, [FREE] * c, none, 0.0
 
-    def weigh(weights: Any, firm: Any, level: Any, turn: Any) -> Any:
+    def weigh(weights: Any, firm: Any, level: Any, turn: Any, stiffness: Any) -> Any:
         now = truncate(0.5 * (turn + 1.0))
-        return [
+        now_weights = [
             select(at < now, strong, select(at > now, 0.0, weight))
             for weight, strong, at in zip(weights, firm, level, strict=True)
         ]
+        stiff: list[Number] = [0.0] * c
+        for number, row in enumerate(stiffness):
+            is_now = absolute(now - number) < 0.5
+            stiff = [select(is_now, a, b) for a, b in zip(row, stiff, strict=True)]
+        return now_weights, stiff
 
     def reached(goal: Any, level: Any, turn: Any, x: Any, *values: Any) -> Any:
         now = truncate(0.5 * (turn + 1.0))
@@ -140,13 +173,13 @@ def _one_level_after_another(
         return goals, after, select(after < 2 * levels - 1, 1.0, 0.0)
 
     weights = {"weights": (R,), "firm_weights": (R,)}
-    weights |= {"priority_level": (R,), "turn": ()}
+    weights |= {"priority_level": (R,), "turn": (), "stiffness": (levels, c)}
     return (
         program(begin, "goal turn has_level x slots multipliers finished", **wanted),
         While(
             "has_level",
             (
-                program(weigh, "level_weights", **weights),
+                program(weigh, "level_weights level_stiffness", **weights),
                 _least_squares(tasks, c, "level_weights", "goal"),
                 *best,
                 program(
@@ -163,9 +196,7 @@ def _one_level_after_another(
     )
 
 
-def slowing(
-    tasks: Sequence[TaskStages], twists: MovingTwists, rows: Table
-) -> Solver:
+def slowing(tasks: Sequence[TaskStages], twists: MovingTwists, rows: Table) -> Solver:
     """Return the solver of strict priorities: motion keeps its direction and slows.
 
     Tasks are in the order of their priorities, and of the list among equal ones. In the
@@ -177,7 +208,8 @@ def slowing(
     )
     postures = [each for each in tasks if not each.weights]
     sizes = [len(each.weights) for each in listed]
-    inputs: dict[str, tuple[int, ...]] = {"damping": (), "stiffness": (c,)}
+    count = max(priority_levels(tasks)) + 1
+    inputs: dict[str, tuple[int, ...]] = {"damping": (), "stiffness": (count, c)}
     for each in listed:
         k, m = each.number, len(each.weights)
         inputs |= {f"rows_{k}": (m, c), f"wanted_{k}": (m,)}
@@ -199,7 +231,8 @@ def slowing(
             pulled = sum((weight * rate for weight, rate in pairs), 0.0)
             null.append(pulled / maximum(total, 1e-300))
         # Filters of levels weigh J W^-1 J' against damping, to the power of 8.
-        stiff = [1.0 + 8.0 * each / given["damping"] for each in given["stiffness"]]
+        totals = [sum(column, 0.0) for column in zip(*given["stiffness"], strict=True)]
+        stiff = [1.0 + 8.0 * each / given["damping"] for each in totals]
         return listed_rows, wanted, stiff, 1.0, null
 
     def held(
@@ -234,15 +267,17 @@ def slowing(
         "scales": (len(sizes),),
         **dict.fromkeys(("x", "low", "high"), (c,)),
     }
-    model = unreached_stages(tasks, twists, partial(_least_squares, tasks, c, "weights"))
     stages = (
-        *model,
+        *_unreached(tasks, twists, keeps_direction=True),
+        *line_stages(listed[0], c, rows),
         program(hierarchy, "task_rows wanted metric sharp null", **inputs),
         *rates.stages,
         *_touched(c, rows),
         program(held, "holding holding_pressures tasks_scale", **found),
     )
-    return Solver(stages, "holding", "holding_pressures", 2 * c + 1)
+    return Solver(
+        stages, "holding", "holding_pressures", 2 * c + 1, "braking", listed[0]
+    )
 
 
 def _touched(c: int, rows: Table) -> tuple[Stage, ...]:
@@ -279,11 +314,7 @@ def _touched(c: int, rows: Table) -> tuple[Stage, ...]:
 
 
 def _least_squares(
-    tasks: Sequence[TaskStages],
-    c: int,
-    weighing: str,
-    goal: str = "",
-    missing: Missing | None = None,
+    tasks: Sequence[TaskStages], c: int, weighing: str, goal: str = ""
 ) -> Stage:
     """Return the stage that finds H and g of 1/2 x' H x + g' x.
 
@@ -292,14 +323,9 @@ def _least_squares(
         c: How many rates.
         weighing: The column of the weights of all rows.
         goal: The column of what all rows are to be; without one it is what tasks want.
-        missing: Finds what is missing of that, which is written, too; then there is no
-            `stiffness` yet.
     """
     inputs: dict[str, tuple[int, ...]] = {"damping": ()}
-    if missing is None:
-        inputs |= dict.fromkeys(("stiffness", "below", "above"), (c,))
-    else:
-        inputs |= dict.fromkeys(("low", "high"), (c,))
+    inputs |= dict.fromkeys(("level_stiffness", "below", "above"), (c,))
     count = sum(len(each.weights) for each in tasks)
     if count:
         inputs[weighing] = (count,)
@@ -320,7 +346,6 @@ def _least_squares(
         H: list[list[Number]] = [[0.0] * c for _ in range(c)]
         g: list[Number] = [0.0] * c
         postures: list[Any] = []
-        rows: list[tuple[Any, Any, Any]] = []
         for each in tasks:
             k = each.number
             if not each.weights:
@@ -330,25 +355,19 @@ def _least_squares(
             pairs = zip(given[f"rows_{k}"], given[f"wanted_{k}"], strict=True)
             for row, asked in pairs:
                 weight, wanted = next(weights), next(goals, asked)
-                rows.append((row, weight, wanted))
                 for i in range(c):
                     scaled = weight * row[i]
                     g[i] = g[i] - scaled * wanted
                     for j in range(i + 1):
                         H[i][j] = H[i][j] + scaled * row[j]
-        free = LDLFactor.of(shifted(H, FREEDOM), FREEDOM)
-        found: tuple[Any, ...] = ()
-        if missing is not None:
-            found = missing(rows, free.solve(g), (given["low"], given["high"]))
-        postured = _Postures.of(free, postures)
-        postured.add(H, g, given["damping"])
-        if missing is None:
-            S, rooms = given["stiffness"], (given["below"], given["above"])
-            postured.stiffen(H, g, S, rooms)
-        return packed(H), g, *found
+        free = LDLFactor.of(shifted(H, FREEDOM), FREEDOM) if postures else None
+        found = _Postures.of(free, postures, c)
+        found.add(H, g, given["damping"])
+        rooms = given["below"], given["above"]
+        found.stiffen(H, g, given["level_stiffness"], rooms)
+        return packed(H), g
 
-    outputs = "hessian gradient" if missing is None else f"hessian gradient {MISSED}"
-    return program(equations, outputs, **inputs)
+    return program(equations, "hessian gradient", **inputs)
 
 
 class _Postures(NamedTuple):
@@ -366,13 +385,13 @@ class _Postures(NamedTuple):
     rates: list[Number]
 
     @classmethod
-    def of(cls, free: LDLFactor, pulls: list[Any]) -> _Postures:
+    def of(cls, free: LDLFactor | None, pulls: list[Any], c: int) -> _Postures:
         """Return that from the factor of G + e, and c weights and rates of each."""
-        c = free.size
         total: list[Number] = [0.0] * c
         pulled: list[Number] = [0.0] * c
         for first in range(0, len(pulls), c):
             posture = pulls[first : first + c]
+            assert free is not None
             left = free.solve([FREEDOM * rate for _, rate in posture])
             for i, ((weight, _), rate) in enumerate(zip(posture, left, strict=True)):
                 total[i] = total[i] + weight

@@ -12,6 +12,7 @@ from armillary.control.active_set import BOUND, OTHER
 from armillary.control.approach import Approach
 from armillary.control.approach_stages import NO_PAIRS
 from armillary.control.rate_bounds import SOURCES
+from armillary.control.separation import STUCK
 from armillary.ik.reason import RateReason
 from armillary.model.workcell import Workcell
 
@@ -116,6 +117,22 @@ class Step:
             found[at] = self._pair(float(numbers[at]))
         return found
 
+    @property
+    def inseparable(self) -> Any:
+        """Return the pairs inside the margin that this step does not separate.
+
+        Pairs of names, at most 4: no joint of the controller moves them apart, or they
+        conflict with other constraints. The margin is too great for them here. For a
+        batch an array of tuples, shape (...).
+        """
+        begin = 2 * self._n + 4
+        numbers = self.numbers[..., begin : begin + STUCK]
+        found = np.empty(numbers.shape[:-1], object)
+        for at in np.ndindex(*found.shape):
+            pairs = map(self._pair, numbers[at].tolist())
+            found[at] = tuple(pair for pair in pairs if pair is not None)
+        return found[()] if self.numbers.ndim == 1 else found
+
     def summary(self) -> dict[str, int]:
         """Return the number of rows of each reason, most frequent first."""
         return RateReason.summary(self.reason)
@@ -136,7 +153,7 @@ class Step:
     def _texts(self, numbers: Array) -> tuple[str, ...]:
         """Return the active constraints of one row."""
         names = [self.layout.cell.joint_names[k] for k in self.layout.joints]
-        begin = 2 * self._n + 4
+        begin = 2 * self._n + 4 + STUCK
         sources = numbers[begin : begin + len(names)]
         slots, forces = np.split(numbers[begin + len(names) :], 2)
         texts: list[str] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from armillary.control.active_set import (
@@ -10,7 +10,9 @@ from armillary.control.active_set import (
     FREE,
 )
 from armillary.control.approach import NEARS, ROWS, Approach
+from armillary.control.line import aside
 from armillary.control.rate_bounds import rate_bounds
+from armillary.control.separation import STUCK, separation_stages
 from armillary.control.solvers import Solver, bending, slowing
 from armillary.control.stop_stages import stop_stages
 from armillary.control.task_parts import TaskStages
@@ -73,9 +75,9 @@ def step_pipeline(
     """Return the pipeline of a step.
 
     Its result is `ANSWER`: the next positions and the rates, of all n joints; the
-    reason; the scale; the least distance and the row of that pair; which limits bounds
-    of rates come from; then the numbers of the constraints that hold the rates, and how
-    much each presses.
+    reason; the scale; the least distance and the row of that pair; the rows of pairs
+    that are not separated; which limits bounds of rates come from; then the numbers of
+    the constraints that hold the rates, and how much each presses.
     """
     n, c = twists.moving.joints, len(twists.joints)
     rows = [each for each in tasks if each.weights]
@@ -105,10 +107,11 @@ def step_pipeline(
         _bounds(twists),
         *approach.stages,
         *((*torque_stages(twists), *softened_rest(twists)) if has_torques else ()),
+        *separation_stages(c, approach.rows),
         *solver.stages,
         *(torque_guard(c) if has_torques else ()),
         *_safe(twists, approach),
-        *stop_stages(twists, approach),
+        *stop_stages(twists, approach, solver.braking),
         *(torque_verdict(c) if has_torques else ()),
         _judged(tasks, c, solver),
         _answer(twists, solver, approach),
@@ -325,6 +328,8 @@ def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
             is_still, float(RateReason.BLOCKED), float(RateReason.AVOIDING)
         )
         reason = select(avoiding > 0.0, blocked, reason)
+        if solver.line is not None:
+            reason = _said_aside(reason, given, solver.line.number)
         reason = select(is_met, float(RateReason.MET), reason)
         reason = select(
             given["finished"] > 0.0,
@@ -337,6 +342,18 @@ def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
         return select(is_deep, float(RateReason.INSIDE), reason)
 
     return program(equations, "reason", **inputs)
+
+
+def _said_aside(reason: Any, given: Mapping[str, Any], line: int) -> Any:
+    """Return the reason, `ASIDE` where limits or pairs turn rates off their line.
+
+    line: The number of the task whose direction is kept.
+    """
+    J, v = given[f"rows_{line}"], list(given[f"wanted_{line}"])
+    _, is_aside = aside([inner(list(row), list(given["x"])) for row in J], v)
+    is_free = reason < float(RateReason.SINGULAR) + 0.5
+    is_aside = select(is_free, 0.0, is_aside)
+    return select(is_aside > 0.0, float(RateReason.ASIDE), reason)
 
 
 def _asked_sum(twists: MovingTwists, tasks: Sequence[TaskStages]) -> Stage:
@@ -377,6 +394,7 @@ def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
         scale: Any,
         least: Any,
         nearest: Any,
+        stuck: Any,
         sources: Any,
         holding: Any,
         pressures: Any,
@@ -394,7 +412,7 @@ def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
             at = select(q[k] <= high, minimum(at, high), at)
             after[k] = select(q[k] >= low, maximum(at, low), at)
         numbers = [*after, *rates, reason, scale * tasks_scale, least, nearest]
-        numbers += [*sources, *holding, *pressures]
+        numbers += [*stuck, *sources, *holding, *pressures]
         total = sum([*after, *rates, least, asked_sum], obstacle_sum)
         is_number = absolute(total) < float("inf")
         nan = float("nan")
@@ -405,7 +423,7 @@ def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
     inputs: dict[str, tuple[int, ...]] = {"q": (n,), RATES: (n,)}
     inputs |= dict.fromkeys(("x", "lower", "upper"), (c,))
     inputs |= dict.fromkeys(("dt", "reason", "scale", "least_distance", "nearest"), ())
-    inputs["sources"] = (c,)
+    inputs |= {"stuck": (STUCK,), "sources": (c,)}
     inputs |= dict.fromkeys((solver.holding, solver.pressures), (solver.room,))
     inputs |= {"tasks_scale": (), "asked_sum": ()}
     if approach.slots:

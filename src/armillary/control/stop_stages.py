@@ -31,7 +31,7 @@ from armillary.trace.functions import absolute, maximum, minimum, select
 __all__ = ["stop_stages"]
 
 TRIES: Final = 4
-"""Rates that are tried: the best, half and a quarter of the way there, and braking."""
+"""Rates that are tried: the best, half and a quarter of the way there, and `rest`."""
 
 LOST: Final = 1e-4
 """What of the margin may be lost on a stopping path [m]."""
@@ -40,11 +40,21 @@ ROUNDING: Final = 1e-9
 """By how much distances may fall there where they are below that already [m]."""
 
 
-def stop_stages(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
+def stop_stages(
+    twists: MovingTwists, approach: Approach, last: str
+) -> tuple[Stage, ...]:
     """Return the stages that change `x` and `scale` where stopping would be too late.
 
     They read `has_near`, which is above 0 where there is a pair that may come too near.
+
+    Args:
+        twists: Of the moving links.
+        approach: The pairs.
+        last: The column of the rates that are tried last, those of braking. If it is
+            not `rest`, rates of `rest` are tried before them.
     """
+    has_more = last != "rest"
+    least_scale = -1.0 if has_more else 0.0
     n, c = twists.moving.joints, len(twists.joints)
     chosen = twists.joints
 
@@ -61,11 +71,13 @@ def stop_stages(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
         lower: Any,
         upper: Any,
         dt: Any,
+        brake: Any = None,
     ) -> Any:
         rates = list(qd)
         time: Number = 0.0
-        for k, v, r, most in zip(chosen, x, rest, acceleration, strict=True):
-            rates[k] = r + stop_scale * (v - r)
+        tried = _between(x, rest, stop_scale, brake)
+        for k, v, most in zip(chosen, tried, acceleration, strict=True):
+            rates[k] = v
             time = maximum(time, absolute(rates[k]) / most)
         way = dt + 0.5 * time
         end = [a + way * v for a, v in zip(start, rates, strict=True)]
@@ -86,7 +98,8 @@ def stop_stages(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
     ) -> Any:
         is_safe = stop_least >= minimum(margin - LOST, least_distance - ROUNDING)
         less = select(stop_scale > 0.3, 0.5 * stop_scale, 0.0)
-        is_last = stop_scale <= 0.0
+        less = select(stop_scale > 0.0, less, least_scale)
+        is_last = stop_scale <= least_scale
         again = select(is_safe, 0.0, select(is_last, 0.0, 1.0))
         is_best = select(is_safe, 1.0, select(stop_least > best_least, 1.0, 0.0))
         best_scale = select(is_best > 0.0, stop_scale, best_scale)
@@ -102,23 +115,27 @@ def stop_stages(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
         high: Any,
         scale: Any,
         best_scale: Any,
+        brake: Any = None,
     ) -> Any:
+        best = _between(x, rest, best_scale, brake)
         found = [
-            select(
-                best_scale < 1.0, minimum(maximum(r + best_scale * (v - r), a), b), v
-            )
-            for v, r, a, b in zip(x, rest, low, high, strict=True)
+            select(best_scale < 1.0, minimum(maximum(r, a), b), v)
+            for v, r, a, b in zip(x, best, low, high, strict=True)
         ]
-        return list(start), found, scale * best_scale
+        return list(start), found, scale * maximum(best_scale, 0.0)
 
     vector = dict.fromkeys(("x", "rest"), (c,))
     braking = {"start": (n,), RATES: (n,), **vector, "stop_scale": ()}
     braking |= dict.fromkeys(("acceleration", "lower", "upper"), (c,))
     braking["dt"] = ()
+    if has_more:
+        braking[last] = (c,)
     kept = "is_stoppable best_scale best_least"
     names = f"stop_least margin least_distance stop_scale {kept}".split()
-    last = {"start": (n,), **vector, "low": (c,), "high": (c,)}
-    last |= {"scale": (), "best_scale": ()}
+    end = {"start": (n,), **vector, "low": (c,), "high": (c,)}
+    end |= {"scale": (), "best_scale": ()}
+    if has_more:
+        end[last] = (c,)
     return (
         program(
             begin,
@@ -136,10 +153,18 @@ def stop_stages(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
                     judged, f"stop_scale stopping {kept}", **dict.fromkeys(names, ())
                 ),
             ),
-            TRIES,
+            TRIES + has_more,
         ),
-        program(ended, "q x scale", **last),
+        program(ended, "q x scale", **end),
     )
+
+
+def _between(x: Any, rest: Any, scale: Any, brake: Any) -> list[Number]:
+    """Return rates between `rest` and x; those of `brake` below a scale of 0."""
+    found = [r + scale * (v - r) for v, r in zip(x, rest, strict=True)]
+    if brake is None:
+        return found
+    return [select(scale < 0.0, b, a) for a, b in zip(found, brake, strict=True)]
 
 
 def _distances(approach: Approach) -> list[Stage]:

@@ -13,103 +13,147 @@ errors decay as exp(-gain t) up to the nearest pose. The diagonal of S is enough
 its elements above 0 are added, which damp; those below 0 lead away from where joints
 cannot move, as does J' W J alone.
 
-What is missing is counted within the bounds of rates. So a target that is far but
-within reach is approached no slower: its damped rates are still above the bounds.
+What is missing is what one task misses by itself, with rates below those that move each
+joint by 1 rad or 1 m before the error has decayed. Limits of rates do not count, and
+tasks that conflict damp nothing: least squares of these are as they are stated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from armillary.control.task_parts import TaskStages
 from armillary.kernel.pipeline import Stage, When, program
-from armillary.kinematics.moving_twists import MovingTwists
-from armillary.spatial.ldl import inner
+from armillary.spatial.ldl import LDLFactor, Rows, gram, inner
 from armillary.spatial.vector import Number
 from armillary.trace.functions import maximum, minimum, select
 
-__all__ = ["MISSED", "Missing", "unreached_stages"]
+__all__ = ["unreached_stages"]
 
-MISSED: Final = "missing is_missing"
-"""The columns of what each row of tasks misses, times its weight; and whether any."""
+MISSING: Final = 0.02
+"""Part of what a task requests that it misses at least where that damps."""
 
-LEAST: Final = 0.02
-"""Part of what is requested that is missing at least where damping is computed."""
+SUPPRESSED: Final = 0.1
+"""The same where directions are kept."""
 
-Missing = Callable[[list[Any], list[Number], tuple[Any, Any]], tuple[Any, Any]]
-"""From rows, weights and requests, free rates times -1, and bounds, to `MISSED`."""
+FAR: Final = 1e30
+
+FURTHEST: Final = 1.0
+"""How far joints move at most by rates that count, in the time 1 / gain [m or rad]."""
+
+SINGULAR: Final = 1e-6
+"""Square of singular values of a task, with its weights, that count as 0."""
 
 
 def unreached_stages(
-    tasks: Sequence[TaskStages], twists: MovingTwists, model: Callable[..., Stage]
+    tasks: Sequence[TaskStages],
+    levels: Sequence[int],
+    c: int,
+    *,
+    keeps_direction: bool = False,
 ) -> tuple[Stage, ...]:
-    """Return the stages that write `stiffness` (c,), the positive diagonal of S.
+    """Return the stages that write `stiffness`, the positive diagonal of S.
 
-    They write `hessian` and `gradient`, too, with `stiffness` in them.
+    Its shape is (p, c): of the tasks of each of p levels of priority.
 
     Args:
         tasks: The tasks.
-        twists: Of the moving links.
-        model: Returns the stage that finds `hessian` and `gradient`; with `missing` the
-            one that writes `MISSED` as well, and does not read `stiffness`.
+        levels: The level of each row of tasks.
+        c: How many rates.
+        keeps_direction: Whether rates are to keep the direction that tasks request.
+            Then only what damping suppresses is missing, near where joints cannot move.
     """
-    c = len(twists.joints)
+    count = max(levels, default=0) + 1
     listed = [each for each in tasks if each.weights]
     bent = [each for each in listed if each.curvature]
 
-    chosen, n = twists.joints, twists.moving.joints
+    def none(damping: Any) -> Any:
+        return [[0.0 * damping] * c] * count
 
-    def none(q: Any, lower: Any, upper: Any) -> Any:
-        own = [q[k] for k in chosen]
-        below = [maximum(a - b, 0.0) for a, b in zip(own, lower, strict=True)]
-        above = [maximum(b - a, 0.0) for a, b in zip(own, upper, strict=True)]
-        return [0.0 * number for number in own], below, above
-
-    limits = dict.fromkeys(("lower", "upper"), (c,))
-    begin = program(none, "stiffness below above", q=(n,), **limits)
+    begin = program(none, "stiffness", damping=())
     if not bent:
-        return begin, model()
-    inputs = {"missing": (sum(len(each.weights) for each in listed),)}
+        return (begin,)
+    inputs: dict[str, tuple[int, ...]] = {"weights": (len(levels),), "damping": ()}
+    names = ["is_missing"]
     for each in bent:
-        k = each.number
-        inputs |= {f"curvature_{k}": (len(each.weights), c), f"gain_{k}": ()}
+        k, m = each.number, len(each.weights)
+        inputs |= {f"rows_{k}": (m, c), f"wanted_{k}": (m,), f"gain_{k}": ()}
+        names.append(f"missing_{k}")
+    starts: dict[int, int] = {}
+    at = 0
+    for each in listed:
+        starts[each.number] = at
+        at += len(each.weights)
 
-    def stiffen(missing: Any, *values: Any) -> Any:
-        given = dict(zip(list(inputs)[1:], values, strict=True))
-        S: list[Number] = [0.0] * c
-        left = iter(missing)
-        for each in listed:
-            parts = [next(left) for _ in each.weights]
-            if not each.curvature:
-                continue
+    def miss(weights: Any, damping: Any, *values: Any) -> Any:
+        given = dict(zip(list(inputs)[2:], values, strict=True))
+        found: list[Any] = []
+        is_missing: Number = 0.0
+        for each in bent:
             k = each.number
-            for r, row in zip(parts, given[f"curvature_{k}"], strict=True):
+            own = weights[starts[k] : starts[k] + len(each.weights)]
+            J, v, gain = given[f"rows_{k}"], given[f"wanted_{k}"], given[f"gain_{k}"]
+            least, most, part = SINGULAR, FURTHEST * gain, MISSING
+            if keeps_direction:
+                least, most, part = damping, FAR, SUPPRESSED
+            missing, short = _missing(J, v, own, (least, most, part))
+            found.append(missing)
+            is_missing = maximum(is_missing, short)
+        return is_missing, *found
+
+    after: dict[str, tuple[int, ...]] = {}
+    for each in bent:
+        k, m = each.number, len(each.weights)
+        after |= {f"missing_{k}": (m,), f"curvature_{k}": (m, c), f"gain_{k}": ()}
+
+    def stiffen(*values: Any) -> Any:
+        given = dict(zip(after, values, strict=True))
+        found: list[list[Number]] = [[0.0] * c for _ in range(count)]
+        for each in bent:
+            k = each.number
+            S: list[Number] = [0.0] * c
+            rows = zip(given[f"missing_{k}"], given[f"curvature_{k}"], strict=True)
+            for r, row in rows:
                 part = r / given[f"gain_{k}"]
                 S = [a - part * b for a, b in zip(S, row, strict=True)]
-        return [maximum(a, 0.0) for a in S]
+            own = found[levels[starts[k]]]
+            own[:] = [a + maximum(b, 0.0) for a, b in zip(own, S, strict=True)]
+        return found
 
     curved = tuple(stage for each in bent for stage in each.curvature)
-    stiffness = program(stiffen, "stiffness", **inputs)
-    when = When("is_missing", (*curved, stiffness, model()))
-    return begin, model(missing=_missing), when
+    stiffness = program(stiffen, "stiffness", **after)
+    when = When("is_missing", (*curved, stiffness))
+    return begin, program(miss, " ".join(names), **inputs), when
 
 
-def _missing(rows: list[Any], back: list[Number], bounds: Any) -> tuple[Any, Any]:
-    """Return what rows miss within the bounds, times their weights, and whether any.
+def _missing(
+    J: Any, v: Any, weights: Any, sizes: tuple[Any, Any, Any]
+) -> tuple[list[Number], Number]:
+    """Return W (v - J x), and 1 where that is much of W v.
 
-    back: The rates that meet all rows, times -1.
+    With y of (J J' + e W^-1) y = v, the rates x = J' y miss W^-1 e y of v. They are cut
+    at those that count.
+
+    sizes: The square e of a singular value with weights, the greatest rates, and the
+        part of v that is much.
     """
+    least, most, much = sizes
+    rows: Rows = [list(row) for row in J]
+    G = gram(rows)
+    for k, weight in enumerate(weights):
+        G[k][k] = G[k][k] + least / weight
+    y = LDLFactor.of(G, SINGULAR * SINGULAR).solve(list(v))
     x = [
-        minimum(maximum(0.0 - a, low), high)
-        for a, low, high in zip(back, *bounds, strict=True)
+        minimum(maximum(inner(list(column), y), 0.0 - most), most)
+        for column in zip(*rows, strict=True)
     ]
     missing: list[Number] = []
     asked: Number = 0.0
     short: Number = 0.0
-    for row, weight, wanted in rows:
-        r = wanted - inner(list(row), x)
+    for row, weight, wanted in zip(rows, weights, v, strict=True):
+        r = wanted - inner(row, x)
         missing.append(weight * r)
         asked = asked + weight * wanted * wanted
         short = short + weight * r * r
-    return missing, select(short > LEAST * LEAST * asked, 1.0, 0.0)
+    return missing, select(short > much * much * asked, 1.0, 0.0)

@@ -53,7 +53,9 @@ class RateReason(Ending):
     stops the motion, in a local minimum that needs a planner. `BRAKING`: a joint cannot
     stop before its limit, or needs more torque than its limit. `PUSHED`: even maximum
     braking does not keep the safety margin. `INSIDE`: links or obstacles are nearer
-    than the margin already; they do not come nearer.
+    than the margin already; they are separated as far as they can be together.
+    `ASIDE`: with `conflict="slow"`, no rates in the direction that the first task
+    requests are within the bounds.
     """
 
     MET = 0, "met"
@@ -66,3 +68,4 @@ class RateReason(Ending):
     BRAKING = 7, "braking: a limit is too near to stop before it"
     PUSHED = 8, "pushed: something approaches faster than the joints can retreat"
     INSIDE = 9, "nearer than the margin already"
+    ASIDE = 10, "aside of its direction: no rates along it are within the bounds"

@@ -98,6 +98,9 @@ class MovingLinks:
                 self._rows_with.setdefault(k, []).append(row)
         self._bases = tuple(sorted(self._rows_with))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return moving_links, (self.cell,)
+
     def fixed_to(self, tree: Tree, link: int) -> FixedTo:
         """Return the moving link that a link is fixed to, and its pose in that."""
         pose: Pose = IDENTITY

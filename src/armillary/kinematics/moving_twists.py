@@ -56,6 +56,9 @@ class MovingTwists:
     moving: MovingLinks
     joints: tuple[int, ...]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MovingTwists, (self.moving, self.joints)
+
     @property
     def others(self) -> tuple[int, ...]:
         """Return the joints that have no column."""

@@ -88,11 +88,6 @@ class LDLFactor:
         return cls(L, inverse)
 
     @property
-    def size(self) -> int:
-        """Return how many rows H has."""
-        return len(self._inverse)
-
-    @property
     def root_of_determinant(self) -> Number:
         """Return sqrt(det H), from the product of the pivots."""
         return 1.0 / sqrt(math.prod(self._inverse))

@@ -91,14 +91,23 @@ class JointMotion:
 
     def peaks(self) -> Peaks:
         """Return the greatest rates and accelerations; jerks are in `jerk`."""
-        long = np.diff(self.time)[:, None]
-        last = self.qdd + self.jerk * long
-        turns = (self.qdd * last < 0.0) & (self.jerk != 0.0)
-        when = np.where(turns, -self.qdd / np.where(turns, self.jerk, 1.0), 0.0)
-        inside = self.qd[:-1] + 0.5 * when * self.qdd
-        rates = np.concatenate([np.abs(self.qd), np.abs(inside)]).max(axis=0)
+        last = self.last_accelerations()
+        rates = np.abs(np.concatenate([self.qd, self.turning_rates()])).max(axis=0)
         accelerations = np.maximum(np.abs(self.qdd), np.abs(last)).max(axis=0)
         return Peaks(rates, accelerations)
+
+    def last_accelerations(self) -> Array:
+        """Return accelerations at the ends of parts [m/s^2 or rad/s^2], (k, n)."""
+        return self.qdd + self.jerk * np.diff(self.time)[:, None]
+
+    def turning_rates(self) -> Array:
+        """Return the rates where accelerations are 0 inside of parts, (k, n).
+
+        Those at the start of a part where they are not [m/s or rad/s].
+        """
+        turns = (self.qdd * self.last_accelerations() < 0.0) & (self.jerk != 0.0)
+        when = np.where(turns, -self.qdd / np.where(turns, self.jerk, 1.0), 0.0)
+        return self.qd[:-1] + 0.5 * when * self.qdd
 
     def __repr__(self) -> str:
         return f"<JointMotion: {self.duration:.6g} s>"

@@ -25,7 +25,16 @@ __all__ = ["point_to_point"]
 Array = npt.NDArray[np.float64]
 
 ROUNDING = 1e-9
-"""By how much, relative to itself, what is asked at the end may be above it."""
+"""By how much, relative to itself, what is asked at the end may be above it; and part
+of the greatest rate by which others may be off."""
+
+
+LONG = 500.0
+"""Duration above which Ruckig is asked in another unit of time [s]."""
+
+
+UNUSED = 1e-7
+"""Part of a motion that counts as rounding, where its limit is 0."""
 
 
 SHORTEST = 1e-9
@@ -130,8 +139,11 @@ def point_to_point(  # noqa: PLR0913
             "rates and accelerations at both ends."
         )
     if straight and moving.any():
-        return _line(first.q, last.q - first.q, limits, float(duration))
-    return _motion(_Given(first, last, limits, float(duration)), moving)
+        found = _line(first.q, last.q - first.q, limits, float(duration))
+    else:
+        found = _motion(_Given(first, last, limits, float(duration)), moving)
+    _check_ways(names, found, limits)
+    return found
 
 
 def _line(
@@ -182,7 +194,10 @@ def _check(
             nor a jerk limit; or a value at the end is beyond its limits.
     """
     for name, (lower, upper) in limits.items():
-        for k in np.flatnonzero(moving & ((lower == 0.0) | (upper == 0.0))):
+        none = (lower == 0.0) & (upper == 0.0)
+        if name == "jerk":  # it must change both ways
+            none = (lower == 0.0) | (upper == 0.0)
+        for k in np.flatnonzero(moving & none):
             raise ModelError(f"{quote(names[k])} must move, but its {name} limit is 0.")
     acceleration, jerk = limits["acceleration"], limits["jerk"]
     for k in np.flatnonzero(np.isinf(acceleration).any(0) & np.isinf(jerk).any(0)):
@@ -196,6 +211,34 @@ def _check(
             raise ModelError(
                 f"At the end {quote(names[k])} is to have the {name} {value[k]:g}, "
                 f"which is not within its limits {lower[k]:g} to {upper[k]:g}."
+            )
+
+
+def _check_ways(
+    names: list[str], motion: JointMotion, limits: dict[str, Array]
+) -> None:
+    """Refuse a motion that goes a way in which a limit is 0.
+
+    Raises:
+        ModelError: It does.
+    """
+    turns = motion.turning_rates()
+    parts = {
+        "velocity": np.concatenate([motion.qd, turns]),
+        "acceleration": np.concatenate([motion.qdd, motion.last_accelerations()]),
+    }
+    for name, values in parts.items():
+        lower, upper = limits[name]
+        most = np.abs(values).max(axis=0)
+        below, above = (lower == 0.0), (upper == 0.0)
+        goes = (below & (values.min(axis=0) < -UNUSED * most)) | (
+            above & (values.max(axis=0) > UNUSED * most)
+        )
+        for k in np.flatnonzero(goes & ~(below & above)):
+            side = "lower" if below[k] else "upper"
+            raise ModelError(
+                f"{quote(names[k])} needs the way in which its {side} {name} limit is "
+                "0: no motion to the end is within the limits."
             )
 
 
@@ -227,24 +270,73 @@ def _motion(given: _Given, moving: npt.NDArray[np.bool_]) -> JointMotion:
     velocity, acceleration, jerk = (
         np.where(moving, limit, [[-1.0], [1.0]]) for limit in given.limits.values()
     )
-    asked.current_position, asked.current_velocity, asked.current_acceleration = (
-        part.tolist() for part in given.first
+    # Ruckig computes some hundred seconds with any limits, and wants none of 0.
+    unit = _unit_of_time(given, moving)
+    velocity, acceleration, jerk = (
+        unit**power * limit
+        for power, limit in ((1, _both(velocity)), (2, _both(acceleration)), (3, jerk))
     )
-    asked.target_position = given.last.q.tolist()
-    asked.target_velocity = np.clip(given.last.qd, *velocity).tolist()
-    asked.target_acceleration = np.clip(given.last.qdd, *acceleration).tolist()
+    first = [unit**power * part for power, part in enumerate(given.first)]
+    last = [unit**power * part for power, part in enumerate(given.last)]
+    asked.current_position, asked.current_velocity, asked.current_acceleration = (
+        part.tolist() for part in first
+    )
+    asked.target_position = last[0].tolist()
+    asked.target_velocity = np.clip(last[1], *velocity).tolist()
+    asked.target_acceleration = np.clip(last[2], *acceleration).tolist()
     asked.min_velocity, asked.max_velocity = velocity.tolist()
     asked.min_acceleration, asked.max_acceleration = acceleration.tolist()
     asked.max_jerk = np.minimum(-jerk[0], jerk[1]).tolist()
-    asked.minimum_duration = given.duration
+    asked.minimum_duration = given.duration / unit
     found = ruckig.Trajectory(n)
     try:
         result = ruckig.Ruckig(n).calculate(asked, found)
     except ruckig.RuckigError as error:
         raise ModelError(f"Ruckig finds no motion: {_sentence(error)}.") from error
+    except ValueError as error:  # it has a number for this result, but no name
+        raise ModelError(
+            "Ruckig finds no motion within the limits; one of 0 may stand in its way."
+        ) from error
     if result not in {ruckig.Result.Working, ruckig.Result.Finished}:
         raise ModelError(f"Ruckig finds no motion: {result.name}.")
-    return _parts(found)
+    time, q, qd, qdd, jerks = _parts(found)
+    return _read_only(unit * time, q, qd / unit, qdd / unit**2, jerks / unit**3)
+
+
+def _both(limit: Array) -> Array:
+    """Return limits of which none is 0: a little of that of the other way."""
+    lower, upper = limit
+    return np.stack(
+        [
+            np.where(lower == 0.0, -UNUSED * upper, lower),
+            np.where(upper == 0.0, -UNUSED * lower, upper),
+        ]
+    )
+
+
+def _unit_of_time(given: _Given, moving: npt.NDArray[np.bool_]) -> float:
+    """Return the unit of time in which Ruckig computes [s], 1 unless motion is long.
+
+    It is found from how long the motion takes at least within each limit by itself.
+    """
+    first, last = given.first, given.last
+    velocity, acceleration, jerk = (
+        np.abs(limit).max(axis=0)[moving] for limit in given.limits.values()
+    )
+    way, change, more = (
+        np.abs(b - a)[moving] for a, b in zip(first, last, strict=True)
+    )
+    longest = np.concatenate(
+        [
+            [given.duration, 0.0],
+            way / velocity,
+            np.sqrt(way / acceleration),
+            np.cbrt(way / jerk),
+            change / acceleration,
+            more / jerk,
+        ]
+    ).max()
+    return float(longest / LONG) if longest > LONG else 1.0
 
 
 def _sentence(error: Exception) -> str:
@@ -253,8 +345,11 @@ def _sentence(error: Exception) -> str:
     return text.partition("\n")[0].rstrip(": .") or "no reason is given"
 
 
-def _parts(found: Any) -> JointMotion:
-    """Return a trajectory of Ruckig in parts of constant jerk."""
+def _parts(found: Any) -> tuple[Array, Array, Array, Array, Array]:
+    """Return a trajectory of Ruckig in parts of constant jerk.
+
+    These are instants, then positions, rates and accelerations there, and jerks.
+    """
     end = float(found.duration)
     times = {0.0, end}
     for profile in found.profiles[0]:
@@ -272,15 +367,16 @@ def _parts(found: Any) -> JointMotion:
         np.array([found.at_time(t)[2] for t in time[:-1] + part * long])
         for part in (0.25, 0.75)
     )
-    jerk = (late - early) / np.where(long > 0.0, 0.5 * long, 1.0)[:, None]
-    arrays = (
-        time,
-        np.array([each[0] for each in ends]),
-        np.array([each[1] for each in ends]),
-        early - 0.25 * long[:, None] * jerk,
-        jerk,
-    )
-    return _read_only(*arrays)
+    h = 0.25 * long[:, None]
+    jerk = (late - early) / np.where(h > 0.0, 2.0 * h, 1.0)
+    accelerations = early - h * jerk
+    rates = np.array([each[1] for each in ends])
+    # Short parts that are left out may change rates all the same.
+    inside = np.array([found.at_time(t)[1] for t in time[:-1] + 0.25 * long])
+    begun = inside - h * (accelerations + 0.5 * h * jerk)
+    is_off = np.abs(begun - rates[:-1]) > ROUNDING * np.abs(inside).max(initial=0.0)
+    rates[:-1] = np.where(is_off, begun, rates[:-1])
+    return time, np.array([each[0] for each in ends]), rates, accelerations, jerk
 
 
 def _read_only(*arrays: Array) -> JointMotion:
