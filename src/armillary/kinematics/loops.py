@@ -13,8 +13,9 @@ import numpy.typing as npt
 from armillary.errors import ModelError
 from armillary.kernel.arguments import as_inputs
 from armillary.kinematics.bound_state import bound_state, branch_of, home
+from armillary.kinematics.closing.assemblies import Assemblies
 from armillary.kinematics.closing.branch import home_branch
-from armillary.kinematics.closing.branches import Branches, assemblies
+from armillary.kinematics.closing.branches import Branches
 from armillary.kinematics.closing.reasons import LoopReason, loop_reasons
 from armillary.kinematics.closing.solver import solved_near, solved_on
 from armillary.kinematics.state import State
@@ -108,8 +109,11 @@ def branches(
     """Return the assemblies of loops at joint positions, each as a state.
 
     At one q there are often several ways to assemble a linkage. They belong to
-    branches, which joints can only change at a singularity; `home` is that of the cell
-    at home, and the others have numbers in the order in which they were found.
+    branches: a branch is all to which straight ways lead from one assembly. `home` is
+    that of the cell at home. The others have numbers: first what there is at `home_q`,
+    in the order of how far passive joints are from home, then what is found only at
+    other q. A linkage is listed once, though several positions of a ball that is made
+    of three joints are the same.
 
     Args:
         cell: Whose loops.
@@ -132,10 +136,10 @@ def branches(
             raise ModelError(f"branches takes one q, not an array of shape {Q.shape}.")
         state, q, passive = home(cell), tuple(Q.tolist()), cell.home_passive
     known = Branches.of(cell)
+    assemblies = Assemblies(cell, (*q, *passive))
     found: dict[str, State] = {}
-    for each in assemblies(cell, (*q, *passive)):
-        positions = (*q, *each.tolist())
-        name, _ = known.named(positions)
+    for each in assemblies.passive[assemblies.linkages]:
+        name, _ = known.named((*q, *each.tolist()))
         found[name] = state.replace(q=q, passive=each)
     return MappingProxyType(found)
 

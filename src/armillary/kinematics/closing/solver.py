@@ -10,7 +10,8 @@ import numpy.typing as npt
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
-from armillary.kinematics.closing.branch import Branch
+from armillary.kinematics.closing.branch import PARTS, Branch
+from armillary.kinematics.closing.grid import Grid
 from armillary.kinematics.closing.kernel import passive_program
 from armillary.kinematics.closing.stages import (
     Beginning,
@@ -24,7 +25,7 @@ from armillary.spatial.vector import Number
 from armillary.trace import Port, Program, trace
 from armillary.trace.functions import maximum
 
-__all__ = ["followed", "solved_near", "solved_on"]
+__all__ = ["solved_near", "solved_on", "walked"]
 
 Array = npt.NDArray[np.float64]
 
@@ -45,16 +46,33 @@ def solved_on(cell: Workcell, branch: Branch, q: Any) -> tuple[Array, Array]:
     return _pair(kernel(q))
 
 
-def followed(cell: Workcell, q: Any, start: Any) -> tuple[Array, Array]:
-    """Return passive joints where straight ways from closed positions lead.
+def walked(cell: Workcell, q: Array, start: Array) -> Array:
+    """Return passive joints at the end of a straight way from closed positions.
 
-    q: Positions of the independent joints, shape (..., n) [m or rad].
-    start: Positions of all joints, loops closed, shape (..., n + m).
+    Blocks follow their own inputs on straight ways, which those of blocks that depend
+    on earlier ones are only in short parts.
+
+    Args:
+        cell: Whose loops.
+        q: Positions of the independent joints, shape (n,) [m or rad].
+        start: Positions of all joints, loops closed, shape (n + m,).
 
     Returns:
-        As of `solved_on`; NaN where a singularity or the edge is on the way.
+        Shape (m,); NaN where a singularity or the edge is on the way.
     """
-    return _pair(_untabled(cell, "known")(q, start))
+    system = cell.loop_system
+    before, passive = start[: system.count], start[system.count :]
+    axes = Grid.axes_of(cell, range(system.count))
+    ends = zip(axes, q.tolist(), before.tolist(), strict=True)
+    change = np.array([axis.change(a, b) for axis, a, b in ends])
+    follows = any(max(b.inputs) >= system.count for b in system.blocks)
+    parts = PARTS if follows else 1
+    follow = _untabled(cell, "known")
+    for part in range(1, parts + 1):
+        to = start[: system.count] + (part / parts) * change
+        passive, _ = _pair(follow(to, np.concatenate([before, passive])))
+        before = to
+    return passive
 
 
 def solved_near(cell: Workcell, q: Any, near: Any) -> tuple[Array, Array]:
