@@ -87,17 +87,19 @@ def close_loops(
         raise ModelError("close_loops takes near= or state=, not both.")
     port = Port("q", (cell.loop_system.count,))
     (Q,) = as_inputs(Program("close_loops", (port,), (), (), ()), [q])
+    branch = home_branch(cell)
     if near is not None:
         passive, residual = solved_near(cell, Q, near)
     else:
-        branch = None if state is None else branch_of(bound_state(cell, state))
-        passive, residual = solved_on(cell, branch or home_branch(cell), Q)
+        if state is not None:
+            branch = branch_of(bound_state(cell, state)) or branch
+        passive, residual = solved_on(cell, branch, Q)
     passive, residual = np.asarray(passive), np.asarray(residual)
     failed = ~np.isfinite(passive).all(axis=-1)
     reason = np.zeros(failed.shape, np.int8)
     if failed.any():
         rows = np.broadcast_to(Q, (*failed.shape, Q.shape[-1]))[failed]
-        reason[failed] = loop_reasons(cell, rows, residual[failed])
+        reason[failed] = loop_reasons(cell, rows, branch.seed)
     for array in (passive, residual, reason):
         array.flags.writeable = False
     return ClosedLoops(passive, residual, reason)

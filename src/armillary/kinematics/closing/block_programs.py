@@ -448,6 +448,16 @@ class BlockPrograms:
         return self._traced(arrived, "arrived", ("p",), {"p": (k,), "going": ()})
 
     @cached_property
+    def back(self) -> Program:
+        """Return the program that goes back to where a walk came."""
+
+        def back(p_good: Any, going: Any) -> Any:
+            return [1.0 * x for x in p_good], 0.0 * going
+
+        _, k = self.sizes
+        return self._traced(back, "back", ("p", "going"), {"p_good": (k,), "going": ()})
+
+    @cached_property
     def implicit(self) -> Program:
         """Return the program of dp/du at a solution, and one over the determinant."""
         d, k = self.sizes

@@ -81,7 +81,7 @@ def moved_passive(
         found, _ = solved_on(cell, branch, np.array(q))
     if not np.isfinite(found).all():
         names = ", ".join(map(quote, cell.joint_names[:8]))
-        (number,) = loop_reasons(cell, np.array([q]), np.array([np.inf]))
+        (number,) = loop_reasons(cell, np.array([q]), np.array(start))
         raise StateError(
             f"The loops cannot be closed on the way to q = {tuple(q)} ({names}). At q "
             f"the answer is: {LoopReason(int(number)).sentence}."

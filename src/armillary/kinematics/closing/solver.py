@@ -25,7 +25,7 @@ from armillary.spatial.vector import Number
 from armillary.trace import Port, Program, trace
 from armillary.trace.functions import maximum
 
-__all__ = ["solved_near", "solved_on", "walked"]
+__all__ = ["last_on_way", "solved_near", "solved_on", "walked"]
 
 Array = npt.NDArray[np.float64]
 
@@ -75,6 +75,18 @@ def walked(cell: Workcell, q: Array, start: Array) -> Array:
     return passive
 
 
+def last_on_way(cell: Workcell, q: Any, start: Any) -> Array:
+    """Return passive joints as far as straight ways from closed positions lead.
+
+    q: Positions of the independent joints, shape (..., n) [m or rad].
+    start: Positions of all joints, loops closed, shape (..., n + m).
+
+    Returns:
+        Shape (..., m): where a way is blocked, those of the last assembly before that.
+    """
+    return np.asarray(_untabled(cell, "last")(q, start))
+
+
 def solved_near(cell: Workcell, q: Any, near: Any) -> tuple[Array, Array]:
     """Return passive joints to which Newton's method leads from given ones.
 
@@ -109,20 +121,24 @@ def _pipeline(cell: Workcell, beginning: Beginning) -> CompiledPipeline:
     starts: dict[Beginning, list[Port]] = {
         "stored": [],
         "known": [Port("x0", (len(system.order),))],
+        "last": [Port("x0", (len(system.order),))],
         "near": [Port("near", (len(passive),))],
     }
     stages = [
         *closing_stages(cell, blocks, beginning),
         passive_program(cell, passive, blocks),
-        _residual_program(cell),
     ]
+    results = ["passive"]
+    if beginning != "last":
+        stages.append(_residual_program(cell))
+        results.append("residual")
     tables = [table_of(block_programs(cell, b)) for b in blocks]
     pipeline = Pipeline(
         "close_loops",
         (Port("independent", (system.count,)), *starts[beginning]),
         tuple(tables) if beginning == "stored" else (),
         tuple(stages),
-        ("passive", "residual"),
+        tuple(results),
     )
     return compile_pipeline(pipeline)
 
