@@ -64,17 +64,20 @@ class Branches:
         if tuple(positions) == self.cell.joints.home:
             return HOME, self.home
         x = np.array(positions, dtype=np.float64)
-        if self._is_seed(self.home, x) or self._is_on(self.home, x):
+        count = self.cell.loop_system.count
+        back = walked(self.cell, self.home.seed[:count], x)
+        if self._is_same(back, self.home.seed[count:]):
             return HOME, self.home
         with _LOCK:
-            name = self._among(x, 1 + PLACES)
-            if name is None:
-                name = self._met_before(x)
+            name = self._among(x, range(1))
+            if name is None and self._is_on(self.home, x):
+                name = HOME
+            name = name or self._among(x, range(1, 1 + PLACES)) or self._met_before(x)
             return name, self._known[name]
 
-    def _among(self, x: Array, levels: int) -> str | None:
-        """Return the name of an assembly by the first places, None if they know none."""
-        for number in range(levels):
+    def _among(self, x: Array, levels: range) -> str | None:
+        """Return the name of an assembly by some places, None if they know none."""
+        for number in levels:
             level = self._level(number)
             at = level.reached(self.cell, x)
             if at is None:
@@ -91,7 +94,7 @@ class Branches:
             level = _Level(self.cell, k)
             for passive in level.passive:
                 y = np.concatenate([level.q, passive])
-                name = self._among(y, k) if k else None
+                name = self._among(y, range(k))
                 level.is_seed.append(name is None)
                 level.names.append(name or self._new(y))
             self._levels.append(level)
@@ -113,12 +116,6 @@ class Branches:
         name = self._new(x)
         self._met[name] = self._known[name]
         return name
-
-    def _is_seed(self, branch: Branch, x: Array) -> bool:
-        """Return whether a straight way leads from an assembly to the seed."""
-        count = self.cell.loop_system.count
-        found = walked(self.cell, branch.seed[:count], x)
-        return self._is_same(found, branch.seed[count:])
 
     def _is_on(self, branch: Branch, x: Array) -> bool:
         """Return whether kernels of a branch find an assembly."""
