@@ -191,6 +191,13 @@ def followed(
     return p
 
 
+def turned(linkage: Linkage, names: Sequence[str], change: Array) -> Array:
+    """Return changes of joints without whole turns."""
+    kinds = {part.name: part.kind for part in linkage.parts}
+    whole = 2.0 * np.pi * np.round(change / (2.0 * np.pi))
+    return change - np.where([kinds[name] == "R" for name in names], whole, 0.0)
+
+
 def _chosen_rows(linkage: Linkage, names: Sequence[str], passive: Sequence[str]):
     """Return rows that decide the passive joints: QR with exchanges of columns."""
     at = {name: np.zeros(1) for name in names}
@@ -430,7 +437,7 @@ def rotary_platform(rng: np.random.Generator, count: int) -> Linkage:
         elbow = base + crank * (out + rng.uniform(-0.3, 0.3, 3))
         shift = (-1.0) ** k * rng.uniform(0.3, 0.6)
         ball = 0.2 * np.array([np.cos(angle + shift), np.sin(angle + shift), 0.0])
-        ball = ball + [0, 0, height + rng.uniform(-0.02, 0.02)]
+        ball[2] = height + rng.uniform(-0.02, 0.02)
         parts.append(Part(f"arm{k}", GROUND, "R", frame(base, axis)))
         gaps.append(Gap(f"arm{k}", parent, frame(elbow), other=frame(ball)))
     return Linkage(parts, gaps, [f"arm{k}" for k in range(count)])

@@ -29,8 +29,8 @@ MOST: Final = 64
 MOST_SETS: Final = 1024
 """Of passive joints, of which several may be one linkage."""
 TOO_MANY: Final = (
-    f"The loops have more than {MOST} assemblies there; ask a cell with fewer loops, or "
-    "start a state at the passive joints that you mean."
+    f"The loops have more than {MOST} assemblies there; ask a cell with fewer loops, "
+    "or start a state at the passive joints that you mean."
 )
 STARTS: Final = 1024  # of a round
 MOST_ROUNDS: Final = 64
@@ -169,7 +169,10 @@ class Assemblies:
         shown = [
             FrameRef(k, IDENTITY)
             for k, link in enumerate(cell.links)
-            if link.frames or link.visuals or link.collisions or link.inertia
+            if link.frames
+            or link.visuals
+            or link.collisions
+            or link.inertia
             or k not in tree.parents
         ]
         size = max(cell.loop_system.sizes)

@@ -358,24 +358,18 @@ class BlockPrograms:
         shapes = {"u": (d,), "p": (k,), "u_good": (d,), "p_good": (k,)}
         return shapes | {"way": (k,), "reciprocal": (), "part": (), "last": ()}
 
-    def _step_of(
-        self,
-        u: Any,
-        p: Any,
-        u_good: Any,
-        p_good: Any,
-        way: Any,
-        reciprocal: Any,
-        part: Any,
-        last: Any,
-        there: Any = 1.0,
-        least: Any = 1.0,
-    ) -> Any:
+    def _step_of(self, *columns: Any) -> Any:
         """Return the columns after one step of Newton's method.
 
-        The last two are the determinant compared with the one at the start, and the
-        least of these on the way.
+        Args:
+            columns: Those of `_walk_shapes`, and two more of walks that note them: the
+                determinant compared with the one at the start, and the least of these.
+
+        Returns:
+            Those of `WALKED`, then the two.
         """
+        u, p, u_good, p_good, way, reciprocal, part, last, *noted = columns
+        there, least = noted or (1.0, 1.0)
         goal = [a + part * (b - a) for a, b in zip(u_good, u, strict=True)]
         ahead = [b - a for a, b in zip(goal, u, strict=True)]
         after, size, is_shrinking, next_way, ratio = self._newton(

@@ -172,11 +172,13 @@ def _place(cell: Workcell, number: int) -> Array:
     count = cell.loop_system.count
     axes = Grid.axes_of(cell, range(count))
     parts = [_radical_inverse(number, BASES[k % len(BASES)]) for k in range(count)]
-    return np.array([a.lower + a.step * a.cells * t for a, t in zip(axes, parts, strict=True)])
+    return np.array(
+        [a.lower + a.step * a.cells * t for a, t in zip(axes, parts, strict=True)]
+    )
 
 
 def _radical_inverse(number: int, base: int) -> float:
-    """Return the digits of a number mirrored at the point: 0.1, 0.01, 0.11 in base 2."""
+    """Return a number with its digits mirrored at the point: 6 is 0.011 in base 2."""
     found, scale = 0.0, 1.0 / base
     while number:
         number, digit = divmod(number, base)

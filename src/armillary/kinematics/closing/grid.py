@@ -105,7 +105,9 @@ class Grid(NamedTuple):
         bounded = {k for k, a in zip(joints, axes, strict=True) if not a.is_free}
         free = [k not in bounded or k >= cell.loop_system.count for k in block.inputs]
         periods = zip(block.inputs, free, strict=True)
-        return cls(joints, axes, tuple(period_of(cell, k) * is_free for k, is_free in periods))
+        return cls(
+            joints, axes, tuple(period_of(cell, k) * is_free for k, is_free in periods)
+        )
 
     @staticmethod
     def axes_of(
@@ -158,11 +160,11 @@ class Grid(NamedTuple):
 
     def centres(self) -> Array:
         """Return the middle of each cell, shape (cells, axes)."""
-        return self._mesh([np.arange(a.cells) + 0.5 for a in self.axes])
+        return self._mesh([np.arange(0.5, a.cells) for a in self.axes])
 
     def corners(self) -> Array:
         """Return the corners of cells, shape (corners, axes)."""
-        return self._mesh([np.arange(a.cells + 1.0) for a in self.axes])
+        return self._mesh([np.arange(0.0, a.cells + 1) for a in self.axes])
 
     def _mesh(self, places: Sequence[Array]) -> Array:
         """Return points, the last axis fastest, from places along axes [cells]."""
@@ -175,7 +177,9 @@ class Grid(NamedTuple):
         shape = [axis.cells + 1 for axis in self.axes]
         numbers: Indices = np.arange(math.prod(shape)).reshape(shape)
         found = [
-            numbers[tuple(slice(k, k + n) for k, n in zip(step, self.shape, strict=True))]
+            numbers[
+                tuple(slice(k, k + n) for k, n in zip(step, self.shape, strict=True))
+            ]
             for step in product((0, 1), repeat=len(shape))
         ]
         return np.array([each.ravel() for each in found], dtype=np.int64)

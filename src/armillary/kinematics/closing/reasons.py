@@ -37,9 +37,7 @@ class LoopReason(Ending):
     INVALID = 4, "a position is not a finite number"
 
 
-def loop_reasons(
-    cell: Workcell, q: Array, seed: Array
-) -> npt.NDArray[np.int8]:
+def loop_reasons(cell: Workcell, q: Array, seed: Array) -> npt.NDArray[np.int8]:
     """Return why loops are not closed on a branch at rows of q, shape (rows,).
 
     Args:

@@ -60,7 +60,8 @@ def closing_stages(
     """Return stages that make columns p_0, p_1, ... of passive joints, one a block.
 
     They read the column `independent` of the positions of all independent joints, and
-    with `known` and `last` the column `x0`, with `near` the column `near` of passive joints.
+    with `known` and `last` the column `x0`, with `near` the column `near` of passive
+    joints.
 
     Args:
         cell: Whose loops.
@@ -119,7 +120,9 @@ def _from_stored(cell: Workcell, number: int) -> Sequence[Stage]:
     def load(start: Program) -> list[Stage]:
         return [At(table, (*turned, start), at)]
 
-    return programs.solve(load, programs.next_try(grid.cells) if grid.cells > 1 else None)
+    return programs.solve(
+        load, programs.next_try(grid.cells) if grid.cells > 1 else None
+    )
 
 
 def _nearest(u: Sequence[Number], u0: Sequence[Number], grid: Grid) -> list[Number]:

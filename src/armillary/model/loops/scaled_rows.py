@@ -85,9 +85,7 @@ class ScaledRows:
         # Nothing turns, or only on the spot: what is left are gaps and slides.
         rows = equations.rows(samples[0].tolist()).values[: equations.lengths]
         slides = [
-            samples[0][k]
-            for k in equations.joints
-            if self.joints[k].unit is Unit.METRE
+            samples[0][k] for k in equations.joints if self.joints[k].unit is Unit.METRE
         ]
         return max((abs(float(x)) for x in (*rows, *slides)), default=0.0) or 1.0
 
