@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -188,6 +189,13 @@ def followed(
         lost |= np.abs(r).max(axis=1) > 1e-12
         p[lost] = np.nan
     return p
+
+
+def turned(linkage: Linkage, names: Sequence[str], change: Array) -> Array:
+    """Return changes of joints without whole turns."""
+    kinds = {part.name: part.kind for part in linkage.parts}
+    whole = 2.0 * np.pi * np.round(change / (2.0 * np.pi))
+    return change - np.where([kinds[name] == "R" for name in names], whole, 0.0)
 
 
 def _chosen_rows(linkage: Linkage, names: Sequence[str], passive: Sequence[str]):
@@ -409,6 +417,32 @@ def delta(rng: np.random.Generator) -> Linkage:
     return Linkage(parts, gaps, ["arm0", "arm1", "arm2"], limits=limits)
 
 
+def rotary_platform(rng: np.random.Generator, count: int) -> Linkage:
+    """Return a platform on cranks that turn freely, each with a rod of two balls.
+
+    count: Of cranks, and of what the platform may do: x, y, z, then three turns.
+    """
+    kinds = [("x", "P", [1, 0, 0]), ("y", "P", [0, 1, 0]), ("z", "P", UP)]
+    kinds += [("yaw", "R", UP), ("pitch", "R", [0, 1, 0]), ("roll", "R", [1, 0, 0])]
+    height, parts, parent = 0.5, [], GROUND
+    for name, kind, axis in kinds[:count]:
+        parts.append(Part(name, parent, kind, frame([0, 0, height], axis)))
+        parent = name
+    gaps = []
+    angles = 2.0 * np.pi * np.arange(count) / count + rng.uniform(-0.3, 0.3, count)
+    for k, angle in enumerate(angles):
+        out = np.array([np.cos(angle), np.sin(angle), 0.0])
+        axis = np.cross(UP, out) + rng.uniform(-0.2, 0.2, 3)
+        base, crank = 0.35 * out, rng.uniform(0.1, 0.15)
+        elbow = base + crank * (out + rng.uniform(-0.3, 0.3, 3))
+        shift = (-1.0) ** k * rng.uniform(0.3, 0.6)
+        ball = 0.2 * np.array([np.cos(angle + shift), np.sin(angle + shift), 0.0])
+        ball[2] = height + rng.uniform(-0.02, 0.02)
+        parts.append(Part(f"arm{k}", GROUND, "R", frame(base, axis)))
+        gaps.append(Gap(f"arm{k}", parent, frame(elbow), other=frame(ball)))
+    return Linkage(parts, gaps, [f"arm{k}" for k in range(count)])
+
+
 FAMILIES: dict[str, Callable[[np.random.Generator], Linkage]] = {
     "four-bar": four_bar,
     "slider-crank": slider_crank,
@@ -421,3 +455,8 @@ FAMILIES: dict[str, Callable[[np.random.Generator], Linkage]] = {
     "chain": chain,
     "delta": delta,
 }
+
+FREE: dict[str, Callable[[np.random.Generator], Linkage]] = {
+    f"{count}-RSS": partial(rotary_platform, count=count) for count in (3, 4, 5, 6)
+}
+"""Linkages with many inputs, all of which turn freely."""

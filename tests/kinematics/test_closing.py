@@ -12,18 +12,21 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from linkages import FAMILIES, Gap, Linkage, Part, bennett, followed, four_bar, frame
+from linkages import (
+    FAMILIES,
+    Gap,
+    Linkage,
+    Part,
+    bennett,
+    followed,
+    four_bar,
+    frame,
+    turned,
+)
 
 ROWS = 200
 STEPS = 300
 REACH = {"chain": 0.3, "3-RRR": 0.6}
-
-
-def turned(linkage: Linkage, names: list[str] | tuple[str, ...], change):
-    """Return changes of joints without whole turns."""
-    kinds = {part.name: part.kind for part in linkage.parts}
-    whole = 2.0 * np.pi * np.round(change / (2.0 * np.pi))
-    return change - np.where([kinds[name] == "R" for name in names], whole, 0.0)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from armillary.errors import ModelError
 from armillary.kernel.arguments import as_inputs
 from armillary.kinematics.bound_state import bound_state, branch_of, home
+from armillary.kinematics.closing.assemblies import Assemblies
 from armillary.kinematics.closing.branch import home_branch
-from armillary.kinematics.closing.branches import Branches, assemblies
+from armillary.kinematics.closing.branches import Branches
 from armillary.kinematics.closing.reasons import LoopReason, loop_reasons
 from armillary.kinematics.closing.solver import solved_near, solved_on
 from armillary.kinematics.state import State
@@ -86,17 +87,19 @@ def close_loops(
         raise ModelError("close_loops takes near= or state=, not both.")
     port = Port("q", (cell.loop_system.count,))
     (Q,) = as_inputs(Program("close_loops", (port,), (), (), ()), [q])
+    branch = home_branch(cell)
     if near is not None:
         passive, residual = solved_near(cell, Q, near)
     else:
-        branch = None if state is None else branch_of(bound_state(cell, state))
-        passive, residual = solved_on(cell, branch or home_branch(cell), Q)
+        if state is not None:
+            branch = branch_of(bound_state(cell, state)) or branch
+        passive, residual = solved_on(cell, branch, Q)
     passive, residual = np.asarray(passive), np.asarray(residual)
     failed = ~np.isfinite(passive).all(axis=-1)
     reason = np.zeros(failed.shape, np.int8)
     if failed.any():
         rows = np.broadcast_to(Q, (*failed.shape, Q.shape[-1]))[failed]
-        reason[failed] = loop_reasons(cell, rows, residual[failed])
+        reason[failed] = loop_reasons(cell, rows, branch.seed)
     for array in (passive, residual, reason):
         array.flags.writeable = False
     return ClosedLoops(passive, residual, reason)
@@ -108,8 +111,11 @@ def branches(
     """Return the assemblies of loops at joint positions, each as a state.
 
     At one q there are often several ways to assemble a linkage. They belong to
-    branches, which joints can only change at a singularity; `home` is that of the cell
-    at home, and the others have numbers in the order in which they were found.
+    branches: a branch is all to which straight ways lead from one assembly. `home` is
+    that of the cell at home. The others have numbers: first what there is at `home_q`,
+    in the order of how far passive joints are from home, then what is found only at
+    other q. A linkage is listed once, though several positions of a ball that is made
+    of three joints are the same.
 
     Args:
         cell: Whose loops.
@@ -132,10 +138,10 @@ def branches(
             raise ModelError(f"branches takes one q, not an array of shape {Q.shape}.")
         state, q, passive = home(cell), Q.tolist(), cell.home_passive
     known = Branches.of(cell)
+    assemblies = Assemblies(cell, (*q, *passive))
     found: dict[str, State] = {}
-    for each in assemblies(cell, (*q, *passive)):
-        positions = (*q, *each.tolist())
-        name, _ = known.named(positions)
+    for each in assemblies.passive[assemblies.linkages]:
+        name, _ = known.named((*q, *each.tolist()))
         found[name] = state.replace(q=q, passive=each)
     return MappingProxyType(found)
 

@@ -59,8 +59,8 @@ def check_loops(cell: Cell, *, samples: int = 24, seed: int = 0) -> None:
 
     They close at every q within limits; where they are closed, their frames coincide
     and passive joints are within limits; passive joints move without a jump along a
-    straight way from home, which ends on the branch of home; and Jacobians are the
-    slopes of poses.
+    straight way from home, which ends on the branch of home; states whose joints are
+    moved have the poses that kernels compute; and Jacobians are the slopes of poses.
 
     Args:
         cell: The cell; joints without limits are tested over a turn, or twice the size
@@ -197,6 +197,41 @@ def _ways_end_on_the_branch(subject: _Subject) -> None:
             )
 
 
+def _states_agree_with_kernels(subject: _Subject) -> None:
+    """Check that `cell.home.replace(q=q)` and kernels are at the same assembly.
+
+    States walk to q in small parts; kernels start at what they have stored near q.
+    """
+    cell, count = subject.cell, subject.q.shape[1]
+    links = [_name(cell, k) for k in cell.workcell.joints.links[count:]]
+    poses = {link: np.asarray(cell.fk(link)(subject.q)) for link in links}
+    for k, q in enumerate(subject.q):
+        try:
+            state = cell.home.replace(q=q)
+        except StateError as error:
+            if subject.found.success[k]:
+                raise ModelError(
+                    f"at q = {row(q)} close_loops closes the loops, but "
+                    f"cell.home.replace(q=q) does not: {error}"
+                ) from error
+            continue
+        for link in links:
+            apart = np.abs(poses[link][k] - cell.pose(link, state))
+            apart[:3, 3] /= subject.size
+            if not apart.max() < REDUNDANT:
+                raise ModelError(
+                    f"at q = {row(q)} cell.fk('{link}') differs from "
+                    f"cell.pose('{link}', cell.home.replace(q=q)) by "
+                    f"{apart.max():.3g}, lengths in parts of the size of loops."
+                )
+
+
+def _name(cell: Cell, link: int) -> str:
+    """Return the full name of a link."""
+    manipulator = cell.manipulators[cell.workcell.owners[link]].name
+    return f"{manipulator}/{cell.workcell.links[link].name}"
+
+
 def _wrapped(cell: Cell, change: Array) -> Array:
     """Return changes of passive joints without whole turns."""
     joints = cell.workcell.joints
@@ -217,8 +252,7 @@ def _jacobians_are_slopes(subject: _Subject) -> None:
     if not len(q):
         return
     for k in cell.workcell.joints.links[count:]:
-        link = f"{cell.manipulators[cell.workcell.owners[k]].name}/"
-        link += cell.workcell.links[k].name
+        link = _name(cell, k)
         fk, X = cell.fk(link), np.asarray(cell.fk(link)(q))
         twist: Array = np.asarray(cell.jacobian(link)(q)) @ direction
         claim = np.zeros((len(q), 3, 4))
@@ -254,6 +288,7 @@ LAWS: Final[dict[str, Callable[[_Subject], None]]] = {
     "frames": _frames_coincide,
     "limits": _passive_within_limits,
     "branch": _ways_end_on_the_branch,
+    "states": _states_agree_with_kernels,
     "slope": _jacobians_are_slopes,
 }
 """Every law of loops by its name, in the order in which they are checked."""

@@ -41,6 +41,8 @@ TIME: Final = "actin.time"
 VELOCITIES: Final = "actin.jointVelocities"
 """Of a manipulator: the rates of its joints in its state, as the file has them."""
 
+HOME: Final = "home"
+"""The name of where loops are closed, if the manipulator has no posture of its own."""
 BASE_INDEX: Final = 0xFFFFFFFE
 TRANSFORM: Final = "coordinateSystemTransform"
 CONFIGURATION: Final = "manipulatorSystemConfiguration"
@@ -146,7 +148,7 @@ def state_elements(cell: Workcell, report: Report) -> list[Element]:
 def _position_state(
     cell: Workcell, manipulator: Manipulator, report: Report
 ) -> Element:
-    children = _position_elements(manipulator, report)
+    children = _position_elements(cell, manipulator, report)
     mount = cell.mounted.get(manipulator.name)
     if mount is not None and mount.on == WORLD:
         children.append(_mount_element(TRANSFORM, cell, mount))
@@ -179,31 +181,53 @@ def read_posture(
     return Posture(name=name, joints=manipulator.joint_names, q=q)
 
 
-def _position_elements(manipulator: Manipulator, report: Report) -> list[Element]:
-    """Return the joint positions at home, nothing without such a posture."""
+def _position_elements(
+    cell: Workcell, manipulator: Manipulator, report: Report
+) -> list[Element]:
+    """Return the joint positions at home, nothing without such a posture or loops.
+
+    Joints of loops are where these are closed, which the posture only says roughly.
+    """
     for posture in manipulator.postures:
         if posture.name != manipulator.home:
             message = f"posture {quote(posture.name)} is not kept"
             report.warning(NOWHERE, "lost-posture", message)
-    if not manipulator.home:
+    closed = _closed_positions(cell, manipulator)
+    if not manipulator.home and not closed:
         return []
-    home = manipulator.posture(manipulator.home)
-    if home.joints != manipulator.joint_names:
-        message = (
-            f"posture {quote(home.name)} names other joints, or in another order, "
-            "than q does; those that it leaves out are written as 0"
-        )
-        report.warning(NOWHERE, "lost-posture", message)
-    at = dict(zip(home.joints, home.q, strict=True))
+    at: dict[str, float] = {}
+    if manipulator.home:
+        home = manipulator.posture(manipulator.home)
+        if home.joints != manipulator.joint_names and not closed:
+            message = (
+                f"posture {quote(home.name)} names other joints, or in another order, "
+                "than q does; those that it leaves out are written as 0"
+            )
+            report.warning(NOWHERE, "lost-posture", message)
+        at |= zip(home.joints, home.q, strict=True)
+    at |= closed
     links = [manipulator.links[k] for k in _all_but_base(manipulator)]
     wanted = [at.get(each.coordinate, 0.0) if each.moves else 0.0 for each in links]
     rates = [rate_of(link.joint) for link in links]
     said = [q / rate + 0.0 for q, rate in zip(wanted, rates, strict=True)]
     exact = exact_attribute(wanted, (q * r for q, r in zip(said, rates, strict=True)))
     return [
-        text_element("identifier", home.name, report),
+        text_element("identifier", manipulator.home or HOME, report),
         actin_tag("jointPositions", exact, text=" ".join(map(number_text, said))),
     ]
+
+
+def _closed_positions(cell: Workcell, manipulator: Manipulator) -> dict[str, float]:
+    """Return where the joints of a manipulator are at home, if loops move any."""
+    number = cell.index[manipulator.name]
+    own = {k for k, owner in enumerate(cell.owners) if owner == number}
+    places = {k: place for place, k in enumerate(cell.joints.links) if k in own}
+    system = cell.loop_system
+    in_loops = {k for each in system.equations for k in each.joints}
+    if in_loops.isdisjoint(places.values()):
+        return {}
+    home = cell.joints.home
+    return {cell.links[k].coordinate: home[place] for k, place in places.items()}
 
 
 def _all_but_base(manipulator: Manipulator) -> list[int]:

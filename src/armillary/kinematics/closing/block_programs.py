@@ -36,12 +36,12 @@ __all__ = ["BlockPrograms"]
 MOST_QUICK: Final = 8
 MOST_TRIED: Final = 2  # assemblies, each on a walk of its own
 MOST_CUT: Final = 60
-LONGEST: Final = 0.5  # step of a search [rad, or of the size of a loop]
+LONGEST_CUT: Final = 0.5  # step of a search [rad, or of the size of a loop]
 MOST_STEPS: Final = 800
 SHRINKING: Final = 0.25  # of a step, compared with the one before
 LARGEST: Final = 0.1  # first step from a tangent [rad, or of the size of a loop]
-LONGEST_PART: Final = 0.5  # of inputs or along a tangent, in the same units
-LONGEST_QUICK: Final = 1.0  # the same, where a single part is tried
+LONGEST: Final = 0.5  # part of a way, of inputs and along a tangent, in the same units
+QUICK: Final = 3.0  # how much longer they may be where all of a way is tried at once
 NARROWER: Final = 0.3  # a part that is tried again, of the one before
 LEAST_PART: Final = 1e-7
 WALKED: Final = ("p", "u_good", "p_good", "way", "part", "last", "going")
@@ -136,7 +136,7 @@ class BlockPrograms:
     @cached_property
     def start(self) -> Program:
         """Return the program that starts at an assembly, all the way on its tangent."""
-        return self._started("start", LONGEST_QUICK)
+        return self._started("start", QUICK * LONGEST)
 
     @cached_property
     def walk_start(self) -> Program:
@@ -186,7 +186,7 @@ class BlockPrograms:
     @staticmethod
     def _part(length: Number) -> Number:
         """Return which part of a way is not too long."""
-        return LONGEST_PART / maximum(length, LONGEST_PART)
+        return LONGEST / maximum(length, LONGEST)
 
     @cached_property
     def search(self) -> tuple[Stage, ...]:
@@ -203,7 +203,7 @@ class BlockPrograms:
             values, rates = self.rows(u, p)
             change = self.factored(rates).solve(values)
             size = self._size(change)
-            part = minimum(LONGEST / maximum(size, LONGEST), 1.0)
+            part = minimum(LONGEST_CUT / maximum(size, LONGEST_CUT), 1.0)
             arrived = size < by_precision(size, **CONVERGED)
             going = select(size >= 0.0, select(arrived, 0.0, 1.0), -1.0)  # -1 for NaN
             return [x - part * dx for x, dx in zip(p, change, strict=True)], going
@@ -309,7 +309,8 @@ class BlockPrograms:
             moved = [sum(row.get(k, 0.0) * du for k, du in changes) for row in rates]
             way = [0.0 - x for x in factored.solve(moved)]
         size = self._size(change)
-        shrinks = select(size < minimum(SHRINKING * last, LARGEST), 1.0, 0.0)
+        largest = LARGEST if ahead else QUICK * LARGEST
+        shrinks = select(size < minimum(SHRINKING * last, largest), 1.0, 0.0)
         least = select(absolute(reciprocal) > 0.0, by_precision(size, **SINGULAR), 0.0)
         ratio = reciprocal * factored.determinant
         stays = select(ratio < least, 0.0, 1.0)
@@ -357,24 +358,18 @@ class BlockPrograms:
         shapes = {"u": (d,), "p": (k,), "u_good": (d,), "p_good": (k,)}
         return shapes | {"way": (k,), "reciprocal": (), "part": (), "last": ()}
 
-    def _step_of(
-        self,
-        u: Any,
-        p: Any,
-        u_good: Any,
-        p_good: Any,
-        way: Any,
-        reciprocal: Any,
-        part: Any,
-        last: Any,
-        there: Any = 1.0,
-        least: Any = 1.0,
-    ) -> Any:
+    def _step_of(self, *columns: Any) -> Any:
         """Return the columns after one step of Newton's method.
 
-        The last two are the determinant compared with the one at the start, and the
-        least of these on the way.
+        Args:
+            columns: Those of `_walk_shapes`, and two more of walks that note them: the
+                determinant compared with the one at the start, and the least of these.
+
+        Returns:
+            Those of `WALKED`, then the two.
         """
+        u, p, u_good, p_good, way, reciprocal, part, last, *noted = columns
+        there, least = noted or (1.0, 1.0)
         goal = [a + part * (b - a) for a, b in zip(u_good, u, strict=True)]
         ahead = [b - a for a, b in zip(goal, u, strict=True)]
         after, size, is_shrinking, next_way, ratio = self._newton(
@@ -445,6 +440,16 @@ class BlockPrograms:
 
         _, k = self.sizes
         return self._traced(arrived, "arrived", ("p",), {"p": (k,), "going": ()})
+
+    @cached_property
+    def back(self) -> Program:
+        """Return the program that goes back to where a walk came."""
+
+        def back(p_good: Any, going: Any) -> Any:
+            return [1.0 * x for x in p_good], 0.0 * going
+
+        _, k = self.sizes
+        return self._traced(back, "back", ("p", "going"), {"p_good": (k,), "going": ()})
 
     @cached_property
     def implicit(self) -> Program:

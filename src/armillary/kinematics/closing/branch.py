@@ -25,7 +25,7 @@ from armillary.model.loops.system import Block
 from armillary.model.workcell import Workcell
 from armillary.trace import Port
 
-__all__ = ["Branch", "home_branch"]
+__all__ = ["PARTS", "Branch", "home_branch"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -74,10 +74,11 @@ class Branch:
 
     def _table(self, number: int) -> Fields:
         programs, filled = block_programs(self.cell, number), self._filled(number)
+        u0, p0 = filled.u0, filled.p0
         with np.errstate(all="ignore"):
-            j0, reciprocal0 = vectorize(programs.implicit, filled.u0, filled.p0)
+            j0, reciprocal0 = vectorize(programs.implicit, u0, p0)
         j0[~np.isfinite(j0).all(axis=(1, 2))] = 0.0  # singular: no use as a start
-        every = {"u0": filled.u0, "p0": filled.p0, "j0": j0, "reciprocal0": reciprocal0}
+        every = {"u0": u0, "p0": p0, "j0": j0, "reciprocal0": reciprocal0}
         records = filled.records
         return {programs.column(name): x[records] for name, x in every.items()}
 
@@ -126,7 +127,7 @@ class Branch:
         """Return the unknowns of a block at independent joints, NaN where open."""
         filled, own = self._filled(number), grid_of(self.cell, number)
         if own.joints == grid.joints and own.axes == grid.axes:
-            return np.where(filled.is_own[:, None], filled.p0[:-1], np.nan)
+            return np.where(filled.is_own[:, None], filled.p0[:-2], np.nan)
         u, at = self._inputs(number, independent, grid)
         is_known = np.isfinite(at) & (at < own.cells)
         source = filled.source[np.where(is_known, at, 0.0).astype(np.int64)]
@@ -226,11 +227,12 @@ class _Filling:
     """The assemblies of a block at the centres of the cells of a grid.
 
     Attributes:
-        u0: Where each assembly is that may be stored; the last is the seed.
+        u0: Where each assembly is that may be stored: at the centres of cells, at the
+            seed, and one that is none, which is NaN.
         p0: Its passive joints.
         is_safe: From which of them all rows of their cell are solved for.
         source: For each cell the number of the assembly that leads there where straight
-            ways are blocked.
+            ways are blocked; -1, that of none, where it is not known.
     """
 
     def __init__(self, grid: Grid, u: Array, p: Array) -> None:
@@ -242,8 +244,9 @@ class _Filling:
             p: Passive joints at the seed.
         """
         self._grid, cells = grid, grid.cells
-        self.u0: Array = np.vstack([np.full((cells, len(u)), np.nan), u])
-        self.p0: Array = np.vstack([np.full((cells, len(p)), np.nan), p])
+        self.u0: Array = np.full((cells + 2, len(u)), np.nan)
+        self.p0: Array = np.full((cells + 2, len(p)), np.nan)
+        self.u0[cells], self.p0[cells] = u, p
         self.is_safe: Truths = np.zeros(cells, np.bool_)
         self.source: Indices = np.full(cells, -1, np.int64)
 
@@ -273,7 +276,7 @@ class _Filling:
         """
         grid, cells = self._grid, self._grid.cells
         u, p = ways.u[-1], ways.p[-1]
-        self.u0[:-1], self.p0[:-1] = u[:cells], p[:cells]
+        self.u0[:cells], self.p0[:cells] = u[:cells], p[:cells]
         is_own = np.isfinite(p[:cells]).all(axis=1)
         self.source[is_own] = np.flatnonzero(is_own)
         self.is_safe = is_own
@@ -290,20 +293,17 @@ class _Filling:
 
     def amend(self, u: Array) -> None:
         """Take inputs at the centres to which no straight way leads."""
-        left = self.source < 0
-        self.u0[:-1][left] = u[left]
+        left = np.flatnonzero(self.source < 0)
+        self.u0[left] = u[left]
 
     def spread(self, follow: Kernel) -> None:
         """Fill cells without an assembly from their neighbours, cell by cell.
 
-        Those in which there is none share that of the nearest.
+        Where there is none, they share that of a neighbour. Cells farther off have no
+        second assembly.
         """
-        seed, after = len(self.source), _next_cells(self._grid)
-        given = np.flatnonzero(self.source >= 0)
-        if not given.size:
-            self.source[:] = seed
-            return
-        fresh = given
+        after = _next_cells(self._grid)
+        fresh = np.flatnonzero(self.source >= 0)
         while fresh.size:
             by, to = _neighbours(after, fresh)
             left = self.source[to] != to
@@ -314,12 +314,12 @@ class _Filling:
             fresh, first = np.unique(to[closed], return_index=True)
             self.u0[fresh], self.p0[fresh] = u[closed][first], found[closed][first]
             self.source[fresh] = fresh
-        given = np.flatnonzero(self.source >= 0)
-        while given.size:
-            by, to = _neighbours(after, given)
+        own = np.flatnonzero(self.source >= 0)
+        for _ in self._grid.axes:  # cells that share a corner with one of these
+            by, to = _neighbours(after, own)
             left = self.source[to] < 0
             self.source[to[left]] = self.source[by[left]]
-            given = np.unique(to[left])
+            own = np.unique(np.concatenate([own, to[left]]))
 
     def _nearest(self, to: Indices, by: Indices) -> Array:
         """Return the inputs of cells, whole turns nearer to those of others."""

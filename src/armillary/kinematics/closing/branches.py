@@ -1,40 +1,50 @@
-"""The branches of a cell's loops: enumerated and named."""
+"""The branches of a cell's loops, and their names."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError
+from armillary.kinematics.closing.assemblies import SAME, Assemblies, wrapped
 from armillary.kinematics.closing.branch import Branch, home_branch
-from armillary.kinematics.closing.solver import followed, solved_near, solved_on
-from armillary.kinematics.joint_vector import distinct
+from armillary.kinematics.closing.grid import Grid
+from armillary.kinematics.closing.solver import solved_on, walked
 from armillary.model.fields import kept
-from armillary.model.unit import Unit
 from armillary.model.workcell import Workcell
 
-__all__ = ["HOME", "Branches", "assemblies"]
+__all__ = ["HOME", "Branches"]
 
 Array = npt.NDArray[np.float64]
 
 HOME: Final = "home"
-SAME: Final = 1e-6  # [rad, or of the size of a loop]
-MOST: Final = 64
-STARTS: Final = 256
-_LOCK = threading.Lock()
+PLACES: Final = 8
+"""Joint positions besides home at which assemblies are numbered."""
+BASES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
+"""Of the digits of places along axes (Halton 1960)."""
+
+_LOCK = threading.RLock()
 
 
 class Branches:
-    """The branches of a cell that are known: that of home is the first."""
+    """The branches of a cell: that of home is the first.
+
+    Numbers do not depend on what was asked before. They go to the assemblies at home,
+    listed ones first, then to what is on another branch at a few places within limits,
+    which are searched one after the other when an assembly is on none of the branches
+    before. What is on none of all these has a number when it is met.
+    """
 
     def __init__(self, cell: Workcell) -> None:
         """Know the branch of the assembly at home."""
         self.cell = cell
         self._known: dict[str, Branch] = {HOME: home_branch(cell)}
+        self._levels: list[_Level] = []
+        self._met: dict[str, Branch] = {}
 
     @classmethod
     def of(cls, cell: Workcell) -> Branches:
@@ -51,75 +61,127 @@ class Branches:
 
         positions: Of all joints, loops closed, passive ones last.
         """
-        system = self.cell.loop_system
         if tuple(positions) == self.cell.joints.home:
             return HOME, self.home
         x = np.array(positions, dtype=np.float64)
-        q, passive = x[: system.count], x[system.count :]
+        count = self.cell.loop_system.count
+        back = walked(self.cell, self.home.seed[:count], x)
+        if self._is_same(back, self.home.seed[count:]):
+            return HOME, self.home
         with _LOCK:
-            for name, branch in self._known.items():
-                found, _ = solved_on(self.cell, branch, q)
-                if self._is_same(found, passive):
-                    return name, branch
-            for name, branch in self._known.items():  # its table may not reach so far
-                found, _ = followed(self.cell, branch.seed[: system.count], x)
-                if self._is_same(found, branch.seed[system.count :]):
-                    return name, branch
-            name, branch = str(len(self._known) + 1), Branch(self.cell, positions)
-            self._known[name] = branch
-            return name, branch
+            name = self._among(x, range(1))
+            if name is None and self._is_on(self.home, x):
+                name = HOME
+            name = name or self._among(x, range(1, 1 + PLACES)) or self._met_before(x)
+            return name, self._known[name]
+
+    def _among(self, x: Array, levels: range) -> str | None:
+        """Return the name of an assembly by some places, None if they know none."""
+        for number in levels:
+            level = self._level(number)
+            at = level.reached(self.cell, x)
+            if at is None:
+                continue
+            name = level.names[at]
+            if level.is_seed[at] or self._is_on(self._known[name], x):
+                return name
+        return None
+
+    def _level(self, number: int) -> _Level:
+        """Return a place with its assemblies named, which this keeps."""
+        while len(self._levels) <= number:
+            k = len(self._levels)
+            level = _Level(self.cell, k)
+            for passive in level.passive:
+                y = np.concatenate([level.q, passive])
+                name = self._among(y, range(k))
+                level.is_seed.append(name is None)
+                level.names.append(name or self._new(y))
+            self._levels.append(level)
+        return self._levels[number]
+
+    def _new(self, x: Array) -> str:
+        """Return the name of a branch of its own."""
+        if tuple(x.tolist()) == self.cell.joints.home:
+            return HOME
+        name = str(len(self._known) + 1)
+        self._known[name] = Branch(self.cell, x.tolist())
+        return name
+
+    def _met_before(self, x: Array) -> str:
+        """Return the name of an assembly that no place knows, a new one if need be."""
+        for name, branch in self._met.items():
+            if self._is_on(branch, x):
+                return name
+        name = self._new(x)
+        self._met[name] = self._known[name]
+        return name
+
+    def _is_on(self, branch: Branch, x: Array) -> bool:
+        """Return whether kernels of a branch find an assembly."""
+        count = self.cell.loop_system.count
+        return self._is_same(solved_on(self.cell, branch, x[:count])[0], x[count:])
 
     def _is_same(self, one: Array, other: Array) -> bool:
         return bool((np.abs(wrapped(self.cell, one - other)) < SAME).all())
 
 
-def wrapped(cell: Workcell, change: Array) -> Array:
-    """Return changes of passive joints in turns to the nearest, of the size of loops.
+class _Level:
+    """Joint positions at which assemblies have names.
 
-    change: Shape (..., m) [m or rad].
+    Attributes:
+        q: The positions.
+        passive: Of each assembly, shape (count, m).
+        names: Of the branch of each.
+        is_seed: Whether that begins there.
     """
-    system = cell.loop_system
-    units = np.array(system.units[system.count :])
-    turns = np.array([_turns(cell, k) for k in system.passive])
-    whole = np.where(turns, np.round(change / (2.0 * np.pi)) * 2.0 * np.pi, 0.0)
-    return (change - whole) / units
+
+    def __init__(self, cell: Workcell, number: int) -> None:
+        """Find the assemblies at a place; the first is home."""
+        x = np.array(cell.joints.home)
+        count = cell.loop_system.count
+        if number:
+            x[:count] = _place(cell, number)
+        self.q = x[:count]
+        self.names: list[str] = []
+        self.is_seed: list[bool] = []
+        self._assemblies: Assemblies | None = None
+        try:
+            self._assemblies = Assemblies(cell, x.tolist())
+        except ModelError:  # too many to be numbered
+            self.passive = x[np.newaxis, count:][: 0 if number else 1]
+            return
+        found = self._assemblies
+        others = [k for k in range(len(found.passive)) if k not in found.linkages]
+        self._order = [*found.linkages, *others]
+        self.passive = found.passive[self._order]
+        if not number:  # exactly as it is
+            self.passive[0] = x[count:]
+
+    def reached(self, cell: Workcell, x: Array) -> int | None:
+        """Return to which of its assemblies a straight way leads, None for none."""
+        if self._assemblies is None:
+            return None
+        found = walked(cell, self.q, x)
+        at = self._assemblies.index(found) if np.isfinite(found).all() else None
+        return None if at is None else self._order.index(at)
 
 
-def _turns(cell: Workcell, joint: int) -> bool:
-    return cell.links[cell.joints.links[joint]].joint.unit is Unit.RADIAN
-
-
-def assemblies(cell: Workcell, positions: Sequence[float]) -> Iterator[Array]:
-    """Yield the passive joints of all assemblies that are found at some q.
-
-    Newton's method starts from many places, each of them random but the given one.
-
-    Args:
-        cell: Whose loops.
-        positions: Of all joints; passive ones are where the first search begins.
-
-    Raises:
-        ModelError: There are too many.
-    """
-    system = cell.loop_system
-    x = np.array(positions, dtype=np.float64)
-    q, given = x[: system.count], x[system.count :]
-    spread = np.array(
-        [np.pi if _turns(cell, k) else 2.0 * system.units[k] for k in system.passive]
+def _place(cell: Workcell, number: int) -> Array:
+    """Return joint positions within limits, far from others with lower numbers."""
+    count = cell.loop_system.count
+    axes = Grid.axes_of(cell, range(count))
+    parts = [_radical_inverse(number, BASES[k % len(BASES)]) for k in range(count)]
+    return np.array(
+        [a.lower + a.step * a.cells * t for a, t in zip(axes, parts, strict=True)]
     )
-    rng = np.random.default_rng(0)
-    starts = STARTS * max(len(block.unknowns) for block in system.blocks)
-    guesses = given + spread * rng.uniform(-1.0, 1.0, (starts, len(given)))
-    guesses[0] = given
-    found, _ = solved_near(cell, q, guesses)
-    found = found[np.isfinite(found).all(axis=1)]
-    near = given + wrapped(cell, found - given) * np.array(system.units[system.count :])
-    order = np.argsort(np.abs(near - given).max(axis=1), kind="stable")
-    near = near[order]
-    kept_rows = distinct(near, SAME)
-    if len(kept_rows) > MOST:
-        raise ModelError(
-            f"The loops have more than {MOST} assemblies there; ask a cell with fewer "
-            "loops, or start a state at the passive joints that you mean."
-        )
-    yield from near[kept_rows]
+
+
+def _radical_inverse(number: int, base: int) -> float:
+    """Return a number with its digits mirrored at the point: 6 is 0.011 in base 2."""
+    found, scale = 0.0, 1.0 / base
+    while number:
+        number, digit = divmod(number, base)
+        found += scale * digit
+        scale /= base
+    return found

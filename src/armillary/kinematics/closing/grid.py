@@ -18,7 +18,7 @@ from armillary.model.workcell import Workcell
 from armillary.spatial.vector import Number
 from armillary.trace.functions import absolute, floor, maximum, minimum, select
 
-__all__ = ["Axis", "Grid", "nearest"]
+__all__ = ["Axis", "Grid", "nearest", "period_of"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -62,6 +62,12 @@ class Axis(NamedTuple):
         """Return the position that poses repeat, nearest to the middle of the axis."""
         return nearest(u, self.lower + 0.5 * self.step * self.cells, self.period)
 
+    def change(self, to: float, start: float) -> float:
+        """Return how far a joint moves: freely the shorter way, else within limits."""
+        if self.is_free:
+            return float(nearest(to, start, self.period)) - start
+        return float(self.reduced(to)) - float(self.reduced(start))
+
     def place(self, u: Number) -> Number:
         """Return the number of the cell in which a position is, or the nearest one."""
         cell = floor((u - self.lower) * (1.0 / self.step))
@@ -95,11 +101,20 @@ class Grid(NamedTuple):
         if len(joints) > len(block.inputs):
             joints = block.inputs
         count = CELLS.get(len(joints), 1)
-        axes = tuple(_axis(cell, k, count) for k in joints)
+        axes = cls.axes_of(cell, joints, count)
         bounded = {k for k, a in zip(joints, axes, strict=True) if not a.is_free}
         free = [k not in bounded or k >= cell.loop_system.count for k in block.inputs]
         periods = zip(block.inputs, free, strict=True)
-        return cls(joints, axes, tuple(_period(cell, k) * is_free for k, is_free in periods))
+        return cls(
+            joints, axes, tuple(period_of(cell, k) * is_free for k, is_free in periods)
+        )
+
+    @staticmethod
+    def axes_of(
+        cell: Workcell, joints: Sequence[int], count: int = 1
+    ) -> tuple[Axis, ...]:
+        """Return so many cells over the range of each joint."""
+        return tuple(_axis(cell, k, count) for k in joints)
 
     @property
     def cells(self) -> int:
@@ -145,11 +160,11 @@ class Grid(NamedTuple):
 
     def centres(self) -> Array:
         """Return the middle of each cell, shape (cells, axes)."""
-        return self._mesh([np.arange(a.cells) + 0.5 for a in self.axes])
+        return self._mesh([np.arange(0.5, a.cells) for a in self.axes])
 
     def corners(self) -> Array:
         """Return the corners of cells, shape (corners, axes)."""
-        return self._mesh([np.arange(a.cells + 1.0) for a in self.axes])
+        return self._mesh([np.arange(0.0, a.cells + 1) for a in self.axes])
 
     def _mesh(self, places: Sequence[Array]) -> Array:
         """Return points, the last axis fastest, from places along axes [cells]."""
@@ -162,7 +177,9 @@ class Grid(NamedTuple):
         shape = [axis.cells + 1 for axis in self.axes]
         numbers: Indices = np.arange(math.prod(shape)).reshape(shape)
         found = [
-            numbers[tuple(slice(k, k + n) for k, n in zip(step, self.shape, strict=True))]
+            numbers[
+                tuple(slice(k, k + n) for k, n in zip(step, self.shape, strict=True))
+            ]
             for step in product((0, 1), repeat=len(shape))
         ]
         return np.array([each.ravel() for each in found], dtype=np.int64)
@@ -181,7 +198,7 @@ def nearest(u: Number, to: Number, period: float) -> Number:
 def _axis(cell: Workcell, joint: int, count: int) -> Axis:
     """Return the cells along a joint, over its limits or a turn."""
     joints = cell.joints
-    period = _period(cell, joint)
+    period = period_of(cell, joint)
     home, unit = joints.home[joint], joints.system.units[joint]
     lower, upper = (float(each[joint]) for each in joints.ranges[:2])
     is_free = not upper - lower < period if period else False
@@ -197,7 +214,7 @@ def _axis(cell: Workcell, joint: int, count: int) -> Axis:
     return Axis(lower, (upper - lower) / count, count, period, is_free)
 
 
-def _period(cell: Workcell, joint: int) -> float:
+def period_of(cell: Workcell, joint: int) -> float:
     """Return after which change of a joint all that it moves is where it was, or 0."""
     periods: set[float] = set()
     turns: list[Fraction] = []  # of the joint in a turn of each link that it drives

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from armillary.errors import StateError, quote
 from armillary.kinematics.closing.branches import Branches
 from armillary.kinematics.closing.reasons import LoopReason, loop_reasons
-from armillary.kinematics.closing.solver import followed, solved_near, solved_on
+from armillary.kinematics.closing.solver import solved_near, solved_on, walked
 from armillary.kinematics.joint_vector import numbers_of
 from armillary.model.workcell import Workcell
 
@@ -19,7 +19,6 @@ __all__ = ["bound_passive", "replaced_passive"]
 
 Array = npt.NDArray[np.float64]
 
-PARTS: Final = (1, 8, 64)
 CLOSE: Final = 1e-6
 """How far given passive joints may be from closed loops [rad, or of their size]."""
 EXACT: Final = 1e-12
@@ -76,40 +75,18 @@ def moved_passive(
     system = cell.loop_system
     if not system.blocks or tuple(q) == tuple(start[: system.count]):
         return tuple(start[system.count :])
-    found = _walked(cell, np.array(q), np.array(start))
+    found = walked(cell, np.array(q), np.array(start))
     if not np.isfinite(found).all():  # around what blocks the straight way
         _, branch = Branches.of(cell).named(start)
         found, _ = solved_on(cell, branch, np.array(q))
     if not np.isfinite(found).all():
         names = ", ".join(map(quote, cell.joint_names[:8]))
-        (number,) = loop_reasons(cell, np.array([q]), np.array([np.inf]))
+        (number,) = loop_reasons(cell, np.array([q]), np.array(start))
         raise StateError(
             f"The loops cannot be closed on the way to q = {tuple(q)} ({names}). At q "
             f"the answer is: {LoopReason(int(number)).sentence}."
         )
     return tuple(found.tolist())
-
-
-def _walked(cell: Workcell, q: Array, start: Array) -> Array:
-    """Return passive joints at the end of a straight way, in parts where it must be.
-
-    Blocks follow their own inputs on straight ways, which those that depend on each
-    other only do if the parts are short.
-    """
-    count = cell.loop_system.count
-    passive = np.full(len(start) - count, np.nan)
-    for parts in PARTS:
-        passive = start[count:]
-        before = start[:count]
-        for part in np.arange(1, parts + 1) / parts:
-            to = start[:count] + part * (q - start[:count])
-            passive, _ = followed(cell, to, np.concatenate([before, passive]))
-            before = to
-            if not np.isfinite(passive).all():
-                break
-        else:
-            return passive
-    return passive
 
 
 def checked_passive(

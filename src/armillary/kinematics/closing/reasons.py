@@ -7,7 +7,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kinematics.closing.solver import solved_near
+from armillary.kernel.vectorize import vectorize
+from armillary.kinematics.closing.solver import last_on_way, solved_near
+from armillary.kinematics.closing.stages import block_programs
 from armillary.kinematics.ending import Ending
 from armillary.model.workcell import Workcell
 
@@ -17,8 +19,12 @@ Array = npt.NDArray[np.float64]
 
 TRIES: Final = 16
 """Places from which other assemblies are looked for, where a branch has none."""
-TIGHT: Final = 1e-3
-"""How far from closed loops are at least that are not said to be singular."""
+TIGHT: Final = 1e-9
+"""How far loops stay open at their very edge, of their size: by rounding alone."""
+FLAT: Final = 3e-3
+"""The determinant at the edge of a branch, or less, compared with that at its seed."""
+STEEP: Final = 1e3
+"""Rates there, compared with the fastest at the seed, where no determinant is known."""
 
 
 class LoopReason(Ending):
@@ -31,20 +37,49 @@ class LoopReason(Ending):
     INVALID = 4, "a position is not a finite number"
 
 
-def loop_reasons(cell: Workcell, q: Array, residual: Array) -> npt.NDArray[np.int8]:
-    """Return why loops are not closed at rows of q, shape (rows,)."""
-    rng = np.random.default_rng(0)
-    home_passive = np.array(cell.home_passive)
-    reach = np.pi * np.array(cell.loop_system.units[cell.loop_system.count :])
-    other = np.zeros(len(q), np.bool_)
-    for _ in range(TRIES):
-        left = np.flatnonzero(~other)
-        noise = rng.uniform(-1.0, 1.0, (len(left), len(home_passive)))
-        found, _ = solved_near(cell, q[left], home_passive + reach * noise)
-        other[left] = np.isfinite(found).all(axis=-1)
-    size = max(cell.loop_system.sizes)
+def loop_reasons(cell: Workcell, q: Array, seed: Array) -> npt.NDArray[np.int8]:
+    """Return why loops are not closed on a branch at rows of q, shape (rows,).
+
+    Args:
+        cell: Whose loops.
+        q: Positions of the independent joints, shape (rows, n) [m or rad].
+        seed: Positions of all joints where the branch begins, shape (n + m,).
+    """
     reason = np.full(len(q), LoopReason.CANNOT_CLOSE, np.int8)
-    reason[residual < TIGHT * size] = LoopReason.SINGULAR
-    reason[other] = LoopReason.OTHER_BRANCH
+    reason[_at_edge(cell, q, seed)] = LoopReason.SINGULAR
+    rng = np.random.default_rng(0)
+    units = np.array(cell.loop_system.units[cell.loop_system.count :])
+    passive = seed[cell.loop_system.count :]
+    for _ in range(TRIES):
+        left = np.flatnonzero(reason == LoopReason.CANNOT_CLOSE)
+        noise = rng.uniform(-1.0, 1.0, (len(left), len(passive)))
+        found, _ = solved_near(cell, q[left], passive + np.pi * units * noise)
+        is_closed = np.isfinite(found).all(axis=-1)
+        reason[left[is_closed]] = LoopReason.OTHER_BRANCH
     reason[~np.isfinite(q).all(axis=-1)] = LoopReason.INVALID
     return reason
+
+
+def _at_edge(cell: Workcell, q: Array, seed: Array) -> npt.NDArray[np.bool_]:
+    """Return where straight ways from a seed end at q, but only just, shape (rows,).
+
+    From the last assembly on the way, Newton's method finds one at q that is singular,
+    or nearly: two assemblies are one there, whose rates are not finite.
+    """
+    system = cell.loop_system
+    found, residual = solved_near(cell, q, last_on_way(cell, q, seed))
+    is_closed = np.isfinite(found).all(axis=-1)
+    is_edge = ~is_closed & (residual < TIGHT * max(system.sizes))
+    rows = np.hstack([q, found])[is_closed]
+    is_flat = np.zeros(len(rows), np.bool_)
+    for number, block in enumerate(system.blocks):
+        implicit = block_programs(cell, number).implicit
+        joints = list(block.inputs), list(block.unknowns)
+        with np.errstate(all="ignore"):
+            rates, one = vectorize(implicit, *(rows[:, k] for k in joints))
+            rates_0, one_0 = vectorize(implicit, *(seed[k] for k in joints))
+        is_flat |= ~(np.abs(one_0) >= FLAT * np.abs(one))
+        fastest = np.abs(rates).max(axis=(1, 2))
+        is_flat |= ~(fastest <= STEEP * np.abs(rates_0).max())
+    is_edge[is_closed] = is_flat
+    return is_edge

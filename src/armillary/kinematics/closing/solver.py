@@ -10,7 +10,8 @@ import numpy.typing as npt
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
-from armillary.kinematics.closing.branch import Branch
+from armillary.kinematics.closing.branch import PARTS, Branch
+from armillary.kinematics.closing.grid import Grid
 from armillary.kinematics.closing.kernel import passive_program
 from armillary.kinematics.closing.stages import (
     Beginning,
@@ -24,7 +25,7 @@ from armillary.spatial.vector import Number
 from armillary.trace import Port, Program, trace
 from armillary.trace.functions import maximum
 
-__all__ = ["followed", "solved_near", "solved_on"]
+__all__ = ["last_on_way", "solved_near", "solved_on", "walked"]
 
 Array = npt.NDArray[np.float64]
 
@@ -45,16 +46,45 @@ def solved_on(cell: Workcell, branch: Branch, q: Any) -> tuple[Array, Array]:
     return _pair(kernel(q))
 
 
-def followed(cell: Workcell, q: Any, start: Any) -> tuple[Array, Array]:
-    """Return passive joints where straight ways from closed positions lead.
+def walked(cell: Workcell, q: Array, start: Array) -> Array:
+    """Return passive joints at the end of a straight way from closed positions.
+
+    Blocks follow their own inputs on straight ways, which those of blocks that depend
+    on earlier ones are only in short parts.
+
+    Args:
+        cell: Whose loops.
+        q: Positions of the independent joints, shape (n,) [m or rad].
+        start: Positions of all joints, loops closed, shape (n + m,).
+
+    Returns:
+        Shape (m,); NaN where a singularity or the edge is on the way.
+    """
+    system = cell.loop_system
+    before, passive = start[: system.count], start[system.count :]
+    axes = Grid.axes_of(cell, range(system.count))
+    ends = zip(axes, q.tolist(), before.tolist(), strict=True)
+    change = np.array([axis.change(a, b) for axis, a, b in ends])
+    follows = any(max(b.inputs) >= system.count for b in system.blocks)
+    parts = PARTS if follows else 1
+    follow = _untabled(cell, "known")
+    for part in range(1, parts + 1):
+        to = start[: system.count] + (part / parts) * change
+        passive, _ = _pair(follow(to, np.concatenate([before, passive])))
+        before = to
+    return passive
+
+
+def last_on_way(cell: Workcell, q: Any, start: Any) -> Array:
+    """Return passive joints as far as straight ways from closed positions lead.
 
     q: Positions of the independent joints, shape (..., n) [m or rad].
     start: Positions of all joints, loops closed, shape (..., n + m).
 
     Returns:
-        As of `solved_on`; NaN where a singularity or the edge is on the way.
+        Shape (..., m): where a way is blocked, those of the last assembly before that.
     """
-    return _pair(_untabled(cell, "known")(q, start))
+    return np.asarray(_untabled(cell, "last")(q, start))
 
 
 def solved_near(cell: Workcell, q: Any, near: Any) -> tuple[Array, Array]:
@@ -91,20 +121,24 @@ def _pipeline(cell: Workcell, beginning: Beginning) -> CompiledPipeline:
     starts: dict[Beginning, list[Port]] = {
         "stored": [],
         "known": [Port("x0", (len(system.order),))],
+        "last": [Port("x0", (len(system.order),))],
         "near": [Port("near", (len(passive),))],
     }
     stages = [
         *closing_stages(cell, blocks, beginning),
         passive_program(cell, passive, blocks),
-        _residual_program(cell),
     ]
+    results = ["passive"]
+    if beginning != "last":
+        stages.append(_residual_program(cell))
+        results.append("residual")
     tables = [table_of(block_programs(cell, b)) for b in blocks]
     pipeline = Pipeline(
         "close_loops",
         (Port("independent", (system.count,)), *starts[beginning]),
         tuple(tables) if beginning == "stored" else (),
         tuple(stages),
-        ("passive", "residual"),
+        tuple(results),
     )
     return compile_pipeline(pipeline)
 

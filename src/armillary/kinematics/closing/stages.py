@@ -24,9 +24,10 @@ __all__ = [
     "table_of",
 ]
 
-Beginning = Literal["stored", "known", "near"]
+Beginning = Literal["stored", "known", "last", "near"]
 """From where passive joints are solved for: the assembly stored nearest to the inputs,
-an assembly `x0` of all joints that is followed to them, or just positions `near`."""
+an assembly `x0` of all joints that is followed to them, the same as far as it can be
+followed, or just positions `near`."""
 
 
 def block_programs(cell: Workcell, number: int) -> BlockPrograms:
@@ -59,7 +60,8 @@ def closing_stages(
     """Return stages that make columns p_0, p_1, ... of passive joints, one a block.
 
     They read the column `independent` of the positions of all independent joints, and
-    with `known` the column `x0`, with `near` the column `near` of passive joints.
+    with `known` and `last` the column `x0`, with `near` the column `near` of passive
+    joints.
 
     Args:
         cell: Whose loops.
@@ -74,7 +76,7 @@ def closing_stages(
         stages.append(inputs_program(cell, number))
         if beginning == "stored":
             stages += _from_stored(cell, number)
-        elif beginning == "known":
+        elif beginning in {"known", "last"}:
             block = programs.block
 
             def known(u: Any, x0: Any, block: Any = block, grid: Grid = grid) -> Any:
@@ -87,6 +89,8 @@ def closing_stages(
                 trace(known, name=programs.column("known"), outputs=names, **shapes)
             )
             stages += [programs.implicit, programs.walk_start, *programs.walk]
+            if beginning == "last":
+                stages.append(programs.back)
         else:
             unknowns = [k - system.count for k in programs.block.unknowns]
 
@@ -102,7 +106,8 @@ def closing_stages(
                 )
             )
             stages += programs.search
-        stages.append(programs.check)
+        if beginning != "last":
+            stages.append(programs.check)
     return stages
 
 
@@ -115,7 +120,9 @@ def _from_stored(cell: Workcell, number: int) -> Sequence[Stage]:
     def load(start: Program) -> list[Stage]:
         return [At(table, (*turned, start), at)]
 
-    return programs.solve(load, programs.next_try(grid.cells) if grid.cells > 1 else None)
+    return programs.solve(
+        load, programs.next_try(grid.cells) if grid.cells > 1 else None
+    )
 
 
 def _nearest(u: Sequence[Number], u0: Sequence[Number], grid: Grid) -> list[Number]:

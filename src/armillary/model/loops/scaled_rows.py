@@ -40,14 +40,12 @@ class ScaledRows:
         self.addresses = [
             (k, row) for k, each in enumerate(equations) for row in range(each.size)
         ]
-        self.units = np.ones(len(joints))
         start = np.array([joint.start for joint in joints])
-        samples = [self.nearby(start, seed) for seed in range(SAMPLES)]
-        self.sizes = [self._size(each, samples) for each in equations]
-        lengths = {k for k, joint in enumerate(joints) if joint.unit is Unit.METRE}
-        for each, size in zip(equations[::-1], self.sizes[::-1], strict=True):
-            for k in lengths.intersection(each.joints):
-                self.units[k] = size
+        is_length = np.array([joint.unit is Unit.METRE for joint in joints], np.bool_)
+        # Lengths are not moved before it is known what they are compared with.
+        self.units = np.where(is_length, 0.0, 1.0)
+        self._measure(start, is_length)
+        self._measure(start, is_length)
         self._divisors = np.array(
             [
                 size if row < each.lengths else 1.0
@@ -55,6 +53,17 @@ class ScaledRows:
                 for row in range(each.size)
             ]
         )
+
+    def _measure(self, start: Array, is_length: npt.NDArray[np.bool_]) -> None:
+        """Set sizes and units, from levers near a start."""
+        samples = [self.nearby(start, seed) for seed in range(SAMPLES)]
+        self.sizes = [self._size(each, samples) for each in self.equations]
+        self.units[is_length] = 1.0
+        loops = zip(self.equations[::-1], self.sizes[::-1], strict=True)
+        for each, size in loops:
+            for k in each.joints:
+                if is_length[k]:
+                    self.units[k] = size
 
     def _size(self, equations: LoopEquations, samples: Sequence[Array]) -> float:
         turning = [
@@ -70,7 +79,15 @@ class ScaledRows:
         ]
         loop = equations.loop
         longest = max(map(float, levers), default=0.0)
-        return max(longest, loop.length if isinstance(loop, Rod) else 0.0) or 1.0
+        longest = max(longest, loop.length if isinstance(loop, Rod) else 0.0)
+        if longest > 0.0:
+            return longest
+        # Nothing turns, or only on the spot: what is left are gaps and slides.
+        rows = equations.rows(samples[0].tolist()).values[: equations.lengths]
+        slides = [
+            samples[0][k] for k in equations.joints if self.joints[k].unit is Unit.METRE
+        ]
+        return max((abs(float(x)) for x in (*rows, *slides)), default=0.0) or 1.0
 
     def nearby(self, q: Array, seed: int = 0) -> Array:
         """Return positions a little away from q, the same ones for the same seed."""
