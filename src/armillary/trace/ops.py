@@ -34,6 +34,10 @@ class Recorder(Protocol):
         """Remember whether a function compares, which then gives NaN for NaN."""
         ...
 
+    def note_equality(self, truth: Any) -> None:
+        """Remember where the user's code compares with `==`."""
+        ...
+
     def decide(self, truth: Any) -> bool:
         """Return the answer of a traced truth value on the path being explored."""
         ...
