@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, NoReturn, Protocol, cast
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, JointError
 from armillary.model.special_points import Rates, equality_points, rates_beside
+from armillary.model.values_read import values_read
 from armillary.spatial.pose import Pose, pose_of_entries
 from armillary.spatial.twist import Vector6, add6, scale6, six, vector6
 from armillary.spatial.vector import Number, Rows, apply, transpose
@@ -265,9 +266,16 @@ class Motion:
         raise JointError(f"{self._name}.pose returns no pose: {reason}.")
 
 
-@lru_cache(maxsize=4096)
 def motion_of(joint: MovingFrame, count: int | None = None) -> Motion:
-    """Return the motion of a joint, shared by all equal ones without a precursor."""
+    """Return the motion of a joint, shared by all equal ones without a precursor.
+
+    Of two, the values that their code reads besides must be equal, too.
+    """
+    return _motion_of(joint, count, values_read(joint))
+
+
+@lru_cache(maxsize=4096)
+def _motion_of(joint: MovingFrame, count: int | None, read: Hashable) -> Motion:
     return Motion(joint, count)
 
 
