@@ -45,7 +45,9 @@ def test_a_rate_of_the_constant_is_warned_of_with_its_line():
     with pytest.warns(UserWarning, match=line) as found:
         assert Versine().velocity(0.0, 1.0)[0] == 0.0
     assert len(found) == 1
-    assert "velocity per unit rate is 0 there and 0.5 beside it" in str(found[0].message)
+    assert "velocity per unit rate is 0 there and 0.5 beside it" in str(
+        found[0].message
+    )
     assert "numpy.sinc" in str(found[0].message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -76,7 +78,7 @@ class Right(arm.Joint):
     def pose(self, q):
         x = 0.0 if q == 0 else q**3
         y = np.where(q == 1, 0.0, np.maximum(q - 1, 0))
-        z = 3.0 if q != 0.5 else 3.0
+        z = 3.0 if q != 0.5 else 3.0 + 0.0 * q
         return arm.Pose.translation(x, y, z)
 
 
@@ -96,7 +98,7 @@ def test_points_of_equality_are_found():
     assert {0.5, 0.0, 2.0, -2.0} == points
 
 
-def test_rates_of_a_side_are_told_from_rates_of_neither():
+def test_rates_of_a_side_and_rates_of_no_side():
     def kink(q):
         return [abs(q[0]) ** 1.5, np.sign(q[0]) + (q[0] == 0)]
 

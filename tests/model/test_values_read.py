@@ -50,7 +50,9 @@ def cell_of(joint: Any) -> arm.Cell:
 
 
 CHANGES = {
-    "global of a function that is called": lambda p: p.setitem(globals(), "RADIUS", 7.0),
+    "global of a function that is called": lambda p: p.setitem(
+        globals(), "RADIUS", 7.0
+    ),
     "list in place": lambda p: TABLE.__setitem__(0, 3.0),
     "array in place": lambda p: ARRAY.__setitem__(1, 3.0),
     "attribute of a class": lambda p: p.setattr(Config, "RATIO", -1.0),
@@ -122,11 +124,17 @@ class Direction(arm.Joint):
     unit = arm.OTHER
 
     def pose(self, q):
-        return arm.Pose.translation(q, np.arctan2(self.y, -1.0), np.copysign(1.0, self.y))
+        return arm.Pose.translation(
+            q, np.arctan2(self.y, -1.0), np.copysign(1.0, self.y)
+        )
 
 
 def test_a_parameter_has_one_zero():
-    for joint in (Direction(y=-0.0), Direction(y=0.0), Direction(y=0.0).replace(y=-0.0)):
+    for joint in (
+        Direction(y=-0.0),
+        Direction(y=0.0),
+        Direction(y=0.0).replace(y=-0.0),
+    ):
         assert np.copysign(1.0, joint.y) == 1.0
         assert joint.pose(0.0).position == joint.transform(0.0).position
         assert joint.transform(0.0).position == pytest.approx((0.0, np.pi, 1.0))

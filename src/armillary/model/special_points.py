@@ -74,11 +74,14 @@ def rates_beside(
     found: list[Array] = []
     for side in (1.0, -1.0):
         pairs = [
-            [_numbers(rates, q + h * side * away) for h in (distance, distance / CLOSER)]
+            [
+                _numbers(rates, q + h * side * away)
+                for h in (distance, distance / CLOSER)
+            ]
             for distance in DISTANCES
         ]
         if np.isfinite([near for _, near in pairs]).all():
-            if any(_is_limit(here, *pair, noise) for pair in pairs):
+            if any(_is_limit(here, far, near, noise) for far, near in pairs):
                 return None
             found.append(pairs[0][1])
     return found[0] if found else None
@@ -141,7 +144,7 @@ def _secant(along: Callable[[float], float], a: float, b: float) -> float:
     """Return where a function of one number is zero, or where the search ends."""
     x, y = along(a), along(b)
     for _ in range(SECANTS):
-        if y == 0.0 or x == y or not math.isfinite(x - y):
+        if y in {0.0, x} or not math.isfinite(x - y):
             break
         a, b, x = b, b - y * (b - a) / (y - x), y
         y = along(b)

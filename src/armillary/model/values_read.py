@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 
 from armillary.model.parameters import nested_in
 
@@ -34,9 +35,10 @@ def values_read(joint: Any) -> Hashable:
     """
     found: list[Hashable] = []
     for each in (joint, *nested_in(joint)):
-        functions, classes = _functions_of(type(each)), _users_classes(type(each))
+        kind = cast(type, type(each))
+        functions, classes = _functions_of(kind), _users_classes(kind)
         if functions:
-            found.append(_read(type(each), functions, classes))
+            found.append(_read(kind, functions, classes))
     return tuple(found)
 
 
@@ -121,36 +123,24 @@ class _Reader:
 
     def value(self, value: Any, depth: int) -> Hashable:
         """Return what a value is, so that another one differs."""
-        if isinstance(value, PLAIN):
-            return type(value).__name__, value
-        if isinstance(value, float):
-            return "float", value.hex()
-        if isinstance(value, np.generic):
-            return value.dtype.str, value.tobytes()
+        kind = type(value).__name__
+        if isinstance(value, (float, *PLAIN)):
+            return kind, value.hex() if isinstance(value, float) else value
         if id(value) in self._seen or depth > DEEPEST:
             return "seen"
         self._seen[id(value)] = value
-        match value:
-            case np.ndarray() if value.dtype != object:
-                return value.dtype.str, value.shape, value.tobytes()
-            case list() | tuple() | np.ndarray() | set() | frozenset():
-                items = (self.value(each, depth + 1) for each in cast(Any, value))
-                kind = type(cast(Any, value)).__name__
-                if isinstance(value, (set, frozenset)):
-                    return kind, frozenset(items)
-                return kind, tuple(items)
-            case dict():
-                pairs: list[Any] = list(cast(dict[Any, Any], value).items())
-                return "dict", tuple(self.value(pair, depth + 1) for pair in pairs)
-            case MethodType():
-                parts = (cast(Any, value.__func__), value.__self__)
-                return tuple(self.value(part, depth + 1) for part in parts)
-            case FunctionType():
-                return self._function(value, depth)
-            case property() | staticmethod() | classmethod() | cached_property():
-                return tuple(self._function(each, depth) for each in _inside(value))
-            case _:
-                return type(value).__name__, self.attributes(value, depth)
+        if isinstance(value, (np.ndarray, np.generic)):
+            array = cast(npt.NDArray[Any], value)
+            if array.dtype == object:
+                return kind, self.value(array.tolist(), depth)
+            return array.dtype.str, array.shape, array.tobytes()
+        if isinstance(value, FunctionType):
+            return self._function(value, depth)
+        parts = _parts(value)
+        if parts is None:
+            return kind, self.attributes(value, depth)
+        read = [self.value(part, depth + 1) for part in parts]
+        return kind, frozenset(read) if "set" in kind else tuple(read)
 
     def attributes(self, owner: Any, depth: int) -> Hashable:
         """Return what may be read of a module, a class or another object."""
@@ -181,6 +171,21 @@ class _Reader:
         read += [cell.cell_contents for cell in cells if _is_filled(cell)]
         read += [function.__defaults__, function.__kwdefaults__]
         return code, tuple(self.value(each, depth + 1) for each in read)
+
+
+def _parts(value: Any) -> list[Any] | None:
+    """Return what a value is made of, None where that are its attributes."""
+    match value:
+        case list() | tuple() | set() | frozenset():
+            return list(cast(Any, value))
+        case dict():
+            return list(cast(dict[Any, Any], value).items())
+        case MethodType():
+            return [value.__func__, value.__self__]
+        case property() | staticmethod() | classmethod() | cached_property():
+            return list(_inside(value))
+        case _:
+            return None
 
 
 def _is_filled(cell: Any) -> bool:

@@ -37,8 +37,9 @@ def check_joint(
 
     Its poses are rigid and continuous, of floats as of traced scalars; velocity and
     acceleration are those of the pose, written in the outer frame, at special points
-    too; a closed form of the subspace agrees with it; bounds hold; it scales; it is equal to its copies, nearly
-    equal to none with another parameter, and survives pickling and saving.
+    too; a closed form of the subspace agrees with it; bounds hold; it scales; it is
+    equal to its copies, nearly equal to none with another parameter, and survives
+    pickling and saving.
 
     Args:
         joint: The joint; parameters that are zero leave laws untested.

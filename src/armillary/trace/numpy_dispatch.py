@@ -80,8 +80,8 @@ def shifted(x: Any, y: Any) -> Any:
         TraceError: Always.
     """
     raise fault(
-        "a traced truth cannot be shifted by << or >>, it is no whole number with "
-        "bits; multiply it by a power of two, as in 4 * truth."
+        "a traced truth cannot be shifted by << or >>; multiply it by a power of two, "
+        "as in 4 * truth."
     )
 
 
