@@ -8,8 +8,10 @@ import numpy as np
 
 import armillary as arm
 import linkages
+from armillary.spatial.twist import adjoint, cross_wrench
 from random_cells import random_tree
 
+GRAVITY = 9.81
 LINKAGES = ("five_bar", "slider_crank")
 HEAVY = (*LINKAGES, "delta", "irb2400", "pan_tilt", "random", "ur5e_on_oval")
 """Cells for laws that all obey: loops, couplings, curved and coupled joints."""
@@ -94,3 +96,68 @@ def heavy_cell(kind: str) -> arm.Cell:
     else:
         cell = arm.example(kind)
     return with_drives(with_inertias(cell, 0), 1)
+
+
+def accelerations_by_steps(
+    cell: arm.Cell, q: np.ndarray, qd: np.ndarray, torques: np.ndarray
+) -> np.ndarray:
+    """Return qdd of a tree on the ground, by the steps of its joints alone.
+
+    Its links are listed parents first and have no primary frames and couplings.
+    """
+    links = cell.manipulators[0].links
+    place = {name: k for k, name in enumerate(cell.joint_names)}
+    known = {}  # name: coordinate, rate, twist in the link
+    for link in links:
+        k = place.get(link.coordinate) if link.joint is not None else None
+        x, rate = (q[k], qd[k]) if k is not None else (0.0, 0.0)
+        V = np.zeros(6)
+        if link.parent is not None:
+            X = link.joint.transform(x)
+            V = np.linalg.inv(adjoint_of(X)) @ known[link.parent][2]
+            V = V + link.joint.velocity(x, rate)
+        known[link.name] = x, rate, V, k
+    inertias = {link.name: matrix_of(link) for link in links}
+    biases = {
+        link.name: np.array(
+            cross_wrench(
+                tuple(known[link.name][2]),
+                tuple(inertias[link.name] @ known[link.name][2]),
+            )
+        )
+        for link in links
+    }
+    steps = {}
+    for link in reversed(links):
+        if link.parent is None:
+            continue
+        x, rate, V, k = known[link.name]
+        dynamics = link.dynamics or arm.JointDynamics()
+        steps[link.name] = step = link.joint.articulated_step(
+            x,
+            inertias[link.name],
+            qd=rate,
+            twist=V,
+            bias=biases[link.name],
+            torque=0.0 if k is None else torques[k],
+            armature=0.0 if k is None else dynamics.armature,
+        )
+        inertias[link.parent] = inertias[link.parent] + step.inertia
+        biases[link.parent] = biases[link.parent] + step.bias
+    found = np.zeros(len(q))
+    moving = {links[0].name: np.array([0.0, 0.0, GRAVITY, 0.0, 0.0, 0.0])}
+    for link in links[1:]:
+        qdd, moving[link.name] = steps[link.name].acceleration(moving[link.parent])
+        if known[link.name][3] is not None:
+            found[known[link.name][3]] = qdd
+    return found
+
+
+def adjoint_of(X: arm.Pose) -> np.ndarray:
+    return np.array(adjoint(X), dtype=float)
+
+
+def matrix_of(link: arm.Link) -> np.ndarray:
+    if link.inertia is None:
+        return np.zeros((6, 6))
+    return np.array(link.inertia.matrix(), dtype=float)

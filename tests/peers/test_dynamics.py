@@ -10,6 +10,7 @@ import pytest
 
 import armillary as arm
 from armillary.spatial.pose import Pose
+from masses import accelerations_by_steps
 from peer_robots import (
     as_pinocchio,
     robot_file,
@@ -64,6 +65,17 @@ def test_torques_and_masses_are_those_of_pinocchio(
         np.testing.assert_allclose(gravity[k], still, atol=1e-11)
         steady = rates.T @ pin.nonLinearEffects(model, data, at, rates @ v)
         assert relative(bias[k], steady) < 1e-12
+
+
+def test_steps_of_joints_are_pinocchios_aba(caplog: Any) -> None:
+    cell, pin, model = robot_pair(ROBOTS[1], caplog)
+    data = model.createData()
+    n = len(cell.joint_names)
+    for q, v, torques in np.random.default_rng(1).uniform(-2.0, 2.0, (5, 3, n)):
+        at, rates = as_pinocchio(cell, model, q)
+        wanted = pin.aba(model, data, at, rates @ v, rates @ torques)
+        found = accelerations_by_steps(cell, q, v, torques)
+        assert relative(rates @ found, wanted) < 1e-10
 
 
 @pytest.mark.parametrize("robot", ["talos_reduced.urdf", "solo12.urdf"])

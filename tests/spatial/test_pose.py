@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 from armillary.errors import ModelError, ShapeError
 from armillary.spatial import rotation as rot
 from armillary.spatial.pose import IDENTITY, Pose
-from armillary.trace import trace
+from armillary.trace import evaluate, trace
 
 near = {"rtol": 0, "atol": 1e-14}
 right = math.pi / 2
@@ -49,6 +49,32 @@ def test_products_and_inverses_are_those_of_matrices(sample) -> None:
         np.testing.assert_allclose((X @ Y).matrix(), product, **near)
         inverse = np.linalg.inv(X.matrix())
         np.testing.assert_allclose(X.inverse().matrix(), inverse, **near)
+
+
+def test_angles_of_a_rotation_come_back(sample) -> None:
+    for roll, pitch, yaw in sample(3):
+        X = Pose.from_rpy(roll, pitch, yaw, (1.0, 2.0, 3.0))
+        found = X.rpy()
+        assert Pose.from_rpy(*found, X.position).approx_equal(X, 4e-15)
+        wanted = Rotation.from_matrix(X.matrix()[:3, :3]).as_euler("xyz")
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+
+
+def test_angles_at_a_gimbal_lock_give_the_rotation() -> None:
+    """Roll and yaw turn about one axis there: yaw is 0, roll what is left."""
+    for sign, roll, yaw in itertools.product((1, -1), (0.0, 0.7, 3.0), (0.0, -1.1)):
+        for off in (0.0, 1e-15, 1e-9, 1e-6):
+            X = Pose.from_rpy(roll, sign * (right - off), yaw)
+            found = X.rpy()
+            assert Pose.from_rpy(*found).approx_equal(X, 4e-15)
+            if off < 1e-14:
+                left = math.remainder(roll - sign * yaw, math.tau)
+                assert found == pytest.approx((left, sign * right, 0.0), abs=1e-14)
+
+
+def test_angles_are_traced() -> None:
+    program = trace(lambda q: Pose.from_rpy(q[0], q[1], q[2]).rpy(), q=(3,))
+    np.testing.assert_allclose(evaluate(program, [0.3, -0.4, 2.0]), [0.3, -0.4, 2.0])
 
 
 def test_every_form_comes_back(sample) -> None:

@@ -260,6 +260,19 @@ class OffsetInFront(Circle):
         return self.prepend(offset)
 
 
+class LimitAtOnePoint(Circle):
+    """Rise by (1 - cos q) / q, the limit returned at 0 alone."""
+
+    def pose(self, q):
+        rise = 0.0 if q == 0 else (1 - np.cos(q)) / q
+        return Pose.translation(0, 0, self.radius * rise)
+
+
+class HoleAtOnePoint(Circle):
+    def pose(self, q):
+        return Pose.translation(0, 0, self.radius * np.sin(q) / q)
+
+
 BROKEN: list[tuple[type[Joint], str, str]] = [
     (Sheared, "rigid", "R R' differs from 1"),
     (Mirrored, "rigid", "reflection"),
@@ -274,6 +287,8 @@ BROKEN: list[tuple[type[Joint], str, str]] = [
     (WithoutCentripetal, "acceleration", "differences of the pose give"),
     (SeedAcceleration, "acceleration", "in the axes of the precursor's frame"),
     (WrongClosedForm, "subspace", "the derivative of the pose"),
+    (LimitAtOnePoint, "special points", "is 0 there and 1.25 beside it"),
+    (HoleAtOnePoint, "special points", "not defined at q = 0, but on both sides"),
     (WrongPeriod, "period", "the pose at"),
     (NoPeriod, "period", "above 0"),
     (WrongTorque, "torque", "torque_to_exert"),
@@ -323,6 +338,8 @@ ALSO = {
     "WrongClosedForm": {"velocity", "acceleration"},
     "WrongPeriod": {"bound"},
     "NoPeriod": {"bound"},
+    "LimitAtOnePoint": {"bound", "scaling"},
+    "HoleAtOnePoint": {"bound", "scaling"},
     "PeriodNotScaled": {"bound", "period"},
     "EqualToNone": {"copies", "saving", "scaling", "precursors"},
     "EqualToAll": {"nearness", "scaling"},

@@ -10,19 +10,19 @@ from scipy import special
 from scipy.interpolate import CubicSpline
 
 from armillary.errors import TraceError
+from armillary.kernel import compile
 from armillary.trace import Scalar, evaluate, jvp, trace
 from armillary.trace.numpy_dispatch import UFUNCS
 from armillary.trace.tape import Tape
 
 POINTS = [-2.5, -1.0, -0.25, 0.0, 0.5, 1.0, 3.0, math.inf, -math.inf, math.nan]
-UNARY = [u for u in UFUNCS if u.nin == 1]
-BINARY = [u for u in UFUNCS if u.nin == 2]
+OF_TRUTHS = [np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert]
+UNARY = [u for u in UFUNCS if u.nin == 1 and u not in OF_TRUTHS]
+BINARY = [u for u in UFUNCS if u.nin == 2 and u not in OF_TRUTHS]
 
 
 def is_other_on_purpose(ufunc, x: float, y: float) -> bool:
     """Tell where a traced function is not NumPy's."""
-    if ufunc is np.floor_divide:  # NaN, as the remainder
-        return y == 0.0
     if ufunc is np.power:  # of numbers NumPy takes the root, of arrays it does not
         return (x, y) == (-math.inf, 0.5)
     return ufunc is np.hypot and math.isnan(x + y)  # NaN in, NaN out
@@ -55,6 +55,65 @@ def test_functions_of_two_numbers_are_numpys(ufunc):
         for y in POINTS:
             if not is_other_on_purpose(ufunc, x, y):
                 agree(program, ufunc, x, y)
+
+
+@pytest.mark.parametrize("ufunc", OF_TRUTHS, ids=lambda u: u.__name__)
+def test_functions_of_truths_are_numpys(ufunc):
+    for known in (np.bool_(True), np.bool_(False), True):
+        others = (known,) * (ufunc.nin - 1)
+
+        def first(q, others=others):
+            return ufunc(q > 0, *others) * 1.0
+
+        def last(q, others=others):
+            return ufunc(*others, q > 0) * 1.0
+
+        for function in (first, last):
+            program = trace(function, q=())
+            for x in (1.0, -1.0):
+                agree(program, function, np.float64(x))
+    program = trace(lambda q: (np.bool_(True) & (q > 0)) * 1.0, q=())
+    assert [evaluate(program, [x]) for x in (1.0, -1.0)] == [[1.0], [0.0]]
+
+
+def test_a_default_alone_may_be_traced():
+    program = trace(lambda q: np.select([np.bool_(False), False], [1.0, 2.0], q), q=())
+    assert evaluate(program, [3.0]) == [3.0]
+
+
+SPECIAL = [0.0, 0.5, 1.0, 1.5, 2.5, 3.0, 1e300, math.inf]
+WHOLE = {
+    "//": lambda x, y: x // y,
+    "%": lambda x, y: x % y,
+    "divmod": lambda x, y: list(divmod(x, y)),
+    "numpy.divmod": lambda x, y: list(np.divmod(x, y)),
+    "fmod": np.fmod,
+    "remainder": np.remainder,
+    "whole": lambda x, y: [
+        np.trunc(x),
+        np.ceil(x),
+        np.floor(x),
+        np.rint(x),
+        np.sign(x),
+    ],
+}
+
+
+@pytest.mark.parametrize("function", WHOLE.values(), ids=WHOLE)
+def test_whole_numbers_are_numpys_at_special_points(function):
+    """A zero divisor gives infinities, so that a branch on them is NumPy's."""
+    program = trace(function, name="whole", x=(), y=())
+    signed = [*SPECIAL, *(-x for x in SPECIAL), math.nan]
+    x, y = (column.ravel() for column in np.meshgrid(signed, signed))
+    with np.errstate(all="ignore"):
+        wanted = np.array([np.ravel(function(a, b)) for a, b in zip(x, y, strict=True)])
+        on_arrays = evaluate(
+            program, [x, y], lambda thing: getattr(thing, "on_arrays", thing)
+        )
+    on_floats = [evaluate(program, pair) for pair in np.array([x, y]).T.tolist()]
+    compiled = compile(program)(x, y).reshape(len(x), -1)
+    for found in (on_floats, np.array(on_arrays).T, compiled):
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_a_nan_makes_the_length_nan():
@@ -158,7 +217,15 @@ MISUSES = {
     r"the period 0; it must": lambda q: np.interp(q, [0, 1], [1, 2], period=0),
     r"the period inf; it must": lambda q: np.interp(q, [0, 1], [1, 2], period=np.inf),
     r"numpy\.select got 2 conditions and 1": lambda q: np.select([q > 0, q > 1], [q]),
-    r"numpy\.sinc has no meaning .* numpy\.sin\(": np.sinc,
+    r"numpy\.interp got an fp with numbers that are not": lambda q: np.interp(
+        q, [0.0, 1.0, 2.0], [0.0, np.nan, 1.0]
+    ),
+    r"fp with numbers that are not finite": lambda q: np.interp(q, [0, 1], [0, np.inf]),
+    r"traced truth cannot be shifted .*4 \* truth": lambda q: (q > 0) << 2,
+    r"truth cannot be shifted": lambda q: 1 << (q > 0),
+    r"combines truths alone": lambda q: (q > 0) & 2,
+    r"combines truths alone.*compare numbers first": lambda q: q | (q > 0),
+    r"combines truths .*alone": lambda q: np.bitwise_or(q > 0, 3),
     r"numpy\.choose has no meaning .* numpy\.where": lambda q: np.choose(q > 0, [q, 1]),
     r"numpy\.choose has no": lambda q: np.choose(np.array([q > 0]), [q, 1.0]),
     r"pow\(x, y, z\) has no meaning": lambda q: pow(q, 2, 3),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from armillary.model.drive import Drive
 from armillary.model.joint import Joint
+from armillary.model.values_read import values_read
 from armillary.spatial.pose import IDENTITY
 
 __all__ = ["Range", "farthest", "ranges_of", "speeds"]
@@ -35,21 +36,29 @@ def ranges_of(
     return tuple(found)
 
 
-@lru_cache(maxsize=1024)
 def speeds(joint: Any, ranges: tuple[Range, ...]) -> tuple[Any, Any]:
     """Return `joint.speed_bounds` of a joint or mechanism within ranges."""
-    if len(ranges) == 1:
-        return joint.speed_bounds(*ranges[0])
-    return joint.speed_bounds(*np.array(ranges).T)
+    return _speeds(joint, ranges, values_read(joint))
 
 
-@lru_cache(maxsize=1024)
 def farthest(joint: Joint, ranges: tuple[Range, ...]) -> float:
     """Return a bound of how far a joint's frames are apart within ranges [m].
 
     Its precursor is left out. The distance of a mechanism is bounded by that in the
     middle of the ranges plus, for each coordinate, half of its range times its speed.
     """
+    return _farthest(joint, ranges, values_read(joint))
+
+
+@lru_cache(maxsize=1024)
+def _speeds(joint: Any, ranges: tuple[Range, ...], read: Hashable) -> tuple[Any, Any]:
+    if len(ranges) == 1:
+        return joint.speed_bounds(*ranges[0])
+    return joint.speed_bounds(*np.array(ranges).T)
+
+
+@lru_cache(maxsize=1024)
+def _farthest(joint: Joint, ranges: tuple[Range, ...], read: Hashable) -> float:
     if len(ranges) == 1:
         bare = msgspec.structs.replace(joint, precursor=IDENTITY)
         return bare.origin_bound(*ranges[0])

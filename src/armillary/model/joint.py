@@ -15,15 +15,22 @@ import numpy.typing as npt
 
 from armillary.errors import JointError, ShapeError
 from armillary.model import parameters
+from armillary.model.articulated_step import ArticulatedStep, articulated_step
 from armillary.model.distance_bound import largest_distance
 from armillary.model.fields import replaced
 from armillary.model.motion import Motion, motion_of
 from armillary.model.scaling import scaled_parameters
 from armillary.model.speed_bound import largest_speeds
 from armillary.model.unit import Unit
-from armillary.spatial import twist
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose, pose_from
+from armillary.spatial.twist import (
+    coadjoint,
+    cross_twist,
+    cross_wrench,
+    power,
+    vector6,
+)
 from armillary.spatial.vector import Number
 from armillary.trace import Traced
 
@@ -235,7 +242,7 @@ class Joint(
             wrench: Force [N], then moment about M's origin [N m], in M; shape (6,).
         """
         S = self.motion.subspace(_one_number(q))
-        return float(twist.power(S, twist.vector6(wrench)))
+        return float(power(S, vector6(wrench)))
 
     def unit_acceleration_torque(
         self, q: float, inertia: SpatialInertia | npt.ArrayLike
@@ -255,8 +262,8 @@ class Joint(
     ) -> Array:
         """Return the inertia that the inner body feels, this joint being free to move.
 
-        I_a = I - I S (S' I S)^-1 S' I, then from M to F: the step of the articulated
-        body algorithm (Featherstone, Rigid Body Dynamics Algorithms, section 7.2).
+        I_a = I - I S (S' I S)^-1 S' I, then from M to F: the inertia of
+        `articulated_step`.
 
         Args:
             q: Coordinate [`unit`].
@@ -265,13 +272,53 @@ class Joint(
         Returns:
             About F's origin, in F, linear first, shape (6, 6).
         """
-        S, matrix = self._unit_twist(q), _inertia_matrix(inertia)
-        momentum = matrix @ S
-        unit_torque = S @ momentum
-        if unit_torque != 0.0:  # it is zero where nothing moves: all of it counts then
-            matrix = matrix - np.outer(momentum, momentum) / unit_torque
-        carry = np.array(twist.coadjoint(self.transform(q)), dtype=np.float64)
-        return carry @ matrix @ carry.T
+        return self.articulated_step(q, inertia).inertia
+
+    def articulated_step(
+        self,
+        q: float,
+        inertia: SpatialInertia | npt.ArrayLike,
+        *,
+        qd: float = 0.0,
+        twist: npt.ArrayLike | None = None,
+        bias: npt.ArrayLike | None = None,
+        torque: float = 0.0,
+        armature: float = 0.0,
+    ) -> ArticulatedStep:
+        """Return what the inner body feels: a step of the articulated body algorithm.
+
+        A body's bias force is V x* I V less the wrenches that act on it; add what its
+        joints return in its frame. `.acceleration` goes the way back.
+
+        Args:
+            q: Coordinate [`unit`].
+            inertia: As for `unit_acceleration_torque`.
+            qd: Rate [`unit`/s].
+            twist: Of the outer body in M, shape (6,): linear [m/s], then angular
+                [rad/s]; by default it moves by this joint alone.
+            bias: Bias force of the outer body about M's origin, in M, shape (6,): force
+                [N], then moment [N m]; by default that of a rigid body with `twist`.
+            torque: Of the joint, less its friction [N m or N].
+            armature: Inertia of the motor as felt at the joint [kg m^2 or kg], that of
+                its rotor times the square of the gear ratio.
+
+        Raises:
+            ShapeError: An array has another shape.
+        """
+        S, rate, matrix = self._unit_twist(q), _one_number(qd), _inertia_matrix(inertia)
+        V = vector6(tuple(S * rate) if twist is None else twist)
+        if bias is None:
+            bias = cross_wrench(V, vector6(matrix @ np.array(V)))
+        turning = np.array(self.motion.subspace_rate(_one_number(q))) * rate**2
+        return articulated_step(
+            matrix,
+            np.array(vector6(bias), dtype=np.float64),
+            subspace=S,
+            product=turning + np.array(cross_twist(V, vector6(tuple(S * rate)))),
+            coadjoint=np.array(coadjoint(self.transform(q)), dtype=np.float64),
+            torque=_one_number(torque),
+            armature=_one_number(armature),
+        )
 
     def origin_bound(self, lower: float, upper: float) -> float:
         """Return an upper bound of the distance between the origins of F and M [m].

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import warnings
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, NoReturn, Protocol, cast
 
@@ -10,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, JointError
+from armillary.model.special_points import Rates, equality_points, rates_beside
+from armillary.model.values_read import values_read
 from armillary.spatial.pose import Pose, pose_of_entries
 from armillary.spatial.twist import Vector6, add6, scale6, six, vector6
 from armillary.spatial.vector import Number, Rows, apply, transpose
@@ -124,7 +128,9 @@ class Motion:
 
     @cached_property
     def _twist(self) -> Program:
-        return self._traced(self._given_twist, "subspace")
+        made = self._traced(self._given_twist, "subspace")
+        self._warn_of_rates(lambda q: evaluate(made, q), "velocity")
+        return made
 
     def _given_twist(self, q: Scalar) -> Sequence[Number]:
         """Return the joint's closed form where it has one."""
@@ -141,7 +147,9 @@ class Motion:
             X = self.pose(*q)
             return [_twist_of(X, each) for each in q]
 
-        return self._traced(twists, "pose")
+        made = self._traced(twists, "pose")
+        self._warn_of_rates(lambda q: evaluate(made, q), "velocity")
+        return made
 
     @cached_property
     def _partial_twist_rates(self) -> Program:
@@ -149,7 +157,10 @@ class Motion:
             moving = list(zip(q, qd, strict=True))
             return [jvp(list(column), moving) for column in self.columns(*q)]
 
-        return trace(rates, name=f"{self._name}.pose", q=self.shape, qd=self.shape)
+        made = trace(rates, name=f"{self._name}.pose", q=self.shape, qd=self.shape)
+        speeds = [math.sin(k + 1.0) for k in range(*self.shape)]
+        self._warn_of_rates(lambda q: evaluate(made, [*q, *speeds]), "acceleration")
+        return made
 
     @cached_property
     def _partial_twist_accelerations(self) -> Program:
@@ -169,8 +180,47 @@ class Motion:
 
     @cached_property
     def _twist_rate(self) -> Program:
-        return self._traced(
+        made = self._traced(
             lambda q: jvp(list(self.subspace(q)), [(q, 1.0)]), "subspace"
+        )
+        self._warn_of_rates(lambda q: evaluate(made, q), "acceleration")
+        return made
+
+    def _warn_of_rates(self, rates: Rates, kind: str) -> None:
+        """Warn where a branch that one coordinate alone takes has rates of its own."""
+        if fault := self.fault_of_equality(rates, kind):
+            warnings.warn(fault, stacklevel=2)
+
+    def fault_of_equality(self, rates: Rates, kind: str) -> str:
+        """Say where rates at a point of equality are not those beside it; '' if not.
+
+        Args:
+            rates: Of the coordinates.
+            kind: What they are: `velocity` or `acceleration`.
+        """
+        for q, place in equality_points(self._pose):
+            beside = rates_beside(rates, q)
+            if beside is not None:
+                return self._fault_at(q, place, kind, rates(q), beside)
+        return ""
+
+    def _fault_at(
+        self,
+        q: Sequence[float],
+        place: str,
+        kind: str,
+        here: Sequence[float],
+        beside: Array,
+    ) -> str:
+        k = int(np.argmax(np.abs(beside - np.array(here))))
+        at = ", ".join(f"{x:g}" for x in q)
+        return (
+            f"{place}: {self._name} compares with == here, and at q = {at} the branch "
+            f"of that point alone has derivatives of its own: the {kind} per unit "
+            f"rate is {here[k]:.6g} there and {beside[k]:.6g} beside it. In place of a "
+            "limit at one point use a series near it, such as numpy.sinc, or a "
+            "polynomial where abs(q) < 0.1; see 'Removable singularities' in the "
+            "page on joints."
         )
 
     def _traced_pose(self, joint: MovingFrame) -> Program:
@@ -216,9 +266,16 @@ class Motion:
         raise JointError(f"{self._name}.pose returns no pose: {reason}.")
 
 
-@lru_cache(maxsize=4096)
 def motion_of(joint: MovingFrame, count: int | None = None) -> Motion:
-    """Return the motion of a joint, shared by all equal ones without a precursor."""
+    """Return the motion of a joint, shared by all equal ones without a precursor.
+
+    Of two, the values that their code reads besides must be equal, too.
+    """
+    return _motion_of(joint, count, values_read(joint))
+
+
+@lru_cache(maxsize=4096)
+def _motion_of(joint: MovingFrame, count: int | None, read: Hashable) -> Motion:
     return Motion(joint, count)
 
 

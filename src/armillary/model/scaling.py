@@ -7,7 +7,7 @@ choices of parameters, the smallest that obeys the law holds the lengths.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import Any, TypeVar, cast
@@ -20,6 +20,7 @@ from armillary.errors import ArmillaryError, JointError
 from armillary.model.motion import Motion
 from armillary.model.parameters import Parameterised, is_numeric, numbers_of
 from armillary.model.unit import Unit
+from armillary.model.values_read import values_read
 from armillary.spatial.pose import IDENTITY, Pose
 
 Array = npt.NDArray[np.float64]
@@ -47,7 +48,8 @@ def scaled_parameters(joint: J, factor: float) -> J:
     declared: tuple[str, ...] | None = cast(Any, joint).lengths
     if declared is not None:
         return _with_scaled(joint, declared, factor)
-    names = _lengths(msgspec.structs.replace(joint, precursor=IDENTITY))
+    bare = msgspec.structs.replace(joint, precursor=IDENTITY)
+    names = _lengths(bare, values_read(bare))
     scaled = _with_scaled(joint, names, factor)
     if not _obeys(joint, scaled, factor):
         raise _unscalable(joint, factor)
@@ -55,7 +57,7 @@ def scaled_parameters(joint: J, factor: float) -> J:
 
 
 @lru_cache(maxsize=1024)
-def _lengths(joint: Any) -> tuple[str, ...]:
+def _lengths(joint: Any, read: Hashable) -> tuple[str, ...]:
     """Return the names of the parameters that are lengths."""
     names = _candidates(joint)
     refusal: ScaleRefused | None = None

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError
 from armillary.spatial import quaternion as quat
 from armillary.spatial import rotation as rot
-from armillary.spatial.euler import rows_from_fixed_xyz
+from armillary.spatial.euler import fixed_xyz, rows_from_fixed_xyz
 from armillary.spatial.vector import (
     EYE,
     ZERO,
@@ -148,6 +148,15 @@ class Pose(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
         """
         rotation = rows_from_fixed_xyz(number(roll), number(pitch), number(yaw))
         return Pose(rotation, vector(position))
+
+    def rpy(self) -> Vector3:
+        """Return roll, pitch and yaw [rad]: the rotation is Rz(yaw) Ry(pitch) Rx(roll).
+
+        Pitch is within [-pi/2, pi/2], the others within [-pi, pi]. Where pitch is a
+        right angle (gimbal lock, to 1e-14) roll and yaw turn about one axis: yaw is 0
+        there and roll their difference, or sum. `from_rpy` always gives the rotation.
+        """
+        return fixed_xyz(self.rotation)
 
     @overload
     def __matmul__(self, other: Pose) -> Pose: ...

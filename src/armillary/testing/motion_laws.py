@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from armillary.errors import JointError
 from armillary.model.motion import as_pose
+from armillary.model.special_points import Rates, rates_beside
 from armillary.testing.differences import (
     Descent,
     descent,
@@ -128,6 +129,43 @@ def subspace(subject: Subject) -> None:
         require_equal(unit, given, f"velocity({q:.6g}, 1)", "the subspace")
 
 
+def special_points(subject: Subject) -> None:
+    """Check that pose and derivatives at special points are those beside, on one side.
+
+    These points are 0, those at which a comparison with `==` holds, and those at which
+    choices change.
+    """
+    motion = subject.joint.motion
+    kinds: dict[str, Rates] = {
+        "pose": lambda q: motion.pose(*q).entries,
+        "velocity": lambda q: motion.subspace(*q),
+        "acceleration": lambda q: motion.subspace_rate(*q),
+    }
+    for kind, rates in kinds.items():
+        if kind != "pose" and (fault := motion.fault_of_equality(rates, kind)):
+            raise JointError(fault)
+        for q in {0.0, *subject.edges.flat}:
+            if subject.lower <= q <= subject.upper:
+                _check_point(float(q), kind, rates)
+
+
+def _check_point(q: float, kind: str, rates: Rates) -> None:
+    here = np.array(rates([q]))
+    if kind == "pose" and not np.isfinite(here).all():
+        near = [rates([q + h]) for h in (1e-6, -1e-6)]
+        if np.isfinite(near).all():
+            raise JointError(
+                f"the pose is not defined at q = {q:.9g}, but on both sides of it: use "
+                "a series near this point, such as numpy.sinc."
+            )
+    beside = rates_beside(rates, [q])
+    if beside is not None:
+        raise JointError(
+            f"the {kind} at q = {q:.9g} is that of neither side: {row(here)} there and "
+            f"{row(beside)} beside it."
+        )
+
+
 def period(subject: Subject) -> None:
     """Check that the pose repeats after the period."""
     step = subject.joint.period
@@ -152,6 +190,7 @@ LAWS: dict[str, Callable[[Subject], None]] = {
     "velocity": velocity,
     "acceleration": acceleration,
     "subspace": subspace,
+    "special points": special_points,
     "period": period,
 }
 

@@ -51,14 +51,18 @@ def modulo(x: Any, y: Any) -> Any:
 
 
 def floor_divide(x: Any, y: Any) -> Any:
-    """Return floor(x / y), the quotient that belongs to `modulo`, as Python's //."""
+    """Return floor(x / y), the quotient that belongs to `modulo`, as Python's //.
+
+    Of y = 0 it is x / y, as NumPy's.
+    """
     remainder = ops.FMOD(x, y)
     quotient = ops.DIV(ops.SUB(x, remainder), y)  # whole, but for rounding
     below = _is_opposite(remainder, y)
     quotient = ops.SELECT(below, ops.SUB(quotient, 1.0), quotient)
     whole = ops.FLOOR(quotient)
     rounded_down = ops.LT(0.5, ops.SUB(quotient, whole))
-    return ops.SELECT(rounded_down, ops.ADD(whole, 1.0), whole)
+    whole = ops.SELECT(rounded_down, ops.ADD(whole, 1.0), whole)
+    return ops.SELECT(ops.EQ(y, 0.0), ops.DIV(x, y), whole)
 
 
 def _is_opposite(x: Any, y: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -52,6 +53,48 @@ def _greater_equal(x: Any, y: Any) -> Any:
 def not_equal(x: Any, y: Any) -> Any:
     """Tell whether two numbers differ."""
     return ops.NOT(ops.EQ(x, y))
+
+
+def combining_truths(op: Function) -> Function:
+    """Return what `&`, `|`, `^`, `~` mean: an operation of truths, of nothing else."""
+
+    def combined(*args: Any) -> Any:
+        for each in args:
+            kind = getattr(each, "kind", None)
+            is_known = isinstance(each, (bool, int, np.bool_)) and each in {0, 1}
+            if kind != ops.type_truth and not is_known:
+                raise fault(
+                    "&, |, ^ or ~ combines truths alone where one of them is traced, "
+                    "not bits of numbers; compare numbers first, and use sums of "
+                    "truths times powers of two for codes."
+                )
+        return op(*args)
+
+    return combined
+
+
+def shifted(x: Any, y: Any) -> Any:
+    """Refuse `<<` and `>>`.
+
+    Raises:
+        TraceError: Always.
+    """
+    raise fault(
+        "a traced truth cannot be shifted by << or >>; multiply it by a power of two, "
+        "as in 4 * truth."
+    )
+
+
+def _noted(function: Function) -> Function:
+    """Return a comparison of equality that remembers where it was asked for."""
+
+    def noted(x: Any, y: Any) -> Any:
+        truth = function(x, y)
+        if isinstance(truth, ops.Traced):
+            truth.tape.note_equality(truth)
+        return truth
+
+    return noted
 
 
 def exclusive_or(x: Any, y: Any) -> Any:
@@ -117,8 +160,8 @@ UFUNCS: dict[np.ufunc, Function] = {
     np.less_equal: ops.LE,
     np.greater: _greater,
     np.greater_equal: _greater_equal,
-    np.equal: ops.EQ,
-    np.not_equal: not_equal,
+    np.equal: _noted(ops.EQ),
+    np.not_equal: _noted(not_equal),
     np.isnan: _is_nan,
     np.isinf: _is_infinite,
     np.isfinite: _is_finite,
@@ -126,6 +169,10 @@ UFUNCS: dict[np.ufunc, Function] = {
     np.logical_or: ops.OR,
     np.logical_xor: exclusive_or,
     np.logical_not: ops.NOT,
+    np.bitwise_and: combining_truths(ops.AND),
+    np.bitwise_or: combining_truths(ops.OR),
+    np.bitwise_xor: combining_truths(exclusive_or),
+    np.invert: combining_truths(ops.NOT),
     np.conjugate: _identity,
 }
 
@@ -138,6 +185,9 @@ def call_ufunc(
     Raises:
         TraceError: NumPy's function has no traced meaning.
     """
+    if ufunc is np.divmod:
+        both = np.floor_divide, np.remainder
+        return tuple(call_ufunc(each, method, inputs, options) for each in both)
     function = UFUNCS.get(ufunc)
     is_numpys = getattr(np, ufunc.__name__, None) is ufunc
     name = f"numpy.{ufunc.__name__}" if is_numpys else f"'{ufunc.__name__}'"
@@ -242,6 +292,11 @@ def _interpolate(
         )
     if not np.all(np.isfinite(xs)):
         raise fault("numpy.interp got an xp with numbers that are not finite.")
+    if not all(np.isfinite(each) for each in fs if not isinstance(each, ops.Traced)):
+        raise fault(
+            "numpy.interp got an fp with numbers that are not finite; where there is "
+            "no value, leave its knot out, or use left=numpy.nan or right=numpy.nan."
+        )
     if period is not None:
         turn = abs(float(period))
         if not 0.0 < turn < np.inf:
@@ -287,6 +342,30 @@ def _looked_up(x: Any, xs: list[Any], fs: list[Any], left: Any, right: Any) -> A
     return ops.SELECT(ops.LT(x, xs[0]), left, result)
 
 
+SINC_TERMS = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(10)]
+SMALL_ANGLE = 0.5
+
+
+def _sinc(x: Any) -> Any:
+    return elementwise(_sine_ratio, x)
+
+
+def _sine_ratio(x: Any) -> Any:
+    """Return sin(t) / t of t = pi x: a series near 0, so that derivatives are right.
+
+    What is not chosen is computed of another number, so that it is nowhere 0 / 0.
+    """
+    t = ops.MUL(np.pi, x)
+    is_near = ops.LT(ops.ABS(t), SMALL_ANGLE)
+    near = ops.SELECT(is_near, t, 0.0)
+    square = ops.MUL(near, near)
+    series = SINC_TERMS[-1]
+    for term in reversed(SINC_TERMS[:-1]):
+        series = ops.ADD(ops.MUL(series, square), term)
+    far = ops.SELECT(is_near, 1.0, t)
+    return ops.SELECT(is_near, series, ops.DIV(ops.SIN(far), far))
+
+
 def _refused(name: str, instead: str) -> Function:
     def refuse(*args: Any, **options: Any) -> Any:
         raise fault(f"{name} has no meaning for a traced scalar; {instead}.")
@@ -304,9 +383,7 @@ FUNCTIONS: dict[Function, Function] = {
     np.isclose: _is_close,
     np.allclose: _all_close,
     np.choose: _refused("numpy.choose", "use numpy.where or numpy.select"),
-    np.sinc: _refused(
-        "numpy.sinc", "write numpy.sin(numpy.pi * x) / (numpy.pi * x), 1 at 0"
-    ),
+    np.sinc: _sinc,
 }
 
 

@@ -34,6 +34,10 @@ class Recorder(Protocol):
         """Remember whether a function compares, which then gives NaN for NaN."""
         ...
 
+    def note_equality(self, truth: Any) -> None:
+        """Remember where the user's code compares with `==`."""
+        ...
+
     def decide(self, truth: Any) -> bool:
         """Return the answer of a traced truth value on the path being explored."""
         ...
@@ -282,8 +286,8 @@ LOG = _unary(
 )
 
 
-# Where a product below would be 0 times infinity a root takes its place: 0 there, as the
-# product beside it, and infinitely steep, as the product is.
+# Where a product below would be 0 times infinity a root takes its place: it is 0, as
+# the product is beside that point, and infinitely steep, as the product is.
 
 
 def _power_by_base(x: Any, y: Any) -> Any:

@@ -8,7 +8,7 @@ import math
 import numbers
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -69,6 +69,8 @@ class Program:
         results: For each output scalar the position of its instruction.
         is_loose: Whether a product and a sum may be rounded as one everywhere, also
             where an operation with an edge follows; see `kernel/emit.py`.
+        equalities: Instructions that ask whether two numbers are equal, each with the
+            `file:line` of the user's code that does.
     """
 
     name: str
@@ -77,6 +79,9 @@ class Program:
     instructions: tuple[Instruction, ...] = field(repr=False)
     results: tuple[int, ...] = field(repr=False)
     is_loose: bool = field(default=False, kw_only=True)
+    equalities: tuple[tuple[int, str], ...] = field(
+        default=(), kw_only=True, repr=False, compare=False
+    )
 
     @cached_property
     def fingerprint(self) -> str:
@@ -139,7 +144,12 @@ def trace(
 
     flat = explore(tape, run, name, where, returned.flat)
     results = [tape.lift(value, type_real) for value in flat]
-    return assemble(name, ports, tuple(map(Port, names, returned.shapes)), results)
+    made = assemble(name, ports, tuple(map(Port, names, returned.shapes)), results)
+    if not tape.equalities:
+        return made
+    place = {node.index: k for k, node in enumerate(reachable(results))}
+    found = [(place[k], line) for k, line in tape.equalities.items() if k in place]
+    return replace(made, equalities=tuple(found))
 
 
 def assemble(

@@ -49,6 +49,18 @@ def _comparison(function: Method) -> tuple[Method, Method]:
     return _operator(noted)
 
 
+def _equality(function: Method) -> Method:
+    """Make the method for `self == other` or `self != other`."""
+
+    def noted(x: Any, y: Any) -> Any:
+        truth = function(x, y)
+        if isinstance(truth, TracedBool):
+            truth.tape.note_equality(truth)
+        return truth
+
+    return _operator(noted)[0]
+
+
 class Node(Traced):
     """One recorded value.
 
@@ -103,8 +115,8 @@ class Node(Traced):
         """Call a function of NumPy that is not a ufunc, such as `where`."""
         return numpy_dispatch.call_function(function, args, options)
 
-    __eq__ = _operator(ops.EQ)[0]
-    __ne__ = _operator(numpy_dispatch.not_equal)[0]
+    __eq__ = _equality(ops.EQ)
+    __ne__ = _equality(numpy_dispatch.not_equal)
     __add__, __radd__ = _operator(ops.ADD)
     __sub__, __rsub__ = _operator(ops.SUB)
     __mul__, __rmul__ = _operator(ops.MUL)
@@ -324,9 +336,11 @@ class TracedBool(Node):
     __slots__ = ()
     kind = type_truth
 
-    __and__, __rand__ = _operator(ops.AND)
-    __or__, __ror__ = _operator(ops.OR)
-    __xor__, __rxor__ = _operator(numpy_dispatch.exclusive_or)
+    __and__, __rand__ = _operator(numpy_dispatch.UFUNCS[np.bitwise_and])
+    __or__, __ror__ = _operator(numpy_dispatch.UFUNCS[np.bitwise_or])
+    __xor__, __rxor__ = _operator(numpy_dispatch.UFUNCS[np.bitwise_xor])
+    __lshift__, __rlshift__ = _operator(numpy_dispatch.shifted)
+    __rshift__, __rrshift__ = _operator(numpy_dispatch.shifted)
 
     def __invert__(self) -> Any:
         return ops.NOT(self)

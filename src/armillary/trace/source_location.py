@@ -45,6 +45,18 @@ def running() -> str:
     frame = inspect.currentframe()
     while frame is not None and not _is_users(frame):
         frame = frame.f_back
+    return _place(frame)
+
+
+def users_own() -> str:
+    """Return `file:line` of the user's code that did this itself, '' if it is ours."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__package__") == __package__:
+        frame = frame.f_back
+    return _place(frame) if frame is not None and _is_users(frame) else ""
+
+
+def _place(frame: FrameType | None) -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
 
 

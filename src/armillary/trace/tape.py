@@ -13,7 +13,7 @@ import numpy.typing as npt
 from armillary.trace.ops import OPS, Op, type_truth
 from armillary.trace.scalar import Node, Scalar, TracedBool
 from armillary.trace.simplify import RULES
-from armillary.trace.source_location import fault, is_called
+from armillary.trace.source_location import fault, is_called, users_own
 
 Array = npt.NDArray[Any]
 
@@ -29,6 +29,7 @@ class Tape:
         self.limit = limit
         self.decision: Callable[[TracedBool], bool] = _no_paths
         self.compared_by_calls: set[int] = set()
+        self.equalities: dict[int, str] = {}  # where the user's code compares with ==
         self._known: dict[tuple[Any, ...], Node] = {}
         self._constants: dict[float, Node] = {}
 
@@ -70,6 +71,13 @@ class Tape:
         """Remember a comparison that `numpy.maximum` or the like makes by itself."""
         if is_called():
             self.compared_by_calls.add(truth.index)
+
+    def note_equality(self, truth: Any) -> None:
+        """Remember where the user's code asks whether two numbers are equal."""
+        place = users_own()
+        if place:
+            node = truth.args[0] if truth.name == "not" else truth
+            self.equalities.setdefault(node.index, place)
 
     def decide(self, truth: TracedBool) -> bool:
         """Return the answer of `truth` on the path being explored.

@@ -43,6 +43,7 @@ VELOCITIES: Final = "actin.jointVelocities"
 
 HOME: Final = "home"
 """The name of where loops are closed, if the manipulator has no posture of its own."""
+
 BASE_INDEX: Final = 0xFFFFFFFE
 TRANSFORM: Final = "coordinateSystemTransform"
 CONFIGURATION: Final = "manipulatorSystemConfiguration"

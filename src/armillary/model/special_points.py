@@ -1,0 +1,151 @@
+"""Points at which a function takes a branch of their own, and its rates there.
+
+`1.0 if q == 0 else sin(q) / q` has the right value at 0, but there the derivatives of
+the constant. No derivative of the other branch can be evaluated in its place: it is
+0 / 0. So these points are looked for, and rates at them compared with those beside.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.trace import Instruction, Program, evaluate
+
+Array = npt.NDArray[np.float64]
+Rates = Callable[[Sequence[float]], Sequence[float]]
+
+USUAL: Final = (0.0, 1.0, -1.0, 0.5, -0.5)
+STARTS: Final = ((-1.0, 0.3), (0.7, 1.9), (3.0, 2.0), (-4.0, -6.0))
+SECANTS: Final = 40
+DISTANCES: Final = (0.05, 8e-4, 1.2e-5)
+CLOSER: Final = 64.0
+NOISE: Final = 1e-5  # of a quotient of small numbers, relative
+
+
+class EqualityPoint(NamedTuple):
+    """A point at which a comparison with `==` holds, and where it is written."""
+
+    q: tuple[float, ...]
+    place: str
+
+
+def equality_points(program: Program) -> list[EqualityPoint]:
+    """Return where the user's comparisons with `==` hold; not all may be found.
+
+    program: Its inputs are one coordinate, or one array of several.
+    """
+    count = sum(port.size for port in program.inputs)
+    found: list[EqualityPoint] = []
+    for position, place in program.equalities:
+        gap = _gap(program, program.instructions[position])
+        for q in _roots(gap, count):
+            point = EqualityPoint(q, place)
+            if point not in found:
+                found.append(point)
+    return found
+
+
+def rates_beside(
+    rates: Rates, q: Sequence[float], noise: float = NOISE
+) -> Array | None:
+    """Return the rates beside a point where those at it are of neither side.
+
+    They are of a side if their distance from those at a distance h on it falls with h.
+
+    Args:
+        rates: Of the coordinates.
+        q: The point.
+        noise: What roundings may make of rates near it, relative to 1 and their size.
+
+    Returns:
+        The rates on one side, None where those at the point are of a side, or where
+        nothing is known beside it.
+    """
+    here = _numbers(rates, q)
+    if not np.isfinite(here).all():
+        return None
+    away = np.cos(np.arange(len(q)))  # a direction that is nothing special
+    found: list[Array] = []
+    for side in (1.0, -1.0):
+        pairs = [
+            [
+                _numbers(rates, q + h * side * away)
+                for h in (distance, distance / CLOSER)
+            ]
+            for distance in DISTANCES
+        ]
+        if np.isfinite([near for _, near in pairs]).all():
+            if any(_is_limit(here, far, near, noise) for far, near in pairs):
+                return None
+            found.append(pairs[0][1])
+    return found[0] if found else None
+
+
+def _is_limit(here: Array, far: Array, near: Array, noise: float) -> bool:
+    """Tell whether rates come nearer to those at the point, or differ by noise."""
+    error, least = np.abs(near - here).max(), noise * (1.0 + np.abs(near).max())
+    before = np.abs(far - here).max()  # NaN where the side ends before
+    return bool(error <= least or error <= 0.5 * before)
+
+
+def _numbers(rates: Rates, q: Sequence[float] | Array) -> Array:
+    return np.array(rates([float(x) for x in q]), dtype=np.float64)
+
+
+def _gap(program: Program, equality: Instruction) -> Callable[[Sequence[float]], float]:
+    """Return the difference of two numbers that are compared, as a function of q."""
+    last = max(equality.args)
+    both = Program(
+        program.name,
+        program.inputs,
+        (),
+        program.instructions[: last + 1],
+        equality.args,
+    )
+
+    def gap(q: Sequence[float]) -> float:
+        x, y = evaluate(both, q)
+        return 0.0 if x == y else x - y
+
+    return gap
+
+
+def _roots(
+    gap: Callable[[Sequence[float]], float], count: int
+) -> Iterator[tuple[float, ...]]:
+    """Yield points at which a difference is exactly zero, found along each axis."""
+    for base, k in itertools.product(_bases(count), range(count)):
+
+        def along(t: float, base: list[float] = base, k: int = k) -> float:
+            return gap([*base[:k], t, *base[k + 1 :]])
+
+        tried = [*USUAL, *(_secant(along, *start) for start in STARTS)]
+        for t in tried:
+            near = t, math.nextafter(t, math.inf), math.nextafter(t, -math.inf)
+            root = next((x for x in near if along(x) == 0.0), None)
+            if root is not None and along(root + 1e-3 * (1.0 + abs(root))) != 0.0:
+                yield (*base[:k], root, *base[k + 1 :])
+
+
+def _bases(count: int) -> list[list[float]]:
+    """Return points from which axes are followed; with one coordinate it is alone."""
+    if count == 1:
+        return [[0.0]]
+    return [[0.0] * count, [math.cos(3.0 * k + 1.0) for k in range(count)]]
+
+
+def _secant(along: Callable[[float], float], a: float, b: float) -> float:
+    """Return where a function of one number is zero, or where the search ends."""
+    x, y = along(a), along(b)
+    for _ in range(SECANTS):
+        if y in {0.0, x} or not math.isfinite(x - y):
+            break
+        a, b, x = b, b - y * (b - a) / (y - x), y
+        y = along(b)
+    return b

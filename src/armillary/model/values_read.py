@@ -1,0 +1,196 @@
+"""What the code of a class of the user's reads besides its parameters.
+
+A formula is traced once for equal joints. Where `pose` reads a constant of its module,
+of a closure or of a class, joints are equal in this respect only while that has the
+same value; so these values belong to the key under which a traced formula is kept.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Iterable
+from functools import cached_property, lru_cache
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, Final, cast
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.model.parameters import nested_in
+
+__all__ = ["values_read"]
+
+OURS: Final = frozenset({"armillary", "numpy", "scipy", "msgspec"})
+PLAIN: Final = (type(None), bool, int, str, bytes)
+DEEPEST: Final = 12
+
+
+def values_read(joint: Any) -> Hashable:
+    """Return all values that the code of a joint, and of joints in it, may read.
+
+    Those that differ, the sign of a zero included, have different results. Numbers,
+    texts, arrays, sequences, dicts, functions, and the attributes that are read of
+    classes, modules and other objects count.
+    """
+    found: list[Hashable] = []
+    for each in (joint, *nested_in(joint)):
+        kind = cast(type, type(each))
+        functions, classes = _functions_of(kind), _users_classes(kind)
+        if functions:
+            found.append(_read(kind, functions, classes))
+    return tuple(found)
+
+
+_known_names: WeakKeyDictionary[type, frozenset[str]] = WeakKeyDictionary()
+
+
+def _read(
+    kind: type, functions: Iterable[FunctionType], classes: Iterable[type]
+) -> Hashable:
+    names = _known_names.get(kind) or _names_of(functions)
+    while True:
+        reader = _Reader(names)
+        read = reader.read(functions, classes)
+        if reader.names == names:
+            _known_names[kind] = names
+            return read
+        names = reader.names  # functions that are called read more
+
+
+@lru_cache(maxsize=1024)
+def _users_classes(kind: type) -> tuple[type, ...]:
+    return tuple(each for each in kind.__mro__ if _is_users(each.__module__))
+
+
+@lru_cache(maxsize=1024)
+def _functions_of(kind: type) -> tuple[FunctionType, ...]:
+    """Return the methods and properties that the user's classes define."""
+    members = (
+        member for each in _users_classes(kind) for member in vars(each).values()
+    )
+    return tuple(function for member in members for function in _inside(member))
+
+
+def _inside(member: Any) -> list[FunctionType]:
+    match member:
+        case FunctionType():
+            return [member]
+        case property():
+            return _inside(member.fget)
+        case staticmethod() | classmethod():
+            return _inside(cast(Any, member).__func__)
+        case cached_property():
+            return _inside(cast(Any, member).func)
+        case _:
+            return []
+
+
+@lru_cache(maxsize=1024)
+def _is_users(module: str | None) -> bool:
+    root = (module or "").partition(".")[0]
+    return root == "__main__" or root not in OURS | sys.stdlib_module_names
+
+
+@lru_cache(maxsize=4096)
+def _names(code: CodeType) -> tuple[str, ...]:
+    """Return the globals and attributes that code reads, its inner functions' too."""
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return tuple(sorted({*code.co_names, *(n for c in inner for n in _names(c))}))
+
+
+def _names_of(functions: Iterable[FunctionType]) -> frozenset[str]:
+    return frozenset(name for each in functions for name in _names(each.__code__))
+
+
+class _Reader:
+    """Turns values into what can be compared; each object is entered once.
+
+    Attributes:
+        names: Of attributes that count where a class, a module or an object is read.
+    """
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names = names
+        self._seen: dict[int, Any] = {}
+
+    def read(
+        self, functions: Iterable[FunctionType], classes: Iterable[type]
+    ) -> Hashable:
+        """Return what functions and classes read."""
+        values = [self.value(function, 0) for function in functions]
+        return *values, *(self.attributes(kind, 0) for kind in classes)
+
+    def value(self, value: Any, depth: int) -> Hashable:
+        """Return what a value is, so that another one differs."""
+        kind = type(value).__name__
+        if isinstance(value, (float, *PLAIN)):
+            return kind, value.hex() if isinstance(value, float) else value
+        if id(value) in self._seen or depth > DEEPEST:
+            return "seen"
+        self._seen[id(value)] = value
+        if isinstance(value, (np.ndarray, np.generic)):
+            array = cast(npt.NDArray[Any], value)
+            if array.dtype == object:
+                return kind, self.value(array.tolist(), depth)
+            return array.dtype.str, array.shape, array.tobytes()
+        if isinstance(value, FunctionType):
+            return self._function(value, depth)
+        parts = _parts(value)
+        if parts is None:
+            return kind, self.attributes(value, depth)
+        read = [self.value(part, depth + 1) for part in parts]
+        return kind, frozenset(read) if "set" in kind else tuple(read)
+
+    def attributes(self, owner: Any, depth: int) -> Hashable:
+        """Return what may be read of a module, a class or another object."""
+        if not isinstance(owner, (type, ModuleType)):
+            return self._of_object(owner, depth)
+        module = owner.__name__ if isinstance(owner, ModuleType) else owner.__module__
+        if not _is_users(module):
+            return module
+        members = vars(owner)
+        names = sorted(self.names & members.keys())
+        return tuple((name, self.value(members[name], depth + 1)) for name in names)
+
+    def _of_object(self, owner: Any, depth: int) -> Hashable:
+        members: dict[str, Any] = dict(getattr(owner, "__dict__", {}))
+        for name in getattr(owner, "__struct_fields__", ()):
+            members[name] = getattr(owner, name)
+        read = [(name, self.value(each, depth + 1)) for name, each in members.items()]
+        return self.value(type(owner), depth + 1), tuple(read)
+
+    def _function(self, function: FunctionType, depth: int) -> Hashable:
+        if not _is_users(function.__module__):
+            return function.__module__, function.__qualname__
+        code, space = function.__code__, function.__globals__
+        names = _names(code)
+        self.names |= frozenset(names)
+        cells = function.__closure__ or ()
+        read: list[Any] = [space[name] for name in names if name in space]
+        read += [cell.cell_contents for cell in cells if _is_filled(cell)]
+        read += [function.__defaults__, function.__kwdefaults__]
+        return code, tuple(self.value(each, depth + 1) for each in read)
+
+
+def _parts(value: Any) -> list[Any] | None:
+    """Return what a value is made of, None where that are its attributes."""
+    match value:
+        case list() | tuple() | set() | frozenset():
+            return list(cast(Any, value))
+        case dict():
+            return list(cast(dict[Any, Any], value).items())
+        case MethodType():
+            return [value.__func__, value.__self__]
+        case property() | staticmethod() | classmethod() | cached_property():
+            return list(_inside(value))
+        case _:
+            return None
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,160 @@
+"""A constant that a pose reads and that changes later is seen by new cells."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.model.values_read import values_read
+
+RADIUS = 2.0
+TABLE = [1.0, 2.0]
+ARRAY = np.array([0.5, 0.25])
+
+
+class Config:
+    RATIO = 3.0
+    UNREAD = 1.0
+
+
+CONFIG = types.SimpleNamespace(offset=0.0)
+SETTINGS = {"lift": 0.0}
+
+
+def helped(q):
+    return q * RADIUS
+
+
+class Reading(arm.Joint):
+    """Reads all kinds of things besides its parameters."""
+
+    unit = arm.OTHER
+    STEP = 1.0
+
+    @property
+    def factor(self):
+        return Config.RATIO
+
+    def pose(self, q):
+        x = helped(q) * self.factor + TABLE[0] + CONFIG.offset
+        return arm.Pose.translation(x, q * ARRAY[1] * self.STEP, SETTINGS["lift"])
+
+
+def cell_of(joint: Any) -> arm.Cell:
+    links = (arm.Link(name="a"), arm.Link(name="b", parent="a", joint=joint))
+    return arm.Cell(manipulators=(arm.Manipulator(name="m", links=links),))
+
+
+CHANGES = {
+    "global of a function that is called": lambda p: p.setitem(
+        globals(), "RADIUS", 7.0
+    ),
+    "list in place": lambda p: TABLE.__setitem__(0, 3.0),
+    "array in place": lambda p: ARRAY.__setitem__(1, 3.0),
+    "attribute of a class": lambda p: p.setattr(Config, "RATIO", -1.0),
+    "attribute of an object": lambda p: p.setattr(CONFIG, "offset", 9.0),
+    "value of a dict": lambda p: p.setitem(SETTINGS, "lift", 2.0),
+    "constant of the joint's class": lambda p: p.setattr(Reading, "STEP", 4.0),
+    "function": lambda p: p.setitem(globals(), "helped", lambda q: q * q),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_new_cell_sees_what_has_changed(change, monkeypatch: pytest.MonkeyPatch):
+    before = Reading().motion
+    assert Reading().motion is before
+    with monkeypatch.context() as patch:
+        change(patch)
+        joint = Reading()
+        wanted = joint.pose(1.5).position
+        assert wanted != before.pose(1.5).position
+        assert cell_of(joint).fk("b")([1.5])[:3, 3] == pytest.approx(wanted)
+        assert joint.transform(1.5).position == pytest.approx(wanted)
+        assert joint.origin_bound(1.5, 1.5) == pytest.approx(np.linalg.norm(wanted))
+    TABLE[0], ARRAY[1] = 1.0, 0.25
+    assert Reading().motion is before
+
+
+def test_what_is_not_read_makes_no_other_motion(monkeypatch: pytest.MonkeyPatch):
+    before = Reading().motion
+    monkeypatch.setattr(Config, "UNREAD", 5.0)
+    assert Reading().motion is before
+
+
+def test_closures_and_defaults_are_read():
+    def made(height):
+        class Local(arm.Joint):
+            unit = arm.OTHER
+
+            def pose(self, q, depth=[0.0]):  # noqa: B006
+                return arm.Pose.translation(q, depth[0], height[0])
+
+        return Local, height
+
+    kind, height = made([1.0])
+    first = kind().motion
+    height[0] = 4.0
+    assert kind().motion is not first
+    assert kind().motion.pose(0.0).position == (0.0, 0.0, 4.0)
+    kind.pose.__defaults__[0][0] = 2.0
+    assert kind().motion.pose(0.0).position == (0.0, 2.0, 4.0)
+
+
+def test_the_sign_of_a_zero_is_read(monkeypatch: pytest.MonkeyPatch):
+    class Signed(arm.Joint):
+        unit = arm.OTHER
+
+        def pose(self, q):
+            return arm.Pose.translation(q, np.copysign(1.0, SETTINGS["lift"]), 0)
+
+    positive = Signed().motion
+    monkeypatch.setitem(SETTINGS, "lift", -0.0)
+    assert Signed().motion is not positive
+    assert Signed().motion.pose(0.0).position[1] == -1.0
+
+
+class Direction(arm.Joint):
+    """Parameters have no -0.0: equal joints move equally."""
+
+    y: float
+    unit = arm.OTHER
+
+    def pose(self, q):
+        return arm.Pose.translation(
+            q, np.arctan2(self.y, -1.0), np.copysign(1.0, self.y)
+        )
+
+
+def test_a_parameter_has_one_zero():
+    for joint in (
+        Direction(y=-0.0),
+        Direction(y=0.0),
+        Direction(y=0.0).replace(y=-0.0),
+    ):
+        assert np.copysign(1.0, joint.y) == 1.0
+        assert joint.pose(0.0).position == joint.transform(0.0).position
+        assert joint.transform(0.0).position == pytest.approx((0.0, np.pi, 1.0))
+
+
+def test_nothing_is_looked_up_for_built_in_joints():
+    assert values_read(arm.joints.Revolute(axis=(0.0, 0.0, 1.0))) == ()
+
+
+def test_a_helper_that_calls_itself_is_read_once():
+    def even(n):
+        return n == 0 or odd(n - 1)
+
+    def odd(n):
+        return n != 0 and even(n - 1)
+
+    class Recursive(arm.Joint):
+        unit = arm.OTHER
+
+        def pose(self, q):
+            return arm.Pose.translation(q, float(even(4)), 0)
+
+    assert Recursive().motion is Recursive().motion
