@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import random
+import signal
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -34,6 +35,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--seed", type=int, default=0, help="draws which cases are tried of many"
     )
+
+
+def pytest_configure() -> None:
+    # Shells ignore Ctrl-C for what runs in the background; tests send it to programs.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
