@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import random
+import signal
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -36,6 +37,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure() -> None:
+    # Shells ignore Ctrl-C for what runs in the background; tests send it to programs.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     return f"cases drawn by: --seed={config.getoption('seed')}"
 
@@ -49,10 +56,11 @@ def pytest_collection_modifyitems(
     for item in items:
         if item.get_closest_marker("sampled"):
             cases[item.nodeid.partition("[")[0]].append(item)
-    for name, of_one in cases.items():
+    for of_one in cases.values():
         mark = of_one[0].get_closest_marker("sampled")
         assert mark is not None
-        draw = random.Random(f"{config.getoption('seed')} {name}")
+        # Tests of the same cases draw the same ones, so that they share kernels.
+        draw = random.Random(f"{config.getoption('seed')} {len(of_one)}")
         for item in draw.sample(of_one, max(0, len(of_one) - mark.args[0])):
             item.add_marker("thorough")
 

@@ -54,7 +54,6 @@ def main(out, kind, pause):
     """Sweep, until somebody ends it."""
     from sweep_functions import slow_total as ask  # by its name there
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells may ignore it
     rows, chunk, ask = np.arange(200.0).reshape(100, 2), 4, partial(ask, float(pause))
     if kind == "threads":
         cell = arm.example("irb2400")

@@ -180,6 +180,7 @@ def test_batches_of_any_shape():
     assert check.distances(Q).shape == (3, 1, 2, len(check.pairs))
 
 
+@pytest.mark.thorough
 def test_batches_of_several_blocks(monkeypatch: pytest.MonkeyPatch):
     check = several_kinds().collision()
     Q = np.random.default_rng(4).uniform(-1, 1, (50, 12))

@@ -29,6 +29,7 @@ STEPS = 300
 REACH = {"chain": 0.3, "3-RRR": 0.6}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_is_said_to_be_closed_is(family: str, seed: int) -> None:
@@ -50,6 +51,7 @@ def test_what_is_said_to_be_closed_is(family: str, seed: int) -> None:
         assert np.abs(apart).max(initial=0.0) < 1e-11, name
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("family", [f for f in FAMILIES if f != "Bennett"])
 def test_the_branch_is_that_of_the_way_from_home(family: str) -> None:
     """Where tiny steps from home arrive, so do kernels, and at the same assembly.
@@ -115,6 +117,7 @@ def test_a_parallelogram_stops_where_it_is_flat() -> None:
     assert np.abs(found.passive[before, 1] - TURN[before, 0]).max() < 1e-12
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("offset", [0.0, 0.1, -0.3])
 def test_a_parallelogram_with_a_third_bar_turns_round(offset: float) -> None:
     """One of four equations follows from the others, not always the same one."""
@@ -126,6 +129,7 @@ def test_a_parallelogram_with_a_third_bar_turns_round(offset: float) -> None:
     assert np.abs(X[:, 1, 0] - np.sin(TURN[:, 0])).max() < 1e-9
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ratio", [0.5, -0.5, 2.0 / 3.0, 3.0])
 def test_a_crank_behind_a_gear_turns_many_times(ratio: float) -> None:
     """The grid covers the turns of the motor after which the crank is where it was."""
@@ -154,6 +158,7 @@ def test_a_crank_behind_a_gear_turns_many_times(ratio: float) -> None:
     assert np.isfinite(expected[0]).all()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_derivatives_are_slopes(family: str) -> None:
     """Jacobians and accelerations agree with differences of the eighth order."""
@@ -184,6 +189,7 @@ def test_derivatives_are_slopes(family: str) -> None:
     assert np.abs(bias - changes).max() < 1e-8 * (1.0 + np.abs(bias).max())
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("family", ["four-bar", "delta", "Bennett", "six-bar"])
 def test_batches_pickles_and_threads_agree(family: str) -> None:
     """Rows do not depend on their number, a copy of the cell, or the thread."""
@@ -206,6 +212,7 @@ def test_batches_pickles_and_threads_agree(family: str) -> None:
         np.testing.assert_allclose(fk(Q[:k]), X[:k], atol=1e-9)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", [1e-3, 1e2])
 def test_size_does_not_matter(size: float) -> None:
     """A linkage of a millimetre closes where that of 100 m does."""
