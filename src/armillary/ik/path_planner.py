@@ -235,10 +235,14 @@ class Planner:
 
         That is a norm of all that changes, lengths as parts of the arm's.
         """
-        targets = self.query.targets[..., :3, :].copy()
-        targets[..., 3] /= self.numeric.problem.size
-        change = np.diff(targets, axis=0, prepend=targets[:1])
-        return np.asarray(np.sqrt((change**2).sum(axis=(1, 2, 3))))
+        targets = self.query.targets
+        scale = np.ones((4, 4))
+        scale[:3, 3] /= self.numeric.problem.size
+        rows = (targets * scale).reshape(len(targets), scale.size * targets.shape[1])
+        moves = np.zeros(len(rows))
+        change = rows[1:] - rows[:-1]
+        moves[1:] = np.sqrt(np.einsum("ij,ij->i", change, change))
+        return moves
 
     @property
     def _is_free(self) -> bool:
