@@ -10,6 +10,9 @@ import pytest
 from scipy.optimize import least_squares
 
 import armillary as arm
+from armillary.ik.enumerate import search_all
+from armillary.ik.method import Candidates
+from armillary.ik.query import Query, query_of
 from arms import arm_of_axes, turned_apart
 
 Array = npt.NDArray[np.float64]
@@ -148,6 +151,26 @@ def test_starts_lie_within_limits_that_exclude_zero() -> None:
     proven, found = ik.all(X), ik.all(X, method="numeric")
     assert np.array_equal(found.count, proven.count)
     assert set(proven.count.tolist()) == {1, 2}
+
+
+def test_after_its_time_nothing_more_is_sought() -> None:
+    """What a call answers is all; so are targets near which more starts would be."""
+    _, cell, target = searched(1.0)
+    ik = cell.ik("l5")
+    targets = np.tile(target, (3, 1, 1))
+    query = query_of(ik.numeric.problem, targets)
+    asked, late = ik.numeric._found(query), query._replace(deadline=1)
+    sought = []
+
+    def search(query: Query) -> Candidates:
+        sought.append(len(query.targets))
+        return ik.numeric._found(query._replace(deadline=0))
+
+    found = search_all(asked, search, late, ik.numeric.problem)
+    assert sum(sought) == 0
+    assert found.success.sum(axis=1).tolist() == [1, 1, 1]
+    search_all(asked, search, query, ik.numeric.problem)
+    assert sum(sought) == 3 * query.starts
 
 
 class Twice(arm.ClosedForm):

@@ -372,6 +372,23 @@ def test_a_joint_at_its_limit_leaves_the_rest_to_the_others(k: int) -> None:
     assert ik.local(query_of(ik.problem, targets, near=seed)).success.mean() > 0.95
 
 
+def test_a_target_within_the_tolerance_of_limits_is_solved() -> None:
+    """The joints that are not at limits make up for what the other may not do."""
+    cell = arm.example("irb2400")
+    ik, fk = cell.ik("tool0"), cell.fk("tool0")
+    q = _at_limits(cell, 1000)
+    X = fk(q)
+    off = np.random.default_rng(1).normal(size=(1000, 3))
+    X[:, :3, 3] += 3e-7 * off / np.linalg.norm(off, axis=1)[:, None]
+    found = ik(X)
+    assert set(np.unique(found.reason)) <= {Reason.SOLVED, Reason.LIMITS}
+    assert (found.reason == Reason.LIMITS).sum() <= 10  # of 25 without a local search
+    solved = found.q[found.success]
+    assert (np.clip(solved, *cell.limits) == solved).all()
+    left = np.linalg.norm(fk(solved)[:, :3, 3] - X[found.success, :3, 3], axis=1)
+    assert left.max() <= 1e-6
+
+
 # how much is searched
 
 

@@ -332,6 +332,32 @@ def test_ways_begin_at_both_ends_and_at_the_largest_steps(cell: arm.Cell):
     assert planner._origins(q[:0]) == []
 
 
+def test_after_its_time_a_path_is_not_planned(
+    cell: arm.Cell, monkeypatch: pytest.MonkeyPatch
+):
+    """It jumps, and would be planned through all answers; the way so far is kept."""
+    ik = cell.ik("tool0")
+    q = np.random.default_rng(0).uniform(-2.0, 2.0, (30, 7))
+    X = cell.fk("tool0")(q)
+    query = query_of(ik.numeric.problem, X)
+    calls = []
+    follow, local = ik.numeric.follow, ik.numeric.local
+
+    def followed(query, *arguments):
+        calls.append("follow")
+        return follow(query._replace(deadline=0), *arguments)
+
+    monkeypatch.setattr(ik.numeric, "follow", followed)
+    monkeypatch.setattr(ik.numeric, "local", lambda query: calls.append("local"))
+    late = Planner((), ik.numeric, query._replace(deadline=1), LARGEST).follow(q[0])
+    assert calls == ["follow"]
+    assert late.jumps.size
+    assert late.answer.success.any()
+    monkeypatch.setattr(ik.numeric, "local", local)
+    Planner((), ik.numeric, query, LARGEST).follow(q[0])
+    assert len(calls) > 10
+
+
 # redundant arms with a closed form by arm angle
 
 LIMITS = np.radians([170, 120, 170, 120, 170, 120, 175])

@@ -228,6 +228,35 @@ def test_any_number_of_lanes_finds_the_answers(
         assert found.unknowns**2 == pytest.approx(problems[:count], abs=1e-8)
 
 
+@pytest.mark.parametrize("lanes", LANES)
+def test_lanes_that_share_a_problem_find_what_one_would(
+    table: SeedTable, monkeypatch: pytest.MonkeyPatch, lanes: int
+):
+    """The answer is that of the first good start, however many are tried at once."""
+    monkeypatch.setattr(compiler, "native_shape", lambda bits: LaneType(bits, lanes))
+    search = Search(_step(), _guard(), SCALES)
+    problems = _problems(30)
+    problems[3] = 4.0, 9.0, -1.0  # without an answer
+    problems[4, 1] = np.nan
+    seeds = np.random.default_rng(2).uniform(-9.0, 9.0, problems.shape)
+    for options in (
+        {},
+        {"table_starts": 0},
+        {"steps": 4, "stale_from": 2},
+        {"steps": 3, "starts": 5},
+        {"starts": 2},
+    ):
+        plan = _plan(table, **options)
+        for first in (None, seeds):
+            together = search(problems, plan, seeds=first)
+            for k in range(len(problems)):
+                one = slice(k, k + 1)
+                part = None if first is None else first[one]
+                alone = search(problems[one], plan, seeds=part)
+                assert _same(alone, together.at(np.array([k])))
+                assert alone.failures == (alone.endings[0, 0] != SOLVED)
+
+
 def test_other_registers_have_code_too(table: SeedTable, plan: Plan):
     """What Arm, SSE2 and AVX-512 would run is accepted by LLVM, with generic code."""
     import llvmlite.binding as llvm

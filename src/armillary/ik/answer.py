@@ -18,6 +18,7 @@ Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 
 BEYOND = 0.02  # how far beyond limits an answer is sought within them [m or rad]
+NEARLY = 100.0  # tolerances that may remain of what a local search may still meet
 
 
 def answer(forms: Sequence[Method], numeric: NumericSearch, query: Query) -> Candidates:
@@ -49,6 +50,9 @@ def answer(forms: Sequence[Method], numeric: NumericSearch, query: Query) -> Can
     blocked = reason == Reason.LIMITS
     touching = reason == Reason.IN_COLLISION
     doubt = reason == Reason.NOT_FOUND
+    if found.complete and problem.can_search and query.arm_angle is None:
+        _met_at_limits(found, numeric, query)
+        blocked = found.reason[:, 0] == Reason.LIMITS
     _put_at_limits(found, problem, query, wanted)
     if not found.complete:
         doubt = doubt | blocked
@@ -110,6 +114,30 @@ def _jumps(found: Candidates, problem: Problem, query: Query, near: Array) -> Tr
     squares = problem.squares(near, query.targets[:, 0])
     apart = squares[:, 0] / problem.size**2 + squares[:, 1]
     return (steps > LEAST_STEP**2) & (apart < np.minimum(steps / STEEP, NEARBY))
+
+
+def _met_at_limits(found: Candidates, numeric: NumericSearch, query: Query) -> None:
+    """Write over misses that are answers within the tolerance, with joints at limits.
+
+    At limits a branch misses by about what it was beyond them; a local search then
+    lets the other joints make up for that.
+    """
+    rows = np.flatnonzero(found.reason[:, 0] == Reason.LIMITS)
+    if not rows.size:
+        return
+    problem = numeric.problem
+    q = found.q[rows, 0]
+    inside = problem.within(q)
+    near = (np.abs(q - inside) <= BEYOND).all(axis=1)
+    rows, inside = rows[near], inside[near]
+    if rows.size:
+        remains = residual_of(problem.squares(inside, query.targets[rows, 0]))
+        near = (remains <= NEARLY * np.array(query.tolerance)).all(axis=1)
+        rows, inside = rows[near], inside[near]
+    if rows.size:
+        local = numeric.local(query.at(rows, near=inside))
+        good = local.success[:, 0]
+        found.take(rows[good], local, good)
 
 
 def _put_at_limits(

@@ -85,7 +85,7 @@ def descend(
     move = np.full(len(q), FIRST_MOVE)
     for _ in range(rounds):
         going = np.flatnonzero(move > SMALLEST_MOVE)
-        if not going.size:
+        if not going.size or query.is_late:
             break
         _, slope = kernel(q[going])
         largest = np.abs(slope).max(axis=1, keepdims=True)

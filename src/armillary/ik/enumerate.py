@@ -52,10 +52,13 @@ def search_all(
     seeds = rng.uniform(*_span(problem), (starts, n))
     found: list[tuple[Array, Array]] = []
     piece = max(1, AT_ONCE // starts)
-    for k in range(0, len(query.targets), piece):
+    while len(found) < len(query.targets):
+        k = len(found)
         count = len(query.targets[k : k + piece])
+        if query.is_late:
+            count, starts = len(query.targets) - k, 0
         rows = np.repeat(np.arange(k, k + count), starts)
-        there = query.at(rows, near=None, seed=np.tile(seeds, (count, 1)))
+        there = query.at(rows, near=None, seed=np.tile(seeds[:starts], (count, 1)))
         tried, first = search(there), asked.at(slice(k, k + count))
         shape = count, starts
         answered = first.success | (first.reason == Reason.IN_COLLISION)

@@ -21,7 +21,7 @@ LOCAL = SearchOptions(steps=60, stale_from=24, stale_factor=0.9, starts=1)
 # From elsewhere: one of many.
 ELSEWHERE = SearchOptions(steps=30, stale_from=8, starts=1)
 CLOSE = 0.5  # an answer of which no joint is farther is taken at once [m or rad]
-AT_ONCE = 4096
+AT_ONCE = 256  # targets: not many more are begun after a deadline
 SPREADS = (0.2, 0.5, 1.0, 1.5)  # how far starts are from `near` [m or rad]
 EACH = 3  # starts of each spread
 RANDOM = 8  # starts anywhere
@@ -63,7 +63,8 @@ def nearest_found(
     starts = _starts(problem, random_seed)
     for k in range(0, left.size, AT_ONCE):
         part = left[k : k + AT_ONCE]
-        _improve(search, rows[part], near[part], problem, starts, found, part)
+        if _improve(search, rows[part], near[part], problem, starts, found, part):
+            break
     failures = int((found.endings[:, 0] != SOLVED).sum())
     return found._replace(failures=failures)
 
@@ -93,8 +94,11 @@ def _improve(
     starts: tuple[Array, Array],
     found: SearchResult,
     at: Places,
-) -> None:
-    """Write over some of what was found the nearest answer that more starts find."""
+) -> bool:
+    """Write over some of what was found the nearest answer that more starts find.
+
+    Returns whether the deadline ended that.
+    """
     count, n = near.shape
     offsets, vectors = starts
     seeds = np.concatenate(
@@ -122,6 +126,7 @@ def _improve(
         better = _distance(closer, near) < distance
         best.take(np.flatnonzero(better), closer.at(better))
     found.take(at, best)
+    return _stopped(others)
 
 
 def _stopped(found: SearchResult) -> bool:

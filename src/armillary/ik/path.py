@@ -84,9 +84,12 @@ def _stands_out(steps: Array, moves: Array) -> npt.NDArray[np.bool_]:
 
     if len(steps) == 1:
         return np.zeros(1, np.bool_)  # there is nothing to compare it with
-    farther = moves / np.maximum(beside(moves), np.finfo(np.float64).tiny)
-    most = SWITCH * beside(steps) * np.maximum(1.0, farther) + LEAST_SWITCH
-    return np.asarray(steps > most)
+    most = SWITCH * beside(steps) + LEAST_SWITCH
+    found = np.asarray(steps > most)
+    if found.any():
+        farther = moves / np.maximum(beside(moves), np.finfo(np.float64).tiny)
+        found &= steps > most * np.maximum(1.0, farther)
+    return found
 
 
 def best_of(paths: Sequence[Path]) -> Path:

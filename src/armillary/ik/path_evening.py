@@ -32,9 +32,9 @@ def evened(
 ) -> Path:
     """Return a path on which joints that targets leave free move more evenly.
 
-    The joint positions at each target are sought near the mean of those around it, first
-    of many, which turns a sudden motion into a slow one, then of fewer. The result is
-    never worse than the path.
+    The joint positions at each target are sought near the mean of those around it,
+    first of many, which turns a sudden motion into a slow one, then of fewer. The
+    result is never worse than the path.
 
     Args:
         path: Where to begin.
@@ -50,6 +50,8 @@ def evened(
         width = len(path.answer.q) // 2
         while width >= NARROWEST:
             for most in (np.inf, largest_step):
+                if query.is_late:
+                    break
                 way = _nearer_to_means(best.answer, width, most, query, local)
                 if way is None:
                     continue

@@ -82,6 +82,8 @@ class Planner:
         if not (jumped or (is_free and best.is_uneven)):
             return best
         best = self._evened(best, came)
+        if self.query.is_late:
+            return best
         plans_for_speed = is_free and (jumped or self._elbow_is_free)
         if not (best.jumps.size or (plans_for_speed and best.is_uneven)):
             return best
@@ -114,7 +116,10 @@ class Planner:
         pieces: list[Candidates] = []
         for first in range(0, len(known.q), AT_ONCE):
             rows = slice(first, first + AT_ONCE)
-            piece = self._planned(self.query.at(rows), known.at(rows), start)
+            if self.query.is_late:
+                piece = ways[0].at(rows)
+            else:
+                piece = self._planned(self.query.at(rows), known.at(rows), start)
             pieces.append(piece)
             solved = np.flatnonzero(piece.success[:, 0])
             start = piece.q[solved[-1], 0] if solved.size else start
@@ -230,10 +235,14 @@ class Planner:
 
         That is a norm of all that changes, lengths as parts of the arm's.
         """
-        targets = self.query.targets[..., :3, :].copy()
-        targets[..., 3] /= self.numeric.problem.size
-        change = np.diff(targets, axis=0, prepend=targets[:1])
-        return np.asarray(np.sqrt((change**2).sum(axis=(1, 2, 3))))
+        targets = self.query.targets
+        scale = np.ones((4, 4))
+        scale[:3, 3] /= self.numeric.problem.size
+        rows = (targets * scale).reshape(len(targets), scale.size * targets.shape[1])
+        moves = np.zeros(len(rows))
+        change = rows[1:] - rows[:-1]
+        moves[1:] = np.sqrt(np.einsum("ij,ij->i", change, change))
+        return moves
 
     @property
     def _is_free(self) -> bool:
