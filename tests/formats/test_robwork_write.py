@@ -267,7 +267,7 @@ def test_limits_come_back_to_the_bit():
     assert '"-180"' not in text
 
 
-def test_a_limit_that_is_too_large_in_degrees_is_none():
+def test_a_limit_that_is_too_large_in_degrees_is_left_out():
     huge = Limits(lower=-1e307, upper=1.0)
     text, report = write(
         Cell(manipulators=(arm(link("a", "base", Revolute(), limits=huge)),))
