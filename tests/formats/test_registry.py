@@ -9,7 +9,15 @@ import pytest
 
 from armillary.errors import FormatError, ModelError, UnknownName
 from armillary.formats.diagnostic import Report, Severity
-from armillary.formats.registry import FORMATS, gc_paused, log, read, save, write
+from armillary.formats.registry import (
+    FORMATS,
+    NAMED_ONLY,
+    gc_paused,
+    log,
+    read,
+    save,
+    write,
+)
 from armillary.model.joint import Joint
 from armillary.model.joints import Fixed, OvalTrack, Revolute
 from armillary.model.joints.opaque import OpaqueJoint
@@ -122,7 +130,31 @@ def test_unknown_files_are_reported_with_what_is_known(tmp_path: Path):
     path.write_bytes(b"ISO-10303-21;")
     found = refusal(path)
     assert found.startswith(f"{path}: error[unknown-format]: neither the ending nor")
-    assert all(f"{each.suffixes[0]} ({each.name})" in found for each in FORMATS)
+    known = (*FORMATS, *NAMED_ONLY)
+    assert all(f"{each.suffixes[0]} ({each.name})" in found for each in known)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "title"),
+    [
+        ("arm.xml", b"<mujoco model='arm'><worldbody/></mujoco>", "MJCF"),
+        ("arm.mjcf", b"<mujoco/>", "MJCF"),
+        ("arm.sdf", b"<?xml version='1.0'?><sdf version='1.9'/>", "SDF"),
+        ("arm.world", b"<sdf version='1.6'><world/></sdf>", "SDF"),
+        ("arm.usda", b"#usda 1.0\n", "USD"),
+        ("arm.usd", b"PXR-USDC\0\0", "USD"),
+        ("arm.usdz", b"PK\3\4", "USD"),
+    ],
+)
+def test_formats_that_are_known_but_not_read_are_named(
+    tmp_path: Path, name: str, data: bytes, title: str
+):
+    path = tmp_path / name
+    path.write_bytes(data)
+    found = refusal(path)
+    assert f"error[unknown-format]: this looks like {title}" in found
+    assert "known, but not read" in found
+    assert "URDF" in found
 
 
 def test_unknown_format_is_reported_before_the_file_is_looked_at():

@@ -268,7 +268,7 @@ def test_limits_come_back_to_the_bit():
     assert '"-180"' not in text
 
 
-def test_a_limit_that_is_too_large_in_degrees_is_none():
+def test_a_limit_that_is_too_large_in_degrees_is_left_out():
     huge = Limits(lower=-1e307, upper=1.0)
     text, report = write(
         Cell(manipulators=(arm(link("a", "base", Revolute(), limits=huge)),))
@@ -714,3 +714,13 @@ def test_text_of_a_file(golden: Callable[[str, str], None]):
     text, report = write(cell)
     golden("robwork.wc.xml", text)
     assert losses(report) == []
+
+
+def test_poses_that_overflow_are_refused():
+    far = Pose.translation(1e308, 1e308, 0.0) @ Pose.rotation_z(0.7)
+    turn = Revolute(axis=(1.0, 1.0, 0.0), precursor=far)
+    links = link("a", "base", turn, primary=far), link("b", "a", Fixed(precursor=far))
+    frame = Frame(name="hook", pose=far)
+    hooked = msgspec.structs.replace(links[0], frames=(frame,))
+    with pytest.raises(FormatError, match=r"error\[bad-number\].*cannot be written"):
+        write(Cell(manipulators=(arm(hooked, links[1]),)))

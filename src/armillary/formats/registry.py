@@ -28,6 +28,7 @@ from armillary.formats.joint_types import PluginJoints, by_tag
 from armillary.formats.paths import Roots
 from armillary.formats.srdf import FORMAT as SRDF
 from armillary.formats.srdf import read_onto
+from armillary.formats.xml.parse import first_tag
 from armillary.model.joint import Joint
 from armillary.model.link_pattern import links_of
 from armillary.model.shapes.mesh import MeshSource
@@ -50,6 +51,32 @@ FORMATS: Final[tuple[Format, ...]] = (
 # Recognised by the ending only: an SRDF is read onto a cell, and a xacro file is a
 # program, which is run only if its name or the caller says so.
 NAMED_ONLY: Final[tuple[Format, ...]] = (SRDF, xacro.FORMAT)
+
+# Formats without a reader: endings, root elements, first bytes, how to convert them.
+OTHERS: Final = (
+    (
+        "MJCF, MuJoCo's XML",
+        (".mjcf",),
+        ("mujoco", "mujocoinclude"),
+        (),
+        "Convert it to URDF, for example with the package mjcf-urdf-simple-converter.",
+    ),
+    (
+        "SDF",
+        (".sdf",),
+        ("sdf",),
+        (),
+        "Load the URDF or xacro that it was made from, or export URDF where it was "
+        "made.",
+    ),
+    (
+        "USD",
+        (".usd", ".usda", ".usdc", ".usdz"),
+        (),
+        (b"#usda", b"PXR-USDC"),
+        "Convert it to URDF, for example with the package nvidia-srl-usd-to-urdf.",
+    ),
+)
 
 _log = logging.getLogger("armillary.formats")
 
@@ -212,7 +239,8 @@ def save(
             name,
             "unknown-format",
             f"the ending of {quote(os.path.basename(name))} is not one of a format",
-            hint=f"Name a format with format=..., or end the name in {_endings()}.",
+            hint="Name a format with format=..., or end the name in "
+            f"{_endings(*FORMATS, SRDF)}.",
         )
     folder, own = os.path.split(name)
     report = Report()
@@ -322,6 +350,10 @@ def _recognised(path: str, data: bytes) -> Format:
     if named is not None and (named in NAMED_ONLY or named.sniff(data)):
         return named
     seen = next((each for each in FORMATS if each.sniff(data)), None)
+    if seen is None and (other := _other(path, data)) is not None:
+        title, fix = other
+        message = f"this looks like {title}, which is known, but not read"
+        raise fault(path, "unknown-format", message, hint=fix)
     if named is not None and seen is not None:
         raise fault(
             path,
@@ -330,7 +362,8 @@ def _recognised(path: str, data: bytes) -> Format:
             hint=f"Rename the file, or say format={seen.name!r}.",
         )
     if named is None and seen is None:
-        hint = f"Name it with format=...; known are {_endings()}."
+        known = _endings(*FORMATS, *NAMED_ONLY)
+        hint = f"Name it with format=...; known are {known}."
         if path.endswith(".py"):
             hint = "A kinematics script is read by arm.scripted(path, component=...)."
         raise fault(
@@ -345,5 +378,15 @@ def _recognised(path: str, data: bytes) -> Format:
     return found
 
 
-def _endings() -> str:
-    return ", ".join(f"{each.suffixes[0]} ({each.name})" for each in FORMATS)
+def _other(path: str, data: bytes) -> tuple[str, str] | None:
+    """Return which known format without a reader a file has, and how to convert it."""
+    ending = os.path.splitext(path)[1].lower()
+    tag = first_tag(data)
+    for title, endings, tags, starts, fix in OTHERS:
+        if ending in endings or tag in tags or data.startswith(starts):
+            return title, fix
+    return None
+
+
+def _endings(*formats: Format) -> str:
+    return ", ".join(f"{each.suffixes[0]} ({each.name})" for each in formats)

@@ -236,7 +236,7 @@ def _row_of(kind: type[Joint]) -> Component | None:
 
 
 def _check_elements(kind: type[Joint]) -> None:
-    """Refuse names of elements that are none, or of parameters that are not there.
+    """Refuse what is not the name of an element, or of a parameter of the class.
 
     Raises:
         JointError: One is.

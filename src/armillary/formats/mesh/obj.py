@@ -313,7 +313,7 @@ class _Places:
             self._table.extend((math.nan, math.nan))
 
     def add_all(self, words: list[bytes], width: int) -> bool:
-        """Add places of `width` numbers each; return False where one is no number."""
+        """Add places of `width` numbers each; return whether all are numbers."""
         try:
             numbers = np.array(list(map(float, words)), np.float64).reshape(-1, width)
         except ValueError:

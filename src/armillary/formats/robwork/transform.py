@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from armillary.errors import quote
+from armillary.formats import numbers
 from armillary.formats.diagnostic import Report
 from armillary.formats.robwork.elements import TRANSFORM
 from armillary.formats.xml import Element, tag
@@ -163,6 +164,10 @@ def numbers_element(name: str, values: Iterable[float]) -> Element:
 
 
 def number_text(value: float) -> str:
-    """Return the shortest exact text of a number; whole ones without a point."""
+    """Return the shortest exact text of a number; whole ones without a point.
+
+    Raises FormatError for NaN and infinities, as products of large numbers may be.
+    """
     value = value + 0.0  # no negative zero
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    is_whole = abs(value) < 1e15 and value.is_integer()
+    return str(int(value)) if is_whole else numbers.number_text(value)
