@@ -228,7 +228,15 @@ def test_a_failing_block_fails_at_its_line():
 
 
 @pytest.mark.usefixtures("workplace")
-def test_a_failing_command_fails():
+def test_a_failing_command_fails(capsys: pytest.CaptureFixture[str]):
     block = Block("console", True, "$ armillary no-such-verb\n", 1)
     with pytest.raises(AssertionError, match=r"sample\.md:1: armillary no-such-verb"):
-        run_console(block, Path("sample.md"))
+        run_console(block, Path("sample.md"), capsys)
+
+
+def test_output_that_a_page_shows_is_compared(capsys: pytest.CaptureFixture[str]):
+    shown = "two-roots:\n    Something that it does not say.\n"
+    text = f"$ armillary --help\n$ armillary explain two-roots\n{shown}"
+    assert shown_below(text, "armillary --help") == ""
+    with pytest.raises(AssertionError, match="explain two-roots"):
+        run_console(Block("console", True, text, 1), Path("sample.md"), capsys)

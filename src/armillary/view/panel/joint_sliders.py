@@ -31,7 +31,7 @@ WIDEST: Final = {Unit.RADIAN: 2.0 * math.pi, Unit.METRE: 10.0, Unit.OTHER: 10.0}
 """How far a slider without limits goes to each side."""
 MINUS: Final = "\N{MINUS SIGN}"  # at which lines do not break
 FARTHEST: Final = 100.0
-"""Limits further away than so many times that are none, as some files have them."""
+"""A limit beyond so many times `WIDEST` is that of a file without limits."""
 OPEN_AT_FIRST: Final = 12
 """Folders of cells with more joints than this are closed at first."""
 
